@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+// The only plain JavaScript in the house: an older Node cannot even read what comes after it, and should say so kindly.
+const NEEDED = 24;
+const major = Number(process.versions.node.split('.')[0]);
+if (major < NEEDED) {
+  console.error(
+    `reveille needs Node ${NEEDED} or newer (this is ${process.versions.node}); inside the repository, "npm start" and "npx reveille" use the pinned one`,
+  );
+  process.exit(1);
+}
+const { enableCompileCache } = await import('node:module');
+enableCompileCache();
+await import('./reveille.ts');

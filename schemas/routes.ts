@@ -1,0 +1,281 @@
+/** The HTTP routes of every daemon, for the OpenAPI documents: path, who may call it, what goes in and what comes out. */
+import { z } from 'zod';
+import {
+  challengeRequestSchema,
+  challengeSchema,
+  enrolledKeySchema,
+  enrollRequestSchema,
+  principalSchema,
+  revokeRequestSchema,
+  verifyRequestSchema,
+} from '../src/wire/agent.ts';
+import {
+  alarmCreatedSchema,
+  alarmCreateSchema,
+  alarmListQuerySchema,
+  alarmListSchema,
+  alarmPatchSchema,
+  alarmViewSchema,
+  fireListQuerySchema,
+  fireListSchema,
+} from '../src/wire/alarm.ts';
+import { machineListQuerySchema, machinePutSchema, machineViewSchema } from '../src/wire/machine.ts';
+import {
+  conversationListQuerySchema,
+  conversationListSchema,
+  conversationQuerySchema,
+  conversationViewSchema,
+  eventQuerySchema,
+} from '../src/wire/turn.ts';
+import { chatAcceptedSchema, chatRequestSchema, daemonHealthSchema, wakeRequestSchema } from '../src/wire/wake.ts';
+
+/** Which credentials a route asks for. */
+export type Credential = 'none' | 'transport' | 'principal' | 'admin';
+
+export type Route = {
+  method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  /** With `{name}` for what varies. */
+  path: string;
+  summary: string;
+  credential: Credential;
+  query?: z.ZodObject;
+  body?: z.ZodType;
+  data: z.ZodType;
+  /** 200 unless told. */
+  status?: number;
+};
+
+export type Api = { name: string; description: string; routes: readonly Route[] };
+
+const health = z.object({ status: z.string() });
+const probes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/',
+    summary: 'name and version',
+    credential: 'none',
+    data: z.object({ name: z.string(), version: z.string() }),
+  },
+  { method: 'get', path: '/healthz', summary: 'the process is alive', credential: 'none', data: health },
+  {
+    method: 'get',
+    path: '/readyz',
+    summary: 'it can do its job; 503 with reasons when it cannot',
+    credential: 'none',
+    data: health,
+  },
+];
+
+const onAlarm = (action: string, summary: string): Route => ({
+  method: 'post',
+  path: `/v1/alarms/{id}/${action}`,
+  summary,
+  credential: 'principal',
+  data: action === 'trigger' ? alarmViewSchema.extend({ fire_id: z.string() }) : alarmViewSchema,
+});
+
+const chronosd: Api = {
+  name: 'chronosd',
+  description: 'Keeps alarms durably and fires them on time.',
+  routes: [
+    {
+      method: 'post',
+      path: '/v1/agent/auth/challenge',
+      summary: 'ask for a nonce to sign',
+      credential: 'transport',
+      body: challengeRequestSchema,
+      data: challengeSchema,
+    },
+    {
+      method: 'post',
+      path: '/v1/agent/auth/verify',
+      summary: 'answer a challenge; gives a principal token',
+      credential: 'transport',
+      body: verifyRequestSchema,
+      data: principalSchema,
+    },
+    {
+      method: 'post',
+      path: '/v1/alarms',
+      summary: 'set an alarm; acknowledged once it is durable',
+      credential: 'principal',
+      body: alarmCreateSchema,
+      data: alarmCreatedSchema,
+    },
+    {
+      method: 'get',
+      path: '/v1/alarms',
+      summary: 'your alarms, newest first',
+      credential: 'principal',
+      query: alarmListQuerySchema,
+      data: alarmListSchema,
+    },
+    { method: 'get', path: '/v1/alarms/{id}', summary: 'one alarm', credential: 'principal', data: alarmViewSchema },
+    {
+      method: 'patch',
+      path: '/v1/alarms/{id}',
+      summary: 'edit an alarm',
+      credential: 'principal',
+      body: alarmPatchSchema,
+      data: alarmViewSchema,
+    },
+    {
+      method: 'delete',
+      path: '/v1/alarms/{id}',
+      summary: 'cancel an alarm',
+      credential: 'principal',
+      data: alarmViewSchema,
+    },
+    onAlarm('pause', 'hold the schedule back'),
+    onAlarm('resume', 'take the schedule up again'),
+    onAlarm('trigger', 'fire now, beside the schedule'),
+    onAlarm('redrive', 're-arm a failed alarm under the same fire id'),
+    {
+      method: 'get',
+      path: '/v1/alarms/{id}/fires',
+      summary: 'the attempts at its occurrences, latest first',
+      credential: 'principal',
+      query: fireListQuerySchema,
+      data: fireListSchema,
+    },
+    {
+      method: 'post',
+      path: '/v1/admin/agents',
+      summary: 'enrol a key',
+      credential: 'admin',
+      body: enrollRequestSchema,
+      data: enrolledKeySchema,
+    },
+    {
+      method: 'get',
+      path: '/v1/admin/agents',
+      summary: 'all keys',
+      credential: 'admin',
+      query: z.strictObject({ cursor: z.string().optional() }),
+      data: z.object({ agents: z.array(enrolledKeySchema), count: z.int(), next_cursor: z.string().optional() }),
+    },
+    {
+      method: 'delete',
+      path: '/v1/admin/agents',
+      summary: 'revoke a key, or all of a label',
+      credential: 'admin',
+      body: revokeRequestSchema,
+      data: z.object({ revoked: z.array(enrolledKeySchema), count: z.int() }),
+    },
+    ...probes,
+  ],
+};
+
+const onMachine = (action: string, summary: string): Route => ({
+  method: 'post',
+  path: `/admin/machines/{user_id}/${action}`,
+  summary,
+  credential: 'admin',
+  data: machineViewSchema,
+});
+
+const router: Api = {
+  name: 'router',
+  description: "Knows where each user's agent lives, starts that machine and delivers its wakes.",
+  routes: [
+    {
+      method: 'post',
+      path: '/internal/wake',
+      summary: "wake a user's agent; answers what its daemon answers",
+      credential: 'transport',
+      body: wakeRequestSchema,
+      data: z.unknown(),
+    },
+    {
+      method: 'put',
+      path: '/admin/machines/{user_id}',
+      summary: "say where a user's agent lives",
+      credential: 'admin',
+      body: machinePutSchema,
+      data: machineViewSchema.extend({ token: z.string().optional() }),
+    },
+    {
+      method: 'get',
+      path: '/admin/machines/{user_id}',
+      summary: 'one machine',
+      credential: 'admin',
+      data: machineViewSchema,
+    },
+    {
+      method: 'get',
+      path: '/admin/machines',
+      summary: 'all machines',
+      credential: 'admin',
+      query: machineListQuerySchema,
+      data: z.object({ machines: z.array(machineViewSchema), next_cursor: z.string().optional() }),
+    },
+    {
+      method: 'delete',
+      path: '/admin/machines/{user_id}',
+      summary: 'stop it and never wake it again',
+      credential: 'admin',
+      data: machineViewSchema,
+    },
+    onMachine('suspend', 'stop it and refuse wakes until it is restored'),
+    onMachine('restore', 'wake it again'),
+    ...probes,
+  ],
+};
+
+const neo: Api = {
+  name: 'neo',
+  description:
+    'A conversational agent daemon. Other daemons that the router wakes speak the same POST /chat and GET /healthz.',
+  routes: [
+    {
+      method: 'post',
+      path: '/chat',
+      summary: 'accept a turn; 202 once it is durable, 200 with deduped for a known fire_id',
+      credential: 'transport',
+      body: chatRequestSchema,
+      data: chatAcceptedSchema,
+      status: 202,
+    },
+    {
+      method: 'get',
+      path: '/events',
+      summary: 'server-sent events: say, status, notice, turn; resumes from Last-Event-ID',
+      credential: 'transport',
+      query: eventQuerySchema,
+      data: z.unknown(),
+    },
+    {
+      method: 'get',
+      path: '/conversations',
+      summary: 'conversations, newest activity first',
+      credential: 'transport',
+      query: conversationListQuerySchema,
+      data: conversationListSchema,
+    },
+    {
+      method: 'get',
+      path: '/conversations/{id}',
+      summary: 'one conversation with its turns',
+      credential: 'transport',
+      query: conversationQuerySchema,
+      data: conversationViewSchema,
+    },
+    {
+      method: 'get',
+      path: '/tools',
+      summary: 'the functions that the model sees',
+      credential: 'transport',
+      data: z.object({ tools: z.array(z.unknown()), escalate: z.array(z.string()), warnings: z.array(z.string()) }),
+    },
+    ...probes.filter(({ path }) => path !== '/healthz'),
+    {
+      method: 'get',
+      path: '/healthz',
+      summary: 'alive, and whether it may be put to sleep',
+      credential: 'none',
+      data: daemonHealthSchema,
+    },
+  ],
+};
+
+export const APIS: readonly Api[] = [chronosd, router, neo];

@@ -1,0 +1,67 @@
+/** From the source text of a tool call's arguments to fields that are checked and lost no digit. */
+import type { z } from 'zod';
+import { ReveilleError } from '../wire/errors.ts';
+import { parseJsonObject, sliceAt } from '../wire/json.ts';
+import { parseOrThrow, showValue } from '../wire/validate.ts';
+import { isExact, isNumberLiteral } from './exact-number.ts';
+import type { ToolDefinition } from './tools.ts';
+
+function inexact(name: string, literal: string): ReveilleError {
+  const shown = literal.length > 60 ? `${literal.slice(0, 60)}…` : literal;
+  return new ReveilleError(
+    'invalid_request',
+    `${name} must be a number that can be read exactly, which ${shown} is not; write it with at most 15 digits`,
+  );
+}
+
+/**
+ * A number or boolean that a model wrote as a string, read as the tool's schema asks. Anything else stays what it is, for the
+ * schema to refuse.
+ */
+function readString(name: string, type: string | undefined, text: string): unknown {
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  if ((type === 'number' || type === 'integer') && isNumberLiteral(text)) {
+    if (!isExact(text)) throw inexact(name, text);
+    return Number(text);
+  }
+  return text;
+}
+
+function parseArguments(source: string, raw: readonly string[]): Record<string, unknown> {
+  if (!source.startsWith('{')) {
+    throw new ReveilleError(
+      'invalid_request',
+      `arguments must be a JSON object (got ${showValue(JSON.parse(source))})`,
+    );
+  }
+  return parseJsonObject(source, raw);
+}
+
+/**
+ * Reads a call's arguments.
+ *
+ * @param tool whose input schema says which fields are numbers or booleans
+ * @param schema what the fields must satisfy
+ * @param raw fields that may hold any JSON; they come back as source text and nothing inside them is looked at
+ * @param source well-formed JSON, as the client sent it
+ * @returns the fields as they are to be sent on (what `schema` transforms is not)
+ * @throws ReveilleError `invalid_request` naming field, value and remedy
+ */
+export function readArguments(
+  tool: ToolDefinition,
+  schema: z.ZodType,
+  raw: readonly string[],
+  source: string,
+): Record<string, unknown> {
+  const fields = parseArguments(source, raw);
+  for (const [name, { type }] of Object.entries(tool.inputSchema.properties)) {
+    const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    if (typeof value === 'string') fields[name] = readString(name, type, value);
+    if (typeof value === 'number') {
+      const literal = sliceAt(source, [name])!;
+      if (!isExact(literal)) throw inexact(name, literal);
+    }
+  }
+  parseOrThrow(schema, fields);
+  return fields;
+}

@@ -1,0 +1,33 @@
+/** Telling numbers that JavaScript carries exactly from those it would round. */
+
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+const LITERAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** Whether a text is exactly one JSON number. */
+export function isNumberLiteral(text: string): boolean {
+  return LITERAL.test(text);
+}
+
+/** A decimal text as its significant digits and the power of ten of the last one, so that `1.50`, `15e-1` and `1.5` are equal. */
+function normalForm(text: string): string {
+  const [, sign, whole, fraction = '', exponent = '0'] = NUMBER.exec(text)!;
+  const digits = `${whole}${fraction}`;
+  let first = 0;
+  while (digits[first] === '0') first++;
+  let last = digits.length;
+  while (last > first && digits[last - 1] === '0') last--;
+  if (first === last) return '0';
+  const power = Number(exponent) - fraction.length + (digits.length - last);
+  return `${sign}${digits.slice(first, last)}e${power}`;
+}
+
+/**
+ * Whether a JSON number survives being read: what JavaScript would print for it is the same decimal number. `0.1` does;
+ * `12345678901234567890`, `1.00000000000000000001` and `1e400` do not.
+ *
+ * @param literal the number's source text
+ */
+export function isExact(literal: string): boolean {
+  const value = Number(literal);
+  return Number.isFinite(value) && normalForm(literal) === normalForm(String(value));
+}

@@ -1,0 +1,71 @@
+/** Which chronosd the tools call, and as whom (contracts §7 and §11). */
+import { z } from 'zod';
+import { labelSchema } from '../wire/did.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { parseSettings, type Settings, urlSetting, wholeNumber } from '../wire/settings.ts';
+
+/** What a `reveille up` on this machine left in its home; absent members were not found. */
+export type LocalDefaults = {
+  url?: string | undefined;
+  token?: string | undefined;
+  userId?: string | undefined;
+  keyFile?: string | undefined;
+};
+
+export type McpSettings = { url: string; token: string; userId: string; keyFile: string; timeoutMs: number };
+
+const settingsSchema = z.object({
+  MATRIX_CHRONOS_URL: urlSetting.optional(),
+  MATRIX_CHRONOS_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
+    .optional(),
+  MATRIX_CHRONOS_TIMEOUT_MS: wholeNumber(1, 3_600_000).optional(),
+  MATRIX_USER_ID: labelSchema.optional(),
+  MATRIX_EXECUTOR_KEYFILE: z.string().optional(),
+});
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+/**
+ * Checks the variables that are set, so that a wrong one stops the start.
+ *
+ * @throws ReveilleError `invalid_request` naming the variable, its value (never a secret's) and what is allowed
+ */
+export function checkMcpSettings(settings: Settings): void {
+  parseSettings(settingsSchema, settings);
+}
+
+/**
+ * Fills what the environment leaves open from what is on this machine. The local token goes only to the local chronosd: an
+ * address from the environment needs its own.
+ *
+ * @throws ReveilleError `unavailable` naming the variables that are neither set nor known here
+ */
+export function resolveMcpSettings(settings: Settings, local: LocalDefaults): McpSettings {
+  const given = parseSettings(settingsSchema, settings);
+  const url = given.MATRIX_CHRONOS_URL ?? local.url;
+  const token = given.MATRIX_CHRONOS_TOKEN ?? (url === local.url ? local.token : undefined);
+  const userId = given.MATRIX_USER_ID ?? local.userId;
+  const keyFile = given.MATRIX_EXECUTOR_KEYFILE ?? local.keyFile;
+  if (url !== undefined && token !== undefined && userId !== undefined && keyFile !== undefined) {
+    return { url, token, userId, keyFile, timeoutMs: given.MATRIX_CHRONOS_TIMEOUT_MS ?? DEFAULT_TIMEOUT_MS };
+  }
+  const needed = {
+    MATRIX_CHRONOS_URL: url,
+    MATRIX_CHRONOS_TOKEN: token,
+    MATRIX_USER_ID: userId,
+    MATRIX_EXECUTOR_KEYFILE: keyFile,
+  };
+  if (token === undefined && local.token !== undefined) {
+    throw new ReveilleError(
+      'unavailable',
+      `MATRIX_CHRONOS_TOKEN must be set: ${url} is not the chronosd of this machine's "reveille up", whose token is not sent elsewhere`,
+    );
+  }
+  const missing = Object.entries(needed).flatMap(([name, value]) => (value === undefined ? [name] : []));
+  throw new ReveilleError(
+    'unavailable',
+    `chronos is not set up on this machine: run "reveille up", or set ${missing.join(', ')} for this MCP server`,
+  );
+}

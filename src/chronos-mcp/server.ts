@@ -1,0 +1,84 @@
+/** The stdio MCP server behind `reveille mcp`: lists three tools from disk, forwards calls to chronosd (contracts §7). */
+import type { Readable, Writable } from 'node:stream';
+import { ProtocolError, ProtocolErrorCode, Server, type Tool } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { type Clock, systemClock } from '../clock/clock.ts';
+import type { Logger } from '../log/log.ts';
+import type { Settings } from '../wire/settings.ts';
+import { checkMcpSettings, type LocalDefaults } from './mcp-settings.ts';
+import type { ForwarderOptions, ToolForwarder } from './proxy.ts';
+import { CHRONOS_ALIAS, readChronosTools, TOOL_SET_VERSION, TOOLS_FILE, type ToolDefinition } from './tools.ts';
+import { argumentsSource, VerbatimStdioTransport } from './verbatim-stdio.ts';
+
+const INSTRUCTIONS =
+  'These tools set alarms that start a new turn of yours at a later time, even when this process is gone by then. ' +
+  'Whatever the turn will need must stand in wake_message and payload.';
+
+export type ChronosMcpOptions = {
+  /** The `MATRIX_*` variables. */
+  settings: Settings;
+  /** What a local `reveille up` left behind, for variables that are not set; asked at every call. */
+  localDefaults?: () => LocalDefaults | Promise<LocalDefaults>;
+  log: Logger;
+  clock?: Clock;
+  /** Instead of the definitions that come with Reveille. */
+  toolsFile?: string | URL;
+  input?: Readable;
+  output?: Writable;
+};
+
+export type ChronosMcp = {
+  /** Resolves when the client is gone: its end of stdin is closed, or the pipe broke. Calls in flight have been given up. */
+  readonly closed: Promise<void>;
+  /** Ends the connection. */
+  close(): Promise<void>;
+};
+
+/**
+ * Forwards calls with code that is loaded when the first one needs it, or shortly after the client's first message: a client
+ * waits for the handshake, and that needs none of it.
+ */
+function lazyForwarder(options: ForwarderOptions): { forward: ToolForwarder; load: () => Promise<ToolForwarder> } {
+  let loaded: Promise<ToolForwarder> | undefined;
+  const load = () => {
+    loaded ??= import('./proxy.ts').then(({ createForwarder }) => createForwarder(options));
+    return loaded;
+  };
+  return { load, forward: async (...call) => (await load())(...call) };
+}
+
+/** One server for one connection. The low-level class, because the arguments must not be parsed before we read them. */
+function createServer(tools: ReadonlyMap<string, ToolDefinition>, forward: ToolForwarder): Server {
+  const server = new Server(
+    { name: CHRONOS_ALIAS, title: 'Chronos: alarms', version: TOOL_SET_VERSION },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  );
+  server.setRequestHandler('tools/list', () => ({ tools: [...tools.values()] as unknown as Tool[] }));
+  server.setRequestHandler('tools/call', ({ params }, context) => {
+    const tool = tools.get(params.name);
+    if (tool) return forward(tool, argumentsSource(params.arguments), context.mcpReq.signal);
+    const message = `unknown tool ${JSON.stringify(params.name)}; the tools are ${[...tools.keys()].join(', ')}`;
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+  });
+  return server;
+}
+
+/**
+ * Serves MCP on stdin and stdout. Needs no chronosd until a tool is called.
+ *
+ * @throws ReveilleError `invalid_request` for a wrong variable or unusable tool definitions
+ */
+export function startChronosMcp(options: ChronosMcpOptions): ChronosMcp {
+  const { settings, log, localDefaults = () => ({}), clock = systemClock } = options;
+  checkMcpSettings(settings);
+  const tools = readChronosTools(options.toolsFile ?? TOOLS_FILE);
+  const { forward, load } = lazyForwarder({ settings, localDefaults, clock, log });
+  const transport = new VerbatimStdioTransport(options.input ?? process.stdin, options.output ?? process.stdout);
+  const factory = () => {
+    setImmediate(() => load().catch((thrown) => log.error({ err: thrown }, 'the forwarding code does not load')));
+    return createServer(tools, forward);
+  };
+  const onerror = (error: Error) => log.warn({ reason: error.message }, 'MCP connection');
+  const handle = serveStdio(factory, { transport, onerror });
+  return { closed: transport.closed, close: () => handle.close() };
+}

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { z } from 'zod';
+import { alarmCreateSchema, alarmListQuerySchema, PAYLOAD_MAX_BYTES, WAKE_MESSAGE_MAX_BYTES } from '../wire/alarm.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { alarmCancelArguments, alarmListArguments } from './proxy.ts';
+import { readChronosTools, TOOL_NAMES, TOOLS_FILE } from './tools.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'reveille-tools-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const tools = readChronosTools(TOOLS_FILE);
+
+type JsonSchema = {
+  properties: Record<string, Record<string, unknown>>;
+  required?: string[];
+  additionalProperties?: unknown;
+};
+
+/** A schema without the words for readers. */
+function shapeOf({ properties, required = [], additionalProperties }: JsonSchema) {
+  const fields = Object.entries(properties).map(([name, { description: _, ...rest }]) => [name, rest] as const);
+  return { fields: Object.fromEntries(fields), required: required.toSorted(), additionalProperties };
+}
+
+function wireShape(schema: z.ZodType) {
+  return shapeOf(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as unknown as JsonSchema);
+}
+
+test('the tools are exactly alarm_set, alarm_list and alarm_cancel', () => {
+  assert.deepEqual([...tools.keys()], [...TOOL_NAMES]);
+});
+
+test('the fields of alarm_set, their types, bounds and which are required agree with the wire', () => {
+  const wire = wireShape(alarmCreateSchema);
+  // JSON Schema counts characters; the wire's limit of bytes is the closest bound it can express.
+  Object.assign(wire.fields.wake_message!, { minLength: 1, maxLength: WAKE_MESSAGE_MAX_BYTES });
+  assert.deepEqual(shapeOf(tools.get('alarm_set')!.inputSchema as unknown as JsonSchema), wire);
+});
+
+test('the fields of alarm_list and alarm_cancel agree with what is checked', () => {
+  const shape = (name: string) => shapeOf(tools.get(name)!.inputSchema as unknown as JsonSchema);
+  assert.deepEqual(shape('alarm_list'), wireShape(alarmListArguments));
+  assert.deepEqual(shape('alarm_cancel'), wireShape(alarmCancelArguments));
+  assert.deepEqual(Object.keys(alarmListArguments.shape).sort(), Object.keys(alarmListQuerySchema.shape).sort());
+});
+
+test('limits of bytes are told in the descriptions', () => {
+  const { wake_message, payload } = tools.get('alarm_set')!.inputSchema.properties;
+  assert.match(wake_message!.description!, new RegExp(String(WAKE_MESSAGE_MAX_BYTES)));
+  assert.match(payload!.description!, new RegExp(String(PAYLOAD_MAX_BYTES)));
+});
+
+test('every tool and every field is described, and no schema uses what model APIs refuse at the top', () => {
+  for (const tool of tools.values()) {
+    assert.ok(tool.description.length > 80, tool.name);
+    for (const [name, { description }] of Object.entries(tool.inputSchema.properties)) {
+      assert.ok(description && description.length > 10, `${tool.name}.${name}`);
+    }
+    for (const keyword of ['oneOf', 'anyOf', 'allOf', 'not']) assert.equal(keyword in tool.inputSchema, false);
+  }
+});
+
+test('output schemas accept failures too, because some clients check those as well', () => {
+  for (const { outputSchema } of tools.values()) {
+    assert.ok(outputSchema);
+    assert.equal('required' in outputSchema, false);
+    assert.equal('additionalProperties' in outputSchema, false);
+  }
+});
+
+test('definitions that are malformed or of other tools are refused with the name of the file', () => {
+  const file = join(folder, 'tools.json');
+  const [set, list, cancel] = [...tools.values()];
+  const cases: [contents: string, says: RegExp][] = [
+    ['{', /not a list of tool definitions/],
+    ['{"tools":[]}', /tools must have at least 1 entry/],
+    [JSON.stringify({ tools: [set, list] }), /must define alarm_set, alarm_list, alarm_cancel/],
+    [JSON.stringify({ tools: [set, list, cancel, cancel] }), /once each/],
+    [JSON.stringify({ tools: [set, list, { ...cancel, name: 'alarm_snooze' }] }), /it defines .*alarm_snooze/],
+    [
+      JSON.stringify({ tools: [set, list, { ...cancel, inputSchema: { type: 'object', properties: {} } }] }),
+      /additionalProperties/,
+    ],
+  ];
+  for (const [contents, says] of cases) {
+    writeFileSync(file, contents);
+    assert.throws(
+      () => readChronosTools(file),
+      (thrown) => thrown instanceof ReveilleError && says.test(thrown.message) && thrown.message.includes(file),
+      contents.slice(0, 40),
+    );
+  }
+  assert.throws(() => readChronosTools(join(folder, 'absent.json')), /absent\.json/);
+});

@@ -1,0 +1,144 @@
+/**
+ * MCP over stdio that keeps digits. The SDK's own transport reads a line with `JSON.parse` and writes with `JSON.stringify`,
+ * which rounds the integers inside a payload. Here the arguments of a `tools/call` reach the handler as the source text that
+ * the client wrote, and {@link RawJson} inside a result is written as it is.
+ */
+import type { Readable, Writable } from 'node:stream';
+import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
+import { encodeJson, RawJson, sliceAt } from '../wire/json.ts';
+import { lineCutter } from './lines.ts';
+
+/** Two texts of 64 KiB with every character escaped fit sixteen times. */
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
+
+/** JSON-RPC 2.0, section 5.1. */
+const PARSE_ERROR = -32700;
+const INVALID_REQUEST = -32600;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** What stands in the place of a `tools/call`'s arguments: the SDK passes on what it does not know. */
+type CarriedArguments = { source: RawJson };
+
+/** The source text of a call's arguments, as this transport carries it; an absent `arguments` is an empty object. */
+export function argumentsSource(carried: unknown): string {
+  if (carried === undefined) return '{}';
+  return (carried as CarriedArguments).source.text;
+}
+
+function carryArguments(message: JSONRPCMessage, line: string): void {
+  if (!('method' in message) || message.method !== 'tools/call') return;
+  const params = message.params as Record<string, unknown> | undefined;
+  if (params === undefined || !Object.hasOwn(params, 'arguments')) return;
+  const carried: CarriedArguments = { source: new RawJson(sliceAt(line, ['params', 'arguments'])!) };
+  params.arguments = carried;
+}
+
+/** The id to answer a line with that is JSON but no JSON-RPC message; none where it has none that could be answered to. */
+function idOf(value: unknown, line: string): RawJson | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || !('method' in value)) return undefined;
+  const id = 'id' in value ? value.id : undefined;
+  return typeof id === 'string' || typeof id === 'number' ? new RawJson(sliceAt(line, ['id'])!) : undefined;
+}
+
+export class VerbatimStdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+
+  /** Resolves when the connection is over: the client closed its end, the pipe broke, or {@link close} was called. */
+  readonly closed: Promise<void>;
+
+  readonly #input: Readable;
+  readonly #output: Writable;
+  readonly #cut: (chunk: Buffer) => void;
+  #settleClosed: () => void = () => {};
+  #isClosed = false;
+
+  constructor(input: Readable, output: Writable) {
+    this.#input = input;
+    this.#output = output;
+    this.closed = new Promise((resolve) => {
+      this.#settleClosed = resolve;
+    });
+    this.#cut = lineCutter(MAX_LINE_BYTES, {
+      line: (bytes) => this.#receive(bytes),
+      tooLong: () =>
+        this.#refuse(INVALID_REQUEST, `a message may have at most ${MAX_LINE_BYTES} bytes; it was dropped`),
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#input.on('data', this.#onData);
+    this.#input.on('end', this.#onOver);
+    this.#input.on('close', this.#onOver);
+    this.#input.on('error', this.#onBroken);
+    this.#output.on('error', this.#onBroken);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#input.off('data', this.#onData);
+    this.#input.off('end', this.#onOver);
+    this.#input.off('close', this.#onOver);
+    // The error listeners stay: a late write to a broken pipe must not bring the process down.
+    this.#input.pause();
+    this.onclose?.();
+    this.#settleClosed();
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new Error('the connection is closed'));
+    return this.#write(encodeJson(message));
+  }
+
+  #write(json: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#output.write(`${json}\n`, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  #onData = (chunk: Buffer): void => {
+    this.#cut(chunk);
+  };
+
+  #onOver = (): void => {
+    void this.close();
+  };
+
+  #onBroken = (error: Error): void => {
+    if (!this.#isClosed) this.onerror?.(error);
+    void this.close();
+  };
+
+  #receive(bytes: Buffer): void {
+    if (this.#isClosed) return;
+    let line: string;
+    let value: unknown;
+    try {
+      line = utf8.decode(bytes);
+      if (line.trim() === '') return;
+      value = JSON.parse(line);
+    } catch {
+      this.#refuse(PARSE_ERROR, 'a message must be one line of JSON in UTF-8');
+      return;
+    }
+    let message: JSONRPCMessage;
+    try {
+      message = parseJSONRPCMessage(value);
+    } catch {
+      this.#refuse(INVALID_REQUEST, 'this is not a JSON-RPC 2.0 request or notification', idOf(value, line));
+      return;
+    }
+    carryArguments(message, line);
+    this.onmessage?.(message);
+  }
+
+  /** Answers what cannot be handed on, so that a client learns of it instead of waiting. */
+  #refuse(code: number, message: string, id?: RawJson): void {
+    this.onerror?.(new Error(message));
+    const answer = encodeJson({ jsonrpc: '2.0', id, error: { code, message } });
+    this.#write(answer).catch(this.#onBroken);
+  }
+}

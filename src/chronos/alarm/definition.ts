@@ -1,0 +1,213 @@
+/** From what a client asks for to an alarm, and back: creating, editing, and telling two definitions apart. */
+import type { AlarmCreate, AlarmPatch } from '../../wire/alarm.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/instant.ts';
+import { showValue } from '../../wire/validate.ts';
+import { type Alarm, type AlarmState, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { compileSchedule } from './schedule.ts';
+import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence } from './series.ts';
+
+/** The service's own bounds. */
+export type DefinitionLimits = {
+  /** Shortest interval of a cron series, in seconds. */
+  minIntervalSeconds: number;
+  /** `max_failures` where the client gives none. */
+  maxFailures: number;
+};
+
+/** How far ahead an alarm may lie: ten years, leap days included. */
+const FURTHEST_MS = 10 * 366 * 24 * 3600 * 1000;
+
+const ONCE_ONLY = ['delay_seconds', 'fire_at'] as const;
+const CRON_ONLY = ['cron_expr', 'timezone', 'ends_at', 'max_fires'] as const;
+
+function invalid(message: string): ReveilleError {
+  return new ReveilleError('invalid_request', message);
+}
+
+function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind: Alarm['kind']): void {
+  const [foreign, home] = kind === 'once' ? [CRON_ONLY, 'cron'] : [ONCE_ONLY, 'once'];
+  for (const name of foreign) {
+    if (input[name] !== undefined)
+      throw invalid(`${name} goes only with kind "${home}"; this alarm is "${kind}", leave ${name} out`);
+  }
+}
+
+function instantOfOnce(delaySeconds: number | undefined, fireAt: number | undefined, now: number): number {
+  if (delaySeconds !== undefined && fireAt !== undefined)
+    throw invalid('delay_seconds and fire_at exclude each other; give the one that you mean');
+  if (delaySeconds !== undefined) return now + Math.round(delaySeconds * 1000);
+  if (fireAt === undefined) throw invalid('an alarm of kind "once" needs delay_seconds or fire_at');
+  if (fireAt <= now)
+    throw invalid(`fire_at must be in the future (got ${formatInstant(fireAt)}, it is now ${formatInstant(now)})`);
+  if (fireAt > now + FURTHEST_MS) throw invalid(`fire_at must be within ten years (got ${formatInstant(fireAt)})`);
+  return fireAt;
+}
+
+/** Checks a series against the bounds and gives its first occurrence. */
+function firstOfSeries(alarm: Alarm, now: number, limits: DefinitionLimits): Occurrence {
+  const series = compileSchedule(alarm.cronExpr!, alarm.timezone ?? DEFAULT_TIMEZONE, alarm.anchor);
+  if (series.shortestIntervalMs < limits.minIntervalSeconds * 1000)
+    throw invalid(
+      `cron_expr must leave at least ${limits.minIntervalSeconds} seconds between two occurrences (got ${showValue(alarm.cronExpr)})`,
+    );
+  if (alarm.endsAt !== null && alarm.endsAt <= now)
+    throw invalid(
+      `ends_at must be in the future (got ${formatInstant(alarm.endsAt)}, it is now ${formatInstant(now)})`,
+    );
+  const first = nextOccurrence(alarm, now);
+  if (first) return first;
+  if (alarm.maxFires !== null && alarm.fireCount >= alarm.maxFires)
+    throw invalid(
+      `max_fires must be more than the ${alarm.fireCount} times that this alarm has rung (got ${alarm.maxFires})`,
+    );
+  if (alarm.endsAt === null) throw invalid(`cron_expr never rings again (got ${showValue(alarm.cronExpr)})`);
+  throw invalid(
+    `ends_at is before the first occurrence of cron_expr; with these two it would never ring (ends_at ${formatInstant(alarm.endsAt)})`,
+  );
+}
+
+/** The first occurrence of an alarm that starts, or starts anew, at `now`. */
+function firstOccurrence(alarm: Alarm, now: number, limits: DefinitionLimits): Occurrence {
+  return alarm.kind === 'once' ? onlyOccurrence(alarm) : firstOfSeries(alarm, now, limits);
+}
+
+/**
+ * Makes an alarm of a request.
+ *
+ * @param context.now the instant of the request, epoch ms
+ * @throws ReveilleError `invalid_request` for fields that contradict each other, the present, or the bounds
+ */
+export function defineAlarm(
+  input: AlarmCreate,
+  context: { id: string; owner: string; now: number; limits: DefinitionLimits },
+): { alarm: Alarm; occurrence: Occurrence } {
+  const { id, owner, now, limits } = context;
+  refuseFieldsOfOtherKind(input, input.kind);
+  if (input.kind === 'cron' && input.cron_expr === undefined)
+    throw invalid('an alarm of kind "cron" needs cron_expr, such as "0 9 * * 1-5" or "@hourly"');
+  const alarm: Alarm = {
+    id,
+    owner,
+    kind: input.kind,
+    label: input.label ?? '',
+    wakeMessage: input.wake_message,
+    payload: input.payload?.text ?? null,
+    conversationId: input.conversation_id ?? null,
+    idempotencyKey: input.idempotency_key ?? null,
+    delaySeconds: input.delay_seconds ?? null,
+    fireAt: input.kind === 'once' ? instantOfOnce(input.delay_seconds, input.fire_at, now) : null,
+    cronExpr: input.cron_expr ?? null,
+    timezone: input.timezone ?? null,
+    anchor: now,
+    jitterSeconds: input.jitter_seconds ?? 0,
+    endsAt: input.ends_at ?? null,
+    maxFires: input.max_fires ?? null,
+    maxFailures: input.max_failures ?? limits.maxFailures,
+    maxLatenessSeconds: input.max_lateness_seconds ?? null,
+    status: 'active',
+    failureCount: 0,
+    lastError: null,
+    createdAt: now,
+    updatedAt: now,
+    lastFiredAt: null,
+    fireCount: 0,
+  };
+  return { alarm, occurrence: firstOccurrence(alarm, now, limits) };
+}
+
+/** The optional fields of a definition, as the wire and the domain name them; `kind` decides about the rest. */
+const COMPARED: readonly [name: string, member: keyof Alarm][] = [
+  ['kind', 'kind'],
+  ['label', 'label'],
+  ['wake_message', 'wakeMessage'],
+  ['payload', 'payload'],
+  ['conversation_id', 'conversationId'],
+  ['delay_seconds', 'delaySeconds'],
+  ['cron_expr', 'cronExpr'],
+  ['timezone', 'timezone'],
+  ['jitter_seconds', 'jitterSeconds'],
+  ['ends_at', 'endsAt'],
+  ['max_fires', 'maxFires'],
+  ['max_failures', 'maxFailures'],
+  ['max_lateness_seconds', 'maxLatenessSeconds'],
+];
+
+/**
+ * The fields in which two definitions differ, by their wire names. Two alarms with the same `delay_seconds` are the same
+ * definition although their instants differ: the later request repeats the earlier one.
+ */
+export function differingFields(one: Alarm, other: Alarm): string[] {
+  const names = COMPARED.filter(([, member]) => one[member] !== other[member]).map(([name]) => name);
+  const bothAbsolute = one.delaySeconds === null && other.delaySeconds === null;
+  if (bothAbsolute && one.fireAt !== other.fireAt) names.push('fire_at');
+  return names;
+}
+
+/** `undefined` keeps what there is; `null` falls back to `absent`. */
+function patched<T>(now: T, next: T | null | undefined, absent: T): T {
+  return next === undefined ? now : (next ?? absent);
+}
+
+const SCHEDULE_FIELDS = [
+  'delay_seconds',
+  'fire_at',
+  'cron_expr',
+  'timezone',
+  'jitter_seconds',
+  'ends_at',
+  'max_fires',
+] as const;
+
+/**
+ * Puts a new schedule in the place of the old one. An attempt that is under way runs to its end as an occurrence of its
+ * own, without further attempts; whatever has not begun is dropped.
+ */
+function reschedule(state: AlarmState, first: Occurrence, now: number): Occurrence[] {
+  const current = scheduledOccurrence(state);
+  const others = state.occurrences.filter((occurrence) => occurrence !== current);
+  const inFlight = current !== undefined && current.leaseUntil !== null && current.leaseUntil > now;
+  if (!inFlight) return [...others, first];
+  if (current.fireId === first.fireId) return [...others, current];
+  return [...others, { ...current, source: 'trigger', dueAt: null }, first];
+}
+
+/**
+ * Edits an alarm. Editing a field of the schedule starts the schedule anew from `now`; editing anything else leaves the
+ * occurrence that is owed as it is.
+ *
+ * @throws ReveilleError `conflict` when the alarm has come to its end, `invalid_request` as for a creation
+ */
+export function editAlarm(state: AlarmState, patch: AlarmPatch, now: number, limits: DefinitionLimits): AlarmState {
+  const before = state.alarm;
+  if (before.status !== 'active' && before.status !== 'paused')
+    throw new ReveilleError('conflict', `this alarm is ${before.status} and can no longer be edited; set a new one`);
+  if (Object.keys(patch).length === 0) throw invalid('nothing to edit; name at least one field to change');
+  refuseFieldsOfOtherKind(patch, before.kind);
+
+  const movesOnce = patch.delay_seconds !== undefined || patch.fire_at !== undefined;
+  const restartsSeries = patch.cron_expr !== undefined || patch.timezone !== undefined;
+  const alarm: Alarm = {
+    ...before,
+    label: patched(before.label, patch.label, ''),
+    wakeMessage: patch.wake_message ?? before.wakeMessage,
+    payload: patch.payload?.text ?? before.payload,
+    conversationId: patched(before.conversationId, patch.conversation_id, null),
+    delaySeconds: movesOnce ? (patch.delay_seconds ?? null) : before.delaySeconds,
+    fireAt: movesOnce ? instantOfOnce(patch.delay_seconds, patch.fire_at, now) : before.fireAt,
+    cronExpr: patch.cron_expr ?? before.cronExpr,
+    timezone: patched(before.timezone, patch.timezone, null),
+    anchor: restartsSeries ? now : before.anchor,
+    jitterSeconds: patched(before.jitterSeconds, patch.jitter_seconds, 0),
+    endsAt: patched(before.endsAt, patch.ends_at, null),
+    maxFires: patched(before.maxFires, patch.max_fires, null),
+    maxFailures: patched(before.maxFailures, patch.max_failures, limits.maxFailures),
+    maxLatenessSeconds: patched(before.maxLatenessSeconds, patch.max_lateness_seconds, null),
+    updatedAt: now,
+  };
+  if (!SCHEDULE_FIELDS.some((name) => patch[name] !== undefined)) return { alarm, occurrences: state.occurrences };
+
+  const first = firstOccurrence(alarm, now, limits);
+  const owed = before.status === 'paused' ? { ...first, dueAt: null } : first;
+  return { alarm: { ...alarm, failureCount: 0 }, occurrences: reschedule(state, owed, now) };
+}

@@ -1,0 +1,122 @@
+/**
+ * What an owner can do to an alarm besides defining it. Pure transitions; the store runs them inside its transaction.
+ *
+ * The rule that all of them share: an attempt under way cannot be called back. Its occurrence is parked (`dueAt` null), so
+ * that it runs to its end and is not tried again.
+ */
+import { ReveilleError } from '../../wire/errors.ts';
+import { fireIdOf } from '../../wire/wake.ts';
+import { type AlarmState, isLeased, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { isScheduledFor, nextOccurrence } from './series.ts';
+
+/** How many triggered occurrences of one alarm may wait at once. */
+export const MAX_WAITING_TRIGGERS = 100;
+
+/**
+ * Cancels the alarm: nothing of it is tried from now on. One that has come to its end (fired, cancelled, failed) stays as it
+ * is, but for triggers that still wait.
+ */
+export function cancelAlarm(state: AlarmState, now: number): AlarmState {
+  const { alarm } = state;
+  const open = alarm.status === 'active' || alarm.status === 'paused';
+  const kept = state.occurrences.filter(
+    (occurrence) => isLeased(occurrence, now) || (!open && occurrence.source === 'schedule'),
+  );
+  return {
+    alarm: open ? { ...alarm, status: 'cancelled', updatedAt: now } : alarm,
+    occurrences: kept.map((occurrence) => ({ ...occurrence, dueAt: null })),
+  };
+}
+
+/** Holds the schedule back until {@link resumeAlarm}. Pausing a paused alarm changes nothing. */
+export function pauseAlarm(state: AlarmState, now: number): AlarmState {
+  const { alarm } = state;
+  if (alarm.status === 'paused') return state;
+  if (alarm.status !== 'active')
+    throw new ReveilleError('conflict', `only an active alarm can be paused; this one is ${alarm.status}`);
+  return {
+    alarm: { ...alarm, status: 'paused', updatedAt: now },
+    occurrences: state.occurrences.map((occurrence) =>
+      occurrence.source === 'schedule' ? { ...occurrence, dueAt: null } : occurrence,
+    ),
+  };
+}
+
+/** The occurrence that a resumed alarm owes; `undefined` when its series has ended meanwhile. */
+function owedOnResume(state: AlarmState, now: number): Occurrence | undefined {
+  const parked = scheduledOccurrence(state);
+  const begun = parked !== undefined && parked.attempt > 0;
+  // What a series let pass while it was paused was not missed: its owner asked for that.
+  const passed = !begun && (!parked || parked.scheduledFor <= now);
+  if (state.alarm.kind === 'cron' && passed) return nextOccurrence(state.alarm, now);
+  return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, begun ? now : 0) };
+}
+
+/**
+ * Takes the schedule up again: a series with its next occurrence after `now`, a `once` alarm at its instant or, when that
+ * has passed, at once. Resuming an active alarm changes nothing.
+ */
+export function resumeAlarm(state: AlarmState, now: number): AlarmState {
+  const { alarm } = state;
+  if (alarm.status === 'active') return state;
+  if (alarm.status !== 'paused')
+    throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${alarm.status}`);
+  const owed = owedOnResume(state, now);
+  const others = state.occurrences.filter((occurrence) => occurrence.source !== 'schedule');
+  return {
+    alarm: { ...alarm, status: owed ? 'active' : 'fired', updatedAt: now },
+    occurrences: owed ? [...others, owed] : others,
+  };
+}
+
+/** Fires now, beside the schedule, which goes on as if nothing had happened. */
+export function triggerAlarm(state: AlarmState, now: number): { state: AlarmState; fireId: string } {
+  const { alarm, occurrences } = state;
+  if (alarm.status !== 'active' && alarm.status !== 'paused') {
+    const remedy = alarm.status === 'failed' ? 'redrive it instead' : 'set a new one';
+    throw new ReveilleError('conflict', `this alarm is ${alarm.status} and cannot be triggered; ${remedy}`);
+  }
+  const waiting = occurrences.filter(({ source, dueAt }) => source === 'trigger' && dueAt !== null);
+  if (waiting.length >= MAX_WAITING_TRIGGERS)
+    throw new ReveilleError(
+      'rate_limited',
+      `${MAX_WAITING_TRIGGERS} triggers of this alarm are waiting to be delivered`,
+    );
+  const taken = new Set(occurrences.map((occurrence) => occurrence.fireId));
+  let at = now;
+  while (taken.has(fireIdOf(alarm.id, at)) || isScheduledFor(alarm, at)) at++;
+  const fireId = fireIdOf(alarm.id, at);
+  const triggered: Occurrence = {
+    fireId,
+    alarmId: alarm.id,
+    owner: alarm.owner,
+    source: 'trigger',
+    scheduledFor: at,
+    nominal: at,
+    dueAt: at,
+    attempt: 0,
+    missedCount: 0,
+    fence: 0,
+    leaseUntil: null,
+    claimedAt: null,
+  };
+  return { state: { alarm, occurrences: [...occurrences, triggered] }, fireId };
+}
+
+/**
+ * Re-arms a failed alarm: the same occurrence, by the same fire id, with a fresh retry ladder. Its owner wants it now, however
+ * late, so a `max_lateness_seconds` that let it go is lifted.
+ */
+export function redriveAlarm(state: AlarmState, now: number): AlarmState {
+  const { alarm } = state;
+  if (alarm.status !== 'failed')
+    throw new ReveilleError('conflict', `only a failed alarm can be redriven; this one is ${alarm.status}`);
+  const parked = scheduledOccurrence(state);
+  // A series fails only when its next occurrence could not be told, so it owes none: it starts again from now.
+  const owed = parked ? { ...parked, dueAt: now } : nextOccurrence(alarm, now);
+  if (!owed) throw new ReveilleError('conflict', 'the series of this alarm is over; set a new one');
+  return {
+    alarm: { ...alarm, status: 'active', failureCount: 0, maxLatenessSeconds: null, updatedAt: now },
+    occurrences: [...state.occurrences.filter((occurrence) => occurrence !== parked), owed],
+  };
+}

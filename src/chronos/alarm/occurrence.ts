@@ -1,0 +1,132 @@
+/**
+ * From wall times to instants: which instants a cron expression means in a zone whose clock is changed now and then.
+ *
+ * The rule, after the idea of Vixie and ISC cron:
+ *
+ * - An expression whose minute or hour field starts with `*` follows real time. It is due in every real minute whose wall
+ *   clock reading matches: readings that a forward change skips never come, readings that a backward change repeats come
+ *   twice. `30 * * * *`, `* 2 * * *` and every fifteen minutes from 2 to 4 are such expressions.
+ * - Every other expression names fixed times. A fixed time is due once, in the first instant at which the wall clock has
+ *   reached it: its own minute on most days, the first time round when the clock goes back, and the first instant after
+ *   the gap when the clock goes forward over it. Fixed times that become due in the same instant are one occurrence.
+ *
+ * Both are one walk over the spans between clock changes. It carries `reached`, the latest wall time that is over and done
+ * with; a matching wall time later than that is due in the span that first gets to it. When a span begins, a series that
+ * follows real time forgets what was reached before.
+ */
+import { countWallTimes, HORIZON_YEARS, nextWallTime, shortestWallGap } from './calendar.ts';
+import type { CronFields } from './cron.ts';
+import type { CronSchedule } from './schedule.ts';
+import type { Span, Zone } from './zone.ts';
+
+const DAY_MS = 86_400_000;
+const HORIZON_MS = HORIZON_YEARS * 366 * DAY_MS;
+
+/** No clock was ever put back by more than a day (Alaska, 1867), so what a zone showed two days ago it will not show again. */
+const LONGEST_FOLD_MS = 2 * DAY_MS;
+
+/** The last instant that any series reaches: RFC 3339 writes years with four digits. */
+export const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59);
+
+/** The series of a cron expression in a zone. */
+export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
+  /** What is reached at an instant that lies in `span`. */
+  function reachedAt(instant: number, span: Span): number {
+    const shown = instant + span.offset;
+    if (fields.followsRealTime || instant - span.start > LONGEST_FOLD_MS) return shown;
+    let reached = shown;
+    for (let past = zone.spanAt(instant - LONGEST_FOLD_MS); past.end <= instant; past = zone.spanAt(past.end)) {
+      reached = Math.max(reached, lastShown(past));
+    }
+    return reached;
+  }
+
+  /** What is reached just before `span` begins, given what the spans before it reached. */
+  function reachedBefore(span: Span, reached: number): number {
+    return fields.followsRealTime ? span.start + span.offset - 1 : reached;
+  }
+
+  function next(after: number): number | undefined {
+    if (!(Math.abs(after) < LAST_INSTANT)) return undefined;
+    let span = zone.spanAt(after);
+    let reached = reachedAt(after, span);
+    while (span.start - after < HORIZON_MS) {
+      const wallTime = nextWallTime(fields, reached);
+      if (wallTime === undefined) return undefined;
+      if (wallTime <= lastShown(span)) return within(span, wallTime);
+      reached = Math.max(reached, lastShown(span));
+      // A fixed time cannot become due before its neighbourhood; a series that follows real time may meet its readings again.
+      span = zone.spanAt(fields.followsRealTime ? span.end : Math.max(span.end, wallTime - LONGEST_FOLD_MS));
+      reached = reachedBefore(span, reached);
+    }
+    return undefined;
+  }
+
+  /** How many occurrences lie in `(after, until]`. */
+  function count(after: number, until: number): number {
+    let span = zone.spanAt(after);
+    let reached = reachedAt(after, span);
+    let total = 0;
+    for (;;) {
+      const opening = span.start + span.offset;
+      if (reached < opening) {
+        // What the clock jumped over is due together with the span's first reading.
+        if (countWallTimes(fields, reached, opening) > 0) total++;
+        reached = opening;
+      }
+      const shown = Math.min(span.end - 1, until) + span.offset;
+      if (reached < shown) {
+        total += countWallTimes(fields, reached, shown);
+        reached = shown;
+      }
+      if (until < span.end) return total;
+      span = zone.spanAt(span.end);
+      reached = reachedBefore(span, reached);
+    }
+  }
+
+  function latest(after: number, now: number): { at: number; count: number } | undefined {
+    const first = next(after);
+    if (first === undefined || first > now) return undefined;
+    return { at: latestFrom(first, now), count: count(after, now) };
+  }
+
+  /** The latest occurrence up to `now`, given one; a binary search, so that a long gap costs little more than a short one. */
+  function latestFrom(first: number, now: number): number {
+    let known = first;
+    let beyond = now;
+    for (;;) {
+      const following = next(known);
+      if (following === undefined || following > now) return known;
+      const middle = Math.floor((following + beyond) / 2);
+      const candidate = next(middle);
+      if (candidate !== undefined && candidate <= now) {
+        known = candidate;
+      } else {
+        known = following;
+        beyond = middle;
+      }
+    }
+  }
+
+  let shortest: number | undefined;
+  return {
+    next,
+    latest,
+    get shortestIntervalMs() {
+      shortest ??= shortestWallGap(fields);
+      return shortest;
+    },
+  };
+}
+
+/** The last wall time, to the millisecond, that a clock shows in a span. */
+function lastShown(span: Span): number {
+  return span.end - 1 + span.offset;
+}
+
+/** When a wall time is due in the span that first gets to it: at once, if the clock has jumped over it. */
+function within(span: Span, wallTime: number): number | undefined {
+  const instant = Math.max(span.start, wallTime - span.offset);
+  return instant <= LAST_INSTANT ? instant : undefined;
+}

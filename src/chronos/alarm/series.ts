@@ -1,0 +1,99 @@
+/** From one occurrence of an alarm to the next: where schedule, jitter and the series' end meet. */
+import { fireIdOf } from '../../wire/wake.ts';
+import type { Alarm, Occurrence } from './alarm.ts';
+import { jitterMs } from './jitter.ts';
+import { type CronSchedule, compileSchedule } from './schedule.ts';
+
+/** The zone that stands for an absent `timezone`. */
+export const DEFAULT_TIMEZONE = 'UTC';
+
+/** What of an alarm decides when it rings. */
+export type AlarmTiming = Pick<
+  Alarm,
+  | 'id'
+  | 'owner'
+  | 'kind'
+  | 'fireAt'
+  | 'cronExpr'
+  | 'timezone'
+  | 'anchor'
+  | 'jitterSeconds'
+  | 'endsAt'
+  | 'maxFires'
+  | 'scheduledFires'
+>;
+
+/** The cron series of an alarm of kind `cron`. */
+function seriesOf(alarm: AlarmTiming): CronSchedule {
+  return compileSchedule(alarm.cronExpr!, alarm.timezone ?? DEFAULT_TIMEZONE, alarm.anchor);
+}
+
+/**
+ * The jitter of one occurrence. In a series it stays below the gap to the following occurrence, so that the instants of a
+ * series strictly increase whatever the jitter.
+ */
+function jitterOf(alarm: AlarmTiming, nominal: number): number {
+  if (alarm.jitterSeconds === 0) return 0;
+  if (alarm.kind === 'once') return jitterMs(alarm.id, nominal, alarm.jitterSeconds);
+  const following = seriesOf(alarm).next(nominal);
+  const gapSeconds = following === undefined ? alarm.jitterSeconds : (following - nominal) / 1000;
+  return jitterMs(alarm.id, nominal, Math.min(alarm.jitterSeconds, gapSeconds));
+}
+
+function occurrenceAt(alarm: AlarmTiming, nominal: number, missedCount: number): Occurrence {
+  const scheduledFor = nominal + jitterOf(alarm, nominal);
+  return {
+    fireId: fireIdOf(alarm.id, scheduledFor),
+    alarmId: alarm.id,
+    owner: alarm.owner,
+    source: 'schedule',
+    scheduledFor,
+    nominal,
+    dueAt: scheduledFor,
+    attempt: 0,
+    missedCount,
+    fence: 0,
+    leaseUntil: null,
+    claimedAt: null,
+  };
+}
+
+/** The only occurrence of a `once` alarm. */
+export function onlyOccurrence(alarm: AlarmTiming): Occurrence {
+  return occurrenceAt(alarm, alarm.fireAt!, 0);
+}
+
+/**
+ * The first occurrence of a series after an instant, or `undefined` when the series is over: no further match, past
+ * `ends_at`, or `max_fires` delivered.
+ *
+ * @param after epoch ms; the nominal instant of the occurrence before, or the present when a series starts
+ */
+export function nextOccurrence(alarm: AlarmTiming, after: number): Occurrence | undefined {
+  if (alarm.maxFires !== null && alarm.scheduledFires >= alarm.maxFires) return undefined;
+  const nominal = seriesOf(alarm).next(after);
+  if (nominal === undefined || (alarm.endsAt !== null && nominal > alarm.endsAt)) return undefined;
+  return occurrenceAt(alarm, nominal, 0);
+}
+
+/** Whether the alarm's own schedule names this very instant: a triggered occurrence there would share its fire id. */
+export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
+  if (alarm.kind === 'once') return onlyOccurrence(alarm).scheduledFor === instant;
+  // Jitter stays below the gap, so that of all nominal instants only the latest can have been moved to this one.
+  const last = seriesOf(alarm).latest(instant - alarm.jitterSeconds * 1000 - 1, instant);
+  return last !== undefined && last.at + jitterOf(alarm, last.at) === instant;
+}
+
+/**
+ * After downtime a series fires once, for the latest occurrence (contracts §2): the occurrence that should stand in for an
+ * overdue one, counting those that it replaces, or `undefined` when the overdue one is the latest itself.
+ *
+ * An occurrence whose jitter has not run out yet is not the latest: it rings on its own.
+ */
+export function catchUp(alarm: AlarmTiming, overdue: Occurrence, now: number): Occurrence | undefined {
+  if (alarm.kind !== 'cron' || overdue.source !== 'schedule') return undefined;
+  const series = seriesOf(alarm);
+  let missed = series.latest(overdue.nominal, Math.min(now, alarm.endsAt ?? Number.POSITIVE_INFINITY));
+  if (missed && missed.at + jitterOf(alarm, missed.at) > now) missed = series.latest(overdue.nominal, missed.at - 1);
+  return missed && occurrenceAt(alarm, missed.at, overdue.missedCount + missed.count);
+}

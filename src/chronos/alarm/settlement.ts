@@ -1,0 +1,123 @@
+/**
+ * What an attempt's outcome does to its alarm. Pure; runs inside the store's transaction on the state as it is then, which
+ * may have been edited, paused or cancelled while the attempt was under way.
+ */
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Alarm, AlarmState, Occurrence } from './alarm.ts';
+import { nextOccurrence } from './series.ts';
+
+/** What the ledger says of an attempt whose outcome nobody recorded. */
+export const INTERRUPTED =
+  'the process that made this attempt stopped before it could record the outcome; the wake may or may not have arrived';
+
+function occurrenceOf(state: AlarmState, fireId: string): { settled: Occurrence; others: Occurrence[] } {
+  const settled = state.occurrences.find((occurrence) => occurrence.fireId === fireId);
+  if (!settled) throw new Error(`the store settled ${fireId} without handing it over`);
+  return { settled, others: state.occurrences.filter((occurrence) => occurrence !== settled) };
+}
+
+function followingOccurrence(alarm: Alarm, nominal: number): Occurrence | ReveilleError | undefined {
+  try {
+    return nextOccurrence(alarm, nominal);
+  } catch (error) {
+    if (error instanceof ReveilleError) return error;
+    throw error;
+  }
+}
+
+function isOwed(occurrences: readonly Occurrence[], { fireId }: Occurrence): boolean {
+  return occurrences.some((occurrence) => occurrence.fireId === fireId);
+}
+
+/** Moves a series on past an occurrence that is done with, or ends it. */
+function advance(state: AlarmState, settled: Occurrence, others: Occurrence[]): AlarmState {
+  const { alarm } = state;
+  if (settled.source === 'trigger' || alarm.status === 'cancelled') return { alarm, occurrences: others };
+  if (alarm.kind === 'once') return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
+  let next = followingOccurrence(alarm, settled.nominal);
+  // Owed already, beside the schedule: that one rings, and the series must not stand still over it.
+  while (next && !(next instanceof ReveilleError) && isOwed(others, next)) {
+    next = followingOccurrence(alarm, next.nominal);
+  }
+  // A zone or expression that was valid once and is not any more (time zone data change): visible, never silently stuck.
+  if (next instanceof ReveilleError)
+    return { alarm: { ...alarm, status: 'failed', lastError: next.message }, occurrences: others };
+  if (!next) return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
+  return { alarm, occurrences: [...others, alarm.status === 'paused' ? { ...next, dueAt: null } : next] };
+}
+
+/** The wake was accepted: a `once` alarm has fired, a series goes on. */
+export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
+  const { settled, others } = occurrenceOf(state, fireId);
+  const alarm = { ...state.alarm, fireCount: state.alarm.fireCount + 1, lastFiredAt: deliveredAt };
+  if (settled.source === 'trigger') return { alarm, occurrences: others };
+  const scheduledFires = alarm.scheduledFires + 1;
+  return advance({ ...state, alarm: { ...alarm, scheduledFires, failureCount: 0, lastError: null } }, settled, others);
+}
+
+/** An attempt that was not accepted. */
+export type Failure = {
+  error: string;
+  /** No further attempt can help. */
+  final: boolean;
+  /** When to try again, for the failure with this zero-based number. */
+  retryAt: (failure: number) => number;
+};
+
+/** The wake was not accepted, or nobody knows: up the ladder, or given up at its end. */
+export function settleFailed(state: AlarmState, fireId: string, failure: Failure): AlarmState {
+  const { settled, others } = occurrenceOf(state, fireId);
+  const alarm = { ...state.alarm, lastError: failure.error };
+  if (alarm.status === 'cancelled') return { alarm, occurrences: others };
+  const parked = settled.dueAt === null;
+
+  if (settled.source === 'trigger') {
+    // Parked, it belongs to a schedule that has been edited away; otherwise its own attempts are its ladder.
+    if (parked || failure.final || settled.attempt >= alarm.maxFailures) return { alarm, occurrences: others };
+    return { alarm, occurrences: [...others, { ...settled, dueAt: failure.retryAt(settled.attempt - 1) }] };
+  }
+
+  const failures = alarm.failureCount + 1;
+  const exhausted = failure.final || failures >= alarm.maxFailures;
+  if (!exhausted) {
+    const dueAt = parked ? null : failure.retryAt(failures - 1);
+    return { alarm: { ...alarm, failureCount: failures }, occurrences: [...others, { ...settled, dueAt }] };
+  }
+  if (alarm.kind === 'once') {
+    return {
+      alarm: { ...alarm, status: 'failed', failureCount: failures },
+      occurrences: [...others, { ...settled, dueAt: null }],
+    };
+  }
+  return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others);
+}
+
+/**
+ * The holder of a lease was not heard of again: whether the wake arrived is not known. It counts as a failure like any other
+ * unknown outcome, so that a wake that kills its deliverer does not come back for ever; but what is tried again is tried at
+ * once, for the wait since the claim was long enough.
+ */
+export function settleInterrupted(state: AlarmState, fireId: string): AlarmState {
+  const { settled } = occurrenceOf(state, fireId);
+  return settleFailed(state, fireId, { error: INTERRUPTED, final: false, retryAt: () => settled.dueAt! });
+}
+
+/** The occurrence could not start within `max_lateness_seconds`: it is let go. */
+export function settleMissed(state: AlarmState, fireId: string, reason: string): AlarmState {
+  const { settled, others } = occurrenceOf(state, fireId);
+  const alarm = { ...state.alarm, lastError: reason };
+  if (settled.source === 'trigger') return { alarm, occurrences: others };
+  if (alarm.kind === 'once' && alarm.status !== 'cancelled')
+    return { alarm: { ...alarm, status: 'failed' }, occurrences: [...others, { ...settled, dueAt: null }] };
+  return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others);
+}
+
+/** A later occurrence of the series stands in for one that downtime made stale. */
+export function settleReplaced(state: AlarmState, fireId: string, replacement: Occurrence): AlarmState {
+  const { settled, others } = occurrenceOf(state, fireId);
+  // Cancelled or edited meanwhile, nobody waits for it; paused, it stays parked, as if nobody had claimed it.
+  if (state.alarm.status === 'cancelled' || settled.source === 'trigger')
+    return { alarm: state.alarm, occurrences: others };
+  if (settled.dueAt === null) return { alarm: state.alarm, occurrences: [...others, { ...settled, attempt: 0 }] };
+  return { alarm: state.alarm, occurrences: [...others, replacement] };
+}

@@ -1,0 +1,167 @@
+/** Time zones: which names are accepted, and how far a zone's wall clock stands from UTC at an instant. */
+import { ReveilleError } from '../../wire/errors.ts';
+import { showValue } from '../../wire/validate.ts';
+
+const SECOND_MS = 1_000;
+const DAY_MS = 86_400_000;
+
+/**
+ * Offsets are looked up and remembered in pieces of this length, aligned to the epoch. Within a piece they are sampled once
+ * a day: the shortest time between two changes of any zone since 1970 is a week.
+ */
+const PIECE_MS = 128 * DAY_MS;
+
+/**
+ * A stretch of time `[start, end)` over which a zone keeps one offset: wall clock = instant + offset, all in milliseconds.
+ * Neighbouring spans may have the same offset.
+ */
+export type Span = { readonly start: number; readonly end: number; readonly offset: number };
+
+/** A zone's wall clock. */
+export type Zone = {
+  /** The span that an instant lies in. */
+  spanAt(instant: number): Span;
+};
+
+/** Three-letter names that the IANA database has. `Intl` knows more of them, from ICU, with surprises: BST is Dhaka there. */
+const THREE_LETTER_ZONES = new Set('CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' '));
+
+/** Whether a name can be one of the IANA database, which is narrower than what `Intl` takes for a zone. */
+function isPlausible(timezone: string): boolean {
+  if (/^[A-Za-z]{3}$/.test(timezone)) return THREE_LETTER_ZONES.has(timezone.toUpperCase());
+  return /^(?!SystemV\/)[A-Za-z][A-Za-z0-9_+/-]*$/i.test(timezone);
+}
+
+/** Writes an instant so that it ends in the zone's offset: `1/1/2026, GMT+01:00`. */
+function offsetFormat(timezone: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('en-US', { timeZone: timezone, timeZoneName: 'longOffset' });
+}
+
+function exists(timezone: string): boolean {
+  if (!isPlausible(timezone)) return false;
+  try {
+    offsetFormat(timezone);
+    return true;
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+const OFFSET = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/;
+
+function readOffset(format: Intl.DateTimeFormat, instant: number): number {
+  const match = OFFSET.exec(format.format(instant));
+  if (!match) throw new ReveilleError('internal', `no offset in ${showValue(format.format(instant))}`);
+  const [, sign, hours = '0', minutes = '0', seconds = '0'] = match;
+  const size = (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * SECOND_MS;
+  return sign === '-' ? -size : size;
+}
+
+/** The first instant in `(before, after]`, to the second, at which the offset is no longer the one at `before`. */
+function changeBetween(format: Intl.DateTimeFormat, before: number, after: number): number {
+  const offset = readOffset(format, before);
+  let low = before / SECOND_MS;
+  let high = after / SECOND_MS;
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (readOffset(format, middle * SECOND_MS) === offset) low = middle;
+    else high = middle;
+  }
+  return high * SECOND_MS;
+}
+
+function surveyPiece(timezone: string, piece: number): Span[] {
+  // Made anew for every piece: formats are heavy to keep for every zone and cheap to make a few times a year.
+  const format = offsetFormat(timezone);
+  const spans: Span[] = [];
+  const end = (piece + 1) * PIECE_MS;
+  let start = piece * PIECE_MS;
+  let offset = readOffset(format, start);
+  for (let day = start; day < end; day += DAY_MS) {
+    const offsetNextDay = readOffset(format, day + DAY_MS);
+    while (offset !== offsetNextDay) {
+      const change = changeBetween(format, Math.max(start, day), day + DAY_MS);
+      spans.push({ start, end: change, offset });
+      start = change;
+      offset = readOffset(format, change);
+    }
+  }
+  if (start < end) spans.push({ start, end, offset });
+  return spans;
+}
+
+/** Surveyed zones by lower-case name: at most as many as the IANA database has names. */
+const zones = new Map<string, Zone>();
+
+/**
+ * The wall clock of a zone. Names are compared without regard to case, as the IANA database asks.
+ *
+ * @throws ReveilleError `invalid_request` that names timezone, the value and the remedy
+ */
+export function zoneOf(timezone: string): Zone {
+  const known = zones.get(timezone.toLowerCase());
+  if (known && isPlausible(timezone)) return known;
+  if (!exists(timezone)) throw unknownZone(timezone);
+  const pieces = new Map<number, Span[]>();
+  const zone: Zone = {
+    spanAt(instant) {
+      const piece = Math.floor(instant / PIECE_MS);
+      let spans = pieces.get(piece);
+      if (!spans) {
+        spans = surveyPiece(timezone, piece);
+        pieces.set(piece, spans);
+      }
+      let index = 0;
+      while (instant >= spans[index]!.end) index++;
+      return spans[index]!;
+    },
+  };
+  zones.set(timezone.toLowerCase(), zone);
+  return zone;
+}
+
+function unknownZone(timezone: string): ReveilleError {
+  const value = showValue(timezone);
+  if (/^(utc|gmt)?[+-]\d/i.test(timezone)) {
+    return new ReveilleError(
+      'invalid_request',
+      `timezone ${value} is a fixed offset, not an IANA zone; write a zone such as "Europe/Berlin", or "UTC"`,
+    );
+  }
+  const nearest = nearestZone(timezone);
+  const remedy = nearest ? `did you mean "${nearest}"?` : 'write one such as "Europe/Berlin", or "UTC"';
+  return new ReveilleError('invalid_request', `timezone ${value} is not an IANA zone; ${remedy}`);
+}
+
+/** A zone whose name, or whose city alone, is at most two typing errors away. */
+function nearestZone(timezone: string): string | undefined {
+  const wanted = timezone.trim().toLowerCase().replaceAll(' ', '_');
+  if (wanted.length < 4 || wanted.length > 40) return undefined;
+  let nearest: string | undefined;
+  let fewest = 3;
+  for (const zone of Intl.supportedValuesOf('timeZone')) {
+    const name = zone.toLowerCase();
+    const city = name.slice(name.lastIndexOf('/') + 1);
+    const errors = typingErrors(wanted, wanted.includes('/') ? name : city);
+    if (errors < fewest) {
+      nearest = zone;
+      fewest = errors;
+    }
+  }
+  return nearest;
+}
+
+/** Levenshtein distance: insertions, deletions and replacements that turn one text into the other. */
+function typingErrors(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i++) {
+    const below = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const replaced = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1);
+      below.push(Math.min(replaced, row[j]! + 1, below[j - 1]! + 1));
+    }
+    row = below;
+  }
+  return row[to.length]!;
+}

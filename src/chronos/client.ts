@@ -1,0 +1,256 @@
+/**
+ * The typed HTTP client of chronosd (contracts §2), and the only way the rest of the house talks to it.
+ *
+ * A call that needs a principal proves the identity anew (challenge, sign, verify) unless the client was given a holder to
+ * keep the token in. `timeoutMs` bounds the whole call, proof included.
+ */
+import { z } from 'zod';
+import { type Clock, systemClock } from '../clock/clock.ts';
+import {
+  challengeMessage,
+  challengeSchema,
+  type EnrolledKey,
+  enrolledKeySchema,
+  principalSchema,
+} from '../wire/agent.ts';
+import {
+  ALARM_STATUSES,
+  type AlarmCreated,
+  type AlarmKind,
+  type AlarmStatus,
+  type AlarmView,
+  type alarmCreateSchema,
+  type alarmPatchSchema,
+  type FireView,
+} from '../wire/alarm.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { RawJson } from '../wire/json.ts';
+import { listOf, objectOf, readAnswer, unexpected, viewOf } from './client-answers.ts';
+import { type Call, createExchange, headerSafe, withinDeadline } from './client-exchange.ts';
+
+/** Who asks, as far as chronosd must know: `AgentIdentity` of the identity kit is one. */
+export type Prover = {
+  readonly did: string;
+  /** 64 hex digits. */
+  readonly publicKeyHex: string;
+  /** 128 hex digits: the ed25519 signature of the text's UTF-8 form. */
+  sign(message: string): string;
+};
+
+export type Principal = z.output<typeof principalSchema>;
+type Challenge = z.output<typeof challengeSchema>;
+
+/** The body of a create; `payload` is given as source text. Instants stay text. */
+export type AlarmCreateBody = z.input<typeof alarmCreateSchema>;
+/** The body of an edit; `null` removes an optional field. */
+export type AlarmPatchBody = z.input<typeof alarmPatchSchema>;
+
+export type AlarmQuery = { limit?: number; status?: AlarmStatus; kind?: AlarmKind; cursor?: string };
+export type FireQuery = { limit?: number; cursor?: string };
+export type AlarmPage = { alarms: AlarmView[]; count: number; next_cursor?: string };
+export type FirePage = { fires: FireView[]; next_cursor?: string };
+export type AgentPage = { agents: EnrolledKey[]; count: number; next_cursor?: string };
+/** The answer to a trigger: the alarm, and the occurrence that was made. */
+export type TriggeredAlarm = AlarmView & { fire_id: string };
+
+/** Keeps a principal token between calls of one command, until shortly before it expires. Make one with {@link holdPrincipal}. */
+export type PrincipalHolder = { held: { token: string; usableUntil: number } | undefined };
+
+export function holdPrincipal(): PrincipalHolder {
+  return { held: undefined };
+}
+
+export type ChronosClientOptions = {
+  /** Where chronosd listens, as in `http://127.0.0.1:9096`. */
+  url: string;
+  /** The transport bearer, `CHRONOS_TOKEN`. */
+  token: string;
+  /** For `/v1/admin/*`, `CHRONOS_ADMIN_TOKEN`. */
+  adminToken?: string | undefined;
+  /** Milliseconds for one call, proof of identity included. */
+  timeoutMs?: number | undefined;
+  /** Needed by everything about alarms. */
+  identity?: Prover | undefined;
+  /** Lets several calls share one proof. Without it every call proves anew and nothing is kept. */
+  principal?: PrincipalHolder | undefined;
+  clock?: Clock | undefined;
+};
+
+type CallOptions = {
+  /** Gives the call up. What chronosd has received by then may still happen. */
+  signal?: AbortSignal | undefined;
+};
+
+/** Every method rejects with `ReveilleError`: chronosd's own error, or `unavailable` when it cannot be reached in time. */
+export type ChronosClient = {
+  challenge(did: string, options?: CallOptions): Promise<Challenge>;
+  /** Proves the identity given, or the client's own. */
+  authenticate(identity?: Prover, options?: CallOptions): Promise<Principal>;
+  createAlarm(alarm: AlarmCreateBody, options?: CallOptions): Promise<AlarmCreated>;
+  listAlarms(query?: AlarmQuery, options?: CallOptions): Promise<AlarmPage>;
+  getAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
+  cancelAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
+  patchAlarm(id: string, changes: AlarmPatchBody, options?: CallOptions): Promise<AlarmView>;
+  pauseAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
+  resumeAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
+  triggerAlarm(id: string, options?: CallOptions): Promise<TriggeredAlarm>;
+  redriveAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
+  listFires(id: string, query?: FireQuery, options?: CallOptions): Promise<FirePage>;
+  enrollAgent(agent: { label: string; public_key: string }, options?: CallOptions): Promise<EnrolledKey>;
+  listAgents(query?: { cursor?: string }, options?: CallOptions): Promise<AgentPage>;
+  /** Revokes one key of a label, or all of them; gives back those that this call revoked. */
+  revokeAgent(agent: { label: string; public_key?: string }, options?: CallOptions): Promise<EnrolledKey[]>;
+  /** `GET /healthz`: the process is alive. */
+  health(options?: CallOptions): Promise<Record<string, unknown>>;
+  /** `GET /readyz`: it can do its job. */
+  ready(options?: CallOptions): Promise<Record<string, unknown>>;
+};
+
+const createdSchema = z.looseObject({ id: z.string(), status: z.enum(ALARM_STATUSES), deduped: z.boolean() });
+const agentPageSchema = z.looseObject({ agents: z.array(enrolledKeySchema), count: z.number() });
+const revokedSchema = z.looseObject({ revoked: z.array(enrolledKeySchema) });
+
+const alarmPath = (id: string) => `/v1/alarms/${encodeURIComponent(id)}`;
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+/** A held token is not used any more when it has less than this left, so that it does not expire on the way. */
+const EXPIRY_MARGIN_MS = 5_000;
+
+const REPEAT_SAFELY =
+  'send it again with the same idempotency_key, or, if it had none, list the alarms before setting it again';
+const LOOK_FIRST = 'look at the alarm before repeating it';
+
+/**
+ * @throws ReveilleError `invalid_request` for an address or token that cannot be used
+ */
+export function createChronosClient(options: ChronosClientOptions): ChronosClient {
+  const { token, adminToken, timeoutMs = DEFAULT_TIMEOUT_MS, principal: holder, clock = systemClock } = options;
+  const exchange = createExchange(options.url);
+  for (const secret of [token, adminToken]) {
+    if (secret !== undefined && !headerSafe(secret)) {
+      throw new ReveilleError('invalid_request', "chronosd's token must be printable ASCII without spaces");
+    }
+  }
+
+  const within = <T>(callOptions: CallOptions | undefined, work: (signal: AbortSignal) => Promise<T>) =>
+    withinDeadline(work, { clock, timeoutMs, signal: callOptions?.signal });
+
+  const challenge = async (did: string, signal: AbortSignal): Promise<Challenge> => {
+    const call: Call = { method: 'POST', path: '/v1/agent/auth/challenge', bearer: token, body: { did } };
+    return readAnswer(call, challengeSchema, await exchange(call, signal));
+  };
+
+  const authenticate = async (identity: Prover | undefined, signal: AbortSignal): Promise<Principal> => {
+    if (!identity) {
+      throw new ReveilleError('unauthorized', 'this call needs an agent identity, and the client was given none');
+    }
+    const { did, nonce } = await challenge(identity.did, signal);
+    // Whoever answers at this address must not get a signature for anything but this proof.
+    if (did !== identity.did || !headerSafe(nonce)) {
+      throw new ReveilleError('unavailable', 'chronosd sent a challenge that is not for this identity', {
+        retryable: false,
+      });
+    }
+    const signature = identity.sign(challengeMessage(did, nonce));
+    const call: Call = {
+      method: 'POST',
+      path: '/v1/agent/auth/verify',
+      bearer: token,
+      body: { did, public_key: identity.publicKeyHex, nonce, signature },
+    };
+    const principal = readAnswer(call, principalSchema, await exchange(call, signal));
+    if (!headerSafe(principal.token)) throw unexpected(call, 'the token cannot stand in a header');
+    return principal;
+  };
+
+  const freshToken = async (signal: AbortSignal): Promise<string> => {
+    const proved = await authenticate(options.identity, signal);
+    const usableUntil = clock.monotonic() + proved.expires_in * 1000 - EXPIRY_MARGIN_MS;
+    if (holder) holder.held = { token: proved.token, usableUntil };
+    return proved.token;
+  };
+
+  /** A call about alarms: under the transport bearer and a principal token. */
+  const asPrincipal = async (call: Call, signal: AbortSignal): Promise<RawJson> => {
+    const held = holder?.held;
+    if (held && held.usableUntil > clock.monotonic()) {
+      try {
+        return await exchange({ ...call, bearer: token, principal: held.token }, signal);
+      } catch (thrown) {
+        // The held token may have died early (chronosd has another secret, the key was revoked): one fresh proof tells.
+        if (!(thrown instanceof ReveilleError) || thrown.code !== 'unauthorized') throw thrown;
+      }
+    }
+    return exchange({ ...call, bearer: token, principal: await freshToken(signal) }, signal);
+  };
+
+  const alarmCall = (call: Call, callOptions?: CallOptions): Promise<AlarmView> =>
+    within(callOptions, async (signal) => viewOf(call, (await asPrincipal(call, signal)).text));
+
+  const act = (id: string, action: string, callOptions?: CallOptions) =>
+    alarmCall({ method: 'POST', path: `${alarmPath(id)}/${action}`, ifLost: LOOK_FIRST }, callOptions);
+
+  const adminCall = (call: Call, signal: AbortSignal): Promise<RawJson> => {
+    if (adminToken === undefined) {
+      throw new ReveilleError('unauthorized', 'this call needs the admin token of chronosd; set CHRONOS_ADMIN_TOKEN');
+    }
+    return exchange({ ...call, bearer: adminToken }, signal);
+  };
+
+  const probe = (path: string, callOptions?: CallOptions) => {
+    const call: Call = { method: 'GET', path };
+    return within(callOptions, async (signal) => objectOf(call, (await exchange(call, signal)).text));
+  };
+
+  return {
+    challenge: (did, callOptions) => within(callOptions, (signal) => challenge(did, signal)),
+    authenticate: (identity = options.identity, callOptions = undefined) =>
+      within(callOptions, (signal) => authenticate(identity, signal)),
+    createAlarm: (alarm, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call: Call = { method: 'POST', path: '/v1/alarms', body: alarm, ifLost: REPEAT_SAFELY };
+        return readAnswer(call, createdSchema, await asPrincipal(call, signal)) as AlarmCreated;
+      }),
+    listAlarms: (query, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call: Call = { method: 'GET', path: '/v1/alarms', query };
+        const { text } = await asPrincipal(call, signal);
+        const page = objectOf(call, text);
+        const alarms = listOf(call, text, 'alarms').map((element) => viewOf(call, element));
+        return { ...page, alarms } as AlarmPage;
+      }),
+    getAlarm: (id, callOptions) => alarmCall({ method: 'GET', path: alarmPath(id) }, callOptions),
+    cancelAlarm: (id, callOptions) =>
+      alarmCall({ method: 'DELETE', path: alarmPath(id), ifLost: 'cancel it again, that is harmless' }, callOptions),
+    patchAlarm: (id, changes, callOptions) =>
+      alarmCall({ method: 'PATCH', path: alarmPath(id), body: changes, ifLost: LOOK_FIRST }, callOptions),
+    pauseAlarm: (id, callOptions) => act(id, 'pause', callOptions),
+    resumeAlarm: (id, callOptions) => act(id, 'resume', callOptions),
+    triggerAlarm: (id, callOptions) => act(id, 'trigger', callOptions) as Promise<TriggeredAlarm>,
+    redriveAlarm: (id, callOptions) => act(id, 'redrive', callOptions),
+    listFires: (id, query, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call: Call = { method: 'GET', path: `${alarmPath(id)}/fires`, query };
+        const { text } = await asPrincipal(call, signal);
+        listOf(call, text, 'fires');
+        return objectOf(call, text) as FirePage;
+      }),
+    enrollAgent: (agent, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call: Call = { method: 'POST', path: '/v1/admin/agents', body: agent };
+        return readAnswer(call, enrolledKeySchema, await adminCall(call, signal));
+      }),
+    listAgents: (query, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call: Call = { method: 'GET', path: '/v1/admin/agents', query };
+        return readAnswer(call, agentPageSchema, await adminCall(call, signal)) as AgentPage;
+      }),
+    revokeAgent: (agent, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call: Call = { method: 'DELETE', path: '/v1/admin/agents', body: agent };
+        return readAnswer(call, revokedSchema, await adminCall(call, signal)).revoked;
+      }),
+    health: (callOptions) => probe('/healthz', callOptions),
+    ready: (callOptions) => probe('/readyz', callOptions),
+  };
+}

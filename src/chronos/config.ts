@@ -1,0 +1,60 @@
+/** chronosd's configuration (contracts §11): parsed once, at the edge. */
+import { z } from 'zod';
+import { ReveilleError } from '../wire/errors.ts';
+import {
+  parseSettings,
+  portSetting,
+  type Settings,
+  secretSetting,
+  switchSetting,
+  urlSetting,
+  wholeNumber,
+} from '../wire/settings.ts';
+import { ENROLLMENT_MODES } from './auth/enrollment.ts';
+
+const schema = z.object({
+  CHRONOS_HOST: z.string().default('127.0.0.1'),
+  CHRONOS_PORT: portSetting.default(9096),
+  CHRONOS_DATA_DIR: z.string(),
+  CHRONOS_TOKEN: secretSetting.optional(),
+  CHRONOS_AGENT_AUTH_SECRET: secretSetting.optional(),
+  CHRONOS_ADMIN_TOKEN: secretSetting.optional(),
+  CHRONOS_ENROLLMENT: z
+    .enum(ENROLLMENT_MODES, { error: `must be one of ${ENROLLMENT_MODES.join(', ')}` })
+    .default('tofu'),
+  CHRONOS_ROUTER_WAKE_URL: urlSetting.default('http://127.0.0.1:8088/internal/wake'),
+  CHRONOS_WAKE_TOKEN: secretSetting.optional(),
+  CHRONOS_TICK_MS: wholeNumber(10, 60_000).default(1000),
+  CHRONOS_CLAIM_LEASE_SECONDS: wholeNumber(1, 3600).default(15),
+  CHRONOS_CONCURRENCY: wholeNumber(1, 10_000).default(256),
+  CHRONOS_USER_CONCURRENCY: wholeNumber(1, 10_000).default(4),
+  CHRONOS_MAX_FAILURES: wholeNumber(1, 1000).default(100),
+  CHRONOS_MIN_INTERVAL_SECONDS: wholeNumber(1, 86_400).default(10),
+  CHRONOS_MAX_ACTIVE_ALARMS: wholeNumber(1, 100_000_000).default(10_000),
+  CHRONOS_TOKEN_TTL_SECONDS: wholeNumber(1, 86_400).default(300),
+  CHRONOS_DEV: switchSetting.default(false),
+});
+
+/** Secrets without which nothing protects chronosd. */
+const SECRETS = ['CHRONOS_TOKEN', 'CHRONOS_AGENT_AUTH_SECRET', 'CHRONOS_ADMIN_TOKEN', 'CHRONOS_WAKE_TOKEN'] as const;
+
+export type ChronosConfig = Readonly<z.output<typeof schema>>;
+
+/**
+ * @throws ReveilleError `invalid_request` that names every variable that is wrong or missing
+ */
+export function parseChronosConfig(settings: Settings): ChronosConfig {
+  const config = parseSettings(schema, settings);
+  const missing = missingSecrets(config);
+  if (missing.length > 0 && !config.CHRONOS_DEV)
+    throw new ReveilleError(
+      'invalid_request',
+      `${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} not set; set ${missing.length === 1 ? 'it' : 'them'} to at least 16 characters each, or CHRONOS_DEV=1 to go without while developing`,
+    );
+  return config;
+}
+
+/** The names of the secrets that a configuration for development goes without. */
+export function missingSecrets(config: ChronosConfig): string[] {
+  return SECRETS.filter((name) => config[name] === undefined);
+}

@@ -1,0 +1,106 @@
+/** chronosd: wires store, dispatcher and HTTP server from a configuration. Nothing else does. */
+import { join } from 'node:path';
+import type { Clock } from '../clock/clock.ts';
+import { randomSecret } from '../identity/secrets.ts';
+import type { Logger } from '../log/log.ts';
+import { type ChronosConfig, missingSecrets } from './config.ts';
+import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
+import { createHttpWaker } from './dispatch/http-waker.ts';
+import { startChronosServer } from './http/server.ts';
+import { openSqliteStore } from './store/sqlite/store.ts';
+
+/** How long the router may take over one wake (contracts §3). */
+const WAKE_TIMEOUT_MS = 60_000;
+/** How long a drain waits for deliveries under way; what is left is repeated after its lease. */
+const DRAIN_MS = 10_000;
+
+export type ChronosOptions = {
+  config: ChronosConfig;
+  clock: Clock;
+  log: Logger;
+  /** Called after every attempt at a delivery. */
+  onFire?: (report: FireReport) => void;
+};
+
+export type RunningChronos = {
+  port: number;
+  url: string;
+  /** Stops claiming, lets deliveries under way finish, closes the server, then the store. */
+  close(): Promise<void>;
+};
+
+/**
+ * Starts chronosd; resolves when it accepts requests and dispatches.
+ *
+ * @throws ReveilleError when the data folder is in use, damaged or of a newer version, or the address is taken
+ */
+export async function startChronos({ config, clock, log, onFire }: ChronosOptions): Promise<RunningChronos> {
+  for (const name of missingSecrets(config))
+    log.warn({ variable: name }, `${name} is not set; going without it (CHRONOS_DEV=1)`);
+  const store = await openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock });
+  const waker = createHttpWaker({
+    url: config.CHRONOS_ROUTER_WAKE_URL,
+    token: config.CHRONOS_WAKE_TOKEN,
+    clock,
+    timeoutMs: WAKE_TIMEOUT_MS,
+    connections: config.CHRONOS_CONCURRENCY,
+  });
+  const dispatcher = new Dispatcher({
+    store,
+    waker,
+    clock,
+    log,
+    config: {
+      concurrency: config.CHRONOS_CONCURRENCY,
+      userConcurrency: config.CHRONOS_USER_CONCURRENCY,
+      leaseMs: config.CHRONOS_CLAIM_LEASE_SECONDS * 1000,
+      tickMs: config.CHRONOS_TICK_MS,
+    },
+    random: Math.random,
+    ...(onFire ? { onFire } : {}),
+  });
+
+  let server: Awaited<ReturnType<typeof startChronosServer>>;
+  try {
+    server = await startChronosServer({
+      host: config.CHRONOS_HOST,
+      port: config.CHRONOS_PORT,
+      log,
+      clock,
+      ready: () => store.ping().then(() => ({ ready: true })),
+      service: {
+        store,
+        clock,
+        limits: {
+          minIntervalSeconds: config.CHRONOS_MIN_INTERVAL_SECONDS,
+          maxFailures: config.CHRONOS_MAX_FAILURES,
+          maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
+        },
+        auth: {
+          transportToken: config.CHRONOS_TOKEN,
+          adminToken: config.CHRONOS_ADMIN_TOKEN,
+          // In development tokens live as long as the process.
+          principalSecret: config.CHRONOS_AGENT_AUTH_SECRET ?? randomSecret(),
+          principalTtlSeconds: config.CHRONOS_TOKEN_TTL_SECONDS,
+          enrollment: config.CHRONOS_ENROLLMENT,
+        },
+        onDue: (dueAt) => dispatcher.hint(dueAt),
+      },
+    });
+  } catch (error) {
+    await waker.close();
+    await store.close();
+    throw error;
+  }
+  dispatcher.start();
+  log.info({ url: server.url, data: config.CHRONOS_DATA_DIR }, 'chronosd is ready');
+
+  return {
+    port: server.port,
+    url: server.url,
+    async close() {
+      await Promise.all([dispatcher.drain(DRAIN_MS), server.close()]);
+      await store.close();
+    },
+  };
+}

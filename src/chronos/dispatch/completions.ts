@@ -1,0 +1,94 @@
+/** Outcomes on their way into the store: gathered for a moment and written together, kept until the store has taken them. */
+import type { CancelTimer, Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { AlarmStore, Completion } from '../store/store.ts';
+
+/** How long an outcome may wait for company, in milliseconds. */
+const GATHER_MS = 5;
+const MAX_BATCH = 256;
+const RETRY_MS = 500;
+
+type Waiting = { completion: Completion; done: () => void };
+
+export class CompletionBuffer {
+  readonly #store: AlarmStore;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #onFlushed: () => void;
+  #waiting: Waiting[] = [];
+  #timer: CancelTimer | undefined;
+  #flushing = false;
+
+  /** @param onFlushed called after each batch that the store has taken: what is due next may have changed */
+  constructor(store: AlarmStore, clock: Clock, log: Logger, onFlushed: () => void) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#log = log;
+    this.#onFlushed = onFlushed;
+  }
+
+  /** Resolves once the outcome is durable, or has turned out to belong to someone else's lease. */
+  add(completion: Completion): Promise<void> {
+    return new Promise((done) => {
+      this.#waiting.push({ completion, done });
+      if (this.#waiting.length >= MAX_BATCH) this.#flushSoon(0);
+      else this.#timer ??= this.#clock.after(GATHER_MS, () => void this.#flush());
+    });
+  }
+
+  get size(): number {
+    return this.#waiting.length;
+  }
+
+  #flushSoon(delayMs: number): void {
+    this.#timer?.();
+    this.#timer = this.#clock.after(delayMs, () => void this.#flush());
+  }
+
+  async #flush(): Promise<void> {
+    this.#timer = undefined;
+    if (this.#flushing) return;
+    this.#flushing = true;
+    const unwritten = await this.#write(this.#waiting.splice(0, MAX_BATCH));
+    this.#waiting.unshift(...unwritten);
+    this.#flushing = false;
+    if (this.#waiting.length > 0) this.#flushSoon(unwritten.length > 0 ? RETRY_MS : 0);
+  }
+
+  /** Writes a batch; returns what must be tried again. */
+  async #write(batch: Waiting[]): Promise<Waiting[]> {
+    if (batch.length === 0) return [];
+    try {
+      await this.#apply(batch);
+      return [];
+    } catch (error) {
+      if (error instanceof ReveilleError && error.retryable) {
+        // A store that is down loses nothing: the outcomes wait here, and if this process dies first, their leases run out
+        // and the wakes are repeated under the same fire ids.
+        this.#log.error({ err: error, waiting: batch.length }, 'outcomes could not be stored; trying again');
+        return batch;
+      }
+      // One outcome that cannot be applied is a defect of ours. It must not hold up the others in its batch; alone, it is
+      // let go, and its occurrence returns when the lease has run out.
+      if (batch.length > 1) return (await Promise.all(batch.map((waiting) => this.#write([waiting])))).flat();
+      const [waiting] = batch;
+      this.#log.error({ err: error, fire_id: waiting!.completion.key.fireId }, 'an outcome could not be applied');
+      waiting!.done();
+      return [];
+    }
+  }
+
+  async #apply(batch: Waiting[]): Promise<void> {
+    const results = await this.#store.complete(batch.map((waiting) => waiting.completion));
+    batch.forEach(({ completion, done }, index) => {
+      if (results[index] === 'lost_lease')
+        this.#log.warn(
+          { fire_id: completion.key.fireId, fence: completion.key.fence },
+          'lease lost before the outcome was stored',
+        );
+      done();
+    });
+    this.#onFlushed();
+  }
+}

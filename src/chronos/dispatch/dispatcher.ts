@@ -1,0 +1,240 @@
+/**
+ * The dispatcher: sleeps until something is due, claims what it can deliver at once, delivers it concurrently, and hands the
+ * outcomes to the store. The store is the authority about what is owed; what is held here are hints, and losing them all
+ * loses nothing.
+ */
+import { type Clock, wait } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { formatInstant } from '../../wire/instant.ts';
+import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+import { retryDelayMs } from '../alarm/retry.ts';
+import { catchUp } from '../alarm/series.ts';
+import { settleDelivered, settleFailed, settleMissed, settleReplaced } from '../alarm/settlement.ts';
+import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
+import { Bell } from './bell.ts';
+import { CompletionBuffer } from './completions.ts';
+import { InFlight } from './in-flight.ts';
+import { LeaseKeeper } from './lease-keeper.ts';
+import type { WakeResult, Waker } from './waker.ts';
+
+export type DispatcherConfig = {
+  /** Most deliveries at once. */
+  concurrency: number;
+  /** Most deliveries at once to one user. */
+  userConcurrency: number;
+  /** How long a claim stands unless it is renewed. */
+  leaseMs: number;
+  /** Looks at the store at least this often, whatever the timers say: wall clocks jump and laptops sleep. */
+  tickMs: number;
+};
+
+/** What the dispatcher tells whoever watches: one finished attempt. */
+export type FireReport = {
+  alarm: Alarm;
+  occurrence: Occurrence;
+  startedAt: number;
+  finishedAt: number;
+  result: WakeResult;
+};
+
+export type DispatcherOptions = {
+  store: AlarmStore;
+  waker: Waker;
+  clock: Clock;
+  log: Logger;
+  config: DispatcherConfig;
+  /** Uniform in [0, 1); spreads retries. */
+  random: () => number;
+  onFire?: (report: FireReport) => void;
+};
+
+/** After a failed look at the store, the next one comes this much later. */
+const STORE_RETRY_MS = 250;
+/** When full, wait for this share of the slots to come free before claiming again, or for {@link REFILL_MS}. */
+const REFILL_SHARE = 1 / 8;
+const REFILL_MS = 3;
+
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #inFlight: InFlight;
+  readonly #leases: LeaseKeeper;
+  readonly #completions: CompletionBuffer;
+  readonly #bell: Bell;
+  #stopping = false;
+  #loop: Promise<void> | undefined;
+
+  constructor(options: DispatcherOptions) {
+    const { store, clock, log, config } = options;
+    this.#options = options;
+    this.#inFlight = new InFlight(config.userConcurrency);
+    this.#bell = new Bell(clock);
+    this.#leases = new LeaseKeeper(store, clock, log, config.leaseMs);
+    this.#completions = new CompletionBuffer(store, clock, log, () => this.#bell.ring());
+  }
+
+  start(): void {
+    this.#loop ??= this.#run();
+  }
+
+  /** Something is due at this instant, perhaps earlier than what the dispatcher sleeps for. */
+  hint(dueAt: number): void {
+    this.#bell.ringBy(dueAt);
+  }
+
+  /** Deliveries under way right now. */
+  get inFlight(): number {
+    return this.#inFlight.size;
+  }
+
+  /**
+   * Claims nothing more, lets what is under way finish and stores the outcomes.
+   *
+   * @param limitMs what has not finished by then is left to its lease: it will be repeated under the same fire id
+   */
+  async drain(limitMs: number): Promise<void> {
+    const { clock, waker } = this.#options;
+    this.#stopping = true;
+    this.#bell.ring();
+    const finished = new AbortController();
+    const allDone = Promise.resolve(this.#loop).then(() => this.#inFlight.settled());
+    await Promise.race([allDone, wait(clock, limitMs, finished.signal)]);
+    finished.abort();
+    this.#leases.stop();
+    await waker.close();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopping) {
+      try {
+        await this.#round();
+      } catch (error) {
+        this.#options.log.error({ err: error }, 'the store could not be read; trying again');
+        await this.#bell.sleepUntil(this.#options.clock.now() + STORE_RETRY_MS);
+      }
+    }
+  }
+
+  async #round(): Promise<void> {
+    const { store, clock, config } = this.#options;
+    const full = config.concurrency - this.#inFlight.size <= 0;
+    if (full) {
+      await this.#inFlight.freed(Math.ceil(config.concurrency * REFILL_SHARE), REFILL_MS, clock);
+      return;
+    }
+    // Rings from here on, while the store is asked, are not lost: the sleep below returns at once.
+    this.#bell.reset();
+    const next = await store.nextDueAt(this.#inFlight.saturatedOwners());
+    const now = clock.now();
+    if (next === undefined || next > now) {
+      await this.#bell.sleepUntil(Math.min(next ?? Number.POSITIVE_INFINITY, now + config.tickMs));
+      return;
+    }
+    const claims = await store.claim({
+      now,
+      limit: config.concurrency - this.#inFlight.size,
+      perOwner: config.userConcurrency,
+      inFlight: this.#inFlight.perOwner(),
+      leaseUntil: now + config.leaseMs,
+    });
+    for (const claim of claims) this.#begin(claim);
+    // Due, yet nothing to claim: the rest belongs to owners who are at their limit, or to another replica that was faster.
+    if (claims.length === 0) await this.#bell.sleepUntil(now + REFILL_MS);
+  }
+
+  #begin(claim: Claim): void {
+    const { owner, id: alarmId } = claim.alarm;
+    const { fireId, fence } = claim.occurrence;
+    const key: LeaseKey = { owner, alarmId, fireId, fence };
+    this.#leases.hold(key);
+    const attempt = this.#attempt(claim, key)
+      .catch((error: unknown) => {
+        // Only a defect of ours lands here; the lease runs out and the occurrence is tried again.
+        this.#options.log.error({ err: error, fire_id: fireId }, 'an attempt failed in an unforeseen way');
+      })
+      .finally(() => this.#leases.release(key));
+    this.#inFlight.track(attempt);
+  }
+
+  /** One claim to its end. Resolves when the outcome is durable. */
+  async #attempt(claim: Claim, key: LeaseKey): Promise<void> {
+    const { clock } = this.#options;
+    const { alarm, occurrence } = claim;
+    const now = clock.now();
+
+    const replacement = occurrence.attempt === 1 ? catchUp(alarm, occurrence, now) : undefined;
+    if (replacement) {
+      await this.#complete(key, null, (state) => settleReplaced(state, key.fireId, replacement));
+      return;
+    }
+    const latenessMs = now - occurrence.scheduledFor;
+    if (alarm.maxLatenessSeconds !== null && latenessMs > alarm.maxLatenessSeconds * 1000) {
+      const error = `could not start within max_lateness_seconds (${alarm.maxLatenessSeconds}): due ${formatInstant(occurrence.scheduledFor)}, ${latenessMs} ms ago`;
+      const missed = attemptRecord(claim, {
+        startedAt: now,
+        finishedAt: now,
+        outcome: 'missed',
+        httpStatus: null,
+        error,
+      });
+      await this.#complete(key, missed, (state) => settleMissed(state, key.fireId, error));
+      return;
+    }
+    await this.#deliver(claim, key, now);
+  }
+
+  async #deliver(claim: Claim, key: LeaseKey, startedAt: number): Promise<void> {
+    const { clock, waker, random, onFire, log } = this.#options;
+    const { alarm, occurrence } = claim;
+    const leave = this.#inFlight.enter(alarm.owner);
+    const result = await waker.wake(claim).finally(() => {
+      // The slot is free as soon as the answer is there; the outcome becomes durable while the next delivery runs.
+      leave();
+      this.#bell.ring();
+    });
+    const finishedAt = clock.now();
+    const error = result.outcome === 'delivered' ? null : result.error;
+    const record = attemptRecord(claim, {
+      startedAt,
+      finishedAt,
+      outcome: result.outcome,
+      httpStatus: result.httpStatus,
+      error,
+    });
+    if (result.outcome === 'delivered') {
+      await this.#complete(key, record, (state) => settleDelivered(state, key.fireId, startedAt));
+    } else {
+      log.warn(
+        { fire_id: key.fireId, attempt: occurrence.attempt, outcome: result.outcome, error },
+        'a wake was not accepted',
+      );
+      const draw = random();
+      const retryAfterSeconds = result.outcome === 'failed' ? result.retryAfterSeconds : undefined;
+      await this.#complete(key, record, (state) =>
+        settleFailed(state, key.fireId, {
+          error: result.error,
+          final: result.outcome === 'failed' && result.final,
+          retryAt: (failure) => finishedAt + retryDelayMs(failure, { random: draw, retryAfterSeconds }),
+        }),
+      );
+    }
+    onFire?.({ alarm, occurrence, startedAt, finishedAt, result });
+  }
+
+  #complete(key: LeaseKey, attempt: Attempt | null, settle: Transition): Promise<void> {
+    return this.#completions.add({ key, attempt, settle });
+  }
+}
+
+type Outcome = Pick<Attempt, 'startedAt' | 'finishedAt' | 'outcome' | 'httpStatus' | 'error'>;
+
+function attemptRecord({ alarm, occurrence }: Claim, outcome: Outcome): Attempt {
+  return {
+    fireId: occurrence.fireId,
+    alarmId: alarm.id,
+    owner: alarm.owner,
+    scheduledFor: occurrence.scheduledFor,
+    attempt: occurrence.attempt,
+    missedCount: occurrence.missedCount,
+    ...outcome,
+  };
+}

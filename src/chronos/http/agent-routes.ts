@@ -1,0 +1,94 @@
+/** Proving an identity, and the operator's side of it: enrolling, listing and revoking keys (contracts §1, §2). */
+import { z } from 'zod';
+import { readJson } from '../../http-kit/body.ts';
+import { sendOk } from '../../http-kit/envelope.ts';
+import type { HttpApp } from '../../http-kit/environment.ts';
+import {
+  challengeRequestSchema,
+  type EnrolledKey,
+  enrollRequestSchema,
+  revokeRequestSchema,
+  verifyRequestSchema,
+} from '../../wire/agent.ts';
+import { didOf, ownerOf } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/instant.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { checkAnswer, issueChallenge } from '../auth/challenge.ts';
+import { admit } from '../auth/enrollment.ts';
+import { mintPrincipalToken } from '../auth/principal.ts';
+import type { AgentKey } from '../store/store.ts';
+import { decodeCursor, encodeCursor } from './cursor.ts';
+import type { ChronosService } from './service.ts';
+
+const KEYS_PER_PAGE = 500;
+const listQuerySchema = z.strictObject({ cursor: z.string().max(400).optional() });
+const positionSchema = z.object({ owner: z.string(), publicKey: z.string() });
+
+function viewKey(key: AgentKey): EnrolledKey {
+  return {
+    label: key.label,
+    public_key: key.publicKey,
+    did: didOf(key.label, key.publicKey),
+    source: key.source,
+    enrolled_at: formatInstant(key.enrolledAt),
+    ...(key.revokedAt === null ? {} : { revoked_at: formatInstant(key.revokedAt) }),
+  };
+}
+
+/** `POST /v1/agent/auth/challenge` and `…/verify`. */
+export function agentRoutes(app: HttpApp, service: ChronosService): void {
+  const { store, clock, auth } = service;
+
+  app.post('/v1/agent/auth/challenge', async (c) => {
+    const { did } = parseOrThrow(challengeRequestSchema, await readJson(c));
+    return sendOk(c, await issueChallenge(store, did, clock.now()));
+  });
+
+  app.post('/v1/agent/auth/verify', async (c) => {
+    const answer = parseOrThrow(verifyRequestSchema, await readJson(c), ['public_key', 'nonce', 'signature']);
+    const now = clock.now();
+    const key = await checkAnswer(store, answer, now);
+    await admit(store, key, auth.enrollment, now);
+    const expiresAt = now + auth.principalTtlSeconds * 1000;
+    const token = mintPrincipalToken({ owner: key.owner, publicKey: key.publicKey }, expiresAt, auth.principalSecret);
+    return sendOk(c, { token, owner_user_id: key.owner, expires_in: auth.principalTtlSeconds });
+  });
+}
+
+/** `POST|GET|DELETE /v1/admin/agents`. */
+export function agentAdminRoutes(app: HttpApp, { store, clock }: ChronosService): void {
+  app.post('/v1/admin/agents', async (c) => {
+    const { label, public_key } = parseOrThrow(enrollRequestSchema, await readJson(c), ['public_key']);
+    const key: AgentKey = {
+      owner: ownerOf(label),
+      label,
+      publicKey: public_key.toLowerCase(),
+      source: 'enrolled',
+      enrolledAt: clock.now(),
+      revokedAt: null,
+    };
+    await store.enrollKey(key);
+    return sendOk(c, viewKey(key));
+  });
+
+  app.get('/v1/admin/agents', async (c) => {
+    const { cursor } = parseOrThrow(listQuerySchema, c.req.query());
+    const after = cursor === undefined ? undefined : decodeCursor(positionSchema, cursor);
+    const keys = await store.listKeys({ limit: KEYS_PER_PAGE, ...(after ? { after } : {}) });
+    const last = keys.length === KEYS_PER_PAGE ? keys.at(-1) : undefined;
+    return sendOk(c, {
+      agents: keys.map(viewKey),
+      count: keys.length,
+      next_cursor: last && encodeCursor({ owner: last.owner, publicKey: last.publicKey }),
+    });
+  });
+
+  app.delete('/v1/admin/agents', async (c) => {
+    const { label, public_key } = parseOrThrow(revokeRequestSchema, await readJson(c), ['public_key']);
+    const revoked = await store.revokeKeys(ownerOf(label), public_key?.toLowerCase(), clock.now());
+    if (revoked.length === 0)
+      throw new ReveilleError('not_found', `no key that could be revoked is enrolled for ${label}`);
+    return sendOk(c, { revoked: revoked.map(viewKey), count: revoked.length });
+  });
+}

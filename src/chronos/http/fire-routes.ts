@@ -1,0 +1,30 @@
+/** The fire ledger over HTTP: `GET /v1/alarms/{id}/fires`. */
+import { z } from 'zod';
+import { sendOk } from '../../http-kit/envelope.ts';
+import type { HttpApp } from '../../http-kit/environment.ts';
+import { fireListQuerySchema, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { viewAttempt } from '../alarm/view.ts';
+import { alarmIdOf, alarmNotFound } from './alarm-routes.ts';
+import { decodeCursor, encodeCursor } from './cursor.ts';
+import { type ChronosService, ownerOfRequest } from './service.ts';
+
+const positionSchema = z.object({ startedAt: z.int(), fireId: z.string(), attempt: z.int() });
+
+/** The attempts at an alarm's occurrences, latest first. */
+export function fireRoutes(app: HttpApp, service: ChronosService): void {
+  app.get('/v1/alarms/:id/fires', async (c) => {
+    const owner = await ownerOfRequest(service, c);
+    const alarmId = alarmIdOf(c);
+    const { limit = LIST_LIMIT_DEFAULT, cursor } = parseOrThrow(fireListQuerySchema, c.req.query());
+    const before = cursor === undefined ? undefined : decodeCursor(positionSchema, cursor);
+    if (!(await service.store.get(owner, alarmId))) throw alarmNotFound();
+    const found = await service.store.attempts(owner, alarmId, { limit: limit + 1, ...(before ? { before } : {}) });
+    const page = found.slice(0, limit);
+    const last = found.length > limit ? page.at(-1) : undefined;
+    return sendOk(c, {
+      fires: page.map(viewAttempt),
+      next_cursor: last && encodeCursor({ startedAt: last.startedAt, fireId: last.fireId, attempt: last.attempt }),
+    });
+  });
+}

@@ -1,0 +1,42 @@
+/** What chronosd's routes work with. */
+import type { Clock } from '../../clock/clock.ts';
+import type { HttpContext } from '../../http-kit/environment.ts';
+import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { DefinitionLimits } from '../alarm/definition.ts';
+import { type EnrollmentMode, isAccepted } from '../auth/enrollment.ts';
+import { readPrincipalToken } from '../auth/principal.ts';
+import type { AlarmStore } from '../store/store.ts';
+
+export type ChronosService = {
+  store: AlarmStore;
+  clock: Clock;
+  limits: DefinitionLimits & { maxActiveAlarms: number };
+  auth: {
+    /** Bearer token of `/v1/*`; `undefined` only in development. */
+    transportToken: string | undefined;
+    /** Bearer token of `/v1/admin/*`; `undefined` only in development. */
+    adminToken: string | undefined;
+    /** Key of the principal tokens' HMAC. */
+    principalSecret: string;
+    principalTtlSeconds: number;
+    enrollment: EnrollmentMode;
+  };
+  /** Tells the dispatcher that something is due at this instant. */
+  onDue: (dueAt: number) => void;
+};
+
+/**
+ * Whom a request acts for.
+ *
+ * @throws ReveilleError `unauthorized` when the principal token is missing, forged, expired, or its key was revoked since
+ */
+export async function ownerOfRequest(service: ChronosService, c: HttpContext): Promise<string> {
+  const { store, clock, auth } = service;
+  const principal = readPrincipalToken(c.req.header(PRINCIPAL_HEADER) ?? '', clock.now(), auth.principalSecret);
+  if (principal && (await isAccepted(store, principal.owner, principal.publicKey))) return principal.owner;
+  throw new ReveilleError(
+    'unauthorized',
+    'X-Chronos-Agent must carry a principal token that is still valid; prove your identity anew to get one',
+  );
+}

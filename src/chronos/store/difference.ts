@@ -1,0 +1,88 @@
+/** What a transition changed, and whether it may: the part of `update` and `complete` that every store has in common. Pure. */
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Alarm, AlarmState, Attempt, Occurrence } from '../alarm/alarm.ts';
+import type { LeaseKey } from './store.ts';
+
+/** The rows that have to be written to get from one state to the other. */
+export type Difference = {
+  /** The alarm's members whose values differ. */
+  alarm: ReadonlySet<keyof Alarm>;
+  came: readonly Occurrence[];
+  changed: readonly Occurrence[];
+  went: readonly Occurrence[];
+};
+
+const FIXED = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies (keyof Alarm)[];
+const LEASE = ['fence', 'leaseUntil', 'claimedAt'] as const satisfies (keyof Occurrence)[];
+
+function differingMembers<T extends object>(one: T, other: T): (keyof T)[] {
+  if (one === other) return [];
+  return (Object.keys(one) as (keyof T)[]).filter((member) => one[member] !== other[member]);
+}
+
+function illegal(alarm: Alarm, what: string): ReveilleError {
+  return new ReveilleError('internal', `a transition of alarm ${alarm.id} ${what}`, { retryable: false });
+}
+
+function checkOccurrences(before: AlarmState, after: AlarmState): void {
+  const { alarm } = before;
+  const earlier = new Map(before.occurrences.map((occurrence) => [occurrence.fireId, occurrence]));
+  const seen = new Set<string>();
+  let scheduled = 0;
+  for (const occurrence of after.occurrences) {
+    const { fireId } = occurrence;
+    if (seen.has(fireId)) throw new ReveilleError('conflict', `the alarm owes ${fireId} already`);
+    seen.add(fireId);
+    if (occurrence.source === 'schedule' && ++scheduled > 1)
+      throw illegal(alarm, 'left it with two occurrences of its own schedule');
+    if (occurrence.owner !== alarm.owner || occurrence.alarmId !== alarm.id)
+      throw illegal(alarm, `added ${fireId}, which belongs to another alarm`);
+    const was = earlier.get(fireId);
+    if (!was) {
+      if (occurrence.leaseUntil !== null || occurrence.claimedAt !== null)
+        throw illegal(alarm, `added ${fireId} with a lease; only a claim leases`);
+      continue;
+    }
+    const touched = LEASE.find((member) => was[member] !== occurrence[member]);
+    if (touched) throw illegal(alarm, `changed ${touched} of ${fireId}; it belongs to claim, renew and complete`);
+  }
+}
+
+/**
+ * Holds a transition to what it may do.
+ *
+ * @param before the state it was given
+ * @param after the state it returned
+ * @throws ReveilleError `conflict` when an occurrence is owed twice; `internal` when a member changed that is not a transition's
+ *   to change
+ */
+export function checkTransition(before: AlarmState, after: AlarmState): void {
+  const fixed = FIXED.find((member) => before.alarm[member] !== after.alarm[member]);
+  if (fixed) throw illegal(before.alarm, `changed ${fixed}, which is given once and for all`);
+  // Its idempotency key may have gone to another alarm.
+  if (before.alarm.status === 'cancelled' && after.alarm.status !== 'cancelled')
+    throw illegal(before.alarm, `took it back from cancelled to ${after.alarm.status}`);
+  checkOccurrences(before, after);
+}
+
+/** Refuses an attempt that would enter the ledger of another alarm or owner than the one whose lease was proved. */
+export function checkAttempt(key: LeaseKey, attempt: Attempt): void {
+  if (attempt.owner === key.owner && attempt.alarmId === key.alarmId && attempt.fireId === key.fireId) return;
+  const message = `a completion of ${key.fireId} carries an attempt at ${attempt.fireId}`;
+  throw new ReveilleError('internal', message, { retryable: false });
+}
+
+/** Compares a state as it is stored with the one that should be. */
+export function differenceOf(stored: AlarmState, wanted: AlarmState): Difference {
+  const kept = new Map(stored.occurrences.map((occurrence) => [occurrence.fireId, occurrence]));
+  const came: Occurrence[] = [];
+  const changed: Occurrence[] = [];
+  for (const occurrence of wanted.occurrences) {
+    const was = kept.get(occurrence.fireId);
+    kept.delete(occurrence.fireId);
+    if (!was) came.push(occurrence);
+    else if (differingMembers(was, occurrence).length > 0) changed.push(occurrence);
+  }
+  const alarm = new Set(differingMembers(stored.alarm, wanted.alarm));
+  return { alarm, came, changed, went: [...kept.values()] };
+}

@@ -1,0 +1,55 @@
+/** The public keys that are accepted for owners. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { AgentKey } from '../store.ts';
+import { AGENT_KEY, AGENT_KEY_COLUMNS, LIMIT, prepareInsert, prepareQuery } from './rows.ts';
+
+function byAge(one: AgentKey, other: AgentKey): number {
+  return one.enrolledAt - other.enrolledAt || (one.publicKey < other.publicKey ? -1 : 1);
+}
+
+export function prepareAgentKeys(db: DatabaseSync) {
+  const ofOwner = prepareQuery(
+    db,
+    `SELECT ${AGENT_KEY.columns} FROM agent_keys WHERE owner = ? ORDER BY enrolled_at, public_key`,
+    AGENT_KEY.read,
+  );
+  const page = prepareQuery(
+    db,
+    `SELECT ${AGENT_KEY.columns} FROM agent_keys WHERE (owner, public_key) > (?, ?) ORDER BY owner, public_key ${LIMIT}`,
+    AGENT_KEY.read,
+  );
+  const insert = prepareInsert<AgentKey>(db, 'agent_keys', AGENT_KEY_COLUMNS);
+  const enrol = db.prepare(`
+    INSERT INTO agent_keys (owner, label, public_key, source, enrolled_at) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (owner, public_key) DO UPDATE SET source = excluded.source, revoked_at = NULL`);
+  const revoke = prepareQuery(
+    db,
+    `UPDATE agent_keys SET revoked_at = ?1 WHERE owner = ?2 AND public_key = ?3 AND revoked_at IS NULL
+     RETURNING ${AGENT_KEY.columns}`,
+    AGENT_KEY.read,
+  );
+
+  return {
+    of: (owner: string): AgentKey[] => ofOwner.all(owner),
+
+    page: (limit: number, after = { owner: '', publicKey: '' }): AgentKey[] =>
+      page.all(after.owner, after.publicKey, limit),
+
+    pinFirst(key: AgentKey): boolean {
+      const known = ofOwner.all(key.owner);
+      if (known.length > 0)
+        return known.some(({ publicKey, revokedAt }) => publicKey === key.publicKey && revokedAt === null);
+      insert({ ...key, revokedAt: null });
+      return true;
+    },
+
+    enrol(key: AgentKey): void {
+      enrol.run(key.owner, key.label, key.publicKey, key.source, key.enrolledAt);
+    },
+
+    revoke(owner: string, publicKey: string | undefined, now: number): AgentKey[] {
+      const keys = publicKey === undefined ? ofOwner.all(owner).map((key) => key.publicKey) : [publicKey];
+      return keys.flatMap((key) => revoke.all(now, owner, key)).sort(byAge);
+    },
+  };
+}

@@ -1,0 +1,86 @@
+/** The alarms' rows: reading them whole, and writing no more than what changed. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { Alarm } from '../../alarm/alarm.ts';
+import { ALARM, ALARM_COLUMNS, prepareInsert, prepareQuery, prepareUpdate } from './rows.ts';
+
+const TEXTS = ['wakeMessage', 'payload'] as const satisfies (keyof Alarm)[];
+/** What every settled attempt moves. */
+const PROGRESS = [
+  'failureCount',
+  'lastError',
+  'updatedAt',
+  'lastFiredAt',
+  'fireCount',
+] as const satisfies (keyof Alarm)[];
+/** Apart from the progress, because `status` stands in two indexes. */
+const STATUS = ['status'] as const satisfies (keyof Alarm)[];
+/** What only an edit changes. */
+const DEFINITION = [
+  'label',
+  'conversationId',
+  'delaySeconds',
+  'fireAt',
+  'cronExpr',
+  'timezone',
+  'anchor',
+  'jitterSeconds',
+  'endsAt',
+  'maxFires',
+  'maxFailures',
+  'maxLatenessSeconds',
+] as const satisfies (keyof Alarm)[];
+const IDENTITY = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies (keyof Alarm)[];
+
+const BY_ID = 'owner = ? AND id = ?';
+
+export type AlarmRows = ReturnType<typeof prepareAlarms>;
+
+export function prepareAlarms(db: DatabaseSync) {
+  const one = prepareQuery(
+    db,
+    `SELECT ${ALARM.columns} FROM alarms JOIN alarm_texts USING (seq) WHERE ${BY_ID}`,
+    ALARM.read,
+  );
+  const insertRow = prepareInsert<Alarm>(db, 'alarms', ALARM_COLUMNS, [
+    ...IDENTITY,
+    ...STATUS,
+    ...PROGRESS,
+    ...DEFINITION,
+  ]);
+  const insertTexts = db.prepare(
+    'INSERT INTO alarm_texts (seq, wake_message, payload) VALUES (last_insert_rowid(), ?, ?)',
+  );
+  const groups = [PROGRESS, STATUS, DEFINITION].map((members) => ({
+    members,
+    write: prepareUpdate<Alarm>(db, 'alarms', ALARM_COLUMNS, members, BY_ID, ['owner', 'id']),
+  }));
+  const texts = {
+    members: TEXTS,
+    write: prepareUpdate<Alarm>(
+      db,
+      'alarm_texts',
+      ALARM_COLUMNS,
+      TEXTS,
+      `seq = (SELECT seq FROM alarms WHERE ${BY_ID})`,
+      ['owner', 'id'],
+    ),
+  };
+
+  return {
+    find(owner: string, id: string): Alarm | undefined {
+      return one.get(owner, id);
+    },
+
+    insert(alarm: Alarm): void {
+      insertRow(alarm);
+      insertTexts.run(alarm.wakeMessage, alarm.payload);
+    },
+
+    /** Writes the groups of columns that hold one of `changed`. */
+    update(alarm: Alarm, changed: ReadonlySet<keyof Alarm>): void {
+      for (const { members, write } of [...groups, texts]) {
+        if (members.some((member) => changed.has(member))) write(alarm);
+      }
+    },
+  };
+}

@@ -1,0 +1,56 @@
+/** The ledger of attempts. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { Attempt, Occurrence } from '../../alarm/alarm.ts';
+import { ATTEMPT, ATTEMPT_COLUMNS, LIMIT, prepareInsert, prepareQuery } from './rows.ts';
+
+const INTERRUPTED =
+  'the process that made this attempt stopped before it could record the outcome; the wake may or may not have arrived';
+
+/** Where a page of the ledger goes on: the last row of the page before. */
+type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
+
+export type Ledger = ReturnType<typeof prepareLedger>;
+
+export function prepareLedger(db: DatabaseSync) {
+  const insert = prepareInsert<Attempt>(db, 'fire_attempts', ATTEMPT_COLUMNS);
+  const latest = prepareQuery(
+    db,
+    `SELECT ${ATTEMPT.columns} FROM fire_attempts WHERE owner = ? AND alarm_id = ?
+     ORDER BY started_at DESC, fire_id DESC, attempt DESC ${LIMIT}`,
+    ATTEMPT.read,
+  );
+  const earlier = prepareQuery(
+    db,
+    `SELECT ${ATTEMPT.columns} FROM fire_attempts
+     WHERE owner = ? AND alarm_id = ? AND (started_at, fire_id, attempt) < (?, ?, ?)
+     ORDER BY started_at DESC, fire_id DESC, attempt DESC ${LIMIT}`,
+    ATTEMPT.read,
+  );
+
+  return {
+    insert,
+
+    /** Records the attempt of a holder who was not heard of again. It ends, as far as anybody knows, with the lease. */
+    interrupted(held: Occurrence): void {
+      insert({
+        fireId: held.fireId,
+        alarmId: held.alarmId,
+        owner: held.owner,
+        scheduledFor: held.scheduledFor,
+        attempt: held.attempt,
+        startedAt: held.claimedAt!,
+        finishedAt: held.leaseUntil!,
+        outcome: 'unknown',
+        httpStatus: null,
+        error: INTERRUPTED,
+        missedCount: held.missedCount,
+      });
+    },
+
+    /** One page, latest first. */
+    page(owner: string, alarmId: string, limit: number, before?: AttemptCursor): Attempt[] {
+      if (!before) return latest.all(owner, alarmId, limit);
+      return earlier.all(owner, alarmId, before.startedAt, before.fireId, before.attempt, limit);
+    },
+  };
+}

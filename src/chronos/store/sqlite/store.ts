@@ -1,0 +1,86 @@
+/** The alarm store on SQLite: one file, owned by one process. */
+import type { Clock } from '../../../clock/clock.ts';
+import { GroupCommit } from '../../../sqlite-kit/group-commit.ts';
+import { openDatabase } from '../../../sqlite-kit/open.ts';
+import { storageError } from '../../../sqlite-kit/sqlite-error.ts';
+import type { AlarmStore } from '../store.ts';
+import { prepareAgentKeys } from './agent-keys.ts';
+import { prepareClaim } from './claim.ts';
+import { prepareComplete } from './complete.ts';
+import { prepareCreate } from './create.ts';
+import { prepareList } from './list.ts';
+import { prepareNextDue } from './next-due.ts';
+import { prepareNonces } from './nonces.ts';
+import { prepareRenew } from './renew.ts';
+import { prepareTables } from './tables.ts';
+import { prepareUpdateAlarm } from './update.ts';
+
+const MIGRATIONS = new URL('./migrations/', import.meta.url);
+
+/** Pages kept in memory. A claim's index pages should never have to come from the disk. */
+const CACHE_KIB = 256 * 1024;
+
+/**
+ * Opens the store, making the file and its folder when they are missing.
+ *
+ * Writes that arrive together share one transaction and one sync to disk. Transitions run inside it, synchronously: nothing
+ * else can touch the database in between. Reads see every write that has been acknowledged.
+ *
+ * @param options.path the database file
+ * @throws ReveilleError as `openDatabase` does: `unavailable` when another process owns the file or it is damaged, `conflict`
+ *   when it belongs to a newer version
+ */
+export function openSqliteStore(options: { path: string; clock: Clock }): AlarmStore {
+  const file = openDatabase({ ...options, migrations: MIGRATIONS, lock: 'exclusive' });
+  const { db } = file;
+  db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+  const commits = new GroupCommit(db);
+
+  const tables = prepareTables(db);
+  const create = prepareCreate(db, tables);
+  const list = prepareList(db, tables);
+  const update = prepareUpdateAlarm(tables);
+  const claim = prepareClaim(tables);
+  const renew = prepareRenew(tables);
+  const complete = prepareComplete(tables);
+  const nextDue = prepareNextDue(db, tables);
+  const nonces = prepareNonces(db);
+  const keys = prepareAgentKeys(db);
+
+  async function read<T>(query: () => T): Promise<T> {
+    try {
+      return query();
+    } catch (thrown) {
+      throw storageError(thrown);
+    }
+  }
+
+  return {
+    create: (entry, limits) => commits.run(() => create(entry, limits)),
+    get: (owner, alarmId) => read(() => tables.state(owner, alarmId)),
+    list: (owner, filter) => read(() => list(owner, filter)),
+    update: (owner, alarmId, transition) => commits.run(() => update(owner, alarmId, transition)),
+    attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
+
+    claim: (request) => commits.run(() => claim(request)),
+    renew: (leaseKeys, leaseUntil) => commits.run(() => renew(leaseKeys, leaseUntil)),
+    complete: (completions) => commits.run(() => complete(completions)),
+    nextDueAt: (saturated) => read(() => nextDue(saturated)),
+
+    putNonce: (nonce, did, expiresAt, now) => commits.run(() => nonces.put(nonce, did, expiresAt, now)),
+    takeNonce: (nonce, did, now) => commits.run(() => nonces.take(nonce, did, now)),
+
+    keysOf: (owner) => read(() => keys.of(owner)),
+    pinFirstKey: (key) => commits.run(() => keys.pinFirst(key)),
+    enrollKey: (key) => commits.run(() => keys.enrol(key)),
+    revokeKeys: (owner, publicKey, now) => commits.run(() => keys.revoke(owner, publicKey, now)),
+    listKeys: ({ limit, after }) => read(() => keys.page(limit, after)),
+
+    // Writing a setting to the value that it has goes all the way to the disk, and changes nothing.
+    ping: () => commits.run(() => db.exec('PRAGMA user_version = 0')),
+    async close() {
+      await commits.drain();
+      file.close();
+    },
+  };
+}

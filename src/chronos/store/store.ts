@@ -1,0 +1,169 @@
+/**
+ * The store port: everything chronos keeps. Its comments are its contract; `test/store-contract/` holds every
+ * implementation to it.
+ *
+ * For every operation: a promise that resolves means that the change is durable (it survives a power cut); one that rejects
+ * means that nothing of it was kept, except where the connection was lost in the middle, when either may be true. Failures of
+ * the medium reject with `unavailable` (retryable). Operations are linearizable per alarm. All instants are epoch
+ * milliseconds. No operation about alarms reads or changes a row of another owner than the one it names.
+ */
+import type { AlarmKind, AlarmStatus } from '../../wire/alarm.ts';
+import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+
+/** A new alarm with the occurrence it owes first. */
+export type NewAlarm = { alarm: Alarm; occurrence: Occurrence };
+
+export type CreateResult =
+  /** The alarm was stored. */
+  | { result: 'created'; state: AlarmState }
+  /** An alarm of this owner holds the idempotency key; nothing was stored. The caller compares the definitions. */
+  | { result: 'key_taken'; state: AlarmState }
+  /** The owner has `maxActive` alarms that are active or paused; nothing was stored. */
+  | { result: 'too_many'; active: number };
+
+export type AlarmFilter = {
+  status?: AlarmStatus;
+  kind?: AlarmKind;
+  /** Only alarms whose id sorts before this one. */
+  before?: string;
+  limit: number;
+};
+
+export type ClaimRequest = {
+  now: number;
+  /** At most this many occurrences. */
+  limit: number;
+  /** At most this many in flight for one owner, those in `inFlight` included. */
+  perOwner: number;
+  /** How many occurrences of each owner the caller is working on. Owners that are not named have none. */
+  inFlight: ReadonlyMap<string, number>;
+  leaseUntil: number;
+};
+
+/** A claimed occurrence (its `attempt` and `fence` already counted up) with the alarm it belongs to. */
+export type Claim = { alarm: Alarm; occurrence: Occurrence };
+
+/** Names a claim: the fence proves that it is still ours. */
+export type LeaseKey = { owner: string; alarmId: string; fireId: string; fence: number };
+
+/** What came of an attempt, and how it changes the alarm. `settle` must be pure: it may run more than once. */
+export type Completion = {
+  key: LeaseKey;
+  /** Goes into the ledger with the change; `null` where nothing is to be remembered. */
+  attempt: Attempt | null;
+  /**
+   * Computes the alarm's new state from the state as it is then (edited, paused or cancelled in the meantime, perhaps). The
+   * occurrence is in `occurrences` with its lease already taken off.
+   */
+  settle: Transition;
+};
+
+/** Whether a completion was applied, or nothing was changed because the lease had passed to someone else. */
+export type CompletionResult = 'applied' | 'lost_lease';
+
+export type KeySource = 'tofu' | 'enrolled';
+
+/** A public key that chronosd accepts, or once accepted, for an owner. */
+export type AgentKey = {
+  owner: string;
+  /** The label as first seen; differs from `owner` at most in case. */
+  label: string;
+  /** 64 hex digits, lower case. */
+  publicKey: string;
+  source: KeySource;
+  enrolledAt: number;
+  revokedAt: number | null;
+};
+
+export type AlarmStore = {
+  /**
+   * Stores a new alarm and its first occurrence in one transaction. The idempotency key is held by any alarm of the owner
+   * that is not cancelled. Creates that arrive together share one sync to disk.
+   */
+  create(entry: NewAlarm, limits: { maxActive: number }): Promise<CreateResult>;
+
+  /** The alarm with what it owes, or `undefined` when this owner has no such alarm. */
+  get(owner: string, alarmId: string): Promise<AlarmState | undefined>;
+
+  /** The owner's alarm that holds an idempotency key, as {@link create} would find it; `undefined` when the key is free. */
+  findByKey(owner: string, idempotencyKey: string): Promise<AlarmState | undefined>;
+
+  /** The owner's alarms, newest (largest id) first. */
+  list(owner: string, filter: AlarmFilter): Promise<AlarmState[]>;
+
+  /**
+   * Reads the alarm, applies the transition, writes the difference: the alarm's fields, occurrences that came (a `fireId`
+   * that exists already is `conflict`), changed or went. Nothing else can change the alarm in between. A transition may not
+   * touch `fence`, `leaseUntil`, `claimedAt`: they belong to claim, renew and complete.
+   *
+   * @returns the state afterwards, or `undefined` when this owner has no such alarm
+   */
+  update(owner: string, alarmId: string, transition: Transition): Promise<AlarmState | undefined>;
+
+  /** The attempts at one alarm's occurrences, latest first: ordered by (startedAt, fireId, attempt), all descending. */
+  attempts(
+    owner: string,
+    alarmId: string,
+    page: { limit: number; before?: { startedAt: number; fireId: string; attempt: number } },
+  ): Promise<Attempt[]>;
+
+  /**
+   * First ends every lease that ran out at or before `now`, on parked occurrences too and whoever their owner is: the attempt
+   * goes into the ledger as `unknown`, the lease is taken off, and `settleInterrupted` (`alarm/settlement.ts`) is applied as
+   * in {@link complete}. Nothing stays leased past the first claim after its expiry.
+   *
+   * Then takes up to `limit` occurrences with `dueAt <= now` that nobody holds, earliest due first, no more than `perOwner` of
+   * one owner (one owner's backlog never hides another's occurrence), and leases them: `attempt` and `fence` grow by one,
+   * `leaseUntil` and `claimedAt` are set. No two callers get the same one.
+   */
+  claim(request: ClaimRequest): Promise<Claim[]>;
+
+  /** Extends leases that are still ours. Returns the fire ids of those that were; the others have been lost. */
+  renew(keys: readonly LeaseKey[], leaseUntil: number): Promise<Set<string>>;
+
+  /**
+   * Applies a batch of completions, each on its own merits, in one transaction: where the occurrence still carries the key's
+   * fence, its lease is taken off, `settle` is applied as in {@link update}, and the attempt enters the ledger. Otherwise
+   * nothing changes and the result is `lost_lease`. A `settle` that throws rejects the whole batch.
+   */
+  complete(completions: readonly Completion[]): Promise<CompletionResult[]>;
+
+  /**
+   * The earliest instant at which {@link claim} could have something to do: the smallest `dueAt` of what nobody holds, or the
+   * smallest `leaseUntil` of what is held, parked or not; `undefined` when there is neither. May be in the past. Owners in
+   * `saturated` are left out of account, so that a caller who may not claim for them does not spin.
+   */
+  nextDueAt(saturated: ReadonlySet<string>): Promise<number | undefined>;
+
+  /** Keeps a nonce for one DID until `expiresAt`; drops those that have expired by `now`. */
+  putNonce(nonce: string, did: string, expiresAt: number, now: number): Promise<void>;
+
+  /** Uses a nonce up: true exactly once, for the DID it was made for, until it expires. A wrong DID uses it up as well. */
+  takeNonce(nonce: string, did: string, now: number): Promise<boolean>;
+
+  /** All keys ever accepted for an owner, revoked ones included, oldest first. */
+  keysOf(owner: string): Promise<AgentKey[]>;
+
+  /**
+   * Trust on first use: stores the key when the owner has no key at all, revoked ones included. Atomic: of two first keys
+   * one wins.
+   *
+   * @returns whether this key is accepted for the owner now (it was stored, or stood there unrevoked before)
+   */
+  pinFirstKey(key: AgentKey): Promise<boolean>;
+
+  /** Enrols a key, or lifts its revocation. */
+  enrollKey(key: AgentKey): Promise<void>;
+
+  /** Revokes one key of an owner, or all of them. Returns the keys that were revoked by this call. */
+  revokeKeys(owner: string, publicKey: string | undefined, now: number): Promise<AgentKey[]>;
+
+  /** Enrolled and pinned keys of all owners, by owner, at most `limit` after the given owner and key. */
+  listKeys(page: { limit: number; after?: { owner: string; publicKey: string } }): Promise<AgentKey[]>;
+
+  /** Resolves when the store can read and write; rejects with `unavailable` otherwise. */
+  ping(): Promise<void>;
+
+  /** Finishes what is queued and lets go of the medium. Nothing may be called afterwards. */
+  close(): Promise<void>;
+};

@@ -1,0 +1,117 @@
+/** Which chronosd the commands of this machine talk to, and as whom. */
+import { existsSync } from 'node:fs';
+import { z } from 'zod';
+import { type ChronosClient, createChronosClient, holdPrincipal, type Prover } from '../chronos/client.ts';
+import { agentIdentity } from '../identity/agent.ts';
+import { readKeyFile } from '../identity/keys.ts';
+import { labelSchema } from '../wire/did.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { parseSettings, portSetting, urlSetting } from '../wire/settings.ts';
+import type { CliContext } from './context.ts';
+import { readLabel, readRun, readSecrets } from './home.ts';
+
+/** What this machine knows about its own chronosd; absent members were not found. */
+export type LocalChronos = { url?: string; token?: string; userId?: string; keyFile?: string };
+
+const schema = z.object({
+  MATRIX_CHRONOS_URL: urlSetting.optional(),
+  MATRIX_CHRONOS_TOKEN: z.string().optional(),
+  MATRIX_USER_ID: labelSchema.optional(),
+  MATRIX_EXECUTOR_KEYFILE: z.string().optional(),
+  CHRONOS_HOST: z.string().optional(),
+  CHRONOS_PORT: portSetting.default(9096),
+  CHRONOS_ADMIN_TOKEN: z.string().optional(),
+  CHRONOS_DEV: z.string().optional(),
+});
+
+/** The address under which this machine reaches a daemon that listens on `host`: a wildcard is reached through loopback. */
+export function localAddress(host: string | undefined, port: number): string {
+  const wildcard = host === undefined || host === '' || host === '0.0.0.0' || /^[0:]+$/.test(host);
+  const name = wildcard ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${port}`;
+}
+
+/** What is on this machine, read afresh on every call: a `reveille up` may have started meanwhile. */
+export function localChronosDefaults({ home, settings }: Pick<CliContext, 'home' | 'settings'>): LocalChronos {
+  const token = settings.CHRONOS_TOKEN ?? readSecrets(home)?.CHRONOS_TOKEN;
+  const userId = readLabel(home);
+  const running = readRun(home)?.chronos_url;
+  const { CHRONOS_HOST, CHRONOS_PORT } = parseSettings(schema, settings);
+  // Without a token nothing has been set up here, and a guess would only hide that.
+  const url = running ?? (token === undefined ? undefined : localAddress(CHRONOS_HOST, CHRONOS_PORT));
+  return {
+    ...(url === undefined ? {} : { url }),
+    ...(token === undefined ? {} : { token }),
+    ...(userId === undefined ? {} : { userId }),
+    ...(existsSync(home.keyFile) ? { keyFile: home.keyFile } : {}),
+  };
+}
+
+/** Where chronosd is, with a bearer for it. `local` tells whether it is this machine's own. */
+export type ChronosPlace = { url: string; token: string; local: boolean };
+
+/**
+ * Finds chronosd: what the environment names, else what runs here, else where it would listen. The token of this machine's
+ * chronosd goes to no other.
+ *
+ * @throws ReveilleError `unavailable` when there is no token to go with it
+ */
+export function findChronos(context: Pick<CliContext, 'home' | 'settings'>): ChronosPlace {
+  const given = parseSettings(schema, context.settings);
+  const local = localChronosDefaults(context);
+  const here = local.url ?? localAddress(given.CHRONOS_HOST, given.CHRONOS_PORT);
+  const url = given.MATRIX_CHRONOS_URL ?? here;
+  const isLocal = url === here;
+  const token = given.MATRIX_CHRONOS_TOKEN ?? (isLocal ? (local.token ?? developmentToken(given)) : undefined);
+  if (token !== undefined) return { url, token, local: isLocal };
+  const remedy = isLocal
+    ? 'run "reveille up" once, or set MATRIX_CHRONOS_URL and MATRIX_CHRONOS_TOKEN'
+    : 'set MATRIX_CHRONOS_TOKEN, the token of the chronosd that MATRIX_CHRONOS_URL names';
+  throw new ReveilleError('unavailable', `there is no token for chronosd at ${url}: ${remedy}`, { retryable: false });
+}
+
+/** A chronosd that was started for development without a token takes any. */
+function developmentToken({ CHRONOS_DEV }: { CHRONOS_DEV?: string | undefined }): string | undefined {
+  return CHRONOS_DEV === '1' || CHRONOS_DEV === 'true' ? 'development' : undefined;
+}
+
+/** The file with this agent's key, whether it is there or not. */
+export function keyFileOf({ home, settings }: Pick<CliContext, 'home' | 'settings'>): string {
+  return settings.MATRIX_EXECUTOR_KEYFILE || home.keyFile;
+}
+
+/** The label of this agent, if it has one. */
+export function labelOf({ home, settings }: Pick<CliContext, 'home' | 'settings'>): string | undefined {
+  return parseSettings(schema, settings).MATRIX_USER_ID ?? readLabel(home);
+}
+
+/**
+ * Who this machine's agent is.
+ *
+ * @throws ReveilleError `not_found` when it has no label or no key yet, or as `readKeyFile`
+ */
+export function localIdentity(context: Pick<CliContext, 'home' | 'settings'>): Prover & { owner: string } {
+  const label = labelOf(context);
+  if (label !== undefined) return agentIdentity(label, readKeyFile(keyFileOf(context)));
+  const remedy = 'run "reveille up" or "reveille agent whoami", which make one, or set MATRIX_USER_ID';
+  throw new ReveilleError('not_found', `no agent identity has been made in ${context.home.path}: ${remedy}`);
+}
+
+/** A client that speaks as this machine's agent, with one proof of identity for the whole command. */
+export function alarmClient(context: CliContext): ChronosClient {
+  const { url, token } = findChronos(context);
+  return createChronosClient({
+    url,
+    token,
+    identity: localIdentity(context),
+    principal: holdPrincipal(),
+    clock: context.clock,
+  });
+}
+
+/** A client for the operator's routes. */
+export function adminClient(context: CliContext): ChronosClient {
+  const { url, token } = findChronos(context);
+  const adminToken = parseSettings(schema, context.settings).CHRONOS_ADMIN_TOKEN;
+  return createChronosClient({ url, token, adminToken, clock: context.clock });
+}

@@ -1,0 +1,77 @@
+/** Text in columns of a terminal: how wide it is, cut to fit, aligned. */
+import { printable } from './output.ts';
+
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+
+/** Code points that a terminal gives no cell, or two (Unicode UAX #11: East Asian Wide and Fullwidth, and emoji). */
+const ZERO_WIDTH = /^[\p{Mark}\p{Default_Ignorable_Code_Point}]/u;
+const DOUBLE_WIDTH =
+  /^(?:\p{Emoji_Presentation}|\p{Regional_Indicator}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f000}-\u{1faff}\u{20000}-\u{3fffd}])/u;
+
+function cellsOf(grapheme: string): number {
+  if (ZERO_WIDTH.test(grapheme)) return 0;
+  return DOUBLE_WIDTH.test(grapheme) || grapheme.includes('\ufe0f') ? 2 : 1;
+}
+
+/** How many cells a line takes on a terminal. The line has no control characters. */
+export function textWidth(line: string): number {
+  let cells = 0;
+  for (const { segment } of graphemes.segment(line)) cells += cellsOf(segment);
+  return cells;
+}
+
+/** The line, or as much of it as fits into `width` cells with an ellipsis at its end. */
+export function fit(line: string, width: number): string {
+  if (textWidth(line) <= width) return line;
+  let kept = '';
+  let cells = 0;
+  for (const { segment } of graphemes.segment(line)) {
+    cells += cellsOf(segment);
+    if (cells > width - 1) break;
+    kept += segment;
+  }
+  return `${kept.trimEnd()}…`;
+}
+
+/** Text from outside on one line: control characters, line ends and tabs become visible. */
+export function oneLine(text: string): string {
+  return printable(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
+}
+
+/** Text padded with blanks to `width` cells. */
+export function pad(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - textWidth(text)));
+}
+
+const GAP = '  ';
+
+/**
+ * Lines up rows of cells. Every column is as wide as its widest cell; the last one gets what is left of `width` and is cut.
+ *
+ * @param rows cells of one line each, without control characters; the same number in every row
+ * @param width cells of the whole line
+ */
+export function columns(rows: readonly (readonly string[])[], width: number): string[] {
+  const last = (rows[0]?.length ?? 0) - 1;
+  const widths = Array.from({ length: Math.max(0, last) }, (_, column) =>
+    Math.max(...rows.map((row) => textWidth(row[column]!))),
+  );
+  const used = widths.reduce((sum, cells) => sum + cells + GAP.length, 0);
+  return rows.map((row) => {
+    const front = row.slice(0, last).map((cell, column) => pad(cell, widths[column]!));
+    return [...front, fit(row[last]!, Math.max(8, width - used))].join(GAP).trimEnd();
+  });
+}
+
+/** Wraps plain text at blanks; a word longer than a line stays whole. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && textWidth(line) + 1 + textWidth(word) > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}

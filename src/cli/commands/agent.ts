@@ -1,0 +1,94 @@
+/** `reveille agent`: who this machine's agent is, and which keys chronosd accepts for which label. */
+import { agentIdentity } from '../../identity/agent.ts';
+import { loadOrCreateKey, readKeyFile } from '../../identity/keys.ts';
+import { type EnrolledKey, publicKeySchema } from '../../wire/agent.ts';
+import { labelSchema } from '../../wire/did.ts';
+import { adminClient, keyFileOf, labelOf } from '../chronos-access.ts';
+import { columns, oneLine } from '../columns.ts';
+import type { CliContext } from '../context.ts';
+import { loadOrMakeLabel, makeHome } from '../home.ts';
+import { fromNow } from '../local-time.ts';
+import { lookOf } from '../look.ts';
+import { facts, type Look } from '../render.ts';
+import { UsageError } from '../usage-error.ts';
+
+/** Says who this agent is; label and key are made when there are none. The seed of the key is never shown. */
+export async function agentWhoami(context: CliContext): Promise<void> {
+  makeHome(context.home);
+  const keyFile = keyFileOf(context);
+  const identity = agentIdentity(labelOf(context) ?? loadOrMakeLabel(context.home), loadOrCreateKey(keyFile));
+  const record = { did: identity.did, label: identity.label, public_key: identity.publicKeyHex, key_file: keyFile };
+  const rows = [
+    ['did', identity.did],
+    ['label', identity.label],
+    ['public key', identity.publicKeyHex],
+    ['key file', oneLine(keyFile)],
+  ] as const;
+  context.out.result(record, facts(rows, lookOf(context)));
+}
+
+export type KeyFlags = { label?: string; publicKey?: string; keyFile?: string };
+
+function labelFlag(given: string | undefined): string | undefined {
+  if (given === undefined || labelSchema.safeParse(given).success) return given;
+  throw new UsageError(`--label must be 1 to 64 of A-Z a-z 0-9 . _ - (got ${JSON.stringify(given)})`);
+}
+
+function publicKeyFlag(given: string | undefined): string | undefined {
+  if (given === undefined || publicKeySchema.safeParse(given).success) return given?.toLowerCase();
+  throw new UsageError(
+    '--public-key must be 64 hex digits; "reveille agent whoami" prints one on the machine it belongs to',
+  );
+}
+
+/** Accepts a key for a label: the one given, that of a key file, or this agent's own. */
+export async function agentEnroll(context: CliContext, flags: KeyFlags): Promise<void> {
+  if (flags.publicKey !== undefined && flags.keyFile !== undefined)
+    throw new UsageError('--public-key and --key-file exclude each other; give one of them');
+  const label = labelFlag(flags.label) ?? labelOf(context);
+  if (label === undefined) throw new UsageError('--label is missing, and no identity has been made here; give one');
+  const publicKey = publicKeyFlag(flags.publicKey) ?? readKeyFile(flags.keyFile ?? keyFileOf(context)).publicKeyHex;
+  const key = await adminClient(context).enrollAgent({ label, public_key: publicKey });
+  context.out.result(key, [`Enrolled ${key.did}`, `  ${key.public_key}`]);
+}
+
+/** Revokes one key of a label, or all of them; they stop working at once. */
+export async function agentRevoke(context: CliContext, flags: KeyFlags): Promise<void> {
+  const label = labelFlag(flags.label);
+  const publicKey = publicKeyFlag(flags.publicKey);
+  if (label === undefined) throw new UsageError('--label is missing; "reveille agent list" shows the labels');
+  const revoked = await adminClient(context).revokeAgent({
+    label,
+    ...(publicKey === undefined ? {} : { public_key: publicKey }),
+  });
+  const { out } = context;
+  if (out.json) for (const key of revoked) out.result(key, []);
+  else for (const key of revoked) out.line(`Revoked ${key.did}`);
+}
+
+function renderKeys(keys: readonly EnrolledKey[], look: Look): string[] {
+  if (keys.length === 0) return ['No keys yet; the first one that is proved for a label is pinned.'];
+  const rows = keys.map((key) => [
+    key.label,
+    `${key.public_key.slice(0, 16)}…`,
+    key.revoked_at === undefined ? key.source : 'revoked',
+    fromNow(Date.parse(key.revoked_at ?? key.enrolled_at), look.now),
+  ]);
+  const [heading, ...lines] = columns([['LABEL', 'PUBLIC KEY', 'STATE', 'SINCE'], ...rows], look.width);
+  const body = lines.map((line, at) => (keys[at]!.revoked_at === undefined ? line : look.paint('dim', line)));
+  return [look.paint('dim', heading!), ...body];
+}
+
+export async function agentList(context: CliContext): Promise<void> {
+  const { out } = context;
+  const client = adminClient(context);
+  const keys: EnrolledKey[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.listAgents(cursor === undefined ? {} : { cursor });
+    keys.push(...page.agents);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  if (out.json) for (const key of keys) out.result(key, []);
+  else for (const line of renderKeys(keys, lookOf(context))) out.line(line);
+}

@@ -1,0 +1,108 @@
+/** `reveille alarm set`. */
+import type { AlarmCreateBody } from '../../chronos/client.ts';
+import type { RawJson } from '../../wire/json.ts';
+import { alarmClient } from '../chronos-access.ts';
+import type { CliContext } from '../context.ts';
+import { durationFlag, fileFlag, instantFlag, jsonFlag, wholeNumberFlag } from '../flags.ts';
+import { lookOf } from '../look.ts';
+import { renderCreated } from '../render.ts';
+import { UsageError } from '../usage-error.ts';
+
+export type SetFlags = {
+  in?: string;
+  at?: string;
+  cron?: string;
+  zone?: string;
+  until?: string;
+  times?: string;
+  label?: string;
+  conversation?: string;
+  payload?: string;
+  payloadFile?: string;
+  messageFile?: string;
+  key?: string;
+  maxFailures?: string;
+  maxLateness?: string;
+  jitter?: string;
+};
+
+const MAX_INTEGER = 999_999_999;
+
+function messageOf(message: string | undefined, { messageFile }: SetFlags): string {
+  if (message !== undefined && messageFile !== undefined)
+    throw new UsageError('the message is there twice, as an argument and as --message-file; leave one out');
+  if (message !== undefined) return message;
+  if (messageFile !== undefined) return fileFlag('--message-file', messageFile);
+  throw new UsageError('the message is missing; write it in quotes after "alarm set", or give --message-file');
+}
+
+function payloadOf({ payload, payloadFile, messageFile }: SetFlags): RawJson | undefined {
+  if (payload !== undefined && payloadFile !== undefined)
+    throw new UsageError('--payload and --payload-file exclude each other; give one of them');
+  if (payload !== undefined) return jsonFlag('--payload', payload);
+  if (payloadFile === undefined) return undefined;
+  if (payloadFile === '-' && messageFile === '-')
+    throw new UsageError('--message-file and --payload-file cannot both be -; standard input can be read once');
+  return jsonFlag(`--payload-file ${payloadFile}`, fileFlag('--payload-file', payloadFile));
+}
+
+type Schedule = Pick<
+  AlarmCreateBody,
+  'kind' | 'delay_seconds' | 'fire_at' | 'cron_expr' | 'timezone' | 'ends_at' | 'max_fires'
+>;
+
+function scheduleOf(flags: SetFlags): Schedule {
+  const given = (['in', 'at', 'cron'] as const).filter((name) => flags[name] !== undefined).map((name) => `--${name}`);
+  if (given.length === 0)
+    throw new UsageError('when should it ring? give one of --in 10m, --at <instant> or --cron <expression>');
+  if (given.length > 1) throw new UsageError(`${given.join(' and ')} exclude each other; give one of them`);
+  if (flags.cron !== undefined)
+    return {
+      kind: 'cron',
+      cron_expr: flags.cron,
+      timezone: flags.zone,
+      ends_at: instantFlag('--until', flags.until),
+      max_fires: wholeNumberFlag('--times', flags.times, 1, MAX_INTEGER),
+    };
+  const foreign = (['zone', 'until', 'times'] as const).find((name) => flags[name] !== undefined);
+  if (foreign !== undefined) throw new UsageError(`--${foreign} goes only with --cron; leave it out with ${given[0]}`);
+  return {
+    kind: 'once',
+    delay_seconds: durationFlag('--in', flags.in, 1),
+    fire_at: instantFlag('--at', flags.at),
+  };
+}
+
+/**
+ * The alarm that a command line asks for.
+ *
+ * @throws UsageError naming the flag that is missing, doubled or wrong; what depends on the present is chronosd's to judge
+ */
+export function alarmOf(message: string | undefined, flags: SetFlags): AlarmCreateBody {
+  // Standard input is read last, when nothing else can be wrong.
+  const schedule = scheduleOf(flags);
+  const limits = {
+    max_failures: wholeNumberFlag('--max-failures', flags.maxFailures, 1, 1000),
+    max_lateness_seconds: durationFlag('--max-lateness', flags.maxLateness, 0),
+    jitter_seconds: durationFlag('--jitter', flags.jitter, 0),
+  };
+  const payload = payloadOf(flags);
+  return {
+    ...schedule,
+    wake_message: messageOf(message, flags),
+    label: flags.label,
+    conversation_id: flags.conversation,
+    payload,
+    idempotency_key: flags.key,
+    ...limits,
+  };
+}
+
+export async function alarmSet(context: CliContext, flags: SetFlags, message: string | undefined): Promise<void> {
+  const alarm = alarmOf(message, flags);
+  const created = await alarmClient(context).createAlarm(alarm);
+  const lines = renderCreated(created, lookOf(context));
+  if (alarm.kind === 'cron' && alarm.timezone === undefined)
+    lines.push('  the expression is read in UTC; --zone chooses another time zone');
+  context.out.result(created, lines);
+}

@@ -1,0 +1,80 @@
+/** `reveille alarm watch`: a line whenever an alarm rings or fails, until Ctrl-C. */
+import { wait } from '../../clock/clock.ts';
+import type { AlarmView } from '../../wire/alarm.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { alarmClient, findChronos } from '../chronos-access.ts';
+import type { CliContext } from '../context.ts';
+import { LedgerWatch, type RingEvent } from '../ledger-watch.ts';
+import { fromNow } from '../local-time.ts';
+import { lookOf } from '../look.ts';
+import { preview, renderEvent } from '../render.ts';
+import { serverTime } from '../server-clock.ts';
+import { findAlarmId } from './alarm-id.ts';
+
+export type WatchFlags = { id?: string };
+
+const LOOK_EVERY_MS = 1000;
+
+/** The line that `--json` prints for an event. */
+function eventRecord({ alarm, fire }: RingEvent) {
+  const { id, label, kind, status } = alarm;
+  return { alarm_id: id, label, kind, status, ...fire };
+}
+
+/** Nothing more can happen to such an alarm; a failed one may still be redriven. */
+const isOver = ({ status }: AlarmView) => status === 'fired' || status === 'cancelled';
+
+/** What comes next, for the line that is redrawn every second. */
+function comingUp(alarms: readonly AlarmView[], now: number): string {
+  const due = alarms.flatMap((alarm) =>
+    alarm.next_fire_at === undefined ? [] : [{ at: Date.parse(alarm.next_fire_at), alarm }],
+  );
+  if (due.length === 0) return 'nothing is due';
+  const next = due.reduce((one, other) => (other.at < one.at ? other : one));
+  return `next ${next.at <= now ? 'now' : fromNow(next.at, now)}: ${preview(next.alarm)}`;
+}
+
+/** One look, told; `false` when chronosd could not be asked and the next look may do better. */
+async function lookAndTell(context: CliContext, watch: LedgerWatch): Promise<boolean> {
+  let events: RingEvent[];
+  try {
+    events = await watch.look();
+  } catch (error) {
+    if (error instanceof ReveilleError && error.retryable) return false;
+    throw error;
+  }
+  const { out } = context;
+  for (const event of events) out.result(eventRecord(event), renderEvent(event.alarm, event.fire, lookOf(context)));
+  return true;
+}
+
+export async function alarmWatch(context: CliContext, { id }: WatchFlags): Promise<void> {
+  const { out, clock } = context;
+  const ended = new AbortController();
+  const { signal } = ended;
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ended.abort());
+
+  const client = alarmClient(context);
+  const since = (await serverTime(findChronos(context).url, clock))?.second ?? clock.now();
+  const only = id === undefined ? undefined : await findAlarmId(client, id);
+  const watch = new LedgerWatch(client, { since, only, signal });
+  // The first look must succeed: nobody should wait for rings that cannot be seen.
+  await watch.look().catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  const waiting = watch.alarms.filter(({ status }) => status === 'active').length;
+  if (!signal.aborted) out.line(`Watching ${waiting} active alarm${waiting === 1 ? '' : 's'}; Ctrl-C ends.`);
+
+  let reached = true;
+  while (!signal.aborted && !(only !== undefined && watch.alarms.every(isOver))) {
+    if (reached) out.progress(comingUp(watch.alarms, clock.now()));
+    await wait(clock, LOOK_EVERY_MS, signal);
+    if (signal.aborted) break;
+    const answered = await lookAndTell(context, watch);
+    if (signal.aborted) break;
+    if (answered !== reached)
+      out.remark(answered ? 'chronosd answers again' : 'chronosd does not answer; asking again every second');
+    reached = answered;
+  }
+  out.progress('');
+}

@@ -1,0 +1,12 @@
+/** `reveille router`: one router in the foreground. */
+import { parseRouterConfig } from '../../router/config.ts';
+import { startRouter } from '../../router/daemon.ts';
+import { VERSION } from '../../wire/version.ts';
+import type { CliContext } from '../context.ts';
+import { runDaemon } from '../foreground.ts';
+
+export async function router(context: CliContext): Promise<void> {
+  const config = parseRouterConfig(context.settings);
+  const { environment, clock } = context;
+  await runDaemon(context, 'router', (log) => startRouter({ config, environment, version: VERSION, clock, log }));
+}

@@ -1,0 +1,178 @@
+/** `reveille up`: everything on this machine in one process, with one calm line for every ring. */
+import { createChronosClient } from '../../chronos/client.ts';
+import type { FireReport } from '../../chronos/dispatch/dispatcher.ts';
+import { type Clock, wait } from '../../clock/clock.ts';
+import { onTermination } from '../../http-kit/drain.ts';
+import type { WakeNotice } from '../../router/wake.ts';
+import type { AlarmCreated } from '../../wire/alarm.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/instant.ts';
+import { RawJson } from '../../wire/json.ts';
+import type { TurnView } from '../../wire/turn.ts';
+import type { CliContext } from '../context.ts';
+import { type LocalStack, startLocalStack } from '../local-stack.ts';
+import { finishedTurn } from '../turn-watch.ts';
+import { failedRingLine, greeting, ringLines, setLine } from '../up-screen.ts';
+
+const WELCOME_KEY = 'reveille-welcome';
+const WELCOME_DELAY_SECONDS = 5;
+const WELCOME_MESSAGE =
+  'I set this alarm when Reveille started here, to see that ringing works. I say hello, and tell the person what woke me and how late I am.';
+/** `--once` gives up after this long, whatever hangs. */
+const ONCE_LIMIT_MS = 120_000;
+
+/** A ring from due to reply, as far as it got. */
+export type Ring = { fire: FireReport; wake: WakeNotice | undefined; turn: TurnView | undefined };
+
+/** The line that `up --json` prints for a ring (contracts §10). */
+function ringRecord({ fire, wake, turn }: Ring) {
+  return {
+    alarm_id: fire.alarm.id,
+    fire_id: fire.occurrence.fireId,
+    scheduled_for: formatInstant(fire.occurrence.scheduledFor),
+    delivered_at: formatInstant(fire.finishedAt),
+    lateness_ms: fire.startedAt - fire.occurrence.scheduledFor,
+    machine_start_ms: wake?.machineStartMs ?? null,
+    conversation_id: wake?.conversation_id ?? null,
+    turn_id: wake?.turn_id ?? null,
+    reply: turn?.reply ?? null,
+    model: turn?.model ?? null,
+  };
+}
+
+/** Puts together what chronosd and the router each know about a ring, then waits for the turn it caused. */
+class RingWatch {
+  readonly #wakes = new Map<string, WakeNotice>();
+  readonly #clock: Clock;
+  readonly #onRing: (ring: Ring) => void;
+  readonly #stopped = new AbortController();
+  neoToken = '';
+
+  constructor(clock: Clock, onRing: (ring: Ring) => void) {
+    this.#clock = clock;
+    this.#onRing = onRing;
+  }
+
+  wake(report: WakeNotice): void {
+    this.#wakes.set(report.fire_id, report);
+  }
+
+  fire(fire: FireReport): void {
+    const { fireId } = fire.occurrence;
+    const wake = this.#wakes.get(fireId);
+    this.#wakes.delete(fireId);
+    void this.#follow(fire, wake);
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  async #follow(fire: FireReport, wake: WakeNotice | undefined): Promise<void> {
+    const { daemon_url: daemonUrl, conversation_id: conversationId, turn_id: turnId } = wake ?? {};
+    const watchable = fire.result.outcome === 'delivered' && daemonUrl && conversationId && turnId;
+    const turn = watchable
+      ? await finishedTurn(
+          { daemonUrl, token: this.neoToken, conversationId, turnId },
+          this.#clock,
+          this.#stopped.signal,
+        ).catch(() => undefined)
+      : undefined;
+    if (!this.#stopped.signal.aborted) this.#onRing({ fire, wake, turn });
+  }
+}
+
+/** Sets the welcome alarm: on the first run, and whenever `--once` needs one. */
+async function setWelcome(context: CliContext, stack: LocalStack, once: boolean): Promise<AlarmCreated | undefined> {
+  const client = createChronosClient({
+    url: stack.chronos.url,
+    token: stack.chronosToken,
+    identity: stack.identity,
+    clock: context.clock,
+  });
+  const welcome = {
+    kind: 'once',
+    label: 'welcome',
+    wake_message: WELCOME_MESSAGE,
+    delay_seconds: WELCOME_DELAY_SECONDS,
+    payload: new RawJson('{"set_by":"reveille up"}'),
+  } as const;
+  const first = await client.createAlarm({ ...welcome, idempotency_key: WELCOME_KEY });
+  if (!first.deduped) return first;
+  return once ? client.createAlarm(welcome) : undefined;
+}
+
+/** Counts the seconds down while a person waits for a ring. */
+async function countDown({ out, clock }: CliContext, dueAt: number, signal: AbortSignal): Promise<void> {
+  while (out.live && !signal.aborted && clock.now() < dueAt) {
+    out.progress(`          rings in ${Math.ceil((dueAt - clock.now()) / 1000)} s`);
+    await wait(clock, Math.min(200, dueAt - clock.now()), signal);
+  }
+}
+
+export async function up(context: CliContext, flags: { once?: boolean }): Promise<void> {
+  const { out, clock } = context;
+  const once = flags.once === true;
+  const ended = new AbortController();
+  const rings = new EventTarget();
+  let awaited: string | undefined;
+  let outcome: Ring | undefined;
+
+  const watch = new RingWatch(clock, (ring) => {
+    const failed = ring.fire.result.outcome !== 'delivered';
+    if (failed) out.line(failedRingLine(out, ring));
+    else out.result(ringRecord(ring), ringLines(out, ring));
+    if (ring.fire.alarm.id !== awaited) return;
+    outcome = ring;
+    rings.dispatchEvent(new Event('awaited'));
+  });
+  const stack = await startLocalStack(context, {
+    onFire: (report) => watch.fire(report),
+    onWake: (report) => watch.wake(report),
+  });
+  watch.neoToken = stack.neoToken;
+  const stop = async () => {
+    ended.abort();
+    watch.stop();
+    await stack.close();
+  };
+  const removeSignals = onTermination(stop, { log: await context.log('reveille', 'warn'), clock });
+
+  for (const line of greeting(out, context.home, stack)) out.line(line);
+  const awaitedRing = new Promise<void>((resolve) =>
+    rings.addEventListener('awaited', () => resolve(), { once: true }),
+  );
+  const welcome = await setWelcome(context, stack, once);
+  if (welcome) {
+    awaited = welcome.id;
+    const dueAt = Date.parse(welcome.next_fire_at ?? '');
+    out.line(setLine(out, clock.now(), dueAt));
+    void countDown(context, dueAt, ended.signal);
+  }
+  if (!once) return new Promise(() => {});
+
+  const limit = new AbortController();
+  await Promise.race([awaitedRing, wait(clock, ONCE_LIMIT_MS, limit.signal)]);
+  limit.abort();
+  removeSignals();
+  await stop();
+  assertFinished(outcome);
+}
+
+/** `--once` succeeds when the turn it waited for has finished with a reply. */
+function assertFinished(ring: Ring | undefined): void {
+  if (!ring)
+    throw new ReveilleError(
+      'unavailable',
+      `the alarm has not rung within ${ONCE_LIMIT_MS / 1000} s; run "reveille doctor"`,
+    );
+  const { result } = ring.fire;
+  if (result.outcome !== 'delivered')
+    throw new ReveilleError(
+      'unavailable',
+      `the wake was not accepted: ${result.error}; the alarm is kept and tried again by the next "reveille up"`,
+    );
+  if (ring.turn?.status === 'done') return;
+  const why = ring.turn ? `${ring.turn.status}: ${ring.turn.error ?? 'no reason given'}` : 'its daemon went away';
+  throw new ReveilleError('unavailable', `the wake was accepted, but its turn did not finish (${why})`);
+}

@@ -1,0 +1,83 @@
+/** What every command works with: merged settings, the home folder, output, clock and log. */
+import { join } from 'node:path';
+import { type Clock, systemClock } from '../clock/clock.ts';
+import type { Logger, LogLevel } from '../log/log.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { Settings } from '../wire/settings.ts';
+import { type Home, homeAt, type MadeSecrets, readSecrets } from './home.ts';
+import { createOutput, type Output } from './output.ts';
+import { readSettingsFile } from './settings-file.ts';
+
+/** Flags that every command has. */
+export type GlobalFlags = { json?: boolean };
+
+export type CliContext = {
+  /** Flags over environment over `config.yaml` over what `reveille up` made once. */
+  settings: Settings;
+  /** The environment alone, for what is handed on to children. */
+  environment: Settings;
+  home: Home;
+  out: Output;
+  clock: Clock;
+  /** A logger for a daemon, at the level of `REVEILLE_LOG`, or at this one when that is not set. */
+  log(system: string, fallback?: LogLevel): Promise<Logger>;
+};
+
+/** The defaults that depend on the home folder. */
+function homeDefaults(home: Home, made: MadeSecrets | undefined): Record<string, string> {
+  return {
+    CHRONOS_DATA_DIR: join(home.path, 'chronos'),
+    ROUTER_DATA_DIR: join(home.path, 'router'),
+    NEO_DATA_DIR: join(home.path, 'neo'),
+    ...made,
+    ...(made ? { ROUTER_WAKE_TOKEN: made.CHRONOS_WAKE_TOKEN } : {}),
+  };
+}
+
+/** What `read` gives; with `tolerant` a file that cannot be understood counts as one that is not there. */
+async function readOr<T>(absent: T, tolerant: boolean, read: () => T | Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (tolerant && error instanceof ReveilleError) return absent;
+    throw error;
+  }
+}
+
+/**
+ * Gathers the settings of this process. The one place that reads the environment.
+ *
+ * @param flags values from the command line, by the names of the variables they override
+ * @param tolerant goes on without `config.yaml` and the made secrets when they are damaged: for the command that reports that
+ */
+export async function createContext(globals: GlobalFlags, flags: Settings = {}, tolerant = false): Promise<CliContext> {
+  const environment: Settings = process.env;
+  const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
+  const home = homeAt(given.REVEILLE_HOME ?? environment.REVEILLE_HOME);
+  const file = await readOr({}, tolerant, () => readSettingsFile(home.configFile));
+  const made = await readOr(undefined, tolerant, () => readSecrets(home));
+  const set = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  );
+  const settings: Settings = { ...homeDefaults(home, made), ...file, ...set, ...given };
+
+  return {
+    settings,
+    environment,
+    home,
+    out: createOutput(globals.json === true),
+    clock: systemClock,
+    async log(system, fallback = 'info') {
+      // The logger costs as much as a small command; commands that do not log do not load it.
+      const { createLogger, LOG_LEVELS } = await import('../log/log.ts');
+      const level = settings.REVEILLE_LOG ?? fallback;
+      const known = LOG_LEVELS.find((name) => name === level);
+      if (!known)
+        throw new ReveilleError(
+          'invalid_request',
+          `REVEILLE_LOG must be one of ${LOG_LEVELS.join(', ')} (got "${level}")`,
+        );
+      return createLogger(system, known);
+    },
+  };
+}

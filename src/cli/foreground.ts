@@ -1,0 +1,22 @@
+/** Running one daemon in the foreground until a signal ends it. */
+import { onTermination } from '../http-kit/drain.ts';
+import type { Logger } from '../log/log.ts';
+import type { CliContext } from './context.ts';
+
+export type Daemon = { url: string; close(): Promise<void> };
+
+/**
+ * Starts a daemon, says where it listens (`--json`: one line on stdout), and stays until SIGTERM or SIGINT has drained it.
+ */
+export async function runDaemon(
+  context: CliContext,
+  name: string,
+  start: (log: Logger) => Promise<Daemon>,
+): Promise<void> {
+  const { out, clock } = context;
+  const log = await context.log(name, out.live ? 'warn' : 'info');
+  const daemon = await start(log);
+  out.result({ system: name, url: daemon.url, pid: process.pid }, `${name} listens on ${daemon.url}; Ctrl-C ends it`);
+  onTermination(() => daemon.close(), { log, clock });
+  await new Promise(() => {});
+}

@@ -1,0 +1,140 @@
+/** `REVEILLE_HOME`: the folder that holds what one installation on one machine keeps. */
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { v4 as uuidv4 } from 'uuid';
+import { z } from 'zod';
+import { readPrivateFile, replacePrivateFile, writePrivateFile } from '../identity/private-file.ts';
+import { randomSecret } from '../identity/secrets.ts';
+import { labelSchema } from '../wire/did.ts';
+import { ReveilleError } from '../wire/errors.ts';
+
+/** The secrets that a local installation makes for itself, by the names of their variables. */
+const MADE_SECRETS = [
+  'CHRONOS_TOKEN',
+  'CHRONOS_AGENT_AUTH_SECRET',
+  'CHRONOS_ADMIN_TOKEN',
+  'CHRONOS_WAKE_TOKEN',
+  'ROUTER_ADMIN_TOKEN',
+  'NEO_DAEMON_TOKEN',
+] as const;
+export type MadeSecrets = Record<(typeof MADE_SECRETS)[number], string>;
+
+const secretsSchema = z.object(Object.fromEntries(MADE_SECRETS.map((name) => [name, z.string().min(16)])));
+const identitySchema = z.object({ label: labelSchema });
+const runSchema = z.object({ pid: z.int(), chronos_url: z.string(), router_url: z.string(), started_at: z.string() });
+
+/** Where a running `reveille up` listens. */
+export type RunRecord = z.output<typeof runSchema>;
+
+export type Home = {
+  readonly path: string;
+  readonly configFile: string;
+  readonly secretsFile: string;
+  readonly identityFile: string;
+  readonly keyFile: string;
+  readonly runFile: string;
+};
+
+/** @param configured the value of `REVEILLE_HOME`, if it has one */
+export function homeAt(configured: string | undefined): Home {
+  const path = resolve(configured || join(homedir(), '.reveille'));
+  return {
+    path,
+    configFile: join(path, 'config.yaml'),
+    secretsFile: join(path, 'secrets.json'),
+    identityFile: join(path, 'identity.json'),
+    keyFile: join(path, 'keys', 'agent.key'),
+    runFile: join(path, 'run.json'),
+  };
+}
+
+function parseFile<T extends z.ZodType>(file: string, text: string, schema: T): z.output<T> {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new ReveilleError(
+      'invalid_request',
+      `${file} is damaged and was left as it is; restore it from a backup, or move it away to start anew`,
+      { cause },
+    );
+  }
+}
+
+function readJsonFile<T extends z.ZodType>(file: string, schema: T): z.output<T> | undefined {
+  const text = readPrivateFile(file);
+  return text === undefined ? undefined : parseFile(file, text, schema);
+}
+
+/** Reads a file that is made once; of several processes that make it at the same time one wins, and all get its contents. */
+function readOrMake<T extends z.ZodType>(file: string, schema: T, make: () => z.output<T>): z.output<T> {
+  const there = readJsonFile(file, schema);
+  if (there !== undefined) return there;
+  try {
+    writePrivateFile(file, `${JSON.stringify(make(), null, 2)}\n`);
+  } catch (error) {
+    if (!(error instanceof ReveilleError && error.code === 'conflict')) throw error;
+  }
+  return readJsonFile(file, schema)!;
+}
+
+/** Makes the folder, only its owner's. */
+export function makeHome(home: Home): void {
+  try {
+    mkdirSync(home.path, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('unavailable', `REVEILLE_HOME ${home.path} cannot be made: ${why}`, { cause });
+  }
+}
+
+/** The secrets of this installation, if it has made any. */
+export function readSecrets(home: Home): MadeSecrets | undefined {
+  return readJsonFile(home.secretsFile, secretsSchema) as MadeSecrets | undefined;
+}
+
+/** The secrets of this installation, made on the first call. */
+export function loadOrMakeSecrets(home: Home): MadeSecrets {
+  const make = () => Object.fromEntries(MADE_SECRETS.map((name) => [name, randomSecret()]));
+  return readOrMake(home.secretsFile, secretsSchema, make) as MadeSecrets;
+}
+
+/** The label that alarms of this installation are filed under, if it has one. */
+export function readLabel(home: Home): string | undefined {
+  return readJsonFile(home.identityFile, identitySchema)?.label;
+}
+
+/** The label of this installation, a UUID made on the first call. */
+export function loadOrMakeLabel(home: Home): string {
+  return readOrMake(home.identityFile, identitySchema, () => ({ label: uuidv4() })).label;
+}
+
+/** Where `reveille up` listens, if it runs. */
+export function readRun(home: Home): RunRecord | undefined {
+  const run = readJsonFile(home.runFile, runSchema);
+  return run && isAlive(run.pid) ? run : undefined;
+}
+
+/** Says where this process listens; whoever comes later finds it through {@link readRun}. */
+export function writeRun(home: Home, run: RunRecord): void {
+  replacePrivateFile(home.runFile, `${JSON.stringify(run, null, 2)}\n`);
+}
+
+/** Takes this process's own record away. */
+export function removeRun(home: Home): void {
+  try {
+    const { pid } = parseFile(home.runFile, readFileSync(home.runFile, 'utf8'), runSchema);
+    if (pid === process.pid) rmSync(home.runFile, { force: true });
+  } catch {
+    // A record that is gone or unreadable says nothing about this process; whoever reads it next is told.
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

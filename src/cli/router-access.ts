@@ -1,0 +1,111 @@
+/** The router's admin routes (contracts §4), as far as commands need them. */
+import { z } from 'zod';
+import { openEnvelope } from '../wire/envelope.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { encodeJson, type RawJson } from '../wire/json.ts';
+import { type MachinePut, type MachineView, machineViewSchema } from '../wire/machine.ts';
+import { parseSettings, portSetting } from '../wire/settings.ts';
+import { VERSION } from '../wire/version.ts';
+import { localAddress } from './chronos-access.ts';
+import type { CliContext } from './context.ts';
+import { readRun } from './home.ts';
+
+/** Of a machine that was just made the router shows the token it minted, this once. */
+const putAnswerSchema = machineViewSchema.extend({ token: z.string().optional() });
+const pageSchema = z.object({ machines: z.array(machineViewSchema), next_cursor: z.string().optional() });
+
+export type PutAnswer = z.output<typeof putAnswerSchema>;
+
+export type RouterClient = {
+  put(userId: string, machine: MachinePut): Promise<PutAnswer>;
+  /** All machines but the deleted ones. */
+  list(): Promise<MachineView[]>;
+  show(userId: string): Promise<MachineView>;
+  suspend(userId: string): Promise<MachineView>;
+  restore(userId: string): Promise<MachineView>;
+  remove(userId: string): Promise<MachineView>;
+};
+
+const TIMEOUT_MS = 30_000;
+
+function reasonOf(thrown: unknown): string {
+  const cause = thrown instanceof Error ? (thrown.cause ?? thrown) : thrown;
+  if (cause instanceof Error && 'code' in cause && typeof cause.code === 'string') return cause.code;
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+/**
+ * @param options.token `ROUTER_ADMIN_TOKEN`; a router for development needs none
+ * @throws ReveilleError `invalid_request` for a token that cannot stand in a header
+ */
+export function createRouterClient({ url, token }: { url: string; token?: string | undefined }): RouterClient {
+  // `fetch` would repeat such a token in its error message.
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
+    throw new ReveilleError('invalid_request', 'ROUTER_ADMIN_TOKEN must be printable ASCII without spaces');
+
+  const call = async (method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<RawJson> => {
+    let status: number;
+    let text: string;
+    try {
+      const response = await fetch(`${url}${path}`, {
+        method,
+        headers: {
+          accept: 'application/json',
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        body: body === undefined ? null : encodeJson(body),
+        redirect: 'manual',
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+      status = response.status;
+      text = await response.text();
+    } catch (cause) {
+      const remedy = 'is it running? start it with "reveille up"';
+      throw new ReveilleError('unavailable', `cannot reach the router at ${url} (${reasonOf(cause)}): ${remedy}`, {
+        cause,
+      });
+    }
+    return openEnvelope(text, status, `the router at ${url}`);
+  };
+  const machinePath = (userId: string) => `/admin/machines/${encodeURIComponent(userId)}`;
+  const read = <T extends z.ZodType>(schema: T, answer: RawJson): z.output<T> => {
+    const result = schema.safeParse(answer.value());
+    if (result.success) return result.data;
+    const message = `the router at ${url} answered with something unexpected; is it of this version (${VERSION})?`;
+    throw new ReveilleError('unavailable', message, { retryable: false, cause: result.error });
+  };
+  const view = async (answer: Promise<RawJson>) => read(machineViewSchema, await answer);
+
+  return {
+    put: async (userId, machine) => read(putAnswerSchema, await call('PUT', machinePath(userId), machine)),
+    async list() {
+      const machines: MachineView[] = [];
+      let cursor: string | undefined;
+      do {
+        const query = cursor === undefined ? '' : `?cursor=${encodeURIComponent(cursor)}`;
+        const page = read(pageSchema, await call('GET', `/admin/machines${query}`));
+        machines.push(...page.machines);
+        cursor = page.next_cursor;
+      } while (cursor !== undefined);
+      return machines;
+    },
+    show: (userId) => view(call('GET', machinePath(userId))),
+    suspend: (userId) => view(call('POST', `${machinePath(userId)}/suspend`)),
+    restore: (userId) => view(call('POST', `${machinePath(userId)}/restore`)),
+    remove: (userId) => view(call('DELETE', machinePath(userId))),
+  };
+}
+
+const schema = z.object({ ROUTER_HOST: z.string().optional(), ROUTER_PORT: portSetting.default(8088) });
+
+/** Where this machine's router is, or would be. */
+export function routerUrl({ home, settings }: Pick<CliContext, 'home' | 'settings'>): string {
+  const { ROUTER_HOST, ROUTER_PORT } = parseSettings(schema, settings);
+  return readRun(home)?.router_url ?? localAddress(ROUTER_HOST, ROUTER_PORT);
+}
+
+/** A client for this machine's router. */
+export function routerClient(context: Pick<CliContext, 'home' | 'settings'>): RouterClient {
+  return createRouterClient({ url: routerUrl(context), token: context.settings.ROUTER_ADMIN_TOKEN });
+}

@@ -1,0 +1,29 @@
+/** Runs one command line: 0 done, 1 failed, 2 used wrongly. */
+import { CommanderError } from 'commander';
+import { ReveilleError, toReveilleError } from '../wire/errors.ts';
+import { createOutput } from './output.ts';
+import { buildProgram } from './program.ts';
+import { UsageError } from './usage-error.ts';
+
+export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
+
+/**
+ * @param argv the words after the program's name
+ * @returns the exit status
+ */
+export async function runCli(argv: readonly string[]): Promise<number> {
+  try {
+    await buildProgram().parseAsync([...argv], { from: 'user' });
+    // A command that has run but not succeeded says so through the exit code it has set.
+    return Number(process.exitCode ?? EXIT.done);
+  } catch (thrown) {
+    // Commander has printed its own words by now.
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? EXIT.done : EXIT.usage;
+    const error = toReveilleError(thrown);
+    createOutput(argv.includes('--json')).failure(error);
+    // A defect of ours: without its trace nobody could mend it.
+    if (!(thrown instanceof ReveilleError))
+      process.stderr.write(`${thrown instanceof Error ? thrown.stack : String(thrown)}\n`);
+    return thrown instanceof UsageError ? EXIT.usage : EXIT.failed;
+  }
+}

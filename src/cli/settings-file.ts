@@ -1,0 +1,45 @@
+/** `$REVEILLE_HOME/config.yaml`: the variables of contracts §11 by name, one a line, below the environment in rank. */
+import { readFileSync } from 'node:fs';
+import { ReveilleError } from '../wire/errors.ts';
+import type { Settings } from '../wire/settings.ts';
+import { showValue } from '../wire/validate.ts';
+
+const NAME = /^(?:CHRONOS|ROUTER|NEO|EXECUTOR|MATRIX|REVEILLE|CHRONOMETRIC|FLY|DOCKER)_[A-Z0-9_]+$/;
+
+function problem(file: string, line: number | undefined, what: string): ReveilleError {
+  return new ReveilleError('invalid_request', `${file}${line === undefined ? '' : `:${line}`}: ${what}`);
+}
+
+/**
+ * Reads the file; an absent one is empty.
+ *
+ * @throws ReveilleError `invalid_request` with file and line for what is not `NAME: value`
+ */
+export async function readSettingsFile(file: string): Promise<Settings> {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    throw problem(file, undefined, `it cannot be read: ${(cause as Error).message}`);
+  }
+  const { isMap, isScalar, LineCounter, parseDocument } = await import('yaml');
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  const [error] = document.errors;
+  if (error) throw problem(file, lines.linePos(error.pos[0]).line, error.message.split('\n')[0]!);
+  if (document.contents === null) return {};
+  if (!isMap(document.contents)) throw problem(file, 1, 'write one "NAME: value" a line, such as CHRONOS_PORT: 9096');
+
+  const settings: Record<string, string> = {};
+  for (const { key, value } of document.contents.items) {
+    const at = isScalar(key) && key.range ? lines.linePos(key.range[0]).line : undefined;
+    const name = isScalar(key) ? String(key.value) : '';
+    if (!NAME.test(name))
+      throw problem(file, at, `${showValue(name)} is no variable of Reveille; names look like CHRONOS_PORT`);
+    if (!isScalar(value) || value.value === null) throw problem(file, at, `${name} must have a plain value`);
+    // The source text keeps digits that a YAML number would lose, and `yes` stays `yes`.
+    settings[name] = typeof value.value === 'string' ? value.value : (value.source ?? String(value.value));
+  }
+  return settings;
+}

@@ -1,0 +1,80 @@
+/** `alarm …`: setting alarms and looking after them. */
+import type { Command } from 'commander';
+import type { ListFlags } from '../commands/alarm-list.ts';
+import type { AlarmAction } from '../commands/alarm-act.ts';
+import type { SetFlags } from '../commands/alarm-set.ts';
+import type { WatchFlags } from '../commands/alarm-watch.ts';
+import { addCommand, addGroup } from './command.ts';
+
+const setOptions = (command: Command) =>
+  command
+    .option('--in <duration>', 'ring after this long: 90s, 10m, 1h30m, 2d')
+    .option('--at <instant>', 'ring at this instant: 2026-06-15T08:10:00Z')
+    .option('--cron <expression>', 'ring again and again: "0 9 * * 1-5", @hourly, "@every 90s"')
+    .option('--zone <name>', 'time zone of --cron, such as Europe/Berlin (default: UTC)')
+    .option('--until <instant>', 'last instant at which --cron may ring')
+    .option('--times <n>', 'ring --cron this often at most')
+    .option('--label <text>', 'a short name for people')
+    .option('--conversation <id>', 'the conversation that the message goes into')
+    .option('--payload <json>', 'data that reaches the agent digit for digit')
+    .option('--payload-file <file>', 'the same from a file; - is standard input')
+    .option('--message-file <file>', 'the message from a file, byte for byte; - is standard input')
+    .option('--key <text>', 'idempotency key: repeating the command sets no second alarm')
+    .option('--max-failures <n>', 'give an occurrence up after this many failed attempts')
+    .option('--max-lateness <duration>', 'rather miss an occurrence than ring later than this')
+    .option('--jitter <duration>', 'ring up to this much later, to spread load');
+
+const ACTIONS: Readonly<Record<AlarmAction, string>> = {
+  cancel: 'cancel an alarm for good',
+  pause: 'hold an alarm back until it is resumed',
+  resume: 'take the schedule of a paused alarm up again',
+  trigger: 'ring now, beside the schedule',
+  redrive: 'try a failed alarm again, under the same fire id',
+};
+
+export function addAlarm(program: Command): void {
+  const alarm = addGroup(program, 'alarm', 'set alarms and look after them');
+  addCommand<SetFlags>(alarm, {
+    usage: 'set [message]',
+    summary: 'set an alarm that wakes the agent with a message',
+    example: 'reveille alarm set "Look at the build" --in 10m',
+    options: setOptions,
+    run: async (context, flags, [message]) => (await import('../commands/alarm-set.ts')).alarmSet(context, flags, message),
+  });
+  addCommand<ListFlags>(alarm, {
+    usage: 'list',
+    summary: 'list alarms, newest first',
+    example: 'reveille alarm list --status active',
+    options: (command) =>
+      command
+        .option('--status <status>', 'only active, paused, fired, cancelled or failed ones')
+        .option('--kind <kind>', 'only once or cron ones')
+        .option('--limit <n>', 'how many to ask for at a time (default: 100)')
+        .option('--all', 'all of them, not only the newest'),
+    run: async (context, flags) => (await import('../commands/alarm-list.ts')).alarmList(context, flags),
+  });
+  addCommand<{ limit?: string }>(alarm, {
+    usage: 'show <id>',
+    summary: 'show an alarm and how it has rung',
+    example: 'reveille alarm show 019ed2b4-7c11',
+    options: (command) => command.option('--limit <n>', 'how many attempts to show (default: 20)'),
+    run: async (context, flags, [id]) => (await import('../commands/alarm-show.ts')).alarmShow(context, flags, id!),
+  });
+  for (const [action, summary] of Object.entries(ACTIONS) as [AlarmAction, string][]) {
+    addCommand(alarm, {
+      usage: `${action} <id>`,
+      summary,
+      example: `reveille alarm ${action} 019ed2b4-7c11`,
+      run: async (context, _flags, [id]) => (await import('../commands/alarm-act.ts')).alarmAct(context, action, id!),
+    });
+  }
+  addCommand<WatchFlags>(alarm, {
+    usage: 'watch',
+    summary: 'print a line whenever an alarm rings or fails, until Ctrl-C',
+    example: 'reveille alarm watch',
+    options: (command) => command.option('--id <id>', 'only this alarm; ends when it has come to its end'),
+    run: async (context, flags) => (await import('../commands/alarm-watch.ts')).alarmWatch(context, flags),
+  });
+  alarm.addHelpText('after', '\nAn <id> may be shortened to its first characters, as "reveille alarm list" does.');
+  alarm.addHelpText('after', '\nExample:\n  $ reveille alarm set "Stand-up in five minutes" --cron "55 8 * * 1-5" --zone Europe/Berlin');
+}

@@ -1,0 +1,47 @@
+/**
+ * How a command hangs in the tree. The tree itself knows words and flags only; what a command does is imported when it runs,
+ * so that `reveille --version` does not load a database.
+ */
+import type { Command } from 'commander';
+import type { Settings } from '../../wire/settings.ts';
+import { type CliContext, createContext } from '../context.ts';
+
+/** Reads the flags that override settings, by the names of the variables. */
+export type FlagSettings = (flags: Record<string, string | undefined>) => Settings;
+
+export type CommandSpec<Flags> = {
+  /** Name and arguments as commander writes them: `show <id>`. */
+  usage: string;
+  summary: string;
+  /** A line that can be typed as it stands. */
+  example: string;
+  /** Adds options. */
+  options?: (command: Command) => Command;
+  settings?: FlagSettings;
+  /** Runs although `config.yaml` or the made secrets are damaged, as if they were not there. */
+  tolerant?: boolean;
+  /** @param args the positional arguments, in order */
+  run: (context: CliContext, flags: Flags, args: string[]) => Promise<void>;
+};
+
+/** Adds a command to its parent; every one gets `--json` and an example in its help. */
+export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Command {
+  const command = parent.command(spec.usage).description(spec.summary);
+  command.option('--json', 'print JSON lines instead of text');
+  command.addHelpText('after', `\nExample:\n  $ ${spec.example}`);
+  spec.options?.(command);
+  command.action(async (...received: unknown[]) => {
+    const flags = command.opts<Record<string, unknown>>();
+    // Commander hands over the positional arguments, then the options, then the command.
+    const args = received.slice(0, -2).filter((arg): arg is string => typeof arg === 'string');
+    const overrides = spec.settings?.(flags as Record<string, string | undefined>) ?? {};
+    const context = await createContext({ json: flags.json === true }, overrides, spec.tolerant);
+    await spec.run(context, flags as Flags, args);
+  });
+  return command;
+}
+
+/** Adds a group of commands, such as `alarm`. */
+export function addGroup(parent: Command, name: string, summary: string): Command {
+  return parent.command(name).description(summary);
+}

@@ -1,0 +1,83 @@
+/** What `reveille up` shows a person. */
+import { homedir } from 'node:os';
+import { VERSION } from '../wire/version.ts';
+import type { Ring } from './commands/up.ts';
+import type { Home } from './home.ts';
+import type { LocalStack } from './local-stack.ts';
+import { type Output, printable } from './output.ts';
+
+/** Under the time of day, so that the lines of one ring stand together. */
+const INDENT = '          ';
+const PREVIEW_CHARACTERS = 60;
+
+function timeOfDay(epochMs: number): string {
+  return new Date(epochMs).toLocaleTimeString('en-GB', { hour12: false });
+}
+
+/** A path as a person writes it. */
+function tilde(path: string): string {
+  const home = homedir();
+  return path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
+}
+
+function preview(text: string): string {
+  const [first = ''] = text.split('\n');
+  const short = first.length > PREVIEW_CHARACTERS ? `${first.slice(0, PREVIEW_CHARACTERS - 1)}…` : first;
+  return printable(short);
+}
+
+/** Who listens where, and what to do next. */
+export function greeting(out: Output, home: Home, stack: LocalStack): string[] {
+  const row = (name: string, where: string, what: string) =>
+    `  ${name.padEnd(10)}${where.padEnd(25)}${out.paint('dim', what)}`;
+  return [
+    `${out.paint('bold', 'Reveille')} ${VERSION}`,
+    '',
+    row('chronosd', stack.chronos.url, 'keeps alarms and fires them on time'),
+    row('router', stack.router.url, 'starts machines and delivers turns'),
+    row('neo', 'asleep', 'starts when an alarm rings'),
+    row('home', tilde(home.path), 'keys, tokens and data'),
+    '',
+    `  ${out.paint('dim', 'Connect an agent')}    claude mcp add chronos -- npx reveille mcp`,
+    `  ${out.paint('dim', 'Set an alarm')}        npx reveille alarm set "Look at the build" --in 10m`,
+    `  ${out.paint('dim', 'Stop')}                Ctrl-C; alarms are kept`,
+    '',
+  ];
+}
+
+/** The line for an alarm that `up` has set itself. */
+export function setLine(out: Output, now: number, dueAt: number): string {
+  const seconds = Math.max(0, Math.ceil((dueAt - now) / 1000));
+  return `${out.paint('dim', timeOfDay(now))}  set   a welcome alarm; it rings in ${seconds} s, at ${timeOfDay(dueAt)}`;
+}
+
+function nameOf({ fire: { alarm } }: Ring): string {
+  return alarm.label === '' ? `"${preview(alarm.wakeMessage)}"` : printable(alarm.label);
+}
+
+/** One ring: how late, how long the machine took, and what the agent said. */
+export function ringLines(out: Output, ring: Ring): string[] {
+  const { fire, wake, turn } = ring;
+  const lateness = fire.startedAt - fire.occurrence.scheduledFor;
+  const started = wake && wake.machineStartMs > 0 ? `started in ${Math.round(wake.machineStartMs)} ms` : 'was awake';
+  const missed = fire.occurrence.missedCount > 0 ? `, standing in for ${fire.occurrence.missedCount} missed` : '';
+  const lines = [
+    `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${lateness} ms late${missed}; the agent ${started}`,
+  ];
+  if (turn?.reply)
+    lines.push(...turn.reply.split('\n').map((line) => `${INDENT}${out.paint('cyan', '│')} ${printable(line)}`));
+  else if (turn)
+    lines.push(
+      `${INDENT}${out.paint('yellow', `the turn is ${turn.status}${turn.error ? `: ${printable(turn.error)}` : ''}`)}`,
+    );
+  else if (wake?.turn_id)
+    lines.push(`${INDENT}${out.paint('dim', 'the turn was accepted; its outcome could not be read')}`);
+  return lines;
+}
+
+/** An attempt that was not accepted. */
+export function failedRingLine(out: Output, ring: Ring): string {
+  const { result, finishedAt } = ring.fire;
+  const error = result.outcome === 'delivered' ? '' : printable(result.error);
+  return `${out.paint('dim', timeOfDay(finishedAt))}  ${out.paint('red', result.outcome)}  ${nameOf(ring)}: ${error}`;
+}

@@ -1,0 +1,23 @@
+/** Tokens and shared secrets. */
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+
+/** A secret nobody can guess, in base64url. */
+export function randomSecret(bytes = 32): string {
+  return randomBytes(bytes).toString('base64url');
+}
+
+/** SHA-256 of a random token in hex: what a store keeps instead of the token. Not for passwords, which can be guessed. */
+export function tokenDigest(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+/** HMAC-SHA256 of a text under a secret, in base64url: the seal on a token that the holder can read and must not change. */
+export function seal(secret: string, text: string): string {
+  return createHmac('sha256', secret).update(text).digest('base64url');
+}
+
+/** Whether two secrets are equal, in a time that does not depend on where they differ or how long they are. */
+export function sameSecret(one: string, other: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(one), digest(other));
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ReveilleError } from '../wire/errors.ts';
+import type { Settings } from '../wire/settings.ts';
+import { parseNeoConfig } from './config.ts';
+
+const TOKEN = 'a-token-for-the-tests';
+const BASE: Settings = { NEO_DAEMON_TOKEN: TOKEN, NEO_DATA_DIR: '/data' };
+const parse = (settings: Settings) => parseNeoConfig({ ...BASE, ...settings });
+
+function refusal(settings: Settings): string {
+  try {
+    parse(settings);
+  } catch (error) {
+    assert.ok(error instanceof ReveilleError);
+    assert.equal(error.code, 'invalid_request');
+    return error.message;
+  }
+  return assert.fail('the configuration was accepted');
+}
+
+test('the defaults are loopback, port 8080 and the offline model', () => {
+  assert.deepEqual(parse({}), {
+    host: '127.0.0.1',
+    port: 8080,
+    dataDir: '/data',
+    allowedHosts: [],
+    token: TOKEN,
+    manifest: undefined,
+    model: { kind: 'offline' },
+    warnings: [],
+  });
+});
+
+test('NEO_PORT goes before PORT, and REVEILLE_HOME gives the data folder when NEO_DATA_DIR does not', () => {
+  assert.equal(parse({ PORT: '3000' }).port, 3000);
+  assert.equal(parse({ PORT: '3000', NEO_PORT: '4000' }).port, 4000);
+  assert.equal(parse({ NEO_DATA_DIR: '', REVEILLE_HOME: '/home/me/.reveille' }).dataDir, '/home/me/.reveille/neo');
+  assert.match(refusal({ NEO_DATA_DIR: '' }), /^NEO_DATA_DIR is not set/);
+});
+
+test('a wrong value stops the start with its name, its value and what is allowed', () => {
+  assert.equal(refusal({ NEO_PORT: '99999' }), 'NEO_PORT must be a whole number from 0 to 65535 (got "99999")');
+  assert.match(refusal({ NEO_MODEL_BASE_URL: 'ftp://x', NEO_MODEL: 'm' }), /^NEO_MODEL_BASE_URL must be an http/);
+  assert.match(refusal({ NEO_DEV: 'yes' }), /^NEO_DEV must be 1 or 0/);
+  assert.match(refusal({ NEO_HOST: 'a b' }), /^NEO_HOST must be an address/);
+});
+
+test('a secret is never echoed', () => {
+  assert.equal(refusal({ NEO_DAEMON_TOKEN: 'canary' }), 'NEO_DAEMON_TOKEN must have at least 16 characters');
+  assert.ok(!refusal({ NEO_MODEL_API_KEY: 'canary\nkey' }).includes('canary'));
+  const message = refusal({ NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'https://me:canary@models.example/v1' });
+  assert.match(message, /^NEO_MODEL_BASE_URL must be an address without a user name/);
+  assert.ok(!message.includes('canary'));
+});
+
+test('without a token Neo starts only in development and only on loopback, with a warning', () => {
+  assert.match(refusal({ NEO_DAEMON_TOKEN: undefined }), /^NEO_DAEMON_TOKEN is not set/);
+  const dev = parse({ NEO_DAEMON_TOKEN: undefined, NEO_DEV: '1' });
+  assert.equal(dev.token, undefined);
+  assert.match(dev.warnings.join(), /any program on this computer/);
+  assert.match(
+    refusal({ NEO_DAEMON_TOKEN: undefined, NEO_DEV: '1', NEO_HOST: '0.0.0.0' }),
+    /NEO_HOST must be a loopback address \(got "0\.0\.0\.0"\)/,
+  );
+});
+
+test('a model needs its address and its name; half a configuration is not taken for the offline model', () => {
+  assert.match(refusal({ NEO_MODEL: 'gpt' }), /^NEO_MODEL_BASE_URL is not set, but NEO_MODEL is/);
+  assert.match(refusal({ NEO_MODEL_API_KEY: 'key' }), /^NEO_MODEL_BASE_URL is not set, but NEO_MODEL_API_KEY is/);
+  assert.match(refusal({ NEO_MODEL_BASE_URL: 'http://127.0.0.1:11434/v1' }), /^NEO_MODEL is not set/);
+  assert.deepEqual(parse({ NEO_MODEL_BASE_URL: 'http://127.0.0.1:11434/v1/', NEO_MODEL: 'llama' }).model, {
+    kind: 'endpoint',
+    baseUrl: 'http://127.0.0.1:11434/v1',
+    model: 'llama',
+    apiKey: undefined,
+  });
+  assert.deepEqual(parse({ NEO_MODEL: 'offline', NEO_MODEL_API_KEY: 'key' }).model, { kind: 'offline' });
+});
+
+test('a key that would travel in the clear is warned about, but not on loopback', () => {
+  const model = { NEO_MODEL: 'm', NEO_MODEL_API_KEY: 'key' };
+  assert.match(parse({ ...model, NEO_MODEL_BASE_URL: 'http://models.example/v1' }).warnings.join(), /in the clear/);
+  assert.deepEqual(parse({ ...model, NEO_MODEL_BASE_URL: 'http://127.0.0.1:1234/v1' }).warnings, []);
+  assert.deepEqual(parse({ ...model, NEO_MODEL_BASE_URL: 'https://models.example/v1' }).warnings, []);
+});
+
+test('host names that may stand in Host are a list with commas', () => {
+  assert.deepEqual(parse({ NEO_ALLOWED_HOSTS: 'neo.internal, neo.internal:8080' }).allowedHosts, [
+    'neo.internal',
+    'neo.internal:8080',
+  ]);
+});

@@ -1,0 +1,142 @@
+/** Neo's configuration (contracts §11). */
+import { join } from 'node:path';
+import { z } from 'zod';
+import { ReveilleError } from '../wire/errors.ts';
+import {
+  parseSettings,
+  portSetting,
+  type Settings,
+  secretSetting,
+  switchSetting,
+  urlSetting,
+} from '../wire/settings.ts';
+
+/** Without an endpoint Neo answers by itself, from what reached it. */
+export type ModelConfig =
+  | { readonly kind: 'offline' }
+  | {
+      readonly kind: 'endpoint';
+      readonly baseUrl: string;
+      readonly model: string;
+      readonly apiKey: string | undefined;
+    };
+
+export type NeoConfig = {
+  readonly host: string;
+  readonly port: number;
+  readonly dataDir: string;
+  /** `undefined`: every request is let in; only in development and only on loopback. */
+  readonly token: string | undefined;
+  /** `Host` values that pass besides loopback names and `host`. */
+  readonly allowedHosts: readonly string[];
+  /** The agent manifest; this storey of Neo loads no tools from it yet and says so in `GET /tools`. */
+  readonly manifest: string | undefined;
+  readonly model: ModelConfig;
+  /** Sentences for the log: what was let through that should not stay so. */
+  readonly warnings: readonly string[];
+};
+
+const hostName = /^[A-Za-z0-9.:[\]_-]{1,253}$/;
+
+const neoSettingsSchema = z.object({
+  NEO_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
+  NEO_PORT: portSetting.optional(),
+  PORT: portSetting.optional(),
+  NEO_ALLOWED_HOSTS: z.string().optional(),
+  NEO_DATA_DIR: z.string().optional(),
+  REVEILLE_HOME: z.string().optional(),
+  NEO_DAEMON_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
+  NEO_DEV: switchSetting.default(false),
+  NEO_MANIFEST: z.string().optional(),
+  NEO_MODEL: z.string().max(200).optional(),
+  NEO_MODEL_BASE_URL: urlSetting.optional(),
+  NEO_MODEL_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII without spaces')
+    .optional(),
+});
+type NeoSettings = z.output<typeof neoSettingsSchema>;
+
+const DEFAULT_PORT = 8080;
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
+
+function stop(message: string): never {
+  throw new ReveilleError('invalid_request', message);
+}
+
+/**
+ * The model that the settings name. A key is never sent to an address that nobody wrote down, so there is no default one; and
+ * half a configuration stops the start instead of turning into the offline model.
+ */
+function modelOf(settings: NeoSettings): ModelConfig {
+  const { NEO_MODEL: model, NEO_MODEL_BASE_URL: baseUrl, NEO_MODEL_API_KEY: apiKey } = settings;
+  if (model === 'offline' || (model === undefined && baseUrl === undefined && apiKey === undefined)) {
+    return { kind: 'offline' };
+  }
+  if (baseUrl === undefined) {
+    const given = model === undefined ? 'NEO_MODEL_API_KEY' : 'NEO_MODEL';
+    stop(
+      `NEO_MODEL_BASE_URL is not set, but ${given} is: give the endpoint's address, such as https://api.openai.com/v1`,
+    );
+  }
+  if (model === undefined) {
+    stop('NEO_MODEL is not set, but NEO_MODEL_BASE_URL is: give the name of a model that the endpoint serves');
+  }
+  const { username, password, search } = new URL(baseUrl);
+  if (username !== '' || password !== '' || search !== '') {
+    stop(
+      'NEO_MODEL_BASE_URL must be an address without a user name, password or query; a key goes into NEO_MODEL_API_KEY',
+    );
+  }
+  return { kind: 'endpoint', baseUrl, model, apiKey };
+}
+
+function dataDirOf({ NEO_DATA_DIR, REVEILLE_HOME }: NeoSettings): string {
+  if (NEO_DATA_DIR !== undefined) return NEO_DATA_DIR;
+  if (REVEILLE_HOME !== undefined) return join(REVEILLE_HOME, 'neo');
+  return stop('NEO_DATA_DIR is not set: give a folder for conversations, or set REVEILLE_HOME');
+}
+
+function warningsOf(settings: NeoSettings, model: ModelConfig): string[] {
+  const warnings: string[] = [];
+  if (settings.NEO_DAEMON_TOKEN === undefined) {
+    warnings.push('NEO_DAEMON_TOKEN is not set: any program on this computer may talk to this agent (NEO_DEV=1)');
+  }
+  if (model.kind === 'endpoint' && model.apiKey !== undefined) {
+    const url = new URL(model.baseUrl);
+    if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname)) {
+      warnings.push('NEO_MODEL_BASE_URL is not https: NEO_MODEL_API_KEY and conversations travel in the clear');
+    }
+  }
+  return warnings;
+}
+
+/**
+ * Reads Neo's variables.
+ *
+ * @throws ReveilleError `invalid_request` naming every variable that is missing or wrong, and what is allowed
+ */
+export function parseNeoConfig(settings: Settings): NeoConfig {
+  const read = parseSettings(neoSettingsSchema, settings);
+  if (read.NEO_DAEMON_TOKEN === undefined) {
+    if (!read.NEO_DEV) {
+      stop('NEO_DAEMON_TOKEN is not set: give a secret of at least 16 characters, or NEO_DEV=1 while developing');
+    }
+    if (!LOOPBACK.test(read.NEO_HOST)) {
+      const got = JSON.stringify(read.NEO_HOST);
+      stop(`NEO_DAEMON_TOKEN is not set: without it NEO_HOST must be a loopback address (got ${got})`);
+    }
+  }
+  const model = modelOf(read);
+  const allowedHosts = (read.NEO_ALLOWED_HOSTS ?? '').split(',').map((name) => name.trim());
+  return Object.freeze({
+    host: read.NEO_HOST,
+    port: read.NEO_PORT ?? read.PORT ?? DEFAULT_PORT,
+    dataDir: dataDirOf(read),
+    allowedHosts: allowedHosts.filter((name) => name !== ''),
+    token: read.NEO_DAEMON_TOKEN,
+    manifest: read.NEO_MANIFEST,
+    model,
+    warnings: warningsOf(read, model),
+  });
+}

@@ -1,0 +1,183 @@
+/**
+ * Neo's memory of what was said: one SQLite file, one process. Every write resolves when it is on disk, and the events that
+ * tell of a change are stored in the transaction that makes it.
+ */
+import { join } from 'node:path';
+import type { Clock } from '../../clock/clock.ts';
+import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
+import { openDatabase } from '../../sqlite-kit/open.ts';
+import type { TurnEventData } from '../../wire/turn.ts';
+import { afterCrash, MAX_ATTEMPTS, type NewTurn, type Outcome, type Turn, turnEventOf } from '../turn.ts';
+import { type ActivityCursor, type Conversation, conversationTable } from './conversation-table.ts';
+import { type EventFilter, eventLog, type StoredEvent } from './event-log.ts';
+import { turnTable } from './turn-table.ts';
+
+/** How many events a reader can fall behind before it misses some. */
+export const EVENTS_RETAINED = 10_000;
+
+/** A page of turns ends early when its text has this many characters, so that no answer grows without bound. */
+const PAGE_CHARACTERS = 4 * 1024 * 1024;
+
+export type ConversationStoreOptions = {
+  /** The folder that holds `neo.db`; made when missing. */
+  dataDir: string;
+  clock: Clock;
+  /** Called after events have become durable. */
+  onEvents?: () => void;
+  eventsRetained?: number;
+};
+
+/** What stood unfinished when the store was opened. */
+export type Unfinished = { conversationIds: string[]; queued: number };
+
+export type TurnPage = { turns: Turn[]; more: boolean };
+
+/** Opens (or makes) the store. Throws what `openDatabase` throws. */
+export function openConversationStore(options: ConversationStoreOptions) {
+  const { dataDir, clock, onEvents = () => {}, eventsRetained = EVENTS_RETAINED } = options;
+  const path = join(dataDir, 'neo.db');
+  const migrations = new URL('./migrations/', import.meta.url);
+  const file = openDatabase({ path, migrations, clock, lock: 'exclusive' });
+  const writes = new GroupCommit(file.db);
+  const turns = turnTable(file.db);
+  const conversations = conversationTable(file.db);
+  const events = eventLog(file.db, eventsRetained);
+
+  /** A write whose operation appends events: readers are told once they are on disk. */
+  async function telling<T>(operation: () => T): Promise<T> {
+    const value = await writes.run(operation);
+    onEvents();
+    return value;
+  }
+
+  const tell = (turn: Turn) => events.append('turn', turnEventOf(turn));
+  const notice = (turn: Turn, code: TurnEventData<'notice'>['code'], text: string) =>
+    events.append('notice', { conversation_id: turn.conversationId, turn_id: turn.id, code, text });
+
+  function recoverOne(turn: Turn): void {
+    const fate = afterCrash(turn.attempts);
+    if (fate.status === 'interrupted') {
+      const given = turns.interrupt(turn.id, fate.error, clock.now());
+      notice(turn, 'interrupted', fate.error);
+      if (given) tell(given);
+      return;
+    }
+    const again = turns.putBack(turn.id);
+    const text = `Neo was stopped while this turn ran; it runs again (attempt ${turn.attempts + 1} of ${MAX_ATTEMPTS})`;
+    notice(turn, 'run_again', text);
+    if (again) tell(again);
+  }
+
+  return {
+    /**
+     * Stores a turn as `queued`, in order of acceptance; makes its conversation when it is new.
+     *
+     * @returns the turn, or with `deduped` the one that has its `fire_id` already, of which nothing changes
+     * @throws ReveilleError `unavailable` when it could not be stored
+     */
+    accept(turn: NewTurn): Promise<{ turn: Turn; deduped: boolean }> {
+      return telling(() => {
+        const known = turn.fireId === undefined ? undefined : turns.byFireId(turn.fireId);
+        if (known) return { turn: known, deduped: true };
+        conversations.addTurn(turn.conversationId, turn.message, turn.createdAt);
+        const stored = turns.insert(turn);
+        tell(stored);
+        return { turn: stored, deduped: false };
+      });
+    },
+
+    /** Begins the oldest turn that waits in a conversation; `undefined` when none does. */
+    beginNext(conversationId: string): Promise<Turn | undefined> {
+      return telling(() => {
+        const turn = turns.beginNext(conversationId, clock.now());
+        if (turn) tell(turn);
+        return turn;
+      });
+    },
+
+    /**
+     * Ends a running turn.
+     *
+     * @param said all that its `say` events have said
+     * @returns the turn as it is now, or `undefined` when this attempt was not running any more
+     */
+    finish(turn: Turn, outcome: Outcome, said: string): Promise<Turn | undefined> {
+      return telling(() => {
+        const now = clock.now();
+        const finished = turns.finish(turn, outcome, now);
+        if (!finished) return undefined;
+        conversations.touch(turn.conversationId, now);
+        events.foldSaid(turn.conversationId, turn.id, said);
+        tell(finished);
+        return finished;
+      });
+    },
+
+    /** Puts a running turn back to `queued`, for the next start. */
+    putBack(turn: Turn): Promise<void> {
+      return telling(() => {
+        const waiting = turns.putBack(turn.id);
+        if (waiting) tell(waiting);
+      });
+    },
+
+    /** Stores a piece of a reply for the readers of the event stream. */
+    say(turn: Turn, offset: number, text: string): Promise<void> {
+      const said = { conversation_id: turn.conversationId, turn_id: turn.id, offset, text };
+      return telling(() => events.append('say', said));
+    },
+
+    /** Stores what a turn is waiting for. */
+    status(turn: Turn, text: string): Promise<void> {
+      const status = { conversation_id: turn.conversationId, turn_id: turn.id, text };
+      return telling(() => events.append('status', status));
+    },
+
+    /** Settles the turns that were running when the last process ended; before anything else runs. */
+    recover(): Unfinished {
+      writes.runNow(() => {
+        for (const turn of turns.running()) recoverOne(turn);
+        events.dropOld();
+      });
+      onEvents();
+      const waiting = turns.waiting();
+      return {
+        conversationIds: waiting.map(({ id }) => id),
+        queued: waiting.reduce((sum, { turns: n }) => sum + n, 0),
+      };
+    },
+
+    hasQueued: (conversationId: string) => turns.hasQueued(conversationId),
+
+    /** The newest `limit` turns of the conversation that were accepted before this one, oldest first. */
+    turnsBefore: (turn: Turn, limit: number) => turns.before(turn.conversationId, turn.seq, limit),
+
+    conversation: (id: string): Conversation | undefined => conversations.get(id),
+
+    listConversations: (limit: number, cursor?: ActivityCursor) => conversations.list(limit, cursor),
+
+    /** Turns of a conversation after a place in the order (0 for all), oldest first; `more` when the page ended early. */
+    turnsAfter(conversationId: string, seq: number, limit: number): TurnPage {
+      const page: Turn[] = [];
+      let characters = 0;
+      for (const turn of turns.after(conversationId, seq)) {
+        if (page.length === limit || characters > PAGE_CHARACTERS) return { turns: page, more: true };
+        page.push(turn);
+        characters += turn.message.length + (turn.payload?.length ?? 0) + (turn.reply?.length ?? 0);
+      }
+      return { turns: page, more: false };
+    },
+
+    eventsAfter: (id: number, limit: number, filter: EventFilter): StoredEvent[] => events.after(id, limit, filter),
+
+    /** Between which ids the event log can be read. */
+    eventBounds: () => ({ droppedThrough: events.droppedThrough(), newest: events.newestId() }),
+
+    /** Waits for writes under way and closes the file. */
+    async close(): Promise<void> {
+      await writes.drain();
+      file.close();
+    },
+  };
+}
+export type ConversationStore = ReturnType<typeof openConversationStore>;

@@ -1,0 +1,130 @@
+/**
+ * The `turns` table. Every method is one statement and synchronous; those that write must run inside a transaction of the
+ * connection's group commit.
+ */
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { NewTurn, Outcome, Turn } from '../turn.ts';
+
+type Row = Record<string, SQLOutputValue>;
+
+/** SQLite's NULL is an absent member. */
+function member<Name extends string, Value>(name: Name, value: Value | null): { [N in Name]?: Value } {
+  return (value === null ? {} : { [name]: value }) as { [N in Name]?: Value };
+}
+
+/** The columns are typed by the schema (STRICT tables), which is what the casts below rely on. */
+function turnOf(row: Row): Turn {
+  return {
+    seq: row.seq as number,
+    id: row.id as string,
+    conversationId: row.conversation_id as string,
+    origin: row.origin as Turn['origin'],
+    ...member('alarmId', row.alarm_id as string | null),
+    ...member('fireId', row.fire_id as string | null),
+    ...member('scheduledFor', row.scheduled_for as number | null),
+    ...member('missedCount', row.missed_count as number | null),
+    ...member('label', row.label as string | null),
+    ...member('setAt', row.set_at as number | null),
+    message: row.message as string,
+    ...member('payload', row.payload as string | null),
+    status: row.status as Turn['status'],
+    attempts: row.attempts as number,
+    ...member('reply', row.reply as string | null),
+    ...member('error', row.error as string | null),
+    ...member('model', row.model as string | null),
+    createdAt: row.created_at as number,
+    ...member('startedAt', row.started_at as number | null),
+    ...member('finishedAt', row.finished_at as number | null),
+  };
+}
+
+function one(statement: StatementSync, ...values: (string | number | null)[]): Turn | undefined {
+  const row = statement.get(...values);
+  return row === undefined ? undefined : turnOf(row);
+}
+
+/** Makes the table's operations over an open connection. */
+export function turnTable(db: DatabaseSync) {
+  const insert = db.prepare(`
+    INSERT INTO turns (id, conversation_id, origin, alarm_id, fire_id, scheduled_for, missed_count, label, set_at,
+                       message, payload, status, created_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?)
+    RETURNING *`);
+  const byFire = db.prepare('SELECT * FROM turns WHERE fire_id = ?');
+  const begin = db.prepare(`
+    UPDATE turns SET status = 'running', attempts = attempts + 1, started_at = ?
+    WHERE seq = (SELECT seq FROM turns WHERE status = 'queued' AND conversation_id = ? ORDER BY seq LIMIT 1)
+    RETURNING *`);
+  // The attempt guards against a late finish of a turn that has been begun again since.
+  const finish = db.prepare(`
+    UPDATE turns SET status = ?, reply = ?, error = ?, model = ?, finished_at = ?
+    WHERE id = ? AND status = 'running' AND attempts = ?
+    RETURNING *`);
+  const putBack = db.prepare(`UPDATE turns SET status = 'queued' WHERE id = ? AND status = 'running' RETURNING *`);
+  const interrupt = db.prepare(`
+    UPDATE turns SET status = 'interrupted', error = ?, finished_at = ?
+    WHERE id = ? AND status = 'running'
+    RETURNING *`);
+  const running = db.prepare(`SELECT * FROM turns WHERE status = 'running' ORDER BY seq`);
+  const waiting = db.prepare(`
+    SELECT conversation_id AS id, count(*) AS turns FROM turns
+    WHERE status = 'queued' GROUP BY conversation_id ORDER BY min(seq)`);
+  const anyQueued = db.prepare(`SELECT 1 FROM turns WHERE status = 'queued' AND conversation_id = ? LIMIT 1`);
+  const before = db.prepare('SELECT * FROM turns WHERE conversation_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?');
+  const after = db.prepare('SELECT * FROM turns WHERE conversation_id = ? AND seq > ? ORDER BY seq');
+
+  return {
+    /** Stores a turn as `queued`. The caller has looked for its `fire_id` in the same transaction. */
+    insert(turn: NewTurn): Turn {
+      return one(
+        insert,
+        turn.id,
+        turn.conversationId,
+        turn.origin,
+        turn.alarmId ?? null,
+        turn.fireId ?? null,
+        turn.scheduledFor ?? null,
+        turn.missedCount ?? null,
+        turn.label ?? null,
+        turn.setAt ?? null,
+        turn.message,
+        turn.payload ?? null,
+        turn.createdAt,
+      )!;
+    },
+
+    byFireId: (fireId: string) => one(byFire, fireId),
+
+    /** Takes the conversation's oldest `queued` turn into `running` and counts the attempt; `undefined` when none waits. */
+    beginNext: (conversationId: string, now: number) => one(begin, now, conversationId),
+
+    /** Ends a running turn; `undefined` when this attempt no longer runs. */
+    finish(turn: Turn, outcome: Outcome, now: number): Turn | undefined {
+      const error = outcome.status === 'failed' ? outcome.error : null;
+      return one(finish, outcome.status, outcome.reply ?? null, error, outcome.model, now, turn.id, turn.attempts);
+    },
+
+    /** A running turn waits again, in its old place; the attempt stays counted. */
+    putBack: (id: string) => one(putBack, id),
+
+    /** Gives a running turn up. */
+    interrupt: (id: string, error: string, now: number) => one(interrupt, error, now, id),
+
+    running: (): Turn[] => running.all().map(turnOf),
+
+    /** Conversations in which turns wait, in the order of the oldest waiting turn, with how many wait. */
+    waiting: () => waiting.all() as { id: string; turns: number }[],
+
+    hasQueued: (conversationId: string) => anyQueued.get(conversationId) !== undefined,
+
+    /** The newest turns of a conversation before one of its turns, oldest first. */
+    before: (conversationId: string, seq: number, limit: number): Turn[] =>
+      before.all(conversationId, seq, limit).map(turnOf).reverse(),
+
+    /** A conversation's turns after a place in the order, oldest first, read one by one. */
+    *after(conversationId: string, seq: number): Generator<Turn> {
+      for (const row of after.iterate(conversationId, seq)) yield turnOf(row);
+    },
+  };
+}
+export type TurnTable = ReturnType<typeof turnTable>;

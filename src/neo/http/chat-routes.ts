@@ -1,0 +1,16 @@
+/** `POST /chat`: a wake, or a message from a person. */
+import { readJson } from '../../http-kit/body.ts';
+import { sendOk } from '../../http-kit/envelope.ts';
+import type { HttpApp } from '../../http-kit/environment.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { chatRequestSchema, RAW_WAKE_FIELDS } from '../../wire/wake.ts';
+import { acceptChat, type ChatOptions, checkWakeHeaders } from '../chat.ts';
+
+export function chatRoutes(app: HttpApp, options: ChatOptions): void {
+  app.post('/chat', async (c) => {
+    const body = parseOrThrow(chatRequestSchema, await readJson(c, { raw: RAW_WAKE_FIELDS }));
+    checkWakeHeaders((name) => c.req.header(name), body);
+    const accepted = await acceptChat(body, options);
+    return sendOk(c, accepted, accepted.deduped ? 200 : 202);
+  });
+}

@@ -1,0 +1,58 @@
+/** `GET /conversations` and `GET /conversations/{id}`. */
+import { sendOk } from '../../http-kit/envelope.ts';
+import type { HttpApp } from '../../http-kit/environment.ts';
+import { conversationIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/instant.ts';
+import { type ConversationSummary, conversationListQuerySchema, conversationQuerySchema } from '../../wire/turn.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import type { Conversation } from '../conversations/conversation-table.ts';
+import type { ConversationStore } from '../conversations/store.ts';
+import { viewOf } from '../turn.ts';
+
+function summaryOf(conversation: Conversation): ConversationSummary {
+  return {
+    id: conversation.id,
+    turn_count: conversation.turnCount,
+    created_at: formatInstant(conversation.createdAt),
+    last_activity_at: formatInstant(conversation.lastActivityAt),
+    last_message: conversation.lastMessage,
+  };
+}
+
+function find(store: ConversationStore, id: string): Conversation {
+  const conversation = conversationIdSchema.safeParse(id).success ? store.conversation(id) : undefined;
+  if (conversation) return conversation;
+  throw new ReveilleError(
+    'not_found',
+    'there is no conversation with this id; GET /conversations lists those there are',
+  );
+}
+
+export function conversationRoutes(app: HttpApp, store: ConversationStore): void {
+  app.get('/conversations', (c) => {
+    const { limit = LIST_LIMIT_DEFAULT, cursor } = parseOrThrow(conversationListQuerySchema, c.req.query());
+    const found = store.listConversations(limit + 1, cursor);
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    return sendOk(c, {
+      conversations: page.map(summaryOf),
+      next_cursor: last && found.length > limit ? `${last.lastActivityAt}~${last.id}` : undefined,
+    });
+  });
+
+  app.get('/conversations/:id', (c) => {
+    const { limit = LIST_LIMIT_MAX, cursor = 0 } = parseOrThrow(conversationQuerySchema, c.req.query());
+    const conversation = find(store, c.req.param('id'));
+    const { turns, more } = store.turnsAfter(conversation.id, cursor, limit);
+    const { id, turn_count, created_at, last_activity_at } = summaryOf(conversation);
+    return sendOk(c, {
+      id,
+      turn_count,
+      created_at,
+      last_activity_at,
+      turns: turns.map(viewOf),
+      next_cursor: more ? String(turns.at(-1)!.seq) : undefined,
+    });
+  });
+}

@@ -1,0 +1,46 @@
+/** `GET /events`: what happens, as server-sent events that can be resumed. */
+import { once } from 'node:events';
+import type { Clock } from '../../clock/clock.ts';
+import type { HttpApp } from '../../http-kit/environment.ts';
+import { type EventStream, openEventStream } from '../../http-kit/sse.ts';
+import type { Logger } from '../../log/log.ts';
+import { eventIdSchema, eventQuerySchema } from '../../wire/turn.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import type { EventFeed, FeedRequest } from '../events.ts';
+
+/** A single event can hold a whole reply, whose characters JSON may write with six each. */
+const BUFFERED_BYTES = 4 * 1024 * 1024;
+
+/** Sends a feed; waits whenever the reader is slower than the log. */
+async function forward(
+  feed: EventFeed,
+  request: FeedRequest,
+  stream: EventStream,
+  outgoing: NodeJS.EventEmitter & { writableNeedDrain: boolean },
+): Promise<void> {
+  for await (const { id, type, data } of feed.read(request, stream.closed)) {
+    if (!stream.send({ event: type, data, ...(id === undefined ? {} : { id: String(id) }) })) return;
+    if (!outgoing.writableNeedDrain) continue;
+    // Rejects only when the stream is over, which ends the loop.
+    await once(outgoing, 'drain', { signal: stream.closed }).catch(() => {});
+  }
+}
+
+export function eventRoutes(app: HttpApp, { feed, clock, log }: { feed: EventFeed; clock: Clock; log: Logger }): void {
+  app.get('/events', (c) => {
+    const query = parseOrThrow(eventQuerySchema, c.req.query());
+    const header = c.req.header('last-event-id');
+    // A client that comes back sends the header by itself; it is newer than the address it was given.
+    const after = header === undefined ? query.last_event_id : parseOrThrow(eventIdSchema, header);
+    const request = {
+      ...(query.conversation_id === undefined ? {} : { conversationId: query.conversation_id }),
+      ...(after === undefined ? {} : { after }),
+    };
+    const stream = openEventStream(c, { clock, maxBufferedBytes: BUFFERED_BYTES });
+    forward(feed, request, stream, c.env.outgoing).catch((err: unknown) => {
+      log.error({ err }, 'an event stream failed');
+      stream.close();
+    });
+    return stream.response;
+  });
+}

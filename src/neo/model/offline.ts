@@ -1,0 +1,68 @@
+/** The model for when none is configured: it says so, and answers from what reached it. Deterministic. */
+import { formatInstant } from '../../wire/instant.ts';
+import { formatLateness } from '../duration.ts';
+import type { Occasion } from '../turn.ts';
+import type { Model } from './model.ts';
+
+export const OFFLINE = 'offline';
+
+/** Longer quotes are cut; the whole message stands in the conversation. */
+const QUOTED_CHARACTERS = 600;
+
+/** Characters that move a terminal's cursor, hide text or turn its direction. JSON leaves these as they are. */
+const UNSAFE_IN_A_TERMINAL = /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** One line that a terminal shows as it is. */
+function printable(text: string): string {
+  return text.replace(
+    UNSAFE_IN_A_TERMINAL,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+function shortened(text: string): string {
+  if (text.length <= QUOTED_CHARACTERS) return text;
+  const cut = text.slice(0, QUOTED_CHARACTERS);
+  return `${cut.isWellFormed() ? cut : cut.slice(0, -1)}…`;
+}
+
+function quote(text: string): string {
+  const quoted = printable(JSON.stringify(shortened(text)));
+  return text.length > QUOTED_CHARACTERS ? `${quoted} (${text.length} characters in all)` : quoted;
+}
+
+/** JSON on one line: line ends can only stand between its tokens. */
+function oneLine(json: string): string {
+  return printable(shortened(json.replace(/[\r\n\t]+/g, ' ')));
+}
+
+function wakeSentence({ label, scheduledFor, missedCount = 0, setAt, createdAt }: Occasion): string {
+  const alarm = label === undefined ? 'an alarm' : `the alarm ${quote(label)}`;
+  const due = scheduledFor === undefined ? '' : ` that was due at ${formatInstant(scheduledFor)}`;
+  const late = scheduledFor === undefined ? '' : `, ${formatLateness(createdAt - scheduledFor)}`;
+  const set = setAt === undefined ? '' : `; it was set at ${formatInstant(setAt)}`;
+  const missed =
+    missedCount === 0 ? '' : `; ${missedCount} earlier ${missedCount === 1 ? 'ring was' : 'rings were'} missed`;
+  return `A timer woke me, not a person: ${alarm}${due} reached me at ${formatInstant(createdAt)}${late}${set}${missed}.`;
+}
+
+/** What the offline model answers: three lines at most. */
+export function offlineReply(occasion: Occasion): string {
+  const woken = occasion.origin === 'chronos';
+  const payload = occasion.payload === undefined ? '' : ` Payload: ${oneLine(occasion.payload)}`;
+  return [
+    'I am the offline model: no language model is configured, so I can only repeat what reached me.',
+    woken ? wakeSentence(occasion) : `A person wrote to me at ${formatInstant(occasion.createdAt)}.`,
+    `${woken ? 'My message to myself' : 'The message'}: ${quote(occasion.message)}${payload}`,
+  ].join('\n');
+}
+
+export const offlineModel: Model = {
+  name: OFFLINE,
+  generate({ occasion, onText, signal }) {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    const text = offlineReply(occasion);
+    onText(text);
+    return Promise.resolve({ text, model: OFFLINE });
+  },
+};

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { beginSpeech } from './speech.ts';
+import { manualClock } from './testing/manual-clock.ts';
+
+function workbench() {
+  const clock = manualClock();
+  const written: [number, string][] = [];
+  return { clock, written, speech: beginSpeech(clock, (offset, text) => written.push([offset, text])) };
+}
+
+test('pieces that come within 50 ms are written as one, each at its offset in the reply', async () => {
+  const { clock, written, speech } = workbench();
+  speech.add('Good ');
+  speech.add('morning');
+  assert.deepEqual(written, []);
+  await clock.advance(50);
+  speech.add(', you');
+  assert.equal(speech.end(), 'Good morning, you');
+  assert.deepEqual(written, [
+    [0, 'Good morning'],
+    [12, ', you'],
+  ]);
+  assert.equal(clock.timers(), 0);
+});
+
+test('a large piece is not held back', () => {
+  const { written, speech } = workbench();
+  speech.add('x'.repeat(5000));
+  assert.equal(written.length, 1);
+});
+
+test('a reply that begins anew is written from offset 0 again', async () => {
+  const { clock, written, speech } = workbench();
+  speech.add('half of a');
+  await clock.advance(50);
+  speech.add(' never written');
+  speech.restart();
+  speech.add('whole');
+  assert.equal(speech.end(), 'whole');
+  assert.deepEqual(written, [
+    [0, 'half of a'],
+    [0, 'whole'],
+  ]);
+});
+
+test('a reply without text writes nothing', () => {
+  const { written, speech } = workbench();
+  assert.equal(speech.end(), '');
+  assert.deepEqual(written, []);
+});

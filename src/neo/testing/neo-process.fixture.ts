@@ -1,0 +1,16 @@
+/** Neo as a process of its own, for tests that kill it: configuration from the environment, one line on stdout when ready. */
+import { systemClock } from '../../clock/clock.ts';
+import { onTermination } from '../../http-kit/drain.ts';
+import { createLogger } from '../../log/log.ts';
+import { parseNeoConfig } from '../config.ts';
+import { startNeo } from '../daemon.ts';
+
+const log = createLogger('neo', 'warn');
+try {
+  const neo = await startNeo({ config: parseNeoConfig(process.env), clock: systemClock, log });
+  onTermination(() => neo.close(), { log, clock: systemClock });
+  process.stdout.write(`${JSON.stringify({ port: neo.port })}\n`);
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}

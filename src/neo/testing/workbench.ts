@@ -1,0 +1,201 @@
+/** What Neo's tests share: a real daemon on a real port with a real file, and ways to talk to it. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { systemClock } from '../../clock/clock.ts';
+import { silentLogger } from '../../log/log.ts';
+import { conversationViewSchema, type TurnView } from '../../wire/turn.ts';
+import { type ChatAccepted, chatAcceptedSchema } from '../../wire/wake.ts';
+import type { NeoConfig } from '../config.ts';
+import { type NeoOptions, type RunningNeo, startNeo } from '../daemon.ts';
+import type { Model, ModelRequest } from '../model/model.ts';
+
+export const TOKEN = 'a-token-for-the-tests';
+
+export function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-neo-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export function testConfig(dataDir: string, config: Partial<NeoConfig> = {}): NeoConfig {
+  return {
+    host: '127.0.0.1',
+    port: 0,
+    dataDir,
+    token: TOKEN,
+    allowedHosts: [],
+    manifest: undefined,
+    model: { kind: 'offline' },
+    warnings: [],
+    ...config,
+  };
+}
+
+/** Starts Neo in this process; it is closed with the test. */
+export async function startedNeo(
+  t: TestContext,
+  options: Partial<Omit<NeoOptions, 'config'>> & { config?: Partial<NeoConfig>; dataDir?: string } = {},
+): Promise<RunningNeo> {
+  const { config, dataDir = temporaryFolder(t), ...others } = options;
+  const neo = await startNeo({ config: testConfig(dataDir, config), clock: systemClock, log: silentLogger, ...others });
+  t.after(() => neo.close());
+  return neo;
+}
+
+export type Answer = { status: number; text: string; headers: Headers };
+
+/** Sends a request with the token. */
+export async function ask(neo: { url: string }, path: string, init: RequestInit = {}): Promise<Answer> {
+  const headers = new Headers({ authorization: `Bearer ${TOKEN}`, ...(init.headers as Record<string, string>) });
+  const response = await fetch(neo.url + path, { ...init, headers });
+  return { status: response.status, text: await response.text(), headers: response.headers };
+}
+
+/** Posts to `/chat`; a string is sent as it is. */
+export function postChat(
+  neo: { url: string },
+  body: string | object,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return ask(neo, '/chat', { method: 'POST', body: text, headers: { 'content-type': 'application/json', ...headers } });
+}
+
+/** Posts to `/chat` and expects the turn to be accepted or known. */
+export async function accepted(neo: { url: string }, body: string | object): Promise<ChatAccepted> {
+  const answer = await postChat(neo, body);
+  assert.ok(answer.status === 202 || answer.status === 200, `${answer.status} ${answer.text}`);
+  return chatAcceptedSchema.parse(JSON.parse(answer.text).data);
+}
+
+export async function turnsOf(neo: { url: string }, conversationId: string): Promise<TurnView[]> {
+  const answer = await ask(neo, `/conversations/${conversationId}`);
+  assert.equal(answer.status, 200, answer.text);
+  return conversationViewSchema.parse(JSON.parse(answer.text).data).turns;
+}
+
+/** Reads the conversation until all its turns have ended. */
+export async function settledTurns(neo: { url: string }, conversationId: string): Promise<TurnView[]> {
+  for (;;) {
+    const turns = await turnsOf(neo, conversationId);
+    if (turns.every(({ finished_at }) => finished_at !== undefined)) return turns;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export const ALARM_ID = '0197f5a0-0000-7000-8000-000000000001';
+
+/** A wake of an alarm, as the router delivers it. */
+export function wakeBody(due: number, members: object = {}, alarmId: string = ALARM_ID): Record<string, unknown> {
+  return {
+    message: 'Resume the airdrop: holder 240 of 512.',
+    origin: 'chronos',
+    alarm_id: alarmId,
+    fire_id: `${alarmId}@${due}`,
+    scheduled_for: new Date(due).toISOString(),
+    missed_count: 0,
+    ...members,
+  };
+}
+
+/** A request that a {@link heldModel} has been asked. */
+export type HeldRequest = {
+  readonly request: ModelRequest;
+  answer(text: string): void;
+  fail(error: unknown): void;
+};
+
+/** A model that answers when the test says so. */
+export function heldModel(): Model & { readonly held: HeldRequest[]; next(): Promise<HeldRequest> } {
+  const held: HeldRequest[] = [];
+  const waiting: ((request: HeldRequest) => void)[] = [];
+  let given = 0;
+  return {
+    name: 'held',
+    held,
+    /** The next request that has not been given out yet. */
+    next() {
+      const request = held[given];
+      given++;
+      return request ? Promise.resolve(request) : new Promise((resolve) => waiting.push(resolve));
+    },
+    generate(request) {
+      return new Promise((resolve, reject) => {
+        const entry: HeldRequest = {
+          request,
+          answer(text) {
+            request.onText(text);
+            resolve({ text, model: 'held' });
+          },
+          fail: reject,
+        };
+        request.signal.addEventListener('abort', () => reject(request.signal.reason));
+        held.push(entry);
+        waiting.shift()?.(entry);
+      });
+    },
+  };
+}
+
+export type ReceivedEvent = { id: string | undefined; event: string; data: Record<string, unknown> };
+
+/** Reads an event stream; `next` waits for an event that fits. */
+export async function readEvents(
+  t: TestContext,
+  neo: { url: string },
+  query = '',
+  headers: Record<string, string> = {},
+) {
+  const over = new AbortController();
+  t.after(() => over.abort());
+  const response = await fetch(`${neo.url}/events${query}`, {
+    headers: { authorization: `Bearer ${TOKEN}`, ...headers },
+    signal: over.signal,
+  });
+  assert.equal(response.status, 200);
+  const received: ReceivedEvent[] = [];
+  const listeners = new Set<() => void>();
+  let ended = false;
+  const reading = (async () => {
+    let text = '';
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      const blocks = text.split('\n\n');
+      text = blocks.pop()!;
+      for (const block of blocks) {
+        const fields = new Map(block.split('\n').map((line) => line.split(/: (.*)/s) as [string, string]));
+        if (!fields.has('data')) continue;
+        received.push({ id: fields.get('id'), event: fields.get('event')!, data: JSON.parse(fields.get('data')!) });
+      }
+      for (const listener of [...listeners]) listener();
+    }
+  })()
+    .catch(() => {})
+    .finally(() => {
+      ended = true;
+      for (const listener of [...listeners]) listener();
+    });
+  return {
+    received,
+    /** Resolves when the server or the test has ended the stream. */
+    ended: reading,
+    stop: () => over.abort(),
+    /** The first event, received already or yet to come, that fits; an error when the stream ends before. */
+    next(fits: (event: ReceivedEvent) => boolean): Promise<ReceivedEvent> {
+      return new Promise((resolve, reject) => {
+        const look = () => {
+          const found = received.find(fits);
+          if (!found && !ended) return;
+          listeners.delete(look);
+          if (found) resolve(found);
+          else reject(new Error(`the stream ended after ${JSON.stringify(received)}`));
+        };
+        listeners.add(look);
+        look();
+      });
+    },
+  };
+}

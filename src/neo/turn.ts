@@ -1,0 +1,99 @@
+/** A turn: one message to the agent and what came of it. Pure; the states are those of `wire/turn.ts`. */
+
+import { formatInstant } from '../wire/instant.ts';
+import { RawJson } from '../wire/json.ts';
+import type { TurnEventData, TurnOrigin, TurnStatus, TurnView } from '../wire/turn.ts';
+
+/** How often a turn is begun before Neo gives up on one that it never lives to finish. */
+export const MAX_ATTEMPTS = 3;
+
+/** What reached Neo and never changes afterwards. Instants are milliseconds since the epoch. */
+export type Occasion = {
+  readonly origin: TurnOrigin;
+  readonly alarmId?: string;
+  /** The occurrence; at most one turn has it. */
+  readonly fireId?: string;
+  readonly scheduledFor?: number;
+  /** Occurrences of the alarm before this one that were never delivered. */
+  readonly missedCount?: number;
+  readonly label?: string;
+  /** When the alarm was set. */
+  readonly setAt?: number;
+  readonly message: string;
+  /** JSON source text, never parsed. */
+  readonly payload?: string;
+  /** When Neo accepted the turn. */
+  readonly createdAt: number;
+};
+
+/** A turn that is about to be stored. */
+export type NewTurn = Occasion & { readonly id: string; readonly conversationId: string };
+
+/** A stored turn. */
+export type Turn = NewTurn & {
+  /** Place in the order of acceptance, over all conversations. */
+  readonly seq: number;
+  readonly status: TurnStatus;
+  readonly attempts: number;
+  readonly reply?: string;
+  readonly error?: string;
+  readonly model?: string;
+  readonly startedAt?: number;
+  readonly finishedAt?: number;
+};
+
+/** How a turn ends. A `failed` one may carry the part of the reply that it was cut off after. */
+export type Outcome =
+  | { readonly status: 'done'; readonly reply: string; readonly model: string }
+  | { readonly status: 'failed'; readonly error: string; readonly model: string; readonly reply?: string };
+
+/** What becomes of a turn that was `running` when Neo stopped. */
+export function afterCrash(attempts: number): { status: 'queued' } | { status: 'interrupted'; error: string } {
+  if (attempts < MAX_ATTEMPTS) return { status: 'queued' };
+  const error = `Neo was stopped ${attempts} times while this turn ran; it is not begun again`;
+  return { status: 'interrupted', error };
+}
+
+function instant(epochMs: number | undefined): string | undefined {
+  return epochMs === undefined ? undefined : formatInstant(epochMs);
+}
+
+/** A turn as clients see it; `payload` is written as its source text by `encodeJson`, absent members are left out by it. */
+export function viewOf(turn: Turn): TurnView {
+  return {
+    id: turn.id,
+    conversation_id: turn.conversationId,
+    origin: turn.origin,
+    alarm_id: turn.alarmId,
+    fire_id: turn.fireId,
+    scheduled_for: instant(turn.scheduledFor),
+    missed_count: turn.missedCount,
+    label: turn.label,
+    set_at: instant(turn.setAt),
+    message: turn.message,
+    payload: turn.payload === undefined ? undefined : new RawJson(turn.payload),
+    status: turn.status,
+    reply: turn.reply,
+    error: turn.error,
+    model: turn.model,
+    created_at: formatInstant(turn.createdAt),
+    started_at: instant(turn.startedAt),
+    finished_at: instant(turn.finishedAt),
+    attempts: turn.attempts,
+  };
+}
+
+/** The `turn` event that tells of a turn's present state. */
+export function turnEventOf(turn: Turn): TurnEventData<'turn'> {
+  return {
+    conversation_id: turn.conversationId,
+    turn_id: turn.id,
+    status: turn.status,
+    attempts: turn.attempts,
+    origin: turn.origin,
+    alarm_id: turn.alarmId,
+    fire_id: turn.fireId,
+    model: turn.model,
+    error: turn.error,
+  };
+}

@@ -1,0 +1,77 @@
+/** The router's configuration (contracts §11), parsed once from the variables that its owner hands in. */
+import { join } from 'node:path';
+import { z } from 'zod';
+import { ReveilleError } from '../wire/errors.ts';
+import {
+  parseSettings,
+  portSetting,
+  type Settings,
+  secretSetting,
+  switchSetting,
+  wholeNumber,
+} from '../wire/settings.ts';
+
+const schema = z.object({
+  ROUTER_HOST: z.string().default('127.0.0.1'),
+  ROUTER_PORT: portSetting.default(8088),
+  ROUTER_DATA_DIR: z.string().optional(),
+  REVEILLE_HOME: z.string().optional(),
+  ROUTER_WAKE_TOKEN: secretSetting.optional(),
+  ROUTER_ADMIN_TOKEN: secretSetting.optional(),
+  ROUTER_WAKE_TIMEOUT_MS: wholeNumber(100, 600_000).default(30_000),
+  ROUTER_PROBE_INTERVAL_MS: wholeNumber(1, 60_000).default(100),
+  ROUTER_DEV: switchSetting.default(false),
+});
+
+export type RouterConfig = Readonly<{
+  host: string;
+  port: number;
+  dataDir: string;
+  /** `undefined`: every caller passes; only in development and only on loopback. */
+  wakeToken: string | undefined;
+  adminToken: string | undefined;
+  /** Bounds starting, becoming ready and delivering together. */
+  wakeTimeoutMs: number;
+  /** Longest pause between two looks at whether a daemon is ready. */
+  probeIntervalMs: number;
+  /** Sentences for the log. */
+  warnings: readonly string[];
+}>;
+
+const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/;
+
+/** What may be missing in development: names of the secrets that are not set, or the error that stops the start. */
+function missingSecrets(names: string[], dev: boolean, host: string): string[] {
+  if (names.length === 0) return [];
+  const missing = `${names.join(' and ')} ${names.length === 1 ? 'is' : 'are'} not set`;
+  if (!dev) throw new ReveilleError('invalid_request', `${missing}; set them, or ROUTER_DEV=1 for development`);
+  if (!LOOPBACK.test(host)) {
+    const message = `${missing}; without them ROUTER_HOST must be a loopback address (got ${JSON.stringify(host)})`;
+    throw new ReveilleError('invalid_request', message);
+  }
+  return [`${missing}: any program on this computer may use what they protect (ROUTER_DEV=1)`];
+}
+
+/**
+ * Reads the router's variables. `ROUTER_DATA_DIR` defaults to `router` below `REVEILLE_HOME`.
+ *
+ * @throws ReveilleError `invalid_request` naming each variable that is wrong, or the secrets that are missing
+ */
+export function parseRouterConfig(settings: Settings): RouterConfig {
+  const values = parseSettings(schema, settings);
+  const dataDir = values.ROUTER_DATA_DIR ?? (values.REVEILLE_HOME ? join(values.REVEILLE_HOME, 'router') : undefined);
+  if (dataDir === undefined)
+    throw new ReveilleError('invalid_request', 'ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME');
+  const secrets = ['ROUTER_WAKE_TOKEN', 'ROUTER_ADMIN_TOKEN'] as const;
+  const missing = secrets.filter((name) => values[name] === undefined);
+  return Object.freeze({
+    host: values.ROUTER_HOST,
+    port: values.ROUTER_PORT,
+    dataDir,
+    wakeToken: values.ROUTER_WAKE_TOKEN,
+    adminToken: values.ROUTER_ADMIN_TOKEN,
+    wakeTimeoutMs: values.ROUTER_WAKE_TIMEOUT_MS,
+    probeIntervalMs: values.ROUTER_PROBE_INTERVAL_MS,
+    warnings: missingSecrets([...missing], values.ROUTER_DEV, values.ROUTER_HOST),
+  });
+}

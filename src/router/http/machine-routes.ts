@@ -1,0 +1,110 @@
+/** The registry's routes for operators: `/admin/machines` (contracts §4). */
+import type { Clock } from '../../clock/clock.ts';
+import { requireBearer } from '../../http-kit/bearer.ts';
+import { readJson } from '../../http-kit/body.ts';
+import { sendOk } from '../../http-kit/envelope.ts';
+import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
+import { randomSecret } from '../../identity/secrets.ts';
+import type { Logger } from '../../log/log.ts';
+import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
+import { labelSchema, ownerOf } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { machineListQuerySchema, machinePutSchema } from '../../wire/machine.ts';
+import { parseOrThrow, showValue } from '../../wire/validate.ts';
+import type { Fleet } from '../fleet.ts';
+import {
+  deleteMachine,
+  type Machine,
+  noMachine,
+  putMachine,
+  restoreMachine,
+  suspendMachine,
+  viewOf,
+} from '../machines/machine.ts';
+import type { Registry } from '../machines/registry.ts';
+
+export type MachineRoutesOptions = {
+  registry: Registry;
+  fleet: Fleet;
+  adminToken: string | undefined;
+  clock: Clock;
+  log: Logger;
+};
+
+/** A state change that an existing machine undergoes at an instant. */
+type Change = (machine: Machine, now: number) => Machine;
+
+function userIdOf(c: HttpContext): string {
+  const given = c.req.param('user_id');
+  const label = labelSchema.safeParse(given);
+  if (label.success) return ownerOf(label.data);
+  const why = label.error.issues[0]?.message;
+  throw new ReveilleError('invalid_request', `user_id ${why} (got ${showValue(given)})`);
+}
+
+export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): void {
+  const { registry, fleet, clock, log } = options;
+  const view = (machine: Machine) => viewOf(machine, fleet.running(machine));
+
+  const existing = (userId: string): Machine => {
+    const machine = registry.get(userId);
+    if (!machine) throw noMachine(userId);
+    return machine;
+  };
+
+  const change = async (c: HttpContext, action: string, apply: Change): Promise<Machine> => {
+    const userId = userIdOf(c);
+    const machine = await registry.change(userId, (current) => {
+      if (!current) throw noMachine(userId);
+      return apply(current, clock.now());
+    });
+    log.info({ user_id: userId, action, state: machine.state }, 'machine changed');
+    return machine;
+  };
+
+  /** Changes the state, then waits until nothing of the machine runs. */
+  const changeAndStop = async (c: HttpContext, action: string, apply: Change): Promise<Response> => {
+    const machine = await change(c, action, apply);
+    await fleet.of(machine.userId).stop();
+    return sendOk(c, view(machine));
+  };
+
+  app.use('/admin/*', requireBearer(options.adminToken));
+
+  app.get('/admin/machines', (c) => {
+    const query = parseOrThrow(machineListQuerySchema, c.req.query());
+    const limit = query.limit ?? LIST_LIMIT_DEFAULT;
+    const found = registry.list({
+      limit: limit + 1,
+      ...(query.state === undefined ? {} : { state: query.state }),
+      ...(query.cursor === undefined ? {} : { after: query.cursor }),
+    });
+    const machines = found.slice(0, limit);
+    const next_cursor = found.length > limit ? machines.at(-1)?.userId : undefined;
+    return sendOk(c, { machines: machines.map(view), count: machines.length, next_cursor });
+  });
+
+  app.get('/admin/machines/:user_id', (c) => sendOk(c, view(existing(userIdOf(c)))));
+
+  app.put('/admin/machines/:user_id', async (c) => {
+    const userId = userIdOf(c);
+    const body = parseOrThrow(machinePutSchema, await readJson(c), ['token']);
+    let minted: string | undefined;
+    const mint = () => {
+      minted = randomSecret();
+      return minted;
+    };
+    const machine = await registry.change(userId, (current) => putMachine(current, userId, body, clock.now(), mint));
+    fleet.of(userId).refresh(machine);
+    log.info({ user_id: userId, action: 'put', provider: machine.provider, state: machine.state }, 'machine changed');
+    return sendOk(c, { ...view(machine), token: minted });
+  });
+
+  app.delete('/admin/machines/:user_id', (c) => changeAndStop(c, 'delete', deleteMachine));
+
+  app.post('/admin/machines/:user_id/suspend', (c) => changeAndStop(c, 'suspend', suspendMachine));
+
+  app.post('/admin/machines/:user_id/restore', async (c) =>
+    sendOk(c, view(await change(c, 'restore', restoreMachine))),
+  );
+}

@@ -1,0 +1,49 @@
+/** `POST /internal/wake` (contracts §3 and §4). */
+import type { StatusCode } from 'hono/utils/http-status';
+import type { Clock } from '../../clock/clock.ts';
+import { requireBearer } from '../../http-kit/bearer.ts';
+import { bodyBytes, readJson } from '../../http-kit/body.ts';
+import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
+import { verifyWebhook, WEBHOOK_HEADERS } from '../../identity/webhook-signature.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { RAW_WAKE_FIELDS, wakeRequestSchema } from '../../wire/wake.ts';
+import type { WakeAnswer, Wakes } from '../wake.ts';
+
+/** Marks an answer that is the daemon's own and not the router's, which may share its status. */
+const ANSWERED_BY = 'x-reveille-answered-by';
+const MACHINE_START_MS = 'x-reveille-machine-start-ms';
+
+/** Statuses that HTTP gives no body (RFC 9110 §15.3.5, §15.3.6). */
+const BODILESS = new Set([204, 205]);
+
+export type WakeRoutesOptions = { wakes: Wakes; wakeToken: string | undefined; clock: Clock; log: Logger };
+
+export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
+  app.post('/internal/wake', requireBearer(options.wakeToken), async (c) => {
+    checkSignature(c, options);
+    const body = await readJson(c, { raw: RAW_WAKE_FIELDS });
+    const wake = parseOrThrow(wakeRequestSchema, body, ['message', 'payload']);
+    // Not bound to the connection: a delivery that is under way goes on when the caller hangs up.
+    return passOn(c, await options.wakes.wake(wake));
+  });
+}
+
+/** @throws ReveilleError `unauthorized` when there is any of the signature headers and they do not fit the body */
+function checkSignature(c: HttpContext, { wakeToken, clock, log }: WakeRoutesOptions): void {
+  const headers = Object.fromEntries(Object.values(WEBHOOK_HEADERS).map((name) => [name, c.req.header(name)]));
+  if (wakeToken === undefined || Object.values(headers).every((value) => value === undefined)) return;
+  const verdict = verifyWebhook({ headers, body: bodyBytes(c), secrets: [wakeToken], nowMs: clock.now() });
+  if (verdict.ok) return;
+  log.warn({ reason: verdict.reason }, 'a wake with a bad signature was refused');
+  throw new ReveilleError('unauthorized', 'the webhook signature does not fit this request, or is too old');
+}
+
+function passOn(c: HttpContext, { answer, startMs }: WakeAnswer): Response {
+  const headers: Record<string, string> = { [ANSWERED_BY]: 'daemon', [MACHINE_START_MS]: String(startMs) };
+  if (answer.contentType !== undefined) headers['content-type'] = answer.contentType;
+  if (answer.retryAfter !== undefined) headers['retry-after'] = answer.retryAfter;
+  const body = BODILESS.has(answer.status) ? null : new Uint8Array(answer.body);
+  return c.newResponse(body, answer.status as StatusCode, headers);
+}

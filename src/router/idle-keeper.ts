@@ -1,0 +1,62 @@
+/** Puts machines to sleep that nobody has woken for a while and that have nothing to do. */
+import type { Clock } from '../clock/clock.ts';
+import type { Logger } from '../log/log.ts';
+import type { Fleet } from './fleet.ts';
+import type { HealthProbe } from './providers/health.ts';
+import type { Idleness, Supervisor } from './supervisor.ts';
+
+const SWEEP_MS = 1000;
+/** A daemon that is busy after its idle time is asked again after this long. */
+const BUSY_MS = 5000;
+
+export class IdleKeeper {
+  readonly #fleet: Fleet;
+  readonly #probe: HealthProbe;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  /** Machines that are being asked, or need not be asked again before this instant. */
+  readonly #notBefore = new Map<Supervisor, number>();
+  #cancel: () => void;
+
+  /** Starts to sweep, once a second. */
+  constructor(fleet: Fleet, probe: HealthProbe, clock: Clock, log: Logger) {
+    this.#fleet = fleet;
+    this.#probe = probe;
+    this.#clock = clock;
+    this.#log = log;
+    this.#cancel = this.#schedule();
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #schedule(): () => void {
+    return this.#clock.after(SWEEP_MS, () => {
+      this.#cancel = this.#schedule();
+      this.#sweep();
+    });
+  }
+
+  #sweep(): void {
+    const now = this.#clock.monotonic();
+    for (const supervisor of this.#fleet) {
+      const idleness = supervisor.idleness();
+      const idleSeconds = idleness?.machine.idleSeconds;
+      if (!idleness || idleSeconds === null || idleSeconds === undefined) continue;
+      if (now - idleness.sinceMs < idleSeconds * 1000 || now < (this.#notBefore.get(supervisor) ?? 0)) continue;
+      this.#notBefore.set(supervisor, now + BUSY_MS);
+      void this.#putToSleep(supervisor, idleness);
+    }
+  }
+
+  async #putToSleep(supervisor: Supervisor, idleness: Idleness): Promise<void> {
+    const { daemon, machine } = idleness;
+    const health = await this.#probe.look(daemon.url, machine.spec.health_path);
+    // A daemon that does not answer may be in the middle of a turn.
+    if (!health.healthy || health.busy || health.queued > 0) return;
+    if (!supervisor.stopIfStill(idleness)) return;
+    this.#notBefore.delete(supervisor);
+    this.#log.info({ user_id: machine.userId, idle_seconds: machine.idleSeconds }, 'an idle machine goes to sleep');
+  }
+}

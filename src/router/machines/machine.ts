@@ -1,0 +1,159 @@
+/** A machine: where a user's agent lives and how it is started. Its states and what may change them; pure. */
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/instant.ts';
+import type { HttpSpec, MachinePut, MachineState, MachineView, ProcessSpec } from '../../wire/machine.ts';
+
+type MachineBase = {
+  userId: string;
+  state: MachineState;
+  idleSeconds: number | null;
+  /** The bearer token that the daemon expects; empty once the machine is deleted. */
+  token: string;
+  /** Epoch milliseconds. */
+  createdAt: number;
+  updatedAt: number;
+};
+
+/** How a machine is reached: the provider's name and its specification, which belong together. */
+export type Target = { provider: 'http'; spec: HttpSpec } | { provider: 'process'; spec: ProcessSpec };
+export type HttpMachine = MachineBase & Extract<Target, { provider: 'http' }>;
+export type ProcessMachine = MachineBase & Extract<Target, { provider: 'process' }>;
+export type Machine = HttpMachine | ProcessMachine;
+
+/** What stands for a secret in a view, and is therefore refused as a value. */
+export const HIDDEN = '[redacted]';
+
+const SECRET_NAME = /TOKEN|SECRET|KEY|PASS|CREDENTIAL|AUTH/i;
+
+/** Whether a variable of this name is treated as a secret: not shown in views, taken out of output that is quoted. */
+export function namesSecret(variable: string): boolean {
+  return SECRET_NAME.test(variable);
+}
+
+function unchanged(one: Machine, other: Machine): boolean {
+  return JSON.stringify({ ...one, updatedAt: 0 }) === JSON.stringify({ ...other, updatedAt: 0 });
+}
+
+function refuseHidden(body: MachinePut): void {
+  if (body.provider !== 'process') return;
+  const name = Object.entries(body.spec.env ?? {}).find(([, value]) => value === HIDDEN)?.[0];
+  if (name === undefined) return;
+  const message = `spec.env.${name} must be the value itself; ${HIDDEN} is what the router shows instead of it`;
+  throw new ReveilleError('invalid_request', message);
+}
+
+/**
+ * The machine that a PUT leaves behind. Equal bodies leave it as it is. A suspended machine stays suspended, a deleted one is
+ * made anew, with a new token.
+ *
+ * @param mintToken makes a token where neither the body nor the machine has one
+ * @throws ReveilleError `conflict` when the body asks for a state that only `restore` may bring about
+ */
+export function putMachine(
+  current: Machine | undefined,
+  userId: string,
+  body: MachinePut,
+  now: number,
+  mintToken: () => string,
+): Machine {
+  refuseHidden(body);
+  const before = current?.state === 'deleted' ? undefined : current;
+  if (before?.state === 'suspended' && body.state !== undefined) {
+    const message = `the machine of ${userId} is suspended; restore it before its state is set to ${body.state}`;
+    throw new ReveilleError('conflict', message);
+  }
+  const { provider, spec } = body;
+  const after = {
+    userId,
+    state: before?.state === 'suspended' ? 'suspended' : (body.state ?? 'active'),
+    idleSeconds: body.idle_seconds ?? null,
+    token: body.token ?? before?.token ?? mintToken(),
+    createdAt: before?.createdAt ?? now,
+    updatedAt: now,
+    ...({ provider, spec } as Target),
+  } satisfies Machine;
+  return before && unchanged(before, after) ? before : after;
+}
+
+/** @throws ReveilleError `conflict` when the machine is deleted */
+export function suspendMachine(machine: Machine, now: number): Machine {
+  if (machine.state === 'suspended') return machine;
+  if (machine.state !== 'deleted') return { ...machine, state: 'suspended', updatedAt: now };
+  throw new ReveilleError('conflict', `the machine of ${machine.userId} is deleted, so it cannot be suspended`);
+}
+
+/** @throws ReveilleError `conflict` when the machine is deleted or provisioning */
+export function restoreMachine(machine: Machine, now: number): Machine {
+  switch (machine.state) {
+    case 'active':
+      return machine;
+    case 'suspended':
+      return { ...machine, state: 'active', updatedAt: now };
+    case 'provisioning':
+      throw new ReveilleError(
+        'conflict',
+        `the machine of ${machine.userId} is provisioning, not suspended; PUT it with state active when it is there`,
+      );
+    case 'deleted':
+      throw new ReveilleError(
+        'conflict',
+        `the machine of ${machine.userId} is deleted, so it cannot be restored; PUT it anew`,
+      );
+  }
+}
+
+/** Makes a tombstone: what stays tells that there was a machine and keeps none of its secrets. */
+export function deleteMachine(machine: Machine, now: number): Machine {
+  if (machine.state === 'deleted') return machine;
+  const tomb = { ...machine, state: 'deleted' as const, token: '', updatedAt: now };
+  if (tomb.provider !== 'process') return tomb;
+  const { env: _, ...spec } = tomb.spec;
+  return { ...tomb, spec };
+}
+
+/**
+ * The machine, when it may be woken.
+ *
+ * @param retryAfterSeconds what a caller is told while the machine is being provisioned
+ * @throws ReveilleError 404 when there is none, 410 when it is deleted, 451 when it is suspended, 503 while it is provisioned
+ */
+export function wakeable(machine: Machine | undefined, userId: string, retryAfterSeconds: number): Machine {
+  switch (machine?.state) {
+    case 'active':
+      return machine;
+    case undefined:
+      throw noMachine(userId);
+    case 'deleted':
+      throw new ReveilleError('not_found', `the machine of ${userId} is deleted`, { status: 410 });
+    case 'suspended':
+      throw new ReveilleError('forbidden', `the machine of ${userId} is suspended`, { status: 451 });
+    case 'provisioning':
+      throw new ReveilleError('unavailable', `the machine of ${userId} is still being provisioned`, {
+        retryAfterSeconds,
+      });
+  }
+}
+
+export function noMachine(userId: string): ReveilleError {
+  return new ReveilleError('not_found', `there is no machine for ${userId}; register it with: reveille machine put`);
+}
+
+function shownSpec(machine: Machine): Record<string, unknown> {
+  if (machine.provider !== 'process' || !machine.spec.env) return machine.spec;
+  const env = Object.entries(machine.spec.env).map(([name, value]) => [name, namesSecret(name) ? HIDDEN : value]);
+  return { ...machine.spec, env: Object.fromEntries(env) };
+}
+
+/** What an operator gets to see: neither the token nor the values of variables that look like secrets. */
+export function viewOf(machine: Machine, running: string | undefined): MachineView {
+  return {
+    user_id: machine.userId,
+    provider: machine.provider,
+    spec: shownSpec(machine),
+    state: machine.state,
+    ...(machine.idleSeconds === null ? {} : { idle_seconds: machine.idleSeconds }),
+    created_at: formatInstant(machine.createdAt),
+    updated_at: formatInstant(machine.updatedAt),
+    ...(running === undefined ? {} : { running }),
+  };
+}

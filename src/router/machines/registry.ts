@@ -1,0 +1,148 @@
+/** The registry of machines, in SQLite. The file holds their tokens, so it is its owner's alone (0600). */
+import { join } from 'node:path';
+import type { StatementSync } from 'node:sqlite';
+import type { Clock } from '../../clock/clock.ts';
+import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
+import { openDatabase, type SqliteFile } from '../../sqlite-kit/open.ts';
+import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import { httpSpecSchema, type MachineState, processSpecSchema } from '../../wire/machine.ts';
+import type { Machine, Target } from './machine.ts';
+
+type Row = {
+  user_id: string;
+  provider: string;
+  spec: string;
+  state: MachineState;
+  idle_seconds: number | null;
+  token: string;
+  created_at: number;
+  updated_at: number;
+};
+
+export type MachineFilter = {
+  /** Only machines in this state; without it all but the deleted ones. */
+  state?: MachineState;
+  /** Only user ids that sort after this one. */
+  after?: string;
+  limit: number;
+};
+
+function targetOf(row: Row): Target {
+  const spec: unknown = JSON.parse(row.spec);
+  if (row.provider === 'http') return { provider: 'http', spec: httpSpecSchema.parse(spec) };
+  return { provider: 'process', spec: processSpecSchema.parse(spec) };
+}
+
+function machineOf(row: Row): Machine {
+  return {
+    userId: row.user_id,
+    state: row.state,
+    idleSeconds: row.idle_seconds,
+    token: row.token,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    ...targetOf(row),
+  };
+}
+
+/** How long one check of the medium holds: `/readyz` asks without a token, and each check is an fsync. */
+const CHECK_HOLDS_MS = 1000;
+
+export class Registry {
+  /** Shared with whoever keeps something in the same file. */
+  readonly file: SqliteFile;
+  readonly commits: GroupCommit;
+  readonly #clock: Clock;
+  readonly #get: StatementSync;
+  readonly #put: StatementSync;
+  readonly #list: StatementSync;
+  readonly #touch: StatementSync;
+  #checkedAt = Number.NEGATIVE_INFINITY;
+
+  /**
+   * Opens the registry of a data folder and owns it until it is closed.
+   *
+   * @throws ReveilleError as `openDatabase`
+   */
+  constructor(dataDir: string, clock: Clock) {
+    this.#clock = clock;
+    this.file = openDatabase({
+      path: join(dataDir, 'router.db'),
+      migrations: new URL('./migrations', import.meta.url),
+      clock,
+      lock: 'exclusive',
+    });
+    const { db } = this.file;
+    this.commits = new GroupCommit(db);
+    this.#get = db.prepare('SELECT * FROM machines WHERE user_id = ?');
+    this.#put = db.prepare(`
+      INSERT OR REPLACE INTO machines (user_id, provider, spec, state, idle_seconds, token, created_at, updated_at)
+      VALUES (:user_id, :provider, :spec, :state, :idle_seconds, :token, :created_at, :updated_at)`);
+    this.#list = db.prepare(`
+      SELECT * FROM machines
+      WHERE user_id > :after AND (state = :state OR (:state IS NULL AND state <> 'deleted'))
+      ORDER BY user_id
+      LIMIT :limit`);
+    this.#touch = db.prepare('INSERT OR REPLACE INTO readiness (id, checked_at) VALUES (1, ?)');
+  }
+
+  /** @throws ReveilleError `unavailable` when the file cannot be read */
+  get(userId: string): Machine | undefined {
+    const [row] = this.#read(() => [this.#get.get(userId)]);
+    return row === undefined ? undefined : machineOf(row as Row);
+  }
+
+  /** In order of user id. */
+  list({ state, after = '', limit }: MachineFilter): Machine[] {
+    return this.#read(() => this.#list.all({ state: state ?? null, after, limit })).map((row) => machineOf(row as Row));
+  }
+
+  /**
+   * Replaces a machine by what `change` makes of it, in one transaction. Nothing is written when `change` gives back what it
+   * got.
+   *
+   * @param change pure; what it throws leaves the registry as it was
+   * @returns resolves when the change is on disk
+   */
+  change(userId: string, change: (current: Machine | undefined) => Machine): Promise<Machine> {
+    return this.commits.run(() => {
+      const current = this.get(userId);
+      const next = change(current);
+      if (next !== current) {
+        this.#put.run({
+          user_id: userId,
+          provider: next.provider,
+          spec: JSON.stringify(next.spec),
+          state: next.state,
+          idle_seconds: next.idleSeconds,
+          token: next.token,
+          created_at: next.createdAt,
+          updated_at: next.updatedAt,
+        });
+      }
+      return next;
+    });
+  }
+
+  /** Throws `unavailable` when the file can no longer be read or written. */
+  check(): void {
+    const now = this.#clock.monotonic();
+    if (now - this.#checkedAt < CHECK_HOLDS_MS) return;
+    this.commits.runNow(() => this.#touch.run(this.#clock.now()));
+    this.#checkedAt = now;
+  }
+
+  /** Writes what is queued, then closes the file. */
+  async close(): Promise<void> {
+    await this.commits.drain();
+    this.file.close();
+  }
+
+  #read<T>(query: () => T): T {
+    try {
+      return query();
+    } catch (thrown) {
+      throw storageError(thrown);
+    }
+  }
+}

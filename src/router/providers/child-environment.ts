@@ -1,0 +1,71 @@
+/** The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into it. */
+import { ReveilleError } from '../../wire/errors.ts';
+
+/** What a program needs to find its files, speak its language and reach the network. */
+const INHERITED = new Set([
+  'PATH',
+  'HOME',
+  'USER',
+  'LOGNAME',
+  'SHELL',
+  'LANG',
+  'TZ',
+  'TMPDIR',
+  'XDG_RUNTIME_DIR',
+  'REVEILLE_HOME',
+  'REVEILLE_LOG',
+  'NODE_EXTRA_CA_CERTS',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+]);
+
+/** What marks a process as started by a router; its value is the `spawn_id` of the record. */
+export const SPAWN_ID_VARIABLE = 'REVEILLE_SPAWN_ID';
+
+const REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
+
+/** A value that is `${NAME}` as a whole stands for that variable of the router, so that a secret need not stand in the registry. */
+function resolved(name: string, value: string, inherited: Readonly<Record<string, string | undefined>>): string {
+  const variable = REFERENCE.exec(value)?.[1];
+  if (variable === undefined) return value;
+  const found = inherited[variable];
+  if (found !== undefined) return found;
+  throw new ReveilleError(
+    'unavailable',
+    `the machine's env.${name} refers to ${variable}, which is not set where the router runs`,
+  );
+}
+
+/**
+ * Puts the environment together. What the router decides wins over the machine's specification: it looks for the daemon on that
+ * port and greets it with that token.
+ *
+ * @param inherited the router's own environment
+ * @param own variables of the machine's specification; `${NAME}` takes the router's own
+ * @throws ReveilleError `unavailable` naming a variable that is referred to and not set
+ */
+export function childEnvironment(
+  inherited: Readonly<Record<string, string | undefined>>,
+  own: Readonly<Record<string, string>>,
+  { port, token, spawnId }: { port: number; token: string; spawnId: string },
+): Record<string, string> {
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries(inherited)) {
+    if (value !== undefined && (INHERITED.has(name) || name.startsWith('LC_'))) environment[name] = value;
+  }
+  return {
+    ...environment,
+    HOST: '127.0.0.1',
+    ...Object.fromEntries(Object.entries(own).map(([name, value]) => [name, resolved(name, value, inherited)])),
+    PORT: String(port),
+    NEO_DAEMON_TOKEN: token,
+    REVEILLE_MACHINE_TOKEN: token,
+    [SPAWN_ID_VARIABLE]: spawnId,
+  };
+}

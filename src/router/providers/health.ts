@@ -1,0 +1,71 @@
+/** Asking a daemon how it is. */
+import type { Dispatcher } from 'undici';
+import { type Clock, wait } from '../../clock/clock.ts';
+import { daemonHealthSchema } from '../../wire/wake.ts';
+import { below, exchange, reasonOf } from '../exchange.ts';
+
+/** What a look at a daemon showed. */
+export type Health = { healthy: true; busy: boolean; queued: number } | { healthy: false; why: string };
+
+const LOOK_MS = 2000;
+const MAX_BYTES = 64 * 1024;
+/** The first pauses between looks, in milliseconds: a start of 30 ms must not be rounded up to the full interval. */
+const FIRST_PAUSE_MS = 5;
+
+export type HealthProbe = {
+  /** One look, for 2 seconds unless told. Never rejects; a daemon that does not answer in time, or an abort, is not healthy. */
+  look(
+    url: string,
+    healthPath: string | undefined,
+    options?: { signal?: AbortSignal; timeoutMs?: number },
+  ): Promise<Health>;
+  /** Looks until the daemon is healthy; rejects with the signal's reason when it aborts first. */
+  untilHealthy(url: string, healthPath: string | undefined, signal: AbortSignal): Promise<void>;
+};
+
+/** Reads the answer bare or in an envelope. What is neither says that the daemon is alive and no more. */
+function loadOf(body: Buffer): { busy: boolean; queued: number } {
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString('utf8'));
+  } catch {
+    return { busy: false, queued: 0 };
+  }
+  const data = typeof value === 'object' && value !== null && 'data' in value ? value.data : value;
+  const health = daemonHealthSchema.safeParse(data);
+  return health.success ? { busy: health.data.busy, queued: health.data.queued } : { busy: false, queued: 0 };
+}
+
+export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, intervalMs: number): HealthProbe {
+  const look: HealthProbe['look'] = async (url, healthPath = '/healthz', { signal, timeoutMs = LOOK_MS } = {}) => {
+    const timeout = new AbortController();
+    const cancel = clock.after(timeoutMs, () => timeout.abort(new Error(`no answer within ${timeoutMs} ms`)));
+    const answer = await exchange(dispatcher, {
+      method: 'GET',
+      url: below(url, healthPath),
+      headers: { accept: 'application/json' },
+      maxBytes: MAX_BYTES,
+      signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
+    });
+    cancel();
+    if (answer.result !== 'answered') return { healthy: false, why: reasonOf(answer.error) };
+    if (answer.status < 200 || answer.status > 299) {
+      return { healthy: false, why: `${healthPath} answered ${answer.status}` };
+    }
+    return { healthy: true, ...loadOf(answer.body) };
+  };
+
+  const untilHealthy: HealthProbe['untilHealthy'] = async (url, healthPath, signal) => {
+    let pauseMs = Math.min(FIRST_PAUSE_MS, intervalMs);
+    for (;;) {
+      signal.throwIfAborted();
+      const health = await look(url, healthPath, { signal });
+      signal.throwIfAborted();
+      if (health.healthy) return;
+      await wait(clock, pauseMs, signal);
+      pauseMs = Math.min(pauseMs * 2, intervalMs);
+    }
+  };
+
+  return { look, untilHealthy };
+}

@@ -1,0 +1,86 @@
+/**
+ * What the system says about processes. A pid alone names nobody for long: the kernel hands it out again. A pid with the
+ * instant of its birth does.
+ */
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+
+const PROC = process.platform === 'linux';
+
+/** Reads a file of /proc; `undefined` when the process is gone or is not ours to look at. */
+function readProc(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Births are counted in ticks since the boot, so they only name a process together with the boot. */
+const bootId = PROC ? readProc('/proc/sys/kernel/random/boot_id')?.trim() : undefined;
+
+type Stat = { state: string; group: number; startTime: string };
+
+function readStat(pid: number): Stat | undefined {
+  const stat = readProc(`/proc/${pid}/stat`);
+  // proc(5): the second field is the command in parentheses and may hold anything, also parentheses.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];
+  const [state, , group, startTime] = [fields[0], fields[1], fields[2], fields[19]];
+  return state && group && startTime ? { state, group: Number(group), startTime } : undefined;
+}
+
+function linuxBirth(pid: number): string | undefined {
+  const stat = readStat(pid);
+  // A zombie runs no more; it waits for its parent to take notice.
+  return !stat || stat.state === 'Z' || stat.state === 'X' ? undefined : `${bootId}:${stat.startTime}`;
+}
+
+function portableBirth(pid: number): string | undefined {
+  try {
+    const said = execFileSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+      timeout: 5000,
+    });
+    const [state, ...started] = said.trim().split(/\s+/);
+    return !state || state.startsWith('Z') ? undefined : started.join(' ');
+  } catch {
+    // ps ends with a failure when there is no such process.
+    return undefined;
+  }
+}
+
+/** When a process was started, in whatever form tells it apart from others with its pid; `undefined` when it does not run. */
+export function birthOf(pid: number): string | undefined {
+  return PROC ? linuxBirth(pid) : portableBirth(pid);
+}
+
+/** Whether the process of this pid is the one that was born then. */
+export function isRunning(pid: number, birth: string): boolean {
+  return birthOf(pid) === birth;
+}
+
+/** A running process that was found by its environment. */
+export type MarkedProcess = { pid: number; birth: string; leadsGroup: boolean };
+
+/**
+ * Every running process that has the variable `name` in the environment it was started with, by that variable's value. Only
+ * Linux tells; elsewhere none is found.
+ */
+export function findByVariable(name: string): Map<string, MarkedProcess[]> {
+  const found = new Map<string, MarkedProcess[]>();
+  if (!PROC) return found;
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue;
+    const variable = readProc(`/proc/${entry}/environ`)
+      ?.split('\0')
+      .find((line) => line.startsWith(`${name}=`));
+    if (variable === undefined) continue;
+    const pid = Number(entry);
+    const birth = linuxBirth(pid);
+    if (birth === undefined) continue;
+    const value = variable.slice(name.length + 1);
+    found.set(value, [...(found.get(value) ?? []), { pid, birth, leadsGroup: readStat(pid)?.group === pid }]);
+  }
+  return found;
+}

@@ -1,0 +1,347 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import {
+  atEnd,
+  DAEMON_FIXTURE,
+  eventsOf,
+  eventually,
+  fixtureMachine,
+  isAlive,
+  startBench,
+  temporaryFolder,
+} from '../testing/bench.ts';
+
+const USER = 'alice';
+const node = process.execPath;
+
+describe('a machine of provider process', () => {
+  test('is started by the first wake, found running by the second, and says how long the start took', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    await router.put(USER, fixtureMachine(folder));
+    const first = await router.wake(USER);
+    assert.equal(first.status, 202, first.text);
+    assert.ok(Number(first.headers.get('x-reveille-machine-start-ms')) > 0);
+    const second = await router.wake(USER);
+    assert.equal(second.status, 202, second.text);
+    assert.equal(second.headers.get('x-reveille-machine-start-ms'), '0');
+    assert.equal(eventsOf(folder, 'start').length, 1);
+    assert.deepEqual(
+      router.notices.map(({ turn_id, machineStartMs }) => [turn_id, machineStartMs > 0]),
+      [
+        ['turn-1', true],
+        ['turn-2', false],
+      ],
+    );
+    const view = (await router.admin('GET', `/${USER}`)).json.data;
+    assert.equal(view.running, 'ready');
+  });
+
+  test('is started once for a thousand wakes that arrive together', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    await router.put(USER, fixtureMachine(folder));
+    const answers = await Promise.all(Array.from({ length: 1000 }, () => router.wake(USER)));
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [202]);
+    assert.equal(eventsOf(folder, 'start').length, 1);
+    assert.equal(eventsOf(folder, 'chat').length, 1000);
+    assert.equal(new Set(answers.map(({ json }) => json.data.turn_id)).size, 1000);
+  });
+
+  test('gets an environment of listed variables, its own, and what the router decides', async (t) => {
+    const environment = {
+      PATH: process.env.PATH,
+      HOME: '/home/of/the/router',
+      LC_ALL: 'C.UTF-8',
+      TZ: 'Asia/Kathmandu',
+      ROUTER_WAKE_TOKEN: 'must-not-be-inherited',
+      AWS_SECRET_ACCESS_KEY: 'must-not-be-inherited',
+      NODE_OPTIONS: '--throw-deprecation',
+      LD_PRELOAD: '',
+    };
+    const router = await startBench(t, { environment });
+    const folder = temporaryFolder(t);
+    const own = { OWN: ' as it is ', PORT: '1', NEO_DAEMON_TOKEN: 'another' };
+    await router.put(USER, fixtureMachine(folder, undefined, { token: 'the-token-of-the-machine' }, own));
+    assert.equal((await router.wake(USER)).status, 202);
+    const [start] = eventsOf(folder, 'start');
+    const { PORT, REVEILLE_SPAWN_ID, PWD: _, ...env } = start!.env!;
+    assert.deepEqual(env, {
+      PATH: process.env.PATH,
+      HOME: '/home/of/the/router',
+      LC_ALL: 'C.UTF-8',
+      TZ: 'Asia/Kathmandu',
+      HOST: '127.0.0.1',
+      OWN: ' as it is ',
+      FIXTURE_DIR: folder,
+      NEO_DAEMON_TOKEN: 'the-token-of-the-machine',
+      REVEILLE_MACHINE_TOKEN: 'the-token-of-the-machine',
+    });
+    assert.notEqual(PORT, '1');
+    assert.match(REVEILLE_SPAWN_ID ?? '', /^[0-9a-f-]{36}$/);
+    const [chat] = eventsOf(folder, 'chat');
+    assert.equal(chat?.headers?.authorization, 'Bearer the-token-of-the-machine');
+  });
+
+  test('gets its arguments as they are: no shell reads them', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    const args = ['$(touch pwned)', '`touch pwned`', '; touch pwned #', '*', '"quoted" \'twice\'', 'a\nb', '&& false'];
+    const machine = fixtureMachine(folder);
+    await router.put(USER, {
+      ...machine,
+      spec: { ...machine.spec, command: [node, DAEMON_FIXTURE, ...args], cwd: folder },
+    });
+    assert.equal((await router.wake(USER)).status, 202);
+    const [start] = eventsOf(folder, 'start');
+    assert.deepEqual(start?.argv, args);
+    assert.equal(start?.cwd, folder);
+    assert.ok(!readdirSync(folder).includes('pwned'));
+  });
+
+  test('fails its start at once, with its exit code and last words, when its command ends', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    const env = { API_KEY: 'a-secret-key-of-somebody', FIXTURE_SAYS: 'key a-secret-key-of-somebody is wrong' };
+    await router.put(USER, fixtureMachine(folder, 'exit', {}, env));
+    const answer = await router.wake(USER);
+    assert.equal(answer.status, 503);
+    assert.equal(
+      answer.json.error.message,
+      'the process exited with code 3 before it was ready: cannot start: key [redacted] is wrong',
+    );
+    assert.equal((await router.admin('GET', `/${USER}`)).json.data.running, 'asleep');
+    await router.wake(USER);
+    assert.equal(eventsOf(folder, 'start').length, 2, 'the next wake tries again');
+  });
+
+  test('fails its start with a reason that says what is wrong with the specification', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    const said = async (spec: object) => {
+      await router.put(USER, { provider: 'process', spec });
+      const answer = await router.wake(USER);
+      assert.equal(answer.status, 503);
+      return answer.json.error.message;
+    };
+    assert.match(await said({ command: ['no-such-program'] }), /"no-such-program" could not be started: ENOENT/);
+    assert.match(await said({ command: [folder] }), /could not be started: EACCES/);
+    assert.match(await said({ command: [node], cwd: '/no/such/folder' }), /cwd "\/no\/such\/folder" is not a folder/);
+    assert.match(await said({ command: ['x'.repeat(200_000)] }), /could not be started: (E2BIG|ENAMETOOLONG)/);
+    const squatter = createServer();
+    await new Promise<void>((resolve) => squatter.listen(0, '127.0.0.1', resolve));
+    atEnd(t, () => squatter.close());
+    const { port } = squatter.address() as AddressInfo;
+    assert.match(await said({ command: [node], port }), new RegExp(`port ${port} .*is taken by another program`));
+  });
+
+  test('is tried on another port when somebody else took the one that was picked', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    await router.put(USER, fixtureMachine(folder, 'port-taken-once'));
+    assert.equal((await router.wake(USER)).status, 202);
+    const ports = eventsOf(folder, 'start').map(({ env }) => env?.PORT);
+    assert.equal(ports.length, 2);
+  });
+
+  test('listens where its specification says', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    const probe = createServer();
+    await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+    const { port } = probe.address() as AddressInfo;
+    await new Promise((resolve) => probe.close(resolve));
+    const machine = fixtureMachine(folder);
+    await router.put(USER, { ...machine, spec: { ...machine.spec, port } });
+    assert.equal((await router.wake(USER)).status, 202);
+    assert.equal(router.notices[0]?.daemon_url, `http://127.0.0.1:${port}`);
+  });
+
+  test('is started again after it died by itself, also when it died unseen in the middle of a delivery', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    await router.put(USER, fixtureMachine(folder));
+    await router.wake(USER);
+    const [first] = eventsOf(folder, 'start');
+    process.kill(first!.pid, 'SIGKILL');
+    const answer = await router.wake(USER);
+    assert.ok([202, 502].includes(answer.status), answer.text);
+    if (answer.status === 502) assert.equal((await router.wake(USER)).status, 202);
+    const starts = eventsOf(folder, 'start');
+    assert.equal(starts.length, 2);
+    assert.equal(eventsOf(folder, 'second').length, 0);
+    process.kill(starts[1]!.pid, 'SIGKILL');
+    await eventually(
+      'the router notices',
+      async () => (await router.admin('GET', `/${USER}`)).json.data.running === 'asleep',
+    );
+  });
+
+  test('takes its descendants with it when it ends', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    const machine = fixtureMachine(folder);
+    const command = ['/bin/sh', '-c', `"$1" "$2" & wait`, 'sh', node, DAEMON_FIXTURE];
+    await router.put(USER, { ...machine, spec: { ...machine.spec, command } });
+    assert.equal((await router.wake(USER)).status, 202);
+    const daemon = eventsOf(folder, 'start')[0]!.pid;
+    const shell = Number(/\) . (\d+)/.exec(readFileSync(`/proc/${daemon}/stat`, 'utf8'))?.[1]);
+    process.kill(shell, 'SIGKILL');
+    await eventually('the daemon is gone as well', () => !isAlive(daemon));
+    assert.equal((await router.wake(USER)).status, 202);
+    assert.equal(eventsOf(folder, 'second').length, 0);
+  });
+
+  test('has its output in a bounded file that nobody else can read and whose name does not tell the user', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    const noise = join(folder, 'noise.ts');
+    const text = `process.stdout.write('x'.repeat(1023) + '\\n'.repeat(1)); for (let i = 0; i < 3000; i++) console.log(String(i).padStart(1000, '.')); await import(${JSON.stringify(DAEMON_FIXTURE)});`;
+    writeFileSync(noise, text);
+    const machine = fixtureMachine(folder);
+    await router.put('..', { ...machine, spec: { ...machine.spec, command: [node, noise] } });
+    assert.equal((await router.wake('..')).status, 202);
+    const logs = join(router.dataDir, 'machine-logs');
+    const [name, ...others] = readdirSync(logs);
+    assert.match(name ?? '', /^[0-9a-f]{32}\.log$/);
+    assert.deepEqual(others, []);
+    assert.equal(statSync(join(logs, name!)).mode & 0o777, 0o600);
+    await eventually('the log is cut', () => statSync(join(logs, name!)).size < 300_000);
+    const kept = readFileSync(join(logs, name!), 'utf8');
+    assert.match(kept, /2999\n/);
+    assert.match(kept, /listening\n$/);
+    assert.deepEqual(
+      readdirSync(router.dataDir).sort(),
+      readdirSync(router.dataDir)
+        .filter((one) => /^(router\.db|machine-logs)/.test(one))
+        .sort(),
+    );
+  });
+});
+
+describe('stopping a machine of provider process', () => {
+  test('asks it to end, and waits for it', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    writeFileSync(join(folder, 'slow-end'), '');
+    await router.put(USER, fixtureMachine(folder));
+    await router.wake(USER);
+    const suspended = await router.admin('POST', `/${USER}/suspend`);
+    assert.equal(suspended.json.data.running, 'asleep');
+    assert.deepEqual(
+      eventsOf(folder)
+        .map(({ event }) => event)
+        .slice(-2),
+      ['term', 'end'],
+    );
+    assert.ok(!isAlive(eventsOf(folder, 'start')[0]!.pid));
+  });
+
+  test('wakes one that was stopped by a signal to let it end', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    await router.put(USER, fixtureMachine(folder));
+    await router.wake(USER);
+    process.kill(eventsOf(folder, 'start')[0]!.pid, 'SIGSTOP');
+    await router.admin('DELETE', `/${USER}`);
+    assert.equal(eventsOf(folder, 'end').length, 1);
+  });
+
+  test('happens to every machine when the router closes, also to one that is just starting', async (t) => {
+    const router = await startBench(t);
+    const folders = [temporaryFolder(t), temporaryFolder(t)] as const;
+    await router.put('ready', fixtureMachine(folders[0]));
+    await router.put('starting', fixtureMachine(folders[1], 'unhealthy'));
+    await router.wake('ready');
+    const waiting = router.wake('starting');
+    await eventually('it starts', () => eventsOf(folders[1], 'health').length > 0);
+    await router.close();
+    const answer = await waiting;
+    assert.equal(answer.status, 503);
+    assert.match(answer.json.error.message, /the router is shutting down/);
+    for (const folder of folders) {
+      assert.equal(eventsOf(folder, 'end').length, 1);
+      assert.ok(!isAlive(eventsOf(folder, 'start')[0]!.pid));
+    }
+  });
+
+  test('a changed specification takes effect with the next wake, and an equal one changes nothing', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    const machine = fixtureMachine(folder);
+    await router.put(USER, machine);
+    await router.wake(USER);
+    await router.put(USER, machine);
+    await router.put(USER, { ...machine, idle_seconds: 100 });
+    await router.wake(USER);
+    assert.equal(eventsOf(folder, 'start').length, 1);
+    await router.put(USER, { ...machine, spec: { ...machine.spec, env: { ...machine.spec.env, NEW: 'yes' } } });
+    assert.equal((await router.wake(USER)).status, 202);
+    const starts = eventsOf(folder, 'start');
+    assert.deepEqual(
+      starts.map(({ env }) => env?.NEW),
+      [undefined, 'yes'],
+    );
+    assert.ok(!isAlive(starts[0]!.pid));
+    await router.put(USER, { ...machine, token: 'a-new-token-for-the-daemon' });
+    assert.equal((await router.wake(USER)).status, 202);
+    assert.equal(eventsOf(folder, 'start')[2]?.env?.NEO_DAEMON_TOKEN, 'a-new-token-for-the-daemon');
+    assert.equal(eventsOf(folder, 'second').length, 0);
+  });
+
+  test('a machine that is suspended while wakes wait for it answers them with its new state', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    await router.put(USER, fixtureMachine(folder, 'unhealthy'));
+    const waiting = [router.wake(USER), router.wake(USER)];
+    await eventually('it starts', () => eventsOf(folder, 'health').length > 0);
+    await router.admin('POST', `/${USER}/suspend`);
+    assert.deepEqual(
+      (await Promise.all(waiting)).map(({ status }) => status),
+      [451, 451],
+    );
+    assert.ok(!isAlive(eventsOf(folder, 'start')[0]!.pid));
+  });
+});
+
+describe('a machine that hangs', () => {
+  test('holds up nobody else', async (t) => {
+    const router = await startBench(t, { settings: { ROUTER_WAKE_TIMEOUT_MS: '5000' } });
+    const root = temporaryFolder(t);
+    const folderOf = (name: string) => {
+      mkdirSync(join(root, name), { recursive: true });
+      return join(root, name);
+    };
+    await router.put('never-ready', fixtureMachine(folderOf('never-ready'), 'unhealthy'));
+    await router.put('never-answers', fixtureMachine(folderOf('never-answers'), 'hang-chat'));
+    let hanging = 0;
+    const hung = ['never-ready', 'never-answers', 'never-answers'].map(async (user) => {
+      hanging++;
+      const answer = await router.wake(user);
+      hanging--;
+      return answer.status;
+    });
+    await eventually('both hang', () => eventsOf(folderOf('never-answers'), 'chat').length === 2);
+    for (const user of ['b', 'c', 'd']) {
+      await router.put(user, fixtureMachine(folderOf(user)));
+      assert.equal((await router.wake(user)).status, 202);
+    }
+    assert.equal(hanging, 3);
+    assert.deepEqual(await Promise.all(hung), [503, 502, 502]);
+  });
+
+  test('is given up after a while: whoever waits gets 504, and the next wake starts it anew', async (t) => {
+    const router = await startBench(t, { settings: { ROUTER_WAKE_TIMEOUT_MS: '300' } });
+    const folder = temporaryFolder(t);
+    await router.put(USER, fixtureMachine(folder, 'unhealthy'));
+    const statuses: number[] = [];
+    // The limit of a start is four times that of a wake.
+    while (eventsOf(folder, 'start').length < 2) statuses.push((await router.wake(USER)).status);
+    assert.ok(statuses.includes(503) && statuses.includes(504), String(statuses));
+    assert.equal(eventsOf(folder, 'second').length, 0);
+  });
+});

@@ -1,0 +1,66 @@
+/**
+ * The provider port: how a machine of one kind is brought up and put to sleep. Its comments are its contract.
+ *
+ * Calls about one machine never overlap: the machine's supervisor (`supervisor.ts`) makes the next one when the last has
+ * settled. Calls about different machines do overlap, and none may hold up another.
+ */
+import type { Machine } from '../machines/machine.ts';
+
+/** A daemon that can take a turn now. */
+export type Daemon = {
+  /** Its base address; `/chat` stands below it. It comes from the provider or the operator, never from a wake. */
+  readonly url: string;
+  /**
+   * Aborts when the provider notices that the daemon no longer runs. A provider that is not told never aborts it; the router
+   * then learns it from a refused connection.
+   */
+  readonly gone: AbortSignal;
+  /** Whether this start brought it up; `false` when it ran already. */
+  readonly cold: boolean;
+};
+
+export type Provider = {
+  readonly name: Machine['provider'];
+
+  /** Whether `stop` ends something, so that an idle machine may be put to sleep; `false` for a machine that is always on. */
+  readonly sleeps: boolean;
+
+  /**
+   * Names what a running daemon depends on. While it stays the same, a changed machine keeps its daemon; when it differs, the
+   * daemon is stopped and started anew.
+   */
+  fingerprint(machine: Machine): string;
+
+  /**
+   * Brings the machine up and resolves when its daemon is healthy (its `health_path` answered 2xx). Idempotent: a daemon that
+   * runs is found to be healthy and handed back, a start that is under way elsewhere is joined. There is never a second daemon
+   * of a machine: what is left of an earlier one is stopped first.
+   *
+   * Rejects with `unavailable` in the provider's own words when the machine cannot be brought up. When `signal` aborts, what was
+   * begun is stopped, and then the promise rejects with the signal's reason; the caller does not wait for that to answer
+   * anybody.
+   */
+  start(machine: Machine, signal: AbortSignal): Promise<Daemon>;
+
+  /**
+   * The user ids of machines that a router before this one left running. Asked once, before any other call.
+   */
+  survivors(): readonly string[];
+
+  /**
+   * Takes over what {@link survivors} named: resolves with the daemon when it is healthy and was started from this very machine;
+   * otherwise stops it and resolves with `undefined`. Ends like {@link start} when `signal` aborts.
+   */
+  adopt(machine: Machine, signal: AbortSignal): Promise<Daemon | undefined>;
+
+  /**
+   * Puts the machine to sleep: asks it to end, waits a bounded time, then ends it by force. Resolves when nothing of it runs any
+   * more; harmless when nothing did. Safe at any time, also for a machine whose specification has changed or that was deleted.
+   *
+   * Rejects with `internal` when it could not be ended.
+   */
+  stop(machine: Machine): Promise<void>;
+
+  /** Gives up timers and the like; every machine has been stopped before. */
+  close(): void;
+};

@@ -1,0 +1,280 @@
+/**
+ * The supervisor of one machine: it keeps starting, being ready and stopping apart, so that there is one start however many
+ * wakes wait for it, and so that a wake that meets a stop waits for its end and starts the machine again.
+ */
+import type { Clock } from '../clock/clock.ts';
+import type { Logger } from '../log/log.ts';
+import { ReveilleError, toReveilleError } from '../wire/errors.ts';
+import type { Machine } from './machines/machine.ts';
+import type { Daemon, Provider } from './providers/provider.ts';
+
+export type SupervisorOptions = {
+  providers: Readonly<Record<Machine['provider'], Provider>>;
+  clock: Clock;
+  log: Logger;
+  /** A start that takes longer is given up. */
+  startLimitMs: number;
+};
+
+/** A ready daemon that will not be put to sleep until it is released. */
+export type Lease = {
+  readonly daemon: Daemon;
+  /** The machine as it is on record now. */
+  readonly machine: Machine;
+  /** How long the start took that the holder waited for; 0 when the daemon already ran. */
+  readonly startMs: number;
+  release(): void;
+};
+
+/** A daemon that nobody uses. It goes stale with the next use. */
+export type Idleness = {
+  readonly daemon: Daemon;
+  readonly machine: Machine;
+  readonly sinceMs: number;
+  readonly uses: number;
+};
+
+type Phase =
+  | { name: 'asleep' }
+  /** `outcome`: how long it took, or why it failed; `settled`: the provider has let go. Only `outcome` can reject. */
+  | { name: 'starting'; abort: AbortController; outcome: Promise<number>; settled: Promise<void> }
+  | { name: 'ready'; machine: Machine; daemon: Daemon; forgetGone: () => void }
+  | { name: 'stopping'; done: Promise<void> };
+
+type Held = { provider: Provider; machine: Machine };
+
+/** How long a stop waits for deliveries that are under way. */
+const DRAIN_MS = 5000;
+
+/** Ends a start that nobody wants any more; whoever waited for it looks at the machine again. */
+const SUPERSEDED = new Error('the machine was stopped while it started');
+
+export class Supervisor {
+  readonly #userId: string;
+  readonly #options: SupervisorOptions;
+  #phase: Phase = { name: 'asleep' };
+  /** What was last asked to start, and the machine as it was then: what a stop has to stop. */
+  #held: Held | undefined;
+  #leases = 0;
+  #uses = 0;
+  #usedAt = 0;
+  #whenDrained: () => void = () => {};
+
+  constructor(userId: string, options: SupervisorOptions) {
+    this.#userId = userId;
+    this.#options = options;
+  }
+
+  get phase(): Phase['name'] {
+    return this.#phase.name;
+  }
+
+  /**
+   * Waits until the machine is ready, starting it when nobody else does.
+   *
+   * @param current looks the machine up; asked again after every wait, as the machine may have changed meanwhile. What it throws
+   *   ends the waiting
+   * @param signal ends this caller's waiting and not the start
+   * @throws the signal's reason; what `current` threw; ReveilleError `unavailable` when the machine could not be started
+   */
+  async acquire(current: () => Machine, signal: AbortSignal): Promise<Lease> {
+    let startMs = 0;
+    for (;;) {
+      signal.throwIfAborted();
+      const machine = current();
+      this.refresh(machine);
+      const phase = this.#phase;
+      if (phase.name === 'ready') return this.#lease(phase.daemon, machine, startMs);
+      if (phase.name === 'stopping') await unlessAborted(phase.done, signal);
+      else startMs = await unlessAborted(phase.name === 'starting' ? phase.outcome : this.#start(machine), signal);
+    }
+  }
+
+  /** Takes over what an earlier router left running of this machine; it is stopped when it is not healthy. */
+  adopt(machine: Machine): void {
+    const provider = this.#providerOf(machine);
+    void this.#begin({ provider, machine }, (signal) => provider.adopt(machine, signal));
+  }
+
+  /** Stops what `provider` still runs for a machine that is now another one, suspended or deleted. */
+  evict(provider: Provider, machine: Machine): Promise<void> {
+    this.#held = { provider, machine };
+    return this.stop();
+  }
+
+  /** Tells a changed machine: a daemon that does not fit it any more is stopped, in the background. */
+  refresh(machine: Machine): void {
+    const held = this.#held;
+    if (!held || this.#phase.name === 'stopping') return;
+    const { provider } = held;
+    const same =
+      provider.name === machine.provider && provider.fingerprint(held.machine) === provider.fingerprint(machine);
+    if (!same) void this.stop();
+    else if (this.#phase.name === 'ready') this.#phase.machine = machine;
+  }
+
+  /** The daemon did not answer as it should: the next wake has its provider look at it before it is used again. */
+  doubt(daemon: Daemon): void {
+    if (this.#phase.name === 'ready' && this.#phase.daemon === daemon) this.#leaveReady(this.#phase);
+  }
+
+  /**
+   * Stops the machine: deliveries under way may finish, wakes that arrive wait. Joins a stop that is under way. Resolves when it
+   * sleeps; a provider that could not stop it is in the log.
+   */
+  stop(): Promise<void> {
+    if (this.#phase.name === 'stopping') return this.#phase.done;
+    return this.#held ? this.#halt(this.#held, SUPERSEDED) : Promise.resolve();
+  }
+
+  /** Since when nobody has used the ready machine; `undefined` while it is in use or not ready. */
+  idleness(): Idleness | undefined {
+    if (this.#phase.name !== 'ready' || this.#leases > 0) return undefined;
+    const { daemon, machine } = this.#phase;
+    return { daemon, machine, sinceMs: this.#usedAt, uses: this.#uses };
+  }
+
+  /** Stops the machine if it has been idle all the while since `idleness` was taken. */
+  stopIfStill(idleness: Idleness): boolean {
+    const now = this.idleness();
+    if (now?.uses !== idleness.uses || now.daemon !== idleness.daemon) return false;
+    void this.stop();
+    return true;
+  }
+
+  #providerOf(machine: Machine): Provider {
+    return this.#options.providers[machine.provider];
+  }
+
+  #start(machine: Machine): Promise<number> {
+    const provider = this.#providerOf(machine);
+    return this.#begin({ provider, machine }, (signal) => provider.start(machine, signal));
+  }
+
+  /** Runs a provider's start or adoption as the phase `starting`. */
+  #begin(held: Held, bringUp: (signal: AbortSignal) => Promise<Daemon | undefined>): Promise<number> {
+    const { clock, startLimitMs } = this.#options;
+    const began = clock.monotonic();
+    const abort = new AbortController();
+    const { promise: outcome, resolve, reject } = Promise.withResolvers<number>();
+    const cancelLimit = clock.after(startLimitMs, () => void this.#halt(held, startTimedOut(startLimitMs)));
+    // Waiters are answered at once; the provider may need a while to clean up.
+    abort.signal.addEventListener('abort', () => {
+      cancelLimit();
+      if (abort.signal.reason === SUPERSEDED) resolve(0);
+      else reject(abort.signal.reason);
+    });
+    const settle = (then: () => void) => {
+      cancelLimit();
+      if (this.#phase === phase) then();
+    };
+    const settled = bringUp(abort.signal).then(
+      (daemon) =>
+        settle(() => {
+          if (daemon) this.#becomeReady(held.machine, daemon);
+          else this.#fallAsleep();
+          resolve(daemon?.cold ? Math.max(1, Math.round(clock.monotonic() - began)) : 0);
+        }),
+      (thrown: unknown) =>
+        settle(() => {
+          this.#fallAsleep();
+          this.#options.log.warn({ err: thrown, user_id: this.#userId }, 'a machine could not be started');
+          reject(toReveilleError(thrown));
+        }),
+    );
+    const phase: Phase = { name: 'starting', abort, outcome, settled };
+    this.#phase = phase;
+    this.#held = held;
+    outcome.catch(() => {
+      // Every waiter hears of it; there may be none left.
+    });
+    return outcome;
+  }
+
+  #becomeReady(machine: Machine, daemon: Daemon): void {
+    const onGone = () => this.doubt(daemon);
+    daemon.gone.addEventListener('abort', onGone);
+    const forgetGone = () => daemon.gone.removeEventListener('abort', onGone);
+    this.#usedAt = this.#options.clock.monotonic();
+    const phase = { name: 'ready', machine, daemon, forgetGone } as const;
+    this.#phase = phase;
+    if (daemon.gone.aborted) this.#leaveReady(phase);
+  }
+
+  /** From ready to asleep, as far as anybody knows: `#held` stays, so that a stop still stops what may be running. */
+  #leaveReady(phase: Extract<Phase, { name: 'ready' }>): void {
+    phase.forgetGone();
+    this.#phase = { name: 'asleep' };
+  }
+
+  #fallAsleep(): void {
+    this.#phase = { name: 'asleep' };
+    this.#held = undefined;
+  }
+
+  #halt(held: Held, reason: Error): Promise<void> {
+    const before = this.#phase;
+    const { promise: done, resolve } = Promise.withResolvers<void>();
+    this.#phase = { name: 'stopping', done };
+    const ended = async () => {
+      if (before.name === 'ready') before.forgetGone();
+      if (before.name === 'starting') {
+        before.abort.abort(reason);
+        await before.settled;
+      }
+      await this.#drain();
+      await held.provider.stop(held.machine);
+    };
+    void ended()
+      .then(
+        () => this.#fallAsleep(),
+        (err: unknown) => {
+          // `#held` stays: the next start or stop tries again.
+          this.#phase = { name: 'asleep' };
+          this.#options.log.error({ err, user_id: this.#userId }, 'a machine could not be stopped');
+        },
+      )
+      .then(resolve);
+    return done;
+  }
+
+  #lease(daemon: Daemon, machine: Machine, startMs: number): Lease {
+    this.#leases++;
+    this.#uses++;
+    let released = false;
+    const release = () => {
+      if (released) return;
+      released = true;
+      this.#leases--;
+      this.#usedAt = this.#options.clock.monotonic();
+      if (this.#leases === 0) this.#whenDrained();
+    };
+    return { daemon, machine, startMs, release };
+  }
+
+  async #drain(): Promise<void> {
+    if (this.#leases === 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#options.clock.after(DRAIN_MS, resolve);
+      this.#whenDrained = () => {
+        cancel();
+        resolve();
+      };
+    });
+    this.#whenDrained = () => {};
+  }
+}
+
+function startTimedOut(limitMs: number): ReveilleError {
+  const message = `starting the machine took longer than ${limitMs} ms and was given up`;
+  return new ReveilleError('unavailable', message, { status: 504 });
+}
+
+/** Waits for a promise, but no longer than until the signal aborts. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

@@ -1,0 +1,190 @@
+/** What the router's tests share: folders, fixture machines, and a client that speaks the router's HTTP. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { type Clock, systemClock } from '../../clock/clock.ts';
+import { type Logger, silentLogger } from '../../log/log.ts';
+import { parseRouterConfig } from '../config.ts';
+import { type RunningRouter, startRouter } from '../daemon.ts';
+import type { WakeNotice } from '../wake.ts';
+
+export const WAKE_TOKEN = 'wake-token-of-the-tests';
+export const ADMIN_TOKEN = 'admin-token-of-the-tests';
+export const DAEMON_FIXTURE = fileURLToPath(new URL('./daemon.fixture.ts', import.meta.url));
+export const ALARM_ID = '018f3b1c-0000-7000-8000-000000000001';
+
+export type FixtureEvent = {
+  event: string;
+  pid: number;
+  argv?: string[];
+  cwd?: string;
+  env?: Record<string, string>;
+  headers?: Record<string, string>;
+  url?: string;
+  body?: string;
+};
+
+export type Answer = {
+  status: number;
+  headers: Headers;
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
+  json: any;
+};
+
+const cleanups = new WeakMap<TestContext, (() => unknown)[]>();
+
+/** Runs at the end of the test, the last one that was registered first: a router closes before its folder goes. */
+export function atEnd(t: TestContext, cleanup: () => unknown): void {
+  const registered = cleanups.get(t);
+  if (registered) {
+    registered.unshift(cleanup);
+    return;
+  }
+  const list = [cleanup];
+  cleanups.set(t, list);
+  t.after(async () => {
+    for (const run of list) await run();
+  });
+}
+
+/** A folder that is gone when the test is over. */
+export function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-router-'));
+  atEnd(t, () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  return folder;
+}
+
+/** What a fixture daemon has written down. */
+export function eventsOf(folder: string, event?: string): FixtureEvent[] {
+  let text = '';
+  try {
+    text = readFileSync(join(folder, 'events.jsonl'), 'utf8');
+  } catch {
+    return [];
+  }
+  const events = text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as FixtureEvent);
+  return event === undefined ? events : events.filter((one) => one.event === event);
+}
+
+/** The body of a PUT for a machine that runs the fixture daemon. */
+export function fixtureMachine(folder: string, mode?: string, more: object = {}, env: Record<string, string> = {}) {
+  return {
+    provider: 'process',
+    spec: {
+      command: [process.execPath, DAEMON_FIXTURE],
+      env: { FIXTURE_DIR: folder, ...(mode ? { FIXTURE_MODE: mode } : {}), ...env },
+    },
+    ...more,
+  };
+}
+
+let fires = 1_700_000_000_000;
+
+export function wakeBody(userId: string, more: object = {}): Record<string, unknown> {
+  return {
+    user_id: userId,
+    conversation_id: 'conv-1',
+    message: 'resume the work',
+    alarm_id: ALARM_ID,
+    origin: 'chronos',
+    fire_id: `${ALARM_ID}@${fires++}`,
+    scheduled_for: '2026-06-15T08:10:00.000Z',
+    attempt: 1,
+    missed_count: 0,
+    ...more,
+  };
+}
+
+/** Speaks to a router at an address. */
+export function clientOf(url: string) {
+  const send = async (method: string, path: string, token: string, body?: unknown, headers: object = {}) => {
+    const answer = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      redirect: 'manual',
+    });
+    const text = await answer.text();
+    let json: unknown;
+    try {
+      json = JSON.parse(text);
+    } catch {
+      json = undefined;
+    }
+    return { status: answer.status, headers: answer.headers, text, json } as Answer;
+  };
+  const admin = (method: string, path: string, body?: unknown) =>
+    send(method, `/admin/machines${path}`, ADMIN_TOKEN, body);
+  return {
+    send,
+    admin,
+    async put(userId: string, body: unknown) {
+      const answer = await admin('PUT', `/${userId}`, body);
+      assert.equal(answer.status, 200, answer.text);
+      return answer;
+    },
+    wake: (userId: string, more?: object) => send('POST', '/internal/wake', WAKE_TOKEN, wakeBody(userId, more)),
+  };
+}
+
+export type Bench = RunningRouter & ReturnType<typeof clientOf> & { notices: WakeNotice[]; dataDir: string };
+
+/** A router in this process, closed when the test is over. */
+export async function startBench(
+  t: TestContext,
+  {
+    clock = systemClock,
+    log = silentLogger,
+    settings = {},
+    environment = process.env,
+  }: { clock?: Clock; log?: Logger; settings?: Record<string, string>; environment?: NodeJS.ProcessEnv } = {},
+): Promise<Bench> {
+  const dataDir = settings.ROUTER_DATA_DIR ?? temporaryFolder(t);
+  const notices: WakeNotice[] = [];
+  const config = parseRouterConfig({
+    ROUTER_PORT: '0',
+    ROUTER_DATA_DIR: dataDir,
+    ROUTER_WAKE_TOKEN: WAKE_TOKEN,
+    ROUTER_ADMIN_TOKEN: ADMIN_TOKEN,
+    ...settings,
+  });
+  const onWake = (notice: WakeNotice) => notices.push(notice);
+  const router = await startRouter({ config, clock, log, version: '0.0.0', environment, onWake });
+  atEnd(t, () => router.close());
+  return { ...router, ...clientOf(router.url), notices, dataDir };
+}
+
+/** Waits for a condition, looking every few milliseconds; fails the test when it takes longer than 15 seconds. */
+export async function eventually<T>(
+  what: string,
+  look: () => T | undefined | false | Promise<T | undefined | false>,
+): Promise<T> {
+  const until = performance.now() + 15_000;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined && found !== false) return found;
+    assert.ok(performance.now() < until, `it did not come about: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  try {
+    // Nobody may be there to take notice of an orphan's end.
+    return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return process.platform !== 'linux';
+  }
+}

@@ -1,0 +1,17 @@
+/** A router in a process of its own, for tests that kill it. Takes its variables from the environment; says its URL on stdout. */
+import { systemClock } from '../../clock/clock.ts';
+import { onTermination } from '../../http-kit/drain.ts';
+import { createLogger } from '../../log/log.ts';
+import { parseRouterConfig } from '../config.ts';
+import { startRouter } from '../daemon.ts';
+
+const log = createLogger('router', 'trace');
+const router = await startRouter({
+  config: parseRouterConfig(process.env),
+  clock: systemClock,
+  log,
+  version: '0.0.0',
+  environment: process.env,
+});
+onTermination(() => router.close(), { log, clock: systemClock });
+console.log(router.url);

@@ -1,0 +1,191 @@
+/** A wake: from the alarm's request to the daemon's answer (contracts §4). */
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../clock/clock.ts';
+import type { Logger } from '../log/log.ts';
+import { ownerOf } from '../wire/did.ts';
+import { openEnvelope } from '../wire/envelope.ts';
+import { ReveilleError, toReveilleError } from '../wire/errors.ts';
+import { chatAcceptedSchema, type WakeRequest } from '../wire/wake.ts';
+import { type DaemonAnswer, deliver } from './deliver.ts';
+import type { Fleet } from './fleet.ts';
+import { wakeable } from './machines/machine.ts';
+import type { Registry } from './machines/registry.ts';
+import type { Lease } from './supervisor.ts';
+
+/** How a wake ended, for whoever watches the router from inside its process. */
+export type WakeNotice = {
+  fire_id: string;
+  user_id: string;
+  /** How long starting the machine took; 0 when it ran already. */
+  machineStartMs: number;
+  /** When the answer was there, epoch milliseconds. */
+  acceptedAt: number;
+  /** What the caller got: the daemon's status, or the router's. */
+  status: number;
+  /** Of the turn, when the daemon accepted the wake and said so. */
+  conversation_id?: string;
+  turn_id?: string;
+  /** Where the daemon that answered listens. */
+  daemon_url?: string;
+  /** Why there was no answer of the daemon. */
+  error?: string;
+};
+
+/** `startMs` as `machineStartMs` above. */
+export type WakeAnswer = { answer: DaemonAnswer; startMs: number; daemonUrl: string };
+
+export type WakesOptions = {
+  registry: Registry;
+  fleet: Fleet;
+  dispatcher: Dispatcher;
+  clock: Clock;
+  log: Logger;
+  /** Bounds starting, becoming ready and delivering together. */
+  timeoutMs: number;
+  onWake?: (notice: WakeNotice) => void;
+};
+
+const RETRY_FIRST_SECONDS = 5;
+const RETRY_LONGEST_SECONDS = 15 * 60;
+
+/**
+ * When to come again for a machine that is not there yet: soon at first, then ever later, so that the attempts an alarm has last
+ * for about a day, as its own ladder's would.
+ */
+export function retryAfter(attempt: number): number {
+  return Math.min(RETRY_LONGEST_SECONDS, RETRY_FIRST_SECONDS * 2 ** Math.min(attempt - 1, 10));
+}
+
+export class Wakes {
+  readonly #options: WakesOptions;
+  readonly #closing = new AbortController();
+
+  constructor(options: WakesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Starts the user's machine when it sleeps, and delivers the wake to its daemon.
+   *
+   * A wake that certainly did not arrive is tried once more in the same time; one that may have arrived is not, whoever asked
+   * knows whether its target tells repetitions apart.
+   *
+   * @returns the daemon's own answer, whatever its status
+   * @throws ReveilleError 404, 410, 451 by the state of the machine; 503 when it is not ready in time; 504 when its start was
+   *   given up; 502 when the delivery failed
+   */
+  async wake(request: WakeRequest): Promise<WakeAnswer> {
+    const { clock, log, onWake } = this.#options;
+    const { fire_id } = request;
+    const user_id = ownerOf(request.user_id);
+    const began = clock.monotonic();
+    const about = () => ({ user_id, fire_id, attempt: request.attempt, ms: Math.round(clock.monotonic() - began) });
+    try {
+      const { answer, startMs, daemonUrl } = await this.#withinTime(request, user_id);
+      log.info({ ...about(), status: answer.status, machine_start_ms: startMs }, 'wake answered by the daemon');
+      const turn = acceptedTurn(answer);
+      onWake?.({
+        fire_id,
+        user_id,
+        machineStartMs: startMs,
+        acceptedAt: clock.now(),
+        status: answer.status,
+        daemon_url: daemonUrl,
+        ...turn,
+      });
+      return { answer, startMs, daemonUrl };
+    } catch (thrown) {
+      const error = toReveilleError(thrown);
+      const { status, message } = error;
+      log.warn({ ...about(), status, reason: message, err: error.cause }, 'wake failed');
+      onWake?.({ fire_id, user_id, machineStartMs: 0, acceptedAt: clock.now(), status, error: message });
+      throw error;
+    }
+  }
+
+  /** Ends the waiting of wakes whose machine is not ready; deliveries under way go on. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async #withinTime(request: WakeRequest, userId: string): Promise<WakeAnswer> {
+    const { clock, timeoutMs } = this.#options;
+    const deadline = new AbortController();
+    const cancel = clock.after(timeoutMs, () => deadline.abort(new Error(`no answer within ${timeoutMs} ms`)));
+    try {
+      return await this.#attempt(request, userId, deadline.signal);
+    } finally {
+      cancel();
+    }
+  }
+
+  async #attempt(request: WakeRequest, userId: string, deadline: AbortSignal): Promise<WakeAnswer> {
+    const { fleet, dispatcher } = this.#options;
+    let startMs = 0;
+    for (let attempt = 1; ; attempt++) {
+      const lease = await this.#ready(request, userId, deadline);
+      startMs += lease.startMs;
+      try {
+        const { machine, daemon } = lease;
+        const delivery = await deliver(dispatcher, { url: daemon.url, machine, wake: request, signal: deadline });
+        if (delivery.result === 'answered') return { answer: usable(delivery.answer), startMs, daemonUrl: daemon.url };
+        fleet.of(userId).doubt(daemon);
+        if (delivery.result === 'unknown') throw mayHaveArrived(delivery.why);
+        if (attempt === 2 || deadline.aborted) throw deliveryFailed(`the daemon was not reached: ${delivery.why}`);
+      } finally {
+        lease.release();
+      }
+    }
+  }
+
+  async #ready(request: WakeRequest, userId: string, deadline: AbortSignal): Promise<Lease> {
+    const { registry, fleet, timeoutMs } = this.#options;
+    const retryAfterSeconds = retryAfter(request.attempt);
+    const closing = this.#closing.signal;
+    // Looked up before a supervisor is made, so that unknown users leave nothing behind.
+    const current = () => wakeable(registry.get(userId), userId, retryAfterSeconds);
+    current();
+    try {
+      return await fleet.of(userId).acquire(current, AbortSignal.any([deadline, closing]));
+    } catch (thrown) {
+      if (closing.aborted) {
+        throw new ReveilleError('unavailable', 'the router is shutting down', { retryAfterSeconds, cause: thrown });
+      }
+      if (thrown !== deadline.reason) throw thrown;
+      const message = `the machine was not ready within ${timeoutMs} ms`;
+      throw new ReveilleError('unavailable', message, { retryAfterSeconds });
+    }
+  }
+}
+
+function deliveryFailed(message: string): ReveilleError {
+  return new ReveilleError('unavailable', message, { status: 502 });
+}
+
+function mayHaveArrived(why: string): ReveilleError {
+  return deliveryFailed(`the delivery failed (${why}); the wake may or may not have been accepted`);
+}
+
+/** @throws ReveilleError 502 for what is not a final answer */
+function usable(answer: DaemonAnswer): DaemonAnswer {
+  if (answer.status >= 300 && answer.status <= 399) {
+    throw deliveryFailed(`the daemon answered ${answer.status}, and redirects are not followed`);
+  }
+  if (answer.status > 599) throw deliveryFailed(`the daemon answered ${answer.status}, which is no HTTP status`);
+  return answer;
+}
+
+/** What the daemon said about the turn; daemons other than Neo need not say anything. */
+function acceptedTurn(answer: DaemonAnswer): { conversation_id: string; turn_id: string } | undefined {
+  if (answer.status > 299) return undefined;
+  let data: unknown;
+  try {
+    data = openEnvelope(answer.body.toString('utf8'), answer.status, 'the daemon').value();
+  } catch {
+    return undefined;
+  }
+  const accepted = chatAcceptedSchema.safeParse(data);
+  if (!accepted.success) return undefined;
+  const { conversation_id, turn_id } = accepted.data;
+  return { conversation_id, turn_id };
+}

@@ -1,0 +1,185 @@
+/** Alarms as clients of chronosd see them (contracts §2). */
+import { z } from 'zod';
+import { instantSchema } from './instant.ts';
+import { RawJson } from './json.ts';
+import { shortText, utf8Bytes, verbatimText } from './text.ts';
+
+export const WAKE_MESSAGE_MAX_BYTES = 64 * 1024;
+export const PAYLOAD_MAX_BYTES = 64 * 1024;
+export const DELAY_MAX_SECONDS = 10 * 366 * 24 * 3600;
+export const LIST_LIMIT_DEFAULT = 100;
+export const LIST_LIMIT_MAX = 500;
+
+export const ALARM_KINDS = ['once', 'cron'] as const;
+export const ALARM_STATUSES = ['active', 'paused', 'fired', 'cancelled', 'failed'] as const;
+export const FIRE_OUTCOMES = ['delivered', 'failed', 'unknown', 'missed'] as const;
+
+export type AlarmKind = (typeof ALARM_KINDS)[number];
+export type AlarmStatus = (typeof ALARM_STATUSES)[number];
+export type FireOutcome = (typeof FIRE_OUTCOMES)[number];
+
+/** The members of a create or edit body that are kept as source text. */
+export const RAW_ALARM_FIELDS = ['payload'] as const;
+
+export const conversationIdSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9._:-]{1,128}$/, 'must be 1 to 128 of A-Z a-z 0-9 . _ : -');
+
+export const alarmIdSchema = z
+  .string()
+  .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, 'must be a UUID in lower case');
+
+/** A payload as source text: what {@link parseJsonObject} leaves behind for a field named in `raw`. */
+export const payloadSchema = z.instanceof(RawJson).superRefine((payload, context) => {
+  const bytes = utf8Bytes(payload.text);
+  if (bytes > PAYLOAD_MAX_BYTES)
+    context.addIssue({
+      code: 'custom',
+      message: `must be at most ${PAYLOAD_MAX_BYTES} bytes of JSON, it has ${bytes}`,
+    });
+  if (!payload.text.isWellFormed())
+    context.addIssue({ code: 'custom', message: 'must be well-formed Unicode; it holds half of a surrogate pair' });
+});
+
+const alarmFields = {
+  wake_message: verbatimText(WAKE_MESSAGE_MAX_BYTES),
+  label: shortText(200),
+  delay_seconds: z.number().min(1).max(DELAY_MAX_SECONDS),
+  fire_at: instantSchema,
+  cron_expr: z.string().min(1).max(200),
+  timezone: z.string().min(1).max(64),
+  conversation_id: conversationIdSchema,
+  payload: payloadSchema,
+  max_failures: z.int().min(1).max(1000),
+  max_lateness_seconds: z.number().min(0).max(DELAY_MAX_SECONDS),
+  jitter_seconds: z.number().min(0).max(3600),
+  ends_at: instantSchema,
+  max_fires: z.int().min(1),
+};
+
+/**
+ * What a client sends to create an alarm. What depends on `kind`, on the present instant or on the schedule engine is
+ * checked in `chronos/alarm/definition.ts`.
+ */
+export const alarmCreateSchema = z.strictObject({
+  kind: z.enum(ALARM_KINDS),
+  wake_message: alarmFields.wake_message,
+  label: alarmFields.label.optional(),
+  delay_seconds: alarmFields.delay_seconds.optional(),
+  fire_at: alarmFields.fire_at.optional(),
+  cron_expr: alarmFields.cron_expr.optional(),
+  timezone: alarmFields.timezone.optional(),
+  conversation_id: alarmFields.conversation_id.optional(),
+  payload: alarmFields.payload.optional(),
+  idempotency_key: shortText(200).min(1).optional(),
+  max_failures: alarmFields.max_failures.optional(),
+  max_lateness_seconds: alarmFields.max_lateness_seconds.optional(),
+  jitter_seconds: alarmFields.jitter_seconds.optional(),
+  ends_at: alarmFields.ends_at.optional(),
+  max_fires: alarmFields.max_fires.optional(),
+});
+export type AlarmCreate = z.output<typeof alarmCreateSchema>;
+
+/** What a client sends to edit an alarm: any creation field but `kind` and `idempotency_key`. `null` removes an optional one. */
+export const alarmPatchSchema = z.strictObject({
+  wake_message: alarmFields.wake_message.optional(),
+  label: alarmFields.label.nullable().optional(),
+  delay_seconds: alarmFields.delay_seconds.optional(),
+  fire_at: alarmFields.fire_at.optional(),
+  cron_expr: alarmFields.cron_expr.optional(),
+  timezone: alarmFields.timezone.nullable().optional(),
+  conversation_id: alarmFields.conversation_id.nullable().optional(),
+  /** A JSON `null` here is a payload like any other. */
+  payload: alarmFields.payload.optional(),
+  max_failures: alarmFields.max_failures.nullable().optional(),
+  max_lateness_seconds: alarmFields.max_lateness_seconds.nullable().optional(),
+  jitter_seconds: alarmFields.jitter_seconds.nullable().optional(),
+  ends_at: alarmFields.ends_at.nullable().optional(),
+  max_fires: alarmFields.max_fires.nullable().optional(),
+});
+export type AlarmPatch = z.output<typeof alarmPatchSchema>;
+
+/** Numbers that arrive in a query string. */
+const queryLimit = z
+  .string()
+  .regex(/^\d{1,6}$/, `must be a whole number from 1 to ${LIST_LIMIT_MAX}`)
+  .transform(Number)
+  .refine((limit) => limit >= 1 && limit <= LIST_LIMIT_MAX, `must be a whole number from 1 to ${LIST_LIMIT_MAX}`);
+
+export const alarmListQuerySchema = z.strictObject({
+  limit: queryLimit.optional(),
+  status: z.enum(ALARM_STATUSES).optional(),
+  kind: z.enum(ALARM_KINDS).optional(),
+  cursor: z.string().max(200).optional(),
+});
+
+export const fireListQuerySchema = z.strictObject({
+  limit: queryLimit.optional(),
+  cursor: z.string().max(200).optional(),
+});
+
+const instantText = z.iso.datetime({ offset: true });
+
+/** An alarm as chronosd shows it to its owner. Members that do not apply are absent. */
+export const alarmViewSchema = z.object({
+  id: z.string(),
+  label: z.string(),
+  kind: z.enum(ALARM_KINDS),
+  cron_expr: z.string().optional(),
+  timezone: z.string().optional(),
+  fire_at: instantText.optional(),
+  /** The instant of the next attempt; only while `active`. */
+  next_fire_at: instantText.optional(),
+  conversation_id: z.string().optional(),
+  wake_message: z.string(),
+  /** Written as the stored source text. */
+  payload: z.instanceof(RawJson).optional(),
+  status: z.enum(ALARM_STATUSES),
+  idempotency_key: z.string().optional(),
+  max_failures: z.int(),
+  failure_count: z.int(),
+  last_error: z.string().optional(),
+  created_at: instantText,
+  last_fired_at: instantText.optional(),
+  fire_count: z.int(),
+  /** A delivery of this alarm is under way right now. */
+  in_flight: z.boolean(),
+  max_lateness_seconds: z.number().optional(),
+  jitter_seconds: z.number().optional(),
+  ends_at: instantText.optional(),
+  max_fires: z.int().optional(),
+});
+export type AlarmView = z.infer<typeof alarmViewSchema>;
+
+/** One attempt at one occurrence, as the fire ledger shows it. */
+export const fireViewSchema = z.object({
+  fire_id: z.string(),
+  scheduled_for: instantText,
+  attempt: z.int(),
+  started_at: instantText,
+  finished_at: instantText,
+  lateness_ms: z.number(),
+  outcome: z.enum(FIRE_OUTCOMES),
+  http_status: z.int().optional(),
+  error: z.string().optional(),
+  /** Occurrences of the series that this one stood in for after downtime. */
+  missed_count: z.int().optional(),
+});
+export type FireView = z.infer<typeof fireViewSchema>;
+
+/** The answer to a create. */
+export const alarmCreatedSchema = z.object({
+  id: z.string(),
+  next_fire_at: instantText.optional(),
+  status: z.enum(ALARM_STATUSES),
+  deduped: z.boolean(),
+});
+export type AlarmCreated = z.infer<typeof alarmCreatedSchema>;
+
+export const alarmListSchema = z.object({
+  alarms: z.array(alarmViewSchema),
+  count: z.int(),
+  next_cursor: z.string().optional(),
+});
+
+export const fireListSchema = z.object({ fires: z.array(fireViewSchema), next_cursor: z.string().optional() });

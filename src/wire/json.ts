@@ -1,0 +1,167 @@
+/**
+ * JSON that keeps its digits. `JSON.parse` turns `12345678901234567890` into another number and re-orders integer-like
+ * keys, so whatever must arrive unchanged (an alarm's `payload`) is never parsed into an object: it is carried as the very
+ * slice of source text that the sender wrote.
+ */
+import { ReveilleError } from './errors.ts';
+
+/** A JSON value kept as its source text; written out verbatim by {@link encodeJson}. */
+export class RawJson {
+  readonly text: string;
+
+  /** @param text well-formed JSON; the caller vouches for it, use {@link RawJson.parse} for text from outside */
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  /** Checks that `text` is one JSON value and keeps it without surrounding white space. */
+  static parse(text: string): RawJson {
+    JSON.parse(text);
+    return new RawJson(text.trim());
+  }
+
+  /** The value as JavaScript sees it: numbers may have lost digits. For display and inspection only. */
+  value(): unknown {
+    return JSON.parse(this.text);
+  }
+}
+
+const WHITESPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
+
+function skipWhitespace(text: string, from: number): number {
+  let at = from;
+  while (WHITESPACE.has(text.charCodeAt(at))) at++;
+  return at;
+}
+
+/** The index just past the string literal that starts at `from`. */
+function endOfString(text: string, from: number): number {
+  let at = from + 1;
+  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  return at + 1;
+}
+
+/** The index just past the value that starts at `from`, in text that is known to be well-formed. */
+function endOfValue(text: string, from: number): number {
+  const first = text[from];
+  if (first === '"') return endOfString(text, from);
+  if (first === '{' || first === '[') {
+    let depth = 0;
+    let at = from;
+    do {
+      const char = text[at];
+      if (char === '"') {
+        at = endOfString(text, at);
+        continue;
+      }
+      if (char === '{' || char === '[') depth++;
+      if (char === '}' || char === ']') depth--;
+      at++;
+    } while (depth > 0);
+    return at;
+  }
+  let at = from;
+  while (at < text.length && !',]}'.includes(text[at]!) && !WHITESPACE.has(text.charCodeAt(at))) at++;
+  return at;
+}
+
+/**
+ * The source text of each member of the object that starts at `from`. As with `JSON.parse`, the last of several equal
+ * keys wins. `text` must be well-formed JSON and have an object there.
+ */
+function memberSlices(text: string, from: number): Map<string, { start: number; end: number }> {
+  const members = new Map<string, { start: number; end: number }>();
+  let at = skipWhitespace(text, from + 1);
+  while (text[at] !== '}') {
+    const keyEnd = endOfString(text, at);
+    const key = JSON.parse(text.slice(at, keyEnd)) as string;
+    const start = skipWhitespace(text, skipWhitespace(text, keyEnd) + 1);
+    const end = endOfValue(text, start);
+    members.set(key, { start, end });
+    at = skipWhitespace(text, end);
+    if (text[at] === ',') at = skipWhitespace(text, at + 1);
+  }
+  return members;
+}
+
+/**
+ * The source text of the value at `path` (object members only) in well-formed JSON, or `undefined` where there is none.
+ *
+ * @param text well-formed JSON
+ * @param path member names from the outermost object inwards
+ */
+export function sliceAt(text: string, path: readonly string[]): string | undefined {
+  let start = skipWhitespace(text, 0);
+  let end = endOfValue(text, start);
+  for (const key of path) {
+    if (text[start] !== '{') return undefined;
+    const member = memberSlices(text, start).get(key);
+    if (!member) return undefined;
+    ({ start, end } = member);
+  }
+  return text.slice(start, end);
+}
+
+/**
+ * The source text of each element of the array that well-formed JSON consists of.
+ *
+ * @returns `undefined` when it is no array
+ */
+export function elementsOf(text: string): string[] | undefined {
+  let at = skipWhitespace(text, 0);
+  if (text[at] !== '[') return undefined;
+  const elements: string[] = [];
+  at = skipWhitespace(text, at + 1);
+  while (text[at] !== ']') {
+    const end = endOfValue(text, at);
+    elements.push(text.slice(at, end));
+    at = skipWhitespace(text, end);
+    if (text[at] === ',') at = skipWhitespace(text, at + 1);
+  }
+  return elements;
+}
+
+/**
+ * Parses a request body that must be a JSON object. Members named in `raw` come back as {@link RawJson}.
+ *
+ * @throws ReveilleError `invalid_request` when the text is not JSON, not an object, or holds a lone surrogate
+ */
+export function parseJsonObject(text: string, raw: readonly string[] = []): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : 'not JSON';
+    throw new ReveilleError('invalid_request', `the body must be a JSON object (${why})`, { cause });
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const got = value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value;
+    throw new ReveilleError('invalid_request', `the body must be a JSON object (got ${got})`);
+  }
+  const members = value as Record<string, unknown>;
+  if (raw.some((key) => Object.hasOwn(members, key))) {
+    const slices = memberSlices(text, skipWhitespace(text, 0));
+    for (const key of raw) {
+      const slice = slices.get(key);
+      if (slice) members[key] = new RawJson(text.slice(slice.start, slice.end));
+    }
+  }
+  return members;
+}
+
+/**
+ * `JSON.stringify` for what goes over the wire: {@link RawJson} is written verbatim, everything else as usual
+ * (`undefined` members are left out).
+ */
+export function encodeJson(value: unknown): string {
+  if (value instanceof RawJson) return value.text;
+  if (Array.isArray(value)) return `[${value.map((item) => encodeJson(item ?? null)).join(',')}]`;
+  if (typeof value === 'object' && value !== null && !('toJSON' in value)) {
+    const members: string[] = [];
+    for (const [key, member] of Object.entries(value)) {
+      if (member !== undefined) members.push(`${JSON.stringify(key)}:${encodeJson(member)}`);
+    }
+    return `{${members.join(',')}}`;
+  }
+  return JSON.stringify(value) ?? 'null';
+}

@@ -1,0 +1,61 @@
+/** Agent manifests, `agents/*.json`: the MCP servers an agent has, and the tools it may use on them (contracts §8). */
+import { z } from 'zod';
+
+export const SIDE_EFFECT_CLASSES = ['read', 'write', 'network', 'shell'] as const;
+export const TOOL_SURFACES = ['natural', 'escalate'] as const;
+
+const variable = '[A-Za-z_][A-Za-z0-9_]*';
+
+/** Variables or headers handed to a server: an object of values, or a list of `NAME=value`. */
+const assignments = z.union(
+  [z.record(z.string().min(1), z.string()), z.array(z.string().regex(/^[^=]+=/, 'must look like NAME=value'))],
+  { error: `must be an object such as {"NAME": "\${NAME}"} or a list such as ["NAME=$env:NAME"]` },
+);
+
+export const manifestToolSchema = z.strictObject({
+  name: z.string().min(1).max(128),
+  description: z.string().optional(),
+  side_effect_class: z.enum(SIDE_EFFECT_CLASSES).optional(),
+  surface: z.enum(TOOL_SURFACES).optional(),
+  timeout_ms: z.int().min(1).optional(),
+});
+
+export const manifestServerSchema = z.strictObject({
+  alias: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 _ -'),
+  transport: z.enum(['stdio', 'http']).optional(),
+  /** May carry its arguments in one string. */
+  command: z.string().min(1).optional(),
+  args: z.array(z.string()).optional(),
+  url: z.string().min(1).optional(),
+  env: assignments.optional(),
+  headers: assignments.optional(),
+  version: z.string().min(1).optional(),
+  required: z.boolean().optional(),
+  tools: z.array(manifestToolSchema).optional(),
+});
+export type ManifestServer = z.output<typeof manifestServerSchema>;
+
+export const agentManifestSchema = z.strictObject({
+  schema_version: z.union([z.string(), z.number()]).optional(),
+  agent: z.string().optional(),
+  description: z.string().optional(),
+  allowed_side_effects: z.array(z.enum(SIDE_EFFECT_CLASSES)).optional(),
+  servers: z.array(manifestServerSchema),
+});
+
+const OBJECT_REFERENCE = new RegExp(`^\\$\\{(${variable})\\}$`);
+const LIST_REFERENCE = new RegExp(`^\\$env:(${variable})$`);
+
+/**
+ * What each variable or header of a server is set to, in either spelling: the name of the environment variable it refers to,
+ * or `undefined` where a literal stands. Literals are not given back; they may be secrets.
+ */
+export function referencesOf(given: ManifestServer['env']): { name: string; variable: string | undefined }[] {
+  if (given === undefined) return [];
+  if (!Array.isArray(given))
+    return Object.entries(given).map(([name, value]) => ({ name, variable: OBJECT_REFERENCE.exec(value)?.[1] }));
+  return given.map((entry) => {
+    const at = entry.indexOf('=');
+    return { name: entry.slice(0, at), variable: LIST_REFERENCE.exec(entry.slice(at + 1))?.[1] };
+  });
+}

@@ -1,0 +1,56 @@
+/** Reading configuration variables (contracts §11) into a typed object, once, at the edge. */
+import { z } from 'zod';
+import { ReveilleError } from './errors.ts';
+import { showValue } from './validate.ts';
+
+/** Names to values, already merged by whoever owns the process: flags over environment over file. */
+export type Settings = Readonly<Record<string, string | undefined>>;
+
+/** A whole number in decimal, within bounds. */
+export function wholeNumber(min: number, max: number) {
+  return z
+    .string()
+    .regex(/^-?\d{1,15}$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
+}
+
+/** A TCP port; 0 lets the system pick one. */
+export const portSetting = wholeNumber(0, 65535);
+
+/** `1` or `0`, `true` or `false`. */
+export const switchSetting = z
+  .enum(['1', '0', 'true', 'false'], { error: 'must be 1 or 0' })
+  .transform((value) => value === '1' || value === 'true');
+
+/** A secret that must be hard to guess. */
+export const secretSetting = z.string().min(16, 'must have at least 16 characters');
+
+/** An http or https address without a trailing slash. */
+export const urlSetting = z
+  .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })
+  .transform((url) => url.replace(/\/+$/, ''));
+
+const SECRET_NAME = /TOKEN|SECRET|KEY|PASSWORD|URI/;
+
+/**
+ * Parses the variables that a schema names. An empty value counts as not set.
+ *
+ * @throws ReveilleError `invalid_request` with a line per variable: its name, its value (never a secret's) and what is allowed
+ */
+export function parseSettings<T extends z.ZodObject>(schema: T, settings: Settings): Readonly<z.output<T>> {
+  const given: Record<string, string> = {};
+  for (const name of Object.keys(schema.shape)) {
+    const value = settings[name];
+    if (value !== undefined && value !== '') given[name] = value;
+  }
+  const result = schema.safeParse(given);
+  if (result.success) return Object.freeze(result.data);
+  const lines = result.error.issues.map((issue) => {
+    const name = String(issue.path[0] ?? '');
+    const value = given[name];
+    if (value === undefined) return `${name} is not set`;
+    return SECRET_NAME.test(name) ? `${name} ${issue.message}` : `${name} ${issue.message} (got ${showValue(value)})`;
+  });
+  throw new ReveilleError('invalid_request', lines.join('; '));
+}

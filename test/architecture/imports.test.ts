@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { findViolations } from './import-rules.ts';
+
+const SRC = join(import.meta.dirname, '..', '..', 'src');
+
+test('every import in src follows the table of who may import whom', () => {
+  assert.deepEqual(
+    findViolations(SRC).map(({ file, line, specifier, reason }) => `${file}:${line} ${specifier}: ${reason}`),
+    [],
+  );
+});
+
+/** Lays out a small `src` and reads it. */
+function violationsIn(files: Record<string, string>, links: Record<string, string> = {}): string[] {
+  const root = mkdtempSync(join(tmpdir(), 'reveille-imports-'));
+  try {
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(root, path)), { recursive: true });
+      writeFileSync(join(root, path), text);
+    }
+    for (const [path, target] of Object.entries(links)) symlinkSync(join(root, target), join(root, path));
+    return findViolations(root).map(({ file, reason }) => `${file}: ${reason}`);
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+}
+
+const WIRE = { 'wire/errors.ts': 'export const a = 1;\n' };
+
+test('a planted violation is found in each spelling of an import', () => {
+  const spellings = [
+    `import { a } from '../router/wake.ts';`,
+    `import type { a } from "../router/wake.ts";`,
+    `import '../router/wake.ts';`,
+    `export { a } from '../router/wake.ts';`,
+    `export const load = () => import('../router/wake.ts');`,
+    `import {\n  a,\n} from '../router/wake.ts';`,
+  ];
+  for (const text of spellings) {
+    const found = violationsIn({ ...WIRE, 'router/wake.ts': 'export const a = 1;\n', 'neo/chat.ts': text });
+    assert.deepEqual(found, ['neo/chat.ts: neo may not import router/wake.ts'], text);
+  }
+});
+
+test('the store port may be imported where its implementations may not', () => {
+  const store = {
+    'chronos/store/store.ts': 'export const a = 1;\n',
+    'chronos/store/sqlite/store.ts': 'export const a = 1;\n',
+  };
+  assert.deepEqual(violationsIn({ ...store, 'chronos/dispatch/a.ts': `import '../store/store.ts';` }), []);
+  assert.deepEqual(violationsIn({ ...store, 'chronos/dispatch/a.ts': `import '../store/sqlite/store.ts';` }), [
+    'chronos/dispatch/a.ts: chronos/dispatch may not import chronos/store/sqlite/store.ts',
+  ]);
+});
+
+test('wire imports no package but zod, and nothing of the house', () => {
+  assert.deepEqual(violationsIn({ 'wire/a.ts': `import { z } from 'zod';\nimport { b } from 'hono';` }), [
+    'wire/a.ts: wire may import no package but zod',
+  ]);
+  assert.deepEqual(violationsIn({ 'identity/a.ts': '', 'wire/a.ts': `import '../identity/a.ts';` }), [
+    'wire/a.ts: wire may not import identity/a.ts',
+  ]);
+});
+
+test('a link into another folder counts as an import of that folder', () => {
+  const files = { 'router/wake.ts': 'export const a = 1;\n', 'neo/chat.ts': `import './wake.ts';` };
+  assert.deepEqual(violationsIn(files, { 'neo/wake.ts': 'router/wake.ts' }), [
+    'neo/chat.ts: neo may not import router/wake.ts',
+  ]);
+});
+
+test('imports in comments and strings with slashes do not confuse the reader', () => {
+  const text = `// import '../router/wake.ts'\n/* from '../router/wake.ts' */\nexport const url = 'http://localhost'; import '../wire/errors.ts';`;
+  assert.deepEqual(violationsIn({ ...WIRE, 'neo/chat.ts': text }), []);
+});
+
+test('a folder that the table does not know is a violation', () => {
+  assert.deepEqual(violationsIn({ ...WIRE, 'utils/a.ts': `import '../wire/errors.ts';` }), [
+    'utils/a.ts: stands in a folder that the table does not know',
+  ]);
+});

@@ -1,0 +1,222 @@
+/** A whole house as real processes: chronosd and router as children, Neo as the machines that the router starts. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createWriteStream, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ChronosClient, createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
+import { agentIdentity } from '../../src/identity/agent.ts';
+import { generateKey } from '../../src/identity/keys.ts';
+import { randomSecret } from '../../src/identity/secrets.ts';
+import { openEnvelope } from '../../src/wire/envelope.ts';
+
+const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
+const START_LIMIT_MS = 20_000;
+
+export type DaemonName = 'chronosd' | 'router';
+export type Victim = DaemonName | 'neo';
+
+/** A user of the house: who sets alarms, and the Neo that is woken for them. */
+export type HouseUser = { label: string; client: ChronosClient; neoToken: string; neoData: string };
+
+export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (typeof address !== 'object' || address === null) throw new Error('no port');
+  return address.port;
+}
+
+/** Asks until the answer is yes. */
+export async function until(what: string, ask: () => Promise<boolean> | boolean, limitMs: number): Promise<void> {
+  const end = Date.now() + limitMs;
+  for (;;) {
+    if (await ask()) return;
+    if (Date.now() > end) throw new Error(`after ${limitMs} ms still not: ${what}`);
+    await pause(25);
+  }
+}
+
+export class House {
+  readonly folder = mkdtempSync(join(tmpdir(), 'reveille-house-'));
+  readonly #secrets = {
+    CHRONOS_TOKEN: randomSecret(),
+    CHRONOS_AGENT_AUTH_SECRET: randomSecret(),
+    CHRONOS_ADMIN_TOKEN: randomSecret(),
+    CHRONOS_WAKE_TOKEN: randomSecret(),
+    ROUTER_ADMIN_TOKEN: randomSecret(),
+  };
+  readonly #children = new Map<DaemonName, ChildProcess>();
+  readonly #ports = new Map<DaemonName, number>();
+  readonly users: HouseUser[] = [];
+
+  /** Starts both daemons and registers one sleeping Neo for each user. */
+  static async open(userCount: number): Promise<House> {
+    const house = new House();
+    for (const name of ['chronosd', 'router'] as const) house.#ports.set(name, await freePort());
+    await Promise.all([house.start('chronosd'), house.start('router')]);
+    for (let index = 0; index < userCount; index++) await house.#addUser(`user-${index}`);
+    return house;
+  }
+
+  url(name: DaemonName): string {
+    return `http://127.0.0.1:${this.#ports.get(name)}`;
+  }
+
+  /** Starts a daemon and waits until it is ready. */
+  async start(name: DaemonName): Promise<void> {
+    const log = createWriteStream(join(this.folder, `${name}.log`), { flags: 'a' });
+    const child = spawn(process.execPath, [PROGRAM, name, '--json'], {
+      env: {
+        PATH: process.env.PATH,
+        REVEILLE_HOME: this.folder,
+        REVEILLE_LOG: 'info',
+        CHRONOS_PORT: String(this.#ports.get('chronosd')),
+        CHRONOS_ROUTER_WAKE_URL: `${this.url('router')}/internal/wake`,
+        ROUTER_PORT: String(this.#ports.get('router')),
+        ROUTER_WAKE_TOKEN: this.#secrets.CHRONOS_WAKE_TOKEN,
+        ...this.#secrets,
+      },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child.stderr.pipe(log);
+    this.#children.set(name, child);
+    let gone = false;
+    child.once('exit', () => {
+      gone = true;
+    });
+    await until(
+      `${name} is ready`,
+      async () => {
+        if (gone)
+          throw new Error(
+            `${name} ended while starting:\n${readFileSync(join(this.folder, `${name}.log`), 'utf8').slice(-2000)}`,
+          );
+        return await fetch(`${this.url(name)}/readyz`).then(
+          (answer) => answer.ok,
+          () => false,
+        );
+      },
+      START_LIMIT_MS,
+    );
+  }
+
+  /** `kill -9`; resolves when the process is gone. */
+  async kill(name: DaemonName): Promise<void> {
+    const child = this.#children.get(name)!;
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await gone;
+  }
+
+  /** The process of a user's Neo, or `undefined` while it sleeps. */
+  neoPid(user: HouseUser): number | undefined {
+    try {
+      const [pidFile] = readdirSync(user.neoData).filter((name) => name.endsWith('.pid'));
+      const pid = pidFile ? Number(readFileSync(join(user.neoData, pidFile), 'utf8').trim()) : Number.NaN;
+      if (!Number.isInteger(pid) || pid <= 1) return undefined;
+      // The pid may have passed to someone else: only a process that runs our Neo is ours to end.
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      return command.includes(PROGRAM) && command.includes('neo') ? pid : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** `kill -9` of a user's Neo; false when it was asleep. */
+  killNeo(user: HouseUser): boolean {
+    const pid = this.neoPid(user);
+    if (pid === undefined) return false;
+    try {
+      process.kill(pid, 'SIGKILL');
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #addUser(label: string): Promise<void> {
+    const neoToken = randomSecret();
+    const neoData = join(this.folder, 'neo', label);
+    mkdirSync(neoData, { recursive: true });
+    const answer = await fetch(`${this.url('router')}/admin/machines/${label}`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${this.#secrets.ROUTER_ADMIN_TOKEN}` },
+      body: JSON.stringify({
+        provider: 'process',
+        spec: { command: [process.execPath, PROGRAM, 'neo'], env: { NEO_DATA_DIR: neoData } },
+        token: neoToken,
+      }),
+    });
+    openEnvelope(await answer.text(), answer.status, 'the router');
+    this.users.push({
+      label,
+      neoToken,
+      neoData,
+      client: createChronosClient({
+        url: this.url('chronosd'),
+        token: this.#secrets.CHRONOS_TOKEN,
+        identity: agentIdentity(label, generateKey()),
+        principal: holdPrincipal(),
+        timeoutMs: 10_000,
+      }),
+    });
+  }
+
+  /** Starts a user's Neo on its own, to read what it holds, with the router out of the way. */
+  async readNeo<T>(user: HouseUser, read: (get: (path: string) => Promise<string>) => Promise<T>): Promise<T> {
+    const port = await freePort();
+    const child = spawn(process.execPath, [PROGRAM, 'neo', '--json'], {
+      env: {
+        PATH: process.env.PATH,
+        REVEILLE_HOME: this.folder,
+        REVEILLE_LOG: 'error',
+        NEO_DATA_DIR: user.neoData,
+        NEO_DAEMON_TOKEN: user.neoToken,
+        NEO_PORT: String(port),
+      },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+    const url = `http://127.0.0.1:${port}`;
+    try {
+      await until(
+        'neo is ready',
+        () =>
+          fetch(`${url}/healthz`).then(
+            (answer) => answer.ok,
+            () => false,
+          ),
+        START_LIMIT_MS,
+      );
+      return await read(async (path) => {
+        const answer = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${user.neoToken}` } });
+        return openEnvelope(await answer.text(), answer.status, 'neo').text;
+      });
+    } finally {
+      const gone = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGTERM');
+      await gone;
+    }
+  }
+
+  /** Ends everything by SIGTERM, as an operator would, and waits. */
+  async stop(): Promise<void> {
+    for (const [, child] of this.#children) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      const gone = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGTERM');
+      await gone;
+    }
+    // A router that was killed and never came back leaves its machines behind; they are ours.
+    for (const user of this.users) this.killNeo(user);
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
