@@ -16,6 +16,11 @@ const schema = z.object({
   CHRONOS_HOST: z.string().default('127.0.0.1'),
   CHRONOS_PORT: portSetting.default(9096),
   CHRONOS_DATA_DIR: z.string(),
+  // Refused rather than ignored: whoever sets it must not find out later that their alarms stood on one disk.
+  CHRONOS_POSTGRES_URI: z
+    .string()
+    .refine(() => false, 'is not supported by this version; leave it out to use SQLite in CHRONOS_DATA_DIR')
+    .optional(),
   CHRONOS_TOKEN: secretSetting.optional(),
   CHRONOS_AGENT_AUTH_SECRET: secretSetting.optional(),
   CHRONOS_ADMIN_TOKEN: secretSetting.optional(),

@@ -11,7 +11,7 @@ import { openSqliteStore } from './store/sqlite/store.ts';
 
 /** How long the router may take over one wake (contracts §3). */
 const WAKE_TIMEOUT_MS = 60_000;
-/** How long a drain waits for deliveries under way; what is left is repeated after its lease. */
+/** How long a drain waits for deliveries under way; what is left has an unknown outcome and is repeated. */
 const DRAIN_MS = 10_000;
 
 export type ChronosOptions = {
@@ -25,7 +25,7 @@ export type ChronosOptions = {
 export type RunningChronos = {
   port: number;
   url: string;
-  /** Stops claiming, lets deliveries under way finish, closes the server, then the store. */
+  /** Stops claiming, lets deliveries under way finish, closes the server, then the store. A second call gives the same promise. */
   close(): Promise<void>;
 };
 
@@ -37,7 +37,7 @@ export type RunningChronos = {
 export async function startChronos({ config, clock, log, onFire }: ChronosOptions): Promise<RunningChronos> {
   for (const name of missingSecrets(config))
     log.warn({ variable: name }, `${name} is not set; going without it (CHRONOS_DEV=1)`);
-  const store = await openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock });
+  const store = await openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
   const waker = createHttpWaker({
     url: config.CHRONOS_ROUTER_WAKE_URL,
     token: config.CHRONOS_WAKE_TOKEN,
@@ -95,12 +95,20 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
   dispatcher.start();
   log.info({ url: server.url, data: config.CHRONOS_DATA_DIR }, 'chronosd is ready');
 
+  const close = async () => {
+    try {
+      await Promise.all([dispatcher.drain(DRAIN_MS), server.close()]);
+    } finally {
+      await store.close();
+    }
+  };
+  let closed: Promise<void> | undefined;
   return {
     port: server.port,
     url: server.url,
-    async close() {
-      await Promise.all([dispatcher.drain(DRAIN_MS), server.close()]);
-      await store.close();
+    close() {
+      closed ??= close();
+      return closed;
     },
   };
 }

@@ -70,7 +70,9 @@ export class LedgerWatch {
   /** What may ring, what was there at the last look, and the newest, which may have rung and ended between two looks. */
   async #present(): Promise<Map<string, AlarmView>> {
     const alarms = new Map<string, AlarmView>();
-    const add = (found: readonly AlarmView[]) => found.forEach((alarm) => alarms.set(alarm.id, alarm));
+    const add = (found: readonly AlarmView[]) => {
+      for (const alarm of found) alarms.set(alarm.id, alarm);
+    };
     if (this.#only !== undefined) {
       add([await this.#client.getAlarm(this.#only, { signal: this.#signal })]);
       return alarms;

@@ -9,6 +9,8 @@ export type Output = {
   readonly json: boolean;
   /** Whether a person watches: lines may be redrawn. */
   readonly live: boolean;
+  /** Cells in a line; 80 where nobody watches. */
+  readonly columns: number;
   /** A result: `human` as it is, or `data` as one JSON line. */
   result(data: unknown, human: string | readonly string[]): void;
   /** A line for people only, on stdout; nothing with `--json`. */
@@ -46,6 +48,9 @@ export function createOutput(json: boolean): Output {
   return {
     json,
     live,
+    get columns() {
+      return process.stdout.columns ?? 80;
+    },
     paint,
     result(data, human) {
       clear();

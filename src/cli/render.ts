@@ -111,7 +111,9 @@ export function renderAlarms(alarms: readonly AlarmView[], more: boolean, look: 
   });
   const count = `${alarms.length}${more ? ' newest' : ''} alarm${alarms.length === 1 ? '' : 's'}`;
   const rest = more ? '; --all shows the others' : '';
-  const foot = `${count}${rest}. Times in ${look.zone} (${zoneName(look.now, look.zone)}).`;
+  const short = zoneName(look.now, look.zone);
+  const zone = short === look.zone ? short : `${look.zone} (${short})`;
+  const foot = `${count}${rest}. Times in ${zone}.`;
   return [look.paint('dim', heading!), ...body, '', look.paint('dim', foot)];
 }
 

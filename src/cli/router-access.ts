@@ -9,6 +9,7 @@ import { VERSION } from '../wire/version.ts';
 import { localAddress } from './chronos-access.ts';
 import type { CliContext } from './context.ts';
 import { readRun } from './home.ts';
+import { reasonOf } from './unreachable.ts';
 
 /** Of a machine that was just made the router shows the token it minted, this once. */
 const putAnswerSchema = machineViewSchema.extend({ token: z.string().optional() });
@@ -27,12 +28,6 @@ export type RouterClient = {
 };
 
 const TIMEOUT_MS = 30_000;
-
-function reasonOf(thrown: unknown): string {
-  const cause = thrown instanceof Error ? (thrown.cause ?? thrown) : thrown;
-  if (cause instanceof Error && 'code' in cause && typeof cause.code === 'string') return cause.code;
-  return cause instanceof Error ? cause.message : String(cause);
-}
 
 /**
  * @param options.token `ROUTER_ADMIN_TOKEN`; a router for development needs none
@@ -65,6 +60,13 @@ export function createRouterClient({ url, token }: { url: string; token?: string
       throw new ReveilleError('unavailable', `cannot reach the router at ${url} (${reasonOf(cause)}): ${remedy}`, {
         cause,
       });
+    }
+    if (status === 401) {
+      const remedy = 'set it to the token that this router was started with';
+      throw new ReveilleError(
+        'unauthorized',
+        `the router at ${url} does not accept this ROUTER_ADMIN_TOKEN; ${remedy}`,
+      );
     }
     return openEnvelope(text, status, `the router at ${url}`);
   };

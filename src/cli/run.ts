@@ -7,11 +7,21 @@ import { UsageError } from './usage-error.ts';
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 
+/** Whoever read the output may have gone, as in `reveille alarm list | head -1`: what is left to say is not wanted any more. */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+    });
+  }
+}
+
 /**
  * @param argv the words after the program's name
  * @returns the exit status
  */
 export async function runCli(argv: readonly string[]): Promise<number> {
+  outliveReaders();
   try {
     await buildProgram().parseAsync([...argv], { from: 'user' });
     // A command that has run but not succeeded says so through the exit code it has set.

@@ -1,7 +1,7 @@
 /** Waiting for a turn that a daemon has accepted. */
 import { type Clock, wait } from '../clock/clock.ts';
 import { openEnvelope } from '../wire/envelope.ts';
-import { conversationViewSchema, type TurnView } from '../wire/turn.ts';
+import { type TurnView, turnViewSchema } from '../wire/turn.ts';
 
 const UNFINISHED: ReadonlySet<string> = new Set(['queued', 'running']);
 const FIRST_PAUSE_MS = 10;
@@ -13,14 +13,15 @@ export type TurnToWatch = { daemonUrl: string; token: string; conversationId: st
  * Asks the daemon until the turn has finished.
  *
  * @param signal gives up; the turn goes on
- * @returns the finished turn, or `undefined` when the daemon went away or does not know the turn
+ * @returns the finished turn, or `undefined` when the daemon went away
+ * @throws ReveilleError when the daemon does not know the turn
  */
 export async function finishedTurn(
   turn: TurnToWatch,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<TurnView | undefined> {
-  const url = `${turn.daemonUrl}/conversations/${turn.conversationId}`;
+  const url = `${turn.daemonUrl}/conversations/${turn.conversationId}/turns/${turn.turnId}`;
   for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     let text: string;
     let status: number;
@@ -35,9 +36,8 @@ export async function finishedTurn(
     } catch {
       return undefined;
     }
-    const { turns } = conversationViewSchema.parse(openEnvelope(text, status, 'the daemon').value());
-    const found = turns.find(({ id }) => id === turn.turnId);
-    if (!found || !UNFINISHED.has(found.status)) return found;
+    const found = turnViewSchema.parse(openEnvelope(text, status, 'the daemon').value());
+    if (!UNFINISHED.has(found.status)) return found;
     await wait(clock, pauseMs, signal);
   }
   return undefined;

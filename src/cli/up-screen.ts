@@ -1,6 +1,7 @@
 /** What `reveille up` shows a person. */
 import { homedir } from 'node:os';
 import { VERSION } from '../wire/version.ts';
+import { wrap } from './columns.ts';
 import type { Ring } from './commands/up.ts';
 import type { Home } from './home.ts';
 import type { LocalStack } from './local-stack.ts';
@@ -55,23 +56,28 @@ function nameOf({ fire: { alarm } }: Ring): string {
   return alarm.label === '' ? `"${preview(alarm.wakeMessage)}"` : printable(alarm.label);
 }
 
+/** What became of the turn: the reply, wrapped to the terminal, or why there is none. */
+function turnLines(out: Output, { wake, turn }: Ring): string[] {
+  if (turn?.reply) {
+    const width = out.columns - INDENT.length - 2;
+    const wrapped = turn.reply.split('\n').flatMap((line) => wrap(printable(line), width));
+    return wrapped.map((line) => `${out.paint('cyan', '│')} ${line}`);
+  }
+  const why = turn?.error ? `: ${printable(turn.error)}` : '';
+  if (turn) return [out.paint('yellow', `the turn is ${turn.status}${why}`)];
+  return wake?.turn_id ? [out.paint('dim', 'the turn was accepted; its outcome could not be read')] : [];
+}
+
 /** One ring: how late, how long the machine took, and what the agent said. */
 export function ringLines(out: Output, ring: Ring): string[] {
-  const { fire, wake, turn } = ring;
+  const { fire, wake } = ring;
   const lateness = fire.startedAt - fire.occurrence.scheduledFor;
   const started = wake && wake.machineStartMs > 0 ? `started in ${Math.round(wake.machineStartMs)} ms` : 'was awake';
   const missed = fire.occurrence.missedCount > 0 ? `, standing in for ${fire.occurrence.missedCount} missed` : '';
   const lines = [
     `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${lateness} ms late${missed}; the agent ${started}`,
   ];
-  if (turn?.reply)
-    lines.push(...turn.reply.split('\n').map((line) => `${INDENT}${out.paint('cyan', '│')} ${printable(line)}`));
-  else if (turn)
-    lines.push(
-      `${INDENT}${out.paint('yellow', `the turn is ${turn.status}${turn.error ? `: ${printable(turn.error)}` : ''}`)}`,
-    );
-  else if (wake?.turn_id)
-    lines.push(`${INDENT}${out.paint('dim', 'the turn was accepted; its outcome could not be read')}`);
+  lines.push(...turnLines(out, ring).map((line) => `${INDENT}${line}`));
   return lines;
 }
 

@@ -64,6 +64,7 @@ export async function answerTurn(
       },
     );
     const answer = await orAborted(asked, signal);
+    log.debug({ turn_id: turn.id, model: answer.model, ...answer.usage }, 'the model answered');
     return { outcome: outcomeOf(answer), said: speech.end() };
   } catch (thrown) {
     const said = speech.end();

@@ -17,6 +17,7 @@ test('pieces that come within 50 ms are written as one, each at its offset in th
   await clock.advance(50);
   speech.add(', you');
   assert.equal(speech.end(), 'Good morning, you');
+  speech.add(' there?');
   assert.deepEqual(written, [
     [0, 'Good morning'],
     [12, ', you'],

@@ -15,6 +15,7 @@ const GATHER_CHARACTERS = 4096;
 export function beginSpeech(clock: Clock, write: (offset: number, text: string) => void) {
   let said = '';
   let pending = '';
+  let over = false;
   let cancel = () => {};
 
   function flush(): void {
@@ -29,8 +30,9 @@ export function beginSpeech(clock: Clock, write: (offset: number, text: string) 
   }
 
   return {
-    /** Adds a piece. */
+    /** Adds a piece; a model that goes on after the end is not heard. */
     add(piece: string): void {
+      if (over) return;
       if (pending === '') cancel = clock.after(GATHER_MS, flush);
       pending += piece;
       if (pending.length >= GATHER_CHARACTERS) flush();
@@ -46,6 +48,7 @@ export function beginSpeech(clock: Clock, write: (offset: number, text: string) 
     /** Writes what is left. @returns all that has been said */
     end(): string {
       flush();
+      over = true;
       return said;
     },
   };

@@ -34,7 +34,7 @@ export type RunningRouter = {
   readonly port: number;
   /**
    * Accepts nothing more, lets deliveries finish, stops every machine of provider `process`, and closes the registry. Takes
-   * about 15 seconds at worst; calling it again gives the same promise.
+   * less than 20 seconds at worst; calling it again gives the same promise.
    */
   close(): Promise<void>;
 };
@@ -61,7 +61,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const probe = createHealthProbe(looks, clock, config.probeIntervalMs);
   const startLimitMs = START_LIMIT_WAKES * config.wakeTimeoutMs;
   const providers = {
-    http: createHttpProvider(probe, startLimitMs),
+    http: createHttpProvider(probe),
     process: new ProcessProvider({
       records: new ProcessRecords(registry.file, registry.commits),
       probe,

@@ -44,7 +44,7 @@ type Phase =
 type Held = { provider: Provider; machine: Machine };
 
 /** How long a stop waits for deliveries that are under way. */
-const DRAIN_MS = 5000;
+const DRAIN_MS = 3000;
 
 /** Ends a start that nobody wants any more; whoever waited for it looks at the machine again. */
 const SUPERSEDED = new Error('the machine was stopped while it started');
@@ -127,9 +127,9 @@ export class Supervisor {
     return this.#held ? this.#halt(this.#held, SUPERSEDED) : Promise.resolve();
   }
 
-  /** Since when nobody has used the ready machine; `undefined` while it is in use or not ready. */
+  /** Since when nobody has used the ready machine; `undefined` while it is in use or not ready, and for one that never sleeps. */
   idleness(): Idleness | undefined {
-    if (this.#phase.name !== 'ready' || this.#leases > 0) return undefined;
+    if (this.#phase.name !== 'ready' || this.#leases > 0 || !this.#held?.provider.sleeps) return undefined;
     const { daemon, machine } = this.#phase;
     return { daemon, machine, sinceMs: this.#usedAt, uses: this.#uses };
   }

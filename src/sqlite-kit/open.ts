@@ -32,7 +32,7 @@ export type OpenDatabaseOptions = {
  * Files up to this size are read through on every start, which takes a fraction of a second. Larger ones are not: a start after
  * a crash must not wait for gigabytes, and SQLite reports damage in the pages it reads anyway.
  */
-const CHECKED_BYTES = 64 * 1024 * 1024;
+const CHECKED_BYTES = 16 * 1024 * 1024;
 
 function damaged(path: string, cause: unknown): ReveilleError {
   const why = cause instanceof Error ? cause.message : String(cause);

@@ -6,7 +6,8 @@ import type { AlarmCreateBody } from '../../src/chronos/client.ts';
 import type { AlarmView, FireView } from '../../src/wire/alarm.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 import { conversationViewSchema, type TurnView } from '../../src/wire/turn.ts';
-import { House, type HouseUser, pause, until, type Victim } from './house.ts';
+import { House, type HouseUser, type Victim } from '../house/house.ts';
+import { pause, until } from '../house/processes.ts';
 
 export type CrashPlan = {
   rounds: number;
@@ -91,10 +92,8 @@ export async function runCrashTest(plan: CrashPlan): Promise<CrashReport> {
       delay_seconds: 1 + random() * 2,
       conversation_id: `conversation-${number % 40}`,
       idempotency_key: `key-${number}`,
-      payload: undefined,
     } as const;
-    const { payload: _, ...body } = alarm;
-    const id = await setStubbornly(user, body, () => repeatedCreates++);
+    const id = await setStubbornly(user, alarm, () => repeatedCreates++);
     acknowledged.push({
       user,
       id,

@@ -113,7 +113,7 @@ describe('the client and the tools with a real chronosd', () => {
     assert.deepEqual([second.data.count, second.data.next_cursor], [1, undefined]);
   });
 
-  test('edit, pause, resume, trigger and the ledger work through the client', async () => {
+  test('edit, pause, resume, trigger and the ledger work through the client', { timeout: 30_000 }, async () => {
     const payload = new RawJson(PAYLOAD);
     const { id } = await client.createAlarm({ kind: 'cron', cron_expr: '@yearly', wake_message: 'x', payload });
     assert.equal((await client.patchAlarm(id, { label: 'yearly', max_fires: 3 })).label, 'yearly');

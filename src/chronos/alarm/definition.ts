@@ -1,9 +1,9 @@
 /** From what a client asks for to an alarm, and back: creating, editing, and telling two definitions apart. */
-import type { AlarmCreate, AlarmPatch } from '../../wire/alarm.ts';
+import { type AlarmCreate, type AlarmPatch, DELAY_MAX_SECONDS } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/instant.ts';
 import { showValue } from '../../wire/validate.ts';
-import { type Alarm, type AlarmState, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, isLeased, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { compileSchedule } from './schedule.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence } from './series.ts';
 
@@ -14,9 +14,6 @@ export type DefinitionLimits = {
   /** `max_failures` where the client gives none. */
   maxFailures: number;
 };
-
-/** How far ahead an alarm may lie: ten years, leap days included. */
-const FURTHEST_MS = 10 * 366 * 24 * 3600 * 1000;
 
 const ONCE_ONLY = ['delay_seconds', 'fire_at'] as const;
 const CRON_ONLY = ['cron_expr', 'timezone', 'ends_at', 'max_fires'] as const;
@@ -33,60 +30,30 @@ function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind:
   }
 }
 
+/** When a `once` alarm is due, whether or not that has passed. */
 function instantOfOnce(delaySeconds: number | undefined, fireAt: number | undefined, now: number): number {
   if (delaySeconds !== undefined && fireAt !== undefined)
     throw invalid('delay_seconds and fire_at exclude each other; give the one that you mean');
   if (delaySeconds !== undefined) return now + Math.round(delaySeconds * 1000);
   if (fireAt === undefined) throw invalid('an alarm of kind "once" needs delay_seconds or fire_at');
-  if (fireAt <= now)
-    throw invalid(`fire_at must be in the future (got ${formatInstant(fireAt)}, it is now ${formatInstant(now)})`);
-  if (fireAt > now + FURTHEST_MS) throw invalid(`fire_at must be within ten years (got ${formatInstant(fireAt)})`);
   return fireAt;
 }
 
-/** Checks a series against the bounds and gives its first occurrence. */
-function firstOfSeries(alarm: Alarm, now: number, limits: DefinitionLimits): Occurrence {
-  const series = compileSchedule(alarm.cronExpr!, alarm.timezone ?? DEFAULT_TIMEZONE, alarm.anchor);
-  if (series.shortestIntervalMs < limits.minIntervalSeconds * 1000)
-    throw invalid(
-      `cron_expr must leave at least ${limits.minIntervalSeconds} seconds between two occurrences (got ${showValue(alarm.cronExpr)})`,
-    );
-  if (alarm.endsAt !== null && alarm.endsAt <= now)
-    throw invalid(
-      `ends_at must be in the future (got ${formatInstant(alarm.endsAt)}, it is now ${formatInstant(now)})`,
-    );
-  const first = nextOccurrence(alarm, now);
-  if (first) return first;
-  if (alarm.maxFires !== null && alarm.fireCount >= alarm.maxFires)
-    throw invalid(
-      `max_fires must be more than the ${alarm.fireCount} times that this alarm has rung (got ${alarm.maxFires})`,
-    );
-  if (alarm.endsAt === null) throw invalid(`cron_expr never rings again (got ${showValue(alarm.cronExpr)})`);
-  throw invalid(
-    `ends_at is before the first occurrence of cron_expr; with these two it would never ring (ends_at ${formatInstant(alarm.endsAt)})`,
-  );
-}
-
-/** The first occurrence of an alarm that starts, or starts anew, at `now`. */
-function firstOccurrence(alarm: Alarm, now: number, limits: DefinitionLimits): Occurrence {
-  return alarm.kind === 'once' ? onlyOccurrence(alarm) : firstOfSeries(alarm, now, limits);
-}
-
 /**
- * Makes an alarm of a request.
+ * The alarm that a request describes, not yet held against the present.
  *
  * @param context.now the instant of the request, epoch ms
- * @throws ReveilleError `invalid_request` for fields that contradict each other, the present, or the bounds
+ * @throws ReveilleError `invalid_request` for fields that contradict each other
  */
-export function defineAlarm(
+export function draftAlarm(
   input: AlarmCreate,
   context: { id: string; owner: string; now: number; limits: DefinitionLimits },
-): { alarm: Alarm; occurrence: Occurrence } {
+): Alarm {
   const { id, owner, now, limits } = context;
   refuseFieldsOfOtherKind(input, input.kind);
   if (input.kind === 'cron' && input.cron_expr === undefined)
     throw invalid('an alarm of kind "cron" needs cron_expr, such as "0 9 * * 1-5" or "@hourly"');
-  const alarm: Alarm = {
+  return {
     id,
     owner,
     kind: input.kind,
@@ -112,8 +79,50 @@ export function defineAlarm(
     updatedAt: now,
     lastFiredAt: null,
     fireCount: 0,
+    scheduledFires: 0,
   };
-  return { alarm, occurrence: firstOccurrence(alarm, now, limits) };
+}
+
+/** Checks the instant of a `once` alarm against the present and gives its occurrence. */
+function firstOfOnce(alarm: Alarm, now: number): Occurrence {
+  const fireAt = alarm.fireAt!;
+  if (fireAt <= now)
+    throw invalid(`fire_at must be in the future (got ${formatInstant(fireAt)}, it is now ${formatInstant(now)})`);
+  if (fireAt > now + DELAY_MAX_SECONDS * 1000)
+    throw invalid(`fire_at must be within ten years (got ${formatInstant(fireAt)})`);
+  return onlyOccurrence(alarm);
+}
+
+/** Checks a series against the bounds and gives its first occurrence after an instant. */
+function firstOfSeries(alarm: Alarm, after: number, now: number, limits: DefinitionLimits): Occurrence {
+  const series = compileSchedule(alarm.cronExpr!, alarm.timezone ?? DEFAULT_TIMEZONE, alarm.anchor);
+  if (series.shortestIntervalMs < limits.minIntervalSeconds * 1000)
+    throw invalid(
+      `cron_expr must leave at least ${limits.minIntervalSeconds} seconds between two occurrences (got ${showValue(alarm.cronExpr)})`,
+    );
+  if (alarm.endsAt !== null && alarm.endsAt <= now)
+    throw invalid(
+      `ends_at must be in the future (got ${formatInstant(alarm.endsAt)}, it is now ${formatInstant(now)})`,
+    );
+  const first = nextOccurrence(alarm, after);
+  if (first) return first;
+  if (alarm.maxFires !== null && alarm.scheduledFires >= alarm.maxFires)
+    throw invalid(
+      `max_fires must be at least ${alarm.scheduledFires + 1}, for ${alarm.scheduledFires} have been delivered (got ${alarm.maxFires})`,
+    );
+  if (alarm.endsAt === null) throw invalid(`cron_expr never rings again (got ${showValue(alarm.cronExpr)})`);
+  throw invalid(
+    `ends_at is before the first occurrence of cron_expr; with these two it would never ring (ends_at ${formatInstant(alarm.endsAt)})`,
+  );
+}
+
+/**
+ * The first occurrence of an alarm that starts, or starts anew, at `now`.
+ *
+ * @throws ReveilleError `invalid_request` for a definition that contradicts the present or the bounds
+ */
+export function firstOccurrence(alarm: Alarm, now: number, limits: DefinitionLimits): Occurrence {
+  return alarm.kind === 'once' ? firstOfOnce(alarm, now) : firstOfSeries(alarm, now, now, limits);
 }
 
 /** The optional fields of a definition, as the wire and the domain name them; `kind` decides about the rest. */
@@ -125,7 +134,6 @@ const COMPARED: readonly [name: string, member: keyof Alarm][] = [
   ['conversation_id', 'conversationId'],
   ['delay_seconds', 'delaySeconds'],
   ['cron_expr', 'cronExpr'],
-  ['timezone', 'timezone'],
   ['jitter_seconds', 'jitterSeconds'],
   ['ends_at', 'endsAt'],
   ['max_fires', 'maxFires'],
@@ -139,6 +147,8 @@ const COMPARED: readonly [name: string, member: keyof Alarm][] = [
  */
 export function differingFields(one: Alarm, other: Alarm): string[] {
   const names = COMPARED.filter(([, member]) => one[member] !== other[member]).map(([name]) => name);
+  // Naming the default is the same as leaving it out.
+  if ((one.timezone ?? DEFAULT_TIMEZONE) !== (other.timezone ?? DEFAULT_TIMEZONE)) names.push('timezone');
   const bothAbsolute = one.delaySeconds === null && other.delaySeconds === null;
   if (bothAbsolute && one.fireAt !== other.fireAt) names.push('fire_at');
   return names;
@@ -149,32 +159,42 @@ function patched<T>(now: T, next: T | null | undefined, absent: T): T {
   return next === undefined ? now : (next ?? absent);
 }
 
-const SCHEDULE_FIELDS = [
-  'delay_seconds',
-  'fire_at',
-  'cron_expr',
-  'timezone',
-  'jitter_seconds',
-  'ends_at',
-  'max_fires',
-] as const;
+/** Editing one of these begins the schedule anew. */
+const RESTARTING_FIELDS = ['delay_seconds', 'fire_at', 'cron_expr', 'timezone'] as const;
+/** Editing one of these leaves the schedule's instants where they are, or moves each a little. */
+const BOUNDING_FIELDS = ['jitter_seconds', 'ends_at', 'max_fires'] as const;
 
 /**
  * Puts a new schedule in the place of the old one. An attempt that is under way runs to its end as an occurrence of its
  * own, without further attempts; whatever has not begun is dropped.
  */
-function reschedule(state: AlarmState, first: Occurrence, now: number): Occurrence[] {
+function replaceScheduled(state: AlarmState, first: Occurrence, now: number): Occurrence[] {
   const current = scheduledOccurrence(state);
   const others = state.occurrences.filter((occurrence) => occurrence !== current);
-  const inFlight = current !== undefined && current.leaseUntil !== null && current.leaseUntil > now;
-  if (!inFlight) return [...others, first];
-  if (current.fireId === first.fireId) return [...others, current];
+  if (!current) return [...others, first];
+  // The same instant is the same occurrence: its holder keeps it, and what has been tried of it counts.
+  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt }];
+  if (!isLeased(current, now)) return [...others, first];
   return [...others, { ...current, source: 'trigger', dueAt: null }, first];
 }
 
+function begin(state: AlarmState, alarm: Alarm, first: Occurrence, now: number): AlarmState {
+  const owed = alarm.status === 'paused' ? { ...first, dueAt: null } : first;
+  return { alarm: { ...alarm, failureCount: 0 }, occurrences: replaceScheduled(state, owed, now) };
+}
+
+/** Applies new bounds to what the schedule owes. An occurrence whose time has come stays as it is: they are about what follows. */
+function rebound(state: AlarmState, alarm: Alarm, now: number, limits: DefinitionLimits): AlarmState {
+  const current = scheduledOccurrence(state);
+  const after = current ? current.nominal - 1 : now;
+  const first = alarm.kind === 'once' ? onlyOccurrence(alarm) : firstOfSeries(alarm, after, now, limits);
+  const come = current !== undefined && (current.attempt > 0 || current.scheduledFor <= now);
+  return come ? { alarm, occurrences: state.occurrences } : begin(state, alarm, first, now);
+}
+
 /**
- * Edits an alarm. Editing a field of the schedule starts the schedule anew from `now`; editing anything else leaves the
- * occurrence that is owed as it is.
+ * Edits an alarm. Editing an instant, the expression or the zone starts the schedule anew from `now`; jitter and the series'
+ * bounds apply from the occurrence that is next; anything else leaves what is owed as it is.
  *
  * @throws ReveilleError `conflict` when the alarm has come to its end, `invalid_request` as for a creation
  */
@@ -205,9 +225,8 @@ export function editAlarm(state: AlarmState, patch: AlarmPatch, now: number, lim
     maxLatenessSeconds: patched(before.maxLatenessSeconds, patch.max_lateness_seconds, null),
     updatedAt: now,
   };
-  if (!SCHEDULE_FIELDS.some((name) => patch[name] !== undefined)) return { alarm, occurrences: state.occurrences };
-
-  const first = firstOccurrence(alarm, now, limits);
-  const owed = before.status === 'paused' ? { ...first, dueAt: null } : first;
-  return { alarm: { ...alarm, failureCount: 0 }, occurrences: reschedule(state, owed, now) };
+  const edits = (fields: readonly (keyof AlarmPatch)[]) => fields.some((name) => patch[name] !== undefined);
+  if (edits(RESTARTING_FIELDS)) return begin(state, alarm, firstOccurrence(alarm, now, limits), now);
+  if (edits(BOUNDING_FIELDS)) return rebound(state, alarm, now, limits);
+  return { alarm, occurrences: state.occurrences };
 }

@@ -8,10 +8,15 @@ export type EnrollmentMode = (typeof ENROLLMENT_MODES)[number];
 /** A public key that has just been proved, and whom it claims to speak for. */
 export type ProvenKey = { owner: string; label: string; publicKey: string };
 
-/** Whether this key may act for the owner right now. */
-export async function isAccepted(store: AlarmStore, owner: string, publicKey: string): Promise<boolean> {
-  const keys = await store.keysOf(owner);
-  return keys.some((key) => key.publicKey === publicKey && key.revokedAt === null);
+/** Whether this key may act for the owner right now. Where enrolment is required, a key that was only pinned may not. */
+export async function isAccepted(
+  store: AlarmStore,
+  owner: string,
+  publicKey: string,
+  mode: EnrollmentMode,
+): Promise<boolean> {
+  const key = (await store.keysOf(owner)).find((known) => known.publicKey === publicKey);
+  return key !== undefined && key.revokedAt === null && (mode === 'tofu' || key.source === 'enrolled');
 }
 
 /**
@@ -20,7 +25,7 @@ export async function isAccepted(store: AlarmStore, owner: string, publicKey: st
  * @throws ReveilleError `forbidden` when the key may not speak for the owner
  */
 export async function admit(store: AlarmStore, key: ProvenKey, mode: EnrollmentMode, now: number): Promise<void> {
-  if (await isAccepted(store, key.owner, key.publicKey)) return;
+  if (await isAccepted(store, key.owner, key.publicKey, mode)) return;
   const pinned =
     mode === 'tofu' && (await store.pinFirstKey({ ...key, source: 'tofu', enrolledAt: now, revokedAt: null }));
   if (pinned) return;

@@ -11,6 +11,11 @@ const RETRY_MS = 500;
 
 type Waiting = { completion: Completion; done: () => void };
 
+/** Whether the store may take later what it did not take now. Any other failure is a defect, and stays one. */
+function mayPass(error: unknown): boolean {
+  return error instanceof ReveilleError && error.code === 'unavailable' && error.retryable;
+}
+
 export class CompletionBuffer {
   readonly #store: AlarmStore;
   readonly #clock: Clock;
@@ -19,6 +24,9 @@ export class CompletionBuffer {
   #waiting: Waiting[] = [];
   #timer: CancelTimer | undefined;
   #flushing = false;
+  /** The store refused the last batch; it is given time. */
+  #refused = false;
+  #stopped = false;
 
   /** @param onFlushed called after each batch that the store has taken: what is due next may have changed */
   constructor(store: AlarmStore, clock: Clock, log: Logger, onFlushed: () => void) {
@@ -28,20 +36,31 @@ export class CompletionBuffer {
     this.#onFlushed = onFlushed;
   }
 
-  /** Resolves once the outcome is durable, or has turned out to belong to someone else's lease. */
+  /**
+   * Resolves once the outcome is durable, has turned out to belong to someone else's lease, or could not be applied for a
+   * defect of ours. Never, when {@link stop} comes first.
+   */
   add(completion: Completion): Promise<void> {
     return new Promise((done) => {
       this.#waiting.push({ completion, done });
-      if (this.#waiting.length >= MAX_BATCH) this.#flushSoon(0);
-      else this.#timer ??= this.#clock.after(GATHER_MS, () => void this.#flush());
+      if (this.#stopped) return;
+      if (this.#waiting.length >= MAX_BATCH && !this.#refused) this.#flushAfter(0);
+      else if (!this.#timer) this.#flushAfter(GATHER_MS);
     });
   }
 
-  get size(): number {
-    return this.#waiting.length;
+  /** Leaves what is waiting to its leases; the store is not touched again. */
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.();
+    if (this.#waiting.length > 0)
+      this.#log.warn(
+        { outcomes: this.#waiting.length },
+        'outcomes could not be stored in time; the wakes will be repeated',
+      );
   }
 
-  #flushSoon(delayMs: number): void {
+  #flushAfter(delayMs: number): void {
     this.#timer?.();
     this.#timer = this.#clock.after(delayMs, () => void this.#flush());
   }
@@ -52,8 +71,9 @@ export class CompletionBuffer {
     this.#flushing = true;
     const unwritten = await this.#write(this.#waiting.splice(0, MAX_BATCH));
     this.#waiting.unshift(...unwritten);
+    this.#refused = unwritten.length > 0;
     this.#flushing = false;
-    if (this.#waiting.length > 0) this.#flushSoon(unwritten.length > 0 ? RETRY_MS : 0);
+    if (this.#waiting.length > 0 && !this.#stopped) this.#flushAfter(this.#refused ? RETRY_MS : 0);
   }
 
   /** Writes a batch; returns what must be tried again. */
@@ -63,7 +83,7 @@ export class CompletionBuffer {
       await this.#apply(batch);
       return [];
     } catch (error) {
-      if (error instanceof ReveilleError && error.retryable) {
+      if (mayPass(error)) {
         // A store that is down loses nothing: the outcomes wait here, and if this process dies first, their leases run out
         // and the wakes are repeated under the same fire ids.
         this.#log.error({ err: error, waiting: batch.length }, 'outcomes could not be stored; trying again');

@@ -13,15 +13,11 @@ import { settleDelivered, settleFailed, settleMissed, settleReplaced } from '../
 import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
 import { Bell } from './bell.ts';
 import { CompletionBuffer } from './completions.ts';
-import { InFlight } from './in-flight.ts';
+import { InFlight, type InFlightBounds } from './in-flight.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 import type { WakeResult, Waker } from './waker.ts';
 
-export type DispatcherConfig = {
-  /** Most deliveries at once. */
-  concurrency: number;
-  /** Most deliveries at once to one user. */
-  userConcurrency: number;
+export type DispatcherConfig = InFlightBounds & {
   /** How long a claim stands unless it is renewed. */
   leaseMs: number;
   /** Looks at the store at least this often, whatever the timers say: wall clocks jump and laptops sleep. */
@@ -50,9 +46,10 @@ export type DispatcherOptions = {
 
 /** After a failed look at the store, the next one comes this much later. */
 const STORE_RETRY_MS = 250;
-/** When full, wait for this share of the slots to come free before claiming again, or for {@link REFILL_MS}. */
-const REFILL_SHARE = 1 / 8;
-const REFILL_MS = 3;
+/** When something was due but could not be claimed, the next look comes this much later, then twice as much, up to a tick. */
+const CONTENTION_MS = 3;
+/** What a drain gives up needs this long at most to end as an outcome in the store. */
+const GIVE_UP_MS = 1000;
 
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -61,12 +58,14 @@ export class Dispatcher {
   readonly #completions: CompletionBuffer;
   readonly #bell: Bell;
   #stopping = false;
+  /** Claims in a row that found nothing although something was due. */
+  #fruitless = 0;
   #loop: Promise<void> | undefined;
 
   constructor(options: DispatcherOptions) {
     const { store, clock, log, config } = options;
     this.#options = options;
-    this.#inFlight = new InFlight(config.userConcurrency);
+    this.#inFlight = new InFlight(config);
     this.#bell = new Bell(clock);
     this.#leases = new LeaseKeeper(store, clock, log, config.leaseMs);
     this.#completions = new CompletionBuffer(store, clock, log, () => this.#bell.ring());
@@ -87,20 +86,29 @@ export class Dispatcher {
   }
 
   /**
-   * Claims nothing more, lets what is under way finish and stores the outcomes.
+   * Claims nothing more, lets what is under way finish and stores the outcomes. What has not finished by the limit is given up:
+   * its outcome is unknown, and recorded as that.
    *
-   * @param limitMs what has not finished by then is left to its lease: it will be repeated under the same fire id
+   * @param limitMs how long deliveries under way may still take. An outcome that cannot be stored soon after is left to its
+   *   lease; in either case the wake is repeated under the same fire id
    */
   async drain(limitMs: number): Promise<void> {
-    const { clock, waker } = this.#options;
     this.#stopping = true;
     this.#bell.ring();
-    const finished = new AbortController();
-    const allDone = Promise.resolve(this.#loop).then(() => this.#inFlight.settled());
-    await Promise.race([allDone, wait(clock, limitMs, finished.signal)]);
-    finished.abort();
+    this.#inFlight.close();
+    const settled = Promise.resolve(this.#loop).then(() => this.#inFlight.settled());
+    await this.#atMost(limitMs, settled);
+    await this.#options.waker.close();
+    await this.#atMost(GIVE_UP_MS, settled);
     this.#leases.stop();
-    await waker.close();
+    this.#completions.stop();
+  }
+
+  /** Waits for a promise, but no longer than this. */
+  async #atMost(limitMs: number, promise: Promise<void>): Promise<void> {
+    const over = new AbortController();
+    await Promise.race([promise, wait(this.#options.clock, limitMs, over.signal)]);
+    over.abort();
   }
 
   async #run(): Promise<void> {
@@ -116,36 +124,48 @@ export class Dispatcher {
 
   async #round(): Promise<void> {
     const { store, clock, config } = this.#options;
-    const full = config.concurrency - this.#inFlight.size <= 0;
-    if (full) {
-      await this.#inFlight.freed(Math.ceil(config.concurrency * REFILL_SHARE), REFILL_MS, clock);
-      return;
-    }
+    if (this.#inFlight.room === 0) return this.#inFlight.freed(clock);
     // Rings from here on, while the store is asked, are not lost: the sleep below returns at once.
     this.#bell.reset();
     const next = await store.nextDueAt(this.#inFlight.saturatedOwners());
     const now = clock.now();
     if (next === undefined || next > now) {
-      await this.#bell.sleepUntil(Math.min(next ?? Number.POSITIVE_INFINITY, now + config.tickMs));
+      this.#fruitless = 0;
+      return this.#bell.sleepUntil(Math.min(next ?? Number.POSITIVE_INFINITY, now + config.tickMs));
+    }
+    if (await this.#claim()) {
+      this.#fruitless = 0;
       return;
     }
-    const claims = await store.claim({
-      now,
-      limit: config.concurrency - this.#inFlight.size,
-      perOwner: config.userConcurrency,
-      inFlight: this.#inFlight.perOwner(),
-      leaseUntil: now + config.leaseMs,
-    });
-    for (const claim of claims) this.#begin(claim);
-    // Due, yet nothing to claim: the rest belongs to owners who are at their limit, or to another replica that was faster.
-    if (claims.length === 0) await this.#bell.sleepUntil(now + REFILL_MS);
+    // Due, yet nothing to claim: it was a lease that had to be ended, or another replica was faster.
+    const pauseMs = Math.min(CONTENTION_MS * 2 ** this.#fruitless, config.tickMs);
+    this.#fruitless++;
+    await this.#bell.sleepUntil(clock.now() + pauseMs);
   }
 
-  #begin(claim: Claim): void {
+  /** Claims and begins what there is room for; says whether there was anything. */
+  async #claim(): Promise<boolean> {
+    const { store, clock, config } = this.#options;
+    await this.#leases.renewOverdue(clock.now());
+    if (this.#stopping) return false;
+    const now = clock.now();
+    const leaseUntil = now + config.leaseMs;
+    const claims = await store.claim({
+      now,
+      limit: this.#inFlight.room,
+      perOwner: config.userConcurrency,
+      inFlight: this.#inFlight.perOwner(),
+      leaseUntil,
+    });
+    for (const claim of claims) this.#begin(claim, leaseUntil);
+    return claims.length > 0;
+  }
+
+  #begin(claim: Claim, leaseUntil: number): void {
     const { owner, id: alarmId } = claim.alarm;
     const { fireId, fence } = claim.occurrence;
     const key: LeaseKey = { owner, alarmId, fireId, fence };
-    this.#leases.hold(key);
+    this.#leases.hold(key, leaseUntil);
     const attempt = this.#attempt(claim, key)
       .catch((error: unknown) => {
         // Only a defect of ours lands here; the lease runs out and the occurrence is tried again.
@@ -186,11 +206,13 @@ export class Dispatcher {
     const { clock, waker, random, onFire, log } = this.#options;
     const { alarm, occurrence } = claim;
     const leave = this.#inFlight.enter(alarm.owner);
-    const result = await waker.wake(claim).finally(() => {
+    let result: WakeResult;
+    try {
+      result = await waker.wake(claim);
+    } finally {
       // The slot is free as soon as the answer is there; the outcome becomes durable while the next delivery runs.
-      leave();
-      this.#bell.ring();
-    });
+      if (leave()) this.#bell.ring();
+    }
     const finishedAt = clock.now();
     const error = result.outcome === 'delivered' ? null : result.error;
     const record = attemptRecord(claim, {

@@ -27,6 +27,7 @@ export type HttpWakerOptions = {
   /** Shared with the router; absent only in development. */
   token: string | undefined;
   clock: Clock;
+  /** For one wake as a whole. */
   timeoutMs: number;
   /** Most wakes at once, and so connections. */
   connections: number;
@@ -58,12 +59,17 @@ async function startOfBody(body: Dispatcher.ResponseData['body']): Promise<strin
     bytes += (chunk as Buffer).length;
     if (bytes >= ERROR_BODY_BYTES) break;
   }
-  return Buffer.concat(chunks).toString('utf8').slice(0, ERROR_BODY_CHARACTERS);
+  const text = Buffer.concat(chunks).toString('utf8').slice(0, ERROR_BODY_CHARACTERS);
+  // It is stored as text: half of a surrogate pair or a NUL would not survive that everywhere.
+  return text.toWellFormed().replaceAll('\0', '\u{fffd}');
 }
 
-/** `Retry-After` in seconds; the form with a date is rare between daemons and taken as absent. */
+/**
+ * `Retry-After` in seconds; the form with a date is rare between daemons and taken as absent. "At once" is taken as a second: a
+ * receiver that keeps saying it would use up every attempt in no time.
+ */
 function retryAfterSeconds(header: string | string[] | undefined): number | undefined {
-  return typeof header === 'string' && /^\d{1,9}$/.test(header.trim()) ? Number(header) : undefined;
+  return typeof header === 'string' && /^\d{1,9}$/.test(header.trim()) ? Math.max(1, Number(header)) : undefined;
 }
 
 function transportFailure(thrown: unknown, url: string): WakeResult {
@@ -84,14 +90,22 @@ function transportFailure(thrown: unknown, url: string): WakeResult {
   };
 }
 
+/** A signal that aborts after a while, unless it is told that the work is done. */
+function deadline(clock: Clock, timeoutMs: number): { signal: AbortSignal; done: () => void } {
+  const controller = new AbortController();
+  const done = clock.after(timeoutMs, () => controller.abort(new Error(`it took more than ${timeoutMs} ms`)));
+  return { signal: controller.signal, done };
+}
+
 /** A waker that keeps its connections to the router open. */
 export function createHttpWaker({ url, token, clock, timeoutMs, connections }: HttpWakerOptions): Waker {
   const { origin, pathname, search } = new URL(url);
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
+    // A wake is bounded as a whole, by the signal below: an answer that drips in byte by byte must not hold its slot.
+    headersTimeout: 0,
+    bodyTimeout: 0,
     connect: { timeout: 10_000 },
     // Longer than any pause between two rings matters little; shorter than the router's own keep-alive avoids its resets.
     keepAliveTimeout: 4_000,
@@ -113,8 +127,10 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
           }),
         );
       }
+      const { signal, done } = deadline(clock, timeoutMs);
       try {
-        const response = await pool.request({ method: 'POST', path: `${pathname}${search}`, headers, body });
+        const path = `${pathname}${search}`;
+        const response = await pool.request({ method: 'POST', path, headers, body, signal });
         const { statusCode } = response;
         if (statusCode >= 200 && statusCode < 300) {
           // The status decides; the rest of the answer only has to be drained for the connection's sake.
@@ -132,6 +148,8 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
         };
       } catch (thrown) {
         return transportFailure(thrown, url);
+      } finally {
+        done();
       }
     },
     close: () => pool.destroy(),

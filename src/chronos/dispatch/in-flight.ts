@@ -1,20 +1,41 @@
 /** Who is being delivered to right now: the bounds of concurrency, overall and for each user. */
 import type { CancelTimer, Clock } from '../../clock/clock.ts';
 
+/** When full, wait for this share of the slots to come free before claiming again, or for {@link REFILL_MS}. */
+const REFILL_SHARE = 1 / 8;
+const REFILL_MS = 3;
+
+export type InFlightBounds = {
+  /** Most deliveries at once. */
+  concurrency: number;
+  /** Most deliveries at once to one user. */
+  userConcurrency: number;
+};
+
 export class InFlight {
-  readonly #userConcurrency: number;
+  readonly #bounds: InFlightBounds;
   readonly #perOwner = new Map<string, number>();
   readonly #tracked = new Set<Promise<void>>();
   #size = 0;
   #onFreed: (() => void) | undefined;
+  #closed = false;
 
-  constructor(userConcurrency: number) {
-    this.#userConcurrency = userConcurrency;
+  constructor(bounds: InFlightBounds) {
+    this.#bounds = bounds;
   }
 
   /** Deliveries under way. */
   get size(): number {
     return this.#size;
+  }
+
+  /**
+   * How many more may begin. Outcomes that are not stored yet count too, twice over: a store that is slower than the wakes must
+   * not let them pile up.
+   */
+  get room(): number {
+    const { concurrency } = this.#bounds;
+    return Math.max(0, Math.min(concurrency - this.#size, 2 * concurrency - this.#tracked.size));
   }
 
   /** Deliveries under way, by owner; owners without any are not in it. */
@@ -25,27 +46,35 @@ export class InFlight {
   /** Owners who may not have another delivery just now. */
   saturatedOwners(): Set<string> {
     const saturated = new Set<string>();
-    for (const [owner, count] of this.#perOwner) if (count >= this.#userConcurrency) saturated.add(owner);
+    for (const [owner, count] of this.#perOwner) if (count >= this.#bounds.userConcurrency) saturated.add(owner);
     return saturated;
   }
 
-  /** Takes a slot; the function that comes back gives it free. */
-  enter(owner: string): () => void {
+  /**
+   * Takes a slot.
+   *
+   * @returns gives the slot free, and says whether its owner could have no other until then
+   */
+  enter(owner: string): () => boolean {
     this.#size++;
     this.#perOwner.set(owner, (this.#perOwner.get(owner) ?? 0) + 1);
     return () => {
       this.#size--;
-      const left = this.#perOwner.get(owner)! - 1;
-      if (left > 0) this.#perOwner.set(owner, left);
+      const held = this.#perOwner.get(owner)!;
+      if (held > 1) this.#perOwner.set(owner, held - 1);
       else this.#perOwner.delete(owner);
       this.#onFreed?.();
+      return held >= this.#bounds.userConcurrency;
     };
   }
 
   /** Remembers an attempt until it has settled, its outcome stored. */
   track(attempt: Promise<void>): void {
     this.#tracked.add(attempt);
-    void attempt.finally(() => this.#tracked.delete(attempt));
+    void attempt.finally(() => {
+      this.#tracked.delete(attempt);
+      this.#onFreed?.();
+    });
   }
 
   /** Resolves when every tracked attempt has settled. */
@@ -54,12 +83,12 @@ export class InFlight {
   }
 
   /**
-   * Resolves when `slots` have come free, or when one has and `withinMs` have passed since: claiming for every single slot
-   * would cost a transaction each.
+   * Resolves when an eighth of the slots have come free, or when one has and a moment has passed since: claiming for every
+   * single slot would cost a transaction each.
    */
-  freed(slots: number, withinMs: number, clock: Clock): Promise<void> {
+  freed(clock: Clock): Promise<void> {
     return new Promise((resolve) => {
-      let missing = slots;
+      let missing = Math.ceil(this.#bounds.concurrency * REFILL_SHARE);
       let cancel: CancelTimer | undefined;
       const done = () => {
         cancel?.();
@@ -68,9 +97,16 @@ export class InFlight {
       };
       this.#onFreed = () => {
         missing--;
-        if (missing <= 0) done();
-        else cancel ??= clock.after(withinMs, done);
+        if (missing <= 0 || this.#closed) done();
+        else cancel ??= clock.after(REFILL_MS, done);
       };
+      if (this.#closed) done();
     });
+  }
+
+  /** Nobody waits for a slot any more: {@link freed} resolves at once, now and from now on. */
+  close(): void {
+    this.#closed = true;
+    this.#onFreed?.();
   }
 }

@@ -3,13 +3,16 @@ import type { CancelTimer, Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
 import type { AlarmStore, LeaseKey } from '../store/store.ts';
 
+type Lease = { readonly key: LeaseKey; until: number };
+
 export class LeaseKeeper {
   readonly #store: AlarmStore;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #leaseMs: number;
-  readonly #held = new Map<string, LeaseKey>();
+  readonly #held = new Map<string, Lease>();
   #timer: CancelTimer | undefined;
+  #stopped = false;
 
   constructor(store: AlarmStore, clock: Clock, log: Logger, leaseMs: number) {
     this.#store = store;
@@ -18,38 +21,65 @@ export class LeaseKeeper {
     this.#leaseMs = leaseMs;
   }
 
-  /** From now on the lease is renewed, until {@link release}. */
-  hold(key: LeaseKey): void {
-    this.#held.set(key.fireId, key);
-    // A third of the lease leaves room for one failed renewal and a slow one.
-    this.#timer ??= this.#clock.after(this.#leaseMs / 3, () => void this.#renew());
+  /** From now on the lease, which ends at `until`, is renewed, until {@link release}. */
+  hold(key: LeaseKey, until: number): void {
+    this.#held.set(key.fireId, { key, until });
+    this.#timer ??= this.#renewLater();
   }
 
   /** @param key the claim as it was held; a later claim of the same occurrence is not affected */
   release(key: LeaseKey): void {
-    if (this.#held.get(key.fireId)?.fence === key.fence) this.#held.delete(key.fireId);
+    if (this.#held.get(key.fireId)?.key.fence === key.fence) this.#held.delete(key.fireId);
+  }
+
+  /**
+   * Renews at once if a lease held here has run out by `now`. Call it before a claim: after an outage of the store, a jump of the
+   * wall clock or a suspend, the claim would otherwise take what this very process is working on.
+   *
+   * @throws what the store throws
+   */
+  async renewOverdue(now: number): Promise<void> {
+    for (const { until } of this.#held.values()) {
+      if (until <= now) return this.#renew();
+    }
   }
 
   stop(): void {
+    this.#stopped = true;
     this.#timer?.();
-    this.#timer = undefined;
     this.#held.clear();
   }
 
-  async #renew(): Promise<void> {
-    const keys = [...this.#held.values()];
+  #renewLater(): CancelTimer {
+    // A third of the lease leaves room for one failed renewal and a slow one.
+    return this.#clock.after(this.#leaseMs / 3, () => void this.#renewRegularly());
+  }
+
+  async #renewRegularly(): Promise<void> {
     try {
-      if (keys.length > 0) {
-        const kept = await this.#store.renew(keys, this.#clock.now() + this.#leaseMs);
-        for (const key of keys) {
-          if (kept.has(key.fireId) || !this.#held.has(key.fireId)) continue;
-          this.#log.warn({ fire_id: key.fireId, fence: key.fence }, 'lease lost; another holder may repeat this wake');
-          this.release(key);
-        }
-      }
+      await this.#renew();
     } catch (error) {
-      this.#log.warn({ err: error, leases: keys.length }, 'leases could not be renewed; trying again');
+      this.#log.warn({ err: error, leases: this.#held.size }, 'leases could not be renewed; trying again');
     }
-    this.#timer = this.#held.size > 0 ? this.#clock.after(this.#leaseMs / 3, () => void this.#renew()) : undefined;
+    this.#timer = this.#held.size > 0 && !this.#stopped ? this.#renewLater() : undefined;
+  }
+
+  async #renew(): Promise<void> {
+    const leases = [...this.#held.values()];
+    if (leases.length === 0) return;
+    const until = this.#clock.now() + this.#leaseMs;
+    const renewed = await this.#store.renew(
+      leases.map(({ key }) => key),
+      until,
+    );
+    for (const lease of leases) {
+      const { fireId, fence } = lease.key;
+      if (renewed.has(fireId)) {
+        lease.until = until;
+      } else if (this.#held.get(fireId) === lease) {
+        this.#held.delete(fireId);
+        this.#log.warn({ fire_id: fireId, fence }, 'lease lost; another holder may repeat this wake');
+      }
+    }
   }
 }

@@ -1,5 +1,4 @@
 /** Alarms over HTTP (contracts §2): parse, decide with the domain, store, acknowledge. */
-import { v7 as uuidv7 } from 'uuid';
 import { readJson } from '../../http-kit/body.ts';
 import { sendOk } from '../../http-kit/envelope.ts';
 import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
@@ -15,12 +14,14 @@ import {
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/instant.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import type { AlarmState, Transition } from '../alarm/alarm.ts';
-import { defineAlarm, differingFields, editAlarm } from '../alarm/definition.ts';
+import type { Alarm, AlarmState, Occurrence, Transition } from '../alarm/alarm.ts';
+import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import type { AlarmFilter } from '../store/store.ts';
+import { createAlarmIds } from './alarm-id.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
+import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { type ChronosService, ownerOfRequest } from './service.ts';
 
 /** One answer for an id that does not exist, belongs to someone else, or is no id: they must not be told apart. */
@@ -45,19 +46,35 @@ function created(state: AlarmState, deduped: boolean): AlarmCreated {
   };
 }
 
+/** The answer to a request whose key is held by an alarm already: that alarm, when the request asks for the same. */
+function repeated(earlier: AlarmState, asked: Alarm): AlarmCreated {
+  const differing = differingFields(earlier.alarm, asked);
+  if (differing.length === 0) return created(earlier, true);
+  throw new ReveilleError(
+    'conflict',
+    `idempotency_key ${JSON.stringify(asked.idempotencyKey)} belongs to alarm ${earlier.alarm.id}, which differs in ${differing.join(', ')}; use another key, or edit that alarm`,
+  );
+}
+
 async function createAlarm(
-  service: ChronosService,
-  owner: string,
-  body: Record<string, unknown>,
+  { store, clock, limits, onDue }: ChronosService,
+  { id, owner, body }: { id: (now: number) => string; owner: string; body: Record<string, unknown> },
 ): Promise<AlarmCreated> {
-  const { store, clock, limits } = service;
   const now = clock.now();
-  const input = parseOrThrow(alarmCreateSchema, body);
-  const entry = defineAlarm(input, { id: uuidv7({ msecs: now }), owner, now, limits });
-  const answer = await store.create(entry, { maxActive: limits.maxActiveAlarms });
+  const alarm = draftAlarm(parseOrThrow(alarmCreateSchema, body), { id: id(now), owner, now, limits });
+  let occurrence: Occurrence;
+  try {
+    occurrence = firstOccurrence(alarm, now, limits);
+  } catch (refusal) {
+    // A request that is sent again after its instant has passed gets the answer it would have got the first time.
+    const earlier = alarm.idempotencyKey === null ? undefined : await store.findByKey(owner, alarm.idempotencyKey);
+    if (earlier) return repeated(earlier, alarm);
+    throw refusal;
+  }
+  const answer = await store.create({ alarm, occurrence }, { maxActive: limits.maxActiveAlarms });
   switch (answer.result) {
     case 'created':
-      if (entry.occurrence.dueAt !== null) service.onDue(entry.occurrence.dueAt);
+      onDue(occurrence.dueAt!);
       return created(answer.state, false);
     case 'too_many':
       throw new ReveilleError(
@@ -65,37 +82,36 @@ async function createAlarm(
         `you have ${answer.active} alarms waiting, the most that is allowed; cancel some before you set more`,
         { retryable: false },
       );
-    case 'key_taken': {
-      const differing = differingFields(answer.state.alarm, entry.alarm);
-      if (differing.length === 0) return created(answer.state, true);
-      throw new ReveilleError(
-        'conflict',
-        `idempotency_key ${JSON.stringify(input.idempotency_key)} belongs to alarm ${answer.state.alarm.id}, which differs in ${differing.join(', ')}; use another key, or edit that alarm`,
-      );
-    }
+    case 'key_taken':
+      return repeated(answer.state, alarm);
   }
 }
 
 /** All `/v1/alarms` routes but the ledger's. */
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, limits } = service;
+  const id = createAlarmIds();
 
   /** Applies a transition to the alarm in the path and wakes the dispatcher for what it now owes. */
-  const change = async (c: HttpContext, transition: Transition): Promise<AlarmState> => {
-    const owner = await ownerOfRequest(service, c);
+  const change = async (c: HttpContext, owner: string, transition: Transition): Promise<AlarmState> => {
     const state = await store.update(owner, alarmIdOf(c), transition);
     if (!state) throw alarmNotFound();
     for (const { dueAt } of state.occurrences) if (dueAt !== null) service.onDue(dueAt);
     return state;
   };
-  const changeAndView = async (c: HttpContext, transition: (state: AlarmState, now: number) => AlarmState) => {
+
+  /** A route that takes nothing but the alarm's id. */
+  const act = (action: (state: AlarmState, now: number) => AlarmState) => async (c: HttpContext) => {
+    const owner = await ownerOfRequest(service, c);
+    await refuseBody(c);
     const now = clock.now();
-    return sendOk(c, viewAlarm(await change(c, (state) => transition(state, now)), now));
+    return sendOk(c, viewAlarm(await change(c, owner, (state) => action(state, now)), now));
   };
 
   app.post('/v1/alarms', async (c) => {
     const owner = await ownerOfRequest(service, c);
-    return sendOk(c, await createAlarm(service, owner, await readJson(c, { raw: RAW_ALARM_FIELDS })));
+    const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
+    return sendOk(c, await createAlarm(service, { id, owner, body }));
   });
 
   app.get('/v1/alarms', async (c) => {
@@ -116,28 +132,31 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   });
 
   app.get('/v1/alarms/:id', async (c) => {
-    const state = await store.get(await ownerOfRequest(service, c), alarmIdOf(c));
+    const owner = await ownerOfRequest(service, c);
+    refuseQuery(c);
+    const state = await store.get(owner, alarmIdOf(c));
     if (!state) throw alarmNotFound();
     return sendOk(c, viewAlarm(state, clock.now()));
   });
 
   app.patch('/v1/alarms/:id', async (c) => {
-    const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    // The owner is asked for first: a stranger learns nothing about the shape of a body.
-    await ownerOfRequest(service, c);
-    const patch = parseOrThrow(alarmPatchSchema, body);
-    return changeAndView(c, (state, now) => editAlarm(state, patch, now, limits));
+    const owner = await ownerOfRequest(service, c);
+    const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
+    const now = clock.now();
+    return sendOk(c, viewAlarm(await change(c, owner, (state) => editAlarm(state, patch, now, limits)), now));
   });
 
-  app.delete('/v1/alarms/:id', (c) => changeAndView(c, cancelAlarm));
-  app.post('/v1/alarms/:id/pause', (c) => changeAndView(c, pauseAlarm));
-  app.post('/v1/alarms/:id/resume', (c) => changeAndView(c, resumeAlarm));
-  app.post('/v1/alarms/:id/redrive', (c) => changeAndView(c, redriveAlarm));
+  app.delete('/v1/alarms/:id', act(cancelAlarm));
+  app.post('/v1/alarms/:id/pause', act(pauseAlarm));
+  app.post('/v1/alarms/:id/resume', act(resumeAlarm));
+  app.post('/v1/alarms/:id/redrive', act(redriveAlarm));
 
   app.post('/v1/alarms/:id/trigger', async (c) => {
+    const owner = await ownerOfRequest(service, c);
+    await refuseBody(c);
     const now = clock.now();
     let fireId = '';
-    const state = await change(c, (before) => {
+    const state = await change(c, owner, (before) => {
       const triggered = triggerAlarm(before, now);
       fireId = triggered.fireId;
       return triggered.state;

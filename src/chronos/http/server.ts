@@ -7,6 +7,7 @@ import { VERSION } from '../../wire/version.ts';
 import { agentAdminRoutes, agentRoutes } from './agent-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
+import { refuseQuery } from './no-arguments.ts';
 import type { ChronosService } from './service.ts';
 
 export type ChronosServerOptions = {
@@ -39,6 +40,10 @@ export function startChronosServer({
       const transport = requireBearer(service.auth.transportToken);
       const admin = requireBearer(service.auth.adminToken);
       app.use('/v1/*', (c, next) => (c.req.path.startsWith('/v1/admin/') ? admin(c, next) : transport(c, next)));
+      app.use('/v1/*', async (c, next) => {
+        if (c.req.method !== 'GET') refuseQuery(c);
+        await next();
+      });
       agentRoutes(app, service);
       agentAdminRoutes(app, service);
       alarmRoutes(app, service);

@@ -34,7 +34,8 @@ export type ChronosService = {
 export async function ownerOfRequest(service: ChronosService, c: HttpContext): Promise<string> {
   const { store, clock, auth } = service;
   const principal = readPrincipalToken(c.req.header(PRINCIPAL_HEADER) ?? '', clock.now(), auth.principalSecret);
-  if (principal && (await isAccepted(store, principal.owner, principal.publicKey))) return principal.owner;
+  if (principal && (await isAccepted(store, principal.owner, principal.publicKey, auth.enrollment)))
+    return principal.owner;
   throw new ReveilleError(
     'unauthorized',
     'X-Chronos-Agent must carry a principal token that is still valid; prove your identity anew to get one',

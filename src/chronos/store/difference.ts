@@ -65,6 +65,14 @@ export function checkTransition(before: AlarmState, after: AlarmState): void {
   checkOccurrences(before, after);
 }
 
+/** The state with one occurrence's lease taken off: what a settlement is given. */
+export function withoutLease(state: AlarmState, fireId: string): AlarmState {
+  const occurrences = state.occurrences.map((occurrence) =>
+    occurrence.fireId === fireId ? { ...occurrence, leaseUntil: null, claimedAt: null } : occurrence,
+  );
+  return { alarm: state.alarm, occurrences };
+}
+
 /** Refuses an attempt that would enter the ledger of another alarm or owner than the one whose lease was proved. */
 export function checkAttempt(key: LeaseKey, attempt: Attempt): void {
   if (attempt.owner === key.owner && attempt.alarmId === key.alarmId && attempt.fireId === key.fireId) return;

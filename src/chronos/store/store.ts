@@ -78,7 +78,8 @@ export type AgentKey = {
 export type AlarmStore = {
   /**
    * Stores a new alarm and its first occurrence in one transaction. The idempotency key is held by any alarm of the owner
-   * that is not cancelled. Creates that arrive together share one sync to disk.
+   * that is not cancelled; whether it is free is looked at before the limit, so that a repeated request finds its alarm. An id
+   * that the owner has already is `conflict`. Creates that arrive together share one sync to disk.
    */
   create(entry: NewAlarm, limits: { maxActive: number }): Promise<CreateResult>;
 
@@ -93,8 +94,10 @@ export type AlarmStore = {
 
   /**
    * Reads the alarm, applies the transition, writes the difference: the alarm's fields, occurrences that came (a `fireId`
-   * that exists already is `conflict`), changed or went. Nothing else can change the alarm in between. A transition may not
-   * touch `fence`, `leaseUntil`, `claimedAt`: they belong to claim, renew and complete.
+   * that exists already is `conflict`), changed or went. Nothing else can change the alarm in between. What a transition may
+   * not touch is in `difference.ts`, `checkTransition`: among others `fence`, `leaseUntil` and `claimedAt`, which belong to
+   * claim, renew and complete. Where it lets an occurrence go that still carries a lease, the attempt enters the ledger as
+   * `unknown`: nobody else will record it.
    *
    * @returns the state afterwards, or `undefined` when this owner has no such alarm
    */
@@ -123,8 +126,9 @@ export type AlarmStore = {
 
   /**
    * Applies a batch of completions, each on its own merits, in one transaction: where the occurrence still carries the key's
-   * fence, its lease is taken off, `settle` is applied as in {@link update}, and the attempt enters the ledger. Otherwise
-   * nothing changes and the result is `lost_lease`. A `settle` that throws rejects the whole batch.
+   * fence and a lease (one that ran out counts until a claim ends it), the lease is taken off, `settle` is applied as in
+   * {@link update}, and the attempt enters the ledger. Otherwise nothing changes and the result is `lost_lease`. A `settle`
+   * that throws rejects the whole batch.
    */
   complete(completions: readonly Completion[]): Promise<CompletionResult[]>;
 
@@ -152,10 +156,10 @@ export type AlarmStore = {
    */
   pinFirstKey(key: AgentKey): Promise<boolean>;
 
-  /** Enrols a key, or lifts its revocation. */
+  /** Enrols a key, or lifts its revocation. A known key keeps its label and `enrolledAt` and takes the given source. */
   enrollKey(key: AgentKey): Promise<void>;
 
-  /** Revokes one key of an owner, or all of them. Returns the keys that were revoked by this call. */
+  /** Revokes one key of an owner, or all of them. Returns the keys that were revoked by this call, oldest first. */
   revokeKeys(owner: string, publicKey: string | undefined, now: number): Promise<AgentKey[]>;
 
   /** Enrolled and pinned keys of all owners, by owner, at most `limit` after the given owner and key. */

@@ -1,8 +1,10 @@
 /** `reveille agent`: who this machine's agent is, and which keys chronosd accepts for which label. */
+import type { ChronosClient } from '../../chronos/client.ts';
 import { agentIdentity } from '../../identity/agent.ts';
 import { loadOrCreateKey, readKeyFile } from '../../identity/keys.ts';
 import { type EnrolledKey, publicKeySchema } from '../../wire/agent.ts';
-import { labelSchema } from '../../wire/did.ts';
+import { FINGERPRINT_LENGTH, labelSchema, ownerOf } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
 import { adminClient, keyFileOf, labelOf } from '../chronos-access.ts';
 import { columns, oneLine } from '../columns.ts';
 import type { CliContext } from '../context.ts';
@@ -26,6 +28,9 @@ export async function agentWhoami(context: CliContext): Promise<void> {
   ] as const;
   context.out.result(record, facts(rows, lookOf(context)));
 }
+
+/** The beginning of a public key: at least as much as nobody types by accident, less than the whole. */
+const BEGINNING = /^[0-9a-f]{8,63}$/;
 
 export type KeyFlags = { label?: string; publicKey?: string; keyFile?: string };
 
@@ -52,12 +57,37 @@ export async function agentEnroll(context: CliContext, flags: KeyFlags): Promise
   context.out.result(key, [`Enrolled ${key.did}`, `  ${key.public_key}`]);
 }
 
+async function allKeys(client: ChronosClient): Promise<EnrolledKey[]> {
+  const keys: EnrolledKey[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.listAgents(cursor === undefined ? {} : { cursor });
+    keys.push(...page.agents);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  return keys;
+}
+
+/** The key of a label that a whole key, or the beginning of one as `agent list` and DIDs show it, stands for. */
+async function keyOf(client: ChronosClient, label: string, given: string): Promise<string> {
+  const beginning = given.toLowerCase().replace(/…$/, '');
+  if (!BEGINNING.test(beginning)) return publicKeyFlag(given)!;
+  const found = (await allKeys(client)).filter(
+    (key) => ownerOf(key.label) === ownerOf(label) && key.public_key.startsWith(beginning),
+  );
+  const [only] = found;
+  if (only && found.length === 1) return only.public_key;
+  const what = only ? `${found.length} keys of ${label} begin` : `no key of ${label} begins`;
+  throw new ReveilleError('not_found', `${what} with ${beginning}; "reveille agent list --json" shows whole keys`);
+}
+
 /** Revokes one key of a label, or all of them; they stop working at once. */
 export async function agentRevoke(context: CliContext, flags: KeyFlags): Promise<void> {
   const label = labelFlag(flags.label);
-  const publicKey = publicKeyFlag(flags.publicKey);
   if (label === undefined) throw new UsageError('--label is missing; "reveille agent list" shows the labels');
-  const revoked = await adminClient(context).revokeAgent({
+  const client = adminClient(context);
+  const publicKey = flags.publicKey === undefined ? undefined : await keyOf(client, label, flags.publicKey);
+  const revoked = await client.revokeAgent({
     label,
     ...(publicKey === undefined ? {} : { public_key: publicKey }),
   });
@@ -70,7 +100,7 @@ function renderKeys(keys: readonly EnrolledKey[], look: Look): string[] {
   if (keys.length === 0) return ['No keys yet; the first one that is proved for a label is pinned.'];
   const rows = keys.map((key) => [
     key.label,
-    `${key.public_key.slice(0, 16)}…`,
+    `${key.public_key.slice(0, FINGERPRINT_LENGTH)}…`,
     key.revoked_at === undefined ? key.source : 'revoked',
     fromNow(Date.parse(key.revoked_at ?? key.enrolled_at), look.now),
   ]);
@@ -81,14 +111,7 @@ function renderKeys(keys: readonly EnrolledKey[], look: Look): string[] {
 
 export async function agentList(context: CliContext): Promise<void> {
   const { out } = context;
-  const client = adminClient(context);
-  const keys: EnrolledKey[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.listAgents(cursor === undefined ? {} : { cursor });
-    keys.push(...page.agents);
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
+  const keys = await allKeys(adminClient(context));
   if (out.json) for (const key of keys) out.result(key, []);
   else for (const line of renderKeys(keys, lookOf(context))) out.line(line);
 }

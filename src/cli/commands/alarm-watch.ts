@@ -3,6 +3,7 @@ import { wait } from '../../clock/clock.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { alarmClient, findChronos } from '../chronos-access.ts';
+import { fit } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { LedgerWatch, type RingEvent } from '../ledger-watch.ts';
 import { fromNow } from '../local-time.ts';
@@ -53,6 +54,8 @@ export async function alarmWatch(context: CliContext, { id }: WatchFlags): Promi
   const ended = new AbortController();
   const { signal } = ended;
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ended.abort());
+  // Nobody reads any more.
+  process.stdout.once('error', () => ended.abort());
 
   const client = alarmClient(context);
   const since = (await serverTime(findChronos(context).url, clock))?.second ?? clock.now();
@@ -67,7 +70,7 @@ export async function alarmWatch(context: CliContext, { id }: WatchFlags): Promi
 
   let reached = true;
   while (!signal.aborted && !(only !== undefined && watch.alarms.every(isOver))) {
-    if (reached) out.progress(comingUp(watch.alarms, clock.now()));
+    if (reached) out.progress(fit(comingUp(watch.alarms, clock.now()), out.columns - 1));
     await wait(clock, LOOK_EVERY_MS, signal);
     if (signal.aborted) break;
     const answered = await lookAndTell(context, watch);

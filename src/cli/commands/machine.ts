@@ -161,12 +161,11 @@ export async function machineList(context: CliContext): Promise<void> {
   const look = lookOf(context);
   const rows = machines.map((machine) => [
     machine.user_id,
-    machine.provider,
-    machine.state,
-    machine.running ?? '-',
+    machine.running === undefined ? machine.state : `${machine.state}, ${machine.running}`,
+    // An address or a command: that tells the provider, too.
     whereOf(machine),
   ]);
-  const [heading, ...lines] = columns([['USER', 'PROVIDER', 'STATE', 'RUNS', 'WHERE'], ...rows], look.width);
+  const [heading, ...lines] = columns([['USER', 'STATE', 'WHERE'], ...rows], look.width);
   for (const line of [look.paint('dim', heading!), ...lines]) out.line(line);
 }
 

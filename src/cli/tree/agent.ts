@@ -37,7 +37,7 @@ export function addAgent(program: Command): void {
     options: (command) =>
       command
         .option('--label <label>', 'the label')
-        .option('--public-key <hex>', 'only this key (default: every key of the label)'),
+        .option('--public-key <hex>', 'only this key, or the one that begins so (default: all of the label)'),
     run: async (context, flags) => (await load()).agentRevoke(context, flags),
   });
   agent.addHelpText('after', '\nExample:\n  $ reveille agent whoami');

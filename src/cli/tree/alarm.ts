@@ -1,7 +1,7 @@
 /** `alarm …`: setting alarms and looking after them. */
 import type { Command } from 'commander';
-import type { ListFlags } from '../commands/alarm-list.ts';
 import type { AlarmAction } from '../commands/alarm-act.ts';
+import type { ListFlags } from '../commands/alarm-list.ts';
 import type { SetFlags } from '../commands/alarm-set.ts';
 import type { WatchFlags } from '../commands/alarm-watch.ts';
 import { addCommand, addGroup } from './command.ts';
@@ -39,7 +39,8 @@ export function addAlarm(program: Command): void {
     summary: 'set an alarm that wakes the agent with a message',
     example: 'reveille alarm set "Look at the build" --in 10m',
     options: setOptions,
-    run: async (context, flags, [message]) => (await import('../commands/alarm-set.ts')).alarmSet(context, flags, message),
+    run: async (context, flags, [message]) =>
+      (await import('../commands/alarm-set.ts')).alarmSet(context, flags, message),
   });
   addCommand<ListFlags>(alarm, {
     usage: 'list',
@@ -76,5 +77,8 @@ export function addAlarm(program: Command): void {
     run: async (context, flags) => (await import('../commands/alarm-watch.ts')).alarmWatch(context, flags),
   });
   alarm.addHelpText('after', '\nAn <id> may be shortened to its first characters, as "reveille alarm list" does.');
-  alarm.addHelpText('after', '\nExample:\n  $ reveille alarm set "Stand-up in five minutes" --cron "55 8 * * 1-5" --zone Europe/Berlin');
+  alarm.addHelpText(
+    'after',
+    '\nExample:\n  $ reveille alarm set "Stand-up in five minutes" --cron "55 8 * * 1-5" --zone Europe/Berlin',
+  );
 }

@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander';
 import type { Settings } from '../../wire/settings.ts';
-import { type CliContext, createContext } from '../context.ts';
+import type { CliContext } from '../context.ts';
 
 /** Reads the flags that override settings, by the names of the variables. */
 export type FlagSettings = (flags: Record<string, string | undefined>) => Settings;
@@ -35,6 +35,7 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
     // Commander hands over the positional arguments, then the options, then the command.
     const args = received.slice(0, -2).filter((arg): arg is string => typeof arg === 'string');
     const overrides = spec.settings?.(flags as Record<string, string | undefined>) ?? {};
+    const { createContext } = await import('../context.ts');
     const context = await createContext({ json: flags.json === true }, overrides, spec.tolerant);
     await spec.run(context, flags as Flags, args);
   });

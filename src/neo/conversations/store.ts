@@ -156,6 +156,9 @@ export function openConversationStore(options: ConversationStoreOptions) {
 
     listConversations: (limit: number, cursor?: ActivityCursor) => conversations.list(limit, cursor),
 
+    /** A turn of this conversation. */
+    turn: (id: string, conversationId: string): Turn | undefined => turns.get(id, conversationId),
+
     /** Turns of a conversation after a place in the order (0 for all), oldest first; `more` when the page ended early. */
     turnsAfter(conversationId: string, seq: number, limit: number): TurnPage {
       const page: Turn[] = [];

@@ -51,6 +51,7 @@ export function turnTable(db: DatabaseSync) {
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?)
     RETURNING *`);
   const byFire = db.prepare('SELECT * FROM turns WHERE fire_id = ?');
+  const byId = db.prepare('SELECT * FROM turns WHERE id = ? AND conversation_id = ?');
   const begin = db.prepare(`
     UPDATE turns SET status = 'running', attempts = attempts + 1, started_at = ?
     WHERE seq = (SELECT seq FROM turns WHERE status = 'queued' AND conversation_id = ? ORDER BY seq LIMIT 1)
@@ -93,6 +94,8 @@ export function turnTable(db: DatabaseSync) {
       )!;
     },
 
+    get: (id: string, conversationId: string) => one(byId, id, conversationId),
+
     byFireId: (fireId: string) => one(byFire, fireId),
 
     /** Takes the conversation's oldest `queued` turn into `running` and counts the attempt; `undefined` when none waits. */
@@ -127,4 +130,3 @@ export function turnTable(db: DatabaseSync) {
     },
   };
 }
-export type TurnTable = ReturnType<typeof turnTable>;

@@ -1,4 +1,4 @@
-/** `GET /conversations` and `GET /conversations/{id}`. */
+/** `GET /conversations`, `GET /conversations/{id}` and, for whoever waits for one, `GET /conversations/{id}/turns/{turn_id}`. */
 import { sendOk } from '../../http-kit/envelope.ts';
 import type { HttpApp } from '../../http-kit/environment.ts';
 import { conversationIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
@@ -54,5 +54,11 @@ export function conversationRoutes(app: HttpApp, store: ConversationStore): void
       turns: turns.map(viewOf),
       next_cursor: more ? String(turns.at(-1)!.seq) : undefined,
     });
+  });
+
+  app.get('/conversations/:id/turns/:turn', (c) => {
+    const turn = store.turn(c.req.param('turn'), c.req.param('id'));
+    if (!turn) throw new ReveilleError('not_found', 'this conversation has no turn with this id');
+    return sendOk(c, viewOf(turn));
   });
 }

@@ -51,7 +51,7 @@ export function offlineReply(occasion: Occasion): string {
   const woken = occasion.origin === 'chronos';
   const payload = occasion.payload === undefined ? '' : ` Payload: ${oneLine(occasion.payload)}`;
   return [
-    'I am the offline model: no language model is configured, so I can only repeat what reached me.',
+    'I am the offline model: no language model is configured (NEO_MODEL_BASE_URL), so I can only repeat what reached me.',
     woken ? wakeSentence(occasion) : `A person wrote to me at ${formatInstant(occasion.createdAt)}.`,
     `${woken ? 'My message to myself' : 'The message'}: ${quote(occasion.message)}${payload}`,
   ].join('\n');

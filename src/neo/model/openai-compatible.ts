@@ -34,6 +34,15 @@ function cutOffReason(finishReason: string, rawFinishReason: string | undefined)
   return `the model stopped with finish reason ${JSON.stringify(rawFinishReason ?? finishReason)}`;
 }
 
+/** An answer that began well and could not be read to its end is thrown with its status, 200. */
+const isSuccess = (status: number | undefined) => status !== undefined && status >= 200 && status < 300;
+
+/** What a thrown value says: the innermost cause knows best. */
+function wordsOf(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return JSON.stringify(thrown) ?? String(thrown);
+  return thrown.cause instanceof Error ? wordsOf(thrown.cause) : thrown.message;
+}
+
 /** An abort signal that fires with the caller's, or when the endpoint is silent or takes too long. */
 function deadline(signal: AbortSignal, clock: Clock, silenceMs: number, totalMs: number) {
   const overdue = new AbortController();
@@ -47,9 +56,11 @@ function deadline(signal: AbortSignal, clock: Clock, silenceMs: number, totalMs:
       cancelSilence();
       cancelSilence = clock.after(silenceMs, silent);
     },
+    /** The request is over; what is still under way of it ends too. */
     end() {
       cancelSilence();
       cancelTotal();
+      overdue.abort();
     },
   };
 }
@@ -122,8 +133,9 @@ export function openAICompatibleModel(options: OpenAICompatibleOptions): Model {
       } catch (thrown) {
         if (limit.signal.aborted) throw limit.signal.reason;
         if (thrown instanceof ReveilleError) throw thrown;
-        if (APICallError.isInstance(thrown)) throw endpointError(thrown, clock.now(), apiKey);
-        throw streamError(thrown instanceof Error ? thrown.message : JSON.stringify(thrown), apiKey);
+        if (APICallError.isInstance(thrown) && !isSuccess(thrown.statusCode))
+          throw endpointError(thrown, clock.now(), apiKey);
+        throw streamError(wordsOf(thrown), apiKey);
       } finally {
         limit.end();
       }

@@ -26,6 +26,7 @@ export function manualClock(startMs = Date.UTC(2026, 5, 15, 8, 10)): ManualClock
     },
     async advance(ms) {
       const until = now + ms;
+      await eventLoopTurn();
       for (;;) {
         const due = [...timers].filter(({ at }) => at <= until).sort((one, other) => one.at - other.at)[0];
         if (!due) break;

@@ -54,6 +54,16 @@ export async function ask(neo: { url: string }, path: string, init: RequestInit 
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
+/** What a success envelope holds. */
+export const dataOf = ({ text }: Answer) => JSON.parse(text).data;
+
+/** A failure envelope and its status. */
+export function errorOf({ status, text }: Answer): { status: number; code: string; message: string } {
+  const { ok, error } = JSON.parse(text);
+  assert.equal(ok, false);
+  return { status, code: error.code, message: error.message };
+}
+
 /** Posts to `/chat`; a string is sent as it is. */
 export function postChat(
   neo: { url: string },

@@ -1,11 +1,13 @@
 /** Asking a daemon how it is. */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../clock/clock.ts';
-import { daemonHealthSchema } from '../../wire/wake.ts';
+import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
 import { below, exchange, reasonOf } from '../exchange.ts';
 
-/** What a look at a daemon showed. */
-export type Health = { healthy: true; busy: boolean; queued: number } | { healthy: false; why: string };
+type Load = Pick<DaemonHealth, 'busy' | 'queued'>;
+
+/** What a look at a daemon showed; `silent`: there was no answer, and no refusal either. */
+export type Health = ({ healthy: true } & Load) | { healthy: false; silent: boolean; why: string };
 
 const LOOK_MS = 2000;
 const MAX_BYTES = 64 * 1024;
@@ -13,18 +15,14 @@ const MAX_BYTES = 64 * 1024;
 const FIRST_PAUSE_MS = 5;
 
 export type HealthProbe = {
-  /** One look, for 2 seconds unless told. Never rejects; a daemon that does not answer in time, or an abort, is not healthy. */
-  look(
-    url: string,
-    healthPath: string | undefined,
-    options?: { signal?: AbortSignal; timeoutMs?: number },
-  ): Promise<Health>;
+  /** One look, of at most 2 seconds. Never rejects; a daemon that does not answer in time, or an abort, is silent. */
+  look(url: string, healthPath: string | undefined, signal?: AbortSignal): Promise<Health>;
   /** Looks until the daemon is healthy; rejects with the signal's reason when it aborts first. */
   untilHealthy(url: string, healthPath: string | undefined, signal: AbortSignal): Promise<void>;
 };
 
 /** Reads the answer bare or in an envelope. What is neither says that the daemon is alive and no more. */
-function loadOf(body: Buffer): { busy: boolean; queued: number } {
+function loadOf(body: Buffer): Load {
   let value: unknown;
   try {
     value = JSON.parse(body.toString('utf8'));
@@ -37,20 +35,21 @@ function loadOf(body: Buffer): { busy: boolean; queued: number } {
 }
 
 export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, intervalMs: number): HealthProbe {
-  const look: HealthProbe['look'] = async (url, healthPath = '/healthz', { signal, timeoutMs = LOOK_MS } = {}) => {
+  const look: HealthProbe['look'] = async (url, healthPath = '/healthz', signal) => {
     const timeout = new AbortController();
-    const cancel = clock.after(timeoutMs, () => timeout.abort(new Error(`no answer within ${timeoutMs} ms`)));
+    const cancel = clock.after(LOOK_MS, () => timeout.abort(new Error(`no answer within ${LOOK_MS} ms`)));
+    const either = signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal;
     const answer = await exchange(dispatcher, {
       method: 'GET',
       url: below(url, healthPath),
       headers: { accept: 'application/json' },
       maxBytes: MAX_BYTES,
-      signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
+      signal: either,
     });
     cancel();
-    if (answer.result !== 'answered') return { healthy: false, why: reasonOf(answer.error) };
+    if (answer.result !== 'answered') return { healthy: false, silent: either.aborted, why: reasonOf(answer.error) };
     if (answer.status < 200 || answer.status > 299) {
-      return { healthy: false, why: `${healthPath} answered ${answer.status}` };
+      return { healthy: false, silent: false, why: `${healthPath} answered ${answer.status}` };
     }
     return { healthy: true, ...loadOf(answer.body) };
   };
@@ -59,7 +58,7 @@ export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, interval
     let pauseMs = Math.min(FIRST_PAUSE_MS, intervalMs);
     for (;;) {
       signal.throwIfAborted();
-      const health = await look(url, healthPath, { signal });
+      const health = await look(url, healthPath, signal);
       signal.throwIfAborted();
       if (health.healthy) return;
       await wait(clock, pauseMs, signal);

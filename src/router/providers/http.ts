@@ -10,20 +10,23 @@ function httpMachine(machine: Machine): HttpMachine {
 }
 
 /**
- * Starting is one look at the daemon's health, for as long as the caller lets it take. A daemon that cannot be reached fails at once, without looking again: whoever runs it
- * brings it back, and the alarm's retry ladder knows better when to come again than a wake that holds on.
+ * Starting is a look at the daemon's health. A daemon that refuses fails at once: whoever runs it brings it back, and the alarm's
+ * retry ladder knows better when to come again than a wake that holds on. One that says nothing is looked at again.
  */
-export function createHttpProvider(probe: HealthProbe, startLimitMs: number): Provider {
+export function createHttpProvider(probe: HealthProbe): Provider {
   return {
     name: 'http',
     sleeps: false,
     fingerprint: (machine) => JSON.stringify(httpMachine(machine).spec),
     async start(machine, signal) {
       const { url, health_path } = httpMachine(machine).spec;
-      const health = await probe.look(url, health_path, { signal, timeoutMs: startLimitMs });
-      signal.throwIfAborted();
-      if (health.healthy) return { url, gone: new AbortController().signal, cold: false };
-      throw new ReveilleError('unavailable', `the daemon at ${url} cannot be reached: ${health.why}`);
+      for (;;) {
+        const health = await probe.look(url, health_path, signal);
+        signal.throwIfAborted();
+        if (health.healthy) return { url, gone: new AbortController().signal, cold: false };
+        if (health.silent) continue;
+        throw new ReveilleError('unavailable', `the daemon at ${url} cannot be reached: ${health.why}`);
+      }
     },
     survivors: () => [],
     adopt: () => Promise.resolve(undefined),

@@ -16,6 +16,25 @@ function endingOf(code: number | null, signal: NodeJS.Signals | null): Ending {
   return signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
 }
 
+function send(target: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(target, signal);
+  } catch (thrown) {
+    // ESRCH: nothing is left of it. EPERM: macOS says this of a group of zombies.
+    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+    if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
+  }
+}
+
+function killGroup(pid: number, signal: NodeJS.Signals): void {
+  send(-pid, signal);
+}
+
+/** Kills one process; harmless when it is gone. */
+export function killProcess(pid: number): void {
+  send(pid, 'SIGKILL');
+}
+
 export class ProcessGroup {
   /** The leader's pid, which is the group's id. */
   readonly pid: number;
@@ -95,7 +114,7 @@ export class ProcessGroup {
     this.#ending = ending;
     this.#unwatch();
     // Whatever the leader leaves behind would be a second daemon, or hold the first one's files.
-    this.#kill('SIGKILL');
+    killGroup(this.pid, 'SIGKILL');
     this.#gone.abort(new Error(`the process ${ending}`));
     this.#ended.resolve(ending);
   }
@@ -103,17 +122,7 @@ export class ProcessGroup {
   #signal(signal: NodeJS.Signals): void {
     if (this.#ending !== undefined) return;
     if (this.#foreignBirth !== undefined && !isRunning(this.pid, this.#foreignBirth)) this.#end('ended by itself');
-    else this.#kill(signal);
-  }
-
-  #kill(signal: NodeJS.Signals): void {
-    try {
-      process.kill(-this.pid, signal);
-    } catch (thrown) {
-      // ESRCH: nothing is left of the group. EPERM: macOS says this of a group of zombies.
-      const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
-      if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
-    }
+    else killGroup(this.pid, signal);
   }
 
   #endsWithin(limitMs: number): Promise<boolean> {

@@ -14,7 +14,7 @@ import { childEnvironment, SPAWN_ID_VARIABLE } from './child-environment.ts';
 import type { HealthProbe } from './health.ts';
 import { lastWords } from './last-words.ts';
 import { freePort, isFree } from './port.ts';
-import { ProcessGroup } from './process-group.ts';
+import { killProcess, ProcessGroup } from './process-group.ts';
 import { ProcessLog } from './process-log.ts';
 import type { ProcessRecord, ProcessRecords, SpawnIntent } from './process-records.ts';
 import { birthOf, findByVariable, isRunning, type MarkedProcess } from './process-table.ts';
@@ -238,7 +238,7 @@ export class ProcessProvider implements Provider {
       return true;
     }
     // The leader has ended while nobody watched; what it left behind would be in the next one's way.
-    for (const { pid } of marked) process.kill(pid, 'SIGKILL');
+    for (const { pid } of marked) killProcess(pid);
     void this.#forget(record);
     return false;
   }

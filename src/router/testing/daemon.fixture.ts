@@ -29,7 +29,11 @@ function isAlive(pid: number): boolean {
 note('start', { argv: process.argv.slice(2), cwd: process.cwd(), env: process.env });
 
 if (mode === 'exit') {
-  console.error(`\x1b[31mcannot start\x1b[0m: ${process.env.FIXTURE_SAYS ?? 'no reason'}`);
+  const says = (process.env.FIXTURE_SAYS ?? 'no reason').replace(
+    /\{(\w+)\}/g,
+    (_, name: string) => `${process.env[name]}`,
+  );
+  console.error(`\x1b[31mcannot start\x1b[0m: ${says}`);
   process.exit(3);
 }
 if (mode === 'port-taken-once' && !existsSync(file('retried'))) {

@@ -11,6 +11,7 @@ const PROGRESS = [
   'updatedAt',
   'lastFiredAt',
   'fireCount',
+  'scheduledFires',
 ] as const satisfies (keyof Alarm)[];
 /** Apart from the progress, because `status` stands in two indexes. */
 const STATUS = ['status'] as const satisfies (keyof Alarm)[];
@@ -41,6 +42,7 @@ export function prepareAlarms(db: DatabaseSync) {
     `SELECT ${ALARM.columns} FROM alarms JOIN alarm_texts USING (seq) WHERE ${BY_ID}`,
     ALARM.read,
   );
+  const known = prepareQuery(db, `SELECT 1 FROM alarms WHERE ${BY_ID}`, () => true);
   const insertRow = prepareInsert<Alarm>(db, 'alarms', ALARM_COLUMNS, [
     ...IDENTITY,
     ...STATUS,
@@ -69,6 +71,10 @@ export function prepareAlarms(db: DatabaseSync) {
   return {
     find(owner: string, id: string): Alarm | undefined {
       return one.get(owner, id);
+    },
+
+    exists(owner: string, id: string): boolean {
+      return known.get(owner, id) === true;
     },
 
     insert(alarm: Alarm): void {

@@ -1,10 +1,8 @@
 /** The ledger of attempts. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Attempt, Occurrence } from '../../alarm/alarm.ts';
+import { INTERRUPTED } from '../../alarm/settlement.ts';
 import { ATTEMPT, ATTEMPT_COLUMNS, LIMIT, prepareInsert, prepareQuery } from './rows.ts';
-
-const INTERRUPTED =
-  'the process that made this attempt stopped before it could record the outcome; the wake may or may not have arrived';
 
 /** Where a page of the ledger goes on: the last row of the page before. */
 type AttemptCursor = { startedAt: number; fireId: string; attempt: number };

@@ -1,22 +1,20 @@
 /** Recording what came of attempts. */
-import { checkAttempt } from '../difference.ts';
+import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
 import type { Completion, CompletionResult } from '../store.ts';
 import type { Tables } from './tables.ts';
 
 export function prepareComplete(tables: Tables) {
-  /** @param opened by how many each touched owner's open alarms have grown, added to here */
+  /** @param opened by how many each touched owner's open alarms have grown; added to here */
   function completeOne({ key, attempt, settle }: Completion, opened: Map<string, number>): CompletionResult {
-    const stored = tables.state(key.owner, key.alarmId);
-    const held = stored?.occurrences.find(({ fireId }) => fireId === key.fireId);
-    if (!stored || !held || held.fence !== key.fence || held.leaseUntil === null) return 'lost_lease';
+    const { owner, alarmId, fireId, fence } = key;
+    const stored = tables.state(owner, alarmId);
+    const held = stored?.occurrences.find((occurrence) => occurrence.fireId === fireId);
+    if (!stored || !held || held.fence !== fence || held.leaseUntil === null) return 'lost_lease';
 
-    const released = { ...held, leaseUntil: null, claimedAt: null };
-    const given = {
-      alarm: stored.alarm,
-      occurrences: stored.occurrences.map((occurrence) => (occurrence === held ? released : occurrence)),
-    };
-    const change = tables.write(stored, given, settle(given));
-    opened.set(key.owner, (opened.get(key.owner) ?? 0) + change);
+    const given = withoutLease(stored, fireId);
+    const wanted = settle(given);
+    checkTransition(given, wanted);
+    opened.set(owner, (opened.get(owner) ?? 0) + tables.write(stored, wanted, fireId));
     if (attempt) {
       checkAttempt(key, attempt);
       tables.ledger.insert(attempt);

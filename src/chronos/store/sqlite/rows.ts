@@ -53,6 +53,7 @@ export const ALARM_COLUMNS: Record<Member<Alarm>, string> = {
   updatedAt: 'updated_at',
   lastFiredAt: 'last_fired_at',
   fireCount: 'fire_count',
+  scheduledFires: 'scheduled_fires',
 };
 
 export const OCCURRENCE_COLUMNS: Record<Member<Occurrence>, string> = {

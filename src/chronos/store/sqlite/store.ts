@@ -1,5 +1,6 @@
 /** The alarm store on SQLite: one file, owned by one process. */
 import type { Clock } from '../../../clock/clock.ts';
+import type { Logger } from '../../../log/log.ts';
 import { GroupCommit } from '../../../sqlite-kit/group-commit.ts';
 import { openDatabase } from '../../../sqlite-kit/open.ts';
 import { storageError } from '../../../sqlite-kit/sqlite-error.ts';
@@ -8,6 +9,8 @@ import { prepareAgentKeys } from './agent-keys.ts';
 import { prepareClaim } from './claim.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
+import { prepareFindByKey } from './idempotency.ts';
+import { prepareEndLeases } from './interrupted.ts';
 import { prepareList } from './list.ts';
 import { prepareNextDue } from './next-due.ts';
 import { prepareNonces } from './nonces.ts';
@@ -18,7 +21,7 @@ import { prepareUpdateAlarm } from './update.ts';
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 
 /** Pages kept in memory. A claim's index pages should never have to come from the disk. */
-const CACHE_KIB = 256 * 1024;
+const CACHE_KIB = 64 * 1024;
 
 /**
  * Opens the store, making the file and its folder when they are missing.
@@ -30,16 +33,18 @@ const CACHE_KIB = 256 * 1024;
  * @throws ReveilleError as `openDatabase` does: `unavailable` when another process owns the file or it is damaged, `conflict`
  *   when it belongs to a newer version
  */
-export function openSqliteStore(options: { path: string; clock: Clock }): AlarmStore {
+export function openSqliteStore(options: { path: string; clock: Clock; log: Logger }): AlarmStore {
   const file = openDatabase({ ...options, migrations: MIGRATIONS, lock: 'exclusive' });
   const { db } = file;
   db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
   const commits = new GroupCommit(db);
 
   const tables = prepareTables(db);
-  const create = prepareCreate(db, tables);
+  const findByKey = prepareFindByKey(db, tables);
+  const create = prepareCreate(tables, findByKey);
   const list = prepareList(db, tables);
   const update = prepareUpdateAlarm(tables);
+  const endLeases = prepareEndLeases(tables, options.log);
   const claim = prepareClaim(tables);
   const renew = prepareRenew(tables);
   const complete = prepareComplete(tables);
@@ -58,11 +63,16 @@ export function openSqliteStore(options: { path: string; clock: Clock }): AlarmS
   return {
     create: (entry, limits) => commits.run(() => create(entry, limits)),
     get: (owner, alarmId) => read(() => tables.state(owner, alarmId)),
+    findByKey: (owner, idempotencyKey) => read(() => findByKey(owner, idempotencyKey)),
     list: (owner, filter) => read(() => list(owner, filter)),
     update: (owner, alarmId, transition) => commits.run(() => update(owner, alarmId, transition)),
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
 
-    claim: (request) => commits.run(() => claim(request)),
+    claim: (request) =>
+      commits.run(() => {
+        endLeases(request.now);
+        return claim(request);
+      }),
     renew: (leaseKeys, leaseUntil) => commits.run(() => renew(leaseKeys, leaseUntil)),
     complete: (completions) => commits.run(() => complete(completions)),
     nextDueAt: (saturated) => read(() => nextDue(saturated)),

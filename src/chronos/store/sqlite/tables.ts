@@ -1,7 +1,7 @@
 /** The prepared tables that the operations share, and how one alarm's state is read and written across them. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AlarmState } from '../../alarm/alarm.ts';
-import { checkTransition, differenceOf } from '../difference.ts';
+import { differenceOf } from '../difference.ts';
 import { prepareAlarms } from './alarms.ts';
 import { prepareLedger } from './attempts.ts';
 import { prepareOccurrences } from './occurrences.ts';
@@ -28,20 +28,20 @@ export function prepareTables(db: DatabaseSync) {
     },
 
     /**
-     * Writes what a transition changed. The owner's row is the caller's to refresh.
+     * Writes what a transition changed, and takes the lease off the occurrence that it settled. The owner's row is the caller's
+     * to refresh.
      *
      * @param stored the state as it stands in the rows
-     * @param given the state that the transition was given: the stored one, less the lease of a settled occurrence
      * @param wanted the state that the transition returned
+     * @param settled the occurrence whose attempt the caller records; any other that goes with its lease on is recorded here,
+     *   because nobody else will
      * @returns by how many the owner's open alarms have grown: 1, 0 or -1
      */
-    write(stored: AlarmState, given: AlarmState, wanted: AlarmState): number {
-      checkTransition(given, wanted);
+    write(stored: AlarmState, wanted: AlarmState, settled?: string): number {
       const difference = differenceOf(stored, wanted);
       for (const occurrence of difference.went) {
         occurrences.remove(occurrence);
-        // Gone with its lease on, and not settled: nobody will record that attempt any more.
-        if (occurrence.leaseUntil !== null && given.occurrences.includes(occurrence)) ledger.interrupted(occurrence);
+        if (occurrence.leaseUntil !== null && occurrence.fireId !== settled) ledger.interrupted(occurrence);
       }
       for (const occurrence of difference.changed) occurrences.update(occurrence);
       for (const occurrence of difference.came) occurrences.insert(occurrence);

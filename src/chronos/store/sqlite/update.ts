@@ -1,5 +1,6 @@
 /** Changing one alarm by a pure transition. */
 import type { AlarmState, Transition } from '../../alarm/alarm.ts';
+import { checkTransition } from '../difference.ts';
 import type { Tables } from './tables.ts';
 
 export function prepareUpdateAlarm(tables: Tables) {
@@ -7,7 +8,8 @@ export function prepareUpdateAlarm(tables: Tables) {
     const stored = tables.state(owner, alarmId);
     if (!stored) return undefined;
     const wanted = transition(stored);
-    const opened = tables.write(stored, stored, wanted);
+    checkTransition(stored, wanted);
+    const opened = tables.write(stored, wanted);
     tables.owners.refresh(owner, opened);
     return wanted;
   };

@@ -26,6 +26,7 @@ CREATE TABLE alarms (
   updated_at           INTEGER NOT NULL,
   last_fired_at        INTEGER,
   fire_count           INTEGER NOT NULL CHECK (fire_count >= 0),
+  scheduled_fires      INTEGER NOT NULL CHECK (scheduled_fires >= 0),
   UNIQUE (owner, id)
 ) STRICT;
 

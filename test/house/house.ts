@@ -1,7 +1,6 @@
 /** A whole house as real processes: chronosd and router as children, Neo as the machines that the router starts. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ChronosClient, createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
@@ -9,36 +8,15 @@ import { agentIdentity } from '../../src/identity/agent.ts';
 import { generateKey } from '../../src/identity/keys.ts';
 import { randomSecret } from '../../src/identity/secrets.ts';
 import { openEnvelope } from '../../src/wire/envelope.ts';
+import { type NeoGet, readNeo } from './neo-reader.ts';
+import { freePort, PROGRAM, START_LIMIT_MS, until } from './processes.ts';
 
-const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
-const START_LIMIT_MS = 20_000;
 
 export type DaemonName = 'chronosd' | 'router';
 export type Victim = DaemonName | 'neo';
 
 /** A user of the house: who sets alarms, and the Neo that is woken for them. */
 export type HouseUser = { label: string; client: ChronosClient; neoToken: string; neoData: string };
-
-export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (typeof address !== 'object' || address === null) throw new Error('no port');
-  return address.port;
-}
-
-/** Asks until the answer is yes. */
-export async function until(what: string, ask: () => Promise<boolean> | boolean, limitMs: number): Promise<void> {
-  const end = Date.now() + limitMs;
-  for (;;) {
-    if (await ask()) return;
-    if (Date.now() > end) throw new Error(`after ${limitMs} ms still not: ${what}`);
-    await pause(25);
-  }
-}
 
 export class House {
   readonly folder = mkdtempSync(join(tmpdir(), 'reveille-house-'));
@@ -167,40 +145,9 @@ export class House {
     });
   }
 
-  /** Starts a user's Neo on its own, to read what it holds, with the router out of the way. */
-  async readNeo<T>(user: HouseUser, read: (get: (path: string) => Promise<string>) => Promise<T>): Promise<T> {
-    const port = await freePort();
-    const child = spawn(process.execPath, [PROGRAM, 'neo', '--json'], {
-      env: {
-        PATH: process.env.PATH,
-        REVEILLE_HOME: this.folder,
-        REVEILLE_LOG: 'error',
-        NEO_DATA_DIR: user.neoData,
-        NEO_DAEMON_TOKEN: user.neoToken,
-        NEO_PORT: String(port),
-      },
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
-    const url = `http://127.0.0.1:${port}`;
-    try {
-      await until(
-        'neo is ready',
-        () =>
-          fetch(`${url}/healthz`).then(
-            (answer) => answer.ok,
-            () => false,
-          ),
-        START_LIMIT_MS,
-      );
-      return await read(async (path) => {
-        const answer = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${user.neoToken}` } });
-        return openEnvelope(await answer.text(), answer.status, 'neo').text;
-      });
-    } finally {
-      const gone = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGTERM');
-      await gone;
-    }
+  /** Reads what a user's Neo holds, with the router out of the way. */
+  readNeo<T>(user: HouseUser, read: (get: NeoGet) => Promise<T>): Promise<T> {
+    return readNeo({ home: this.folder, dataDir: user.neoData, token: user.neoToken }, read);
   }
 
   /** Ends everything by SIGTERM, as an operator would, and waits. */

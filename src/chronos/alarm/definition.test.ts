@@ -1,0 +1,408 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Alarm, AlarmState } from './alarm.ts';
+import { differingFields, draftAlarm } from './definition.ts';
+import { cancelAlarm, pauseAlarm, triggerAlarm } from './lifecycle.ts';
+import { settleDelivered, settleFailed } from './settlement.ts';
+import {
+  ALARM_ID,
+  type Body,
+  claim,
+  complete,
+  createInput,
+  edit,
+  LEASE_MS,
+  LIMITS,
+  NOW,
+  OWNER,
+  scheduled,
+  setAlarm,
+} from './testing/alarm-state.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const at = (ms: number) => new Date(ms).toISOString();
+const cron = (more: Body = {}): Body => ({ kind: 'cron', cron_expr: '0 * * * *', ...more });
+const once = (more: Body = {}): Body => ({ kind: 'once', ...more });
+
+function refusal(act: () => unknown): { code: string; message: string } {
+  try {
+    act();
+  } catch (thrown) {
+    assert.ok(thrown instanceof ReveilleError, String(thrown));
+    return { code: thrown.code, message: thrown.message };
+  }
+  assert.fail('it was accepted');
+}
+
+describe('what a create is refused for', () => {
+  const refused: [name: string, body: Body, message: string][] = [
+    ['neither instant', once(), 'an alarm of kind "once" needs delay_seconds or fire_at'],
+    [
+      'both instants',
+      once({ delay_seconds: 60, fire_at: at(NOW + HOUR) }),
+      'delay_seconds and fire_at exclude each other; give the one that you mean',
+    ],
+    [
+      'a past instant',
+      once({ fire_at: at(NOW - 1000) }),
+      'fire_at must be in the future (got 2026-06-15T08:09:59.000Z, it is now 2026-06-15T08:10:00.000Z)',
+    ],
+    [
+      'the present instant',
+      once({ fire_at: at(NOW) }),
+      'fire_at must be in the future (got 2026-06-15T08:10:00.000Z, it is now 2026-06-15T08:10:00.000Z)',
+    ],
+    [
+      'an instant too far off',
+      once({ fire_at: '2037-06-15T08:10:00Z' }),
+      'fire_at must be within ten years (got 2037-06-15T08:10:00.000Z)',
+    ],
+    ['a delay below a second', once({ delay_seconds: -5 }), 'delay_seconds must be at least 1 (got -5)'],
+    [
+      'a series field on a single alarm',
+      once({ delay_seconds: 60, max_fires: 3 }),
+      'max_fires goes only with kind "cron"; this alarm is "once", leave max_fires out',
+    ],
+    [
+      'a zone on a single alarm',
+      once({ delay_seconds: 60, timezone: 'Europe/Berlin' }),
+      'timezone goes only with kind "cron"; this alarm is "once", leave timezone out',
+    ],
+    ['no expression', { kind: 'cron' }, 'an alarm of kind "cron" needs cron_expr, such as "0 9 * * 1-5" or "@hourly"'],
+    [
+      'a delay on a series',
+      cron({ delay_seconds: 60 }),
+      'delay_seconds goes only with kind "once"; this alarm is "cron", leave delay_seconds out',
+    ],
+    [
+      'an interval that is too short',
+      cron({ cron_expr: '@every 9s' }),
+      'cron_expr must leave at least 10 seconds between two occurrences (got "@every 9s")',
+    ],
+    [
+      'an end in the past',
+      cron({ ends_at: at(NOW - 1) }),
+      'ends_at must be in the future (got 2026-06-15T08:09:59.999Z, it is now 2026-06-15T08:10:00.000Z)',
+    ],
+    [
+      'an end before the first occurrence',
+      cron({ ends_at: at(NOW + 49 * MINUTE) }),
+      'ends_at is before the first occurrence of cron_expr; with these two it would never ring (ends_at 2026-06-15T08:59:00.000Z)',
+    ],
+  ];
+  for (const [name, body, message] of refused) {
+    test(name, () =>
+      assert.deepEqual(
+        refusal(() => setAlarm(body)),
+        { code: 'invalid_request', message },
+      ),
+    );
+  }
+
+  test('an expression that never rings, and a zone that does not exist, by name', () => {
+    for (const [body, field] of [
+      [cron({ cron_expr: '0 0 30 2 *' }), 'cron_expr'],
+      [cron({ cron_expr: 'every morning' }), 'cron_expr'],
+      [cron({ timezone: 'Europe/Atlantis' }), 'timezone'],
+    ] as const) {
+      const { code, message } = refusal(() => setAlarm(body));
+      assert.equal(code, 'invalid_request');
+      assert.match(message, new RegExp(`\\b${field}\\b`));
+    }
+  });
+});
+
+describe('what a create makes', () => {
+  test('a delay counts from the request, fractions of a second included', () => {
+    const state = setAlarm(once({ delay_seconds: 1.5 }));
+    assert.equal(state.alarm.fireAt, NOW + 1500);
+    assert.equal(scheduled(state).dueAt, NOW + 1500);
+    assert.equal(scheduled(state).fireId, `${ALARM_ID}@${NOW + 1500}`);
+  });
+
+  test('an occurrence exactly at ends_at still belongs to the series', () => {
+    const state = setAlarm(cron({ ends_at: at(NOW + 50 * MINUTE) }));
+    assert.equal(scheduled(state).scheduledFor, NOW + 50 * MINUTE);
+  });
+
+  test('message and payload are kept as they came', () => {
+    const { alarm } = setAlarm(
+      once({
+        delay_seconds: 60,
+        wake_message: ' \u0000\ttrailing  ',
+        payload: '{ "n": 12345678901234567890, "x": 1.0 }',
+      }),
+    );
+    assert.equal(alarm.wakeMessage, ' \u0000\ttrailing  ');
+    assert.equal(alarm.payload, '{ "n": 12345678901234567890, "x": 1.0 }');
+  });
+});
+
+describe('whether two requests are the same definition', () => {
+  const draft = (body: Body, now = NOW): Alarm =>
+    draftAlarm(createInput(body), { id: ALARM_ID, owner: OWNER, now, limits: LIMITS });
+
+  test('a delay is the same a minute later, an absolute instant is the same although it has passed', () => {
+    assert.deepEqual(
+      differingFields(draft(once({ delay_seconds: 60 })), draft(once({ delay_seconds: 60 }), NOW + MINUTE)),
+      [],
+    );
+    const fireAt = once({ fire_at: at(NOW + 1000) });
+    assert.deepEqual(differingFields(draft(fireAt), draft(fireAt, NOW + HOUR)), []);
+  });
+
+  test('naming a default is the same as leaving it out', () => {
+    const named = cron({ timezone: 'UTC', label: '', jitter_seconds: 0, max_failures: 100 });
+    assert.deepEqual(differingFields(draft(cron()), draft(named)), []);
+  });
+
+  test('an instant is the same in another offset', () => {
+    const here = draft(once({ fire_at: '2026-06-15T10:00:00Z' }));
+    assert.deepEqual(differingFields(here, draft(once({ fire_at: '2026-06-15T12:00:00+02:00' }))), []);
+  });
+
+  const differing: [one: Body, other: Body, names: string[]][] = [
+    [once({ delay_seconds: 60 }), once({ delay_seconds: 61 }), ['delay_seconds']],
+    [once({ delay_seconds: 60 }), once({ fire_at: at(NOW + MINUTE) }), ['delay_seconds']],
+    [once({ fire_at: at(NOW + MINUTE) }), once({ fire_at: at(NOW + HOUR) }), ['fire_at']],
+    [cron(), cron({ timezone: 'Asia/Kathmandu' }), ['timezone']],
+    [cron(), cron({ wake_message: 'x', payload: '1', max_fires: 3 }), ['wake_message', 'payload', 'max_fires']],
+    [cron({ payload: '1' }), cron({ payload: '1.0' }), ['payload']],
+    [once({ delay_seconds: 60 }), cron(), ['kind', 'delay_seconds', 'cron_expr']],
+    [
+      cron(),
+      cron({
+        label: 'l',
+        conversation_id: 'c',
+        jitter_seconds: 1,
+        ends_at: at(NOW + HOUR),
+        max_failures: 1,
+        max_lateness_seconds: 1,
+      }),
+      ['label', 'conversation_id', 'jitter_seconds', 'ends_at', 'max_failures', 'max_lateness_seconds'],
+    ],
+  ];
+  for (const [one, other, names] of differing) {
+    test(`${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} named`, () => {
+      assert.deepEqual(differingFields(draft(one), draft(other)), names);
+      assert.deepEqual(differingFields(draft(other), draft(one)), names);
+    });
+  }
+});
+
+describe('editing', () => {
+  test('words, payload and limits change and leave the occurrence that is owed as it is', () => {
+    const before = claim(setAlarm(cron()));
+    const after = edit(before, {
+      wake_message: 'new',
+      payload: 'null',
+      label: 'l',
+      max_failures: 3,
+      conversation_id: 'c',
+    });
+    assert.deepEqual(after.occurrences, before.occurrences);
+    const { wakeMessage, payload, label, maxFailures, conversationId } = after.alarm;
+    assert.deepEqual([wakeMessage, payload, label, maxFailures, conversationId], ['new', 'null', 'l', 3, 'c']);
+  });
+
+  test('null removes an optional field', () => {
+    const before = setAlarm(
+      cron({
+        label: 'l',
+        timezone: 'Europe/Berlin',
+        conversation_id: 'c',
+        max_failures: 3,
+        max_lateness_seconds: 5,
+        jitter_seconds: 5,
+        ends_at: at(NOW + 9 * HOUR),
+        max_fires: 4,
+      }),
+    );
+    const { alarm } = edit(before, {
+      label: null,
+      timezone: null,
+      conversation_id: null,
+      max_failures: null,
+      max_lateness_seconds: null,
+      jitter_seconds: null,
+      ends_at: null,
+      max_fires: null,
+    });
+    assert.deepEqual(alarm, { ...setAlarm(cron()).alarm });
+  });
+
+  test('an edit of nothing, of a field of the other kind, or of an alarm that has ended is refused', () => {
+    const state = setAlarm(cron());
+    assert.equal(refusal(() => edit(state, {})).message, 'nothing to edit; name at least one field to change');
+    assert.match(
+      refusal(() => edit(state, { fire_at: at(NOW + HOUR) })).message,
+      /^fire_at goes only with kind "once"/,
+    );
+    assert.match(
+      refusal(() => edit(setAlarm(once({ delay_seconds: 60 })), { cron_expr: '@daily' })).message,
+      /^cron_expr goes only with kind "cron"/,
+    );
+    assert.deepEqual(
+      refusal(() => edit(cancelAlarm(state, NOW), { label: 'x' })),
+      {
+        code: 'conflict',
+        message: 'this alarm is cancelled and can no longer be edited; set a new one',
+      },
+    );
+  });
+
+  test('an edit is held to the same rules as a create', () => {
+    const state = setAlarm(cron());
+    assert.match(refusal(() => edit(state, { cron_expr: '@every 1s' })).message, /^cron_expr must leave at least 10/);
+    assert.match(refusal(() => edit(state, { ends_at: at(NOW) })).message, /^ends_at must be in the future/);
+    const single = setAlarm(once({ delay_seconds: 60 }));
+    assert.match(refusal(() => edit(single, { fire_at: at(NOW - 1) })).message, /^fire_at must be in the future/);
+    assert.match(refusal(() => edit(single, { fire_at: at(NOW + 1), delay_seconds: 5 })).message, /exclude each other/);
+  });
+
+  test('a new instant takes the place of the old one', () => {
+    const after = edit(setAlarm(once({ delay_seconds: 60 })), { fire_at: at(NOW + HOUR) });
+    assert.equal(after.alarm.delaySeconds, null);
+    assert.deepEqual(
+      after.occurrences.map(({ dueAt, source }) => [dueAt, source]),
+      [[NOW + HOUR, 'schedule']],
+    );
+    const back = edit(after, { delay_seconds: 5 }, NOW + 1000);
+    assert.equal(back.alarm.fireAt, NOW + 6000);
+    assert.equal(back.occurrences.length, 1);
+  });
+
+  test('a new expression counts an @every series from the edit', () => {
+    const after = edit(setAlarm(cron()), { cron_expr: '@every 90s' }, NOW + 1234);
+    assert.equal(scheduled(after).scheduledFor, NOW + 1234 + 90_000);
+  });
+
+  test('a paused alarm is edited and stays paused', () => {
+    const after = edit(pauseAlarm(setAlarm(cron()), NOW), { cron_expr: '@daily' });
+    assert.equal(after.alarm.status, 'paused');
+    assert.equal(scheduled(after).dueAt, null);
+    assert.equal(scheduled(after).scheduledFor, Date.UTC(2026, 5, 16));
+  });
+
+  test('a new schedule forgets failures of the old one', () => {
+    const claimed = claim(setAlarm(once({ delay_seconds: 60 })));
+    const { fireId } = scheduled(claimed);
+    const failing = complete(claimed, fireId, (state) =>
+      settleFailed(state, fireId, { error: 'no', final: false, retryAt: () => NOW + MINUTE }),
+    );
+    assert.equal(failing.alarm.failureCount, 1);
+    const after = edit(failing, { delay_seconds: 60 }, NOW + 1);
+    assert.equal(after.alarm.failureCount, 0);
+    assert.equal(scheduled(after).attempt, 0);
+  });
+});
+
+describe('editing the schedule while an attempt is under way', () => {
+  const inFlight = claim(setAlarm(once({ delay_seconds: 60 })), undefined, NOW + MINUTE);
+  const old = scheduled(inFlight).fireId;
+  const edited = edit(inFlight, { delay_seconds: 600 }, NOW + MINUTE + 1);
+
+  test('the attempt goes on beside the new schedule, and is not the schedule any more', () => {
+    assert.deepEqual(
+      edited.occurrences.map(({ fireId, source, dueAt, leaseUntil }) => ({ fireId, source, dueAt, leaseUntil })),
+      [
+        { fireId: old, source: 'trigger', dueAt: null, leaseUntil: NOW + MINUTE + LEASE_MS },
+        {
+          fireId: `${ALARM_ID}@${NOW + 11 * MINUTE + 1}`,
+          source: 'schedule',
+          dueAt: NOW + 11 * MINUTE + 1,
+          leaseUntil: null,
+        },
+      ],
+    );
+  });
+
+  test('delivered, it counts as a fire and the new schedule still rings', () => {
+    const after = complete(edited, old, (state) => settleDelivered(state, old, NOW + MINUTE));
+    assert.equal(after.alarm.status, 'active');
+    assert.equal(after.alarm.fireCount, 1);
+    assert.deepEqual(
+      after.occurrences.map(({ fireId }) => fireId),
+      [scheduled(edited).fireId],
+    );
+  });
+
+  test('failed, it is not tried again', () => {
+    const after = complete(edited, old, (state) =>
+      settleFailed(state, old, { error: 'no', final: false, retryAt: () => NOW + HOUR }),
+    );
+    assert.deepEqual(
+      after.occurrences.map(({ fireId }) => fireId),
+      [scheduled(edited).fireId],
+    );
+    assert.equal(after.alarm.lastError, 'no');
+    assert.equal(after.alarm.failureCount, 0);
+  });
+
+  test('a holder whose lease has run out is not waited for', () => {
+    const after = edit(inFlight, { delay_seconds: 600 }, NOW + MINUTE + LEASE_MS);
+    assert.equal(after.occurrences.length, 1);
+  });
+
+  test('an edit to the very same instant leaves the occurrence with its holder', () => {
+    // Only a wall clock that was put back makes this possible.
+    const after = edit(inFlight, { fire_at: at(NOW + MINUTE) }, NOW + 1);
+    assert.deepEqual(after.occurrences, inFlight.occurrences);
+  });
+});
+
+describe('editing the bounds of a schedule', () => {
+  const due = (state: AlarmState) => scheduled(state).scheduledFor;
+
+  test('jitter moves the occurrence that is next, and no other instant comes in its place', () => {
+    const jittered = edit(setAlarm(cron()), { jitter_seconds: 3600 });
+    assert.ok(due(jittered) > NOW + 50 * MINUTE && due(jittered) < NOW + 110 * MINUTE);
+    assert.equal(scheduled(jittered).nominal, NOW + 50 * MINUTE);
+    // Between the nominal instant and the jittered one, the occurrence is still owed.
+    const later = edit(jittered, { max_fires: 9 }, NOW + 50 * MINUTE + 1);
+    assert.deepEqual(scheduled(later), scheduled(jittered));
+  });
+
+  test('an occurrence whose time has come stays owed, held or not', () => {
+    const state = setAlarm(cron());
+    for (const current of [state, claim(state, undefined, NOW + HOUR)]) {
+      const after = edit(current, { max_fires: 9, jitter_seconds: 60 }, NOW + HOUR);
+      assert.deepEqual(after.occurrences, current.occurrences);
+      assert.equal(after.alarm.maxFires, 9);
+    }
+  });
+
+  test('new jitter for a single alarm that is being delivered does not make it ring twice', () => {
+    const inFlight = claim(setAlarm(once({ delay_seconds: 60 })), undefined, NOW + MINUTE);
+    assert.deepEqual(edit(inFlight, { jitter_seconds: 60 }, NOW + MINUTE).occurrences, inFlight.occurrences);
+  });
+
+  test('an edit that repeats what stands there keeps the attempts and the fence of a retry', () => {
+    const claimed = claim(setAlarm(cron()), undefined, NOW + HOUR);
+    const { fireId } = scheduled(claimed);
+    const retrying = complete(claimed, fireId, (state) =>
+      settleFailed(state, fireId, { error: 'no', final: false, retryAt: () => NOW + HOUR + 30_000 }),
+    );
+    const after = edit(retrying, { jitter_seconds: 0 }, NOW + HOUR + 1);
+    assert.deepEqual(after.occurrences, retrying.occurrences);
+    assert.equal(after.alarm.failureCount, 1);
+  });
+
+  test('max_fires must leave something to ring, and triggered fires do not count', () => {
+    let state = setAlarm(cron());
+    const { fireId } = scheduled(state);
+    state = complete(claim(state, fireId), fireId, (given) => settleDelivered(given, fireId, NOW + HOUR));
+    const triggered = triggerAlarm(state, NOW + HOUR);
+    state = complete(claim(triggered.state, triggered.fireId), triggered.fireId, (given) =>
+      settleDelivered(given, triggered.fireId, NOW + HOUR),
+    );
+    assert.equal(state.alarm.fireCount, 2);
+    assert.equal(
+      refusal(() => edit(state, { max_fires: 1 }, NOW + HOUR)).message,
+      'max_fires must be at least 2, for 1 have been delivered (got 1)',
+    );
+    assert.equal(edit(state, { max_fires: 2 }, NOW + HOUR).alarm.maxFires, 2);
+  });
+});

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodeJson } from '../../wire/json.ts';
+import type { Attempt } from './alarm.ts';
+import { cancelAlarm, pauseAlarm } from './lifecycle.ts';
+import { settleDelivered, settleFailed } from './settlement.ts';
+import { ALARM_ID, claim, complete, LEASE_MS, NOW, OWNER, scheduled, setAlarm } from './testing/alarm-state.ts';
+import { nextFireAt, viewAlarm, viewAttempt } from './view.ts';
+
+const DUE = NOW + 60_000;
+
+test('a single alarm shows what was asked for and when it rings, and leaves out what it does not have', () => {
+  const state = setAlarm({ kind: 'once', delay_seconds: 60 });
+  assert.deepEqual(viewAlarm(state, NOW), {
+    id: ALARM_ID,
+    label: '',
+    kind: 'once',
+    fire_at: '2026-06-15T08:11:00.000Z',
+    next_fire_at: '2026-06-15T08:11:00.000Z',
+    wake_message: 'water the plants',
+    status: 'active',
+    max_failures: 100,
+    failure_count: 0,
+    created_at: '2026-06-15T08:10:00.000Z',
+    fire_count: 0,
+    in_flight: false,
+  });
+});
+
+test('a series shows every field that was given', () => {
+  const body = {
+    kind: 'cron',
+    label: 'l',
+    cron_expr: '0 9 * * *',
+    timezone: 'Europe/Berlin',
+    conversation_id: 'c',
+    idempotency_key: 'k',
+    max_failures: 3,
+    max_lateness_seconds: 0,
+    jitter_seconds: 5,
+    ends_at: '2026-12-24T00:00:00.000Z',
+    max_fires: 7,
+  };
+  const view = viewAlarm(setAlarm({ ...body, payload: '{"n":1.0}' }), NOW) as Record<string, unknown>;
+  for (const [name, value] of Object.entries(body)) assert.equal(view[name], value, name);
+});
+
+test('a payload is written as it came', () => {
+  const payload = '{"b":12345678901234567890, "a":[1.0,1e400,-0]}';
+  const text = encodeJson(viewAlarm(setAlarm({ kind: 'once', delay_seconds: 60, payload }), NOW));
+  assert.ok(text.includes(`"payload":${payload},`));
+  assert.ok(
+    encodeJson(viewAlarm(setAlarm({ kind: 'once', delay_seconds: 60, payload: 'null' }), NOW)).includes(
+      '"payload":null,',
+    ),
+  );
+});
+
+test('next_fire_at is the next attempt, and stands only on an active alarm', () => {
+  const state = setAlarm({ kind: 'once', delay_seconds: 60 });
+  const { fireId } = scheduled(state);
+  const retrying = complete(claim(state, fireId, DUE), fireId, (given) =>
+    settleFailed(given, fireId, { error: 'busy', final: false, retryAt: () => DUE + 30_000 }),
+  );
+  assert.equal(viewAlarm(retrying, DUE).next_fire_at, '2026-06-15T08:11:30.000Z');
+  assert.equal(viewAlarm(retrying, DUE).last_error, 'busy');
+  assert.equal(nextFireAt(pauseAlarm(state, NOW)), undefined);
+  assert.ok(!('next_fire_at' in viewAlarm(cancelAlarm(state, NOW), NOW)));
+  const fired = complete(claim(state, fireId, DUE), fireId, (given) => settleDelivered(given, fireId, DUE));
+  assert.equal(viewAlarm(fired, DUE).last_fired_at, '2026-06-15T08:11:00.000Z');
+  assert.ok(!('next_fire_at' in viewAlarm(fired, DUE)));
+});
+
+test('in_flight holds from the claim until the lease runs out, cancelled or not', () => {
+  const inFlight = claim(setAlarm({ kind: 'once', delay_seconds: 60 }), undefined, DUE);
+  assert.equal(viewAlarm(inFlight, DUE + LEASE_MS - 1).in_flight, true);
+  assert.equal(viewAlarm(cancelAlarm(inFlight, DUE + 1), DUE + 1).in_flight, true);
+  assert.equal(viewAlarm(inFlight, DUE + LEASE_MS).in_flight, false);
+});
+
+test('a line of the ledger tells how late the attempt began', () => {
+  const attempt: Attempt = {
+    fireId: `${ALARM_ID}@${DUE}`,
+    alarmId: ALARM_ID,
+    owner: OWNER,
+    scheduledFor: DUE,
+    attempt: 2,
+    startedAt: DUE + 30_012,
+    finishedAt: DUE + 30_040,
+    outcome: 'failed',
+    httpStatus: 503,
+    error: 'busy',
+    missedCount: 3,
+  };
+  assert.deepEqual(viewAttempt(attempt), {
+    fire_id: `${ALARM_ID}@${DUE}`,
+    scheduled_for: '2026-06-15T08:11:00.000Z',
+    attempt: 2,
+    started_at: '2026-06-15T08:11:30.012Z',
+    finished_at: '2026-06-15T08:11:30.040Z',
+    lateness_ms: 30_012,
+    outcome: 'failed',
+    http_status: 503,
+    error: 'busy',
+    missed_count: 3,
+  });
+  const delivered = viewAttempt({ ...attempt, outcome: 'delivered', httpStatus: null, error: null, missedCount: 0 });
+  assert.deepEqual(
+    Object.keys(delivered).filter((name) => ['http_status', 'error', 'missed_count'].includes(name)),
+    [],
+  );
+});

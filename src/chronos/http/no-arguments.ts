@@ -1,0 +1,17 @@
+/** Refusing what a route does not read: an argument that is ignored is a mistake that nobody tells the caller of. */
+import { z } from 'zod';
+import { bodyBytes, readJson } from '../../http-kit/body.ts';
+import type { HttpContext } from '../../http-kit/environment.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+
+const nothing = z.strictObject({});
+
+/** @throws ReveilleError `invalid_request` that names the query parameters there are */
+export function refuseQuery(c: HttpContext): void {
+  parseOrThrow(nothing, c.req.query());
+}
+
+/** @throws ReveilleError `invalid_request` unless there is no body, or an empty object */
+export async function refuseBody(c: HttpContext): Promise<void> {
+  if (bodyBytes(c).length > 0) parseOrThrow(nothing, await readJson(c));
+}

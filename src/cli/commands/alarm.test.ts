@@ -1,0 +1,281 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { sliceAt } from '../../wire/json.ts';
+import { PROGRAM } from '../package-root.ts';
+import {
+  type Installation,
+  reveille,
+  sharedOwner,
+  startAgent,
+  startInstallation,
+  temporaryFolder,
+  until,
+} from '../testing/installation.ts';
+
+const shared = sharedOwner();
+let house: Installation;
+let agent: Awaited<ReturnType<typeof startAgent>>;
+
+before(async () => {
+  house = await startInstallation(shared);
+  agent = await startAgent(shared);
+  await house.run('machine', 'put', '--provider', 'http', '--url', agent.url);
+});
+after(() => shared.end());
+
+/** Sets an alarm and gives its id. */
+async function set(...words: string[]): Promise<string> {
+  return JSON.parse(await house.run('alarm', 'set', ...words, '--json')).id;
+}
+
+const statusOf = async (id: string) => (await house.client.getAlarm(id)).status;
+
+describe('reveille alarm set', () => {
+  test('says what was set and when it rings, from now and in local time', async () => {
+    const said = await house.run('alarm', 'set', 'Look at the build', '--in', '10m');
+    assert.match(
+      said,
+      /^Set [0-9a-f-]{36}\n {2}rings in (9 min \d+ s|10 min), (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d CES?T\n$/,
+    );
+    const json = JSON.parse(await house.run('alarm', 'set', 'x', '--at', '2036-06-15T10:10:00+02:00', '--json'));
+    assert.deepEqual([json.next_fire_at, json.status, json.deduped], ['2036-06-15T08:10:00.000Z', 'active', false]);
+  });
+
+  test('a series says in which zone its expression is read when nobody chose one', async () => {
+    assert.match(await house.run('alarm', 'set', 'x', '--cron', '0 9 * * 1-5'), /read in UTC; --zone chooses/);
+    const zoned = await house.run('alarm', 'set', 'x', '--cron', '0 9 * * 1-5', '--zone', 'Europe/Berlin');
+    assert.match(zoned, / 09:00:00 CES?T\n$/);
+    assert.doesNotMatch(zoned, /UTC/);
+  });
+
+  test('message and payload arrive at the agent as they were written', async () => {
+    const message = 'Ünïcödé 日本語 \u202e \u0007 trailing  \r\n\t';
+    const payload = '{"big":12345678901234567890,"one":1.0,"b":1,"a":[1e400,"\\u0041"]}';
+    const file = join(house.home.path, 'payload.json');
+    writeFileSync(file, `${payload}\n`);
+    const words = ['alarm', 'set', '--message-file', '-', '--in', '1s', '--payload-file', file, '--json'];
+    const { status, stdout, stderr } = await house.attempt(words, { input: message });
+    assert.equal(status, 0, stderr);
+    const { id } = JSON.parse(stdout);
+    await until(async () => (await statusOf(id)) === 'fired');
+    const turn = agent.turns.find((body) => body.includes(id))!;
+    assert.equal(JSON.parse(turn).message, message);
+    assert.equal(sliceAt(turn, ['payload']), payload);
+
+    const shown = await house.run('alarm', 'show', id, '--json');
+    assert.equal(sliceAt(shown, ['alarm', 'payload']), payload);
+    assert.match(await house.run('alarm', 'show', id), /\n {2}Ünïcödé 日本語 \\u202e \\u0007 trailing {2}\\u000d\n/);
+  });
+
+  test('a repeated key sets no second alarm and says so; another definition under it is refused', async () => {
+    const words = ['alarm', 'set', 'once only', '--in', '1h', '--key', 'k1'];
+    const first = JSON.parse(await house.run(...words, '--json'));
+    const again = await house.run(...words);
+    assert.match(again, new RegExp(`^Already set, by this key and with this definition: ${first.id}\n`));
+    const other = await house.attempt(['alarm', 'set', 'another', '--in', '1h', '--key', 'k1']);
+    assert.equal(other.status, 1);
+    assert.match(other.stderr, /^error: .*wake_message/);
+  });
+
+  test('a command line that cannot be meant ends with 2, says why, and sets nothing', async () => {
+    const before = (await house.run('alarm', 'list', '--all', '--json')).split('\n').length;
+    const cases: [string[], RegExp][] = [
+      [['m'], /give one of --in 10m/],
+      [['m', '--in', '5'], /^error: --in must be a duration such as 90s/],
+      [['m', '--in', '1m', '--at', '2036-01-01T00:00:00Z'], /--in and --at exclude each other/],
+      [['m', '--in', '1m', '--payload', '{oops}'], /--payload must be JSON/],
+      [['m', '--in', '1m', '--no-such-flag'], /unknown option '--no-such-flag'/],
+      [['m', 'n', '--in', '1m'], /too many arguments/],
+      [['--in', '1m'], /the message is missing/],
+    ];
+    for (const [words, said] of cases) {
+      const { status, stdout, stderr } = await house.attempt(['alarm', 'set', ...words]);
+      assert.deepEqual([status, stdout], [2, ''], words.join(' '));
+      assert.match(stderr, said);
+    }
+    const json = await house.attempt(['alarm', 'set', 'm', '--json']);
+    assert.equal(json.status, 2);
+    assert.equal(JSON.parse(json.stderr).error.code, 'invalid_request');
+    assert.equal((await house.run('alarm', 'list', '--all', '--json')).split('\n').length, before);
+  });
+
+  test('what chronosd refuses ends with 1 and its sentence', async () => {
+    const cases: [string[], RegExp][] = [
+      [['m', '--at', '2020-01-01T00:00:00Z'], /fire_at must be in the future/],
+      [['m', '--cron', '61 * * * *'], /^error: .*cron_expr/],
+      [['m', '--cron', '@daily', '--zone', 'Mars/Base'], /Mars\/Base/],
+      [['', '--in', '1m'], /wake_message must not be empty/],
+    ];
+    for (const [words, said] of cases) {
+      const { status, stderr } = await house.attempt(['alarm', 'set', ...words]);
+      assert.equal(status, 1, words.join(' '));
+      assert.match(stderr, said);
+    }
+  });
+});
+
+describe('reveille alarm list', () => {
+  test('shows status, next ring and message on aligned lines, and whole alarms as JSON lines', async () => {
+    const id = await set('A message for the list', '--in', '2h', '--label', 'listed');
+    const text = await house.run('alarm', 'list', '--limit', '1');
+    const [heading, line, ...rest] = text.split('\n');
+    assert.match(heading!, /^ID +STATUS +KIND +RINGS +AT +MESSAGE$/);
+    assert.match(line!, new RegExp(`^${id.slice(0, 13)} +active +once +in 1 h 59 min +.*listed: A m`));
+    assert.match(rest.join('\n'), /^\n1 newest alarm; --all shows the others\. Times in Europe\/Berlin/);
+    const json = JSON.parse(await house.run('alarm', 'list', '--limit', '1', '--json'));
+    assert.deepEqual([json.id, json.label], [id, 'listed']);
+  });
+
+  test('goes through all pages with --all, and filters', async () => {
+    const set2 = [await set('p1', '--cron', '@yearly'), await set('p2', '--cron', '@yearly')];
+    await house.run('alarm', 'pause', set2[0]!);
+    const ids = async (...words: string[]) =>
+      (await house.run('alarm', 'list', ...words, '--json'))
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line): string => JSON.parse(line).id);
+    const all = await ids('--all', '--limit', '1');
+    assert.equal(new Set(all).size, all.length);
+    assert.ok(set2.every((id) => all.includes(id)));
+    assert.deepEqual(await ids('--status', 'paused'), [set2[0]]);
+    assert.ok((await ids('--kind', 'cron', '--all')).includes(set2[1]!));
+    assert.ok(!(await ids('--kind', 'once', '--all')).includes(set2[1]!));
+    const wrong = await house.attempt(['alarm', 'list', '--status', 'sleeping']);
+    assert.equal(wrong.status, 2);
+    assert.match(wrong.stderr, /--status must be one of active, paused, fired, cancelled, failed \(got "sleeping"\)/);
+  });
+
+  test('ends quietly when its reader has gone', async () => {
+    const child = spawn(process.execPath, [PROGRAM, 'alarm', 'list', '--all', '--limit', '1', '--json'], {
+      env: { PATH: process.env.PATH ?? '', REVEILLE_HOME: house.home.path },
+    });
+    let stderr = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString();
+    });
+    child.stdout.once('data', () => child.stdout.destroy());
+    const status = await new Promise((resolve) => child.once('close', resolve));
+    assert.deepEqual([status, stderr], [0, '']);
+  });
+});
+
+describe('an alarm id', () => {
+  test('may be shortened, in any case, as long as it fits one alarm', async () => {
+    const id = await set('x', '--in', '1h');
+    const show = async (given: string) => JSON.parse(await house.run('alarm', 'show', given, '--json')).alarm.id;
+    assert.equal(await show(id.slice(0, 18)), id);
+    assert.equal(await show(id.slice(0, 23).toUpperCase()), id);
+    assert.equal(await show(id.toUpperCase()), id);
+  });
+
+  test('that fits several alarms, none, or is none is refused with what to do', async () => {
+    const id = await set('twin', '--in', '1h');
+    await set('other twin', '--in', '1h');
+    const several = await house.attempt(['alarm', 'cancel', id.slice(0, 6)]);
+    assert.equal(several.status, 1);
+    assert.match(
+      several.stderr,
+      /could be any of [0-9a-f-]+ \(other twin\), [0-9a-f-]+ \(twin\).*; give more of the id/,
+    );
+    assert.equal(await statusOf(id), 'active');
+    const none = await house.attempt(['alarm', 'show', '000000']);
+    assert.equal(none.status, 1);
+    assert.match(none.stderr, /no alarm whose id begins with 000000/);
+    const foreign = await house.attempt(['alarm', 'show', '019ed2b4-7c11-7000-8000-000000000001']);
+    assert.equal(foreign.status, 1);
+    for (const given of [id.slice(0, 5), 'not-an-id', '../../../x', '']) {
+      const wrong = await house.attempt(['alarm', 'show', given]);
+      assert.equal(wrong.status, 2, given);
+      assert.match(wrong.stderr, /at least its first 6 characters/);
+    }
+  });
+});
+
+describe('changing an alarm', () => {
+  test('pause, resume and cancel say what the alarm is then', async () => {
+    const id = await set('x', '--in', '1h');
+    assert.match(await house.run('alarm', 'pause', id), new RegExp(`^Paused ${id}\n`));
+    assert.match(await house.run('alarm', 'resume', id), new RegExp(`^Resumed ${id}\n {2}rings in 59 min \\d+ s, `));
+    assert.equal(await house.run('alarm', 'cancel', id), `Cancelled ${id}\n`);
+    const resume = await house.attempt(['alarm', 'resume', id]);
+    assert.equal(resume.status, 1);
+    assert.match(resume.stderr, /only a paused alarm can be resumed; this one is cancelled/);
+    const fired = await set('x', '--in', '1s');
+    await until(async () => (await statusOf(fired)) === 'fired');
+    assert.equal(
+      await house.run('alarm', 'cancel', fired),
+      `${fired} is fired already; there was nothing left to cancel\n`,
+    );
+  });
+
+  test('trigger rings at once, beside the schedule, and the ledger shows it', async () => {
+    const id = await set('x', '--in', '1h');
+    assert.match(
+      await house.run('alarm', 'trigger', id),
+      new RegExp(`^Triggered ${id}\n {2}rings now, as ${id}@\\d+;`),
+    );
+    await until(async () => (await house.client.getAlarm(id)).fire_count === 1);
+    const shown = await house.run('alarm', 'show', id);
+    assert.match(shown, /\n {2}status +active\n/);
+    assert.match(shown, /\n {2}has rung +1 time, the last /);
+    assert.match(
+      shown,
+      /\nRings, latest first\n {2}DUE +ATTEMPT +OUTCOME +STARTED +TOOK\n.* 1 +delivered \(20\d\) +.*(late|on time) +[\d.]+ m?s\n/,
+    );
+  });
+
+  test('a failed alarm shows its error, and redrive tries the same occurrence again', async () => {
+    agent.status = 410;
+    const id = await set('x', '--in', '1s');
+    await until(async () => (await statusOf(id)) === 'failed');
+    agent.status = 202;
+    const list = await house.run('alarm', 'list', '--status', 'failed');
+    assert.match(list, /\n +1 failed attempt of 100, the last one: .*410/);
+    assert.match(await house.run('alarm', 'redrive', id), new RegExp(`^Redriven ${id}\n {2}rings `));
+    await until(async () => (await statusOf(id)) === 'fired');
+    const { fires } = JSON.parse(await house.run('alarm', 'show', id, '--json'));
+    assert.deepEqual(
+      fires.map((fire: { outcome: string }) => fire.outcome),
+      ['delivered', 'failed'],
+    );
+    assert.equal(new Set(fires.map((fire: { fire_id: string }) => fire.fire_id)).size, 1);
+  });
+});
+
+describe('without chronosd', () => {
+  const words = ['alarm', 'list'];
+  test('a home without anything says how to begin', async (t) => {
+    const { status, stderr } = await reveille(join(temporaryFolder(t), 'home'), words);
+    assert.equal(status, 1);
+    assert.match(
+      stderr,
+      /^error: there is no token for chronosd at http:\/\/127\.0\.0\.1:9096: run "reveille up" once/,
+    );
+  });
+
+  test('an address where nobody listens is named, with what to do', async () => {
+    const env = { MATRIX_CHRONOS_URL: 'http://127.0.0.1:1', MATRIX_CHRONOS_TOKEN: 'x' };
+    const { status, stderr } = await house.attempt(words, { env });
+    assert.equal(status, 1);
+    assert.match(stderr, /cannot reach chronosd at http:\/\/127\.0\.0\.1:1 .*start it with "reveille up"/);
+  });
+
+  test("this machine's token goes to no other chronosd", async () => {
+    const { status, stderr } = await house.attempt(words, { env: { MATRIX_CHRONOS_URL: 'http://127.0.0.1:1' } });
+    assert.equal(status, 1);
+    assert.match(stderr, /there is no token for chronosd at http:\/\/127\.0\.0\.1:1: set MATRIX_CHRONOS_TOKEN/);
+  });
+
+  test('a damaged record of secrets, identity or run is named and left as it is', async (t) => {
+    for (const file of ['secrets.json', 'identity.json', 'run.json']) {
+      const home = temporaryFolder(t);
+      writeFileSync(join(home, file), '{"half":', { mode: 0o600 });
+      const { status, stderr } = await reveille(home, words, { env: { CHRONOS_TOKEN: 'x'.repeat(16) } });
+      assert.equal(status, 1);
+      assert.match(stderr, new RegExp(`${file.replace('.', '\\.')} is damaged and was left as it is`));
+    }
+  });
+});

@@ -1,0 +1,303 @@
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { VERSION } from '../../wire/version.ts';
+import type { Check } from '../doctor/check.ts';
+import { checkClock, checkNode } from '../doctor/host.ts';
+import { aheadBy } from '../server-clock.ts';
+import {
+  closeServer,
+  type Installation,
+  listening,
+  type Outcome,
+  reveille,
+  sharedOwner,
+  startAgent,
+  startInstallation,
+  temporaryFolder,
+} from '../testing/installation.ts';
+import { renderChecks } from './doctor.ts';
+
+const now = Date.parse('2026-06-15T12:00:00Z');
+
+test('a report marks every check, wraps what is long and says below it what to do', () => {
+  const checks: Check[] = [
+    { name: 'Node', status: 'ok', detail: '24.1.0' },
+    { name: 'router', status: 'note', detail: 'does not run', remedy: 'start it' },
+    { name: 'REVEILLE_HOME', status: 'broken', detail: `/a\u001b[2J ${'word '.repeat(20)}`.trim(), remedy: 'mend it' },
+  ];
+  const look = { now, zone: 'UTC', width: 60, paint: (_style: string, text: string) => text };
+  assert.deepEqual(renderChecks(checks, look), [
+    '✓ Node           24.1.0',
+    '· router         does not run',
+    '                 → start it',
+    '✗ REVEILLE_HOME  /a\\u001b[2J word word word word word word',
+    '                 word word word word word word word word',
+    '                 word word word word word word',
+    '                 → mend it',
+    '',
+    '1 of 3 checks failed.',
+  ]);
+});
+
+test('an old Node, a clock from the past and clocks that disagree are seen', () => {
+  assert.equal(checkNode('24.21.0').status, 'ok');
+  assert.equal(checkNode('20.11.1').status, 'broken');
+  assert.equal(checkClock(0, undefined).status, 'broken');
+  assert.equal(checkClock(now, undefined).status, 'ok');
+  assert.equal(checkClock(now, { second: now, aheadMs: 0 }).status, 'ok');
+  const ahead = checkClock(now, { second: now, aheadMs: 90_000 });
+  assert.equal(ahead.status, 'warning');
+  assert.match(ahead.detail, /chronosd's is 90 s ahead of this one/);
+  assert.match(checkClock(now, { second: now, aheadMs: -5000 }).detail, /5 s behind/);
+});
+
+test('the distance of two clocks is what the seconds of a Date header cannot explain', () => {
+  assert.equal(aheadBy(now, now, now + 20), 0);
+  assert.equal(aheadBy(now, now + 900, now + 999), 0);
+  assert.equal(aheadBy(now, now + 999, now + 1100), 0);
+  assert.equal(aheadBy(now, now + 3000, now + 3020), -2001);
+  assert.equal(aheadBy(now + 5000, now, now + 20), 4980);
+});
+
+type Report = { checks: Check[]; ok: boolean };
+
+function reportOf({ stdout }: Outcome): Report {
+  assert.equal(stdout.trimEnd().split('\n').length, 1, 'one JSON line');
+  return JSON.parse(stdout) as Report;
+}
+
+function find(report: Report, name: string): Check {
+  const check = report.checks.find((one) => one.name === name);
+  assert.ok(check, `there is a check of ${name}`);
+  return check;
+}
+
+/** Ports that nobody listens on, so that the report does not depend on what else runs on this computer. */
+async function freePorts(): Promise<Record<string, string>> {
+  const servers = [createServer(), createServer()];
+  const ports = await Promise.all(
+    servers.map(async (server) => {
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const address = server.address();
+      return typeof address === 'object' && address ? String(address.port) : '';
+    }),
+  );
+  await Promise.all(servers.map(closeServer));
+  return { CHRONOS_PORT: ports[0]!, ROUTER_PORT: ports[1]! };
+}
+
+describe('reveille doctor, where nothing has been made yet', () => {
+  test('finds nothing broken, changes nothing, and says how to begin', async (t) => {
+    const home = join(temporaryFolder(t), 'home');
+    const { status, stdout, stderr } = await reveille(home, ['doctor'], { env: await freePorts() });
+    assert.deepEqual([status, stderr], [0, '']);
+    assert.match(stdout, /· REVEILLE_HOME {2}.* is not there yet\n +→ reveille up makes it\n/);
+    assert.match(
+      stdout,
+      /· chronosd +does not run; http:\/\/127\.0\.0\.1:\d+ is free\n +→ start it with: reveille up\n/,
+    );
+    assert.match(stdout, /· router +does not run/);
+    assert.match(stdout, /· model +none; Neo answers offline/);
+    assert.match(stdout, /✓ MCP tools/);
+    assert.match(stdout, /\nAll is well\.\n$/);
+    assert.ok(!existsSync(home));
+  });
+
+  test('every line fits an ordinary terminal', async (t) => {
+    const home = join(temporaryFolder(t), 'home');
+    const { stdout } = await reveille(home, ['doctor'], { env: await freePorts() });
+    for (const line of stdout.split('\n')) assert.ok([...line].length <= 80 || line.includes(home), line);
+  });
+});
+
+describe('reveille doctor, where something is wrong', () => {
+  const cases: [
+    what: string,
+    prepare: (home: string) => void,
+    env: Record<string, string>,
+    name: string,
+    said: RegExp,
+  ][] = [
+    [
+      'a configuration file that cannot be read',
+      (home) => writeFileSync(join(home, 'config.yaml'), 'CHRONOS_PORT: 9096\nnonsense\n'),
+      {},
+      'config.yaml',
+      /config\.yaml:2/,
+    ],
+    [
+      'secrets that others can read',
+      (home) => writeFileSync(join(home, 'secrets.json'), '{}', { mode: 0o644 }),
+      {},
+      'secrets',
+      /can be used by others \(mode 0644\); run: chmod 600/,
+    ],
+    [
+      'a damaged identity',
+      (home) => writeFileSync(join(home, 'identity.json'), '{', { mode: 0o600 }),
+      {},
+      'identity',
+      /identity\.json is damaged/,
+    ],
+    [
+      'a damaged record of a running stack',
+      (home) => writeFileSync(join(home, 'run.json'), '{', { mode: 0o600 }),
+      {},
+      'reveille up',
+      /run\.json is damaged/,
+    ],
+    [
+      'a key file that is named but not there',
+      () => {},
+      { MATRIX_USER_ID: 'a', MATRIX_EXECUTOR_KEYFILE: '/none' },
+      'identity',
+      /no key at \/none/,
+    ],
+    [
+      'a setting that no daemon would take',
+      () => {},
+      { CHRONOS_TICK_MS: 'often' },
+      'settings',
+      /CHRONOS_TICK_MS must be a whole number/,
+    ],
+    ['half a model', () => {}, { NEO_MODEL: 'some-model' }, 'model', /NEO_MODEL_BASE_URL is not set/],
+    [
+      'a chronosd elsewhere that does not answer',
+      () => {},
+      { MATRIX_CHRONOS_URL: 'http://127.0.0.1:1' },
+      'chronosd',
+      /nothing answers at http:\/\/127\.0\.0\.1:1/,
+    ],
+    [
+      'data in a place that is no folder',
+      (home) => writeFileSync(join(home, 'file'), ''),
+      {},
+      'CHRONOS_DATA_DIR',
+      /is not a folder/,
+    ],
+  ];
+  for (const [what, prepare, env, name, said] of cases) {
+    test(`${what} is broken, with the rest of the report, and the status is 1`, async (t) => {
+      const home = temporaryFolder(t);
+      prepare(home);
+      const elsewhere = join(temporaryFolder(t), 'file');
+      writeFileSync(elsewhere, '');
+      const more = name === 'CHRONOS_DATA_DIR' ? { CHRONOS_DATA_DIR: elsewhere } : {};
+      const outcome = await reveille(home, ['doctor', '--json'], { env: { ...(await freePorts()), ...env, ...more } });
+      assert.equal(outcome.status, 1, outcome.stderr);
+      const report = reportOf(outcome);
+      assert.equal(report.ok, false);
+      const { status, detail } = find(report, name);
+      assert.equal(status, 'broken');
+      assert.match(detail, said);
+      assert.equal(find(report, 'MCP tools').status, 'ok');
+    });
+  }
+
+  test('a home that is open to others, or no folder at all, is said to be', async (t) => {
+    const folder = temporaryFolder(t);
+    const open = join(folder, 'open');
+    mkdirSync(open);
+    chmodSync(open, 0o755);
+    const env = await freePorts();
+    const warned = await reveille(open, ['doctor', '--json'], { env });
+    assert.equal(warned.status, 0, warned.stdout);
+    assert.deepEqual(find(reportOf(warned), 'REVEILLE_HOME').status, 'warning');
+    const file = join(folder, 'file');
+    writeFileSync(file, '');
+    const broken = await reveille(file, ['doctor', '--json'], { env });
+    assert.equal(broken.status, 1);
+    assert.match(find(reportOf(broken), 'REVEILLE_HOME').detail, /is not a folder/);
+  });
+
+  test('a port that another program holds is said to be, whether it answers or not', async (t) => {
+    const stranger = await listening(
+      t,
+      createServer((_request, response) => response.end('hello')),
+    );
+    const env = { ...(await freePorts()), CHRONOS_PORT: new URL(stranger).port };
+    const report = reportOf(await reveille(join(temporaryFolder(t), 'home'), ['doctor', '--json'], { env }));
+    const { status, detail, remedy } = find(report, 'chronosd');
+    assert.equal(status, 'broken');
+    assert.equal(detail, `something else answers at ${stranger}, not chronosd`);
+    assert.match(remedy!, /CHRONOS_PORT/);
+  });
+
+  test('a chronosd with another clock, another version, or that is not ready, is said to be', async (t) => {
+    let version = VERSION;
+    let ready = true;
+    const daemon = createServer((request, response) => {
+      response.setHeader('date', new Date(Date.now() + 3_600_000).toUTCString());
+      const error = { code: 'unavailable', message: 'chronosd is not ready: the disk is full', retryable: true };
+      const data = request.url === '/' ? { name: 'chronosd', version } : { status: 'ok' };
+      const refuses = request.url === '/readyz' && !ready;
+      response.statusCode = refuses ? 503 : 200;
+      response.end(JSON.stringify(refuses ? { ok: false, error } : { ok: true, data }));
+    });
+    const env = { ...(await freePorts()), CHRONOS_PORT: new URL(await listening(t, daemon)).port };
+    const home = join(temporaryFolder(t), 'home');
+    const look = async () => reportOf(await reveille(home, ['doctor', '--json'], { env }));
+    const first = await look();
+    assert.match(find(first, 'clock').detail, /chronosd's is (3600|3599) s ahead/);
+    assert.deepEqual([find(first, 'clock').status, first.ok], ['warning', true]);
+    version = '0.0.1';
+    assert.match(find(await look(), 'chronosd').detail, /runs 0\.0\.1, this command is/);
+    ready = false;
+    const broken = find(await look(), 'chronosd');
+    assert.deepEqual([broken.status, /the disk is full/.test(broken.detail)], ['broken', true]);
+  });
+});
+
+describe('reveille doctor, where everything runs', () => {
+  const shared = sharedOwner();
+  let house: Installation;
+  before(async () => {
+    house = await startInstallation(shared);
+  });
+  after(() => shared.end());
+  const report = async (env: Record<string, string> = {}) =>
+    reportOf(await house.attempt(['doctor', '--json'], { env }));
+
+  test('says so, and knows whether the machine of this agent can be woken', async (t) => {
+    const without = await report();
+    assert.equal(without.ok, true);
+    for (const name of ['clock', 'REVEILLE_HOME', 'secrets', 'identity', 'chronosd', 'chronosd token', 'router'])
+      assert.equal(find(without, name).status, 'ok', name);
+    assert.match(find(without, 'machine').detail, new RegExp(`no machine of ${house.label}`));
+    assert.equal(find(without, 'machine').status, 'warning');
+
+    const agent = await startAgent(t);
+    await house.run('machine', 'put', '--provider', 'http', '--url', agent.url);
+    assert.match(await house.run('doctor'), /✓ machine +http, active.*\n[^✗!]*\nAll is well\.\n$/);
+    await house.run('machine', 'suspend', house.label);
+    assert.match(
+      await house.run('doctor'),
+      /! machine +http, suspended.*\n +→ let it be woken again[^✗]*\nIt works, with a warning\.\n$/,
+    );
+  });
+
+  test('pins no key: the first one to prove itself still may', async () => {
+    await report();
+    assert.equal(await house.run('agent', 'list', '--json'), '');
+  });
+
+  test('tokens that the daemons do not accept are broken, and are not shown', async () => {
+    const wrong = { CHRONOS_TOKEN: 'canary-not-the-token', ROUTER_ADMIN_TOKEN: 'canary-not-the-token' };
+    const outcome = await house.attempt(['doctor', '--json'], { env: wrong });
+    assert.equal(outcome.status, 1);
+    assert.equal(find(reportOf(outcome), 'chronosd token').detail, 'chronosd does not accept it');
+    assert.equal(find(reportOf(outcome), 'machine').detail, 'the router does not accept ROUTER_ADMIN_TOKEN');
+    assert.doesNotMatch(outcome.stdout + outcome.stderr, /canary/);
+  });
+
+  test('a stack that is recorded as running but does not answer is broken', async () => {
+    await house.router.close();
+    const { status, detail, remedy } = find(await report(), 'router');
+    assert.equal(status, 'broken');
+    assert.match(detail, /nothing answers at/);
+    assert.match(remedy!, /"reveille up" says that it is there/);
+  });
+});

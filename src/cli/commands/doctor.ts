@@ -1,0 +1,111 @@
+/** `reveille doctor`: looks at everything an installation needs and says what to do about what is wrong. */
+
+import { z } from 'zod';
+import { parseSettings, urlSetting } from '../../wire/settings.ts';
+import { localAddress } from '../chronos-access.ts';
+import { pad, wrap } from '../columns.ts';
+import type { CliContext } from '../context.ts';
+import { type Check, type CheckStatus, orUndefined } from '../doctor/check.ts';
+import { checkDaemon, checkMachine, checkTransport, type Place } from '../doctor/daemons.ts';
+import { checkClock, checkNode } from '../doctor/host.ts';
+import {
+  checkConfigFile,
+  checkFolders,
+  checkKey,
+  checkRunRecord,
+  checkSecrets,
+  runningHere,
+} from '../doctor/own-files.ts';
+import { checkModel, checkSettings, checkTools } from '../doctor/settings.ts';
+import { lookOf } from '../look.ts';
+import { printable } from '../output.ts';
+import type { Look } from '../render.ts';
+import { EXIT } from '../run.ts';
+import { serverTime } from '../server-clock.ts';
+
+const MARKS: Readonly<Record<CheckStatus, string>> = { ok: '✓', note: '·', warning: '!', broken: '✗' };
+const COLOURS = { ok: 'green', note: 'dim', warning: 'yellow', broken: 'red' } as const;
+
+/** What the doctor says, one check below the other. */
+export function renderChecks(checks: readonly Check[], look: Look): string[] {
+  const nameWidth = Math.max(...checks.map(({ name }) => name.length));
+  const indent = ' '.repeat(2 + nameWidth + 2);
+  const room = Math.max(30, look.width - indent.length);
+  const lines = checks.flatMap(({ name, status, detail, remedy }) => {
+    const [first, ...rest] = wrap(printable(detail), room);
+    const mark = look.paint(COLOURS[status], MARKS[status]);
+    const advice = remedy === undefined ? [] : wrap(`→ ${printable(remedy)}`, room);
+    return [`${mark} ${pad(name, nameWidth)}  ${first}`, ...[...rest, ...advice].map((line) => `${indent}${line}`)];
+  });
+  const count = (status: CheckStatus) => checks.filter((check) => check.status === status).length;
+  const broken = count('broken');
+  const warnings = count('warning');
+  const verdict =
+    broken > 0
+      ? `${broken} of ${checks.length} checks failed.`
+      : warnings > 0
+        ? 'It works, with a warning.'
+        : 'All is well.';
+  return [...lines, '', verdict];
+}
+
+const DEFAULT_PORTS = { CHRONOS_PORT: '9096', ROUTER_PORT: '8088' } as const;
+
+function places(context: CliContext): { chronosd: Place; router: Place } {
+  const { settings } = context;
+  const run = runningHere(context);
+  const { MATRIX_CHRONOS_URL } = orUndefined(() =>
+    parseSettings(z.object({ MATRIX_CHRONOS_URL: urlSetting.optional() }), settings),
+  ) ?? { MATRIX_CHRONOS_URL: undefined };
+  const local = (host: string | undefined, name: keyof typeof DEFAULT_PORTS) => {
+    const port = Number(settings[name]);
+    return localAddress(host, port > 0 && port < 65536 ? port : Number(DEFAULT_PORTS[name]));
+  };
+  const byRun = run && '"reveille up" says that it is there';
+  const bySetting = MATRIX_CHRONOS_URL && 'MATRIX_CHRONOS_URL names it';
+  return {
+    chronosd: {
+      name: 'chronosd',
+      url: MATRIX_CHRONOS_URL ?? run?.chronos_url ?? local(settings.CHRONOS_HOST, 'CHRONOS_PORT'),
+      because: bySetting ?? byRun,
+      portVariable: 'CHRONOS_PORT',
+    },
+    router: {
+      name: 'router',
+      url: run?.router_url ?? local(settings.ROUTER_HOST, 'ROUTER_PORT'),
+      because: byRun,
+      portVariable: 'ROUTER_PORT',
+    },
+  };
+}
+
+async function checkDaemons(context: CliContext): Promise<{ checks: Check[]; clock: Check }> {
+  const { chronosd, router } = places(context);
+  const [ours, theirs] = await Promise.all([checkDaemon(chronosd), checkDaemon(router)]);
+  const time = ours.up ? await serverTime(chronosd.url, context.clock) : undefined;
+  const token = ours.up ? await checkTransport(context) : undefined;
+  const machine = theirs.up ? await checkMachine(context, router.url) : undefined;
+  const checks = [ours.check, token, theirs.check, machine].filter((check) => check !== undefined);
+  return { checks, clock: checkClock(context.clock.now(), time) };
+}
+
+export async function doctor(context: CliContext): Promise<void> {
+  const { checks: daemons, clock } = await checkDaemons(context);
+  const run = checkRunRecord(context);
+  const checks: Check[] = [
+    checkNode(process.versions.node),
+    clock,
+    ...checkFolders(context),
+    await checkConfigFile(context),
+    ...checkSettings(context),
+    checkSecrets(context),
+    checkKey(context),
+    ...(run ? [run] : []),
+    ...daemons,
+    checkModel(context),
+    checkTools(),
+  ];
+  const ok = checks.every(({ status }) => status !== 'broken');
+  context.out.result({ checks, ok }, renderChecks(checks, lookOf(context)));
+  if (!ok) process.exitCode = EXIT.failed;
+}

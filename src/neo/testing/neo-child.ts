@@ -1,0 +1,66 @@
+/** Neo as a child process, to be killed. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { TOKEN } from './workbench.ts';
+
+/** The command line turns the compile cache on as well; here each test process has its own and takes it away. */
+const COMPILE_CACHE = mkdtempSync(join(tmpdir(), 'reveille-compile-cache-'));
+process.on('exit', () => rmSync(COMPILE_CACHE, { recursive: true, force: true }));
+
+const ENTRY = fileURLToPath(import.meta.resolve('./neo-process.fixture.ts'));
+
+export type NeoChild = {
+  readonly url: string;
+  readonly process: ChildProcess;
+  /** What it has written to stderr so far. */
+  log(): string;
+  /** Sends the signal and resolves with the exit status when the process is gone. */
+  end(signal: NodeJS.Signals): Promise<number | null>;
+};
+
+/**
+ * Starts Neo over a data folder; resolves when it accepts requests.
+ *
+ * @param wrap a command and arguments that run the one appended to them
+ * @throws Error with what it wrote to stderr when it ends before
+ */
+export async function neoChild(
+  dataDir: string,
+  env: Record<string, string> = {},
+  wrap: readonly string[] = [],
+): Promise<NeoChild> {
+  const [command = process.execPath, ...args] = [...wrap, process.execPath, ENTRY];
+  const child = spawn(command, args, {
+    env: {
+      PATH: process.env.PATH,
+      NEO_DATA_DIR: dataDir,
+      NEO_DAEMON_TOKEN: TOKEN,
+      NEO_PORT: '0',
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let log = '';
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    log += text;
+  });
+  const gone = once(child, 'close') as Promise<[number | null]>;
+  const ready = await Promise.race([once(child.stdout!, 'data'), gone.then(() => undefined)]);
+  if (!ready) throw new Error(log.trim());
+  const { port } = JSON.parse(String(ready[0])) as { port: number };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    process: child,
+    log: () => log,
+    async end(signal) {
+      child.kill(signal);
+      const [status] = await gone;
+      return status;
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ReveilleError } from '../wire/errors.ts';
+import { parseRouterConfig } from './config.ts';
+
+const secrets = { ROUTER_WAKE_TOKEN: 'wake-token-0123456', ROUTER_ADMIN_TOKEN: 'admin-token-0123456' };
+const said = (settings: Record<string, string>) => {
+  try {
+    parseRouterConfig(settings);
+  } catch (thrown) {
+    assert.ok(thrown instanceof ReveilleError && thrown.code === 'invalid_request');
+    return thrown.message;
+  }
+  return '';
+};
+
+test('the defaults are those of the contract', () => {
+  const config = parseRouterConfig({ ...secrets, REVEILLE_HOME: '/home/a/.reveille' });
+  assert.deepEqual(config, {
+    host: '127.0.0.1',
+    port: 8088,
+    dataDir: '/home/a/.reveille/router',
+    wakeToken: secrets.ROUTER_WAKE_TOKEN,
+    adminToken: secrets.ROUTER_ADMIN_TOKEN,
+    wakeTimeoutMs: 30_000,
+    probeIntervalMs: 100,
+    warnings: [],
+  });
+  assert.ok(Object.isFrozen(config));
+});
+
+test('missing secrets stop the start with their names, but not in development on loopback', () => {
+  const dir = { ROUTER_DATA_DIR: '/d' };
+  assert.match(said(dir), /ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are not set/);
+  assert.match(said({ ...dir, ROUTER_WAKE_TOKEN: secrets.ROUTER_WAKE_TOKEN }), /^ROUTER_ADMIN_TOKEN is not set/);
+  const config = parseRouterConfig({ ...dir, ROUTER_DEV: '1' });
+  assert.equal(config.wakeToken, undefined);
+  assert.match(config.warnings[0] ?? '', /ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are not set/);
+  assert.match(
+    said({ ...dir, ROUTER_DEV: '1', ROUTER_HOST: '0.0.0.0' }),
+    /must be a loopback address \(got "0\.0\.0\.0"\)/,
+  );
+});
+
+test('a wrong value stops the start with its name, and a secret is not repeated', () => {
+  assert.match(said({ ...secrets }), /ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME/);
+  assert.match(said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_PORT: '80a' }), /ROUTER_PORT must be .*\(got "80a"\)/);
+  assert.match(said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TIMEOUT_MS: '0' }), /ROUTER_WAKE_TIMEOUT_MS/);
+  const short = said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_ADMIN_TOKEN: 'short' });
+  assert.match(short, /ROUTER_ADMIN_TOKEN must have at least 16/);
+  assert.doesNotMatch(short, /short\b(?! )/);
+});

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { MachinePut } from '../../wire/machine.ts';
+import {
+  deleteMachine,
+  type Machine,
+  putMachine,
+  restoreMachine,
+  suspendMachine,
+  viewOf,
+  wakeable,
+} from './machine.ts';
+
+const NOW = Date.parse('2026-06-15T08:10:00Z');
+const LATER = NOW + 60_000;
+const body: MachinePut = {
+  provider: 'process',
+  spec: { command: ['neo'], env: { MODEL: 'small', API_KEY: 'secret' } },
+};
+
+const put = (current?: Machine, over: Partial<MachinePut> = {}, now = NOW) =>
+  putMachine(current, 'alice', { ...body, ...over } as MachinePut, now, () => 'minted');
+
+const refusal = (code: string, pattern: RegExp, status?: number) => (thrown: unknown) =>
+  thrown instanceof ReveilleError &&
+  thrown.code === code &&
+  pattern.test(thrown.message) &&
+  (status === undefined || thrown.status === status);
+
+describe('putting a machine', () => {
+  test('makes an active one with a token of its own', () => {
+    const machine = put();
+    assert.equal(machine.state, 'active');
+    assert.equal(machine.token, 'minted');
+    assert.equal(put(undefined, { token: 'the-token-that-was-given' }).token, 'the-token-that-was-given');
+    assert.equal(put(undefined, { state: 'provisioning' }).state, 'provisioning');
+  });
+
+  test('again with an equal body changes nothing, with another one keeps token and creation time', () => {
+    const machine = put();
+    assert.equal(put(machine, {}, LATER), machine);
+    const changed = put(machine, { idle_seconds: 60 }, LATER);
+    assert.deepEqual(changed, { ...machine, idleSeconds: 60, updatedAt: LATER });
+    assert.deepEqual(put(changed, {}, LATER), { ...machine, updatedAt: LATER }, 'a PUT replaces the whole');
+  });
+
+  test('ends the provisioning, but lifts no suspension', () => {
+    assert.equal(put(put(undefined, { state: 'provisioning' })).state, 'active');
+    const suspended = suspendMachine(put(), NOW);
+    assert.equal(put(suspended, { idle_seconds: 5 }).state, 'suspended');
+    assert.throws(() => put(suspended, { state: 'active' }), refusal('conflict', /is suspended; restore it before/));
+  });
+
+  test('makes a deleted one anew, with a new token', () => {
+    const machine = put(deleteMachine(put(undefined, { token: 'the-old-token' }), NOW), {}, LATER);
+    assert.deepEqual([machine.state, machine.token, machine.createdAt], ['active', 'minted', LATER]);
+  });
+
+  test('refuses what the router shows instead of a secret', () => {
+    const spec = { command: ['neo'], env: { API_KEY: '[redacted]' } };
+    assert.throws(
+      () => put(undefined, { spec } as Partial<MachinePut>),
+      refusal('invalid_request', /spec\.env\.API_KEY/),
+    );
+  });
+});
+
+describe("a machine's state", () => {
+  test('goes from active to suspended and back, and repeating a change does nothing', () => {
+    const active = put();
+    const suspended = suspendMachine(active, LATER);
+    assert.deepEqual([suspended.state, suspended.updatedAt], ['suspended', LATER]);
+    assert.equal(suspendMachine(suspended, LATER + 1), suspended);
+    assert.equal(restoreMachine(suspended, LATER).state, 'active');
+    assert.equal(restoreMachine(active, LATER), active);
+  });
+
+  test('is final once it is deleted, and keeps no secrets then', () => {
+    const deleted = deleteMachine(put(), LATER);
+    assert.equal(deleted.token, '');
+    assert.ok(!JSON.stringify(deleted).includes('secret'));
+    assert.equal(deleteMachine(deleted, LATER + 1), deleted);
+    assert.throws(() => restoreMachine(deleted, LATER), refusal('conflict', /is deleted/));
+    assert.throws(() => suspendMachine(deleted, LATER), refusal('conflict', /is deleted/));
+  });
+
+  test('cannot be restored while it is provisioning', () => {
+    const provisioning = put(undefined, { state: 'provisioning' });
+    assert.throws(() => restoreMachine(provisioning, NOW), refusal('conflict', /is provisioning/));
+  });
+
+  test('decides what a wake is told', () => {
+    const active = put();
+    assert.equal(wakeable(active, 'alice', 5), active);
+    const told = (machine: Machine | undefined) => () => wakeable(machine, 'alice', 5);
+    assert.throws(told(undefined), refusal('not_found', /no machine for alice/, 404));
+    assert.throws(told(deleteMachine(active, NOW)), refusal('not_found', /is deleted/, 410));
+    assert.throws(told(suspendMachine(active, NOW)), refusal('forbidden', /is suspended/, 451));
+    const provisioning = put(undefined, { state: 'provisioning' });
+    assert.throws(told(provisioning), (thrown: unknown) => (thrown as ReveilleError).retryAfterSeconds === 5);
+  });
+});
+
+test('a view shows neither the token nor variables that look like secrets', () => {
+  assert.deepEqual(viewOf(put(undefined, { idle_seconds: 60 }), 'asleep'), {
+    user_id: 'alice',
+    provider: 'process',
+    spec: { command: ['neo'], env: { MODEL: 'small', API_KEY: '[redacted]' } },
+    state: 'active',
+    idle_seconds: 60,
+    created_at: '2026-06-15T08:10:00.000Z',
+    updated_at: '2026-06-15T08:10:00.000Z',
+    running: 'asleep',
+  });
+});

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { test } from 'node:test';
+import { systemClock } from '../../clock/clock.ts';
+import { atEnd, DAEMON_FIXTURE, eventsOf, eventually, isAlive, temporaryFolder } from '../testing/bench.ts';
+import { ProcessGroup } from './process-group.ts';
+import { birthOf, isRunning } from './process-table.ts';
+
+test('a process that ignores the request to end is ended by force, whoever started it', async (t) => {
+  for (const takenOver of [false, true]) {
+    const folder = temporaryFolder(t);
+    const child = spawn(process.execPath, [DAEMON_FIXTURE], {
+      env: { PORT: '0', HOST: '127.0.0.1', FIXTURE_DIR: folder, FIXTURE_MODE: 'ignore-term' },
+      detached: true,
+      stdio: 'ignore',
+    });
+    atEnd(t, () => child.kill('SIGKILL'));
+    await eventually('it listens', () => eventsOf(folder, 'listening').length === 1);
+    const pid = child.pid!;
+    const birth = birthOf(pid)!;
+    const group = takenOver
+      ? ProcessGroup.takenOver({ pid, birth }, systemClock)
+      : ProcessGroup.started(child, systemClock);
+    await group.end(100);
+    assert.equal(eventsOf(folder, 'term').length, 1);
+    assert.equal(await group.ended, takenOver ? 'ended by itself' : 'was ended by SIGKILL');
+    assert.ok(group.gone.aborted);
+    assert.ok(!isAlive(pid) && !isRunning(pid, birth));
+    await group.end(100);
+  }
+});
+
+test('a process has one birth all its life, another one has another, and a zombie has none', async () => {
+  const child = spawn('sleep', ['60'], { stdio: 'ignore' });
+  const birth = birthOf(child.pid!);
+  assert.ok(birth !== undefined && birth === birthOf(child.pid!));
+  assert.notEqual(birth, birthOf(process.pid));
+  child.kill('SIGKILL');
+  await new Promise((resolve) => child.once('exit', resolve));
+  assert.equal(birthOf(child.pid!), undefined);
+});

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  ADA,
+  again,
+  alarmDue,
+  BOB,
+  cancelled,
+  claim,
+  create,
+  createClaimed,
+  createDue,
+  delivered,
+  keyOf,
+  LEASE_MS,
+  NOW,
+  paused,
+  triggered,
+} from './fixtures.ts';
+import { type OpenStore, openFor } from './store-under-test.ts';
+
+const NOBODY: ReadonlySet<string> = new Set();
+
+export function nextDueContract(open: OpenStore): void {
+  describe('nextDueAt', () => {
+    test('is undefined when nothing is owed', async (t) => {
+      const { store } = await openFor(t, open);
+      assert.equal(await store.nextDueAt(NOBODY), undefined);
+      const { alarm } = await createDue(store, NOW);
+      await store.update(ADA, alarm.id, paused);
+      assert.equal(await store.nextDueAt(NOBODY), undefined);
+    });
+
+    test('follows what comes, moves and goes', async (t) => {
+      const { store, reopen } = await openFor(t, open);
+      const late = await createDue(store, NOW + 100);
+      assert.equal(await store.nextDueAt(NOBODY), NOW + 100);
+      const early = await createDue(store, NOW + 50, { owner: BOB });
+      assert.equal(await store.nextDueAt(NOBODY), NOW + 50);
+      await store.update(ADA, late.alarm.id, triggered(NOW + 10));
+      assert.equal(await store.nextDueAt(NOBODY), NOW + 10);
+      await store.update(ADA, late.alarm.id, cancelled);
+      assert.equal(await store.nextDueAt(NOBODY), NOW + 50);
+      await store.update(BOB, early.alarm.id, again(early.occurrences[0]!.fireId, NOW + 70));
+      assert.equal(await store.nextDueAt(NOBODY), NOW + 70);
+      assert.equal(await (await reopen()).nextDueAt(NOBODY), NOW + 70);
+    });
+
+    test('may lie in the past', async (t) => {
+      const { store } = await openFor(t, open);
+      await createDue(store, NOW - 5_000_000);
+      assert.equal(await store.nextDueAt(NOBODY), NOW - 5_000_000);
+    });
+
+    test('is the end of the lease for what somebody holds, and the retry once it is put off', async (t) => {
+      const { store } = await openFor(t, open);
+      const claimed = await createClaimed(store);
+      assert.equal(await store.nextDueAt(NOBODY), NOW + LEASE_MS);
+      await store.renew([keyOf(claimed)], NOW + 20_000);
+      assert.equal(await store.nextDueAt(NOBODY), NOW + 20_000);
+      await createDue(store, NOW + 19_999);
+      assert.equal(await store.nextDueAt(NOBODY), NOW + 19_999);
+      const { fireId } = claimed.occurrence;
+      await store.complete([{ key: keyOf(claimed), attempt: null, settle: again(fireId, NOW + 3) }]);
+      assert.equal(await store.nextDueAt(NOBODY), NOW + 3);
+    });
+
+    test('counts the lease on what was parked under way: a claim has to end it', async (t) => {
+      const { store } = await openFor(t, open);
+      const claimed = await createClaimed(store);
+      await store.update(ADA, claimed.alarm.id, cancelled);
+      assert.equal(await store.nextDueAt(NOBODY), NOW + LEASE_MS);
+      await claim(store, { now: NOW + LEASE_MS });
+      assert.equal(await store.nextDueAt(NOBODY), undefined);
+    });
+
+    test('leaves saturated owners out of account, whatever they are owed', async (t) => {
+      const { store } = await openFor(t, open);
+      await createClaimed(store);
+      await Promise.all(Array.from({ length: 300 }, (_, n) => create(store, alarmDue(NOW - 1000 + n))));
+      await createDue(store, NOW + 7, { owner: BOB });
+      await createDue(store, NOW + 9, { owner: 'carl' });
+      assert.equal(await store.nextDueAt(new Set([ADA])), NOW + 7);
+      assert.equal(await store.nextDueAt(new Set([ADA, 'nobody', BOB])), NOW + 9);
+      assert.equal(await store.nextDueAt(new Set([ADA, BOB, 'carl'])), undefined);
+    });
+
+    test('is never earlier than what a claim would then find', async (t) => {
+      const { store } = await openFor(t, open);
+      for (const n of [5, 3, 9, 1]) await createDue(store, NOW + n, { owner: `owner-${n % 2}` });
+      const seen = [];
+      for (let now = await store.nextDueAt(NOBODY); now !== undefined; now = await store.nextDueAt(NOBODY)) {
+        const claims = await claim(store, { now });
+        assert.equal(claims.length, 1);
+        seen.push(now - NOW);
+        await store.complete(claims.map(delivered));
+      }
+      assert.deepEqual(seen, [1, 3, 5, 9]);
+    });
+  });
+}

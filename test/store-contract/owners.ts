@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  ADA,
+  again,
+  attemptOf,
+  BOB,
+  claim,
+  createClaimed,
+  createDue,
+  delivered,
+  edited,
+  everythingOf,
+  keyOf,
+  NOW,
+} from './fixtures.ts';
+import { type OpenStore, openFor } from './store-under-test.ts';
+
+export function ownerContract(open: OpenStore): void {
+  describe("another owner's alarm", () => {
+    test('is not there for any operation that names it', async (t) => {
+      const { store } = await openFor(t, open);
+      const claimed = await createClaimed(store, { idempotencyKey: 'k' });
+      const { fireId } = claimed.occurrence;
+      await store.complete([{ key: keyOf(claimed), attempt: attemptOf(claimed), settle: again(fireId, NOW) }]);
+      const [held] = await claim(store);
+      assert.ok(held);
+      const before = await everythingOf(store, ADA, held.alarm.id);
+      const foreign = { ...keyOf(held), owner: BOB };
+
+      assert.equal(await store.get(BOB, held.alarm.id), undefined);
+      assert.equal(await store.findByKey(BOB, 'k'), undefined);
+      assert.deepEqual(await store.list(BOB, { limit: 10 }), []);
+      assert.equal(await store.update(BOB, held.alarm.id, edited({ label: 'mine' })), undefined);
+      assert.deepEqual(await store.attempts(BOB, held.alarm.id, { limit: 10 }), []);
+      assert.deepEqual(await store.renew([foreign], NOW + 99_999), new Set());
+      const attempt = { ...attemptOf(held), owner: BOB };
+      assert.deepEqual(await store.complete([{ ...delivered(held), key: foreign, attempt }]), ['lost_lease']);
+
+      assert.deepEqual(await everythingOf(store, ADA, held.alarm.id), before);
+      assert.deepEqual(await store.complete([delivered(held)]), ['applied']);
+    });
+
+    test('is told apart by every character of the owner', async (t) => {
+      const { store } = await openFor(t, open);
+      const owners = ['ada', 'Ada', 'ad', 'ada-', 'ada.', 'a%', '_da'];
+      const states = [];
+      for (const owner of owners) states.push(await createDue(store, NOW, { owner }));
+      for (const [n, owner] of owners.entries()) assert.deepEqual(await store.list(owner, { limit: 10 }), [states[n]]);
+      const claims = await claim(store, { perOwner: 4, inFlight: new Map([['ada', 4]]) });
+      assert.deepEqual(claims.map(({ alarm }) => alarm.owner).sort(), owners.slice(1).sort());
+    });
+  });
+}

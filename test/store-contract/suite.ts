@@ -1,0 +1,40 @@
+/** The contract of the store port, put to any implementation. */
+import { describe } from 'node:test';
+import { agentKeyContract } from './agent-keys.ts';
+import { attemptsContract } from './attempts.ts';
+import { claimContract, expiredLeaseContract } from './claim.ts';
+import { completeContract } from './complete.ts';
+import { createContract } from './create.ts';
+import { durabilityContract } from './durability.ts';
+import { getContract, listContract } from './get-list.ts';
+import { nextDueContract } from './next-due.ts';
+import { nonceContract } from './nonces.ts';
+import { ownerContract } from './owners.ts';
+import { renewContract } from './renew.ts';
+import type { OpenStore } from './store-under-test.ts';
+import { updateContract } from './update.ts';
+
+/**
+ * Registers the whole contract as tests.
+ *
+ * @param name the implementation's
+ * @param open makes a new, empty store for each test
+ */
+export function describeStore(name: string, open: OpenStore): void {
+  describe(`the alarm store on ${name}`, () => {
+    createContract(open);
+    getContract(open);
+    listContract(open);
+    updateContract(open);
+    claimContract(open);
+    expiredLeaseContract(open);
+    renewContract(open);
+    completeContract(open);
+    nextDueContract(open);
+    attemptsContract(open);
+    nonceContract(open);
+    agentKeyContract(open);
+    ownerContract(open);
+    durabilityContract(open);
+  });
+}
