@@ -225,6 +225,7 @@ test('no token is ever written to a log or shown again, except for the answer th
   const secret = 'canary-secret-variable-0123456789';
   const minted = (await router.put('minted', fixtureMachine(folder, 'exit', {}, { FIXTURE_SAYS: 'never mind' }))).json
     .data.token;
+  assert.ok(minted);
   assert.match(minted, /^[A-Za-z0-9_-]{43}$/);
   const put = await router.put(USER, fixtureMachine(folder, undefined, { token: given }, { API_KEY: secret }));
   const failing = fixtureMachine(

@@ -67,6 +67,8 @@ export class HandWaker implements Waker {
 export class FaultyStore {
   readonly failing = new Set<keyof AlarmStore>();
   readonly calls = new Map<keyof AlarmStore, number>();
+  /** Called before an operation is carried out. */
+  onCall: ((name: keyof AlarmStore) => void) | undefined;
   readonly store: AlarmStore;
 
   constructor(real: AlarmStore) {
@@ -75,6 +77,7 @@ export class FaultyStore {
         const operation = target[name] as (...parameters: unknown[]) => Promise<unknown>;
         return (...parameters: unknown[]) => {
           this.calls.set(name, (this.calls.get(name) ?? 0) + 1);
+          this.onCall?.(name);
           if (this.failing.has(name)) return Promise.reject(new ReveilleError('unavailable', 'the disk is full'));
           return operation.apply(target, parameters);
         };
@@ -113,7 +116,14 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
       log: silentLogger,
       random: options.random ?? (() => 0),
       ...overrides,
-      config: { concurrency: 256, userConcurrency: 4, leaseMs: 15_000, tickMs: 1000, ...options.config, ...overrides.config },
+      config: {
+        concurrency: 256,
+        userConcurrency: 4,
+        leaseMs: 15_000,
+        tickMs: 1000,
+        ...options.config,
+        ...overrides.config,
+      },
     });
     started.push(dispatcher);
     dispatcher.start();
@@ -150,7 +160,11 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
       return dispatcher!;
     },
     /** Creates an alarm and tells the dispatcher, as the HTTP side does. */
-    async set(body: Body, owner = 'ada', { silent = false } = {}): Promise<{ id: string; fireId: string; due: number }> {
+    async set(
+      body: Body,
+      owner = 'ada',
+      { silent = false } = {},
+    ): Promise<{ id: string; fireId: string; due: number }> {
       const now = clock.now();
       const alarm = draftAlarm(createInput(body), { id: randomUUID(), owner, now, limits: LIMITS });
       const occurrence = firstOccurrence(alarm, now, LIMITS);

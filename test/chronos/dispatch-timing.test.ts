@@ -14,7 +14,10 @@ describe('when a wake goes out', () => {
     await bench.clock.advance(MINUTE - 1);
     assert.equal(bench.waker.wakes.length, 0);
     await bench.clock.advance(1);
-    assert.deepEqual(bench.waker.wakes.map(({ at }) => at), [due]);
+    assert.deepEqual(
+      bench.waker.wakes.map(({ at }) => at),
+      [due],
+    );
   });
 
   test('not early either when timers go off a little too soon', async (t) => {
@@ -39,7 +42,10 @@ describe('when a wake goes out', () => {
     await bench.clock.advance(10 * MINUTE + 100);
     const { due } = await bench.set({ kind: 'once', delay_seconds: 1.333 });
     await bench.clock.advance(2 * SECOND);
-    assert.deepEqual(bench.waker.wakes.map(({ at }) => at), [due]);
+    assert.deepEqual(
+      bench.waker.wakes.map(({ at }) => at),
+      [due],
+    );
   });
 
   test('a tick later at most when nobody told the dispatcher', async (t) => {
@@ -58,11 +64,17 @@ describe('when a wake goes out', () => {
     const triggered = bench.clock.now();
     await bench.change(id, (state) => triggerAlarm(state, triggered).state);
     await bench.settle();
-    assert.deepEqual(bench.waker.wakes.map(({ at }) => at), [triggered]);
+    assert.deepEqual(
+      bench.waker.wakes.map(({ at }) => at),
+      [triggered],
+    );
     await bench.clock.advance(MINUTE);
     await bench.change(id, (state) => resumeAlarm(state, bench.clock.now()));
     await bench.clock.advance(HOUR);
-    assert.deepEqual(bench.waker.wakes.map(({ at }) => at), [triggered, due]);
+    assert.deepEqual(
+      bench.waker.wakes.map(({ at }) => at),
+      [triggered, due],
+    );
   });
 });
 
@@ -95,7 +107,10 @@ describe('a wall clock that jumps', () => {
     await bench.clock.advance(HOUR);
     assert.equal(bench.waker.wakes.length, 0);
     await bench.clock.advance(30 * SECOND);
-    assert.deepEqual(bench.waker.wakes.map(({ at }) => at), [due]);
+    assert.deepEqual(
+      bench.waker.wakes.map(({ at }) => at),
+      [due],
+    );
   });
 
   test('does not make the dispatcher take what it is delivering already', async (t) => {
@@ -111,20 +126,27 @@ describe('a wall clock that jumps', () => {
     bench.waker.wakes[0]!.answer(DELIVERED);
     await bench.clock.advance(SECOND);
     assert.equal((await bench.state(slow.id)).alarm.status, 'fired');
-    assert.deepEqual((await bench.ledger(slow.id)).map(({ outcome }) => outcome), ['delivered']);
+    assert.deepEqual(
+      (await bench.ledger(slow.id)).map(({ outcome }) => outcome),
+      ['delivered'],
+    );
   });
 });
 
 describe('after downtime', () => {
   test('a series fires once, for the latest occurrence, and says how many were missed', async (t) => {
-    const bench = await createBench(t, { idle: true });
+    const bench = await createBench(t, { idle: true, config: { tickMs: MINUTE } });
     const { id } = await bench.set({ kind: 'cron', cron_expr: '0 * * * *' });
     await bench.clock.advance(5 * HOUR);
     bench.dispatch();
     await bench.clock.advance(MINUTE);
     const latest = Date.UTC(2026, 5, 15, 13);
     assert.deepEqual(
-      bench.waker.wakes.map(({ claim: { occurrence } }) => [occurrence.scheduledFor, occurrence.missedCount, occurrence.attempt]),
+      bench.waker.wakes.map(({ claim: { occurrence } }) => [
+        occurrence.scheduledFor,
+        occurrence.missedCount,
+        occurrence.attempt,
+      ]),
       [[latest, 4, 1]],
     );
     assert.deepEqual(
@@ -132,20 +154,26 @@ describe('after downtime', () => {
       [[`${id}@${latest}`, 'delivered', 4]],
     );
     await bench.clock.advance(HOUR);
-    assert.deepEqual(bench.waker.wakes.map(({ claim }) => claim.occurrence.missedCount), [4, 0]);
+    assert.deepEqual(
+      bench.waker.wakes.map(({ claim }) => claim.occurrence.missedCount),
+      [4, 0],
+    );
   });
 
   test('a single alarm rings late, once, with its own fire id', async (t) => {
-    const bench = await createBench(t, { idle: true });
+    const bench = await createBench(t, { idle: true, config: { tickMs: MINUTE } });
     const { fireId } = await bench.set({ kind: 'once', delay_seconds: 60 });
     await bench.clock.advance(30 * HOUR);
     bench.dispatch();
     await bench.clock.advance(HOUR);
-    assert.deepEqual(bench.waker.wakes.map(({ claim }) => claim.occurrence.fireId), [fireId]);
+    assert.deepEqual(
+      bench.waker.wakes.map(({ claim }) => claim.occurrence.fireId),
+      [fireId],
+    );
   });
 
   test('what cannot start within max_lateness is missed: a single alarm fails, a series goes on', async (t) => {
-    const bench = await createBench(t, { idle: true });
+    const bench = await createBench(t, { idle: true, config: { tickMs: MINUTE } });
     const single = await bench.set({ kind: 'once', delay_seconds: 60, max_lateness_seconds: 30 });
     const series = await bench.set({ kind: 'cron', cron_expr: '0 * * * *', max_lateness_seconds: 30 });
     await bench.clock.advance(5 * HOUR);
@@ -156,9 +184,15 @@ describe('after downtime', () => {
     const failed = await bench.state(single.id);
     assert.equal(failed.alarm.status, 'failed');
     assert.match(failed.alarm.lastError ?? '', /could not start within max_lateness_seconds \(30\)/);
-    assert.deepEqual((await bench.ledger(single.id)).map(({ outcome }) => outcome), ['missed']);
+    assert.deepEqual(
+      (await bench.ledger(single.id)).map(({ outcome }) => outcome),
+      ['missed'],
+    );
 
-    assert.deepEqual((await bench.ledger(series.id)).map(({ outcome, missedCount }) => [outcome, missedCount]), [['missed', 4]]);
+    assert.deepEqual(
+      (await bench.ledger(series.id)).map(({ outcome, missedCount }) => [outcome, missedCount]),
+      [['missed', 4]],
+    );
     await bench.clock.advance(HOUR);
     assert.equal(bench.waker.wakes.length, 1);
   });

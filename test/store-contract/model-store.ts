@@ -3,15 +3,12 @@
  * the random walk holds real stores against it.
  */
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../../src/chronos/alarm/alarm.ts';
-import { settleInterrupted } from '../../src/chronos/alarm/settlement.ts';
+import { INTERRUPTED, settleInterrupted } from '../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../../src/chronos/store/difference.ts';
 import type { AgentKey, AlarmStore, LeaseKey } from '../../src/chronos/store/store.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 
 type Nonce = { nonce: string; did: string; expiresAt: number };
-
-const INTERRUPTED =
-  'the process that made this attempt stopped before it could record the outcome; the wake may or may not have arrived';
 
 function interruptedAttempt(held: Occurrence): Attempt {
   return {

@@ -1,4 +1,9 @@
+import { test } from 'node:test';
+import { walkRandomly } from './random-walk.ts';
 import { openSqliteUnderTest } from './sqlite-under-test.ts';
 import { describeStore } from './suite.ts';
 
 describeStore('SQLite', openSqliteUnderTest);
+
+test('whatever is done to the store on SQLite, it answers as the model does', () =>
+  walkRandomly(openSqliteUnderTest, Number(process.argv[2] ?? 60)));

@@ -95,7 +95,6 @@ export class Dispatcher {
   async drain(limitMs: number): Promise<void> {
     this.#stopping = true;
     this.#bell.ring();
-    this.#inFlight.close();
     const settled = Promise.resolve(this.#loop).then(() => this.#inFlight.settled());
     await this.#atMost(limitMs, settled);
     await this.#options.waker.close();

@@ -18,7 +18,6 @@ export class InFlight {
   readonly #tracked = new Set<Promise<void>>();
   #size = 0;
   #onFreed: (() => void) | undefined;
-  #closed = false;
 
   constructor(bounds: InFlightBounds) {
     this.#bounds = bounds;
@@ -97,16 +96,9 @@ export class InFlight {
       };
       this.#onFreed = () => {
         missing--;
-        if (missing <= 0 || this.#closed) done();
+        if (missing <= 0) done();
         else cancel ??= clock.after(REFILL_MS, done);
       };
-      if (this.#closed) done();
     });
-  }
-
-  /** Nobody waits for a slot any more: {@link freed} resolves at once, now and from now on. */
-  close(): void {
-    this.#closed = true;
-    this.#onFreed?.();
   }
 }

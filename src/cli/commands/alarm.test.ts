@@ -91,8 +91,9 @@ describe('reveille alarm set', () => {
       [['m', 'n', '--in', '1m'], /too many arguments/],
       [['--in', '1m'], /the message is missing/],
     ];
-    for (const [words, said] of cases) {
-      const { status, stdout, stderr } = await house.attempt(['alarm', 'set', ...words]);
+    const outcomes = await Promise.all(cases.map(([words]) => house.attempt(['alarm', 'set', ...words])));
+    for (const [at, [words, said]] of cases.entries()) {
+      const { status, stdout, stderr } = outcomes[at]!;
       assert.deepEqual([status, stdout], [2, ''], words.join(' '));
       assert.match(stderr, said);
     }
@@ -109,10 +110,10 @@ describe('reveille alarm set', () => {
       [['m', '--cron', '@daily', '--zone', 'Mars/Base'], /Mars\/Base/],
       [['', '--in', '1m'], /wake_message must not be empty/],
     ];
-    for (const [words, said] of cases) {
-      const { status, stderr } = await house.attempt(['alarm', 'set', ...words]);
-      assert.equal(status, 1, words.join(' '));
-      assert.match(stderr, said);
+    const outcomes = await Promise.all(cases.map(([words]) => house.attempt(['alarm', 'set', ...words])));
+    for (const [at, [words, said]] of cases.entries()) {
+      assert.equal(outcomes[at]!.status, 1, words.join(' '));
+      assert.match(outcomes[at]!.stderr, said);
     }
   });
 });
@@ -186,10 +187,10 @@ describe('an alarm id', () => {
     assert.match(none.stderr, /no alarm whose id begins with 000000/);
     const foreign = await house.attempt(['alarm', 'show', '019ed2b4-7c11-7000-8000-000000000001']);
     assert.equal(foreign.status, 1);
-    for (const given of [id.slice(0, 5), 'not-an-id', '../../../x', '']) {
-      const wrong = await house.attempt(['alarm', 'show', given]);
-      assert.equal(wrong.status, 2, given);
-      assert.match(wrong.stderr, /at least its first 6 characters/);
+    const wrong = [id.slice(0, 5), 'not-an-id', '../../../x', ''];
+    for (const { status, stderr } of await Promise.all(wrong.map((given) => house.attempt(['alarm', 'show', given])))) {
+      assert.equal(status, 2);
+      assert.match(stderr, /at least its first 6 characters/);
     }
   });
 });

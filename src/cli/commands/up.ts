@@ -18,6 +18,8 @@ const WELCOME_KEY = 'reveille-welcome';
 const WELCOME_DELAY_SECONDS = 5;
 const WELCOME_MESSAGE =
   'I set this alarm when Reveille started here, to see that ringing works. I say hello, and tell the person what woke me and how late I am.';
+/** chronosd and then the router may each take their time over what is under way. */
+const DRAIN_LIMIT_MS = 40_000;
 /** `--once` gives up after this long, whatever hangs. */
 const ONCE_LIMIT_MS = 120_000;
 
@@ -136,7 +138,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     watch.stop();
     await stack.close();
   };
-  const removeSignals = onTermination(stop, { log: await context.log('reveille', 'warn'), clock });
+  const removeSignals = onTermination(stop, { log: await context.log('reveille', 'warn'), clock, hardLimitMs: DRAIN_LIMIT_MS });
 
   for (const line of greeting(out, context.home, stack)) out.line(line);
   const awaitedRing = new Promise<void>((resolve) =>

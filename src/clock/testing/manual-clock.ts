@@ -2,7 +2,7 @@
 import type { CancelTimer, Clock } from '../clock.ts';
 
 /** How many turns of the event loop a fired timer's consequences get before time goes on. */
-const TURNS = 12;
+const TURNS = 6;
 
 /** Lets everything that is ready run, promises and setImmediate alike. */
 export async function settle(turns = TURNS): Promise<void> {

@@ -30,6 +30,13 @@ export function namesSecret(variable: string): boolean {
   return SECRET_NAME.test(variable);
 }
 
+const REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
+
+/** The variable of the router that a value of a machine's environment refers to: `${NAME}` as a whole, or nothing. */
+export function referenceOf(value: string): string | undefined {
+  return REFERENCE.exec(value)?.[1];
+}
+
 function unchanged(one: Machine, other: Machine): boolean {
   return JSON.stringify({ ...one, updatedAt: 0 }) === JSON.stringify({ ...other, updatedAt: 0 });
 }
@@ -140,7 +147,10 @@ export function noMachine(userId: string): ReveilleError {
 
 function shownSpec(machine: Machine): Record<string, unknown> {
   if (machine.provider !== 'process' || !machine.spec.env) return machine.spec;
-  const env = Object.entries(machine.spec.env).map(([name, value]) => [name, namesSecret(name) ? HIDDEN : value]);
+  const env = Object.entries(machine.spec.env).map(([name, value]) => {
+    const hide = namesSecret(name) && referenceOf(value) === undefined;
+    return [name, hide ? HIDDEN : value];
+  });
   return { ...machine.spec, env: Object.fromEntries(env) };
 }
 

@@ -1,5 +1,6 @@
 /** The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into it. */
 import { ReveilleError } from '../../wire/errors.ts';
+import { namesSecret, referenceOf } from '../machines/machine.ts';
 
 /** What a program needs to find its files, speak its language and reach the network. */
 const INHERITED = new Set([
@@ -28,11 +29,11 @@ const INHERITED = new Set([
 /** What marks a process as started by a router; its value is the `spawn_id` of the record. */
 export const SPAWN_ID_VARIABLE = 'REVEILLE_SPAWN_ID';
 
-const REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
+type Variables = Readonly<Record<string, string | undefined>>;
 
 /** A value that is `${NAME}` as a whole stands for that variable of the router, so that a secret need not stand in the registry. */
-function resolved(name: string, value: string, inherited: Readonly<Record<string, string | undefined>>): string {
-  const variable = REFERENCE.exec(value)?.[1];
+function resolved(name: string, value: string, inherited: Variables): string {
+  const variable = referenceOf(value);
   if (variable === undefined) return value;
   const found = inherited[variable];
   if (found !== undefined) return found;
@@ -40,6 +41,15 @@ function resolved(name: string, value: string, inherited: Readonly<Record<string
     'unavailable',
     `the machine's env.${name} refers to ${variable}, which is not set where the router runs`,
   );
+}
+
+/** The values that a process gets under names that look like secrets, whether written down or referred to. */
+export function secretsOf(inherited: Variables, own: Readonly<Record<string, string>>): string[] {
+  return Object.entries(own).flatMap(([name, value]) => {
+    const variable = referenceOf(value);
+    if (!namesSecret(name) && (variable === undefined || !namesSecret(variable))) return [];
+    return [variable === undefined ? value : (inherited[variable] ?? '')];
+  });
 }
 
 /**
@@ -51,7 +61,7 @@ function resolved(name: string, value: string, inherited: Readonly<Record<string
  * @throws ReveilleError `unavailable` naming a variable that is referred to and not set
  */
 export function childEnvironment(
-  inherited: Readonly<Record<string, string | undefined>>,
+  inherited: Variables,
   own: Readonly<Record<string, string>>,
   { port, token, spawnId }: { port: number; token: string; spawnId: string },
 ): Record<string, string> {

@@ -17,6 +17,7 @@ import {
 
 const USER = 'alice';
 const node = process.execPath;
+const reference = (name: string) => `\${${name}}`;
 
 describe('a machine of provider process', () => {
   test('is started by the first wake, found running by the second, and says how long the start took', async (t) => {
@@ -85,6 +86,33 @@ describe('a machine of provider process', () => {
     assert.match(REVEILLE_SPAWN_ID ?? '', /^[0-9a-f-]{36}$/);
     const [chat] = eventsOf(folder, 'chat');
     assert.equal(chat?.headers?.authorization, 'Bearer the-token-of-the-machine');
+  });
+
+  test('gets a variable of the router where its own refers to one, which is neither shown nor quoted', async (t) => {
+    const environment = { PATH: process.env.PATH, MODEL_API_KEY: 'the-key-of-the-router' };
+    const router = await startBench(t, { environment });
+    const folder = temporaryFolder(t);
+    const own = {
+      API_KEY: reference('MODEL_API_KEY'),
+      FIXTURE_SAYS: '{API_KEY} is wrong',
+      TEXT: `a ${reference('MODEL_API_KEY')}`,
+    };
+    await router.put(USER, fixtureMachine(folder, 'exit', {}, own));
+    assert.match((await router.wake(USER)).json.error.message, /: cannot start: \[redacted\] is wrong$/);
+    const [start] = eventsOf(folder, 'start');
+    assert.deepEqual(
+      [start?.env?.API_KEY, start?.env?.TEXT],
+      ['the-key-of-the-router', `a ${reference('MODEL_API_KEY')}`],
+    );
+    const { spec } = (await router.admin('GET', `/${USER}`)).json.data;
+    assert.deepEqual(spec?.env, { ...own, FIXTURE_DIR: folder, FIXTURE_MODE: 'exit' });
+    await router.put(USER, fixtureMachine(folder, undefined, {}, { API_KEY: reference('NOT_SET') }));
+    const answer = await router.wake(USER);
+    assert.deepEqual(
+      [answer.status, answer.json.error.message.slice(0, 40)],
+      [503, "the machine's env.API_KEY refers to NOT_"],
+    );
+    assert.equal(eventsOf(folder, 'start').length, 1);
   });
 
   test('gets its arguments as they are: no shell reads them', async (t) => {

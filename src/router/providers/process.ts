@@ -2,15 +2,15 @@
  * Provider `process`: a daemon that the router starts as a child, in a process group of its own, and that outlives a router that
  * is killed (docs/decisions/0005-process-machines.md).
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { closeSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Machine, ProcessMachine } from '../machines/machine.ts';
-import { childEnvironment, SPAWN_ID_VARIABLE } from './child-environment.ts';
+import { childEnvironment, SPAWN_ID_VARIABLE, secretsOf } from './child-environment.ts';
+import { startCommand } from './command.ts';
 import type { HealthProbe } from './health.ts';
 import { lastWords } from './last-words.ts';
 import { freePort, isFree } from './port.ts';
@@ -53,8 +53,9 @@ function processMachine(machine: Machine): ProcessMachine {
 class EarlyEnd extends ReveilleError {
   readonly portTaken: boolean;
 
-  constructor(ending: string, output: string, machine: ProcessMachine) {
-    const words = lastWords(output, machine);
+  /** @param secrets must not be repeated */
+  constructor(ending: string, output: string, secrets: readonly string[]) {
+    const words = lastWords(output, secrets);
     super('unavailable', `the process ${ending} before it was ready${words && `: ${words}`}`);
     this.portTaken = PORT_TAKEN.test(output);
   }
@@ -172,9 +173,6 @@ export class ProcessProvider implements Provider {
   /** Resolves when the process exists and is on record. */
   async #spawn(port: number, machine: ProcessMachine): Promise<Running> {
     const { userId, spec, token } = machine;
-    if (spec.cwd !== undefined && !(await isFolder(spec.cwd))) {
-      throw new ReveilleError('unavailable', `the machine's cwd ${JSON.stringify(spec.cwd)} is not a folder`);
-    }
     const record = { userId, spawnId: randomUUID(), fingerprint: this.fingerprint(machine), port };
     const { records, clock, environment } = this.#options;
     const log = new ProcessLog(this.#options.logFolder, userId);
@@ -183,7 +181,7 @@ export class ProcessProvider implements Provider {
     try {
       await records.intend(record);
       const env = childEnvironment(environment, spec.env ?? {}, { port, token, spawnId: record.spawnId });
-      child = await spawned(spec.command, { cwd: spec.cwd, env, output: output.fd });
+      child = await startCommand(spec.command, { cwd: spec.cwd, env, output: output.fd });
     } catch (thrown) {
       await this.#forget(record);
       throw thrown;
@@ -212,7 +210,9 @@ export class ProcessProvider implements Provider {
       return { url, gone: group.gone, cold: true };
     } catch (thrown) {
       if (group.ending !== undefined) {
-        throw new EarlyEnd(group.ending, await running.log.tail(running.logStart, 8 * 1024), machine);
+        const output = await running.log.tail(running.logStart, 8 * 1024);
+        const secrets = secretsOf(this.#options.environment, machine.spec.env ?? {});
+        throw new EarlyEnd(group.ending, output, [machine.token, ...secrets]);
       }
       await this.stop(machine);
       throw thrown;
@@ -274,40 +274,4 @@ export class ProcessProvider implements Provider {
 
 function urlOf(port: number): string {
   return `http://127.0.0.1:${port}`;
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    return false;
-  }
-}
-
-/** Starts a command without a shell; resolves when it has a pid. */
-async function spawned(
-  command: readonly string[],
-  { cwd, env, output }: { cwd: string | undefined; env: Record<string, string>; output: number },
-): Promise<ChildProcess> {
-  const [file, ...args] = command;
-  const refused = (cause: unknown) => {
-    const why = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
-    const hint = why === 'ENOENT' ? ' (there is no such program on its PATH)' : '';
-    const message = `the command ${JSON.stringify(file)} could not be started: ${why}${hint}`;
-    return new ReveilleError('unavailable', message, { cause });
-  };
-  let child: ChildProcess;
-  try {
-    child = spawn(file!, args, {
-      ...(cwd === undefined ? {} : { cwd }),
-      env,
-      stdio: ['ignore', output, output],
-      detached: true,
-      shell: false,
-    });
-  } catch (thrown) {
-    throw refused(thrown);
-  }
-  if (child.pid !== undefined) return child;
-  throw refused(await new Promise((resolve) => child.once('error', resolve)));
 }

@@ -7,6 +7,8 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type Clock, systemClock } from '../../clock/clock.ts';
 import { type Logger, silentLogger } from '../../log/log.ts';
+import type { WireError } from '../../wire/errors.ts';
+import type { MachineView } from '../../wire/machine.ts';
 import { parseRouterConfig } from '../config.ts';
 import { type RunningRouter, startRouter } from '../daemon.ts';
 import type { WakeNotice } from '../wake.ts';
@@ -27,12 +29,21 @@ export type FixtureEvent = {
   body?: string;
 };
 
+/** The members of any answer's `data` that the tests look at. */
+type AnswerData = Partial<MachineView> & {
+  token?: string;
+  machines?: MachineView[];
+  count?: number;
+  next_cursor?: string;
+  turn_id?: string;
+};
+
 export type Answer = {
   status: number;
   headers: Headers;
   text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
-  json: any;
+  /** The body as an envelope; empty when it is none. */
+  json: { data: AnswerData; error: WireError };
 };
 
 const cleanups = new WeakMap<TestContext, (() => unknown)[]>();
@@ -112,11 +123,11 @@ export function clientOf(url: string) {
       redirect: 'manual',
     });
     const text = await answer.text();
-    let json: unknown;
+    let json = {};
     try {
       json = JSON.parse(text);
     } catch {
-      json = undefined;
+      // A daemon may answer with anything.
     }
     return { status: answer.status, headers: answer.headers, text, json } as Answer;
   };
