@@ -47,6 +47,8 @@ export function randomFrom(seed: number): () => number {
 
 type Acknowledged = { user: HouseUser; id: string; key: string; message: string; conversation: string };
 
+/** In each round alarms are set, and one daemon is killed, at random moments within this time. */
+const SETTING_MS = 500;
 const LONGEST_LADDER_STEP_MS = 31_000;
 
 /** Sets an alarm however often chronosd dies meanwhile; the idempotency key makes that safe. */
@@ -86,6 +88,8 @@ export async function runCrashTest(plan: CrashPlan): Promise<CrashReport> {
   const setOne = async () => {
     const user = pick(house.users);
     const number = serial++;
+    // Spread over the round, so that the kill meets some creates before, some during and some after it.
+    await pause(random() * SETTING_MS);
     const alarm = {
       kind: 'once',
       wake_message: `alarm ${number} \u0007 of ${user.label}  `,
@@ -106,7 +110,7 @@ export async function runCrashTest(plan: CrashPlan): Promise<CrashReport> {
   try {
     for (let round = 0; round < plan.rounds; round++) {
       const setting = Array.from({ length: plan.alarmsPerRound }, setOne);
-      await pause(random() * 400);
+      await pause(random() * SETTING_MS);
       const victim = pick(['chronosd', 'router', 'neo'] as const);
       if (victim === 'neo') {
         // A sleeping Neo cannot be killed; over the rounds every one of them is awake often enough.

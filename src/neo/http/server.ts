@@ -4,6 +4,7 @@ import { requireBearer } from '../../http-kit/bearer.ts';
 import { type RunningServer, startServer } from '../../http-kit/server.ts';
 import type { Logger } from '../../log/log.ts';
 import { VERSION } from '../../wire/version.ts';
+import { WAKE_BODY_MAX_BYTES } from '../../wire/wake.ts';
 import type { NeoConfig } from '../config.ts';
 import type { ConversationStore } from '../conversations/store.ts';
 import type { EventFeed } from '../events.ts';
@@ -23,12 +24,6 @@ export type NeoServerOptions = {
   drainMs: number;
 };
 
-/**
- * chronosd takes alarms of up to 256 KiB; the wake that carries one is larger by what chronosd adds to it. Refusing it here
- * would strand an alarm that was acknowledged.
- */
-const BODY_BYTES = (256 + 8) * 1024;
-
 /** Starts the server; resolves when it accepts connections. */
 export function startNeoServer(options: NeoServerOptions): Promise<RunningServer> {
   const { config, store, runner, feed, log, clock, drainMs } = options;
@@ -41,7 +36,8 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
     log,
     clock,
     drainMs,
-    limits: { bodyBytes: BODY_BYTES },
+    // A wake is larger than the create that made it; refusing it here would strand an alarm that was acknowledged.
+    limits: { bodyBytes: WAKE_BODY_MAX_BYTES },
     health: () => runner.state(),
     routes: (app) => {
       // `/`, `/healthz` and `/readyz` are routed before this.

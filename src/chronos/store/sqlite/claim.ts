@@ -52,6 +52,7 @@ function choose({ owners, occurrences }: Tables, request: ClaimRequest): Occurre
   for (const { owner, nextDue } of owners.queue(now, limit + inFlight.size)) {
     // No owner further down is owed anything before `nextDue`: whatever waits up to then comes first.
     takeUntil(nextDue);
+    if (chosen.length === limit) break;
     const places = Math.min(perOwner - (inFlight.get(owner) ?? 0), limit - chosen.length);
     if (places <= 0) continue;
     for (const occurrence of occurrences.due(owner, now, places)) waiting.add(occurrence);

@@ -24,11 +24,9 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
     }
   }
 
-  function endLease({ owner, alarmId, fireId }: Occurrence): void {
+  function endLease(held: Occurrence): void {
+    const { owner, alarmId, fireId } = held;
     const stored = tables.state(owner, alarmId)!;
-    const held = stored.occurrences.find((occurrence) => occurrence.fireId === fireId);
-    // It may have gone with another occurrence of its alarm, a moment ago.
-    if (!held) return;
     const opened = tables.write(stored, settled(withoutLease(stored, fireId), fireId), fireId);
     tables.ledger.interrupted(held);
     tables.owners.refresh(owner, opened);

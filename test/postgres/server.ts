@@ -1,0 +1,193 @@
+/**
+ * A PostgreSQL server of a test's own: on a free port of 127.0.0.1, its data in a temporary folder, both gone with the test
+ * process however that ends.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, chownSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { type Binaries, findBinaries, makeFolder } from './binaries.ts';
+
+const USER = 'reveille';
+const PASSWORD = 'an-embedded-password';
+
+/** How a server is stopped: `fast` as an operator does it, `immediate` as a power cut does. */
+export type StopMode = 'fast' | 'immediate';
+const SIGNAL: Record<StopMode, NodeJS.Signals> = { fast: 'SIGINT', immediate: 'SIGQUIT' };
+
+/** Waits until its input ends, as it does when the test process is gone; then stops the server and removes its folder. */
+const GUARDIAN = `
+  cat > /dev/null
+  pid=$(head -n 1 "$0/data/postmaster.pid" 2> /dev/null)
+  if [ -n "$pid" ]; then
+    kill -QUIT "$pid" 2> /dev/null
+    while kill -0 "$pid" 2> /dev/null; do sleep 0.05; done
+  fi
+  rm -rf "$0"`;
+
+function guard(folder: string): ChildProcess {
+  const guardian = spawn('/bin/sh', ['-c', GUARDIAN, folder], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+  guardian.unref();
+  (guardian.stdin as unknown as { unref(): void }).unref();
+  return guardian;
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const address = listener.address();
+  listener.close();
+  await once(listener, 'close');
+  if (address === null || typeof address === 'string') throw new Error('the listener has no port');
+  return address.port;
+}
+
+/** Names and values of settings as lines of postgresql.conf. */
+export function configurationLines(settings: Record<string, string>): string {
+  return Object.entries(settings)
+    .map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`)
+    .join('');
+}
+
+export class PostgresServer {
+  readonly port: number;
+  /** Holds `data`, the cluster. */
+  readonly folder: string;
+  readonly #binaries: Binaries;
+  readonly #guardian: ChildProcess;
+  #process: ChildProcess | undefined;
+  #said = '';
+  #databases = 0;
+
+  /** Takes over a folder with a cluster in it; {@link startPostgres} and `addStandby` make one. */
+  constructor(folder: string, port: number, binaries: Binaries) {
+    this.folder = folder;
+    this.port = port;
+    this.#binaries = binaries;
+    this.#guardian = guard(folder);
+  }
+
+  get dataFolder(): string {
+    return join(this.folder, 'data');
+  }
+
+  /** The address of one of its databases, for the superuser unless another user is named. */
+  uri(database = 'postgres', user = USER, password = PASSWORD): string {
+    return `postgres://${user}:${password}@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** Adds lines to its configuration; they count from the next start. */
+  configure(settings: Record<string, string>): void {
+    appendFileSync(join(this.dataFolder, 'postgresql.conf'), configurationLines(settings));
+  }
+
+  /** Resolves when connections are accepted. */
+  async start(): Promise<void> {
+    const server = spawn(this.#binaries.postgres, ['-D', this.dataFolder], {
+      ...this.#binaries.account,
+      cwd: this.folder,
+      env: { ...process.env, LC_MESSAGES: 'C' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    this.#process = server;
+    this.#said = '';
+    await new Promise<void>((resolve, reject) => {
+      server.stderr.setEncoding('utf8').on('data', (text: string) => {
+        this.#said = (this.#said + text).slice(-20_000);
+        if (/ready to accept (read-only )?connections/.test(this.#said)) resolve();
+      });
+      server.once('error', reject);
+      server.once('exit', () => reject(new Error(`PostgreSQL did not start:\n${this.#said}`)));
+    });
+  }
+
+  /** Resolves when the server and all of its processes are gone. */
+  async stop(mode: StopMode = 'fast'): Promise<void> {
+    const server = this.#process;
+    if (!server) return;
+    this.#process = undefined;
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    const ended = once(server, 'exit');
+    server.kill(SIGNAL[mode]);
+    await ended;
+  }
+
+  /** Stops it for good and removes its data. */
+  async remove(): Promise<void> {
+    await this.stop('immediate');
+    rmSync(this.folder, { recursive: true, force: true });
+    this.#guardian.stdin?.end();
+  }
+
+  /** The end of what the server has written to its log. */
+  get said(): string {
+    return this.#said;
+  }
+
+  /** Runs a statement on a connection of its own. */
+  async run(sql: string, database = 'postgres'): Promise<pg.QueryResult> {
+    const client = new pg.Client({ connectionString: this.uri(database) });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return await client.query(sql);
+    } finally {
+      await client.end();
+    }
+  }
+
+  /**
+   * Makes a new database.
+   *
+   * @param clauses what `CREATE DATABASE` is told besides the name
+   * @returns its name
+   */
+  async createDatabase(clauses = ''): Promise<string> {
+    this.#databases++;
+    const name = `test_${process.pid}_${this.#databases}`;
+    await this.run(`CREATE DATABASE ${name} ${clauses}`);
+    return name;
+  }
+
+  async dropDatabase(name: string): Promise<void> {
+    await this.run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  }
+}
+
+/** Makes and starts a server. It listens on 127.0.0.1 only and keeps what it acknowledges, as a real one does. */
+export async function startPostgres(settings: Record<string, string> = {}): Promise<PostgresServer> {
+  const binaries = await findBinaries();
+  const folder = makeFolder('reveille-postgres-', binaries.account);
+  const port = await freePort();
+  const server = new PostgresServer(folder, port, binaries);
+  const passwordFile = join(folder, 'password');
+  writeFileSync(passwordFile, PASSWORD, { mode: 0o600 });
+  if (binaries.account) chownSync(passwordFile, binaries.account.uid, binaries.account.gid);
+  await promisify(execFile)(
+    binaries.initdb,
+    [
+      `--pgdata=${server.dataFolder}`,
+      `--username=${USER}`,
+      `--pwfile=${passwordFile}`,
+      '--auth=password',
+      '--encoding=UTF8',
+      '--no-locale',
+      '--no-sync',
+      '--no-instructions',
+    ],
+    { ...binaries.account, cwd: folder },
+  );
+  server.configure({
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
+    max_connections: '200',
+    ...settings,
+  });
+  await server.start();
+  return server;
+}
