@@ -1,11 +1,10 @@
 /** Runs one command line: 0 done, 1 failed, 2 used wrongly. */
 import { CommanderError } from 'commander';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
+import { EXIT } from './exit-status.ts';
 import { createOutput } from './output.ts';
 import { buildProgram } from './program.ts';
 import { UsageError } from './usage-error.ts';
-
-export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 
 /** Whoever read the output may have gone, as in `reveille alarm list | head -1`: what is left to say is not wanted any more. */
 function outliveReaders(): void {

@@ -2,10 +2,10 @@
 import { homedir } from 'node:os';
 import { VERSION } from '../wire/version.ts';
 import { wrap } from './columns.ts';
-import type { Ring } from './commands/up.ts';
 import type { Home } from './home.ts';
 import type { LocalStack } from './local-stack.ts';
 import { type Output, printable } from './output.ts';
+import type { Ring } from './ring.ts';
 
 /** Under the time of day, so that the lines of one ring stand together. */
 const INDENT = '          ';

@@ -12,7 +12,8 @@ import { readNeo } from '../house/neo-reader.ts';
 import { PROGRAM, START_LIMIT_MS, until } from '../house/processes.ts';
 
 /** Mixed scripts, directions, planes and controls; spaces that trimming would take, line ends that normalising would change. */
-const MESSAGE = '\ufeff  Guten Morgen — доброе утро — 早上好 — صباح الخير 🦉\u0000\u0001\u001b[31m\t\r\n"quoted" \\ back\u2028\u0085 e\u0301 \ud83d\ude80   \n ';
+const MESSAGE =
+  '\ufeff  Guten Morgen — доброе утро — 早上好 — صباح الخير 🦉\u0000\u0001\u001b[31m\t\r\n"quoted" \\ back\u2028\u0085 e\u0301 \ud83d\ude80   \n ';
 const PAYLOAD =
   '{"cursor":12345678901234567890,"price":1.0,"huge":1e400,"tiny":-0.0,"10":"ten","2":"two","same":1,"same":2,  "spaced" : [ 98765432109876543210 , "\\u00e9\\ud83d\\ude80" ] }';
 
@@ -47,7 +48,9 @@ test('an alarm set over MCP by an agent that is gone arrives byte for byte in on
   const client = new Client({ name: 'test', version: '1.0.0' });
   await client.connect(new StdioClientTransport({ command: process.execPath, args: [PROGRAM, 'mcp'], env }));
   // The payload is the value of a raw JSON source text, so that this client does not round it either.
-  const payload = { toJSON: () => (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON('12345678901234567890') };
+  const payload = {
+    toJSON: () => (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON('12345678901234567890'),
+  };
   const answer = await client.callTool({
     name: 'alarm_set',
     arguments: {

@@ -1,6 +1,6 @@
 /**
- * Creates, claims and completes alarms until it is killed. Prints the id of each alarm when its creation was acknowledged, in
- * lines of JSON.
+ * Creates, claims and completes an owner's alarms until it is killed. Prints a line of JSON when a creation or an outcome was
+ * acknowledged.
  */
 
 import { openSqliteStore } from '../../src/chronos/store/sqlite/store.ts';
@@ -12,12 +12,9 @@ const [path, owner] = process.argv.slice(2) as [string, string];
 const store = openSqliteStore({ path, clock: systemClock, log: silentLogger });
 
 async function createOne(round: number, n: number): Promise<void> {
-  const { alarm } = alarmDue(NOW);
-  // Ids of different processes must differ.
-  const id = `${alarm.id.slice(0, -12)}${process.pid.toString(16).padStart(6, '0')}${alarm.id.slice(-6)}`;
-  const entry = alarmDue(NOW + round, { id, owner, wakeMessage: `round ${round}, number ${n}` });
+  const entry = alarmDue(NOW + round, { owner, wakeMessage: `round ${round}, number ${n}` });
   await store.create(entry, NO_LIMIT);
-  process.stdout.write(`${JSON.stringify({ created: id })}\n`);
+  process.stdout.write(`${JSON.stringify({ created: entry.alarm.id })}\n`);
 }
 
 for (let round = 0; ; round++) {

@@ -6,4 +6,4 @@ import { describeStore } from './suite.ts';
 describeStore('SQLite', openSqliteUnderTest);
 
 test('whatever is done to the store on SQLite, it answers as the model does', () =>
-  walkRandomly(openSqliteUnderTest, Number(process.argv[2] ?? 60)));
+  walkRandomly(openSqliteUnderTest, 100));

@@ -17,10 +17,10 @@ import {
   runningHere,
 } from '../doctor/own-files.ts';
 import { checkModel, checkSettings, checkTools } from '../doctor/settings.ts';
+import { EXIT } from '../exit-status.ts';
 import { lookOf } from '../look.ts';
 import { printable } from '../output.ts';
 import type { Look } from '../render.ts';
-import { EXIT } from '../run.ts';
 import { serverTime } from '../server-clock.ts';
 
 const MARKS: Readonly<Record<CheckStatus, string>> = { ok: '✓', note: '·', warning: '!', broken: '✗' };

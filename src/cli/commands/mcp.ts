@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { localChronosDefaults } from '../chronos-access.ts';
 import type { CliContext } from '../context.ts';
+import { EXIT } from '../exit-status.ts';
 import { PACKAGE_ROOT } from '../package-root.ts';
-import { EXIT } from '../run.ts';
 
 async function selftest(context: CliContext): Promise<void> {
   const { runSelftest } = await import('../../chronos-mcp/selftest.ts');

@@ -1,17 +1,13 @@
 /** `reveille up`: everything on this machine in one process, with one calm line for every ring. */
 import { createChronosClient } from '../../chronos/client.ts';
-import type { FireReport } from '../../chronos/dispatch/dispatcher.ts';
-import { type Clock, wait } from '../../clock/clock.ts';
+import { wait } from '../../clock/clock.ts';
 import { onTermination } from '../../http-kit/drain.ts';
-import type { WakeNotice } from '../../router/wake.ts';
 import type { AlarmCreated } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
 import { RawJson } from '../../wire/json.ts';
-import type { TurnView } from '../../wire/turn.ts';
 import type { CliContext } from '../context.ts';
 import { type LocalStack, startLocalStack } from '../local-stack.ts';
-import { finishedTurn } from '../turn-watch.ts';
+import { type Ring, RingWatch, ringRecord } from '../ring.ts';
 import { failedRingLine, greeting, ringLines, setLine } from '../up-screen.ts';
 
 const WELCOME_KEY = 'reveille-welcome';
@@ -22,67 +18,6 @@ const WELCOME_MESSAGE =
 const DRAIN_LIMIT_MS = 40_000;
 /** `--once` gives up after this long, whatever hangs. */
 const ONCE_LIMIT_MS = 120_000;
-
-/** A ring from due to reply, as far as it got. */
-export type Ring = { fire: FireReport; wake: WakeNotice | undefined; turn: TurnView | undefined };
-
-/** The line that `up --json` prints for a ring (contracts §10). */
-function ringRecord({ fire, wake, turn }: Ring) {
-  return {
-    alarm_id: fire.alarm.id,
-    fire_id: fire.occurrence.fireId,
-    scheduled_for: formatInstant(fire.occurrence.scheduledFor),
-    delivered_at: formatInstant(fire.finishedAt),
-    lateness_ms: fire.startedAt - fire.occurrence.scheduledFor,
-    machine_start_ms: wake?.machineStartMs ?? null,
-    conversation_id: wake?.conversation_id ?? null,
-    turn_id: wake?.turn_id ?? null,
-    reply: turn?.reply ?? null,
-    model: turn?.model ?? null,
-  };
-}
-
-/** Puts together what chronosd and the router each know about a ring, then waits for the turn it caused. */
-class RingWatch {
-  readonly #wakes = new Map<string, WakeNotice>();
-  readonly #clock: Clock;
-  readonly #onRing: (ring: Ring) => void;
-  readonly #stopped = new AbortController();
-  neoToken = '';
-
-  constructor(clock: Clock, onRing: (ring: Ring) => void) {
-    this.#clock = clock;
-    this.#onRing = onRing;
-  }
-
-  wake(report: WakeNotice): void {
-    this.#wakes.set(report.fire_id, report);
-  }
-
-  fire(fire: FireReport): void {
-    const { fireId } = fire.occurrence;
-    const wake = this.#wakes.get(fireId);
-    this.#wakes.delete(fireId);
-    void this.#follow(fire, wake);
-  }
-
-  stop(): void {
-    this.#stopped.abort();
-  }
-
-  async #follow(fire: FireReport, wake: WakeNotice | undefined): Promise<void> {
-    const { daemon_url: daemonUrl, conversation_id: conversationId, turn_id: turnId } = wake ?? {};
-    const watchable = fire.result.outcome === 'delivered' && daemonUrl && conversationId && turnId;
-    const turn = watchable
-      ? await finishedTurn(
-          { daemonUrl, token: this.neoToken, conversationId, turnId },
-          this.#clock,
-          this.#stopped.signal,
-        ).catch(() => undefined)
-      : undefined;
-    if (!this.#stopped.signal.aborted) this.#onRing({ fire, wake, turn });
-  }
-}
 
 /** Sets the welcome alarm: on the first run, and whenever `--once` needs one. */
 async function setWelcome(context: CliContext, stack: LocalStack, once: boolean): Promise<AlarmCreated | undefined> {
@@ -138,7 +73,11 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     watch.stop();
     await stack.close();
   };
-  const removeSignals = onTermination(stop, { log: await context.log('reveille', 'warn'), clock, hardLimitMs: DRAIN_LIMIT_MS });
+  const removeSignals = onTermination(stop, {
+    log: await context.log('reveille', 'warn'),
+    clock,
+    hardLimitMs: DRAIN_LIMIT_MS,
+  });
 
   for (const line of greeting(out, context.home, stack)) out.line(line);
   const awaitedRing = new Promise<void>((resolve) =>

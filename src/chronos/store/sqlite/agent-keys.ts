@@ -1,7 +1,8 @@
 /** The public keys that are accepted for owners. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AgentKey } from '../store.ts';
-import { AGENT_KEY, AGENT_KEY_COLUMNS, LIMIT, prepareInsert, prepareQuery } from './rows.ts';
+import { AGENT_KEY, AGENT_KEY_COLUMNS } from './rows.ts';
+import { LIMIT, prepareInsert, prepareQuery } from './statements.ts';
 
 function byAge(one: AgentKey, other: AgentKey): number {
   return one.enrolledAt - other.enrolledAt || (one.publicKey < other.publicKey ? -1 : 1);

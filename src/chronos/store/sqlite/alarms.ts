@@ -1,7 +1,8 @@
 /** The alarms' rows: reading them whole, and writing no more than what changed. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Alarm } from '../../alarm/alarm.ts';
-import { ALARM, ALARM_COLUMNS, prepareInsert, prepareQuery, prepareUpdate } from './rows.ts';
+import { ALARM, ALARM_COLUMNS } from './rows.ts';
+import { prepareInsert, prepareQuery, prepareUpdate } from './statements.ts';
 
 const TEXTS = ['wakeMessage', 'payload'] as const satisfies (keyof Alarm)[];
 /** What every settled attempt moves. */
@@ -33,8 +34,6 @@ const DEFINITION = [
 const IDENTITY = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies (keyof Alarm)[];
 
 const BY_ID = 'owner = ? AND id = ?';
-
-export type AlarmRows = ReturnType<typeof prepareAlarms>;
 
 export function prepareAlarms(db: DatabaseSync) {
   const one = prepareQuery(

@@ -2,12 +2,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Attempt, Occurrence } from '../../alarm/alarm.ts';
 import { INTERRUPTED } from '../../alarm/settlement.ts';
-import { ATTEMPT, ATTEMPT_COLUMNS, LIMIT, prepareInsert, prepareQuery } from './rows.ts';
+import { ATTEMPT, ATTEMPT_COLUMNS } from './rows.ts';
+import { LIMIT, prepareInsert, prepareQuery } from './statements.ts';
 
 /** Where a page of the ledger goes on: the last row of the page before. */
 type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
-
-export type Ledger = ReturnType<typeof prepareLedger>;
 
 export function prepareLedger(db: DatabaseSync) {
   const insert = prepareInsert<Attempt>(db, 'fire_attempts', ATTEMPT_COLUMNS);

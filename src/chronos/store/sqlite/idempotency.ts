@@ -1,7 +1,7 @@
 /** Which alarm of an owner holds an idempotency key: the one that is not cancelled. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AlarmState } from '../../alarm/alarm.ts';
-import { prepareQuery } from './rows.ts';
+import { prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
 export function prepareFindByKey(db: DatabaseSync, tables: Tables) {

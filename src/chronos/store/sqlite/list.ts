@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { ALARM_KINDS, ALARM_STATUSES } from '../../../wire/alarm.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
 import type { AlarmFilter } from '../store.ts';
-import { LIMIT, prepareQuery } from './rows.ts';
+import { LIMIT, prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
 /** Sorts after every id. */

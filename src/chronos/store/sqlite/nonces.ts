@@ -1,6 +1,6 @@
 /** Nonces of challenges: made once, used once. */
 import type { DatabaseSync } from 'node:sqlite';
-import { prepareQuery } from './rows.ts';
+import { prepareQuery } from './statements.ts';
 
 /** A flood of challenges is cleared away over several later ones, so that none of them has to wait for it. */
 const EXPIRED_AT_ONCE = 1000;

@@ -2,11 +2,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Occurrence } from '../../alarm/alarm.ts';
 import type { LeaseKey } from '../store.ts';
-import { LIMIT, OCCURRENCE, OCCURRENCE_COLUMNS, prepareInsert, prepareQuery, prepareUpdate } from './rows.ts';
+import { OCCURRENCE, OCCURRENCE_COLUMNS } from './rows.ts';
+import { LIMIT, prepareInsert, prepareQuery, prepareUpdate } from './statements.ts';
 
 const BY_FIRE = 'owner = ? AND alarm_id = ? AND fire_id = ?';
-
-export type OccurrenceRows = ReturnType<typeof prepareOccurrences>;
 
 export function prepareOccurrences(db: DatabaseSync) {
   const ofAlarm = prepareQuery(

@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AlarmStatus } from '../../../wire/alarm.ts';
-import { LIMIT, prepareQuery } from './rows.ts';
+import { LIMIT, prepareQuery } from './statements.ts';
 
 /** An owner, and when the first of their free occurrences falls due. */
 export type QueuedOwner = { owner: string; nextDue: number };

@@ -1,20 +1,10 @@
 /**
- * From rows to the domain's objects and back. Each object's columns are named once; statements, reading and binding all follow
- * that list.
- *
- * Rows are read as arrays: node:sqlite makes them in half the time that it takes for objects.
+ * From rows to the domain's objects and back: each object's columns are named once, and statements, reading and binding all
+ * follow that list.
  */
-import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { SQLOutputValue } from 'node:sqlite';
 import type { Alarm, Attempt, Occurrence } from '../../alarm/alarm.ts';
 import type { AgentKey } from '../store.ts';
-
-/**
- * A bound limit. SQLite plans a statement anew each time that a bare `LIMIT ?` is bound, which takes longer than most of ours
- * take to run; an expression keeps the plan.
- */
-export const LIMIT = 'LIMIT ? + 0';
-
-type Storable<T> = { [Member in keyof T]: SQLInputValue };
 
 /** How an object stands in its columns. */
 export type RowShape<T> = {
@@ -24,7 +14,8 @@ export type RowShape<T> = {
   read(row: readonly SQLOutputValue[]): T;
 };
 
-type Member<T> = keyof T & string;
+/** A member that has a column. */
+export type Member<T> = keyof T & string;
 
 /** The column of every member. */
 export const ALARM_COLUMNS: Record<Member<Alarm>, string> = {
@@ -112,65 +103,3 @@ export const ALARM = shapeOf(ALARM_COLUMNS);
 export const OCCURRENCE = shapeOf(OCCURRENCE_COLUMNS);
 export const ATTEMPT = shapeOf(ATTEMPT_COLUMNS);
 export const AGENT_KEY = shapeOf(AGENT_KEY_COLUMNS);
-
-/** A prepared query. */
-export type Query<T> = {
-  get(...parameters: SQLInputValue[]): T | undefined;
-  all(...parameters: SQLInputValue[]): T[];
-};
-
-/** Prepares a query whose rows `read` turns into what the caller wants. */
-export function prepareQuery<T>(db: DatabaseSync, sql: string, read: (row: readonly SQLOutputValue[]) => T): Query<T> {
-  const statement = db.prepare(sql);
-  statement.setReturnArrays(true);
-  return {
-    get(...parameters) {
-      const row = statement.get(...parameters) as SQLOutputValue[] | undefined;
-      return row && read(row);
-    },
-    all(...parameters) {
-      return (statement.all(...parameters) as unknown as SQLOutputValue[][]).map(read);
-    },
-  };
-}
-
-/** The values of some members, in their order, to be bound to a statement. */
-function valuesOf<T extends Storable<T>>(object: T, members: readonly Member<T>[]): SQLInputValue[] {
-  return members.map((member) => object[member]);
-}
-
-/** Prepares the INSERT of some members of an object. */
-export function prepareInsert<T extends Storable<T>>(
-  db: DatabaseSync,
-  table: string,
-  columns: Record<Member<T>, string>,
-  members: readonly Member<T>[] = Object.keys(columns) as Member<T>[],
-): (object: T) => void {
-  const names = members.map((member) => columns[member]);
-  const statement = db.prepare(
-    `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
-  );
-  return (object) => {
-    statement.run(...valuesOf(object, members));
-  };
-}
-
-/**
- * Prepares the UPDATE of some members of an object.
- *
- * @param where the rest of the statement, whose parameters are the values of the members in `by`
- */
-export function prepareUpdate<T extends Storable<T>>(
-  db: DatabaseSync,
-  table: string,
-  columns: Record<Member<T>, string>,
-  members: readonly Member<T>[],
-  where: string,
-  by: readonly Member<T>[],
-): (object: T) => void {
-  const assignments = members.map((member) => `${columns[member]} = ?`).join(', ');
-  const statement = db.prepare(`UPDATE ${table} SET ${assignments} WHERE ${where}`);
-  return (object) => {
-    statement.run(...valuesOf(object, members), ...valuesOf(object, by));
-  };
-}

@@ -1,0 +1,31 @@
+/** One POST to the sink, the way Reveille's own waker does it; the raw rate and the peers use this very code. */
+import { Pool } from 'undici';
+
+/** As many as chronosd has in flight at most, unless told otherwise. */
+export const CONNECTIONS = 256;
+
+export type Delivery = {
+  /** Rejects unless the answer is a 2xx. */
+  post(body: string): Promise<void>;
+  close(): Promise<void>;
+};
+
+export function createDelivery(url: string): Delivery {
+  const { origin, pathname } = new URL(url);
+  const pool = new Pool(origin, {
+    connections: CONNECTIONS,
+    pipelining: 1,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: 4_000,
+  });
+  const headers = { 'content-type': 'application/json' };
+  return {
+    async post(body) {
+      const response = await pool.request({ method: 'POST', path: pathname, headers, body });
+      await response.body.dump();
+      if (response.statusCode >= 300) throw new Error(`the sink answered ${response.statusCode}`);
+    },
+    close: () => pool.destroy(),
+  };
+}

@@ -1,0 +1,97 @@
+/**
+ * The sink, a process of its own: reads every body to its end, answers 202, and remembers when each fire arrived. A second
+ * port answers questions about that. It ends when its input does, so that it never outlives the benchmark.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { latenessOf } from '../statistics.ts';
+import { WallClock } from './wall-clock.ts';
+
+const clock = new WallClock();
+/** When each fire arrived first, by fire id. */
+const arrivals = new Map<string, number>();
+/** Fire ids that arrived again. */
+const repeats: string[] = [];
+let bytes = 0;
+let posts = 0;
+
+const FIRE_ID = Buffer.from('"fire_id":"');
+const QUOTE = '"'.charCodeAt(0);
+
+function fireIdIn(body: Buffer): string {
+  const start = body.indexOf(FIRE_ID) + FIRE_ID.length;
+  return body.latin1Slice(start, body.indexOf(QUOTE, start));
+}
+
+function dueIn(fireId: string): number {
+  return Number(fireId.slice(fireId.indexOf('@') + 1));
+}
+
+function take(body: Buffer): void {
+  const now = clock.now();
+  const fireId = fireIdIn(body);
+  posts++;
+  bytes += body.length;
+  if (arrivals.has(fireId)) repeats.push(fireId);
+  else arrivals.set(fireId, now);
+}
+
+const ANSWER = '{"ok":true}';
+const HEADERS = { 'content-type': 'application/json', 'content-length': String(ANSWER.length) };
+
+function receive(request: IncomingMessage, response: ServerResponse): void {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () => {
+    take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+    response.writeHead(202, HEADERS).end(ANSWER);
+  });
+}
+
+/** What arrived of the fires due in [from, until). */
+function statistics(from: number, until: number, expected: number) {
+  const wanted = (fireId: string) => {
+    const due = dueIn(fireId);
+    return due >= from && due < until;
+  };
+  const late: number[] = [];
+  let last = 0;
+  for (const [fireId, arrival] of arrivals) {
+    if (!wanted(fireId)) continue;
+    late.push(arrival - dueIn(fireId));
+    if (arrival > last) last = arrival;
+  }
+  return {
+    lateness: latenessOf(late, expected, repeats.filter(wanted).length),
+    lastArrival: last,
+    bodyBytes: posts === 0 ? 0 : bytes / posts,
+  };
+}
+
+function answer(path: string, query: URLSearchParams): unknown {
+  switch (path) {
+    case '/reset':
+      arrivals.clear();
+      repeats.length = 0;
+      bytes = 0;
+      posts = 0;
+      clock.anchor();
+      return {};
+    case '/count':
+      return { count: arrivals.size };
+    default:
+      return statistics(Number(query.get('from')), Number(query.get('until')), Number(query.get('expected')));
+  }
+}
+
+const fires = createServer({ keepAliveTimeout: 60_000 }, receive);
+const control = createServer((request, response) => {
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://sink');
+  response.setHeader('content-type', 'application/json');
+  response.end(JSON.stringify(answer(pathname, searchParams)));
+});
+
+for (const server of [fires, control]) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const portOf = (server: typeof fires) => (server.address() as AddressInfo).port;
+process.stdout.write(`${JSON.stringify({ fires: portOf(fires), control: portOf(control) })}\n`);
+process.stdin.resume().on('end', () => process.exit());

@@ -1,0 +1,75 @@
+/**
+ * Preparing statements. Rows are read as arrays: node:sqlite makes them in half the time that it takes for objects.
+ */
+import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { Member } from './rows.ts';
+
+/**
+ * A bound limit. SQLite plans a statement anew each time that a bare `LIMIT ?` is bound, which takes longer than most of ours
+ * take to run; an expression keeps the plan.
+ */
+export const LIMIT = 'LIMIT ? + 0';
+
+type Storable<T> = { [Member in keyof T]: SQLInputValue };
+
+/** A prepared query. */
+export type Query<T> = {
+  get(...parameters: SQLInputValue[]): T | undefined;
+  all(...parameters: SQLInputValue[]): T[];
+};
+
+/** Prepares a query whose rows `read` turns into what the caller wants. */
+export function prepareQuery<T>(db: DatabaseSync, sql: string, read: (row: readonly SQLOutputValue[]) => T): Query<T> {
+  const statement = db.prepare(sql);
+  statement.setReturnArrays(true);
+  return {
+    get(...parameters) {
+      const row = statement.get(...parameters) as SQLOutputValue[] | undefined;
+      return row && read(row);
+    },
+    all(...parameters) {
+      return (statement.all(...parameters) as unknown as SQLOutputValue[][]).map(read);
+    },
+  };
+}
+
+/** The values of some members, in their order, to be bound to a statement. */
+function valuesOf<T extends Storable<T>>(object: T, members: readonly Member<T>[]): SQLInputValue[] {
+  return members.map((member) => object[member]);
+}
+
+/** Prepares the INSERT of some members of an object. */
+export function prepareInsert<T extends Storable<T>>(
+  db: DatabaseSync,
+  table: string,
+  columns: Record<Member<T>, string>,
+  members: readonly Member<T>[] = Object.keys(columns) as Member<T>[],
+): (object: T) => void {
+  const names = members.map((member) => columns[member]);
+  const statement = db.prepare(
+    `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
+  );
+  return (object) => {
+    statement.run(...valuesOf(object, members));
+  };
+}
+
+/**
+ * Prepares the UPDATE of some members of an object.
+ *
+ * @param where the rest of the statement, whose parameters are the values of the members in `by`
+ */
+export function prepareUpdate<T extends Storable<T>>(
+  db: DatabaseSync,
+  table: string,
+  columns: Record<Member<T>, string>,
+  members: readonly Member<T>[],
+  where: string,
+  by: readonly Member<T>[],
+): (object: T) => void {
+  const assignments = members.map((member) => `${columns[member]} = ?`).join(', ');
+  const statement = db.prepare(`UPDATE ${table} SET ${assignments} WHERE ${where}`);
+  return (object) => {
+    statement.run(...valuesOf(object, members), ...valuesOf(object, by));
+  };
+}
