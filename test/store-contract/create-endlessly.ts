@@ -1,20 +1,19 @@
 /**
- * Creates, claims and completes an owner's alarms until it is killed. Prints a line of JSON when a creation or an outcome was
- * acknowledged.
+ * Creates, claims and completes alarms until it is killed. Prints a line of JSON when a creation or an outcome was acknowledged.
  */
-
+import { v7 as uuidv7 } from 'uuid';
 import { openSqliteStore } from '../../src/chronos/store/sqlite/store.ts';
 import { systemClock } from '../../src/clock/clock.ts';
 import { silentLogger } from '../../src/log/log.ts';
 import { alarmDue, claim, delivered, NO_LIMIT, NOW } from './fixtures.ts';
 
-const [path, owner] = process.argv.slice(2) as [string, string];
-const store = openSqliteStore({ path, clock: systemClock, log: silentLogger });
+const store = openSqliteStore({ path: process.argv[2]!, clock: systemClock, log: silentLogger });
+const acknowledge = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`);
 
 async function createOne(round: number, n: number): Promise<void> {
-  const entry = alarmDue(NOW + round, { owner, wakeMessage: `round ${round}, number ${n}` });
+  const entry = alarmDue(NOW + round, { id: uuidv7(), wakeMessage: `round ${round}, number ${n}` });
   await store.create(entry, NO_LIMIT);
-  process.stdout.write(`${JSON.stringify({ created: entry.alarm.id })}\n`);
+  acknowledge({ created: entry.alarm.id });
 }
 
 for (let round = 0; ; round++) {
@@ -22,7 +21,7 @@ for (let round = 0; ; round++) {
   const claims = await claim(store, { now: NOW + round, limit: 3 });
   const results = await store.complete(claims.map(delivered));
   for (const [n, result] of results.entries()) {
-    if (result === 'applied') process.stdout.write(`${JSON.stringify({ completed: claims[n]!.alarm.id })}\n`);
+    if (result === 'applied') acknowledge({ completed: claims[n]!.alarm.id });
   }
   await Promise.all(creates);
 }

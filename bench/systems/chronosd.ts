@@ -1,0 +1,56 @@
+/** chronosd as a process of its own, started the way an operator starts it. */
+import { join } from 'node:path';
+import { randomSecret } from '../../src/identity/secrets.ts';
+import type { Child } from '../children.ts';
+import type { Workbench } from '../workbench.ts';
+
+const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
+
+/** The same in every process, so that a token that one chronosd gave is good for the next. */
+const SECRETS = {
+  CHRONOS_TOKEN: randomSecret(),
+  CHRONOS_AGENT_AUTH_SECRET: randomSecret(),
+  CHRONOS_ADMIN_TOKEN: randomSecret(),
+  CHRONOS_WAKE_TOKEN: randomSecret(),
+};
+
+export const CHRONOS_TOKEN = SECRETS.CHRONOS_TOKEN;
+
+/** Where the data is: a folder for SQLite, the address of a database for PostgreSQL. */
+export type DataPlace = { folder: string } | { uri: string };
+
+export type RunningChronosd = { child: Child; url: string; pid: number; stop(): Promise<void> };
+
+/** The environment of a chronosd with all defaults, but for what it must be told and `settings`. */
+export function chronosdEnvironment(
+  bench: Workbench,
+  place: DataPlace,
+  settings: Record<string, string> = {},
+): Record<string, string> {
+  return {
+    REVEILLE_HOME: bench.folder,
+    CHRONOS_PORT: '0',
+    CHRONOS_ROUTER_WAKE_URL: bench.sink.url,
+    ...('folder' in place ? { CHRONOS_DATA_DIR: place.folder } : { CHRONOS_POSTGRES_URI: place.uri }),
+    ...SECRETS,
+    ...settings,
+  };
+}
+
+/** The command line of one of Reveille's commands. */
+export function reveille(...words: string[]): string[] {
+  return [PROGRAM, ...words];
+}
+
+/** Starts chronosd; resolves when it accepts requests and dispatches. */
+export async function startChronosd(
+  bench: Workbench,
+  place: DataPlace,
+  settings: Record<string, string> = {},
+): Promise<RunningChronosd> {
+  const profiling = bench.profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${bench.profiles}`];
+  const command = [...profiling, ...reveille('chronosd', '--json')];
+  const child = bench.start('chronosd', command, chronosdEnvironment(bench, place, settings));
+  const { url } = await child.says<{ url: string }>();
+  return { child, url, pid: child.pid, stop: () => child.stop() };
+}

@@ -1,0 +1,114 @@
+/** Reveille on SQLite: one chronosd, one file. */
+import { copyFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { Workbench } from '../workbench.ts';
+import { SEED_OWNER, setSeedAlarm } from './agent.ts';
+import { startChronosd } from './chronosd.ts';
+import { type Copies, copiesOf, copyRows, identityOf, pendingCopies, SQLITE } from './copies.ts';
+import type { ReveilleInstallation, ReveilleSystem, Running } from './system.ts';
+
+const FILE = 'chronos.db';
+/** Copies made by one statement: it holds up the event loop of the benchmark meanwhile. */
+const CHUNK = 100_000;
+
+const SEED: Record<string, string> = {
+  alarms: `owner = '${SEED_OWNER}'`,
+  alarm_texts: `seq = (SELECT seq FROM alarms WHERE owner = '${SEED_OWNER}')`,
+  occurrences: `owner = '${SEED_OWNER}'`,
+};
+
+function columnsOf(db: DatabaseSync, table: string): string[] {
+  const rows = db.prepare(`SELECT name FROM pragma_table_info('${table}')`).all() as { name: string }[];
+  return rows.map(({ name }) => name);
+}
+
+function insertCopies(db: DatabaseSync, copies: Copies): void {
+  const { last } = db.prepare('SELECT max(seq) AS last FROM alarms').get() as { last: number };
+  const own = { ...identityOf(SQLITE, copies), seq: `${last + 1 - copies.from} + i` };
+  for (const [table, seed] of Object.entries(SEED)) {
+    db.exec(copyRows(SQLITE, { table, columns: columnsOf(db, table), own, seed }, copies));
+  }
+}
+
+/** What chronosd keeps per owner, computed afresh: every loaded alarm is active and owes one occurrence. */
+function refreshOwners(db: DatabaseSync): void {
+  db.exec(`
+    INSERT INTO owners (owner, open_alarms, next_due)
+    SELECT owner, count(*), min(due_at) FROM occurrences WHERE due_at IS NOT NULL GROUP BY owner
+    ON CONFLICT (owner) DO UPDATE SET open_alarms = excluded.open_alarms, next_due = excluded.next_due`);
+}
+
+/** Opens the file of a chronosd that is not running, for bulk work: nothing of this has to survive a power cut. */
+export async function withFile<T>(folder: string, work: (db: DatabaseSync) => Promise<T> | T): Promise<T> {
+  const db = new DatabaseSync(join(folder, FILE), { enableForeignKeyConstraints: false });
+  try {
+    db.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000');
+    return await work(db);
+  } finally {
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    db.close();
+  }
+}
+
+async function addCopies(folder: string, copies: readonly Copies[], onProgress?: (added: number) => void): Promise<void> {
+  await withFile(folder, async (db) => {
+    let added = 0;
+    for (const range of copies) {
+      for (let from = range.from; from < range.until; from += CHUNK) {
+        const until = Math.min(from + CHUNK, range.until);
+        db.exec('BEGIN');
+        insertCopies(db, { ...range, from, until });
+        db.exec('COMMIT');
+        added += until - from;
+        onProgress?.(added);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+    refreshOwners(db);
+  });
+}
+
+/** Makes, once, a database with one alarm in it: what every installation starts from. */
+async function makeTemplate(bench: Workbench): Promise<string> {
+  const folder = bench.makeFolder('sqlite-template');
+  const chronosd = await startChronosd(bench, { folder });
+  await setSeedAlarm(chronosd.url);
+  await chronosd.stop();
+  return folder;
+}
+
+async function installCopy(bench: Workbench, template: string): Promise<ReveilleInstallation> {
+  const folder = bench.makeFolder('sqlite');
+  copyFileSync(join(template, FILE), join(folder, FILE));
+  let running: Running | undefined;
+  return {
+    place: { folder },
+    load: (series) => addCopies(folder, series.map(copiesOf)),
+    addPending: (from, until, onProgress) =>
+      addCopies(folder, [pendingCopies(from, until, Date.now())], onProgress),
+    async start() {
+      running = await startChronosd(bench, { folder });
+      return running;
+    },
+    async remove() {
+      await running?.stop();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+export function reveilleOnSqlite(bench: Workbench): ReveilleSystem {
+  let template: Promise<string> | undefined;
+  return {
+    name: 'reveille-sqlite',
+    title: 'Reveille, SQLite',
+    settings: 'chronosd with its default settings, `synchronous=FULL`.',
+    store: 'sqlite',
+    loadRate: 20_000,
+    async install() {
+      template ??= makeTemplate(bench);
+      return installCopy(bench, await template);
+    },
+  };
+}

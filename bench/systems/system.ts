@@ -1,0 +1,46 @@
+/** What can be measured: something that takes jobs with a due instant and POSTs each to the sink. */
+import type { Series } from '../series.ts';
+import type { DataPlace } from './chronosd.ts';
+
+export type System = {
+  /** As it stands in the JSON. */
+  name: string;
+  /** As it stands in the tables. */
+  title: string;
+  /** How it is configured, and why so. */
+  settings: string;
+  store: 'sqlite' | 'postgres';
+  /** A scheduler that others make, in one of its settings. */
+  peer?: 'default' | 'best';
+  /** How many jobs a second can be loaded, at the very least. */
+  loadRate: number;
+
+  /** A fresh installation with an empty store, nothing of it running. Rejects with {@link Unavailable} when it cannot be had. */
+  install(): Promise<Installation>;
+};
+
+export type Installation = {
+  /** Puts jobs into the store, in bulk. Nothing may be running on it where the store is SQLite. */
+  load(series: readonly Series[]): Promise<void>;
+  /** Starts one process; resolves when it would fire what is due. */
+  start(): Promise<Running>;
+  /** Stops what is running and removes the store. */
+  remove(): Promise<void>;
+};
+
+/** Reveille's own, on either store. */
+export type ReveilleSystem = System & { install(): Promise<ReveilleInstallation> };
+
+export type ReveilleInstallation = Installation & {
+  place: DataPlace;
+  /** Adds alarms that will not be due for a day, numbered `from` to `until - 1`; an installation is grown step by step. */
+  addPending(from: number, until: number, onProgress: (added: number) => void): Promise<void>;
+};
+
+export type Running = {
+  pid: number;
+  stop(): Promise<void>;
+};
+
+/** The system cannot be measured here; the message says why. */
+export class Unavailable extends Error {}

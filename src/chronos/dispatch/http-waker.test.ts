@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { ManualClock } from '../../clock/testing/manual-clock.ts';
+import { verifyWebhook } from '../../identity/webhook-signature.ts';
+import { parseJsonObject, RawJson } from '../../wire/json.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { RAW_WAKE_FIELDS, wakeRequestSchema } from '../../wire/wake.ts';
+import { ALARM_ID, type Body, claim, NOW, scheduled, setAlarm } from '../alarm/testing/alarm-state.ts';
+import type { Claim } from '../store/store.ts';
+import { createHttpWaker, type HttpWakerOptions } from './http-waker.ts';
+
+const TOKEN = 'wake-token-canary-0123456789';
+const TIMEOUT_MS = 60_000;
+
+type Received = { headers: IncomingMessage['headers']; method: string; url: string; body: string };
+type Respond = (response: ServerResponse, received: Received, socket: Socket) => void;
+
+/** Where undici tells that the head of an answer has been read. */
+const HEADERS_READ = 'undici:request:headers';
+
+function once(channel: string): Promise<void> {
+  return new Promise((resolve) => {
+    const listener = () => {
+      unsubscribe(channel, listener);
+      resolve();
+    };
+    subscribe(channel, listener);
+  });
+}
+
+/** A router that does what the test says, and a waker that talks to it. */
+async function setUp(t: TestContext, respond: Respond, options: Partial<HttpWakerOptions> = {}) {
+  const received: Received[] = [];
+  let arrived = () => {};
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks).toString('utf8');
+    received.push({ headers: request.headers, method: request.method!, url: request.url!, body });
+    arrived();
+    respond(response, received.at(-1)!, request.socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const clock = new ManualClock(NOW);
+  const url = `http://127.0.0.1:${port}/internal/wake?from=test`;
+  const waker = createHttpWaker({ url, token: TOKEN, clock, timeoutMs: TIMEOUT_MS, connections: 4, ...options });
+  t.after(async () => {
+    await waker.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return {
+    waker,
+    clock,
+    url,
+    received,
+    /** Resolves when the router has the next request whole. */
+    arrival: () =>
+      new Promise<void>((resolve) => {
+        arrived = resolve;
+      }),
+  };
+}
+
+function claimOf(body: Body = {}): Claim {
+  const state = claim(setAlarm({ kind: 'once', delay_seconds: 60, ...body }), undefined, NOW + 60_000);
+  return { alarm: state.alarm, occurrence: scheduled(state) };
+}
+
+const answer =
+  (status: number, body = '', headers: Record<string, string> = {}): Respond =>
+  (response) =>
+    void response.writeHead(status, headers).end(body);
+
+describe('what goes out', () => {
+  const message = ' trailing \u0000\u0007 ünï 日本 👩‍🚀\u2028\r\n';
+  const payload = '{"b":12345678901234567890, "a":[1.0,1e400,-0]}';
+
+  test('message and payload as they were stored, and who, what and when', async (t) => {
+    const { waker, received } = await setUp(t, answer(202));
+    await waker.wake(claimOf({ wake_message: message, payload, conversation_id: 'c:1', label: 'plants' }));
+    const [{ method, url, headers, body }] = received as [Received];
+    assert.deepEqual([method, url, headers['content-type']], ['POST', '/internal/wake?from=test', 'application/json']);
+    assert.ok(body.includes(`"payload":${payload},`));
+    const wake = parseOrThrow(wakeRequestSchema, parseJsonObject(body, RAW_WAKE_FIELDS));
+    assert.deepEqual(wake, {
+      user_id: 'ada',
+      conversation_id: 'c:1',
+      message,
+      payload: new RawJson(payload),
+      alarm_id: ALARM_ID,
+      origin: 'chronos',
+      fire_id: `${ALARM_ID}@${NOW + 60_000}`,
+      scheduled_for: NOW + 60_000,
+      attempt: 1,
+      missed_count: 0,
+      label: 'plants',
+      set_at: NOW,
+    });
+  });
+
+  test('it is signed under the wake token, for the bytes that arrive', async (t) => {
+    const { waker, received } = await setUp(t, answer(202));
+    await waker.wake(claimOf({ wake_message: message, payload }));
+    const [{ headers, body }] = received as [Received];
+    const signed = headers as Record<string, string>;
+    assert.equal(headers.authorization, `Bearer ${TOKEN}`);
+    assert.equal(headers['webhook-id'], `${ALARM_ID}@${NOW + 60_000}`);
+    assert.deepEqual(verifyWebhook({ headers: signed, body, secrets: [TOKEN], nowMs: NOW }), { ok: true });
+    assert.equal(verifyWebhook({ headers: signed, body: `${body} `, secrets: [TOKEN], nowMs: NOW }).ok, false);
+  });
+
+  test('without a token it goes unsigned', async (t) => {
+    const { waker, received } = await setUp(t, answer(202), { token: undefined });
+    await waker.wake(claimOf());
+    const { headers } = received[0]!;
+    assert.deepEqual([headers.authorization, headers['webhook-signature']], [undefined, undefined]);
+  });
+});
+
+describe('what comes of it', () => {
+  for (const status of [200, 202, 204])
+    test(`${status} means delivered`, async (t) => {
+      const { waker } = await setUp(t, answer(status));
+      assert.deepEqual(await waker.wake(claimOf()), { outcome: 'delivered', httpStatus: status });
+    });
+
+  for (const status of [302, 400, 404, 451, 500, 502, 504])
+    test(`${status} is a failure that may pass`, async (t) => {
+      const { waker, received } = await setUp(t, answer(status, 'because', { location: '/elsewhere' }));
+      assert.deepEqual(await waker.wake(claimOf()), {
+        outcome: 'failed',
+        httpStatus: status,
+        error: `the router answered ${status}: because`,
+        final: false,
+      });
+      assert.equal(received.length, 1);
+    });
+
+  test('410 is final', async (t) => {
+    const { waker } = await setUp(t, answer(410));
+    const result = await waker.wake(claimOf());
+    assert.ok(result.outcome === 'failed' && result.final);
+  });
+
+  for (const [header, seconds] of [
+    ['7', 7],
+    ['0', 1],
+    ['999999', 999_999],
+    ['-1', undefined],
+    ['soon', undefined],
+    ['Wed, 21 Oct 2026 07:28:00 GMT', undefined],
+  ] as const)
+    test(`Retry-After: ${header} is read as ${seconds ?? 'nothing'}`, async (t) => {
+      const { waker } = await setUp(t, answer(503, '', { 'retry-after': header }));
+      const result = await waker.wake(claimOf());
+      assert.equal(result.outcome === 'failed' && result.retryAfterSeconds, seconds);
+    });
+
+  test('the error keeps the first 300 characters of the answer, as text that any store can keep', async (t) => {
+    const { waker } = await setUp(t, answer(500, `\u0000${'x'.repeat(298)}👩 and ${'more '.repeat(100_000)}`));
+    const result = await waker.wake(claimOf());
+    assert.ok(result.outcome === 'failed');
+    assert.equal(result.error, `the router answered 500: \u{fffd}${'x'.repeat(298)}\u{fffd}`);
+  });
+
+  test('a router that is not there was not reached: nothing ran', async (t) => {
+    const gone = await setUp(t, answer(200), { url: 'http://127.0.0.1:1/internal/wake' });
+    const result = await gone.waker.wake(claimOf());
+    assert.ok(result.outcome === 'failed' && !result.final && result.httpStatus === null);
+    assert.match(result.error, /could not be reached \(ECONNREFUSED/);
+  });
+
+  test('a connection that breaks after the request has an unknown outcome', async (t) => {
+    const { waker } = await setUp(t, (_, __, socket) => void socket.resetAndDestroy());
+    const result = await waker.wake(claimOf());
+    assert.equal(result.outcome, 'unknown');
+    assert.match(result.outcome === 'unknown' ? result.error : '', /whether it accepted the wake is not known/);
+  });
+
+  test('so does one that is not answered within the timeout', async (t) => {
+    const { waker, clock, arrival } = await setUp(t, () => {});
+    const arrived = arrival();
+    const waking = waker.wake(claimOf());
+    await arrived;
+    await clock.advance(TIMEOUT_MS - 1);
+    assert.equal(clock.timers, 1);
+    await clock.advance(1);
+    const result = await waking;
+    assert.equal(result.outcome, 'unknown');
+    assert.match(result.outcome === 'unknown' ? result.error : '', /it took more than 60000 ms/);
+    assert.equal(clock.timers, 0);
+  });
+
+  test('an answer that never ends holds its place no longer than the timeout, and its status counts', async (t) => {
+    for (const [status, outcome] of [
+      [202, 'delivered'],
+      [500, 'failed'],
+    ] as const) {
+      const { waker, clock } = await setUp(t, (response) => void response.writeHead(status).write('drip'));
+      const headersRead = once(HEADERS_READ);
+      const waking = waker.wake(claimOf());
+      await headersRead;
+      await clock.advance(TIMEOUT_MS);
+      const result = await waking;
+      assert.deepEqual([result.outcome, result.httpStatus], [outcome, status]);
+    }
+  });
+
+  test('what is under way when the waker closes has an unknown outcome', async (t) => {
+    const { waker, arrival } = await setUp(t, () => {});
+    const arrived = arrival();
+    const waking = waker.wake(claimOf());
+    await arrived;
+    await waker.close();
+    assert.equal((await waking).outcome, 'unknown');
+  });
+
+  test('no error carries the token', async (t) => {
+    const { waker } = await setUp(
+      t,
+      (response, { headers }) => void response.writeHead(401).end(JSON.stringify(headers.host)),
+    );
+    const refused = await waker.wake(claimOf());
+    await waker.close();
+    for (const result of [refused, await waker.wake(claimOf())]) assert.ok(!JSON.stringify(result).includes('canary'));
+  });
+});

@@ -1,0 +1,148 @@
+/** chronosd's HTTP server on a real SQLite file, without a dispatcher, and callers who prove who they are. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { type ChronosServerOptions, startChronosServer } from '../../src/chronos/http/server.ts';
+import type { ChronosService } from '../../src/chronos/http/service.ts';
+import { openSqliteStore } from '../../src/chronos/store/sqlite/store.ts';
+import { ManualClock } from '../../src/clock/testing/manual-clock.ts';
+import { type AgentIdentity, agentIdentity } from '../../src/identity/agent.ts';
+import { generateKey } from '../../src/identity/keys.ts';
+import { silentLogger } from '../../src/log/log.ts';
+
+export const TRANSPORT = 'transport-token-canary';
+export const ADMIN = 'admin-token-canary-01';
+export const SECRET = 'principal-secret-canary';
+
+export type Answer = { status: number; headers: Headers; text: string; ok: boolean; data: Data; error: Failure };
+// biome-ignore lint/suspicious/noExplicitAny: answers are what the tests are about
+export type Data = any;
+export type Failure = { code: string; message: string; retryable: boolean };
+
+export type CallOptions = {
+  /** An object is sent as JSON; text and bytes as they are. */
+  body?: unknown;
+  headers?: Record<string, string>;
+  bearer?: string | undefined;
+  principal?: string | undefined;
+};
+
+export type ServiceOverrides = Partial<Omit<ChronosService, 'limits' | 'auth'>> & {
+  limits?: Partial<ChronosService['limits']>;
+  auth?: Partial<ChronosService['auth']>;
+  log?: ChronosServerOptions['log'];
+};
+
+export async function createHttpBench(t: TestContext, overrides: ServiceOverrides = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-http-'));
+  const clock = new ManualClock();
+  const log = overrides.log ?? silentLogger;
+  const store = openSqliteStore({ path: join(folder, 'chronos.db'), clock, log });
+  const due: number[] = [];
+  const service: ChronosService = {
+    store,
+    clock,
+    onDue: (dueAt) => void due.push(dueAt),
+    limits: { minIntervalSeconds: 10, maxFailures: 100, maxActiveAlarms: 1000, ...overrides.limits },
+    auth: {
+      transportToken: TRANSPORT,
+      adminToken: ADMIN,
+      principalSecret: SECRET,
+      principalTtlSeconds: 300,
+      enrollment: 'tofu',
+      ...overrides.auth,
+    },
+  };
+  const ready = () => store.ping().then(() => ({ ready: true }));
+  const server = await startChronosServer({ host: '127.0.0.1', port: 0, service, ready, log, clock });
+  t.after(async () => {
+    await server.close();
+    await store.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  async function call(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+    const { body, bearer = TRANSPORT, principal } = options;
+    const headers: Record<string, string> = { ...options.headers };
+    if (bearer) headers.authorization ??= `Bearer ${bearer}`;
+    if (principal !== undefined) headers['x-chronos-agent'] = principal;
+    const init: RequestInit = { method, headers };
+    if (body !== undefined) {
+      headers['content-type'] ??= 'application/json';
+      init.body = typeof body === 'string' || body instanceof Uint8Array ? (body as BodyInit) : JSON.stringify(body);
+    }
+    const response = await fetch(`${server.url}${path}`, init);
+    const text = await response.text();
+    const envelope = text === '' ? {} : JSON.parse(text);
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      ok: envelope.ok,
+      data: envelope.data,
+      error: envelope.error,
+    };
+  }
+
+  async function challenge(did: string): Promise<string> {
+    const { status, data } = await call('POST', '/v1/agent/auth/challenge', { body: { did } });
+    assert.equal(status, 200);
+    return data.nonce;
+  }
+
+  async function prove(who: AgentIdentity): Promise<Answer> {
+    const nonce = await challenge(who.did);
+    const signature = who.sign(`matrix-chronos-auth:${who.did}:${nonce}`);
+    return call('POST', '/v1/agent/auth/verify', {
+      body: { did: who.did, public_key: who.publicKeyHex, nonce, signature },
+    });
+  }
+
+  return {
+    url: server.url,
+    port: server.port,
+    clock,
+    store,
+    due,
+    call,
+    challenge,
+    prove,
+    /** An agent with a key of its own, who is let in. */
+    async agent(label: string, key = generateKey()) {
+      const who = agentIdentity(label, key);
+      const proof = await prove(who);
+      assert.equal(proof.status, 200, proof.text);
+      const principal: string = proof.data.token;
+      return {
+        ...who,
+        key,
+        principal,
+        call: (method: string, path: string, options: CallOptions = {}) =>
+          call(method, path, { principal, ...options }),
+        /** Creates an alarm and gives back its id. */
+        async set(body: Record<string, unknown> = {}): Promise<string> {
+          const alarm = { kind: 'once', wake_message: 'hello', delay_seconds: 3600, ...body };
+          const { status, data, text } = await call('POST', '/v1/alarms', { principal, body: alarm });
+          assert.equal(status, 200, text);
+          return data.id;
+        },
+      };
+    },
+  };
+}
+
+/** Asserts a refusal, word for word or by a pattern. */
+export function refused(
+  { status, ok, error, text }: Answer,
+  expected: number,
+  code: string,
+  message?: string | RegExp,
+): void {
+  assert.equal(status, expected, text);
+  assert.equal(ok, false);
+  assert.equal(error.code, code, text);
+  if (typeof message === 'string') assert.equal(error.message, message);
+  else if (message) assert.match(error.message, message);
+}
