@@ -1,0 +1,65 @@
+/**
+ * `npm run lock`: adds to package-lock.json what npm leaves out when the registry it talks to does not carry the packages of
+ * other platforms. Without those entries `npm ci` refuses the file, with them it installs what fits the platform it runs on
+ * (npm/cli issue 9846).
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+type Entry = {
+  version?: string;
+  optional?: boolean;
+  dev?: boolean;
+  os?: string[];
+  cpu?: string[];
+  optionalDependencies?: Record<string, string>;
+};
+type Lockfile = { packages: Record<string, Entry> };
+
+const SYSTEMS: Readonly<Record<string, string>> = { windows: 'win32' };
+const NAMED_SYSTEMS = [
+  'darwin',
+  'linux',
+  'win32',
+  'windows',
+  'android',
+  'freebsd',
+  'openharmony',
+  'netbsd',
+  'openbsd',
+  'sunos',
+  'aix',
+];
+const NAMED_CPUS = ['x64', 'arm64', 'arm', 'ia32', 'ppc64', 'riscv64', 's390x', 'loong64', 'mips64el'];
+
+/** The platform that a package is for, read off its name: `@biomejs/cli-darwin-arm64`. */
+function platformOf(name: string): Pick<Entry, 'os' | 'cpu'> {
+  const words = name.split(/[/\-_.]/);
+  const os = NAMED_SYSTEMS.find((system) => words.includes(system));
+  const cpu = NAMED_CPUS.find((architecture) => words.includes(architecture));
+  return { ...(cpu ? { cpu: [cpu] } : {}), ...(os ? { os: [SYSTEMS[os] ?? os] } : {}) };
+}
+
+/** The optional dependencies that the lock file names without having an entry for them. */
+export function missingOptional(lockfile: Lockfile): Map<string, Entry> {
+  const missing = new Map<string, Entry>();
+  for (const { optionalDependencies = {}, dev } of Object.values(lockfile.packages)) {
+    for (const [name, version] of Object.entries(optionalDependencies)) {
+      const path = `node_modules/${name}`;
+      if (lockfile.packages[path] || !/^\d+\.\d+\.\d+/.test(version)) continue;
+      missing.set(path, { version, ...platformOf(name), ...(dev ? { dev } : {}), optional: true });
+    }
+  }
+  return missing;
+}
+
+if (import.meta.main) {
+  const path = join(import.meta.dirname, '..', 'package-lock.json');
+  const lockfile = JSON.parse(readFileSync(path, 'utf8')) as Lockfile;
+  const missing = missingOptional(lockfile);
+  const [[root, rootEntry], ...rest] = Object.entries(lockfile.packages) as [[string, Entry], ...[string, Entry][]];
+  const sorted = [...rest, ...missing].sort(([one], [other]) => (one < other ? -1 : 1));
+  lockfile.packages = { [root]: rootEntry, ...Object.fromEntries(sorted) };
+  writeFileSync(path, `${JSON.stringify(lockfile, null, 2)}\n`);
+  console.log(`${missing.size} entries added to package-lock.json`);
+}
