@@ -11,14 +11,31 @@ import { ManualClock } from '../../src/clock/testing/manual-clock.ts';
 import { type AgentIdentity, agentIdentity } from '../../src/identity/agent.ts';
 import { generateKey } from '../../src/identity/keys.ts';
 import { silentLogger } from '../../src/log/log.ts';
+import type { EnrolledKey } from '../../src/wire/agent.ts';
+import type { AlarmCreated, AlarmView, FireView } from '../../src/wire/alarm.ts';
 
 export const TRANSPORT = 'transport-token-canary';
 export const ADMIN = 'admin-token-canary-01';
 export const SECRET = 'principal-secret-canary';
 
 export type Answer = { status: number; headers: Headers; text: string; ok: boolean; data: Data; error: Failure };
-// biome-ignore lint/suspicious/noExplicitAny: answers are what the tests are about
-export type Data = any;
+/** Any member of any answer; the assertion that reads one says whether it is there. */
+export type Data = AlarmCreated &
+  AlarmView & {
+    alarms: AlarmView[];
+    fires: FireView[];
+    agents: EnrolledKey[];
+    revoked: EnrolledKey[];
+    count: number;
+    next_cursor?: string;
+    fire_id: string;
+    did: string;
+    nonce: string;
+    token: string;
+    owner_user_id: string;
+    expires_in: number;
+    name: string;
+  };
 export type Failure = { code: string; message: string; retryable: boolean };
 
 export type CallOptions = {
@@ -71,7 +88,7 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
     const init: RequestInit = { method, headers };
     if (body !== undefined) {
       headers['content-type'] ??= 'application/json';
-      init.body = typeof body === 'string' || body instanceof Uint8Array ? (body as BodyInit) : JSON.stringify(body);
+      init.body = typeof body === 'string' || body instanceof Buffer ? body : JSON.stringify(body);
     }
     const response = await fetch(`${server.url}${path}`, init);
     const text = await response.text();

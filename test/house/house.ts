@@ -11,7 +11,6 @@ import { openEnvelope } from '../../src/wire/envelope.ts';
 import { type NeoGet, readNeo } from './neo-reader.ts';
 import { freePort, PROGRAM, START_LIMIT_MS, until } from './processes.ts';
 
-
 export type DaemonName = 'chronosd' | 'router';
 export type Victim = DaemonName | 'neo';
 

@@ -26,7 +26,11 @@ export async function readNeo<T>(
   const gone = new Promise((resolve) => child.once('exit', resolve));
   const url = `http://127.0.0.1:${port}`;
   try {
-    const ready = () => fetch(`${url}/healthz`).then((answer) => answer.ok, () => false);
+    const ready = () =>
+      fetch(`${url}/healthz`).then(
+        (answer) => answer.ok,
+        () => false,
+      );
     await until('neo is ready', ready, START_LIMIT_MS);
     return await read(async (path) => {
       const answer = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });

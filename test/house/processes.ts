@@ -27,4 +27,3 @@ export async function until(what: string, ask: () => Promise<boolean> | boolean,
     await pause(25);
   }
 }
-

@@ -21,7 +21,7 @@ import {
 import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
 
 /** Another value for everything that a transition may change. */
-const CHANGES: Partial<Alarm> = {
+const CHANGES: Omit<Alarm, 'id' | 'owner' | 'kind' | 'idempotencyKey' | 'createdAt'> = {
   label: 'orchids',
   wakeMessage: 'mist the orchids\0 ',
   payload: '[1.0]',
@@ -79,7 +79,7 @@ export function updateContract(open: OpenStore): void {
   describe('update', () => {
     test('keeps each member that a transition changes, and only that', async (t) => {
       const { store } = await openFor(t, open);
-      for (const member of Object.keys(CHANGES) as (keyof Alarm)[]) {
+      for (const member of Object.keys(CHANGES) as (keyof typeof CHANGES)[]) {
         const { alarm, occurrences } = await createDue(store, NOW);
         const wanted = { alarm: { ...alarm, [member]: CHANGES[member] }, occurrences };
         assert.deepEqual(await store.update(ADA, alarm.id, edited({ [member]: CHANGES[member] })), wanted, member);

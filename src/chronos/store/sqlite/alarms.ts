@@ -16,22 +16,12 @@ const PROGRESS = [
 ] as const satisfies (keyof Alarm)[];
 /** Apart from the progress, because `status` stands in two indexes. */
 const STATUS = ['status'] as const satisfies (keyof Alarm)[];
-/** What only an edit changes. */
-const DEFINITION = [
-  'label',
-  'conversationId',
-  'delaySeconds',
-  'fireAt',
-  'cronExpr',
-  'timezone',
-  'anchor',
-  'jitterSeconds',
-  'endsAt',
-  'maxFires',
-  'maxFailures',
-  'maxLatenessSeconds',
-] as const satisfies (keyof Alarm)[];
+/** What is given once and for all. */
 const IDENTITY = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies (keyof Alarm)[];
+
+const OTHERS: ReadonlySet<string> = new Set([...TEXTS, ...PROGRESS, ...STATUS, ...IDENTITY]);
+/** What only an edit changes: all the rest. */
+const DEFINITION = (Object.keys(ALARM_COLUMNS) as (keyof Alarm)[]).filter((member) => !OTHERS.has(member));
 
 const BY_ID = 'owner = ? AND id = ?';
 

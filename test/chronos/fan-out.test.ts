@@ -1,0 +1,124 @@
+/** Many alarms in one instant, and one user whose machine hangs: nobody else may notice. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
+import { parseChronosConfig } from '../../src/chronos/config.ts';
+import { startChronos } from '../../src/chronos/daemon.ts';
+import { systemClock } from '../../src/clock/clock.ts';
+import { agentIdentity } from '../../src/identity/agent.ts';
+import { generateKey } from '../../src/identity/keys.ts';
+import { silentLogger } from '../../src/log/log.ts';
+import { formatInstant } from '../../src/wire/instant.ts';
+
+const USERS = 50;
+const HUNG = 'user-0';
+/** The bound of the promise: delivered within this of due. */
+const BOUND_MS = 250;
+const TOKEN = 'transport-token-of-this-test';
+
+type Delivery = { user: string; at: number };
+
+/** Stands where the router stands: answers at once, but for one user never. */
+async function startSink() {
+  const deliveries: Delivery[] = [];
+  const hanging = new Set<ServerResponse>();
+  let mostHanging = 0;
+  let onDelivery = () => {};
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { user_id: user } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { user_id: string };
+    if (user === HUNG) {
+      hanging.add(response);
+      mostHanging = Math.max(mostHanging, hanging.size);
+      response.on('close', () => hanging.delete(response));
+      return;
+    }
+    deliveries.push({ user, at: systemClock.now() });
+    response.writeHead(202).end();
+    onDelivery();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/internal/wake`,
+    deliveries,
+    get hanging() {
+      return hanging.size;
+    },
+    get mostHanging() {
+      return mostHanging;
+    },
+    /** Resolves when so many wakes have been answered. */
+    delivered: (count: number) =>
+      new Promise<void>((resolve) => {
+        onDelivery = () => {
+          if (deliveries.length >= count) resolve();
+        };
+        onDelivery();
+      }),
+    /** Drops what hangs and takes nothing more. */
+    close: () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      return closed;
+    },
+  };
+}
+
+test('100 alarms in one instant for 50 users, one of whom hangs: the other 49 get theirs within 250 ms', {
+  timeout: 20_000,
+}, async (t) => {
+  const sink = await startSink();
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-fan-out-'));
+  const chronos = await startChronos({
+    config: parseChronosConfig({
+      CHRONOS_PORT: '0',
+      CHRONOS_DATA_DIR: folder,
+      CHRONOS_ROUTER_WAKE_URL: sink.url,
+      CHRONOS_TOKEN: TOKEN,
+      CHRONOS_AGENT_AUTH_SECRET: 'principal-secret-of-this-test',
+      CHRONOS_ADMIN_TOKEN: 'admin-token-of-this-test',
+      CHRONOS_WAKE_TOKEN: 'wake-token-of-this-test',
+    }),
+    clock: systemClock,
+    log: silentLogger,
+  });
+  t.after(async () => {
+    // It stops claiming at once, so that what hangs is not followed by more.
+    const drained = chronos.close();
+    await sink.close();
+    await drained;
+    rmSync(folder, { recursive: true });
+  });
+
+  const clients = Array.from({ length: USERS }, (_, n) =>
+    createChronosClient({
+      url: chronos.url,
+      token: TOKEN,
+      identity: agentIdentity(`user-${n}`, generateKey()),
+      principal: holdPrincipal(),
+    }),
+  );
+  // The proofs of identity first, so that only the creates lie between here and the instant.
+  await Promise.all(clients.map((client) => client.listAlarms()));
+  const due = systemClock.now() + 1500;
+  const alarm = { kind: 'once' as const, wake_message: 'now', fire_at: formatInstant(due) };
+  await Promise.all(clients.flatMap((client) => [client.createAlarm(alarm), client.createAlarm(alarm)]));
+  // More for the one who hangs than may be in flight, so that the limit is put to the test.
+  await Promise.all(Array.from({ length: 8 }, () => clients[0]!.createAlarm(alarm)));
+
+  await sink.delivered(2 * (USERS - 1));
+  const lateness = sink.deliveries.map(({ at }) => at - due).sort((one, other) => one - other);
+  assert.equal(lateness.length, 98);
+  assert.equal(new Set(sink.deliveries.map(({ user }) => user)).size, 49);
+  assert.ok(lateness[0]! >= 0, `the first came ${-lateness[0]!} ms early`);
+  assert.ok(lateness.at(-1)! <= BOUND_MS, `the last came ${lateness.at(-1)} ms late`);
+  assert.equal(sink.hanging, 4);
+  assert.equal(sink.mostHanging, 4);
+  t.diagnostic(`98 deliveries, the first ${lateness[0]} ms and the last ${lateness.at(-1)} ms after due`);
+});
