@@ -29,6 +29,8 @@ const schema = z.object({
     .default('tofu'),
   CHRONOS_ROUTER_WAKE_URL: urlSetting.default('http://127.0.0.1:8088/internal/wake'),
   CHRONOS_WAKE_TOKEN: secretSetting.optional(),
+  /** Lets scrapers on other machines read /metrics. */
+  CHRONOS_METRICS_TOKEN: secretSetting.optional(),
   CHRONOS_TICK_MS: wholeNumber(10, 60_000).default(1000),
   CHRONOS_CLAIM_LEASE_SECONDS: wholeNumber(1, 3600).default(15),
   CHRONOS_CONCURRENCY: wholeNumber(1, 10_000).default(256),

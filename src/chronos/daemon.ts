@@ -7,6 +7,7 @@ import { type ChronosConfig, missingSecrets } from './config.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
 import { startChronosServer } from './http/server.ts';
+import { createMetrics } from './metrics.ts';
 import { openSqliteStore } from './store/sqlite/store.ts';
 
 /** How long the router may take over one wake (contracts §3). */
@@ -37,7 +38,9 @@ export type RunningChronos = {
 export async function startChronos({ config, clock, log, onFire }: ChronosOptions): Promise<RunningChronos> {
   for (const name of missingSecrets(config))
     log.warn({ variable: name }, `${name} is not set; going without it (CHRONOS_DEV=1)`);
-  const store = await openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
+  const opened = await openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
+  const metrics = createMetrics({ clock, store: opened, inFlight: () => dispatcher.inFlight });
+  const store = metrics.watch(opened);
   const waker = createHttpWaker({
     url: config.CHRONOS_ROUTER_WAKE_URL,
     token: config.CHRONOS_WAKE_TOKEN,
@@ -45,7 +48,7 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
     timeoutMs: WAKE_TIMEOUT_MS,
     connections: config.CHRONOS_CONCURRENCY,
   });
-  const dispatcher = new Dispatcher({
+  const dispatcher: Dispatcher = new Dispatcher({
     store,
     waker,
     clock,
@@ -57,7 +60,10 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
       tickMs: config.CHRONOS_TICK_MS,
     },
     random: Math.random,
-    ...(onFire ? { onFire } : {}),
+    onFire(report) {
+      metrics.fired(report);
+      onFire?.(report);
+    },
   });
 
   let server: Awaited<ReturnType<typeof startChronosServer>>;
@@ -68,6 +74,8 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
       log,
       clock,
       ready: () => store.ping().then(() => ({ ready: true })),
+      metrics: () => metrics.page(),
+      scrapeToken: config.CHRONOS_METRICS_TOKEN,
       service: {
         store,
         clock,

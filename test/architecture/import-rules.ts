@@ -20,6 +20,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   'chronos/alarm': ['wire'],
   'chronos/store': ['wire', 'chronos/alarm'],
   'chronos/store/sqlite': ['wire', 'chronos/alarm', 'chronos/store', 'sqlite-kit'],
+  'chronos/store/postgres': ['wire', 'chronos/alarm', 'chronos/store', 'sqlite-kit'],
   'chronos/dispatch': ['wire', 'chronos/alarm', 'chronos/store/store.ts', 'identity'],
   'chronos/auth': ['wire', 'chronos/alarm', 'chronos/store/store.ts', 'identity'],
   'chronos/http': ['wire', 'chronos/alarm', 'chronos/auth', 'chronos/dispatch', 'chronos/store/store.ts', 'http-kit'],
@@ -27,6 +28,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   'chronos/client-answers.ts': ['wire', 'chronos/client-exchange.ts'],
   'chronos/client-exchange.ts': ['wire'],
   'chronos/config.ts': ['wire', 'chronos/auth'],
+  'chronos/metrics.ts': ['wire', 'chronos/alarm', 'chronos/dispatch', 'chronos/store'],
   'chronos/daemon.ts': ['wire', 'chronos', ...KITS],
   'chronos-mcp': ['wire', ...KITS, 'chronos/client.ts'],
   router: ['wire', ...KITS],
@@ -53,7 +55,9 @@ function withoutComments(source: string): string {
 const covers = (place: string, path: string) => path === place || path.startsWith(`${place}/`);
 
 /** The most specific entry of the table that a path below `src` falls under. */
-function entryOf(path: string): string | undefined {
+function entryOf(file: string): string | undefined {
+  // A test stands where the file stands that it tests.
+  const path = file.replace(/\.test\.ts$/, '.ts');
   return Object.keys(IMPORT_TABLE)
     .filter((entry) => covers(entry, path))
     .sort((one, other) => other.length - one.length)[0];

@@ -14,12 +14,15 @@ import { agentIdentity } from '../../src/identity/agent.ts';
 import { generateKey } from '../../src/identity/keys.ts';
 import { silentLogger } from '../../src/log/log.ts';
 import { formatInstant } from '../../src/wire/instant.ts';
+import type { WakeRequest } from '../../src/wire/wake.ts';
 
 const USERS = 50;
 const HUNG = 'user-0';
 /** The bound of the promise: delivered within this of due. */
 const BOUND_MS = 250;
 const TOKEN = 'transport-token-of-this-test';
+
+const WARM_UP = 'warm-up';
 
 type Delivery = { user: string; at: number };
 
@@ -32,14 +35,14 @@ async function startSink() {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    const { user_id: user } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { user_id: string };
+    const { user_id: user, message } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as WakeRequest;
     if (user === HUNG) {
       hanging.add(response);
       mostHanging = Math.max(mostHanging, hanging.size);
       response.on('close', () => hanging.delete(response));
       return;
     }
-    deliveries.push({ user, at: systemClock.now() });
+    if (message !== WARM_UP) deliveries.push({ user, at: systemClock.now() });
     response.writeHead(202).end();
     onDelivery();
   });
@@ -104,9 +107,10 @@ test('100 alarms in one instant for 50 users, one of whom hangs: the other 49 ge
       principal: holdPrincipal(),
     }),
   );
-  // The proofs of identity first, so that only the creates lie between here and the instant.
-  await Promise.all(clients.map((client) => client.listAlarms()));
-  const due = systemClock.now() + 1500;
+  // A daemon that has just been started is not what is measured: a first wave, well before, compiles the code and connects.
+  const warmUp = { kind: 'once' as const, wake_message: WARM_UP, delay_seconds: 1 };
+  await Promise.all(clients.slice(1).map((client) => client.createAlarm(warmUp)));
+  const due = systemClock.now() + 1700;
   const alarm = { kind: 'once' as const, wake_message: 'now', fire_at: formatInstant(due) };
   await Promise.all(clients.flatMap((client) => [client.createAlarm(alarm), client.createAlarm(alarm)]));
   // More for the one who hangs than may be in flight, so that the limit is put to the test.

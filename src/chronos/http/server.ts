@@ -7,6 +7,7 @@ import { VERSION } from '../../wire/version.ts';
 import { agentAdminRoutes, agentRoutes } from './agent-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
+import { type MetricsPage, metricsRoute } from './metrics-route.ts';
 import { refuseQuery } from './no-arguments.ts';
 import type { ChronosService } from './service.ts';
 
@@ -15,6 +16,9 @@ export type ChronosServerOptions = {
   port: number;
   service: ChronosService;
   ready: () => Promise<ReadyReport>;
+  metrics: MetricsPage;
+  /** For scrapers on other machines. */
+  scrapeToken: string | undefined;
   log: Logger;
   clock: Clock;
 };
@@ -25,6 +29,8 @@ export function startChronosServer({
   port,
   service,
   ready,
+  metrics,
+  scrapeToken,
   log,
   clock,
 }: ChronosServerOptions): Promise<RunningServer> {
@@ -48,6 +54,7 @@ export function startChronosServer({
       agentAdminRoutes(app, service);
       alarmRoutes(app, service);
       fireRoutes(app, service);
+      metricsRoute(app, metrics, scrapeToken);
     },
   });
 }

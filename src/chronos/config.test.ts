@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ReveilleError } from '../wire/errors.ts';
+import { missingSecrets, parseChronosConfig } from './config.ts';
+
+const SECRETS = {
+  CHRONOS_TOKEN: 'transport-token-canary',
+  CHRONOS_AGENT_AUTH_SECRET: 'principal-secret-canary',
+  CHRONOS_ADMIN_TOKEN: 'admin-token-canary-01',
+  CHRONOS_WAKE_TOKEN: 'wake-token-canary-012',
+};
+const SET = { CHRONOS_DATA_DIR: '/var/lib/chronos', ...SECRETS };
+
+function refusal(settings: Record<string, string | undefined>): string {
+  try {
+    parseChronosConfig(settings);
+  } catch (thrown) {
+    assert.ok(thrown instanceof ReveilleError && thrown.code === 'invalid_request');
+    return thrown.message;
+  }
+  assert.fail('it was accepted');
+}
+
+test('the defaults are those of the contract, and nothing can change them afterwards', () => {
+  const config = parseChronosConfig(SET);
+  assert.deepEqual(config, {
+    ...SET,
+    CHRONOS_HOST: '127.0.0.1',
+    CHRONOS_PORT: 9096,
+    CHRONOS_ENROLLMENT: 'tofu',
+    CHRONOS_ROUTER_WAKE_URL: 'http://127.0.0.1:8088/internal/wake',
+    CHRONOS_TICK_MS: 1000,
+    CHRONOS_CLAIM_LEASE_SECONDS: 15,
+    CHRONOS_CONCURRENCY: 256,
+    CHRONOS_USER_CONCURRENCY: 4,
+    CHRONOS_MAX_FAILURES: 100,
+    CHRONOS_MIN_INTERVAL_SECONDS: 10,
+    CHRONOS_MAX_ACTIVE_ALARMS: 10_000,
+    CHRONOS_TOKEN_TTL_SECONDS: 300,
+    CHRONOS_DEV: false,
+  });
+  assert.ok(Object.isFrozen(config));
+});
+
+test('missing secrets stop the start by name, all at once, unless it is for development', () => {
+  assert.equal(
+    refusal({ ...SET, CHRONOS_TOKEN: '', CHRONOS_WAKE_TOKEN: undefined }),
+    'CHRONOS_TOKEN, CHRONOS_WAKE_TOKEN are not set; set them to at least 16 characters each, or CHRONOS_DEV=1 to go without while developing',
+  );
+  assert.match(
+    refusal({ ...SET, CHRONOS_ADMIN_TOKEN: undefined }),
+    /^CHRONOS_ADMIN_TOKEN is not set; set it to at least 16/,
+  );
+  const config = parseChronosConfig({ CHRONOS_DATA_DIR: 'd', CHRONOS_DEV: '1' });
+  assert.deepEqual(missingSecrets(config), Object.keys(SECRETS));
+});
+
+test('a wrong value stops the start with its name, and a secret is not repeated', () => {
+  for (const [name, value, message] of [
+    ['CHRONOS_PORT', '70000', 'CHRONOS_PORT must be a whole number from 0 to 65535 (got "70000")'],
+    ['CHRONOS_TICK_MS', '1s', 'CHRONOS_TICK_MS must be a whole number from 10 to 60000 (got "1s")'],
+    ['CHRONOS_ENROLLMENT', 'open', 'CHRONOS_ENROLLMENT must be one of tofu, required (got "open")'],
+    [
+      'CHRONOS_ROUTER_WAKE_URL',
+      'ftp://x',
+      'CHRONOS_ROUTER_WAKE_URL must be an http:// or https:// address (got "ftp://x")',
+    ],
+    ['CHRONOS_CONCURRENCY', '0', 'CHRONOS_CONCURRENCY must be a whole number from 1 to 10000 (got "0")'],
+    ['CHRONOS_DEV', 'yes', 'CHRONOS_DEV must be 1 or 0 (got "yes")'],
+    ['CHRONOS_TOKEN', 'short-canary', 'CHRONOS_TOKEN must have at least 16 characters'],
+    ['CHRONOS_DATA_DIR', '', 'CHRONOS_DATA_DIR is not set'],
+  ] as const)
+    assert.equal(refusal({ ...SET, [name]: value }), message);
+});
+
+test('a database that this version does not speak to is refused rather than ignored', () => {
+  const message = refusal({ ...SET, CHRONOS_POSTGRES_URI: 'postgres://canary@db/chronos' });
+  assert.equal(
+    message,
+    'CHRONOS_POSTGRES_URI is not supported by this version; leave it out to use SQLite in CHRONOS_DATA_DIR',
+  );
+});

@@ -1,0 +1,133 @@
+/** What chronosd tells about itself in Prometheus' text format: how late, how long, how many, and what is overdue. */
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Clock } from '../clock/clock.ts';
+import type { FireReport } from './dispatch/dispatcher.ts';
+import type { AlarmStore } from './store/store.ts';
+
+/** Seconds. Finer at the bottom than the library's own: a promise is counted in milliseconds. */
+const LATENESS_BUCKETS = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300, 3600];
+const DURATION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export type ChronosMetrics = {
+  /** Counts one finished attempt. */
+  fired(report: FireReport): void;
+  /** The same store, its claims timed and its failures counted. */
+  watch(store: AlarmStore): AlarmStore;
+  /** The page that a scrape gets, and its content type. */
+  page(): Promise<{ contentType: string; text: string }>;
+};
+
+export type MetricsOptions = {
+  clock: Clock;
+  /** The store that is asked, at each scrape, for what is overdue. */
+  store: AlarmStore;
+  /** Deliveries under way. */
+  inFlight: () => number;
+};
+
+const NOBODY: ReadonlySet<string> = new Set();
+
+/** Metrics of one replica; a scrape tells replicas apart by the address it asked. */
+export function createMetrics({ clock, store, inFlight }: MetricsOptions): ChronosMetrics {
+  const registers = [new Registry()];
+  const lateness = new Histogram({
+    name: 'chronos_fire_lateness_seconds',
+    help: 'From the instant an occurrence was due to the start of its first attempt',
+    buckets: LATENESS_BUCKETS,
+    registers,
+  });
+  const delivery = new Histogram({
+    name: 'chronos_delivery_duration_seconds',
+    help: 'From the start of an attempt to the answer of the router',
+    labelNames: ['outcome'],
+    buckets: DURATION_BUCKETS,
+    registers,
+  });
+  const claims = new Histogram({
+    name: 'chronos_claim_duration_seconds',
+    help: 'How long the store took to hand out due occurrences',
+    buckets: DURATION_BUCKETS,
+    registers,
+  });
+  const claimed = new Counter({ name: 'chronos_claimed_total', help: 'Occurrences claimed', registers });
+  const attempts = new Counter({
+    name: 'chronos_attempts_total',
+    help: 'Finished attempts by outcome',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const retries = new Counter({
+    name: 'chronos_retries_total',
+    help: 'Attempts that were not the first at their occurrence',
+    registers,
+  });
+  const storeErrors = new Counter({
+    name: 'chronos_store_errors_total',
+    help: 'Operations that the store could not carry out',
+    labelNames: ['operation'],
+    registers,
+  });
+  const lostLeases = new Counter({
+    name: 'chronos_lost_leases_total',
+    help: 'Outcomes that came after the lease had passed to someone else',
+    registers,
+  });
+  new Gauge({
+    name: 'chronos_in_flight',
+    help: 'Deliveries under way',
+    registers,
+    collect() {
+      this.set(inFlight());
+    },
+  });
+  new Gauge({
+    name: 'chronos_overdue_seconds',
+    help: 'How long the earliest occurrence that nobody works on has been due',
+    registers,
+    async collect() {
+      const next = await store.nextDueAt(NOBODY);
+      this.set(next === undefined ? 0 : Math.max(0, clock.now() - next) / 1000);
+    },
+  });
+
+  /** Counts the failures of one operation. */
+  const counted = async <T>(operation: string, result: Promise<T>): Promise<T> => {
+    try {
+      return await result;
+    } catch (error) {
+      storeErrors.inc({ operation });
+      throw error;
+    }
+  };
+
+  return {
+    fired({ occurrence, startedAt, finishedAt, result }) {
+      if (occurrence.attempt === 1) lateness.observe(Math.max(0, startedAt - occurrence.scheduledFor) / 1000);
+      else retries.inc();
+      delivery.observe({ outcome: result.outcome }, Math.max(0, finishedAt - startedAt) / 1000);
+      attempts.inc({ outcome: result.outcome });
+    },
+    watch: (watched) => ({
+      ...watched,
+      create: (entry, limits) => counted('create', watched.create(entry, limits)),
+      update: (owner, alarmId, transition) => counted('update', watched.update(owner, alarmId, transition)),
+      renew: (keys, leaseUntil) => counted('renew', watched.renew(keys, leaseUntil)),
+      async claim(request) {
+        const began = clock.monotonic();
+        const found = await counted('claim', watched.claim(request));
+        claims.observe((clock.monotonic() - began) / 1000);
+        claimed.inc(found.length);
+        return found;
+      },
+      async complete(completions) {
+        const results = await counted('complete', watched.complete(completions));
+        lostLeases.inc(results.filter((result) => result === 'lost_lease').length);
+        return results;
+      },
+    }),
+    async page() {
+      const [registry] = registers;
+      return { contentType: registry!.contentType, text: await registry!.metrics() };
+    },
+  };
+}
