@@ -74,8 +74,7 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
       log,
       clock,
       ready: () => store.ping().then(() => ({ ready: true })),
-      metrics: () => metrics.page(),
-      scrapeToken: config.CHRONOS_METRICS_TOKEN,
+      metrics: { page: () => metrics.page(), scrapeToken: config.CHRONOS_METRICS_TOKEN },
       service: {
         store,
         clock,

@@ -37,9 +37,9 @@ export class InFlight {
     return Math.max(0, Math.min(concurrency - this.#size, 2 * concurrency - this.#tracked.size));
   }
 
-  /** Deliveries under way, by owner; owners without any are not in it. */
+  /** Deliveries under way at this moment, by owner; owners without any are not in it. */
   perOwner(): ReadonlyMap<string, number> {
-    return this.#perOwner;
+    return new Map(this.#perOwner);
   }
 
   /** Owners who may not have another delivery just now. */

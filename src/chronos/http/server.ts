@@ -16,9 +16,8 @@ export type ChronosServerOptions = {
   port: number;
   service: ChronosService;
   ready: () => Promise<ReadyReport>;
-  metrics: MetricsPage;
-  /** For scrapers on other machines. */
-  scrapeToken: string | undefined;
+  /** Adds `/metrics`. The token lets scrapers on other machines in. */
+  metrics?: { page: MetricsPage; scrapeToken: string | undefined };
   log: Logger;
   clock: Clock;
 };
@@ -30,7 +29,6 @@ export function startChronosServer({
   service,
   ready,
   metrics,
-  scrapeToken,
   log,
   clock,
 }: ChronosServerOptions): Promise<RunningServer> {
@@ -54,7 +52,7 @@ export function startChronosServer({
       agentAdminRoutes(app, service);
       alarmRoutes(app, service);
       fireRoutes(app, service);
-      metricsRoute(app, metrics, scrapeToken);
+      if (metrics) metricsRoute(app, metrics.page, metrics.scrapeToken);
     },
   });
 }
