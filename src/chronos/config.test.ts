@@ -38,6 +38,10 @@ test('the defaults are those of the contract, and nothing can change them afterw
     CHRONOS_MAX_ACTIVE_ALARMS: 10_000,
     CHRONOS_TOKEN_TTL_SECONDS: 300,
     CHRONOS_DEV: false,
+    CHRONOS_API: true,
+    CHRONOS_DISPATCH: true,
+    CHRONOS_LEDGER_RETENTION_DAYS: 30,
+    CHRONOS_POSTGRES_POOL: 10,
   });
   assert.ok(Object.isFrozen(config));
 });
@@ -73,10 +77,7 @@ test('a wrong value stops the start with its name, and a secret is not repeated'
     assert.equal(refusal({ ...SET, [name]: value }), message);
 });
 
-test('a database that this version does not speak to is refused rather than ignored', () => {
-  const message = refusal({ ...SET, CHRONOS_POSTGRES_URI: 'postgres://canary@db/chronos' });
-  assert.equal(
-    message,
-    'CHRONOS_POSTGRES_URI is not supported by this version; leave it out to use SQLite in CHRONOS_DATA_DIR',
-  );
+test('an address that is none of PostgreSQL is refused, and never repeated', () => {
+  const message = refusal({ ...SET, CHRONOS_POSTGRES_URI: 'mysql://canary@db/chronos' });
+  assert.equal(message, 'CHRONOS_POSTGRES_URI must begin with postgres:// or postgresql://');
 });

@@ -16,11 +16,19 @@ const schema = z.object({
   CHRONOS_HOST: z.string().default('127.0.0.1'),
   CHRONOS_PORT: portSetting.default(9096),
   CHRONOS_DATA_DIR: z.string(),
-  // Refused rather than ignored: whoever sets it must not find out later that their alarms stood on one disk.
+  /** Alarms are kept in this PostgreSQL instead of in a file; several hosts may stand in it. */
   CHRONOS_POSTGRES_URI: z
     .string()
-    .refine(() => false, 'is not supported by this version; leave it out to use SQLite in CHRONOS_DATA_DIR')
+    .regex(/^postgres(?:ql)?:\/\//, 'must begin with postgres:// or postgresql://')
     .optional(),
+  /** Connections to PostgreSQL. */
+  CHRONOS_POSTGRES_POOL: wholeNumber(2, 1000).default(10),
+  /** 0 leaves the API to other replicas; health and metrics stay. */
+  CHRONOS_API: switchSetting.default(true),
+  /** 0 leaves dispatching to other replicas. */
+  CHRONOS_DISPATCH: switchSetting.default(true),
+  /** Attempts that finished longer ago are forgotten; 0 keeps them for ever. */
+  CHRONOS_LEDGER_RETENTION_DAYS: wholeNumber(0, 36_500).default(30),
   CHRONOS_TOKEN: secretSetting.optional(),
   CHRONOS_AGENT_AUTH_SECRET: secretSetting.optional(),
   CHRONOS_ADMIN_TOKEN: secretSetting.optional(),

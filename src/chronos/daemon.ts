@@ -8,6 +8,8 @@ import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
 import { startChronosServer } from './http/server.ts';
 import { createMetrics } from './metrics.ts';
+import { keepLedgerShort } from './retention.ts';
+import { type EventualStore, openEventually } from './store/eventual-store.ts';
 import { openSqliteStore } from './store/sqlite/store.ts';
 
 /** How long the router may take over one wake (contracts §3). */
@@ -30,17 +32,32 @@ export type RunningChronos = {
   close(): Promise<void>;
 };
 
+type StoreOptions = Pick<ChronosOptions, 'config' | 'clock' | 'log'> & { onHint: (dueAt: number) => void };
+
+/** The store that the configuration names: PostgreSQL when there is a URI, otherwise a file in the data folder. */
+async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<EventualStore> {
+  const { CHRONOS_POSTGRES_URI: uri, CHRONOS_POSTGRES_POOL: poolSize } = config;
+  if (uri === undefined) {
+    const store = openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
+    return { store, opened: Promise.resolve() };
+  }
+  const { openPostgresStore } = await import('./store/postgres/store.ts');
+  return openEventually(() => openPostgresStore({ uri, clock, log, poolSize, onHint }), { clock, log });
+}
+
 /**
  * Starts chronosd; resolves when it accepts requests and dispatches.
  *
- * @throws ReveilleError when the data folder is in use, damaged or of a newer version, or the address is taken
+ * @throws ReveilleError when the data is in use, damaged or of a newer version, PostgreSQL must be mended first, or the address is taken
  */
 export async function startChronos({ config, clock, log, onFire }: ChronosOptions): Promise<RunningChronos> {
   for (const name of missingSecrets(config))
     log.warn({ variable: name }, `${name} is not set; going without it (CHRONOS_DEV=1)`);
-  const opened = await openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
-  const metrics = createMetrics({ clock, store: opened, inFlight: () => dispatcher.inFlight });
-  const store = metrics.watch(opened);
+  const { store: bare, opened } = await openStore({ config, clock, log, onHint: (dueAt) => dispatcher.hint(dueAt) });
+  // Replicas agree about what is due because they all go by their store's clock.
+  const storeClock: Clock = { ...clock, now: () => bare.now() };
+  const metrics = createMetrics({ clock: storeClock, store: bare, inFlight: () => dispatcher.inFlight });
+  const store = metrics.watch(bare);
   const waker = createHttpWaker({
     url: config.CHRONOS_ROUTER_WAKE_URL,
     token: config.CHRONOS_WAKE_TOKEN,
@@ -51,7 +68,7 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
   const dispatcher: Dispatcher = new Dispatcher({
     store,
     waker,
-    clock,
+    clock: storeClock,
     log,
     config: {
       concurrency: config.CHRONOS_CONCURRENCY,
@@ -75,40 +92,54 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
       clock,
       ready: () => store.ping().then(() => ({ ready: true })),
       metrics: { page: () => metrics.page(), scrapeToken: config.CHRONOS_METRICS_TOKEN },
-      service: {
-        store,
-        clock,
-        limits: {
-          minIntervalSeconds: config.CHRONOS_MIN_INTERVAL_SECONDS,
-          maxFailures: config.CHRONOS_MAX_FAILURES,
-          maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
-        },
-        auth: {
-          transportToken: config.CHRONOS_TOKEN,
-          adminToken: config.CHRONOS_ADMIN_TOKEN,
-          // In development tokens live as long as the process.
-          principalSecret: config.CHRONOS_AGENT_AUTH_SECRET ?? randomSecret(),
-          principalTtlSeconds: config.CHRONOS_TOKEN_TTL_SECONDS,
-          enrollment: config.CHRONOS_ENROLLMENT,
-        },
-        onDue: (dueAt) => dispatcher.hint(dueAt),
-      },
+      service: config.CHRONOS_API
+        ? {
+            store,
+            clock: storeClock,
+            limits: {
+              minIntervalSeconds: config.CHRONOS_MIN_INTERVAL_SECONDS,
+              maxFailures: config.CHRONOS_MAX_FAILURES,
+              maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
+            },
+            auth: {
+              transportToken: config.CHRONOS_TOKEN,
+              adminToken: config.CHRONOS_ADMIN_TOKEN,
+              // In development tokens live as long as the process.
+              principalSecret: config.CHRONOS_AGENT_AUTH_SECRET ?? randomSecret(),
+              principalTtlSeconds: config.CHRONOS_TOKEN_TTL_SECONDS,
+              enrollment: config.CHRONOS_ENROLLMENT,
+            },
+            onDue: (dueAt) => dispatcher.hint(dueAt),
+          }
+        : undefined,
     });
   } catch (error) {
     await waker.close();
     await store.close();
     throw error;
   }
-  dispatcher.start();
-  log.info({ url: server.url, data: config.CHRONOS_DATA_DIR }, 'chronosd is ready');
 
+  let stopPruning = async () => {};
+  const begin = () => {
+    if (config.CHRONOS_DISPATCH) {
+      dispatcher.start();
+      stopPruning = keepLedgerShort(store, { days: config.CHRONOS_LEDGER_RETENTION_DAYS, clock, log });
+    }
+    log.info(
+      { url: server.url, store: config.CHRONOS_POSTGRES_URI ? 'postgresql' : config.CHRONOS_DATA_DIR },
+      'chronosd is ready',
+    );
+  };
   const close = async () => {
     try {
+      await stopPruning();
       await Promise.all([dispatcher.drain(DRAIN_MS), server.close()]);
     } finally {
       await store.close();
     }
   };
+  // With PostgreSQL away the daemon runs, not ready, and begins when it comes.
+  void opened.then(begin);
   let closed: Promise<void> | undefined;
   return {
     port: server.port,

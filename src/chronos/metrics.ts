@@ -107,24 +107,28 @@ export function createMetrics({ clock, store, inFlight }: MetricsOptions): Chron
       delivery.observe({ outcome: result.outcome }, Math.max(0, finishedAt - startedAt) / 1000);
       attempts.inc({ outcome: result.outcome });
     },
-    watch: (watched) => ({
-      ...watched,
-      create: (entry, limits) => counted('create', watched.create(entry, limits)),
-      update: (owner, alarmId, transition) => counted('update', watched.update(owner, alarmId, transition)),
-      renew: (keys, leaseUntil) => counted('renew', watched.renew(keys, leaseUntil)),
-      async claim(request) {
-        const began = clock.monotonic();
-        const found = await counted('claim', watched.claim(request));
-        claims.observe((clock.monotonic() - began) / 1000);
-        claimed.inc(found.length);
-        return found;
-      },
-      async complete(completions) {
-        const results = await counted('complete', watched.complete(completions));
-        lostLeases.inc(results.filter((result) => result === 'lost_lease').length);
-        return results;
-      },
-    }),
+    watch(watched) {
+      const measured: Partial<AlarmStore> = {
+        create: (entry, limits) => counted('create', watched.create(entry, limits)),
+        update: (owner, alarmId, transition) => counted('update', watched.update(owner, alarmId, transition)),
+        renew: (keys, leaseUntil) => counted('renew', watched.renew(keys, leaseUntil)),
+        async claim(request) {
+          const began = clock.monotonic();
+          const found = await counted('claim', watched.claim(request));
+          claims.observe((clock.monotonic() - began) / 1000);
+          claimed.inc(found.length);
+          return found;
+        },
+        async complete(completions) {
+          const results = await counted('complete', watched.complete(completions));
+          lostLeases.inc(results.filter((result) => result === 'lost_lease').length);
+          return results;
+        },
+      };
+      return new Proxy(watched, {
+        get: (store, operation: keyof AlarmStore) => measured[operation] ?? store[operation],
+      });
+    },
     async page() {
       const [registry] = registers;
       return { contentType: registry!.contentType, text: await registry!.metrics() };

@@ -29,6 +29,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   'chronos/client-exchange.ts': ['wire'],
   'chronos/config.ts': ['wire', 'chronos/auth'],
   'chronos/metrics.ts': ['wire', 'chronos/alarm', 'chronos/dispatch', 'chronos/store'],
+  'chronos/retention.ts': ['wire', 'chronos/store'],
   'chronos/daemon.ts': ['wire', 'chronos', ...KITS],
   'chronos-mcp': ['wire', ...KITS, 'chronos/client.ts'],
   router: ['wire', ...KITS],

@@ -4,7 +4,7 @@ import type { Attempt } from '../../src/chronos/alarm/alarm.ts';
 import type { AlarmStore } from '../../src/chronos/store/store.ts';
 import { FIRE_OUTCOMES } from '../../src/wire/alarm.ts';
 import { again, attemptOf, claim, createDue, keyOf, NOW, triggered } from './fixtures.ts';
-import { type OpenStore, openFor } from './store-under-test.ts';
+import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
 
 /** Tries what is due over and over; gives the ledger as it should read, latest first. */
 async function tryTimes(store: AlarmStore, startedAt: readonly number[]): Promise<Attempt[]> {
@@ -69,6 +69,36 @@ export function attemptsContract(open: OpenStore): void {
         }
         assert.deepEqual(paged, recorded);
       }
+    });
+  });
+
+  describe('pruneAttempts', () => {
+    test('forgets the oldest that finished before an instant, so many at a time, and says how many', async (t) => {
+      const { store, reopen } = await openFor(t, open);
+      const { alarm } = await createDue(store, NOW);
+      const recorded = await tryTimes(store, [NOW + 10, NOW + 30, NOW + 20, NOW + 40]);
+      const before = recorded[0]!.finishedAt;
+      assert.equal(await store.pruneAttempts({ before, limit: 2 }), 2);
+      assert.deepEqual(await store.attempts(alarm.owner, alarm.id, { limit: 10 }), recorded.slice(0, 2));
+      assert.equal(await store.pruneAttempts({ before, limit: 2 }), 1);
+      assert.equal(await store.pruneAttempts({ before, limit: 2 }), 0);
+      const restarted = await reopen();
+      assert.deepEqual(await restarted.attempts(alarm.owner, alarm.id, { limit: 10 }), recorded.slice(0, 1));
+      assert.equal((await restarted.get(alarm.owner, alarm.id))?.alarm.status, 'active');
+    });
+
+    test('of many who prune at once, each attempt is forgotten by one', async (t) => {
+      const { store, pick } = await openTeam(t, open);
+      const { alarm } = await createDue(store, NOW);
+      await tryTimes(store, [NOW + 10, NOW + 30, NOW + 20, NOW + 40]);
+      const pruned = await Promise.all(
+        Array.from({ length: 6 }, (_, n) => pick(n).pruneAttempts({ before: NOW + 1_000_000, limit: 1 })),
+      );
+      assert.equal(
+        pruned.reduce((sum, count) => sum + count, 0),
+        4,
+      );
+      assert.deepEqual(await store.attempts(alarm.owner, alarm.id, { limit: 10 }), []);
     });
   });
 }

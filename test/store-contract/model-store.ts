@@ -6,6 +6,7 @@ import type { Alarm, AlarmState, Attempt, Occurrence } from '../../src/chronos/a
 import { INTERRUPTED, settleInterrupted } from '../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../../src/chronos/store/difference.ts';
 import type { AgentKey, AlarmStore, LeaseKey } from '../../src/chronos/store/store.ts';
+import { systemClock } from '../../src/clock/clock.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 
 type Nonce = { nonce: string; did: string; expiresAt: number };
@@ -103,6 +104,7 @@ export function makeModelStore(): AlarmStore {
   }
 
   return {
+    now: () => systemClock.now(),
     async create({ alarm, occurrence }, { maxActive }) {
       const holder = alarm.idempotencyKey === null ? undefined : holderOf(alarm.owner, alarm.idempotencyKey);
       if (holder) return { result: 'key_taken', state: holder };
@@ -141,6 +143,12 @@ export function makeModelStore(): AlarmStore {
         .sort(latestFirst)
         .filter((attempt) => !before || latestFirst({ ...attempt, ...before }, attempt) < 0)
         .slice(0, limit);
+    },
+    async pruneAttempts({ before, limit }) {
+      const old = ledger.filter(({ finishedAt }) => finishedAt < before);
+      const pruned = new Set(old.sort((one, other) => one.finishedAt - other.finishedAt).slice(0, limit));
+      ledger = ledger.filter((attempt) => !pruned.has(attempt));
+      return pruned.size;
     },
     async claim({ now, limit, perOwner, inFlight, leaseUntil }) {
       endLeases(now);

@@ -14,7 +14,8 @@ import type { ChronosService } from './service.ts';
 export type ChronosServerOptions = {
   host: string;
   port: number;
-  service: ChronosService;
+  /** Left out, there are only health, readiness and metrics. */
+  service: ChronosService | undefined;
   ready: () => Promise<ReadyReport>;
   /** Adds `/metrics`. The token lets scrapers on other machines in. */
   metrics?: { page: MetricsPage; scrapeToken: string | undefined };
@@ -41,6 +42,8 @@ export function startChronosServer({
     clock,
     ready,
     routes: (app) => {
+      if (metrics) metricsRoute(app, metrics.page, metrics.scrapeToken);
+      if (!service) return;
       const transport = requireBearer(service.auth.transportToken);
       const admin = requireBearer(service.auth.adminToken);
       app.use('/v1/*', (c, next) => (c.req.path.startsWith('/v1/admin/') ? admin(c, next) : transport(c, next)));
@@ -52,7 +55,6 @@ export function startChronosServer({
       agentAdminRoutes(app, service);
       alarmRoutes(app, service);
       fireRoutes(app, service);
-      if (metrics) metricsRoute(app, metrics.page, metrics.scrapeToken);
     },
   });
 }

@@ -77,6 +77,12 @@ export type AgentKey = {
 
 export type AlarmStore = {
   /**
+   * The store's clock, epoch milliseconds: what due instants, leases and expiries are compared with. Where replicas share a
+   * database it follows the database's clock, never ahead of it, so that they agree whatever their own clocks say.
+   */
+  now(): number;
+
+  /**
    * Stores a new alarm and its first occurrence in one transaction. The idempotency key is held by any alarm of the owner
    * that is not cancelled; whether it is free is looked at before the limit, so that a repeated request finds its alarm. An id
    * that the owner has already is `conflict`. Creates that arrive together share one sync to disk.
@@ -109,6 +115,14 @@ export type AlarmStore = {
     alarmId: string,
     page: { limit: number; before?: { startedAt: number; fireId: string; attempt: number } },
   ): Promise<Attempt[]>;
+
+  /**
+   * Forgets attempts that finished before an instant, the oldest first and at most `limit` of them, so that the ledger can be kept
+   * short in small steps while it is in use.
+   *
+   * @returns how many there were; fewer than `limit` when none are left
+   */
+  pruneAttempts(request: { before: number; limit: number }): Promise<number>;
 
   /**
    * First ends every lease that ran out at or before `now`, on parked occurrences too and whoever their owner is: the attempt

@@ -6,8 +6,11 @@ import type { Command } from 'commander';
 import type { Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 
+/** What commander makes of a flag: its text, or whether it was there. */
+export type FlagValue = string | boolean | undefined;
+
 /** Reads the flags that override settings, by the names of the variables. */
-export type FlagSettings = (flags: Record<string, string | undefined>) => Settings;
+export type FlagSettings = (flags: Record<string, FlagValue>) => Settings;
 
 export type CommandSpec<Flags> = {
   /** Name and arguments as commander writes them: `show <id>`. */
@@ -34,7 +37,7 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
     const flags = command.opts<Record<string, unknown>>();
     // Commander hands over the positional arguments, then the options, then the command.
     const args = received.slice(0, -2).filter((arg): arg is string => typeof arg === 'string');
-    const overrides = spec.settings?.(flags as Record<string, string | undefined>) ?? {};
+    const overrides = spec.settings?.(flags as Record<string, FlagValue>) ?? {};
     const { createContext } = await import('../context.ts');
     const context = await createContext({ json: flags.json === true }, overrides, spec.tolerant);
     await spec.run(context, flags as Flags, args);

@@ -1,6 +1,6 @@
 /** `up`, the daemons one by one, and the MCP server. */
 import type { Command } from 'commander';
-import { addCommand } from './command.ts';
+import { addCommand, type FlagValue } from './command.ts';
 
 const listenOptions = (command: Command) =>
   command
@@ -8,10 +8,12 @@ const listenOptions = (command: Command) =>
     .option('--port <port>', 'the port to listen on; 0 picks a free one')
     .option('--data-dir <folder>', 'where to keep data');
 
-const listenSettings = (prefix: string) => (flags: Record<string, string | undefined>) => ({
-  [`${prefix}_HOST`]: flags.host,
-  [`${prefix}_PORT`]: flags.port,
-  [`${prefix}_DATA_DIR`]: flags.dataDir,
+const text = (flag: FlagValue) => (typeof flag === 'string' ? flag : undefined);
+
+const listenSettings = (prefix: string) => (flags: Record<string, FlagValue>) => ({
+  [`${prefix}_HOST`]: text(flags.host),
+  [`${prefix}_PORT`]: text(flags.port),
+  [`${prefix}_DATA_DIR`]: text(flags.dataDir),
 });
 
 export function addDaemons(program: Command): void {
@@ -26,8 +28,15 @@ export function addDaemons(program: Command): void {
     usage: 'chronosd',
     summary: 'keep alarms and fire them on time',
     example: 'reveille chronosd --port 9096',
-    options: listenOptions,
-    settings: listenSettings('CHRONOS'),
+    options: (command) =>
+      listenOptions(command)
+        .option('--no-api', 'leave the API to other replicas')
+        .option('--no-dispatch', 'leave dispatching to other replicas'),
+    settings: (flags) => ({
+      ...listenSettings('CHRONOS')(flags),
+      ...(flags.api === false ? { CHRONOS_API: '0' } : {}),
+      ...(flags.dispatch === false ? { CHRONOS_DISPATCH: '0' } : {}),
+    }),
     run: async (context) => (await import('../commands/chronosd.ts')).chronosd(context),
   });
   addCommand(program, {

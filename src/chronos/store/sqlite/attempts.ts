@@ -24,6 +24,11 @@ export function prepareLedger(db: DatabaseSync) {
     ATTEMPT.read,
   );
 
+  const prune = db.prepare(`
+    DELETE FROM fire_attempts WHERE (owner, alarm_id, started_at, fire_id, attempt) IN (
+      SELECT owner, alarm_id, started_at, fire_id, attempt FROM fire_attempts INDEXED BY fire_attempts_by_age
+      WHERE finished_at < ? ORDER BY finished_at ${LIMIT})`);
+
   return {
     insert,
 
@@ -42,6 +47,11 @@ export function prepareLedger(db: DatabaseSync) {
         error: INTERRUPTED,
         missedCount: held.missedCount,
       });
+    },
+
+    /** Deletes attempts that finished before an instant, the oldest first; says how many there were. */
+    prune(before: number, limit: number): number {
+      return Number(prune.run(before, limit).changes);
     },
 
     /** One page, latest first. */

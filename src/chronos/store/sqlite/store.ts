@@ -61,12 +61,15 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   }
 
   return {
+    now: () => options.clock.now(),
+
     create: (entry, limits) => commits.run(() => create(entry, limits)),
     get: (owner, alarmId) => read(() => tables.state(owner, alarmId)),
     findByKey: (owner, idempotencyKey) => read(() => findByKey(owner, idempotencyKey)),
     list: (owner, filter) => read(() => list(owner, filter)),
     update: (owner, alarmId, transition) => commits.run(() => update(owner, alarmId, transition)),
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
+    pruneAttempts: ({ before, limit }) => commits.run(() => tables.ledger.prune(before, limit)),
 
     claim: (request) =>
       commits.run(() => {

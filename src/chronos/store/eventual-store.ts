@@ -1,0 +1,71 @@
+/** A store whose medium may be away when chronosd starts: it answers `unavailable` until it has been opened. */
+import { type Clock, wait } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import type { AlarmStore } from './store.ts';
+
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 10_000;
+
+export type EventualStore = {
+  /** Usable at once: every operation rejects with `unavailable`, and says why, until the medium is there. */
+  store: AlarmStore;
+  /** Resolves when the medium is there; stays pending when {@link AlarmStore.close} comes first. */
+  opened: Promise<void>;
+};
+
+/**
+ * Opens a store now or, when that fails for a reason that may pass, later and later again.
+ *
+ * @param open rejects with a retryable `ReveilleError` when it makes sense to try again
+ * @returns after the first attempt, whether it succeeded or will be repeated
+ * @throws whatever `open` rejects with, when the first attempt shows that an operator has to mend something
+ */
+export async function openEventually(
+  open: () => Promise<AlarmStore>,
+  { clock, log }: { clock: Clock; log: Logger },
+): Promise<EventualStore> {
+  let store: AlarmStore | undefined;
+  let reason = '';
+  const closing = new AbortController();
+
+  /** One attempt; says whether the store is there. */
+  const attempt = async (): Promise<boolean> => {
+    try {
+      const found = await open();
+      if (closing.signal.aborted) await found.close();
+      else store = found;
+    } catch (error) {
+      const known = toReveilleError(error);
+      if (reason === '' && !(error instanceof ReveilleError && error.retryable)) throw error;
+      reason = known.message;
+      log.warn({ err: error === known ? undefined : error }, `${reason}; trying again`);
+    }
+    return store !== undefined;
+  };
+  const keepTrying = async (): Promise<void> => {
+    let pauseMs = FIRST_PAUSE_MS;
+    do {
+      await wait(clock, pauseMs, closing.signal);
+      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    } while (!closing.signal.aborted && !(await attempt()));
+    if (!store) await new Promise(() => {});
+  };
+  const opened = (await attempt()) ? Promise.resolve() : keepTrying();
+
+  const facade = new Proxy({} as AlarmStore, {
+    get(_, operation: keyof AlarmStore) {
+      if (operation === 'now') return () => store?.now() ?? clock.now();
+      if (operation === 'close')
+        return async () => {
+          closing.abort();
+          await store?.close();
+        };
+      if (store) return store[operation];
+      return async () => {
+        throw new ReveilleError('unavailable', `alarms cannot be read or stored at present: ${reason}`);
+      };
+    },
+  });
+  return { store: facade, opened };
+}

@@ -1,0 +1,82 @@
+/** The public keys that are accepted for owners. */
+import type { AgentKey } from '../store.ts';
+import type { PrimaryPool } from './pool.ts';
+import { AGENT_KEY } from './rows.ts';
+import { isStorable } from './state.ts';
+import { statement } from './statement.ts';
+
+const OF_OWNER = statement(
+  'keys_of',
+  `SELECT ${AGENT_KEY.list()} FROM agent_keys WHERE owner = $1 ORDER BY enrolled_at, public_key`,
+);
+
+const PAGE = statement(
+  'keys_page',
+  `SELECT ${AGENT_KEY.list()} FROM agent_keys WHERE (owner, public_key) > ($1, $2) ORDER BY owner, public_key LIMIT $3`,
+);
+
+/** Of two first keys that are put in at the same time, the index over pinned keys refuses one. */
+const PIN = statement(
+  'pin_key',
+  `
+  INSERT INTO agent_keys (owner, label, public_key, source, enrolled_at, pinned)
+  SELECT $1::text, $2::text, $3::text, $4::text, $5::bigint, true WHERE NOT EXISTS (SELECT 1 FROM agent_keys WHERE owner = $1::text)
+  ON CONFLICT DO NOTHING
+  RETURNING 1`,
+);
+
+const ENROL = statement(
+  'enrol_key',
+  `
+  INSERT INTO agent_keys (owner, label, public_key, source, enrolled_at, pinned) VALUES ($1, $2, $3, $4, $5, false)
+  ON CONFLICT (owner, public_key) DO UPDATE SET source = excluded.source, revoked_at = NULL`,
+);
+
+const REVOKE = statement(
+  'revoke_keys',
+  `
+  UPDATE agent_keys SET revoked_at = $2
+  WHERE owner = $1 AND revoked_at IS NULL AND ($3::text IS NULL OR public_key = $3)
+  RETURNING ${AGENT_KEY.list()}`,
+);
+
+const valuesOf = ({ owner, label, publicKey, source, enrolledAt }: AgentKey) => [
+  owner,
+  label,
+  publicKey,
+  source,
+  enrolledAt,
+];
+
+function byAge(one: AgentKey, other: AgentKey): number {
+  return one.enrolledAt - other.enrolledAt || (one.publicKey < other.publicKey ? -1 : 1);
+}
+
+export function prepareAgentKeys(pool: PrimaryPool) {
+  const of = async (owner: string): Promise<AgentKey[]> =>
+    (await pool.query(OF_OWNER, [owner])).map((row) => AGENT_KEY.read(row));
+
+  return {
+    of,
+
+    async page(limit: number, after = { owner: '', publicKey: '' }): Promise<AgentKey[]> {
+      return (await pool.query(PAGE, [after.owner, after.publicKey, limit])).map((row) => AGENT_KEY.read(row));
+    },
+
+    async pinFirst(key: AgentKey): Promise<boolean> {
+      if ((await pool.query(PIN, valuesOf(key))).length > 0) return true;
+      const known = await of(key.owner);
+      return known.some(({ publicKey, revokedAt }) => publicKey === key.publicKey && revokedAt === null);
+    },
+
+    async enrol(key: AgentKey): Promise<void> {
+      await pool.query(ENROL, valuesOf(key));
+    },
+
+    async revoke(owner: string, publicKey: string | undefined, now: number): Promise<AgentKey[]> {
+      if (!isStorable(owner, publicKey ?? '')) return [];
+      const rows = await pool.query(REVOKE, [owner, now, publicKey ?? null]);
+      return rows.map((row) => AGENT_KEY.read(row)).sort(byAge);
+    },
+  };
+}

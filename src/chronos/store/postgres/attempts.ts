@@ -1,0 +1,87 @@
+/** The ledger of attempts. */
+import type { AlarmState, Attempt, Occurrence } from '../../alarm/alarm.ts';
+import { INTERRUPTED } from '../../alarm/settlement.ts';
+import type { Executor } from './pool.ts';
+import { ATTEMPT } from './rows.ts';
+import { isStorable } from './state.ts';
+import { statement } from './statement.ts';
+
+/** Where a page of the ledger goes on: the last row of the page before. */
+type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
+
+const ORDER = 'ORDER BY started_at DESC, fire_id DESC, attempt DESC LIMIT $3';
+
+const LATEST = statement(
+  'attempts',
+  `SELECT ${ATTEMPT.list()} FROM fire_attempts WHERE owner = $1 AND alarm_id = $2 ${ORDER}`,
+);
+
+const EARLIER = statement(
+  'attempts_before',
+  `SELECT ${ATTEMPT.list()} FROM fire_attempts
+   WHERE owner = $1 AND alarm_id = $2 AND (started_at, fire_id, attempt) < ($4, $5, $6) ${ORDER}`,
+);
+
+/** Rows that another replica is deleting at this moment are left to it. */
+const PRUNE = statement(
+  'prune_attempts',
+  `
+  WITH old AS (
+    SELECT owner, alarm_id, started_at, fire_id, attempt FROM fire_attempts
+    WHERE finished_at < $1 ORDER BY finished_at LIMIT $2
+    FOR UPDATE SKIP LOCKED
+  ), pruned AS (
+    DELETE FROM fire_attempts AS f USING old
+    WHERE f.owner = old.owner AND f.alarm_id = old.alarm_id AND f.started_at = old.started_at
+      AND f.fire_id = old.fire_id AND f.attempt = old.attempt
+    RETURNING 1
+  )
+  SELECT count(*) FROM pruned`,
+);
+
+/** The attempt of a holder who was not heard of again. It ends, as far as anybody knows, with the lease. */
+export function interruptedAttempt(held: Occurrence): Attempt {
+  return {
+    fireId: held.fireId,
+    alarmId: held.alarmId,
+    owner: held.owner,
+    scheduledFor: held.scheduledFor,
+    attempt: held.attempt,
+    startedAt: held.claimedAt!,
+    finishedAt: held.leaseUntil!,
+    outcome: 'unknown',
+    httpStatus: null,
+    error: INTERRUPTED,
+    missedCount: held.missedCount,
+  };
+}
+
+/** The attempts under way that a transition takes the occurrence away from: nobody will record them any more. */
+export function abandonedAttempts(given: AlarmState, wanted: AlarmState): Attempt[] {
+  const kept = new Set(wanted.occurrences.map(({ fireId }) => fireId));
+  return given.occurrences
+    .filter(({ fireId, leaseUntil }) => leaseUntil !== null && !kept.has(fireId))
+    .map(interruptedAttempt);
+}
+
+/** One page of an alarm's ledger, latest first. */
+export async function pageOfAttempts(
+  executor: Executor,
+  owner: string,
+  alarmId: string,
+  { limit, before }: { limit: number; before?: AttemptCursor },
+): Promise<Attempt[]> {
+  if (!isStorable(owner, alarmId)) return [];
+  const rows = before
+    ? await executor.query(EARLIER, [owner, alarmId, limit, before.startedAt, before.fireId, before.attempt])
+    : await executor.query(LATEST, [owner, alarmId, limit]);
+  return rows.map((row) => ATTEMPT.read(row));
+}
+
+/** Deletes attempts that finished before an instant, the oldest first; says how many there were. */
+export async function pruneAttempts(
+  executor: Executor,
+  { before, limit }: { before: number; limit: number },
+): Promise<number> {
+  return (await executor.query(PRUNE, [before, limit]))[0]![0] as number;
+}

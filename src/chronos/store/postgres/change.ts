@@ -1,0 +1,73 @@
+/** What a batch of transitions comes down to, row by row. Pure. */
+import type { Alarm, AlarmState, Attempt, Occurrence } from '../../alarm/alarm.ts';
+import { differenceOf } from '../difference.ts';
+import { isOpen } from './owners.ts';
+import { CHANGEABLE, PROGRESS, type Versioned } from './rows.ts';
+
+/** One alarm's change. */
+export type Change = {
+  /** As it was read. */
+  stored: Versioned;
+  wanted: AlarmState;
+  /** What enters the ledger with it. */
+  attempts: readonly Attempt[];
+};
+
+/** A row of `occurrences` that becomes another: the same occurrence, or the next one of its series in its place. */
+export type Move = { from: Occurrence; to: Occurrence; revision: number };
+
+export type Plan = {
+  alarms: { alarm: Alarm; revision: number }[];
+  /** All that the alarms owed when they were read: nobody may have claimed, renewed or ended any of it since. */
+  expected: Occurrence[];
+  deletes: Occurrence[];
+  moves: Move[];
+  inserts: { occurrence: Occurrence; revision: number }[];
+  ledger: Attempt[];
+  /** Owners who may have more open alarms afterwards, and how many. */
+  opened: Map<string, number>;
+  /** Whether anything beyond {@link PROGRESS} changes. */
+  edits: boolean;
+};
+
+const DEFINITION = CHANGEABLE.filter((member) => !PROGRESS.some((known) => known === member));
+
+function planOccurrences(plan: Plan, stored: AlarmState, wanted: AlarmState, revision: number): void {
+  const { came, went } = differenceOf(stored, wanted);
+  const replaced = Math.min(came.length, went.length);
+  for (let index = 0; index < replaced; index++) plan.moves.push({ from: went[index]!, to: came[index]!, revision });
+  plan.deletes.push(...went.slice(replaced));
+  for (const occurrence of came.slice(replaced)) plan.inserts.push({ occurrence, revision });
+
+  // What stays is written as well: it carries the alarm's revision.
+  const known = new Map(stored.occurrences.map((occurrence) => [occurrence.fireId, occurrence]));
+  for (const to of wanted.occurrences) {
+    const from = known.get(to.fireId);
+    if (from) plan.moves.push({ from, to, revision });
+  }
+}
+
+export function planOf(changes: readonly Change[]): Plan {
+  const plan: Plan = {
+    alarms: [],
+    expected: [],
+    deletes: [],
+    moves: [],
+    inserts: [],
+    ledger: [],
+    opened: new Map(),
+    edits: false,
+  };
+  for (const { stored, wanted, attempts } of changes) {
+    const { alarm } = wanted;
+    const before = stored.state.alarm;
+    plan.alarms.push({ alarm, revision: stored.revision });
+    plan.expected.push(...stored.state.occurrences);
+    planOccurrences(plan, stored.state, wanted, stored.revision + 1);
+    plan.ledger.push(...attempts);
+    plan.edits ||= DEFINITION.some((member) => alarm[member] !== before[member]);
+    if (isOpen(alarm.status) && !isOpen(before.status))
+      plan.opened.set(alarm.owner, (plan.opened.get(alarm.owner) ?? 0) + 1);
+  }
+  return plan;
+}

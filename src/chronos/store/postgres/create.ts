@@ -1,0 +1,178 @@
+/** Storing new alarms: those that arrive together go in one statement. */
+import { ReveilleError } from '../../../wire/errors.ts';
+import { checkTransition } from '../difference.ts';
+import type { CreateResult, NewAlarm } from '../store.ts';
+import { Gatherer } from './gather.ts';
+import { countOpen } from './owners.ts';
+import type { PrimaryPool } from './pool.ts';
+import { ALARM, OCCURRENCE } from './rows.ts';
+import { findByKey } from './state.ts';
+import { statement } from './statement.ts';
+
+export type CreateRequest = NewAlarm & { maxActive: number };
+
+/** Two batches under way: one is being written while the next is on the line. */
+const BOUNDS = {
+  batches: 2,
+  items: 256,
+  weight: 4 * 1024 * 1024,
+  weigh: ({ alarm }: CreateRequest) => alarm.wakeMessage.length + (alarm.payload?.length ?? 0),
+};
+
+/** How often a create is tried again that found its way free and then did not. */
+const ROUNDS = 10;
+
+const OCCURRENCES_AT = 2 + ALARM.members.length;
+
+/**
+ * Stores those for which nothing stands in the way, and gives back their ids: their owner stays within the limit (a bound may say no
+ * though the count would say yes), neither id nor key is taken. Owners come in one order in every batch, so that two batches
+ * cannot wait for each other in a circle.
+ */
+const INSERT = statement(
+  'create',
+  `
+  WITH entry AS (
+    SELECT * FROM unnest(${ALARM.arrays(2)}) WITH ORDINALITY AS e (${ALARM.list()}, place)
+  ), admitted AS (
+    INSERT INTO owners (owner, open_at_most)
+    SELECT owner, count(*) FROM entry GROUP BY owner HAVING count(*) <= $1::bigint ORDER BY owner
+    ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + excluded.open_at_most
+      WHERE owners.open_at_most + excluded.open_at_most <= $1::bigint
+    RETURNING owner
+  ), stored AS (
+    INSERT INTO alarms (revision, ${ALARM.list()})
+    SELECT 0, ${ALARM.list('entry')} FROM entry JOIN admitted ON admitted.owner = entry.owner
+    ORDER BY entry.owner, entry.idempotency_key, entry.place
+    ON CONFLICT DO NOTHING
+    RETURNING owner, id
+  ), owed AS (
+    INSERT INTO occurrences (alarm_revision, ${OCCURRENCE.list()})
+    SELECT 0, ${OCCURRENCE.list('o')}
+    FROM unnest(${OCCURRENCE.arrays(OCCURRENCES_AT)}) AS o (${OCCURRENCE.list()})
+    JOIN stored ON stored.owner = o.owner AND stored.id = o.alarm_id
+  )
+  SELECT owner, id FROM stored`,
+);
+
+const KNOWN = statement('known_ids', 'SELECT id FROM alarms WHERE owner = $1 AND id = ANY ($2::text[])');
+
+type Outcome = PromiseSettledResult<CreateResult>;
+
+const fulfilled = (value: CreateResult): Outcome => ({ status: 'fulfilled', value });
+const rejected = (reason: unknown): Outcome => ({ status: 'rejected', reason });
+const created = ({ alarm, occurrence }: NewAlarm) =>
+  fulfilled({ result: 'created', state: { alarm, occurrences: [occurrence] } });
+
+/** Puts what belongs together together, in the order of its first member. */
+function groupBy<T, K>(items: readonly T[], key: (item: T) => K): T[][] {
+  return [...Map.groupBy(items, key).values()];
+}
+
+class Creates {
+  readonly #pool: PrimaryPool;
+
+  constructor(pool: PrimaryPool) {
+    this.#pool = pool;
+  }
+
+  /** What becomes of each request of a batch. */
+  async settle(requests: readonly CreateRequest[]): Promise<Outcome[]> {
+    const outcomes = new Map<CreateRequest, Outcome>();
+    const limits = groupBy(requests, ({ maxActive }) => maxActive);
+    await Promise.all(limits.map((alike) => this.#settleAlike(alike, outcomes)));
+    return requests.map((request) => outcomes.get(request)!);
+  }
+
+  async #settleAlike(requests: readonly CreateRequest[], outcomes: Map<CreateRequest, Outcome>): Promise<void> {
+    try {
+      const left = await this.#insert(requests, outcomes);
+      for (const ofOwner of groupBy(left, ({ alarm }) => alarm.owner)) await this.#resolve(ofOwner, outcomes);
+    } catch (error) {
+      const open = requests.filter((request) => !outcomes.has(request));
+      // One that the database cannot take must not take the others with it.
+      const separable = open.length > 1 && error instanceof ReveilleError && error.code === 'internal';
+      if (separable) for (const request of open) await this.#settleAlike([request], outcomes);
+      else for (const request of open) outcomes.set(request, rejected(error));
+    }
+  }
+
+  /** Stores what can be stored at once; gives back the rest. */
+  async #insert(requests: readonly CreateRequest[], outcomes: Map<CreateRequest, Outcome>): Promise<CreateRequest[]> {
+    const alarms = ALARM.bind(requests.map(({ alarm }) => alarm));
+    const occurrences = OCCURRENCE.bind(requests.map(({ occurrence }) => occurrence));
+    const rows = await this.#pool.query(INSERT, [requests[0]!.maxActive, ...alarms, ...occurrences]);
+    const stored = new Set(rows.map(([owner, id]) => `${owner} ${id}`));
+    return requests.filter((request) => {
+      // Of two with one id, the first is the one that was stored.
+      if (!stored.delete(`${request.alarm.owner} ${request.alarm.id}`)) return true;
+      outcomes.set(request, created(request));
+      return false;
+    });
+  }
+
+  /** Finds out what stands in the way of one owner's requests, and stores those that nothing does. */
+  async #resolve(requests: readonly CreateRequest[], outcomes: Map<CreateRequest, Outcome>): Promise<void> {
+    const { owner } = requests[0]!.alarm;
+    const { maxActive } = requests[0]!;
+    let left = requests;
+    for (let round = 1; left.length > 0; round++) {
+      left = await this.#withoutTakenKeys(left, outcomes);
+      if (left.length === 0) return;
+      const active = await countOpen(this.#pool, owner);
+      if (active >= maxActive) {
+        for (const request of left) outcomes.set(request, fulfilled({ result: 'too_many', active }));
+        return;
+      }
+      const next = left.slice(0, maxActive - active);
+      const refused = await this.#insert(next, outcomes);
+      const open = await this.#withoutTakenIds(owner, refused, outcomes);
+      left = [...open, ...left.slice(next.length)];
+      if (round === ROUNDS) throw new ReveilleError('unavailable', 'too many creates of one owner at once; try again');
+    }
+  }
+
+  async #withoutTakenKeys(
+    requests: readonly CreateRequest[],
+    outcomes: Map<CreateRequest, Outcome>,
+  ): Promise<CreateRequest[]> {
+    const open: CreateRequest[] = [];
+    for (const request of requests) {
+      const { owner, idempotencyKey } = request.alarm;
+      const holder = idempotencyKey === null ? undefined : await findByKey(this.#pool, owner, idempotencyKey);
+      if (holder) outcomes.set(request, fulfilled({ result: 'key_taken', state: holder }));
+      else open.push(request);
+    }
+    return open;
+  }
+
+  async #withoutTakenIds(
+    owner: string,
+    requests: readonly CreateRequest[],
+    outcomes: Map<CreateRequest, Outcome>,
+  ): Promise<CreateRequest[]> {
+    if (requests.length === 0) return [];
+    const ids = requests.map(({ alarm }) => alarm.id);
+    const known = new Set((await this.#pool.query(KNOWN, [owner, ids])).map(([id]) => id as string));
+    // A key that was taken in the meantime comes first; the next round finds it.
+    const open = await this.#withoutTakenKeys(requests, outcomes);
+    return open.filter((request) => {
+      if (!known.has(request.alarm.id)) return true;
+      outcomes.set(request, rejected(new ReveilleError('conflict', `there is an alarm ${request.alarm.id} already`)));
+      return false;
+    });
+  }
+}
+
+/** Creates share statements; see {@link Gatherer}. */
+export function prepareCreate(pool: PrimaryPool) {
+  const creates = new Creates(pool);
+  const gatherer = new Gatherer((requests: readonly CreateRequest[]) => creates.settle(requests), BOUNDS);
+  return {
+    async create({ alarm, occurrence }: NewAlarm, { maxActive }: { maxActive: number }): Promise<CreateResult> {
+      checkTransition({ alarm, occurrences: [] }, { alarm, occurrences: [occurrence] });
+      return gatherer.add({ alarm, occurrence, maxActive });
+    },
+    drain: () => gatherer.drain(),
+  };
+}

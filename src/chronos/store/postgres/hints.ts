@@ -1,0 +1,105 @@
+/**
+ * Hints between replicas: something is due soon that another replica may not know of. Everything works without them (a pooler may
+ * swallow them, an engine may not have them): they only spare a replica that sleeps the wait for its next look.
+ */
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import type { CancelTimer, Clock } from '../../../clock/clock.ts';
+import type { Logger } from '../../../log/log.ts';
+import type { PrimaryPool } from './pool.ts';
+import { statement } from './statement.ts';
+
+const CHANNEL = 'chronos_due';
+const NOTIFY = statement('notify', 'SELECT pg_notify($1, $2)');
+
+/** What is due later than that is found by everybody's own looks in time. */
+const HORIZON_MS = 60_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 30_000;
+
+export class Hints {
+  readonly #pool: PrimaryPool;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #onHint: (dueAt: number) => void;
+  /** Tells our own notifications, which we need not hear. */
+  readonly #sender = randomUUID().slice(0, 8);
+  #pending: number | undefined;
+  #sending = false;
+  #client: pg.Client | undefined;
+  #pauseMs = FIRST_PAUSE_MS;
+  #retry: CancelTimer | undefined;
+  #stopped = false;
+
+  constructor(pool: PrimaryPool, clock: Clock, log: Logger, onHint: (dueAt: number) => void) {
+    this.#pool = pool;
+    this.#clock = clock;
+    this.#log = log;
+    this.#onHint = onHint;
+  }
+
+  /** Tells the other replicas. To be called when what is due is durable. */
+  tell(dueAt: number, now: number): void {
+    if (dueAt > now + HORIZON_MS || this.#stopped) return;
+    this.#pending = Math.min(this.#pending ?? dueAt, dueAt);
+    if (!this.#sending) void this.#send();
+  }
+
+  /** Listens until {@link stop}; returns at once. */
+  listen(): void {
+    void this.#listen();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#retry?.();
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.end();
+  }
+
+  /** One notification at a time: those that come meanwhile are one, for the earliest instant. */
+  async #send(): Promise<void> {
+    this.#sending = true;
+    while (this.#pending !== undefined && !this.#stopped) {
+      const dueAt = this.#pending;
+      this.#pending = undefined;
+      try {
+        await this.#pool.query(NOTIFY, [CHANNEL, `${this.#sender} ${dueAt}`]);
+      } catch (error) {
+        this.#log.debug({ err: error }, 'other replicas could not be told what is due');
+      }
+    }
+    this.#sending = false;
+  }
+
+  async #listen(): Promise<void> {
+    const client = new pg.Client({ ...this.#pool.clientConfig(this.#pool.primary), pipeline: false });
+    this.#client = client;
+    client.on('error', (error) => this.#log.debug({ err: error }, 'the connection for hints was lost'));
+    client.once('end', () => this.#listenLater(client));
+    client.on('notification', ({ payload = '' }) => this.#hear(payload));
+    try {
+      await client.connect();
+      await client.query(`LISTEN ${CHANNEL}`);
+      this.#pauseMs = FIRST_PAUSE_MS;
+    } catch (error) {
+      this.#log.debug({ err: error }, 'no hints for now');
+      await client.end();
+      this.#listenLater(client);
+    }
+  }
+
+  #listenLater(lost: pg.Client): void {
+    if (this.#client !== lost || this.#stopped) return;
+    this.#client = undefined;
+    this.#retry = this.#clock.after(this.#pauseMs, () => this.listen());
+    this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
+  }
+
+  #hear(payload: string): void {
+    const [sender, instant] = payload.split(' ');
+    const dueAt = Number(instant);
+    if (sender !== this.#sender && Number.isSafeInteger(dueAt)) this.#onHint(dueAt);
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * Bringing the schema up to date, while other replicas may be doing the same.
+ *
+ * A replica takes a migration on by inserting its row into the ledger, in the transaction that applies it: whoever comes second
+ * waits at the ledger's primary key until the first has committed, and then finds the work done.
+ */
+import pg from 'pg';
+import type { Logger } from '../../../log/log.ts';
+import { type Migration, readMigrations } from '../../../sqlite-kit/migrations.ts';
+import { ReveilleError } from '../../../wire/errors.ts';
+import type { Server } from './address.ts';
+import { isConflict, isConnectionLost, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
+import { prepareSession } from './session.ts';
+
+const MIGRATIONS = new URL('./migrations/', import.meta.url);
+
+const CREATE_LEDGER = `
+  CREATE TABLE IF NOT EXISTS chronos_migrations (
+    version    BIGINT PRIMARY KEY,
+    name       TEXT   NOT NULL,
+    sha256     TEXT   NOT NULL,
+    applied_at BIGINT NOT NULL
+  )`;
+const READ_LEDGER = 'SELECT version, name, sha256 FROM chronos_migrations ORDER BY version';
+const ENTER = `
+  INSERT INTO chronos_migrations (version, name, sha256, applied_at)
+  VALUES ($1, $2, $3, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT))`;
+
+/** How often a migration is tried that another replica got in the way of. */
+const ATTEMPTS = 20;
+
+type Applied = { version: number; name: string; sha256: string };
+
+/** A file whose name begins so is advice to PostgreSQL that another engine may not understand. */
+const isOptional = ({ name }: Migration) => name.startsWith('optional-');
+
+class Migrator {
+  readonly #client: pg.Client;
+  readonly #migrations: readonly Migration[];
+  readonly #server: string;
+  readonly #log: Logger;
+
+  constructor(client: pg.Client, migrations: readonly Migration[], server: string, log: Logger) {
+    this.#client = client;
+    this.#migrations = migrations;
+    this.#server = server;
+    this.#log = log;
+  }
+
+  async run(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const applied = await this.#readLedger();
+      this.#checkHistory(applied);
+      const next = this.#migrations[applied.length];
+      if (!next) return;
+      try {
+        await (isOptional(next) ? this.#advise(next) : this.#apply(next));
+        attempt = 0;
+      } catch (thrown) {
+        // Another replica was faster, or in the way: what it has done stands in the ledger.
+        const met = isConflict(thrown) || sqlState(thrown) === SQLSTATE.UNIQUE_VIOLATION;
+        if (!met || attempt >= ATTEMPTS) throw this.#failure(next, thrown);
+      }
+    }
+  }
+
+  async #readLedger(): Promise<Applied[]> {
+    try {
+      return (await this.#client.query<Applied>(READ_LEDGER)).rows;
+    } catch (thrown) {
+      if (sqlState(thrown) !== SQLSTATE.UNDEFINED_TABLE) throw this.#failure(undefined, thrown);
+    }
+    try {
+      await this.#client.query(CREATE_LEDGER);
+    } catch (thrown) {
+      // "IF NOT EXISTS" does not look at what another replica is creating at this moment.
+      const made = [SQLSTATE.UNIQUE_VIOLATION, SQLSTATE.DUPLICATE_TABLE, '42710'].includes(sqlState(thrown) ?? '');
+      if (!made && !isConflict(thrown)) throw this.#failure(undefined, thrown);
+    }
+    return this.#readLedger();
+  }
+
+  #checkHistory(applied: readonly Applied[]): void {
+    const newest = Number(applied.at(-1)?.version ?? 0);
+    if (newest > this.#migrations.length)
+      throw new ReveilleError(
+        'conflict',
+        `the database ${this.#server} was written by a newer Reveille (schema ${newest}, this one knows ${this.#migrations.length}); start that version or a later one`,
+      );
+    applied.forEach((past, index) => {
+      const migration = this.#migrations[index];
+      if (Number(past.version) === index + 1 && past.sha256 === migration?.sha256) return;
+      throw new ReveilleError(
+        'conflict',
+        `the database ${this.#server} has applied migration ${past.version} (${past.name}) with other contents than this Reveille has; start the version that wrote it`,
+      );
+    });
+  }
+
+  async #apply(migration: Migration): Promise<void> {
+    await this.#client.query('BEGIN');
+    try {
+      await this.#client.query(ENTER, [migration.version, migration.name, migration.sha256]);
+      await this.#client.query(migration.sql);
+      await this.#client.query('COMMIT');
+    } catch (thrown) {
+      if (!isConnectionLost(thrown)) await this.#client.query('ROLLBACK');
+      throw thrown;
+    }
+  }
+
+  /** Runs the statements one by one, each in its own transaction: repeating one changes nothing. */
+  async #advise(migration: Migration): Promise<void> {
+    const statements = migration.sql.split(/;\s*$/m).filter((statement) => /^\s*[A-Z]/m.test(statement));
+    for (const statement of statements) {
+      try {
+        await this.#client.query(statement);
+      } catch (thrown) {
+        if (isConnectionLost(thrown) || isConflict(thrown)) throw thrown;
+        this.#log.info(
+          { err: thrown, migration: migration.name },
+          'this engine does not take a piece of advice; going without',
+        );
+      }
+    }
+    await this.#client.query(ENTER, [migration.version, migration.name, migration.sha256]);
+  }
+
+  #failure(migration: Migration | undefined, thrown: unknown): ReveilleError {
+    const code = sqlState(thrown);
+    if (thrown instanceof ReveilleError) return thrown;
+    const said = thrown instanceof Error ? thrown.message : String(thrown);
+    if (code === SQLSTATE.INSUFFICIENT_PRIVILEGE || code === '3F000')
+      return new ReveilleError(
+        'unavailable',
+        `the user of CHRONOS_POSTGRES_URI may not create tables in ${this.#server} (${said}); grant it CREATE on the schema, or give it a schema of its own`,
+        { retryable: false, cause: thrown },
+      );
+    if (code === SQLSTATE.DUPLICATE_TABLE)
+      return new ReveilleError(
+        'conflict',
+        `the database ${this.#server} holds tables of something else (${said}); give Reveille a database or a schema of its own`,
+        { cause: thrown },
+      );
+    const known = storeError(thrown);
+    if (known.code !== 'internal' || !migration) return known;
+    const message = `migration ${migration.version} (${migration.name}) of ${this.#server} failed: ${said}`;
+    return new ReveilleError('internal', message, { retryable: false, cause: thrown });
+  }
+}
+
+/**
+ * Brings a database to the newest schema.
+ *
+ * @param folder of the migrations; for tests
+ * @throws ReveilleError `conflict` when the database is newer, has another history or holds tables of something else;
+ *   `unavailable` when it cannot be reached (retryable) or tables may not be created (not retryable); `internal` when a file fails
+ */
+export async function migrate(
+  server: Server,
+  connection: pg.ClientConfig,
+  log: Logger,
+  folder: URL | string = MIGRATIONS,
+): Promise<void> {
+  const migrations = readMigrations(folder);
+  // A migration of a large table, or the wait for another replica's, takes as long as it takes.
+  const client = new pg.Client({ ...connection, pipeline: false, query_timeout: 0 });
+  client.on('error', (error) => log.debug({ err: error }, 'the connection was lost during the migrations'));
+  try {
+    await client.connect();
+    await prepareSession(client, server.name);
+    await client.query('SET statement_timeout = 0');
+    await new Migrator(client, migrations, server.name, log).run();
+  } catch (thrown) {
+    throw storeError(thrown);
+  } finally {
+    await client.end().catch((error: unknown) => log.debug({ err: error }, 'closing a lost connection'));
+  }
+}

@@ -1,0 +1,269 @@
+/**
+ * Connections to whichever server takes writes at present.
+ *
+ * All connections go to one server at a time. When it is lost, or turns out to be no primary any more, all of them are given up
+ * and the servers of the address are tried in turn, the last good one first, until one takes writes: a promoted standby is found by
+ * the next statement that needs a connection.
+ */
+import pg from 'pg';
+import type { Clock } from '../../../clock/clock.ts';
+import type { Logger } from '../../../log/log.ts';
+import { ReveilleError } from '../../../wire/errors.ts';
+import type { Server } from './address.ts';
+import { isConflict, isConnectionLost, storeError } from './postgres-error.ts';
+import { prepareSession, STATEMENT_TIMEOUT_MS } from './session.ts';
+import type { Row, Statement } from './statement.ts';
+import { Turnstile } from './turnstile.ts';
+
+/** How long a new connection may take. */
+const CONNECT_TIMEOUT_MS = 3_000;
+/** How long a caller waits for a free connection. */
+const PATIENCE_MS = 8_000;
+/** When the server has not kept its own time limit by then, the connection is taken for dead: a half-open link says nothing. */
+const SILENCE_MS = STATEMENT_TIMEOUT_MS + 2_000;
+const IDLE_MS = 60_000;
+/** How often a transaction that met another one is run again at once. */
+const CONFLICT_RETRIES = 8;
+
+const INT8 = pg.types.builtins.INT8;
+
+/** Whole numbers come as numbers: instants and counters are far below 2⁵³. */
+const TYPES: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format: 'text') =>
+    oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+/** What runs statements: the pool, each in a transaction of its own, or one transaction. */
+export type Executor = {
+  query(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
+};
+
+type Line = { server: Server; pool: pg.Pool };
+type Failure = { server: Server; error: ReveilleError };
+
+export class PrimaryPool implements Executor {
+  readonly #servers: readonly Server[];
+  readonly #size: number;
+  readonly #log: Logger;
+  /** Callers wait here and not in a server's pool, which they would be stuck in when that server is given up. */
+  readonly #turnstile: Turnstile;
+  /** Called when another connection than before is the first: clocks, for one, have to be compared anew. */
+  onPrimary: (() => void) | undefined;
+  #line: Line | undefined;
+  #finding: Promise<Line> | undefined;
+  #lastGood = 0;
+  #closed = false;
+
+  constructor(servers: readonly Server[], { size, clock, log }: { size: number; clock: Clock; log: Logger }) {
+    this.#servers = servers;
+    this.#size = size;
+    this.#log = log;
+    const tooSlow = () => new ReveilleError('unavailable', 'PostgreSQL is too slow to keep up; try again later');
+    this.#turnstile = new Turnstile(clock, size, PATIENCE_MS, tooSlow);
+  }
+
+  /** The server that was last seen to take writes. */
+  get primary(): Server {
+    return this.#servers[this.#lastGood]!;
+  }
+
+  /** What every client of ours is made with. */
+  clientConfig(server: Server): pg.ClientConfig {
+    return {
+      ...server.connection,
+      application_name: 'chronosd',
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: SILENCE_MS,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      pipeline: true,
+      types: TYPES,
+    };
+  }
+
+  /** Makes sure that there is a server to write to; see {@link primary}. */
+  async connect(): Promise<void> {
+    try {
+      await this.#find();
+    } catch (thrown) {
+      throw storeError(thrown);
+    }
+  }
+
+  /** Runs one statement in a transaction of its own; once more when it met another one. */
+  query(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    return this.#withConnection(async (client) => rowsOf(await client.query(queryOf(statement, values))));
+  }
+
+  /**
+   * Runs several statements in one transaction, which is run again from the start when it meets another one: `work` must not do
+   * anything else.
+   *
+   * @returns what `work` returned, once it is durable; when `work` throws, nothing of it is kept
+   */
+  transaction<T>(work: (transaction: Executor) => Promise<T>): Promise<T> {
+    return this.#withConnection(async (client) => {
+      // Sent along with the first statement; a failure of it is a failure of that one too.
+      const begun = client.query('BEGIN');
+      begun.catch(() => undefined);
+      let lost = false;
+      const query: Executor['query'] = async (statement, values) => {
+        try {
+          return rowsOf(await client.query(queryOf(statement, values)));
+        } catch (thrown) {
+          lost ||= isConnectionLost(thrown);
+          throw thrown;
+        }
+      };
+      let result: T;
+      try {
+        result = await work({ query });
+        await begun;
+      } catch (thrown) {
+        if (!lost) await client.query('ROLLBACK');
+        throw lost || thrown instanceof ReveilleError || isServerError(thrown) ? thrown : new OwnFailure(thrown);
+      }
+      const { command } = await client.query('COMMIT');
+      if (command !== 'COMMIT') throw new ReveilleError('internal', 'the transaction was rolled back');
+      return result;
+    });
+  }
+
+  /** Lets what is under way finish and closes all connections. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const line = this.#line ?? (await this.#finding?.catch(() => undefined));
+    this.#line = undefined;
+    await line?.pool.end();
+  }
+
+  async #withConnection<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    await this.#turnstile.enter();
+    try {
+      return await this.#untilDone(work);
+    } finally {
+      this.#turnstile.leave();
+    }
+  }
+
+  async #untilDone<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const { client, line } = await this.#acquire();
+      try {
+        const result = await work(client);
+        client.release();
+        return result;
+      } catch (thrown) {
+        if (thrown instanceof OwnFailure) {
+          client.release();
+          throw thrown.cause;
+        }
+        const lost = isConnectionLost(thrown);
+        client.release(lost);
+        if (lost) this.#giveUp(line, thrown);
+        if (isConflict(thrown) && attempt <= CONFLICT_RETRIES) continue;
+        throw storeError(thrown);
+      }
+    }
+  }
+
+  async #acquire(): Promise<{ client: pg.PoolClient; line: Line }> {
+    // A server that has gone is noticed when it does not take another connection; the second round is for its successor.
+    for (let round = 1; ; round++) {
+      const line = await this.#find();
+      try {
+        return { client: await line.pool.connect(), line };
+      } catch (thrown) {
+        this.#giveUp(line, thrown);
+        if (round === 2 || this.#closed) throw storeError(thrown);
+      }
+    }
+  }
+
+  #find(): Promise<Line> {
+    if (this.#closed) return Promise.reject(new ReveilleError('unavailable', 'the store is closed'));
+    if (this.#line) return Promise.resolve(this.#line);
+    this.#finding ??= this.#tryAll().finally(() => {
+      this.#finding = undefined;
+    });
+    return this.#finding;
+  }
+
+  async #tryAll(): Promise<Line> {
+    const failures: Failure[] = [];
+    const order = this.#servers.keys().toArray();
+    for (const index of [this.#lastGood, ...order.filter((other) => other !== this.#lastGood)]) {
+      const server = this.#servers[index]!;
+      const pool = this.#makePool(server);
+      try {
+        (await pool.connect()).release();
+      } catch (thrown) {
+        void pool.end();
+        this.#log.debug({ server: server.name, err: thrown }, 'not the server to write to');
+        failures.push({ server, error: storeError(thrown) });
+        continue;
+      }
+      if (this.#closed) {
+        await pool.end();
+        throw new ReveilleError('unavailable', 'the store is closed');
+      }
+      this.#lastGood = index;
+      this.#line = { server, pool };
+      this.onPrimary?.();
+      return this.#line;
+    }
+    throw noPrimary(failures);
+  }
+
+  #makePool(server: Server): pg.Pool {
+    const pool = new pg.Pool({
+      ...this.clientConfig(server),
+      max: this.#size,
+      idleTimeoutMillis: IDLE_MS,
+      onConnect: (client) => {
+        // A connection may break while a statement runs on it, which that statement reports.
+        client.on('error', (error) => this.#log.debug({ server: server.name, err: error }, 'a connection was lost'));
+        return prepareSession(client, server.name);
+      },
+    });
+    pool.on('error', (error) => this.#log.debug({ server: server.name, err: error }, 'an idle connection was lost'));
+    return pool;
+  }
+
+  /** Turns away from a server; the next caller looks for the one that takes writes. */
+  #giveUp(line: Line, why: unknown): void {
+    if (this.#line !== line) return;
+    this.#line = undefined;
+    this.#log.warn({ server: line.server.name, err: why }, 'the connection to PostgreSQL was lost');
+    // Ends when the last statement on it has ended. A rejection could only be about closing what is closed.
+    line.pool.end().catch((error: unknown) => this.#log.debug({ err: error }, 'closing lost connections'));
+  }
+}
+
+/** Something else than the database failed in a transaction: it goes to the caller as it is. */
+class OwnFailure extends Error {
+  constructor(cause: unknown) {
+    super('a transaction was given up', { cause });
+  }
+}
+
+function isServerError(thrown: unknown): boolean {
+  return thrown instanceof pg.DatabaseError;
+}
+
+function noPrimary(failures: readonly Failure[]): ReveilleError {
+  const first = failures[0]!.error;
+  if (failures.length === 1) return first;
+  const said = failures.map(({ server, error }) => `${server.name}: ${error.message}`).join('; ');
+  const retryable = failures.some(({ error }) => error.retryable);
+  const message = `no server of CHRONOS_POSTGRES_URI takes writes: ${said}`;
+  return new ReveilleError('unavailable', message, { retryable, cause: first });
+}
+
+function queryOf({ name, text }: Statement, values: readonly unknown[]): pg.QueryArrayConfig {
+  return { name, text, values: values as unknown[], rowMode: 'array' };
+}
+
+function rowsOf({ rows }: pg.QueryArrayResult): Row[] {
+  return rows;
+}

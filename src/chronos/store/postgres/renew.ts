@@ -1,0 +1,31 @@
+/** Extending leases. */
+import type { LeaseKey } from '../store.ts';
+import type { Executor } from './pool.ts';
+import { OCCURRENCE } from './rows.ts';
+import { statement } from './statement.ts';
+
+const KEY = ['owner', 'alarmId', 'fireId', 'fence'] as const;
+
+/** Locks in the order that every batch locks in, so that two of them cannot wait for each other in a circle. */
+const RENEW = statement(
+  'renew',
+  `
+  WITH held AS (
+    SELECT o.owner, o.alarm_id, o.fire_id
+    FROM unnest(${OCCURRENCE.arrays(2, KEY)}) AS k (owner, alarm_id, fire_id, fence)
+    JOIN occurrences AS o ON o.owner = k.owner AND o.alarm_id = k.alarm_id AND o.fire_id = k.fire_id
+      AND o.fence = k.fence AND o.lease_until IS NOT NULL
+    ORDER BY o.owner, o.alarm_id, o.fire_id
+    FOR UPDATE OF o
+  )
+  UPDATE occurrences AS o SET lease_until = $1 FROM held
+  WHERE o.owner = held.owner AND o.alarm_id = held.alarm_id AND o.fire_id = held.fire_id
+  RETURNING o.fire_id`,
+);
+
+export async function renew(executor: Executor, keys: readonly LeaseKey[], leaseUntil: number): Promise<Set<string>> {
+  if (keys.length === 0) return new Set();
+  const columns = KEY.map((member) => keys.map((key) => key[member]));
+  const rows = await executor.query(RENEW, [leaseUntil, ...columns]);
+  return new Set(rows.map(([fireId]) => fireId as string));
+}

@@ -1,0 +1,179 @@
+/**
+ * From rows to the domain's objects and back. Each object's columns are named once; statements, reading and binding all follow
+ * that list.
+ */
+import type { Alarm, AlarmState, Attempt, Occurrence } from '../../alarm/alarm.ts';
+import type { AgentKey } from '../store.ts';
+import type { Row } from './statement.ts';
+
+/** `bytes` stands for a text that may hold U+0000, which a text column cannot: its UTF-8 form is kept. */
+type ColumnType = 'text' | 'bigint' | 'double precision' | 'boolean' | 'bytes';
+
+type Column = { readonly name: string; readonly type: ColumnType };
+
+type Member<T> = keyof T & string;
+
+/** How an object stands in its columns. */
+export class Shape<T> {
+  readonly members: readonly Member<T>[];
+  readonly #columns: Readonly<Record<Member<T>, Column>>;
+
+  constructor(columns: Readonly<Record<Member<T>, Column>>) {
+    this.#columns = columns;
+    this.members = Object.keys(columns) as Member<T>[];
+  }
+
+  name(member: Member<T>): string {
+    return this.#columns[member].name;
+  }
+
+  /** Names of columns with commas between them, for SELECT, INSERT and RETURNING. */
+  list(table?: string, members: readonly Member<T>[] = this.members): string {
+    return members.map((member) => (table ? `${table}.${this.name(member)}` : this.name(member))).join(', ');
+  }
+
+  /** `column = source.column`, for UPDATE. */
+  assignments(source: string, members: readonly Member<T>[]): string {
+    return members.map((member) => `${this.name(member)} = ${source}.${this.name(member)}`).join(', ');
+  }
+
+  /** Array parameters from number `first` on, one for each member, for `unnest`. */
+  arrays(first: number, members: readonly Member<T>[] = this.members): string {
+    return members.map((member, index) => `$${first + index}::${this.#sqlType(member)}[]`).join(', ');
+  }
+
+  /** The values for {@link arrays}. */
+  bind(objects: readonly T[], members: readonly Member<T>[] = this.members): unknown[][] {
+    return members.map((member) => {
+      const bytes = this.#columns[member].type === 'bytes';
+      return objects.map((object) => {
+        const value = object[member];
+        return bytes && typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
+      });
+    });
+  }
+
+  /** Makes the object of the columns of {@link list}, which stand in a row from index `from` on. */
+  read(row: Row, from = 0): T {
+    const object: Record<string, unknown> = {};
+    for (let index = 0; index < this.members.length; index++) {
+      const value = row[from + index];
+      object[this.members[index]!] = value instanceof Buffer ? value.toString('utf8') : value;
+    }
+    return object as T;
+  }
+
+  #sqlType(member: Member<T>): string {
+    const { type } = this.#columns[member];
+    return type === 'bytes' ? 'bytea' : type;
+  }
+}
+
+const text = (name: string): Column => ({ name, type: 'text' });
+const bigint = (name: string): Column => ({ name, type: 'bigint' });
+const double = (name: string): Column => ({ name, type: 'double precision' });
+const bytes = (name: string): Column => ({ name, type: 'bytes' });
+
+export const ALARM = new Shape<Alarm>({
+  id: text('id'),
+  owner: text('owner'),
+  kind: text('kind'),
+  label: text('label'),
+  wakeMessage: bytes('wake_message'),
+  payload: text('payload'),
+  conversationId: text('conversation_id'),
+  idempotencyKey: text('idempotency_key'),
+  delaySeconds: double('delay_seconds'),
+  fireAt: bigint('fire_at'),
+  cronExpr: text('cron_expr'),
+  timezone: text('timezone'),
+  anchor: bigint('anchor'),
+  jitterSeconds: double('jitter_seconds'),
+  endsAt: bigint('ends_at'),
+  maxFires: bigint('max_fires'),
+  maxFailures: bigint('max_failures'),
+  maxLatenessSeconds: double('max_lateness_seconds'),
+  status: text('status'),
+  failureCount: bigint('failure_count'),
+  lastError: bytes('last_error'),
+  createdAt: bigint('created_at'),
+  updatedAt: bigint('updated_at'),
+  lastFiredAt: bigint('last_fired_at'),
+  fireCount: bigint('fire_count'),
+  scheduledFires: bigint('scheduled_fires'),
+});
+
+/** What every settled attempt may move. */
+export const PROGRESS = [
+  'status',
+  'failureCount',
+  'lastError',
+  'updatedAt',
+  'lastFiredAt',
+  'fireCount',
+  'scheduledFires',
+] as const satisfies Member<Alarm>[];
+
+/** What is given once and for all. */
+const IDENTITY: readonly Member<Alarm>[] = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'];
+
+/** What an edit may change besides. */
+export const CHANGEABLE: readonly Member<Alarm>[] = ALARM.members.filter((member) => !IDENTITY.includes(member));
+
+export const OCCURRENCE = new Shape<Occurrence>({
+  fireId: text('fire_id'),
+  alarmId: text('alarm_id'),
+  owner: text('owner'),
+  source: text('source'),
+  scheduledFor: bigint('scheduled_for'),
+  nominal: bigint('nominal'),
+  dueAt: bigint('due_at'),
+  attempt: bigint('attempt'),
+  missedCount: bigint('missed_count'),
+  fence: bigint('fence'),
+  leaseUntil: bigint('lease_until'),
+  claimedAt: bigint('claimed_at'),
+});
+
+export const ATTEMPT = new Shape<Attempt>({
+  fireId: text('fire_id'),
+  alarmId: text('alarm_id'),
+  owner: text('owner'),
+  scheduledFor: bigint('scheduled_for'),
+  attempt: bigint('attempt'),
+  startedAt: bigint('started_at'),
+  finishedAt: bigint('finished_at'),
+  outcome: text('outcome'),
+  httpStatus: bigint('http_status'),
+  error: bytes('error'),
+  missedCount: bigint('missed_count'),
+});
+
+export const AGENT_KEY = new Shape<AgentKey>({
+  owner: text('owner'),
+  label: text('label'),
+  publicKey: text('public_key'),
+  source: text('source'),
+  enrolledAt: bigint('enrolled_at'),
+  revokedAt: bigint('revoked_at'),
+});
+
+/** An alarm's state with the revision that it was read at. */
+export type Versioned = { revision: number; state: AlarmState };
+
+/**
+ * The columns of a {@link Versioned} of the table `alarms AS a`. One statement reads the alarm and what it owes: both are of
+ * the same moment.
+ */
+export const STATE_COLUMNS = `a.revision, ${ALARM.list('a')}, (
+    SELECT json_agg(json_build_array(${OCCURRENCE.list('o')}) ORDER BY o.fire_id)
+    FROM occurrences AS o WHERE o.owner = a.owner AND o.alarm_id = a.id
+  )`;
+
+export function readState(row: Row): Versioned {
+  const occurrences = (row[ALARM.members.length + 1] ?? []) as Row[];
+  return {
+    revision: row[0] as number,
+    state: { alarm: ALARM.read(row, 1), occurrences: occurrences.map((columns) => OCCURRENCE.read(columns)) },
+  };
+}

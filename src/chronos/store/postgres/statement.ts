@@ -1,0 +1,12 @@
+/** Statements as they are written down, and their rows as they come back. */
+
+/** A prepared statement: each connection parses and plans a name once. */
+export type Statement = { readonly name: string; readonly text: string };
+
+/** A row, its values in the order of the statement's columns. */
+export type Row = readonly unknown[];
+
+/** @param name unique among all statements of the store */
+export function statement(name: string, text: string): Statement {
+  return { name: `chronos_${name}`, text };
+}

@@ -1,0 +1,32 @@
+/** Changing one alarm by a pure transition. */
+import type { Clock } from '../../../clock/clock.ts';
+import type { AlarmState, Attempt, Transition } from '../../alarm/alarm.ts';
+import { checkTransition, differenceOf } from '../difference.ts';
+import { abandonedAttempts } from './attempts.ts';
+import { untilUndisturbed } from './contention.ts';
+import type { PrimaryPool } from './pool.ts';
+import { readOne } from './state.ts';
+import { writeChanges } from './write.ts';
+
+function isSame(stored: AlarmState, wanted: AlarmState): boolean {
+  const { alarm, came, changed, went } = differenceOf(stored, wanted);
+  return alarm.size + came.length + changed.length + went.length === 0;
+}
+
+export function prepareUpdate(pool: PrimaryPool, clock: Clock) {
+  return async (owner: string, alarmId: string, transition: Transition): Promise<AlarmState | undefined> => {
+    const { state } = await untilUndisturbed(
+      clock,
+      async (): Promise<{ state: AlarmState | undefined } | undefined> => {
+        const stored = await readOne(pool, owner, alarmId);
+        if (!stored) return { state: undefined };
+        const wanted = transition(stored.state);
+        checkTransition(stored.state, wanted);
+        if (isSame(stored.state, wanted)) return { state: wanted };
+        const attempts: Attempt[] = abandonedAttempts(stored.state, wanted);
+        return (await writeChanges(pool, [{ stored, wanted, attempts }])) ? { state: wanted } : undefined;
+      },
+    );
+    return state;
+  };
+}

@@ -1,0 +1,17 @@
+import { after, before, test } from 'node:test';
+import { type PostgresUnderTest, startPostgresUnderTest } from './postgres-under-test.ts';
+import { walkRandomly } from './random-walk.ts';
+import { describeStore } from './suite.ts';
+
+let postgres: PostgresUnderTest;
+before(async () => {
+  postgres = await startPostgresUnderTest();
+});
+after(() => postgres.close());
+
+const open = () => postgres.openUnderTest();
+
+describeStore('PostgreSQL', open);
+
+test('whatever is done to the store on PostgreSQL, it answers as the model does', () =>
+  walkRandomly(open, Number(process.argv[2] ?? 25)));
