@@ -6,12 +6,11 @@ import type { AlarmCreateBody } from '../../src/chronos/client.ts';
 import type { AlarmView, FireView } from '../../src/wire/alarm.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 import { conversationViewSchema, type TurnView } from '../../src/wire/turn.ts';
-import { House, type HouseUser, type Victim } from '../house/house.ts';
+import { House, type HousePlan, type HouseUser, type Victim } from '../house/house.ts';
 import { pause, until } from '../house/processes.ts';
 
-export type CrashPlan = {
+export type CrashPlan = HousePlan & {
   rounds: number;
-  users: number;
   /** Alarms set in each round. */
   alarmsPerRound: number;
   seed: number;
@@ -53,9 +52,9 @@ const LONGEST_LADDER_STEP_MS = 31_000;
 
 /** Sets an alarm however often chronosd dies meanwhile; the idempotency key makes that safe. */
 async function setStubbornly(user: HouseUser, alarm: AlarmCreateBody, onRepeat: () => void): Promise<string> {
-  for (;;) {
+  for (let attempt = 0; ; attempt++) {
     try {
-      return (await user.client.createAlarm(alarm)).id;
+      return (await user.clients[attempt % user.clients.length]!.createAlarm(alarm)).id;
     } catch (error) {
       if (!(error instanceof ReveilleError) || error.code === 'invalid_request' || error.code === 'conflict')
         throw error;
@@ -69,7 +68,7 @@ async function allOf(user: HouseUser): Promise<AlarmView[]> {
   const found: AlarmView[] = [];
   let cursor: string | undefined;
   do {
-    const page = await user.client.listAlarms({ limit: 500, ...(cursor ? { cursor } : {}) });
+    const page = await user.clients[0]!.listAlarms({ limit: 500, ...(cursor ? { cursor } : {}) });
     found.push(...page.alarms);
     cursor = page.next_cursor;
   } while (cursor);
@@ -79,9 +78,15 @@ async function allOf(user: HouseUser): Promise<AlarmView[]> {
 export async function runCrashTest(plan: CrashPlan): Promise<CrashReport> {
   const random = randomFrom(plan.seed);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
-  const house = await House.open(plan.users);
+  const house = await House.open(plan);
+  const victims: Victim[] = [
+    'chronosd',
+    'router',
+    'neo',
+    ...(plan.store === 'postgres' ? (['postgres'] as const) : []),
+  ];
   const acknowledged: Acknowledged[] = [];
-  const kills: Record<Victim, number> = { chronosd: 0, router: 0, neo: 0 };
+  const kills: Record<Victim, number> = { chronosd: 0, router: 0, neo: 0, postgres: 0 };
   let repeatedCreates = 0;
   let serial = 0;
 
@@ -111,14 +116,18 @@ export async function runCrashTest(plan: CrashPlan): Promise<CrashReport> {
     for (let round = 0; round < plan.rounds; round++) {
       const setting = Array.from({ length: plan.alarmsPerRound }, setOne);
       await pause(random() * SETTING_MS);
-      const victim = pick(['chronosd', 'router', 'neo'] as const);
+      const victim = pick(victims);
       if (victim === 'neo') {
         // A sleeping Neo cannot be killed; over the rounds every one of them is awake often enough.
         if (house.users.map((user) => house.killNeo(user)).some(Boolean)) kills.neo++;
+      } else if (victim === 'postgres') {
+        kills.postgres++;
+        await house.interruptPostgres(random() * SETTING_MS);
       } else {
-        await house.kill(victim);
+        const name = victim === 'chronosd' ? pick(house.replicas) : victim;
+        await house.kill(name);
         kills[victim]++;
-        await house.start(victim);
+        await house.start(name);
       }
       await Promise.all(setting);
       plan.onRound?.(round, victim);
@@ -140,7 +149,7 @@ async function judge(
     'nothing is owed any more',
     async () => {
       for (const user of house.users) {
-        if ((await user.client.listAlarms({ status: 'active', limit: 1 })).count > 0) return false;
+        if ((await user.clients[0]!.listAlarms({ status: 'active', limit: 1 })).count > 0) return false;
       }
       return true;
     },
@@ -156,7 +165,7 @@ async function judge(
       const key = alarm.idempotency_key ?? '';
       if (byKey.has(key)) violations.push(`${key} made two alarms: ${byKey.get(key)} and ${alarm.id}`);
       byKey.set(key, alarm.id);
-      fires.set(alarm.id, (await user.client.listFires(alarm.id)).fires);
+      fires.set(alarm.id, (await user.clients[0]!.listFires(alarm.id)).fires);
     }
   }
   await house.stop();
@@ -224,7 +233,7 @@ export function summarize(report: CrashReport): string {
   const { kills } = report;
   return [
     `${report.rounds} rounds`,
-    `kill -9: ${kills.chronosd} chronosd, ${kills.router} router, ${kills.neo} neo`,
+    `kill -9: ${kills.chronosd} chronosd, ${kills.router} router, ${kills.neo} neo${kills.postgres > 0 ? `, ${kills.postgres} PostgreSQL (stopped immediate)` : ''}`,
     `${report.acknowledged} alarms acknowledged`,
     `${report.turns} turns`,
     `${report.attempts} attempts (${report.unknownAttempts} with unknown outcome)`,

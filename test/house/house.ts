@@ -8,14 +8,24 @@ import { agentIdentity } from '../../src/identity/agent.ts';
 import { generateKey } from '../../src/identity/keys.ts';
 import { randomSecret } from '../../src/identity/secrets.ts';
 import { openEnvelope } from '../../src/wire/envelope.ts';
+import { type PostgresServer, startPostgres } from '../postgres/server.ts';
 import { type NeoGet, readNeo } from './neo-reader.ts';
-import { freePort, PROGRAM, START_LIMIT_MS, until } from './processes.ts';
+import { freePort, PROGRAM, pause, START_LIMIT_MS, until } from './processes.ts';
 
-export type DaemonName = 'chronosd' | 'router';
-export type Victim = DaemonName | 'neo';
+/** One process of the house. The replicas of chronosd are told apart by their number. */
+export type DaemonName = `chronosd-${number}` | 'router';
+export type Victim = 'chronosd' | 'router' | 'neo' | 'postgres';
 
-/** A user of the house: who sets alarms, and the Neo that is woken for them. */
-export type HouseUser = { label: string; client: ChronosClient; neoToken: string; neoData: string };
+/** A user of the house: who sets alarms, through whichever replica, and the Neo that is woken for them. */
+export type HouseUser = { label: string; clients: readonly ChronosClient[]; neoToken: string; neoData: string };
+
+export type HousePlan = {
+  users: number;
+  /** Where alarms are kept. With SQLite there is one chronosd. */
+  store: 'sqlite' | 'postgres';
+  /** How many chronosd there are. */
+  replicas: number;
+};
 
 export class House {
   readonly folder = mkdtempSync(join(tmpdir(), 'reveille-house-'));
@@ -29,14 +39,33 @@ export class House {
   readonly #children = new Map<DaemonName, ChildProcess>();
   readonly #ports = new Map<DaemonName, number>();
   readonly users: HouseUser[] = [];
+  readonly replicas: readonly DaemonName[];
+  #postgres: PostgresServer | undefined;
+  #postgresUri = '';
 
-  /** Starts both daemons and registers one sleeping Neo for each user. */
-  static async open(userCount: number): Promise<House> {
-    const house = new House();
-    for (const name of ['chronosd', 'router'] as const) house.#ports.set(name, await freePort());
-    await Promise.all([house.start('chronosd'), house.start('router')]);
-    for (let index = 0; index < userCount; index++) await house.#addUser(`user-${index}`);
+  private constructor(replicas: number) {
+    this.replicas = Array.from({ length: replicas }, (_, index) => `chronosd-${index}` as const);
+  }
+
+  /** Starts the daemons and registers one sleeping Neo for each user. */
+  static async open({ users, store, replicas }: HousePlan): Promise<House> {
+    const house = new House(replicas);
+    if (store === 'postgres') {
+      house.#postgres = await startPostgres();
+      house.#postgresUri = house.#postgres.uri(await house.#postgres.createDatabase());
+    }
+    const names = [...house.replicas, 'router'] as const;
+    for (const name of names) house.#ports.set(name, await freePort());
+    await Promise.all(names.map((name) => house.start(name)));
+    for (let index = 0; index < users; index++) await house.#addUser(`user-${index}`);
     return house;
+  }
+
+  /** Takes PostgreSQL away without letting it tidy up, and brings it back after a while. */
+  async interruptPostgres(forMs: number): Promise<void> {
+    await this.#postgres!.stop('immediate');
+    await pause(forMs);
+    await this.#postgres!.start();
   }
 
   url(name: DaemonName): string {
@@ -46,12 +75,14 @@ export class House {
   /** Starts a daemon and waits until it is ready. */
   async start(name: DaemonName): Promise<void> {
     const log = createWriteStream(join(this.folder, `${name}.log`), { flags: 'a' });
-    const child = spawn(process.execPath, [PROGRAM, name, '--json'], {
+    const [command] = name.split('-');
+    const child = spawn(process.execPath, [PROGRAM, command!, '--json'], {
       env: {
         PATH: process.env.PATH,
         REVEILLE_HOME: this.folder,
         REVEILLE_LOG: 'info',
-        CHRONOS_PORT: String(this.#ports.get('chronosd')),
+        CHRONOS_PORT: String(this.#ports.get(name)),
+        CHRONOS_POSTGRES_URI: this.#postgresUri,
         CHRONOS_ROUTER_WAKE_URL: `${this.url('router')}/internal/wake`,
         ROUTER_PORT: String(this.#ports.get('router')),
         ROUTER_WAKE_TOKEN: this.#secrets.CHRONOS_WAKE_TOKEN,
@@ -130,17 +161,20 @@ export class House {
       }),
     });
     openEnvelope(await answer.text(), answer.status, 'the router');
+    const identity = agentIdentity(label, generateKey());
     this.users.push({
       label,
       neoToken,
       neoData,
-      client: createChronosClient({
-        url: this.url('chronosd'),
-        token: this.#secrets.CHRONOS_TOKEN,
-        identity: agentIdentity(label, generateKey()),
-        principal: holdPrincipal(),
-        timeoutMs: 10_000,
-      }),
+      clients: this.replicas.map((replica) =>
+        createChronosClient({
+          url: this.url(replica),
+          token: this.#secrets.CHRONOS_TOKEN,
+          identity,
+          principal: holdPrincipal(),
+          timeoutMs: 10_000,
+        }),
+      ),
     });
   }
 
@@ -163,6 +197,7 @@ export class House {
 
   async close(): Promise<void> {
     await this.stop();
+    await this.#postgres?.remove();
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

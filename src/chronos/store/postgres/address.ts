@@ -33,6 +33,9 @@ function connectionTo(uri: string): pg.ClientConfig {
     return { connectionString: uri, host, port, ...(database === undefined ? {} : { database }) };
   } catch (cause) {
     if (cause instanceof ReveilleError) throw cause;
+    const { code, path } = cause as NodeJS.ErrnoException;
+    if (code !== undefined && path !== undefined)
+      throw badUri(`names the file ${path}, which cannot be read (${code})`);
     // The library's message may hold the URI, and that the password.
     throw badUri('is not an address that can be read (special characters in a password are written %XX)');
   }

@@ -18,8 +18,7 @@ export type Move = { from: Occurrence; to: Occurrence; revision: number };
 
 export type Plan = {
   alarms: { alarm: Alarm; revision: number }[];
-  /** All that the alarms owed when they were read: nobody may have claimed, renewed or ended any of it since. */
-  expected: Occurrence[];
+  /** Together with `moves` all that the alarms owed when they were read. */
   deletes: Occurrence[];
   moves: Move[];
   inserts: { occurrence: Occurrence; revision: number }[];
@@ -32,25 +31,33 @@ export type Plan = {
 
 const DEFINITION = CHANGEABLE.filter((member) => !PROGRESS.some((known) => known === member));
 
+const byFireId = (one: Occurrence, other: Occurrence) => (one.fireId < other.fireId ? -1 : 1);
+
 function planOccurrences(plan: Plan, stored: AlarmState, wanted: AlarmState, revision: number): void {
   const { came, went } = differenceOf(stored, wanted);
   const replaced = Math.min(came.length, went.length);
-  for (let index = 0; index < replaced; index++) plan.moves.push({ from: went[index]!, to: came[index]!, revision });
-  plan.deletes.push(...went.slice(replaced));
-  for (const occurrence of came.slice(replaced)) plan.inserts.push({ occurrence, revision });
-
+  const moves = went.slice(0, replaced).map((from, index): Move => ({ from, to: came[index]!, revision }));
   // What stays is written as well: it carries the alarm's revision.
   const known = new Map(stored.occurrences.map((occurrence) => [occurrence.fireId, occurrence]));
   for (const to of wanted.occurrences) {
     const from = known.get(to.fireId);
-    if (from) plan.moves.push({ from, to, revision });
+    if (from) moves.push({ from, to, revision });
   }
+  plan.moves.push(...moves.sort((one, other) => byFireId(one.from, other.from)));
+  plan.deletes.push(...went.slice(replaced).sort(byFireId));
+  for (const occurrence of came.slice(replaced)) plan.inserts.push({ occurrence, revision });
+}
+
+/** One order everywhere: batches that lock the same rows must not wait for each other in a circle. */
+function inOrder(changes: readonly Change[]): Change[] {
+  return changes.toSorted(({ wanted: { alarm: one } }, { wanted: { alarm: other } }) =>
+    one.owner === other.owner ? (one.id < other.id ? -1 : 1) : one.owner < other.owner ? -1 : 1,
+  );
 }
 
 export function planOf(changes: readonly Change[]): Plan {
   const plan: Plan = {
     alarms: [],
-    expected: [],
     deletes: [],
     moves: [],
     inserts: [],
@@ -58,11 +65,10 @@ export function planOf(changes: readonly Change[]): Plan {
     opened: new Map(),
     edits: false,
   };
-  for (const { stored, wanted, attempts } of changes) {
+  for (const { stored, wanted, attempts } of inOrder(changes)) {
     const { alarm } = wanted;
     const before = stored.state.alarm;
     plan.alarms.push({ alarm, revision: stored.revision });
-    plan.expected.push(...stored.state.occurrences);
     planOccurrences(plan, stored.state, wanted, stored.revision + 1);
     plan.ledger.push(...attempts);
     plan.edits ||= DEFINITION.some((member) => alarm[member] !== before[member]);

@@ -188,7 +188,13 @@ export function prepareClaim(pool: PrimaryPool, clock: Clock, log: Logger) {
     const claims: Claim[] = [];
     const options: LookOptions = { mindExpired: true, from: Number.MIN_SAFE_INTEGER, width: limit, limit };
     for (;;) {
-      const found = await look(request, places, options);
+      const found = await look(request, places, options).catch((error: unknown) => {
+        // What was claimed already is leased to us: it is the caller's.
+        if (claims.length === 0) throw error;
+        log.warn({ err: error, claimed: claims.length }, 'a claim was cut short');
+        return undefined;
+      });
+      if (!found) return claims;
       claims.push(...found.claims);
       if (found.expired) {
         await sweep(now);

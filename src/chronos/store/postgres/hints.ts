@@ -50,6 +50,13 @@ export class Hints {
     void this.#listen();
   }
 
+  /** Listens to the server that takes writes now. */
+  moveOn(): void {
+    if (!this.#client) return;
+    this.#pauseMs = 0;
+    this.#client.end().catch((error: unknown) => this.#log.debug({ err: error }, 'closing a connection for hints'));
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#retry?.();
@@ -94,7 +101,7 @@ export class Hints {
     if (this.#client !== lost || this.#stopped) return;
     this.#client = undefined;
     this.#retry = this.#clock.after(this.#pauseMs, () => this.listen());
-    this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
+    this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS);
   }
 
   #hear(payload: string): void {

@@ -6,11 +6,11 @@
  * the next statement that needs a connection.
  */
 import pg from 'pg';
-import type { Clock } from '../../../clock/clock.ts';
+import { type Clock, wait } from '../../../clock/clock.ts';
 import type { Logger } from '../../../log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
-import { isConflict, isConnectionLost, storeError } from './postgres-error.ts';
+import { isConflict, isConnectionLost, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession, STATEMENT_TIMEOUT_MS } from './session.ts';
 import type { Row, Statement } from './statement.ts';
 import { Turnstile } from './turnstile.ts';
@@ -22,6 +22,9 @@ const PATIENCE_MS = 8_000;
 /** When the server has not kept its own time limit by then, the connection is taken for dead: a half-open link says nothing. */
 const SILENCE_MS = STATEMENT_TIMEOUT_MS + 2_000;
 const IDLE_MS = 60_000;
+/** A server that has no connection left is asked again so often, and after so long. */
+const CROWDED_ROUNDS = 20;
+const CROWDED_PAUSE_MS = 50;
 /** How often a transaction that met another one is run again at once. */
 const CONFLICT_RETRIES = 8;
 
@@ -44,6 +47,7 @@ type Failure = { server: Server; error: ReveilleError };
 export class PrimaryPool implements Executor {
   readonly #servers: readonly Server[];
   readonly #size: number;
+  readonly #clock: Clock;
   readonly #log: Logger;
   /** Callers wait here and not in a server's pool, which they would be stuck in when that server is given up. */
   readonly #turnstile: Turnstile;
@@ -57,6 +61,7 @@ export class PrimaryPool implements Executor {
   constructor(servers: readonly Server[], { size, clock, log }: { size: number; clock: Clock; log: Logger }) {
     this.#servers = servers;
     this.#size = size;
+    this.#clock = clock;
     this.#log = log;
     const tooSlow = () => new ReveilleError('unavailable', 'PostgreSQL is too slow to keep up; try again later');
     this.#turnstile = new Turnstile(clock, size, PATIENCE_MS, tooSlow);
@@ -168,14 +173,19 @@ export class PrimaryPool implements Executor {
   }
 
   async #acquire(): Promise<{ client: pg.PoolClient; line: Line }> {
-    // A server that has gone is noticed when it does not take another connection; the second round is for its successor.
     for (let round = 1; ; round++) {
       const line = await this.#find();
       try {
         return { client: await line.pool.connect(), line };
       } catch (thrown) {
+        if (sqlState(thrown) === SQLSTATE.TOO_MANY_CONNECTIONS && round < CROWDED_ROUNDS) {
+          // The server is well, only full; connections that we have already come free meanwhile.
+          await wait(this.#clock, CROWDED_PAUSE_MS);
+          continue;
+        }
+        // A server that has gone is noticed when it takes no more connections; the next round is for its successor.
         this.#giveUp(line, thrown);
-        if (round === 2 || this.#closed) throw storeError(thrown);
+        if (round > 1 || this.#closed) throw storeError(thrown);
       }
     }
   }

@@ -7,6 +7,7 @@ export const SQLSTATE = {
   READ_ONLY: '25006',
   SERIALIZATION_FAILURE: '40001',
   DEADLOCK: '40P01',
+  TOO_MANY_CONNECTIONS: '53300',
   INSUFFICIENT_PRIVILEGE: '42501',
   DUPLICATE_TABLE: '42P07',
   UNDEFINED_TABLE: '42P01',
@@ -63,6 +64,12 @@ const VERDICTS: [codes: RegExp, verdict: Verdict][] = [
   [/^XX00[12]$/, { retryable: false, remedy: 'the database is damaged; restore it from a backup' }],
 ];
 
+/** A host with several addresses fails once for each; the error that holds them all says nothing itself. */
+function sayingOf(thrown: unknown): string {
+  if (thrown instanceof AggregateError) return [...new Set(thrown.errors.map(sayingOf))].join(', ');
+  return thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+}
+
 /**
  * Translates what a connection or a statement threw. A lost connection, a server that stops, is full or busy becomes
  * `unavailable` (retryable), what an operator has to mend `unavailable` (not retryable); a {@link ReveilleError} comes back as
@@ -70,7 +77,7 @@ const VERDICTS: [codes: RegExp, verdict: Verdict][] = [
  */
 export function storeError(thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
-  const said = thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+  const said = sayingOf(thrown);
   const code = sqlState(thrown);
   if (code === undefined) {
     if (!(thrown instanceof Error) || thrown instanceof TypeError || thrown instanceof RangeError)

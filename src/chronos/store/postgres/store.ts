@@ -65,9 +65,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await pool.close();
     throw thrown;
   }
-  pool.onPrimary = () => databaseClock.remeasure();
   const hints = onHint && new Hints(pool, clock, log, onHint);
   hints?.listen();
+  pool.onPrimary = () => {
+    databaseClock.remeasure();
+    hints?.moveOn();
+  };
 
   const creates = prepareCreate(pool);
   const update = prepareUpdate(pool, clock);

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Clock } from '../../../clock/clock.ts';
+import { silentLogger } from '../../../log/log.ts';
+import { DatabaseClock } from './database-clock.ts';
+
+/**
+ * A machine and a database, each with clocks of its own.
+ *
+ * @param trips how long the way there and the way back take, for each question in turn
+ */
+function workbench(trips: [there: number, back: number][]) {
+  const START = Date.UTC(2027, 0, 1);
+  let monotonic = 500;
+  let wallAhead = 0;
+  let databaseAhead = 0;
+  const timers: (() => void)[] = [];
+  const clock: Clock = {
+    now: () => START + monotonic + wallAhead,
+    monotonic: () => monotonic,
+    after(_, callback) {
+      timers.push(callback);
+      return () => timers.splice(timers.indexOf(callback), 1);
+    },
+  };
+  const database = () => START + monotonic + databaseAhead;
+  let asked = 0;
+  const executor = {
+    async query() {
+      const [there, back] = trips[Math.min(asked++, trips.length - 1)]!;
+      monotonic += there;
+      const shown = database();
+      monotonic += back;
+      return [[shown]];
+    },
+  };
+  return {
+    clock: new DatabaseClock(executor, clock, silentLogger),
+    database,
+    timers,
+    asked: () => asked,
+    pass: (ms: number) => {
+      monotonic += ms;
+    },
+    jumpWall: (ms: number) => {
+      wallAhead += ms;
+    },
+    jumpDatabase: (ms: number) => {
+      databaseAhead += ms;
+    },
+    settled: () => new Promise((resolve) => setImmediate(resolve)),
+  };
+}
+
+test("it shows the database's time, whatever this machine's clock says", async () => {
+  for (const ahead of [-3_600_000, 3_600_000, 1]) {
+    const bench = workbench([[0, 0]]);
+    bench.jumpDatabase(ahead);
+    await bench.clock.start();
+    assert.equal(bench.clock.now(), bench.database());
+    bench.pass(12_345);
+    assert.equal(bench.clock.now(), bench.database());
+  }
+});
+
+test('it is never ahead, and behind by no more than the fastest answer took to come back', async () => {
+  for (const back of [0, 1, 7]) {
+    const bench = workbench([
+      [40, 60],
+      [3, back],
+      [90, 20],
+      [10, 10],
+      [500, 1],
+    ]);
+    await bench.clock.start();
+    assert.equal(bench.database() - bench.clock.now(), back);
+  }
+});
+
+test("a jump of this machine's clock moves nothing, and the clocks are compared again", async () => {
+  const bench = workbench([[1, 1]]);
+  await bench.clock.start();
+  const asked = bench.asked();
+  for (const jump of [3_600_000, -7_200_000]) {
+    bench.jumpWall(jump);
+    assert.ok(Math.abs(bench.database() - bench.clock.now()) <= 1);
+    await bench.settled();
+    assert.ok(Math.abs(bench.database() - bench.clock.now()) <= 1);
+  }
+  assert.equal(bench.asked(), asked + 10);
+});
+
+test("a jump of the database's clock is followed at the next comparison, at the latest", async () => {
+  const bench = workbench([[1, 1]]);
+  await bench.clock.start();
+  for (const jump of [50, -50, -3_600_000]) {
+    bench.jumpDatabase(jump);
+    assert.equal(bench.timers.length, 1);
+    bench.timers.splice(0)[0]?.();
+    await bench.settled();
+    assert.equal(bench.database() - bench.clock.now(), 1);
+  }
+});
+
+test('a slow answer that does not contradict a quick one changes nothing', async () => {
+  const quick = Array.from({ length: 5 }, (): [number, number] => [1, 0]);
+  const bench = workbench([...quick, [300, 300]]);
+  await bench.clock.start();
+  assert.equal(bench.clock.now(), bench.database());
+  bench.clock.remeasure();
+  await bench.settled();
+  assert.equal(bench.clock.now(), bench.database());
+});
+
+test('it stops asking when it is stopped', async () => {
+  const bench = workbench([[1, 1]]);
+  await bench.clock.start();
+  await bench.clock.stop();
+  const asked = bench.asked();
+  bench.jumpWall(99_999);
+  bench.clock.now();
+  await bench.settled();
+  assert.deepEqual([bench.asked(), bench.timers.length], [asked, 0]);
+});

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Gatherer } from './gather.ts';
+
+/** A gatherer whose batches stay on their way until the test lets them arrive. */
+function workbench(bounds: { batches?: number; items?: number; weight?: number } = {}) {
+  const sent: { items: readonly number[]; arrive: (outcomes?: PromiseSettledResult<number>[]) => void }[] = [];
+  const gatherer = new Gatherer<number, number>(
+    (items) =>
+      new Promise((resolve) => {
+        const well = () => items.map((value): PromiseSettledResult<number> => ({ status: 'fulfilled', value }));
+        sent.push({ items, arrive: (outcomes) => resolve(outcomes ?? well()) });
+      }),
+    { batches: 1, items: 100, weight: 1000, weigh: (item) => item, ...bounds },
+  );
+  const batches = () => sent.map(({ items }) => [...items]);
+  return { gatherer, sent, batches, turn: () => new Promise((resolve) => setImmediate(() => setImmediate(resolve))) };
+}
+
+test('a lone item leaves at once; what comes in the same turn leaves with it', async () => {
+  const { gatherer, batches, sent, turn } = workbench();
+  const results = [gatherer.add(1), gatherer.add(2)];
+  await turn();
+  assert.deepEqual(batches(), [[1, 2]]);
+  sent[0]?.arrive();
+  assert.deepEqual(await Promise.all(results), [1, 2]);
+});
+
+test('what comes while a batch is on its way leaves together when it has arrived', async () => {
+  const { gatherer, batches, sent, turn } = workbench();
+  const first = gatherer.add(1);
+  await turn();
+  const later = [gatherer.add(2), gatherer.add(3)];
+  await turn();
+  assert.deepEqual(batches(), [[1]]);
+  sent[0]?.arrive();
+  await first;
+  await turn();
+  assert.deepEqual(batches(), [[1], [2, 3]]);
+  sent[1]?.arrive();
+  await Promise.all(later);
+});
+
+test('batches keep to their bounds, and an item that is too heavy travels alone', async () => {
+  const { gatherer, batches, turn } = workbench({ batches: 9, items: 3, weight: 10 });
+  for (const item of [1, 1, 1, 1, 5, 5, 50, 1]) void gatherer.add(item);
+  for (let n = 0; n < 8; n++) await turn();
+  assert.deepEqual(batches(), [[1, 1, 1], [1, 5], [5], [50], [1]]);
+});
+
+test('an item that fails takes no other with it', async () => {
+  const { gatherer, sent, turn } = workbench();
+  const results = Promise.allSettled([gatherer.add(1), gatherer.add(2)]);
+  await turn();
+  const refusal = new Error('no');
+  sent[0]?.arrive([
+    { status: 'rejected', reason: refusal },
+    { status: 'fulfilled', value: 2 },
+  ]);
+  assert.deepEqual(await results, [
+    { status: 'rejected', reason: refusal },
+    { status: 'fulfilled', value: 2 },
+  ]);
+});
+
+test('draining waits for what is on its way and for what still waits', async () => {
+  const { gatherer, sent, turn } = workbench();
+  await gatherer.drain();
+  void gatherer.add(1);
+  await turn();
+  void gatherer.add(2);
+  let drained = false;
+  const draining = gatherer.drain().then(() => {
+    drained = true;
+  });
+  sent[0]?.arrive();
+  await turn();
+  assert.equal(drained, false);
+  sent[1]?.arrive();
+  await draining;
+});

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Clock } from '../../../clock/clock.ts';
+import { Turnstile } from './turnstile.ts';
+
+function workbench(places: number) {
+  const timers = new Set<() => void>();
+  const clock: Clock = {
+    now: () => 0,
+    monotonic: () => 0,
+    after(_, callback) {
+      timers.add(callback);
+      return () => timers.delete(callback);
+    },
+  };
+  const turnstile = new Turnstile(clock, places, 1000, () => new Error('too long'));
+  return { turnstile, timers };
+}
+
+test('as many go in as there are places; the others follow in the order they came', async () => {
+  const { turnstile, timers } = workbench(2);
+  const inside: number[] = [];
+  for (const n of [1, 2, 3, 4]) void turnstile.enter().then(() => inside.push(n));
+  await Promise.resolve();
+  assert.deepEqual(inside, [1, 2]);
+  turnstile.leave();
+  turnstile.leave();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(inside, [1, 2, 3, 4]);
+  assert.equal(timers.size, 0);
+});
+
+test('who waits too long gives up, and leaves the place to the next', async () => {
+  const { turnstile, timers } = workbench(1);
+  await turnstile.enter();
+  const impatient = turnstile.enter();
+  const next = turnstile.enter();
+  const [giveUp] = timers;
+  giveUp?.();
+  await assert.rejects(impatient, /too long/);
+  turnstile.leave();
+  await next;
+});
