@@ -55,7 +55,11 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
     log.warn({ variable: name }, `${name} is not set; going without it (CHRONOS_DEV=1)`);
   const { store: bare, opened } = await openStore({ config, clock, log, onHint: (dueAt) => dispatcher.hint(dueAt) });
   // Replicas agree about what is due because they all go by their store's clock.
-  const storeClock: Clock = { ...clock, now: () => bare.now() };
+  const storeClock: Clock = {
+    now: () => bare.now(),
+    monotonic: () => clock.monotonic(),
+    after: (delayMs, callback) => clock.after(delayMs, callback),
+  };
   const metrics = createMetrics({ clock: storeClock, store: bare, inFlight: () => dispatcher.inFlight });
   const store = metrics.watch(bare);
   const waker = createHttpWaker({

@@ -1,5 +1,5 @@
 /** Standard Webhooks, symmetric signatures `v1` (https://github.com/standard-webhooks/standard-webhooks, spec v1.0.0). */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { ReveilleError } from '../wire/errors.ts';
 
 /** How far the sender's clock may be from ours, either way. */
@@ -25,13 +25,16 @@ export type SignedWebhookHeaders = {
 export type WebhookRefusal = 'missing_header' | 'bad_timestamp' | 'too_old' | 'too_new' | 'no_match';
 export type WebhookVerdict = { ok: true } | { ok: false; reason: WebhookRefusal };
 
-/** The HMAC key of a secret: what follows `whsec_` is base64, any other text stands for its own UTF-8 bytes. */
-function keyOf(secret: string): Buffer {
+/**
+ * The HMAC key of a secret: what follows `whsec_` is base64, any other text stands for its own UTF-8 bytes. A key object, because
+ * `createHmac` takes four times as long over bare bytes.
+ */
+function keyOf(secret: string): KeyObject {
   const key = secret.startsWith(ENCODED_SECRET)
     ? Buffer.from(secret.slice(ENCODED_SECRET.length), 'base64')
     : Buffer.from(secret);
   if (key.length === 0) throw new ReveilleError('internal', 'a webhook secret must not be empty', { retryable: false });
-  return key;
+  return createSecretKey(key);
 }
 
 function macOf(id: string, timestamp: string, body: string | Uint8Array, secret: string): Buffer {

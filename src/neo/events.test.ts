@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { ManualClock, settle } from '../clock/testing/manual-clock.ts';
 import { openConversationStore } from './conversations/store.ts';
 import { eventFeed, type FeedItem, type FeedRequest } from './events.ts';
-import { eventLoopTurn, manualClock } from './testing/manual-clock.ts';
 import { temporaryFolder } from './testing/workbench.ts';
 import type { Turn } from './turn.ts';
 
 async function workbench(t: TestContext, eventsRetained = 10_000) {
-  const clock = manualClock();
+  const clock = new ManualClock();
   const store = openConversationStore({
     dataDir: temporaryFolder(t),
     clock,
@@ -45,7 +45,7 @@ test('a reader without a place gets what happens from now on', async (t) => {
   const reader = reading({});
   await add('a', 'one');
   await add('b', 'two');
-  await eventLoopTurn();
+  await settle();
   assert.deepEqual(reader.texts(), ['one', 'two']);
 });
 
@@ -56,10 +56,10 @@ test('a reader that comes back gets everything after its place, and of its conve
     await add('b', `b${n}`);
   }
   const reader = reading({ conversationId: 'a', after: 2 });
-  await eventLoopTurn();
+  await settle();
   await add('b', 'not for it');
   await add('a', 'live');
-  await eventLoopTurn();
+  await settle();
   assert.deepEqual(reader.texts(), [...Array.from({ length: 250 }, (_, n) => `a${n}`), 'live']);
   const ids = reader.items.map(({ id }) => id!);
   assert.deepEqual(
@@ -77,7 +77,7 @@ test('no event is missed or given twice, however readers and writers meet', asyn
     if (n % 7 === 0) await added;
   }
   await add('a', 'end');
-  await eventLoopTurn();
+  await settle();
   const expected = [...Array.from({ length: 300 }, (_, n) => String(n)), 'end'];
   for (const reader of readers) assert.deepEqual(reader.texts(), expected);
 });
@@ -87,7 +87,7 @@ test('a reader whose place is no longer kept is told so before what is kept', as
   for (let n = 0; n < 600; n++) add('a', String(n));
   await add('a', 'end');
   const reader = reading({ conversationId: 'a', after: 5 });
-  await eventLoopTurn();
+  await settle();
   assert.equal(reader.texts()[0], 'events_lost');
   assert.equal(reader.items[0]!.id, undefined);
   assert.equal(reader.texts().at(-1), 'end');
@@ -102,7 +102,7 @@ test('a reader that keeps up is not told of a loss in other conversations', asyn
     if (n % 100 === 0) await added;
   }
   await add('b', 'mine');
-  await eventLoopTurn();
+  await settle();
   assert.ok(store.eventBounds().droppedThrough > 500);
   assert.deepEqual(reader.texts(), ['mine']);
 });
@@ -111,7 +111,7 @@ test('a place that was never given out starts over with what is kept, and says s
   const { add, reading } = await workbench(t);
   await add('a', 'one');
   const reader = reading({ conversationId: 'a', after: 999 });
-  await eventLoopTurn();
+  await settle();
   assert.deepEqual(reader.texts(), ['unknown_event_id', undefined, 'one']);
   assert.match(reader.items[0]!.data, /event 999 has not been given here \(the newest is 3\)/);
 });

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { ManualClock, settle } from '../clock/testing/manual-clock.ts';
 import { silentLogger } from '../log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { type ConversationStore, openConversationStore } from './conversations/store.ts';
 import type { Model } from './model/model.ts';
 import { createRunner, type RunnerOptions } from './runner.ts';
-import { eventLoopTurn, manualClock } from './testing/manual-clock.ts';
 import { heldModel, temporaryFolder } from './testing/workbench.ts';
 
 function workbench(t: TestContext, options: Partial<RunnerOptions> = {}) {
-  const clock = manualClock();
+  const clock = new ManualClock();
   const dataDir = temporaryFolder(t);
   const open = () => {
     const store = openConversationStore({ dataDir, clock });
@@ -44,7 +44,7 @@ const statuses = (store: ConversationStore, conversationId: string) =>
 async function until(condition: () => boolean): Promise<void> {
   for (let turn = 0; !condition(); turn++) {
     if (turn > 10_000) assert.fail('the condition never came to hold');
-    await eventLoopTurn();
+    await settle();
   }
 }
 
@@ -193,7 +193,7 @@ test('an outcome that the disk refuses is stored when it takes it again', async 
     refusals-- > 0 ? Promise.reject(new ReveilleError('unavailable', 'the disk is full')) : finish(...given);
   await add('a');
   (await model.next()).answer('kept');
-  await until(() => clock.timers() > 0);
+  await until(() => clock.timers > 0);
   assert.deepEqual(statuses(store, 'a'), ['t1 running']);
   await clock.advance(1000 + 2000 + 5000);
   await until(() => !runner.state().busy);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { beginSpeech } from './speech.ts';
-import { manualClock } from './testing/manual-clock.ts';
 
 function workbench() {
-  const clock = manualClock();
+  const clock = new ManualClock();
   const written: [number, string][] = [];
   return { clock, written, speech: beginSpeech(clock, (offset, text) => written.push([offset, text])) };
 }
@@ -22,7 +22,7 @@ test('pieces that come within 50 ms are written as one, each at its offset in th
     [0, 'Good morning'],
     [12, ', you'],
   ]);
-  assert.equal(clock.timers(), 0);
+  assert.equal(clock.timers, 0);
 });
 
 test('a large piece is not held back', () => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { manualClock } from '../testing/manual-clock.ts';
+import { ManualClock } from '../../clock/testing/manual-clock.ts';
 import { temporaryFolder } from '../testing/workbench.ts';
 import { MAX_ATTEMPTS, type NewTurn, type Turn } from '../turn.ts';
 import { type ConversationStore, type ConversationStoreOptions, openConversationStore } from './store.ts';
 
 function workbench(t: TestContext, options: Partial<ConversationStoreOptions> = {}) {
-  const clock = manualClock();
+  const clock = new ManualClock();
   const dataDir = temporaryFolder(t);
   const open = () => {
     const store = openConversationStore({ dataDir, clock, ...options });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../clock/clock.ts';
+import { ManualClock } from '../../clock/testing/manual-clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { manualClock } from '../testing/manual-clock.ts';
 import {
   beginStream,
   breakingOff,
@@ -162,7 +162,7 @@ test('an endpoint that falls silent is given up, and so is one that never comes 
     [{ silenceMs: 5000 }, 'sent nothing for 5 s'],
     [{ totalMs: 9000 }, 'had not finished after 9 s'],
   ] as const) {
-    const clock = manualClock();
+    const clock = new ManualClock();
     const started = Promise.withResolvers<void>();
     const { endpoint, model } = await endpointAndModel(
       t,
@@ -179,12 +179,12 @@ test('an endpoint that falls silent is given up, and so is one that never comes 
     assert.deepEqual([error.code, error.retryable], ['unavailable', true]);
     assert.match(error.message, new RegExp(words));
     await endpoint.requests[0]!.gone;
-    assert.equal(clock.timers(), 0);
+    assert.equal(clock.timers, 0);
   }
 });
 
 test('a slow stream is not silent: each piece starts the wait anew', async (t) => {
-  const clock = manualClock();
+  const clock = new ManualClock();
   const pieces: string[] = [];
   let heard = Promise.withResolvers<void>();
   let respond: Parameters<Script>[0] | undefined;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ManualClock } from '../../clock/testing/manual-clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { manualClock } from '../testing/manual-clock.ts';
 import type { Model, ModelRequest } from './model.ts';
 import { generateWithRetries, type Retry } from './retry.ts';
 
@@ -29,7 +29,7 @@ function failing(...errors: unknown[]): Model & { asked: () => number } {
 }
 
 function run(model: Model, signal?: AbortSignal) {
-  const clock = manualClock();
+  const clock = new ManualClock();
   const delays: number[] = [];
   const onRetry = ({ delayMs }: Retry) => delays.push(delayMs);
   const answer = generateWithRetries(model, request(signal), { clock, onRetry });
@@ -85,5 +85,5 @@ test('an abort ends the wait', async () => {
   abort.abort(new Error('stop'));
   await assert.rejects(answer, { message: 'stop' });
   assert.equal(model.asked(), 1);
-  assert.equal(clock.timers(), 0);
+  assert.equal(clock.timers, 0);
 });
