@@ -1,19 +1,24 @@
 /** Everything that `reveille up` runs: router and chronosd in this process, Neo as a machine that sleeps until it is woken. */
+import { basename } from 'node:path';
+import { createChronosClient } from '../chronos/client.ts';
 import { parseChronosConfig } from '../chronos/config.ts';
 import { type RunningChronos, startChronos } from '../chronos/daemon.ts';
 import type { FireReport } from '../chronos/dispatch/dispatcher.ts';
 import type { AgentIdentity } from '../identity/agent.ts';
 import { agentIdentity } from '../identity/agent.ts';
 import { loadOrCreateKey } from '../identity/keys.ts';
+import { parseNeoConfig } from '../neo/config.ts';
 import { parseRouterConfig } from '../router/config.ts';
 import { type RunningRouter, startRouter } from '../router/daemon.ts';
 import type { WakeNotice } from '../router/wake.ts';
+import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/instant.ts';
+import type { MachineView } from '../wire/machine.ts';
 import { VERSION } from '../wire/version.ts';
 import type { CliContext } from './context.ts';
 import { loadOrMakeLabel, loadOrMakeSecrets, makeHome, removeRun, writeRun } from './home.ts';
 import { PROGRAM } from './package-root.ts';
-import { createRouterClient } from './router-access.ts';
+import { createRouterClient, type RouterClient } from './router-access.ts';
 
 /** Neo goes back to sleep after this long without a turn. */
 const NEO_IDLE_SECONDS = 300;
@@ -21,10 +26,14 @@ const NEO_IDLE_SECONDS = 300;
 /** Variables that Neo reads; those that are set here are handed on by name, so that their values are written nowhere. */
 const NEO_VARIABLES = /^NEO_(?:MODEL|CHEAP_MODEL|MODEL_BASE_URL|MODEL_API_KEY|EMBED_MODEL|MANIFEST|DATA_DIR)$/;
 
+/** Who is woken here: Neo, or an agent of the user's own. */
+export type LocalAgent = { kind: 'neo' } | { kind: 'own'; machine: MachineView };
+
 export type LocalStack = {
   chronos: RunningChronos;
   router: RunningRouter;
   identity: AgentIdentity;
+  agent: LocalAgent;
   /** Bearer of chronosd. */
   chronosToken: string;
   /** Bearer of the local Neo. */
@@ -50,12 +59,14 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   const settings = { ...secrets, ...context.settings };
   const environment = { ...context.environment, REVEILLE_HOME: home.path };
 
+  // Neo reads these when it is woken; a wrong one should not wait for that.
+  parseNeoConfig({ ...settings, NEO_DAEMON_TOKEN: secrets.NEO_DAEMON_TOKEN });
   const router = await startRouter({
     config: parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN }),
     environment,
     version: VERSION,
     clock,
-    log: await context.log('router', 'warn'),
+    log: await context.log('router', 'error'),
     onWake: events.onWake,
   });
   let chronos: RunningChronos;
@@ -63,7 +74,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
     chronos = await startChronos({
       config: parseChronosConfig({ ...settings, CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake` }),
       clock,
-      log: await context.log('chronosd', 'warn'),
+      log: await context.log('chronosd', 'error'),
       onFire: events.onFire,
     });
   } catch (error) {
@@ -76,11 +87,16 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
     await chronos.close();
     await router.close();
   };
+  let agent: LocalAgent;
   try {
-    await createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN }).put(identity.owner, {
-      provider: 'process',
-      spec: { command: [process.execPath, PROGRAM, 'neo'], env: neoEnvironment(context) },
-      idle_seconds: NEO_IDLE_SECONDS,
+    await enrolOwnKey(identity, {
+      url: chronos.url,
+      token: settings.CHRONOS_TOKEN,
+      adminToken: settings.CHRONOS_ADMIN_TOKEN,
+    });
+    agent = await ensureMachine(createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN }), {
+      owner: identity.owner,
+      env: neoEnvironment(context),
       token: secrets.NEO_DAEMON_TOKEN,
     });
     writeRun(home, {
@@ -97,10 +113,54 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
     chronos,
     router,
     identity,
+    agent,
     chronosToken: settings.CHRONOS_TOKEN,
     neoToken: secrets.NEO_DAEMON_TOKEN,
     close,
   };
+}
+
+/**
+ * Lets the key of this installation in. Whoever runs `up` is chronosd's operator, so this holds with `required` enrolment and after
+ * the key file was lost, too; a key that was revoked stays revoked.
+ */
+async function enrolOwnKey(
+  { label, publicKeyHex }: AgentIdentity,
+  chronosd: { url: string; token: string; adminToken: string },
+): Promise<void> {
+  const client = createChronosClient(chronosd);
+  let cursor: string | undefined;
+  do {
+    const page = await client.listAgents(cursor === undefined ? {} : { cursor });
+    if (page.agents.some(({ public_key }) => public_key === publicKeyHex)) return;
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  await client.enrollAgent({ label, public_key: publicKeyHex });
+}
+
+/** Whether a machine is the Neo that an earlier `up` registered, perhaps from another folder or with another Node. */
+function isOwnNeo({ provider, spec }: MachineView): boolean {
+  const command = Array.isArray(spec.command) ? spec.command.map(String) : [];
+  return provider === 'process' && command.at(-1) === 'neo' && basename(command.at(-2) ?? '') === basename(PROGRAM);
+}
+
+/** Registers Neo for whoever has no agent yet. A machine that was put there by hand is left alone. */
+async function ensureMachine(
+  router: RouterClient,
+  neo: { owner: string; env: Record<string, string>; token: string },
+): Promise<LocalAgent> {
+  const there = await router.show(neo.owner).catch((error: unknown) => {
+    if (error instanceof ReveilleError && error.code === 'not_found') return undefined;
+    throw error;
+  });
+  if (there && (there.state === 'deleted' || !isOwnNeo(there))) return { kind: 'own', machine: there };
+  await router.put(neo.owner, {
+    provider: 'process',
+    spec: { command: [process.execPath, PROGRAM, 'neo'], env: neo.env },
+    idle_seconds: NEO_IDLE_SECONDS,
+    token: neo.token,
+  });
+  return { kind: 'neo' };
 }
 
 function neoEnvironment({ environment }: CliContext): Record<string, string> {

@@ -1,9 +1,11 @@
 /** Alarms and their rings as aligned lines for people. Pure: the reader's clock, zone and terminal are handed in. */
+
 import { formatDuration, formatLateness } from '../neo/duration.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../wire/alarm.ts';
 import { columns, fit, oneLine, pad, wrap } from './columns.ts';
 import { fromNow, type Here, localTime, shortTime, wallTime, zoneName } from './local-time.ts';
 import { type Output, printable } from './output.ts';
+import { plainWakeError } from './wake-error.ts';
 
 /** The reader: when and where they are, how wide their terminal is, and how it shows emphasis. */
 export type Look = Here & { width: number; paint: Output['paint'] };
@@ -82,7 +84,7 @@ function attempts(count: number): string {
 
 /** A line about what goes wrong with an alarm, if anything does. */
 function trouble(alarm: AlarmView): string | undefined {
-  const last = alarm.last_error === undefined ? '' : `: ${oneLine(alarm.last_error)}`;
+  const last = alarm.last_error === undefined ? '' : `: ${oneLine(plainWakeError(alarm.last_error))}`;
   if (alarm.failure_count > 0) return `${attempts(alarm.failure_count)} of ${alarm.max_failures}, the last one${last}`;
   return alarm.last_error === undefined ? undefined : `last error${last}`;
 }
@@ -189,7 +191,7 @@ export function renderFires(fires: readonly FireView[], more: boolean, look: Loo
   const [heading, ...lines] = columns([['DUE', 'ATTEMPT', 'OUTCOME', 'STARTED', 'TOOK'], ...rows], look.width - 2);
   const body = fires.flatMap((fire, at) => {
     const missed = fire.missed_count ? [`${fire.missed_count} earlier occurrences were missed`] : [];
-    const notes = [...missed, ...(fire.error === undefined ? [] : [oneLine(fire.error)])];
+    const notes = [...missed, ...(fire.error === undefined ? [] : [oneLine(plainWakeError(fire.error))])];
     const below = notes
       .flatMap((note) => wrap(note, look.width - 6))
       .map((note) => look.paint('yellow', `      ${note}`));
@@ -214,5 +216,7 @@ export function renderEvent(alarm: AlarmView, fire: FireView, look: Look): strin
   const attempt = fire.attempt > 1 ? `, attempt ${fire.attempt}` : '';
   const line = `${time}  ${verb}  ${alarm.id.slice(0, ID_PREFIX)}  ${formatLateness(fire.lateness_ms)}${attempt}  ${preview(alarm)}`;
   const shown = look.paint(delivered ? 'green' : 'yellow', fit(line, look.width));
-  return fire.error === undefined ? [shown] : [shown, fit(`          ${oneLine(fire.error)}`, look.width)];
+  return fire.error === undefined
+    ? [shown]
+    : [shown, fit(`          ${oneLine(plainWakeError(fire.error))}`, look.width)];
 }

@@ -1,11 +1,13 @@
 /** What `reveille up` shows a person. */
 import { homedir } from 'node:os';
 import { VERSION } from '../wire/version.ts';
-import { wrap } from './columns.ts';
-import type { Home } from './home.ts';
-import type { LocalStack } from './local-stack.ts';
+import { fit, wrap } from './columns.ts';
+import { type Home, homeAt } from './home.ts';
+import type { LocalAgent, LocalStack } from './local-stack.ts';
 import { type Output, printable } from './output.ts';
+import { PROGRAM } from './package-root.ts';
 import type { Ring } from './ring.ts';
+import { plainWakeError } from './wake-error.ts';
 
 /** Under the time of day, so that the lines of one ring stand together. */
 const INDENT = '          ';
@@ -36,14 +38,30 @@ export function greeting(out: Output, home: Home, stack: LocalStack): string[] {
     '',
     row('chronosd', stack.chronos.url, 'keeps alarms and fires them on time'),
     row('router', stack.router.url, 'starts machines and delivers turns'),
-    row('neo', 'asleep', 'starts when an alarm rings'),
+    agentRow(stack.agent, row),
     row('home', tilde(home.path), 'keys, tokens and data'),
     '',
-    `  ${out.paint('dim', 'Connect an agent')}    claude mcp add chronos -- npx reveille mcp`,
-    `  ${out.paint('dim', 'Set an alarm')}        npx reveille alarm set "Look at the build" --in 10m`,
-    `  ${out.paint('dim', 'Stop')}                Ctrl-C; alarms are kept`,
+    `  ${out.paint('dim', 'Connect an agent')}  claude mcp add chronos${homeFlag(home)} -- ${process.execPath} ${PROGRAM} mcp`,
+    `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Look at the build" --in 10m`,
+    `  ${out.paint('dim', 'Stop')}              Ctrl-C; alarms are kept`,
     '',
   ];
+}
+
+type Row = (name: string, where: string, what: string) => string;
+
+/** Who is woken, and where that is kept. */
+function agentRow(agent: LocalAgent, row: Row): string {
+  if (agent.kind === 'neo') return row('neo', 'asleep', 'starts when an alarm rings');
+  const { state, provider, spec } = agent.machine;
+  if (state !== 'active') return row('agent', state, 'wakes are refused; see: npx reveille machine show');
+  const where = provider === 'http' ? String(spec.url) : [spec.command].flat().join(' ');
+  return row('agent', fit(printable(where), 24), 'yours; Neo is not used');
+}
+
+/** What an MCP client must be told when the home is not where it would look. */
+function homeFlag(home: Home): string {
+  return home.path === homeAt(undefined).path ? '' : ` -e REVEILLE_HOME=${home.path}`;
 }
 
 /** The line for an alarm that `up` has set itself. */
@@ -84,6 +102,6 @@ export function ringLines(out: Output, ring: Ring): string[] {
 /** An attempt that was not accepted. */
 export function failedRingLine(out: Output, ring: Ring): string {
   const { result, finishedAt } = ring.fire;
-  const error = result.outcome === 'delivered' ? '' : printable(result.error);
+  const error = result.outcome === 'delivered' ? '' : printable(plainWakeError(result.error));
   return `${out.paint('dim', timeOfDay(finishedAt))}  ${out.paint('red', result.outcome)}  ${nameOf(ring)}: ${error}`;
 }

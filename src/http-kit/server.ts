@@ -133,7 +133,8 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
   app.onError((thrown, c) => {
     const error = toReveilleError(thrown);
     const where = { method: c.req.method, path: c.req.path, status: error.status };
-    if (error.status >= 500) options.log.error({ ...where, err: thrown }, 'request failed');
+    if (error.code === 'internal') options.log.error({ ...where, err: thrown }, 'request failed');
+    else if (error.status >= 500) options.log.warn({ ...where, reason: error.message }, 'request not carried out');
     else options.log.debug({ ...where, code: error.code, reason: error.message }, 'request refused');
     const { incoming, outgoing } = c.env;
     if (outgoing.headersSent) {

@@ -6,9 +6,10 @@ import type { AlarmCreated } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
-import { type LocalStack, startLocalStack } from '../local-stack.ts';
+import { type LocalAgent, type LocalStack, startLocalStack } from '../local-stack.ts';
 import { type Ring, RingWatch, ringRecord } from '../ring.ts';
 import { failedRingLine, greeting, ringLines, setLine } from '../up-screen.ts';
+import { plainWakeError } from '../wake-error.ts';
 
 const WELCOME_KEY = 'reveille-welcome';
 const WELCOME_DELAY_SECONDS = 5;
@@ -79,29 +80,31 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     hardLimitMs: DRAIN_LIMIT_MS,
   });
 
-  for (const line of greeting(out, context.home, stack)) out.line(line);
-  const awaitedRing = new Promise<void>((resolve) =>
-    rings.addEventListener('awaited', () => resolve(), { once: true }),
-  );
-  const welcome = await setWelcome(context, stack, once);
-  if (welcome) {
-    awaited = welcome.id;
-    const dueAt = Date.parse(welcome.next_fire_at ?? '');
-    out.line(setLine(out, clock.now(), dueAt));
-    void countDown(context, dueAt, ended.signal);
+  try {
+    for (const line of greeting(out, context.home, stack)) out.line(line);
+    const awaitedRing = new Promise<void>((resolve) =>
+      rings.addEventListener('awaited', () => resolve(), { once: true }),
+    );
+    const welcome = await setWelcome(context, stack, once);
+    if (welcome) {
+      awaited = welcome.id;
+      const dueAt = Date.parse(welcome.next_fire_at ?? '');
+      out.line(setLine(out, clock.now(), dueAt));
+      void countDown(context, dueAt, ended.signal);
+    }
+    if (!once) await new Promise(() => {});
+    const limit = new AbortController();
+    await Promise.race([awaitedRing, wait(clock, ONCE_LIMIT_MS, limit.signal)]);
+    limit.abort();
+  } finally {
+    removeSignals();
+    await stop();
   }
-  if (!once) return new Promise(() => {});
-
-  const limit = new AbortController();
-  await Promise.race([awaitedRing, wait(clock, ONCE_LIMIT_MS, limit.signal)]);
-  limit.abort();
-  removeSignals();
-  await stop();
-  assertFinished(outcome);
+  assertFinished(outcome, stack.agent);
 }
 
 /** `--once` succeeds when the turn it waited for has finished with a reply. */
-function assertFinished(ring: Ring | undefined): void {
+function assertFinished(ring: Ring | undefined, agent: LocalAgent): void {
   if (!ring)
     throw new ReveilleError(
       'unavailable',
@@ -111,9 +114,10 @@ function assertFinished(ring: Ring | undefined): void {
   if (result.outcome !== 'delivered')
     throw new ReveilleError(
       'unavailable',
-      `the wake was not accepted: ${result.error}; the alarm is kept and tried again by the next "reveille up"`,
+      `the wake was not accepted: ${plainWakeError(result.error)}; the alarm is kept and tried again by the next "reveille up"`,
     );
-  if (ring.turn?.status === 'done') return;
+  // Only Neo can be asked how a turn went; with another agent, its acceptance is all there is to know.
+  if (ring.turn?.status === 'done' || (!ring.turn && agent.kind === 'own')) return;
   const why = ring.turn ? `${ring.turn.status}: ${ring.turn.error ?? 'no reason given'}` : 'its daemon went away';
   throw new ReveilleError('unavailable', `the wake was accepted, but its turn did not finish (${why})`);
 }
