@@ -43,7 +43,11 @@ test('lateness is summed up whatever the order of arrival, and early and missing
 });
 
 test('several rounds become one line of medians, with faults summed', () => {
-  const rounds = [[1, 2, 3], [4, 5, 6], [100, 200, 300]].map((late) => latenessOf(late, 3, 1));
+  const rounds = [
+    [1, 2, 3],
+    [4, 5, 6],
+    [100, 200, 300],
+  ].map((late) => latenessOf(late, 3, 1));
   assert.deepEqual(medianLateness(rounds), {
     expected: 9,
     missing: 0,

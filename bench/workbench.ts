@@ -17,6 +17,7 @@ export class Workbench {
   readonly profiles: string | undefined;
   readonly #children: Set<Child>;
   #folders = 0;
+  #closed: Promise<void> | undefined;
 
   private constructor(folder: string, postgres: PostgresServer, sink: Sink, sinkChild: Child, profiles?: string) {
     this.folder = folder;
@@ -53,8 +54,13 @@ export class Workbench {
     return folder;
   }
 
-  /** Ends all children and removes everything. */
-  async close(): Promise<void> {
+  /** Ends all children and removes everything. A second call gives the same promise. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
     await Promise.all([...this.#children].map((child) => child.stop()));
     await this.postgres.remove();
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });

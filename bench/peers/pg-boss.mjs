@@ -43,7 +43,11 @@ await runPeer({
   async load({ uri }, chunks) {
     const boss = connect(uri, { supervise: false, schedule: false });
     await boss.start();
-    for (const jobs of chunks) await boss.insert(QUEUE, jobs.map(({ body, due }) => ({ data: body, startAfter: due })));
+    for (const jobs of chunks)
+      await boss.insert(
+        QUEUE,
+        jobs.map(({ body, due }) => ({ data: body, startAfter: due })),
+      );
     await boss.stop();
   },
 

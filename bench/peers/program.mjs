@@ -6,6 +6,10 @@ import { createDelivery } from '../delivery.ts';
 import { jobOf } from '../series.ts';
 import { wakeBody } from '../wake-body.ts';
 
+// Standard output is for the one line of JSON; what a peer logs goes where errors go.
+console.log = console.error;
+console.info = console.error;
+
 /** Jobs handed over by one call of a bulk insert. */
 const CHUNK = 5_000;
 

@@ -20,7 +20,7 @@ const QUOTE = '"'.charCodeAt(0);
 
 function fireIdIn(body: Buffer): string {
   const start = body.indexOf(FIRE_ID) + FIRE_ID.length;
-  return body.latin1Slice(start, body.indexOf(QUOTE, start));
+  return body.toString('latin1', start, body.indexOf(QUOTE, start));
 }
 
 function dueIn(fireId: string): number {

@@ -42,6 +42,20 @@ export function reveille(...words: string[]): string[] {
   return [PROGRAM, ...words];
 }
 
+const READY_LIMIT_MS = 20_000;
+
+/** A chronosd on PostgreSQL accepts requests before it has found the database. */
+async function untilReady(url: string): Promise<void> {
+  const limit = Date.now() + READY_LIMIT_MS;
+  for (;;) {
+    const answer = await fetch(`${url}/readyz`);
+    if (answer.ok) return;
+    if (Date.now() > limit) throw new Error(`chronosd is not ready: ${await answer.text()}`);
+    await answer.body?.cancel();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
 /** Starts chronosd; resolves when it accepts requests and dispatches. */
 export async function startChronosd(
   bench: Workbench,
@@ -52,5 +66,6 @@ export async function startChronosd(
   const command = [...profiling, ...reveille('chronosd', '--json')];
   const child = bench.start('chronosd', command, chronosdEnvironment(bench, place, settings));
   const { url } = await child.says<{ url: string }>();
+  await untilReady(url);
   return { child, url, pid: child.pid, stop: () => child.stop() };
 }

@@ -40,7 +40,8 @@ export const SQLITE: Dialect = {
 };
 
 export const POSTGRES: Dialect = {
-  numbers: (from, until) => `WITH numbers AS (SELECT i FROM generate_series(${from}::bigint, ${until - 1}::bigint) AS i)`,
+  numbers: (from, until) =>
+    `WITH numbers AS (SELECT i FROM generate_series(${from}::bigint, ${until - 1}::bigint) AS i)`,
   hex: "lpad(to_hex(i), 12, '0')",
   ownerDigits: (owners) => `lpad((i % ${owners})::text, 5, '0')`,
 };
@@ -54,7 +55,12 @@ export const POSTGRES: Dialect = {
  */
 export function copyRows(
   dialect: Dialect,
-  { table, columns, own, seed }: { table: string; columns: readonly string[]; own: Record<string, string>; seed: string },
+  {
+    table,
+    columns,
+    own,
+    seed,
+  }: { table: string; columns: readonly string[]; own: Record<string, string>; seed: string },
   copies: Copies,
 ): string {
   const values = columns.map((column) => own[column] ?? `seed.${column}`);

@@ -1,20 +1,90 @@
 /** The schedulers that others make, each in its default setting and in the best that its documentation allows. */
 import { join } from 'node:path';
+import { createDatabase, type Database, dropDatabase, settleDatabase } from '../databases.ts';
+import type { Series } from '../series.ts';
 import { BENCH_FOLDER, type Workbench } from '../workbench.ts';
 import type { Installation, Running, System } from './system.ts';
 
 type Setting = 'default' | 'best';
-type Peer = { program: string; version: string; settings: Record<Setting, string> };
+type Peer = { program: string; settings: Record<Setting, string> };
 
-export const PEERS: readonly Peer[] = [
+const PEERS: readonly Peer[] = [
   {
     program: 'graphile-worker',
-    version: '0.18.0',
-    settings: { default: '', best: '' },
+    settings: {
+      default: '`run()` with an empty preset: 1 job at a time, future jobs looked for every 2 s.',
+      best: `\`concurrentJobs: 256\`, as many as chronosd has in flight; \`localQueue: {size: 500}\`, \`completeJobBatchDelay: 0\`,
+        \`failJobBatchDelay: 0\` and \`maxPoolSize: 25\` as its performance page has them for high throughput; \`pollInterval: 5\` ms,
+        because a job with \`runAt\` is found by polling alone and there is no lower bound; its log line per job switched off.`,
+    },
   },
   {
     program: 'pg-boss',
-    version: '12.20.0',
-    settings: { default: '', best: '' },
+    settings: {
+      default: '`work(queue, handler)`: 1 job every 2 s, as documented.',
+      best: `25 workers with \`pollingIntervalSeconds: 0.5\`, the shortest that is accepted, started 20 ms apart so that together they look
+        every 20 ms; \`batchSize: 500\`, all of a batch POSTed at once; a worker that got a full batch calls \`notifyWorker\` to get the
+        next without waiting; \`priority: false\`; 25 connections.`,
+    },
   },
 ];
+
+const oneLine = (text: string) => text.replaceAll(/\s+/g, ' ');
+
+function peerSystem(bench: Workbench, { program, settings }: Peer, setting: Setting): System {
+  const path = join(BENCH_FOLDER, 'peers', `${program}.mjs`);
+  const command = (word: string, task: object) =>
+    bench.start(`${program} ${word}`, [path, word, JSON.stringify({ setting, sink: bench.sink.url, ...task })]);
+
+  /** Runs a command that ends by itself. */
+  const run = async (word: string, task: object) => {
+    const child = command(word, task);
+    await child.says();
+    await child.ended();
+  };
+
+  const makeTemplate = async () => {
+    const template = await createDatabase(bench);
+    await run('install', template);
+    return template;
+  };
+
+  const installationOn = (database: Database): Installation => {
+    let running: Running | undefined;
+    return {
+      async load(series: readonly Series[]) {
+        await run('load', { ...database, series });
+        await settleDatabase(database);
+      },
+      async start() {
+        const child = command('work', database);
+        await child.says();
+        running = { pid: child.pid, stop: () => child.stop() };
+        return running;
+      },
+      async remove() {
+        await running?.stop();
+        await dropDatabase(bench, database);
+      },
+    };
+  };
+
+  let template: Promise<Database> | undefined;
+  return {
+    name: setting === 'best' ? program : `${program}-default`,
+    title: setting === 'best' ? program : `${program}, default setting`,
+    settings: oneLine(settings[setting]),
+    store: 'postgres',
+    peer: setting,
+    loadRate: 6_000,
+    async install() {
+      template ??= makeTemplate();
+      return installationOn(await createDatabase(bench, await template));
+    },
+  };
+}
+
+/** Every peer in one setting. */
+export function peersIn(bench: Workbench, setting: Setting): System[] {
+  return PEERS.map((peer) => peerSystem(bench, peer, setting));
+}

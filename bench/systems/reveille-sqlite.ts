@@ -8,7 +8,8 @@ import { startChronosd } from './chronosd.ts';
 import { type Copies, copiesOf, copyRows, identityOf, pendingCopies, SQLITE } from './copies.ts';
 import type { ReveilleInstallation, ReveilleSystem, Running } from './system.ts';
 
-const FILE = 'chronos.db';
+/** chronosd's file in its data folder. */
+export const SQLITE_FILE = 'chronos.db';
 /** Copies made by one statement: it holds up the event loop of the benchmark meanwhile. */
 const CHUNK = 100_000;
 
@@ -41,17 +42,22 @@ function refreshOwners(db: DatabaseSync): void {
 
 /** Opens the file of a chronosd that is not running, for bulk work: nothing of this has to survive a power cut. */
 export async function withFile<T>(folder: string, work: (db: DatabaseSync) => Promise<T> | T): Promise<T> {
-  const db = new DatabaseSync(join(folder, FILE), { enableForeignKeyConstraints: false });
+  const db = new DatabaseSync(join(folder, SQLITE_FILE), { enableForeignKeyConstraints: false });
   try {
     db.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000');
-    return await work(db);
-  } finally {
+    const result = await work(db);
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    return result;
+  } finally {
     db.close();
   }
 }
 
-async function addCopies(folder: string, copies: readonly Copies[], onProgress?: (added: number) => void): Promise<void> {
+async function addCopies(
+  folder: string,
+  copies: readonly Copies[],
+  onProgress?: (added: number) => void,
+): Promise<void> {
   await withFile(folder, async (db) => {
     let added = 0;
     for (const range of copies) {
@@ -80,13 +86,12 @@ async function makeTemplate(bench: Workbench): Promise<string> {
 
 async function installCopy(bench: Workbench, template: string): Promise<ReveilleInstallation> {
   const folder = bench.makeFolder('sqlite');
-  copyFileSync(join(template, FILE), join(folder, FILE));
+  copyFileSync(join(template, SQLITE_FILE), join(folder, SQLITE_FILE));
   let running: Running | undefined;
   return {
     place: { folder },
     load: (series) => addCopies(folder, series.map(copiesOf)),
-    addPending: (from, until, onProgress) =>
-      addCopies(folder, [pendingCopies(from, until, Date.now())], onProgress),
+    addPending: (from, until, onProgress) => addCopies(folder, [pendingCopies(from, until, Date.now())], onProgress),
     async start() {
       running = await startChronosd(bench, { folder });
       return running;

@@ -29,7 +29,7 @@ export type Installation = {
 };
 
 /** Reveille's own, on either store. */
-export type ReveilleSystem = System & { install(): Promise<ReveilleInstallation> };
+export type ReveilleSystem = Omit<System, 'install'> & { install(): Promise<ReveilleInstallation> };
 
 export type ReveilleInstallation = Installation & {
   place: DataPlace;

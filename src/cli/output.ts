@@ -49,7 +49,8 @@ export function createOutput(json: boolean): Output {
     json,
     live,
     get columns() {
-      return process.stdout.columns ?? 80;
+      // A pseudo-terminal that nobody has sized says 0.
+      return process.stdout.columns || 80;
     },
     paint,
     result(data, human) {
@@ -64,7 +65,7 @@ export function createOutput(json: boolean): Output {
     },
     progress(text) {
       if (!live) return;
-      process.stdout.write(`${CLEAR_LINE}${text.slice(0, (process.stdout.columns ?? 80) - 1)}`);
+      process.stdout.write(`${CLEAR_LINE}${text.slice(0, this.columns - 1)}`);
       pending = true;
     },
     remark(text) {

@@ -1,13 +1,14 @@
 /** The public keys that are accepted for owners. */
 import type { AgentKey } from '../store.ts';
+import { Gatherer } from './gather.ts';
 import type { PrimaryPool } from './pool.ts';
 import { AGENT_KEY } from './rows.ts';
 import { isStorable } from './state.ts';
 import { statement } from './statement.ts';
 
-const OF_OWNER = statement(
+const OF_OWNERS = statement(
   'keys_of',
-  `SELECT ${AGENT_KEY.list()} FROM agent_keys WHERE owner = $1 ORDER BY enrolled_at, public_key`,
+  `SELECT ${AGENT_KEY.list()} FROM agent_keys WHERE owner = ANY ($1::text[]) ORDER BY enrolled_at, public_key`,
 );
 
 const PAGE = statement(
@@ -53,8 +54,16 @@ function byAge(one: AgentKey, other: AgentKey): number {
 }
 
 export function prepareAgentKeys(pool: PrimaryPool) {
-  const of = async (owner: string): Promise<AgentKey[]> =>
-    (await pool.query(OF_OWNER, [owner])).map((row) => AGENT_KEY.read(row));
+  // Every request asks for its caller's keys; those that arrive together ask together.
+  const lookUps = new Gatherer(
+    async (owners: readonly string[]) => {
+      const keys = (await pool.query(OF_OWNERS, [[...new Set(owners)]])).map((row) => AGENT_KEY.read(row));
+      const byOwner = Map.groupBy(keys, ({ owner }) => owner);
+      return owners.map((owner) => byOwner.get(owner) ?? []);
+    },
+    { batches: 2, items: 256 },
+  );
+  const of = async (owner: string): Promise<AgentKey[]> => (isStorable(owner) ? lookUps.add(owner) : []);
 
   return {
     of,

@@ -12,6 +12,7 @@ import { settleInterrupted } from '../../alarm/settlement.ts';
 import { checkTransition } from '../difference.ts';
 import type { Claim, ClaimRequest, LeaseKey } from '../store.ts';
 import { interruptedAttempt } from './attempts.ts';
+import type { ClaimedStates } from './claimed-states.ts';
 import { type Settlement, settleAll } from './complete.ts';
 import type { PrimaryPool } from './pool.ts';
 import { ALARM, OCCURRENCE } from './rows.ts';
@@ -60,23 +61,36 @@ const CLAIM = statement(
     RETURNING o.alarm_revision, ${OCCURRENCE.list('o')}
   )
   SELECT (SELECT any_left FROM expired), (SELECT count(*) FROM seen), (SELECT max(due_at) FROM seen),
-    claimed.alarm_revision, a.revision, ${OCCURRENCE.list('claimed')}, ${ALARM.list('a')}
+    claimed.alarm_revision, a.revision, (
+      SELECT count(*) FROM occurrences AS o WHERE o.owner = claimed.owner AND o.alarm_id = claimed.alarm_id
+    ), ${OCCURRENCE.list('claimed')}, ${ALARM.list('a')}
   FROM (SELECT 1) AS always
   LEFT JOIN claimed ON true
   LEFT JOIN alarms AS a ON a.owner = claimed.owner AND a.id = claimed.alarm_id
   ORDER BY claimed.due_at, claimed.alarm_id, claimed.fire_id`,
 );
 
-type Look = { expired: boolean; seen: number; until: number; claims: Claim[]; torn: Claim[] };
+type Look = {
+  expired: boolean;
+  seen: number;
+  until: number;
+  claims: Claim[];
+  /** Those of them whose alarm was read before a change and whose occurrence after it. */
+  torn: Claim[];
+  /** Those whose alarm owes nothing else, with its revision. */
+  whole: { claim: Claim; revision: number }[];
+};
 
 function readLook(rows: readonly Row[]): Look {
   const [expired, seen, until] = rows[0] as [boolean, number, number | null];
-  const look: Look = { expired, seen, until: until ?? 0, claims: [], torn: [] };
+  const look: Look = { expired, seen, until: until ?? 0, claims: [], torn: [], whole: [] };
   for (const row of rows) {
-    if (row[3] === null) continue;
-    const claim = { occurrence: OCCURRENCE.read(row, 5), alarm: ALARM.read(row, 5 + OCCURRENCE.members.length) };
+    const [, , , revision, revisionOfAlarm, owed] = row;
+    if (revision === null) continue;
+    const claim = { occurrence: OCCURRENCE.read(row, 6), alarm: ALARM.read(row, 6 + OCCURRENCE.members.length) };
     look.claims.push(claim);
-    if (row[3] !== row[4]) look.torn.push(claim);
+    if (revision !== revisionOfAlarm) look.torn.push(claim);
+    else if (owed === 1) look.whole.push({ claim, revision: revision as number });
   }
   return look;
 }
@@ -108,7 +122,7 @@ class Places {
   }
 }
 
-export function prepareClaim(pool: PrimaryPool, clock: Clock, log: Logger) {
+export function prepareClaim(pool: PrimaryPool, claimed: ClaimedStates, clock: Clock, log: Logger) {
   /**
    * What the interruption makes of the alarm. One that cannot be settled must not stand in the way of every claim: it loses the
    * lease, stays as it is otherwise, and the log says so.
@@ -160,6 +174,7 @@ export function prepareClaim(pool: PrimaryPool, clock: Clock, log: Logger) {
       request.leaseUntil,
     ]);
     const found = readLook(rows);
+    for (const { claim, revision } of found.whole) claimed.remember(claim, revision);
     if (found.torn.length > 0) await mend(found.torn);
     for (const { occurrence } of found.claims) places.take(occurrence.owner);
     return found;

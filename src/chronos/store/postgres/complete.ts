@@ -5,6 +5,7 @@ import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
 import type { Completion, CompletionResult, LeaseKey } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Change } from './change.ts';
+import type { ClaimedStates } from './claimed-states.ts';
 import { untilUndisturbed } from './contention.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { Versioned } from './rows.ts';
@@ -54,6 +55,28 @@ class Sheet {
   }
 }
 
+/** The alarms that a batch is about. */
+function alarmsOf(settlements: readonly Settlement[]): AlarmKey[] {
+  const alarms = new Map<string, AlarmKey>();
+  for (const { key } of settlements) {
+    const alarm = { owner: key.owner, id: key.alarmId };
+    alarms.set(nameOf(alarm), alarm);
+  }
+  return [...alarms.values()];
+}
+
+/** Settles a batch on a sheet and writes it; gives nothing when the states have become outdated. */
+async function settleOn(
+  pool: PrimaryPool,
+  states: readonly Versioned[],
+  settlements: readonly Settlement[],
+): Promise<CompletionResult[] | undefined> {
+  const sheet = new Sheet(states);
+  const results = settlements.map((settlement) => sheet.settle(settlement));
+  const changes = sheet.changes();
+  return changes.length === 0 || (await writeChanges(pool, changes)) ? results : undefined;
+}
+
 /** Settles a batch in one transaction; the settlements of one alarm one after the other. */
 export async function settleAll(
   pool: PrimaryPool,
@@ -61,24 +84,27 @@ export async function settleAll(
   settlements: readonly Settlement[],
 ): Promise<CompletionResult[]> {
   if (settlements.length === 0) return [];
-  const keys = new Map<string, AlarmKey>();
-  for (const { key } of settlements) {
-    const alarm = { owner: key.owner, id: key.alarmId };
-    keys.set(nameOf(alarm), alarm);
-  }
-  return untilUndisturbed(clock, async () => {
-    const sheet = new Sheet(await readStates(pool, [...keys.values()]));
-    const results = settlements.map((settlement) => sheet.settle(settlement));
-    const changes = sheet.changes();
-    return changes.length === 0 || (await writeChanges(pool, changes)) ? results : undefined;
-  });
+  const alarms = alarmsOf(settlements);
+  return untilUndisturbed(clock, async () => settleOn(pool, await readStates(pool, alarms), settlements));
 }
 
-export function prepareComplete(pool: PrimaryPool, clock: Clock) {
-  return (completions: readonly Completion[]): Promise<CompletionResult[]> =>
-    settleAll(
-      pool,
-      clock,
-      completions.map(({ key, attempt, settle }) => ({ key, attempt: () => attempt, settle })),
-    );
+export function prepareComplete(pool: PrimaryPool, claimed: ClaimedStates, clock: Clock) {
+  /** The states to begin with: those that are remembered, and the others as they are. */
+  async function firstStates(settlements: readonly Settlement[]): Promise<Versioned[]> {
+    const remembered = new Map<string, Versioned>();
+    for (const { key } of settlements) {
+      const state = claimed.take(key);
+      if (state) remembered.set(nameOf(state.state.alarm), state);
+    }
+    const others = alarmsOf(settlements).filter((alarm) => !remembered.has(nameOf(alarm)));
+    const read = others.length > 0 ? await readStates(pool, others) : [];
+    return [...remembered.values(), ...read];
+  }
+
+  return async (completions: readonly Completion[]): Promise<CompletionResult[]> => {
+    if (completions.length === 0) return [];
+    const settlements = completions.map(({ key, attempt, settle }) => ({ key, attempt: () => attempt, settle }));
+    const results = await settleOn(pool, await firstStates(settlements), settlements);
+    return results ?? settleAll(pool, clock, settlements);
+  };
 }

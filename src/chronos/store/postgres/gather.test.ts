@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Gatherer } from './gather.ts';
+import { Gatherer, Refusal } from './gather.ts';
 
 /** A gatherer whose batches stay on their way until the test lets them arrive. */
 function workbench(bounds: { batches?: number; items?: number; weight?: number } = {}) {
-  const sent: { items: readonly number[]; arrive: (outcomes?: PromiseSettledResult<number>[]) => void }[] = [];
+  const sent: {
+    items: readonly number[];
+    arrive: (outcomes?: (number | Refusal)[]) => void;
+    sink: (error: Error) => void;
+  }[] = [];
   const gatherer = new Gatherer<number, number>(
     (items) =>
-      new Promise((resolve) => {
-        const well = () => items.map((value): PromiseSettledResult<number> => ({ status: 'fulfilled', value }));
-        sent.push({ items, arrive: (outcomes) => resolve(outcomes ?? well()) });
+      new Promise((resolve, reject) => {
+        sent.push({ items, arrive: (outcomes) => resolve(outcomes ?? items), sink: reject });
       }),
     { batches: 1, items: 100, weight: 1000, weigh: (item) => item, ...bounds },
   );
@@ -53,14 +56,25 @@ test('an item that fails takes no other with it', async () => {
   const results = Promise.allSettled([gatherer.add(1), gatherer.add(2)]);
   await turn();
   const refusal = new Error('no');
-  sent[0]?.arrive([
-    { status: 'rejected', reason: refusal },
-    { status: 'fulfilled', value: 2 },
-  ]);
+  sent[0]?.arrive([new Refusal(refusal), 2]);
   assert.deepEqual(await results, [
     { status: 'rejected', reason: refusal },
     { status: 'fulfilled', value: 2 },
   ]);
+});
+
+test('a batch that fails fails all of its items, and no other', async () => {
+  const { gatherer, sent, turn } = workbench({ items: 2 });
+  const results = Promise.allSettled([gatherer.add(1), gatherer.add(2), gatherer.add(3)]);
+  await turn();
+  const failure = new Error('no database');
+  sent[0]?.sink(failure);
+  await turn();
+  sent[1]?.arrive();
+  assert.deepEqual(
+    (await results).map((result) => (result.status === 'fulfilled' ? result.value : result.reason)),
+    [failure, failure, 3],
+  );
 });
 
 test('draining waits for what is on its way and for what still waits', async () => {

@@ -1,4 +1,4 @@
-/** Group commit: what arrives while earlier batches are on their way goes together in the next one. */
+/** What arrives while earlier batches are on their way goes together in the next one: group commit, and group look-up. */
 
 type Waiting<T, R> = { item: T; resolve: (result: R) => void; reject: (error: unknown) => void };
 
@@ -8,24 +8,33 @@ type Bounds<T> = {
   /** Most items in a batch. */
   items: number;
   /** Most weight in a batch that has more than one item. */
-  weight: number;
-  weigh: (item: T) => number;
+  weight?: number;
+  weigh?: (item: T) => number;
 };
+
+/** What came of one item that failed while others of its batch did not. */
+export class Refusal {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
 
 /**
  * Collects items and hands them over in batches. Nothing waits while there is nothing to wait for: a lone item leaves when the
  * present turn of the event loop is over.
  */
 export class Gatherer<T, R> {
-  readonly #send: (items: readonly T[]) => Promise<readonly PromiseSettledResult<R>[]>;
+  readonly #send: (items: readonly T[]) => Promise<readonly (R | Refusal)[]>;
   readonly #bounds: Bounds<T>;
   #waiting: Waiting<T, R>[] = [];
   #underWay = 0;
   #scheduled = false;
   #idle: (() => void)[] = [];
 
-  /** @param send what becomes of each item, in order; must not reject */
-  constructor(send: (items: readonly T[]) => Promise<readonly PromiseSettledResult<R>[]>, bounds: Bounds<T>) {
+  /** @param send gives what became of each item, in order; when it rejects, all of them fail */
+  constructor(send: (items: readonly T[]) => Promise<readonly (R | Refusal)[]>, bounds: Bounds<T>) {
     this.#send = send;
     this.#bounds = bounds;
   }
@@ -57,19 +66,27 @@ export class Gatherer<T, R> {
     if (batch.length === 0) return;
     this.#underWay++;
     if (this.#waiting.length > 0) this.#schedule();
-    const outcomes = await this.#send(batch.map(({ item }) => item));
+    await this.#deliver(batch);
     this.#underWay--;
-    batch.forEach(({ resolve, reject }, index) => {
-      const outcome = outcomes[index]!;
-      if (outcome.status === 'fulfilled') resolve(outcome.value);
-      else reject(outcome.reason);
-    });
     if (this.#waiting.length > 0) this.#schedule();
     else if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
+  async #deliver(batch: readonly Waiting<T, R>[]): Promise<void> {
+    try {
+      const outcomes = await this.#send(batch.map(({ item }) => item));
+      batch.forEach(({ resolve, reject }, index) => {
+        const outcome = outcomes[index];
+        if (outcome instanceof Refusal) reject(outcome.error);
+        else resolve(outcome as R);
+      });
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  }
+
   #next(): Waiting<T, R>[] {
-    const { items, weight, weigh } = this.#bounds;
+    const { items, weight = Number.POSITIVE_INFINITY, weigh = () => 0 } = this.#bounds;
     let size = 0;
     let count = 0;
     for (const { item } of this.#waiting) {

@@ -21,7 +21,7 @@ export class Hints {
   readonly #pool: PrimaryPool;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #onHint: (dueAt: number) => void;
+  readonly #onHint: ((dueAt: number) => void) | undefined;
   /** Tells our own notifications, which we need not hear. */
   readonly #sender = randomUUID().slice(0, 8);
   #pending: number | undefined;
@@ -31,7 +31,8 @@ export class Hints {
   #retry: CancelTimer | undefined;
   #stopped = false;
 
-  constructor(pool: PrimaryPool, clock: Clock, log: Logger, onHint: (dueAt: number) => void) {
+  /** @param onHint without it, others are told but nobody listens */
+  constructor(pool: PrimaryPool, clock: Clock, log: Logger, onHint?: (dueAt: number) => void) {
     this.#pool = pool;
     this.#clock = clock;
     this.#log = log;
@@ -47,7 +48,7 @@ export class Hints {
 
   /** Listens until {@link stop}; returns at once. */
   listen(): void {
-    void this.#listen();
+    if (this.#onHint && !this.#stopped) void this.#listen();
   }
 
   /** Listens to the server that takes writes now. */
@@ -107,6 +108,6 @@ export class Hints {
   #hear(payload: string): void {
     const [sender, instant] = payload.split(' ');
     const dueAt = Number(instant);
-    if (sender !== this.#sender && Number.isSafeInteger(dueAt)) this.#onHint(dueAt);
+    if (sender !== this.#sender && Number.isSafeInteger(dueAt)) this.#onHint?.(dueAt);
   }
 }

@@ -1,5 +1,6 @@
 /** Extending leases. */
 import type { LeaseKey } from '../store.ts';
+import type { ClaimedStates } from './claimed-states.ts';
 import type { Executor } from './pool.ts';
 import { OCCURRENCE } from './rows.ts';
 import { statement } from './statement.ts';
@@ -23,9 +24,16 @@ const RENEW = statement(
   RETURNING o.fire_id`,
 );
 
-export async function renew(executor: Executor, keys: readonly LeaseKey[], leaseUntil: number): Promise<Set<string>> {
+export async function renew(
+  executor: Executor,
+  claimed: ClaimedStates,
+  keys: readonly LeaseKey[],
+  leaseUntil: number,
+): Promise<Set<string>> {
   if (keys.length === 0) return new Set();
   const columns = KEY.map((member) => keys.map((key) => key[member]));
   const rows = await executor.query(RENEW, [leaseUntil, ...columns]);
-  return new Set(rows.map(([fireId]) => fireId as string));
+  const renewed = new Set(rows.map(([fireId]) => fireId as string));
+  for (const fireId of renewed) claimed.renewed(fireId, leaseUntil);
+  return renewed;
 }

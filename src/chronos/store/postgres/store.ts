@@ -7,6 +7,7 @@ import { parseAddress } from './address.ts';
 import { prepareAgentKeys } from './agent-keys.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
 import { prepareClaim } from './claim.ts';
+import { ClaimedStates } from './claimed-states.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
 import { DatabaseClock } from './database-clock.ts';
@@ -35,6 +36,8 @@ export type PostgresStoreOptions = {
   poolSize?: number;
   /** Called when another replica says that something is due at this instant. Without it, nobody listens. */
   onHint?: (dueAt: number) => void;
+  /** Whether replicas tell each other at all (LISTEN and NOTIFY); true unless told. */
+  hints?: boolean;
 };
 
 /** The earliest instant at which something of the alarm is owed. */
@@ -65,7 +68,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await pool.close();
     throw thrown;
   }
-  const hints = onHint && new Hints(pool, clock, log, onHint);
+  const hints = options.hints === false ? undefined : new Hints(pool, clock, log, onHint);
   hints?.listen();
   pool.onPrimary = () => {
     databaseClock.remeasure();
@@ -74,8 +77,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
   const creates = prepareCreate(pool);
   const update = prepareUpdate(pool, clock);
-  const claim = prepareClaim(pool, clock, log);
-  const complete = prepareComplete(pool, clock);
+  const claimed = new ClaimedStates();
+  const claim = prepareClaim(pool, claimed, clock, log);
+  const complete = prepareComplete(pool, claimed, clock);
   const keys = prepareAgentKeys(pool);
 
   const tell = (state: AlarmState | undefined) => {
@@ -103,7 +107,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     pruneAttempts: (request) => pruneAttempts(pool, request),
 
     claim,
-    renew: (leaseKeys, leaseUntil) => renew(pool, leaseKeys, leaseUntil),
+    renew: (leaseKeys, leaseUntil) => renew(pool, claimed, leaseKeys, leaseUntil),
     complete,
     nextDueAt: (saturated) => nextDue(pool, saturated),
 
