@@ -25,6 +25,9 @@ const settingsSchema = z.object({
   MATRIX_EXECUTOR_KEYFILE: z.string().optional(),
 });
 
+/** The names of the variables that the tools read. */
+export const MCP_VARIABLES: readonly string[] = Object.keys(settingsSchema.shape);
+
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 /**

@@ -63,8 +63,10 @@ test('what ships agrees', () => {
   assert.deepEqual(report.differences, []);
   assert.equal(report.ok, true);
   assert.deepEqual(
-    report.checked.map((file) => file.split('/').slice(-2).join('/')),
-    ['chronos-mcp/chronos-tools.json', 'agents/default.json', 'agents/neo.json', 'assistant/SKILL.mtx'],
+    report.checked,
+    ['src/chronos-mcp/chronos-tools.json', 'agents/default.json', 'agents/neo.json', 'skills/assistant/SKILL.mtx'].map(
+      (file) => join(ROOT, file),
+    ),
   );
 });
 

@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseJsonObject } from '../wire/json.ts';
 import { agentManifestSchema, type ManifestServer, referencesOf } from '../wire/manifest.ts';
 import { parseOrThrow } from '../wire/validate.ts';
@@ -23,7 +24,7 @@ export type SelftestReport = {
   ok: boolean;
   /** One sentence each, beginning with the file. */
   differences: string[];
-  /** The files whose tool sets were compared. */
+  /** The paths of the files whose tool sets were compared. */
   checked: string[];
 };
 
@@ -128,11 +129,12 @@ export function runSelftest({ toolsFile, agentsDir, skillsDir }: SelftestPlaces)
     differences.push(...found.map((difference) => `${file}: ${difference}`));
   };
 
-  const defined = attempt(String(toolsFile), () => readToolsFile(toolsFile).map(({ name }) => name));
+  const toolsPath = toolsFile instanceof URL ? fileURLToPath(toolsFile) : toolsFile;
+  const defined = attempt(toolsPath, () => readToolsFile(toolsPath).map(({ name }) => name));
   if (defined) {
-    checked.push(String(toolsFile));
+    checked.push(toolsPath);
     const wrong = setDifferences(defined, new Set(TOOL_NAMES));
-    differences.push(...wrong.map((difference) => `${toolsFile}: ${difference}`));
+    differences.push(...wrong.map((difference) => `${toolsPath}: ${difference}`));
   }
   // Without definitions the manifests and skills are still compared, with what the server forwards.
   const expected = new Set<string>(defined ?? TOOL_NAMES);

@@ -50,6 +50,9 @@ const schema = z.object({
   CHRONOS_DEV: switchSetting.default(false),
 });
 
+/** The names of the variables that chronosd reads. */
+export const CHRONOS_VARIABLES: readonly string[] = Object.keys(schema.shape);
+
 /** Secrets without which nothing protects chronosd. */
 const SECRETS = ['CHRONOS_TOKEN', 'CHRONOS_AGENT_AUTH_SECRET', 'CHRONOS_ADMIN_TOKEN', 'CHRONOS_WAKE_TOKEN'] as const;
 

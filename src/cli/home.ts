@@ -1,7 +1,7 @@
 /** `REVEILLE_HOME`: the folder that holds what one installation on one machine keeps. */
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { v4 as uuidv4 } from 'uuid';
 import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile, writePrivateFile } from '../identity/private-file.ts';
@@ -78,10 +78,25 @@ function readOrMake<T extends z.ZodType>(file: string, schema: T, make: () => z.
   return readJsonFile(file, schema)!;
 }
 
+const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+/** Makes a folder and those above it. Node's own `recursive` goes round for ever where a folder such as `/proc` takes no others. */
+function makeFolder(path: string): void {
+  if (isFolder(path)) return;
+  const parent = dirname(path);
+  if (parent !== path) makeFolder(parent);
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have been faster.
+    if (!isFolder(path)) throw error;
+  }
+}
+
 /** Makes the folder, only its owner's. */
 export function makeHome(home: Home): void {
   try {
-    mkdirSync(home.path, { recursive: true, mode: 0o700 });
+    makeFolder(home.path);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new ReveilleError('unavailable', `REVEILLE_HOME ${home.path} cannot be made: ${why}`, { cause });

@@ -1,5 +1,5 @@
 /** The command tree: names, flags and help. */
-import { Command } from 'commander';
+import { Command, type HelpContext } from 'commander';
 import { VERSION } from '../wire/version.ts';
 import { addAgent } from './tree/agent.ts';
 import { addAlarm } from './tree/alarm.ts';
@@ -7,9 +7,27 @@ import { addDaemons } from './tree/daemons.ts';
 import { addDoctor } from './tree/doctor.ts';
 import { addMachine } from './tree/machine.ts';
 
+/** Commander answers `bogus --help` with the help of what is above it, as if it had been understood; here it is refused. */
+class StrictCommand extends Command {
+  override createCommand(name?: string): Command {
+    return new StrictCommand(name);
+  }
+
+  override outputHelp(context?: HelpContext | ((text: string) => string)): void {
+    const word = this.args.find((arg) => arg !== '--help');
+    const names = this.createHelp()
+      .visibleCommands(this)
+      .map((command) => command.name());
+    // Alone, the word is an unknown command like any other, and parsing it says so.
+    if (names.length > 0 && word !== undefined && !word.startsWith('-') && !names.includes(word))
+      this.parse([word], { from: 'user' });
+    super.outputHelp(context as HelpContext);
+  }
+}
+
 /** Builds the tree anew; commander keeps parsed values in it. */
 export function buildProgram(): Command {
-  const program = new Command('reveille')
+  const program = new StrictCommand('reveille')
     .description('An alarm clock for AI agents.')
     .version(VERSION, '--version', 'print the version')
     .helpOption('--help', 'print this help')

@@ -4,8 +4,6 @@ import { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import { showValue } from '../wire/validate.ts';
 
-const NAME = /^(?:CHRONOS|ROUTER|NEO|EXECUTOR|MATRIX|REVEILLE|CHRONOMETRIC|FLY|DOCKER)_[A-Z0-9_]+$/;
-
 function problem(file: string, line: number | undefined, what: string): ReveilleError {
   return new ReveilleError('invalid_request', `${file}${line === undefined ? '' : `:${line}`}: ${what}`);
 }
@@ -13,7 +11,7 @@ function problem(file: string, line: number | undefined, what: string): Reveille
 /**
  * Reads the file; an absent one is empty.
  *
- * @throws ReveilleError `invalid_request` with file and line for what is not `NAME: value`
+ * @throws ReveilleError `invalid_request` with file and line for what is not `NAME: value`, or no variable's name
  */
 export async function readSettingsFile(file: string): Promise<Settings> {
   let text: string;
@@ -24,6 +22,8 @@ export async function readSettingsFile(file: string): Promise<Settings> {
     throw problem(file, undefined, `it cannot be read: ${(cause as Error).message}`);
   }
   const { isMap, isScalar, LineCounter, parseDocument } = await import('yaml');
+  // The names are those of every part's configuration; a machine without this file need not load them.
+  const { isKnownName, nearestName } = await import('./settings-names.ts');
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
   const [error] = document.errors;
@@ -35,8 +35,11 @@ export async function readSettingsFile(file: string): Promise<Settings> {
   for (const { key, value } of document.contents.items) {
     const at = isScalar(key) && key.range ? lines.linePos(key.range[0]).line : undefined;
     const name = isScalar(key) ? String(key.value) : '';
-    if (!NAME.test(name))
-      throw problem(file, at, `${showValue(name)} is no variable of Reveille; names look like CHRONOS_PORT`);
+    if (!isKnownName(name)) {
+      const meant = nearestName(name);
+      const remedy = meant === undefined ? 'names look like CHRONOS_PORT' : `did you mean ${meant}?`;
+      throw problem(file, at, `${showValue(name)} is no variable of Reveille; ${remedy}`);
+    }
     if (!isScalar(value) || value.value === null) throw problem(file, at, `${name} must have a plain value`);
     // The source text keeps digits that a YAML number would lose, and `yes` stays `yes`.
     settings[name] = typeof value.value === 'string' ? value.value : (value.source ?? String(value.value));

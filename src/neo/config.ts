@@ -55,6 +55,9 @@ const neoSettingsSchema = z.object({
     .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII without spaces')
     .optional(),
 });
+/** The names of the variables that Neo reads. */
+export const NEO_VARIABLES: readonly string[] = Object.keys(neoSettingsSchema.shape);
+
 type NeoSettings = z.output<typeof neoSettingsSchema>;
 
 const DEFAULT_PORT = 8080;

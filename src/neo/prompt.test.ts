@@ -39,6 +39,10 @@ test('a woken turn says what woke it, when it was due and received, how late, wh
   assert.match(text, /^Now: 2026-06-15T08:10:00\.040Z$/m);
 });
 
+test('an empty label is not shown', () => {
+  assert.doesNotMatch(lastMessage(woken({ label: '' })), /label/i);
+});
+
 test("a person's turn says that a person wrote it", () => {
   const text = lastMessage(turn());
   assert.match(text, /^Caused by: a person/);

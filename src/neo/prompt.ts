@@ -55,7 +55,7 @@ function wakeFacts(turn: Turn): string[] {
     const ahead = scheduledFor === undefined ? '' : ` (${formatDuration(scheduledFor - setAt)} before it was due)`;
     facts.push(`Alarm set at: ${formatInstant(setAt)}${ahead}`);
   }
-  if (turn.label !== undefined) facts.push(`Alarm label: ${JSON.stringify(turn.label)}`);
+  if (turn.label) facts.push(`Alarm label: ${JSON.stringify(turn.label)}`);
   if (turn.alarmId !== undefined) facts.push(`Alarm id: ${JSON.stringify(turn.alarmId)}`);
   return facts;
 }

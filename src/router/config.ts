@@ -23,6 +23,9 @@ const schema = z.object({
   ROUTER_DEV: switchSetting.default(false),
 });
 
+/** The names of the variables that the router reads. */
+export const ROUTER_VARIABLES: readonly string[] = Object.keys(schema.shape);
+
 export type RouterConfig = Readonly<{
   host: string;
   port: number;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { alarmCreateSchema, alarmListQuerySchema } from './alarm.ts';
+import { alarmCreateSchema, alarmListQuerySchema, alarmPatchSchema } from './alarm.ts';
 import { ReveilleError } from './errors.ts';
 import { RawJson } from './json.ts';
 import { parseOrThrow } from './validate.ts';
@@ -23,6 +23,7 @@ test('each wrong field is refused in a sentence that names it, its value and wha
     [{ ...ONCE, delay_seconds: -5 }, 'delay_seconds must be at least 1 (got -5)'],
     [{ ...ONCE, delay_seconds: '5' }, 'delay_seconds must be a number (got "5")'],
     [{ ...ONCE, delay_seconds: 1e12 }, 'delay_seconds must be at most 316224000 (got 1000000000000)'],
+    [{ ...ONCE, delay_seconds: JSON.parse('1e400') }, 'delay_seconds must be a number (got Infinity)'],
     [{ ...ONCE, kind: 'later' }, 'kind must be one of once, cron (got "later")'],
     [{ wake_message: 'x' }, 'kind is required'],
     [{ kind: 'once' }, 'wake_message is required'],
@@ -43,6 +44,20 @@ test('each wrong field is refused in a sentence that names it, its value and wha
 test('an unknown field is named beside those that exist', () => {
   const message = complaintAbout({ ...ONCE, wakeMessage: 'x' });
   assert.match(message, /^unknown field "wakeMessage"; allowed here: kind, wake_message, label, delay_seconds, /);
+});
+
+test('what an edit cannot change is refused with what to do instead, and not offered', () => {
+  for (const [field, value] of Object.entries({ kind: 'cron', idempotency_key: null })) {
+    assert.throws(
+      () => parseOrThrow(alarmPatchSchema, { [field]: value }),
+      (error: Error) => error.message === `${field} cannot be changed; set a new alarm`,
+    );
+  }
+  assert.throws(
+    () => parseOrThrow(alarmPatchSchema, { knid: 1 }),
+    (error: Error) =>
+      /^unknown field "knid"; allowed here: wake_message, /.test(error.message) && !/kind|idem/.test(error.message),
+  );
 });
 
 test('an instant must be RFC 3339 with an offset, and must exist', () => {

@@ -80,6 +80,8 @@ export const alarmCreateSchema = z.strictObject({
 });
 export type AlarmCreate = z.output<typeof alarmCreateSchema>;
 
+const unchangeable = z.never({ error: 'cannot be changed; set a new alarm' }).optional();
+
 /** What a client sends to edit an alarm: any creation field but `kind` and `idempotency_key`. `null` removes an optional one. */
 export const alarmPatchSchema = z.strictObject({
   wake_message: alarmFields.wake_message.optional(),
@@ -96,6 +98,8 @@ export const alarmPatchSchema = z.strictObject({
   jitter_seconds: alarmFields.jitter_seconds.nullable().optional(),
   ends_at: alarmFields.ends_at.nullable().optional(),
   max_fires: alarmFields.max_fires.nullable().optional(),
+  kind: unchangeable,
+  idempotency_key: unchangeable,
 });
 export type AlarmPatch = z.output<typeof alarmPatchSchema>;
 

@@ -15,10 +15,13 @@ const healthPath = z
 const port = z.int().min(1).max(65535);
 
 /** The base address of a daemon: its routes stand below it, so it has no query, and secrets travel in `token`. */
-const baseUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' }).refine((text) => {
-  const url = new URL(text);
-  return url.username === '' && url.password === '' && url.search === '' && url.hash === '';
-}, 'must be an address without user, password, query or fragment; give a password as token');
+const baseUrl = z
+  // Without `abort` the next check would run on text that is no address.
+  .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address', abort: true })
+  .refine((text) => {
+    const url = new URL(text);
+    return url.username === '' && url.password === '' && url.search === '' && url.hash === '';
+  }, 'must be an address without user, password, query or fragment; give a password as token');
 
 /** What the kernel can hand to a process: it ends every string at a NUL. */
 const argument = z.string().refine((text) => !text.includes('\0'), 'must not contain a NUL character');

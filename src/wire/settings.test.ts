@@ -33,6 +33,13 @@ test('a wrong value is refused with its name, its value and what is allowed', ()
   );
 });
 
+test('a limit without words of its own is said in ours', () => {
+  assert.throws(
+    () => parseSettings(z.object({ A_NAME: z.string().max(2) }), { A_NAME: 'xyz' }),
+    (error: Error) => error.message === 'A_NAME must have at most 2 characters (got "xyz")',
+  );
+});
+
 test('a secret that is wrong is never repeated', () => {
   assert.throws(
     () => parseSettings(schema, { A_TOKEN: 'hunter2' }),

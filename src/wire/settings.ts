@@ -1,7 +1,7 @@
 /** Reading configuration variables (contracts §11) into a typed object, once, at the edge. */
 import { z } from 'zod';
 import { ReveilleError } from './errors.ts';
-import { showValue } from './validate.ts';
+import { showValue, wording } from './validate.ts';
 
 /** Names to values, already merged by whoever owns the process: flags over environment over file. */
 export type Settings = Readonly<Record<string, string | undefined>>;
@@ -44,7 +44,7 @@ export function parseSettings<T extends z.ZodObject>(schema: T, settings: Settin
     const value = settings[name];
     if (value !== undefined && value !== '') given[name] = value;
   }
-  const result = schema.safeParse(given);
+  const result = schema.safeParse(given, { error: wording });
   if (result.success) return Object.freeze(result.data);
   const lines = result.error.issues.map((issue) => {
     const name = String(issue.path[0] ?? '');

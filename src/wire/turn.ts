@@ -130,7 +130,7 @@ export const conversationQuerySchema = z.strictObject({
 });
 
 /** An event's number, as `Last-Event-ID` and `last_event_id` carry it. */
-export const eventIdSchema = z
+const eventIdSchema = z
   .string()
   .regex(/^\d{1,15}$/, 'must be the id of an event that was received earlier')
   .transform(Number);
@@ -140,3 +140,6 @@ export const eventQuerySchema = z.strictObject({
   conversation_id: conversationIdSchema.optional(),
   last_event_id: eventIdSchema.optional(),
 });
+
+/** The header of `GET /events` with which a client that comes back says what it saw last. */
+export const eventHeadersSchema = z.object({ 'Last-Event-ID': eventIdSchema.optional() });

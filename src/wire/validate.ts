@@ -8,7 +8,9 @@ const SHOWN_CHARACTERS = 60;
 /** A rejected value, short enough for an error message. */
 export function showValue(value: unknown): string {
   if (value === undefined) return 'nothing';
-  const text = value instanceof RawJson ? value.text : (JSON.stringify(value) ?? String(value));
+  // JSON has no word for the numbers that are too big for it: `1e400` arrives as Infinity and would be shown as null.
+  const isText = typeof value === 'number' || typeof value === 'bigint';
+  const text = value instanceof RawJson ? value.text : ((isText ? undefined : JSON.stringify(value)) ?? String(value));
   return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}… (${text.length} characters)` : text;
 }
 
@@ -26,39 +28,120 @@ const TYPE_WORDS: Record<string, string> = {
   object: 'an object',
   array: 'a list',
   record: 'an object',
+  map: 'an object',
+  set: 'a list',
+  date: 'a date',
+  nan: 'NaN',
+  RawJson: 'JSON text',
+};
+
+const FORMAT_WORDS: Record<string, string> = {
+  url: 'a URL',
+  uuid: 'a UUID',
+  datetime: 'an RFC 3339 instant',
 };
 
 function sizeSentence(origin: string, bound: string, limit: number | bigint): string {
   if (origin === 'string') return `must have ${bound} ${limit} character${Number(limit) === 1 ? '' : 's'}`;
-  if (origin === 'array') return `must have ${bound} ${limit} entr${Number(limit) === 1 ? 'y' : 'ies'}`;
+  if (origin === 'array' || origin === 'set' || origin === 'map')
+    return `must have ${bound} ${limit} entr${Number(limit) === 1 ? 'y' : 'ies'}`;
   return `must be ${bound} ${limit}`;
 }
 
-/** What is wrong with the value, without the field's name; `undefined` where the schema's own message says it better. */
-function complaint(issue: z.core.$ZodIssue, value: unknown): string | undefined {
-  switch (issue.code) {
-    case 'invalid_type':
-      return value === undefined ? 'is required' : `must be ${TYPE_WORDS[issue.expected] ?? issue.expected}`;
-    case 'too_small':
-      return sizeSentence(issue.origin, issue.inclusive === false ? 'more than' : 'at least', issue.minimum);
-    case 'too_big':
-      return sizeSentence(issue.origin, issue.inclusive === false ? 'less than' : 'at most', issue.maximum);
-    case 'invalid_value':
-      if (value === undefined) return 'is required';
-      return issue.values.length === 1
-        ? `must be ${showValue(issue.values[0])}`
-        : `must be one of ${issue.values.map((allowed) => String(allowed)).join(', ')}`;
+const oneOf = (values: readonly unknown[]) => `must be one of ${values.map(String).join(', ')}`;
+
+type SizeIssue = { origin: string; inclusive?: boolean | undefined; exact?: boolean | undefined };
+
+function boundOf({ inclusive, exact }: SizeIssue, within: string, beyond: string): string {
+  if (exact) return 'exactly';
+  return inclusive === false ? beyond : within;
+}
+
+function formatSentence(issue: z.core.$ZodIssueInvalidStringFormat & Record<string, unknown>): string {
+  switch (issue.format) {
+    case 'regex':
+      return `must match ${issue.pattern}`;
+    case 'starts_with':
+      return `must begin with ${showValue(issue.prefix)}`;
+    case 'ends_with':
+      return `must end with ${showValue(issue.suffix)}`;
+    case 'includes':
+      return `must contain ${showValue(issue.includes)}`;
     default:
-      return undefined;
+      return `must be ${FORMAT_WORDS[issue.format] ?? `a well-formed ${issue.format}`}`;
   }
 }
+
+/** The complaints about what is inside a value, as one; they carry {@link wording} or the schema's own words by now. */
+function innerSentence(issues: readonly z.core.$ZodIssue[], conjunction: string): string | undefined {
+  const sentences = issues.map(({ path, message }) => [...path.map(String), message].join(' '));
+  return sentences.length > 0 ? [...new Set(sentences)].join(conjunction) : undefined;
+}
+
+function unionSentence(issue: z.core.$ZodIssueInvalidUnion): string {
+  if (issue.inclusive === false) return 'must have only one of the allowed forms';
+  if (issue.options && issue.options.length > 0) return oneOf(issue.options);
+  // The first complaint of each form says what that form would be.
+  return (
+    innerSentence(
+      issue.errors.map(([first]) => first).filter((first) => first !== undefined),
+      ' or ',
+    ) ?? UNFIT
+  );
+}
+
+const UNFIT = 'is not allowed';
+
+/**
+ * What is wrong with a value, without the field's name: what is said where a schema has no words of its own. Given to every
+ * check as its `error`, so that the validator's wording never gets out.
+ */
+export function wording(raw: z.core.$ZodRawIssue): string {
+  // Raw issues differ from finished ones in members that are still missing: the message, and sometimes the path.
+  const issue = raw as z.core.$ZodIssue;
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${TYPE_WORDS[issue.expected] ?? issue.expected}`;
+    case 'too_small':
+      return sizeSentence(issue.origin, boundOf(issue, 'at least', 'more than'), issue.minimum);
+    case 'too_big':
+      return sizeSentence(issue.origin, boundOf(issue, 'at most', 'less than'), issue.maximum);
+    case 'invalid_value':
+      return issue.values.length === 1 ? `must be ${showValue(issue.values[0])}` : oneOf(issue.values);
+    case 'invalid_format':
+      return formatSentence(issue as z.core.$ZodIssueInvalidStringFormat & Record<string, unknown>);
+    case 'not_multiple_of':
+      return `must be a multiple of ${issue.divisor}`;
+    case 'unrecognized_keys':
+      return `must not have ${issue.keys.map((key) => JSON.stringify(key)).join(', ')}`;
+    case 'invalid_key':
+    case 'invalid_element':
+      return innerSentence(issue.issues, ' and ') ?? UNFIT;
+    case 'invalid_union':
+      return unionSentence(issue);
+    default:
+      return UNFIT;
+  }
+}
+
+/** The codes that a value which is not there gets: a schema's own words would speak of its form. */
+const MISSING = new Set<string | undefined>(['invalid_type', 'invalid_value', 'invalid_union']);
+
+/** A field that exists only to be refused with words of its own. */
+const isForbidden = (schema: unknown) =>
+  (schema instanceof z.ZodOptional ? schema.unwrap() : schema) instanceof z.ZodNever;
+
+/** Whether the complaint is about the field being there, or about its name: then its value says nothing. */
+const isAboutName = (issue: z.core.$ZodIssue) =>
+  issue.code === 'invalid_key' || (issue.code === 'invalid_type' && issue.expected === 'never');
 
 /** The field names that an object schema knows at `path`, to list them beside an unknown one. */
 function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   let at: unknown = schema;
   for (const key of path) at = at instanceof z.ZodObject ? at.shape[key as string] : undefined;
   while (at instanceof z.ZodOptional || at instanceof z.ZodNullable) at = at.unwrap();
-  return at instanceof z.ZodObject ? Object.keys(at.shape) : [];
+  if (!(at instanceof z.ZodObject)) return [];
+  return Object.entries(at.shape).flatMap(([name, member]) => (isForbidden(member) ? [] : [name]));
 }
 
 /**
@@ -74,9 +157,9 @@ function sentence(schema: z.ZodType, issue: z.core.$ZodIssue, input: unknown, hi
     return allowed.length > 0 ? `${what}; allowed here: ${allowed.join(', ')}` : what;
   }
   const value = valueAt(input, issue.path);
-  const what = complaint(issue, value) ?? issue.message;
+  const what = value === undefined && MISSING.has(issue.code) ? 'is required' : issue.message;
   if (!field) return what;
-  if (value === undefined || hidden.has(field)) return `${field} ${what}`;
+  if (value === undefined || isAboutName(issue) || hidden.has(field)) return `${field} ${what}`;
   return `${field} ${what} (got ${showValue(value)})`;
 }
 
@@ -92,7 +175,7 @@ export function parseOrThrow<T extends z.ZodType>(
   input: unknown,
   hidden: readonly string[] = [],
 ): z.output<T> {
-  const result = schema.safeParse(input);
+  const result = schema.safeParse(input, { error: wording });
   if (result.success) return result.data;
   const secret = new Set(hidden);
   const sentences = result.error.issues.map((issue) => sentence(schema, issue, input, secret));

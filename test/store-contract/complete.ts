@@ -141,7 +141,13 @@ export function completeContract(open: OpenStore): void {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.update(ADA, claimed.alarm.id, ({ alarm }) => ({ alarm, occurrences: [] }));
-      assert.deepEqual(await store.complete([{ ...delivered(claimed), settle: never }]), ['lost_lease']);
+      assert.deepEqual(await store.complete([delivered(claimed)]), ['lost_lease']);
+      const { state, attempts } = await everythingOf(store, ADA, claimed.alarm.id);
+      assert.deepEqual(state, { alarm: claimed.alarm, occurrences: [] });
+      assert.deepEqual(
+        attempts.map(({ outcome }) => outcome),
+        ['unknown'],
+      );
     });
 
     test('applies each of a batch on its own merits, and answers in its order', async (t) => {

@@ -46,7 +46,10 @@ export type Claim = { alarm: Alarm; occurrence: Occurrence };
 /** Names a claim: the fence proves that it is still ours. */
 export type LeaseKey = { owner: string; alarmId: string; fireId: string; fence: number };
 
-/** What came of an attempt, and how it changes the alarm. `settle` must be pure: it may run more than once. */
+/**
+ * What came of an attempt, and how it changes the alarm. `settle` must be pure: it may run more than once, also on a state that
+ * turns out to be outdated, of which nothing is kept.
+ */
 export type Completion = {
   key: LeaseKey;
   /** Goes into the ledger with the change; `null` where nothing is to be remembered. */

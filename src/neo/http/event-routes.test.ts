@@ -5,6 +5,8 @@ import { turnEventSchemas } from '../../wire/turn.ts';
 import type { Model } from '../model/model.ts';
 import {
   accepted,
+  ask,
+  errorOf,
   heldModel,
   readEvents,
   settledTurns,
@@ -54,6 +56,19 @@ test('the event stream tells of a turn from its acceptance to its end, and can b
     again.stop();
   }
   (await model.next()).answer('');
+});
+
+test('an id that no event has is refused with its name and value, in the address as in the header', async (t) => {
+  const neo = await startedNeo(t);
+  const right = 'must be the id of an event that was received earlier';
+  const inHeader = await ask(neo, '/events', { headers: { 'last-event-id': 'abc' } });
+  assert.deepEqual(errorOf(inHeader), {
+    status: 400,
+    code: 'invalid_request',
+    message: `Last-Event-ID ${right} (got "abc")`,
+  });
+  const inAddress = await ask(neo, '/events?last_event_id=-1');
+  assert.equal(errorOf(inAddress).message, `last_event_id ${right} (got "-1")`);
 });
 
 test('event ids go on growing after a restart, and a reader resumes across it', async (t) => {

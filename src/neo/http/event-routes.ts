@@ -4,7 +4,7 @@ import type { Clock } from '../../clock/clock.ts';
 import type { HttpApp } from '../../http-kit/environment.ts';
 import { type EventStream, openEventStream } from '../../http-kit/sse.ts';
 import type { Logger } from '../../log/log.ts';
-import { eventIdSchema, eventQuerySchema } from '../../wire/turn.ts';
+import { eventHeadersSchema, eventQuerySchema } from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { EventFeed, FeedRequest } from '../events.ts';
 
@@ -29,9 +29,9 @@ async function forward(
 export function eventRoutes(app: HttpApp, { feed, clock, log }: { feed: EventFeed; clock: Clock; log: Logger }): void {
   app.get('/events', (c) => {
     const query = parseOrThrow(eventQuerySchema, c.req.query());
-    const header = c.req.header('last-event-id');
+    const header = parseOrThrow(eventHeadersSchema, { 'Last-Event-ID': c.req.header('last-event-id') });
     // A client that comes back sends the header by itself; it is newer than the address it was given.
-    const after = header === undefined ? query.last_event_id : parseOrThrow(eventIdSchema, header);
+    const after = header['Last-Event-ID'] ?? query.last_event_id;
     const request = {
       ...(query.conversation_id === undefined ? {} : { conversationId: query.conversation_id }),
       ...(after === undefined ? {} : { after }),

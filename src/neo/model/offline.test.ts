@@ -25,6 +25,10 @@ test('a wake is answered with what woke it, when, how late, the message and the 
   );
 });
 
+test('an alarm whose label is empty is one without a label', () => {
+  assert.match(offlineReply({ ...WAKE, label: '' }), /not a person: an alarm that was due at/);
+});
+
 test('a person is answered as a person', () => {
   const reply = offlineReply({ origin: 'user', message: 'Hi', createdAt: DUE });
   assert.match(reply, /\nA person wrote to me at 2026-06-15T08:10:00\.000Z\.\nThe message: "Hi"$/);

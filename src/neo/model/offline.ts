@@ -37,7 +37,7 @@ function oneLine(json: string): string {
 }
 
 function wakeSentence({ label, scheduledFor, missedCount = 0, setAt, createdAt }: Occasion): string {
-  const alarm = label === undefined ? 'an alarm' : `the alarm ${quote(label)}`;
+  const alarm = label ? `the alarm ${quote(label)}` : 'an alarm';
   const due = scheduledFor === undefined ? '' : ` that was due at ${formatInstant(scheduledFor)}`;
   const late = scheduledFor === undefined ? '' : `, ${formatLateness(createdAt - scheduledFor)}`;
   const set = setAt === undefined ? '' : `; it was set at ${formatInstant(setAt)}`;

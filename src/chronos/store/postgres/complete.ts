@@ -65,18 +65,6 @@ function alarmsOf(settlements: readonly Settlement[]): AlarmKey[] {
   return [...alarms.values()];
 }
 
-/** Settles a batch on a sheet and writes it; gives nothing when the states have become outdated. */
-async function settleOn(
-  pool: PrimaryPool,
-  states: readonly Versioned[],
-  settlements: readonly Settlement[],
-): Promise<CompletionResult[] | undefined> {
-  const sheet = new Sheet(states);
-  const results = settlements.map((settlement) => sheet.settle(settlement));
-  const changes = sheet.changes();
-  return changes.length === 0 || (await writeChanges(pool, changes)) ? results : undefined;
-}
-
 /** Settles a batch in one transaction; the settlements of one alarm one after the other. */
 export async function settleAll(
   pool: PrimaryPool,
@@ -85,26 +73,41 @@ export async function settleAll(
 ): Promise<CompletionResult[]> {
   if (settlements.length === 0) return [];
   const alarms = alarmsOf(settlements);
-  return untilUndisturbed(clock, async () => settleOn(pool, await readStates(pool, alarms), settlements));
+  return untilUndisturbed(clock, async () => {
+    const { results, changes } = settleOn(await readStates(pool, alarms), settlements);
+    return changes.length === 0 || (await writeChanges(pool, changes)) ? results : undefined;
+  });
+}
+
+function settleOn(states: readonly Versioned[], settlements: readonly Settlement[]) {
+  const sheet = new Sheet(states);
+  const results = settlements.map((settlement) => sheet.settle(settlement));
+  return { results, changes: sheet.changes() };
 }
 
 export function prepareComplete(pool: PrimaryPool, claimed: ClaimedStates, clock: Clock) {
-  /** The states to begin with: those that are remembered, and the others as they are. */
-  async function firstStates(settlements: readonly Settlement[]): Promise<Versioned[]> {
-    const remembered = new Map<string, Versioned>();
+  /** Settles on what the claims left behind, as far as it is remembered; gives nothing when that has become outdated. */
+  async function settleRemembered(settlements: readonly Settlement[]): Promise<CompletionResult[] | undefined> {
+    const states = new Map<string, Versioned>();
     for (const { key } of settlements) {
-      const state = claimed.take(key);
-      if (state) remembered.set(nameOf(state.state.alarm), state);
+      const remembered = claimed.take(key);
+      if (remembered) states.set(nameOf(remembered.state.alarm), remembered);
     }
-    const others = alarmsOf(settlements).filter((alarm) => !remembered.has(nameOf(alarm)));
+    if (states.size === 0) return undefined;
+    const others = alarmsOf(settlements).filter((alarm) => !states.has(nameOf(alarm)));
     const read = others.length > 0 ? await readStates(pool, others) : [];
-    return [...remembered.values(), ...read];
+    let settled: ReturnType<typeof settleOn>;
+    try {
+      settled = settleOn([...states.values(), ...read], settlements);
+    } catch {
+      // Perhaps for being outdated. On the states as they are it will be told for good.
+      return undefined;
+    }
+    return settled.changes.length === 0 || (await writeChanges(pool, settled.changes)) ? settled.results : undefined;
   }
 
   return async (completions: readonly Completion[]): Promise<CompletionResult[]> => {
-    if (completions.length === 0) return [];
     const settlements = completions.map(({ key, attempt, settle }) => ({ key, attempt: () => attempt, settle }));
-    const results = await settleOn(pool, await firstStates(settlements), settlements);
-    return results ?? settleAll(pool, clock, settlements);
+    return (await settleRemembered(settlements)) ?? settleAll(pool, clock, settlements);
   };
 }

@@ -1,0 +1,68 @@
+/**
+ * The bare insert: a row as wide as an alarm's with all its texts, of which the key alone is indexed, in a transaction of its own,
+ * through the driver and nothing else.
+ */
+import { randomUUID } from 'node:crypto';
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import pg from 'pg';
+import type { DataPlace } from './systems/chronosd.ts';
+import { SQLITE_FILE } from './systems/reveille-sqlite.ts';
+
+/** Counts how often per second the loops of a measurement get through `work`. */
+type Count = (work: (loop: number) => Promise<void>) => Promise<number>;
+
+/** SQLite writes one transaction after the other, so this is the single-threaded rate however many loops there are. */
+async function intoSqlite(folder: string, count: Count): Promise<number> {
+  const db = new DatabaseSync(`${folder}/${SQLITE_FILE}`, { enableForeignKeyConstraints: false });
+  try {
+    db.exec(`PRAGMA synchronous = FULL;
+      CREATE TABLE bare AS
+        SELECT a.*, t.wake_message, t.payload FROM alarms AS a JOIN alarm_texts AS t USING (seq) LIMIT 1;
+      CREATE UNIQUE INDEX bare_key ON bare (owner, id)`);
+    const [row] = db.prepare('SELECT * FROM bare').all() as Record<string, SQLInputValue>[];
+    const names = Object.keys(row!);
+    const insert = db.prepare(`INSERT INTO bare (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`);
+    const values = Object.values(row!);
+    const id = names.indexOf('id');
+    return await count(async () => {
+      values[id] = randomUUID();
+      insert.run(...values);
+    });
+  } finally {
+    db.exec('DROP TABLE bare');
+    db.close();
+  }
+}
+
+/** As many connections as there are loops, each waiting for its own commit. */
+async function intoPostgres(uri: string, loops: number, count: Count): Promise<number> {
+  const clients = Array.from({ length: loops }, () => new pg.Client({ connectionString: uri }));
+  for (const client of clients) client.on('error', () => {});
+  await Promise.all(clients.map((client) => client.connect()));
+  try {
+    await clients[0]!.query('CREATE TABLE bare AS SELECT * FROM alarms LIMIT 1');
+    await clients[0]!.query('CREATE UNIQUE INDEX bare_key ON bare (owner, id)');
+    const { rows } = await clients[0]!.query('SELECT * FROM bare');
+    const names = Object.keys(rows[0]);
+    const marks = names.map((_, index) => `$${index + 1}`);
+    const text = `INSERT INTO bare (${names.join(', ')}) VALUES (${marks.join(', ')})`;
+    const id = names.indexOf('id');
+    return await count(async (loop) => {
+      const values = Object.values(rows[0]);
+      values[id] = randomUUID();
+      await clients[loop]!.query({ name: 'bare', text, values });
+    });
+  } finally {
+    await Promise.all(clients.map((client) => client.end()));
+  }
+}
+
+/**
+ * How many rows per second the database takes, bare.
+ *
+ * @param place an installation of which nothing is running
+ * @param loops how many insert at once
+ */
+export function bareInserts(place: DataPlace, loops: number, count: Count): Promise<number> {
+  return 'folder' in place ? intoSqlite(place.folder, count) : intoPostgres(place.uri, loops, count);
+}

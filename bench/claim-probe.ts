@@ -1,0 +1,56 @@
+/**
+ * How long one claim takes: opens the store that chronosd would open, claims what is due in batches of 16 and completes each, and
+ * says how long the claims took. A process of its own, so that nothing else is on its event loop.
+ */
+import { join } from 'node:path';
+import { settleDelivered } from '../src/chronos/alarm/settlement.ts';
+import { openSqliteStore } from '../src/chronos/store/sqlite/store.ts';
+import type { AlarmStore } from '../src/chronos/store/store.ts';
+import { systemClock } from '../src/clock/clock.ts';
+import { silentLogger } from '../src/log/log.ts';
+import { percentile } from './statistics.ts';
+import type { DataPlace } from './systems/chronosd.ts';
+
+const BATCH = 16;
+const WARMUP_CLAIMS = 20;
+
+async function openStore(place: DataPlace): Promise<AlarmStore> {
+  if ('folder' in place)
+    return openSqliteStore({ path: join(place.folder, 'chronos.db'), clock: systemClock, log: silentLogger });
+  const { openPostgresStore } = await import('../src/chronos/store/postgres/store.ts');
+  return openPostgresStore({ uri: place.uri, clock: systemClock, log: silentLogger });
+}
+
+/** Claims one batch and completes it; gives back how long the claim took, or `undefined` when nothing was due. */
+async function claimOnce(store: AlarmStore): Promise<number | undefined> {
+  const now = Date.now();
+  const startedAt = performance.now();
+  const claims = await store.claim({
+    now,
+    limit: BATCH,
+    perOwner: BATCH,
+    inFlight: new Map(),
+    leaseUntil: now + 15_000,
+  });
+  const took = performance.now() - startedAt;
+  if (claims.length === 0) return undefined;
+  await store.complete(
+    claims.map(({ alarm, occurrence }) => ({
+      key: { owner: alarm.owner, alarmId: alarm.id, fireId: occurrence.fireId, fence: occurrence.fence },
+      attempt: null,
+      settle: (state) => settleDelivered(state, occurrence.fireId, now),
+    })),
+  );
+  return took;
+}
+
+const store = await openStore(JSON.parse(process.argv[2]!) as DataPlace);
+const times: number[] = [];
+for (let claim = 0; ; claim++) {
+  const took = await claimOnce(store);
+  if (took === undefined) break;
+  if (claim >= WARMUP_CLAIMS) times.push(took);
+}
+await store.close();
+const sorted = Float64Array.from(times).sort();
+process.stdout.write(`${JSON.stringify({ p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) })}\n`);

@@ -1,0 +1,34 @@
+/** Databases on the benchmark's server: made from a template, so that every installation starts from the same rows. */
+import pg from 'pg';
+import type { Workbench } from './workbench.ts';
+
+/** Runs statements on a connection of their own. */
+export async function withClient<T>(uri: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: uri });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+export type Database = { name: string; uri: string };
+
+export async function createDatabase({ postgres }: Workbench, template?: Database): Promise<Database> {
+  const name = await postgres.createDatabase(template ? `TEMPLATE ${template.name}` : '');
+  return { name, uri: postgres.uri(name) };
+}
+
+/** What autovacuum and the checkpointer would have come round to by themselves, done before a measurement instead of during it. */
+export async function settleDatabase({ uri }: Database): Promise<void> {
+  await withClient(uri, async (client) => {
+    await client.query('VACUUM (ANALYZE)');
+    await client.query('CHECKPOINT');
+  });
+}
+
+export async function dropDatabase({ postgres }: Workbench, { name }: Database): Promise<void> {
+  await postgres.dropDatabase(name);
+}

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readOptions, WrongOption } from './options.ts';
+import { WORKLOADS } from './plan.ts';
+
+test('without options everything is measured and docs is written', () => {
+  const options = readOptions([]);
+  assert.deepEqual(options.only, WORKLOADS);
+  assert.equal(options.out, 'docs');
+});
+
+test('a quick look writes nothing unless told where', () => {
+  assert.equal(readOptions(['--quick']).out, undefined);
+  assert.equal(readOptions(['--quick', '--out', 'here']).out, 'here');
+});
+
+test('workloads keep their order, whatever order they are asked for in', () => {
+  assert.deepEqual(readOptions(['--only', 'burst, lateness']).only, ['lateness', 'burst']);
+});
+
+test('a wrong option is named with what would be right', () => {
+  assert.throws(() => readOptions(['--only', 'lateness,latency']), /--only knows lateness.*\(got latency\)/);
+  assert.throws(() => readOptions(['--rounds', '0']), /--rounds must be a whole number from 1 \(got 0\)/);
+  assert.throws(() => readOptions(['--fast']), WrongOption);
+});

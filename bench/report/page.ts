@@ -1,0 +1,105 @@
+/** `docs/benchmarks.md`: written by the program, figures, verdicts and all. Pure. */
+import { WORKLOADS } from '../plan.ts';
+import type { Report } from '../results.ts';
+import { verdictsOf } from '../verdicts.ts';
+import { count } from './figures.ts';
+import { renderMarkdown } from './table.ts';
+import { tablesOf, verdictsTable } from './tables.ts';
+
+const INTRODUCTION = `# Benchmarks
+
+What Reveille does on one machine, beside two schedulers that people would otherwise put in its place. Everything here comes from
+one command, from a checkout after \`npm ci\`:
+
+\`\`\`
+npm run bench                                  # about 45 minutes; writes this page and benchmarks.json
+npm run bench -- --quick                       # about 4 minutes; prints, writes nothing
+npm run bench -- --only lateness,burst         # one or some of: ${WORKLOADS.join(', ')}
+\`\`\`
+
+This page is written by that command. Do not edit it; what the profiles show is kept in \`bench/report/findings.md\`.`;
+
+function method({ plan }: Report): string {
+  const { rounds, lateness, burst, creates, growth } = plan;
+  return `## Method
+
+- **One machine, one clock.** The sink that receives the fires is a process of its own: it reads each body to its end, answers 202 and
+  notes the time. Lateness is that time minus the instant the fire was due. The database server, the system under test, the sink
+  and the program that runs all this share the machine's cores, and nobody is pinned to any.
+- **The same work for all.** A fire is one POST of the same body (about 630 bytes) to the same sink. The peers POST through the
+  very client that Reveille's waker uses (undici, 256 connections, keep-alive) and leave out what only Reveille does: it signs each
+  wake, keeps a ledger of attempts and never has more than four wakes of one user under way.
+- **The same database for all.** One PostgreSQL server with its default settings, durable as it comes; each run has a fresh
+  database on it, vacuumed, analysed and checkpointed before the window. SQLite runs with \`synchronous=FULL\`.
+- **Jobs are stored beforehand,** in bulk, so that storing does not disturb firing. Processes are started afterwards and fire at the
+  same rate for ${lateness.warmupSeconds} s before the window that counts.
+- **${rounds === 1 ? 'One round' : `Medians of ${rounds} rounds`},** in each of which another system is first. What did not arrive counts as later than
+  everything that did.
+- **Lateness:** ${lateness.seconds} s at each rate, the due instants evenly spread, 200 users. After the window, ${'10'} s of patience.
+- **Burst:** ${count(burst.count)} due within ${burst.seconds} s, counted from the first due instant to the last arrival. The raw POST rate is what the client
+  and the sink reach in the same run with 256 POSTs always under way and no scheduler.
+- **Creates:** ${creates.seconds} s; each client is an agent that keeps its connection and token and waits for each answer. A bare insert is one
+  row as wide as the alarm's in a transaction of its own, by as many clients at once, through the same driver.
+- **Growth:** ${growth.seconds} s windows at ${growth.rate} fires/s while the others wait for a day or more, a thousand for each user. Claim time is that of
+  one \`claim\` of 16 through the store port, in a process of its own.
+- **Cold start:** from starting the process until it is of use, after one start that filled Node's compile cache.`;
+}
+
+function machineSection({ machine, versions, postgres }: Report): string {
+  const settings = Object.entries(postgres).map(([name, value]) => `\`${name}=${value}\``);
+  const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  return `## Machine
+
+- ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGigabytes.toFixed(0)} GB of memory, ${machine.os}
+- ${count(machine.syncsPerSecond)} appends of 4 KiB per second, each followed by \`fdatasync\`, on the disk that holds the databases
+- ${named.join(', ')}
+- PostgreSQL: ${settings.join(', ')}`;
+}
+
+function systemsSection({ systems, unavailable }: Report): string {
+  const lines = systems.map(({ title, settings }) => `- **${title}.** ${settings}`);
+  const missing = unavailable.map(({ title, reason }) => `- **${title}** could not be measured: ${reason}`);
+  return ['## Who runs, and how', '', ...lines, ...missing].join('\n');
+}
+
+function resultsSection({ results }: Report): string {
+  const sections = tablesOf(results).map((table) => [`### ${table.title}`, '', ...renderMarkdown(table)].join('\n'));
+  return ['## Results', ...sections].join('\n\n');
+}
+
+function targetsSection({ results }: Report, findings: string): string {
+  const verdicts = verdictsOf(results);
+  const missed = verdicts.filter(({ reached }) => !reached);
+  const sentence =
+    missed.length === 0
+      ? `All ${verdicts.length} targets are reached.`
+      : `${verdicts.length - missed.length} of ${verdicts.length} targets are reached. It falls short here:`;
+  const lines = missed.map(({ target, limit, measured, missedBy, note }) => {
+    const because = note === undefined ? '' : ` It ${note}.`;
+    return `- **${target}:** ${measured} instead of ${limit}, ${missedBy}.${because}`;
+  });
+  const table = renderMarkdown(verdictsTable(verdicts)).join('\n');
+  const parts = ['## Where it stands, and where it falls short', table, sentence];
+  if (lines.length > 0) parts.push(lines.join('\n'));
+  if (findings.trim() !== '') parts.push('### What the profiles show', findings.trim());
+  return parts.join('\n\n');
+}
+
+function dates({ measuredAt }: Report): string {
+  const days = WORKLOADS.flatMap((name) => (measuredAt[name] ? [`${name} ${measuredAt[name].slice(0, 10)}`] : []));
+  return `Measured: ${days.join(', ')}.`;
+}
+
+/** @param findings what somebody found in the profiles, as Markdown; may be empty */
+export function renderPage(report: Report, findings: string): string {
+  const parts = [
+    INTRODUCTION,
+    dates(report),
+    targetsSection(report, findings),
+    resultsSection(report),
+    systemsSection(report),
+    method(report),
+    machineSection(report),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}

@@ -1,0 +1,141 @@
+/** The results as tables. Pure. */
+import type { Results } from '../results.ts';
+import type { Lateness } from '../statistics.ts';
+import { bestPeer, type Verdict } from '../verdicts.ts';
+import type { BurstResult } from '../workloads/burst.ts';
+import type { CreatesRow } from '../workloads/creates.ts';
+import type { Footprint } from '../workloads/footprint.ts';
+import type { GrowthRow } from '../workloads/growth.ts';
+import type { LatenessRow } from '../workloads/lateness.ts';
+import type { ReplicasRow } from '../workloads/replicas.ts';
+import { count, megabytes, ms, times } from './figures.ts';
+import type { Table } from './table.ts';
+
+const unique = <T>(items: readonly T[]) => [...new Set(items)];
+
+/** Faults are named where there are any, and nowhere else. */
+function faultsOf(rows: readonly { title: string; rate: number; median: Lateness }[]): string | undefined {
+  const faults = rows.flatMap(({ title, rate, median }) => {
+    const words = (['missing', 'repeated', 'early'] as const)
+      .filter((fault) => median[fault] > 0)
+      .map((fault) => `${count(median[fault])} ${fault}`);
+    return words.length === 0 ? [] : [`${title} at ${count(rate)}/s: ${words.join(', ')} of ${count(median.expected)}`];
+  });
+  return faults.length === 0 ? undefined : `${faults.join('; ')}.`;
+}
+
+export function latenessTable(rows: readonly LatenessRow[]): Table {
+  const rates = unique(rows.map(({ rate }) => rate)).sort((a, b) => a - b);
+  const cells = (system: string) =>
+    rates.flatMap((rate) => {
+      const row = rows.find((each) => each.system === system && each.rate === rate);
+      return row ? [ms(row.median.p50), ms(row.median.p99), ms(row.median.max)] : ['', '', ''];
+    });
+  const systems = unique(rows.map(({ system }) => system));
+  const note = faultsOf(rows);
+  return {
+    title: 'Lateness at a steady rate, milliseconds',
+    headings: ['System', ...rates.flatMap((rate) => ['p50', 'p99', 'max'].map((name) => `${count(rate)}/s ${name}`))],
+    rows: systems.map((system) => [rows.find((row) => row.system === system)!.title, ...cells(system)]),
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+export function burstTable(burst: BurstResult): Table {
+  const { count: alarms, seconds, raw, rows } = burst;
+  const best = bestPeer(burst);
+  const toBest = (median: number) => (best && best.median > 0 ? times(median / best.median) : '');
+  const measured = rows.map(({ title, median, toRaw, processorMicroseconds, rounds }) => {
+    const missing = rounds.reduce((sum, round) => sum + round.missing, 0);
+    const processor = processorMicroseconds === null ? '' : count(processorMicroseconds);
+    return [title, count(median), times(toRaw), toBest(median), processor, missing === 0 ? '' : count(missing)];
+  });
+  return {
+    title: `A burst: ${count(alarms)} due within ${seconds} s`,
+    headings: ['System', 'fires/s', 'of raw', 'of best peer', 'CPU µs/fire', 'not delivered'],
+    rows: [['no scheduler, the raw POST rate', count(raw.median), times(1), toBest(raw.median), '', ''], ...measured],
+    note: `No more than ${count(alarms / seconds)} fall due per second, so nobody can be faster than that. CPU time is that of the scheduler's own process, the database server's not included.`,
+  };
+}
+
+export function createsTable(rows: readonly CreatesRow[]): Table {
+  return {
+    title: 'Durable creates over HTTP',
+    headings: ['System', 'clients', 'creates/s', 'bare inserts/s', 'ratio'],
+    rows: rows.map(({ title, clients, creates, inserts, ratio }) => [
+      title,
+      count(clients),
+      count(creates),
+      count(inserts),
+      times(ratio),
+    ]),
+  };
+}
+
+export function growthTable(rows: readonly GrowthRow[]): Table {
+  const note = faultsOf(rows);
+  return {
+    title: `Growth: ${rows[0]?.rate ?? 0} fires/s while others wait, milliseconds`,
+    headings: ['System', 'pending', 'lateness p50', 'p99', 'claim p50', 'p99', 'resident'],
+    rows: rows.map(({ title, pending, median, claim, residentMegabytes }) => [
+      title,
+      count(pending),
+      ms(median.p50),
+      ms(median.p99),
+      claim.p50.toFixed(2),
+      claim.p99.toFixed(2),
+      megabytes(residentMegabytes),
+    ]),
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+export function replicasTable(rows: readonly ReplicasRow[]): Table {
+  const one = rows.find(({ replicas }) => replicas === 1)?.median;
+  return {
+    title: 'Replicas on one PostgreSQL: the same burst',
+    headings: ['chronosd processes', 'fires/s', 'of one'],
+    rows: rows.map(({ replicas, median }) => [String(replicas), count(median), one ? times(median / one) : '']),
+  };
+}
+
+export function idleTable({ idle }: Footprint): Table {
+  return {
+    title: 'Resident memory of an idle chronosd',
+    headings: ['System', 'resident'],
+    rows: idle.map(({ title, residentMegabytes }) => [title, megabytes(residentMegabytes)]),
+  };
+}
+
+export function startsTable({ starts }: Footprint): Table {
+  return {
+    title: 'Cold start',
+    headings: ['Command', 'until', 'milliseconds'],
+    rows: starts.map(({ command, until, milliseconds }) => [command, until, count(milliseconds)]),
+  };
+}
+
+export function verdictsTable(verdicts: readonly Verdict[]): Table {
+  return {
+    title: 'Targets',
+    headings: ['Target', 'limit', 'measured', 'verdict'],
+    rows: verdicts.map(({ target, limit, measured, reached, missedBy }) => [
+      target,
+      limit,
+      measured,
+      reached ? 'reached' : `missed, ${missedBy}`,
+    ]),
+  };
+}
+
+/** All that there are results for, in the order of the page. */
+export function tablesOf({ lateness, burst, creates, growth, replicas, footprint }: Results): Table[] {
+  return [
+    ...(lateness ? [latenessTable(lateness)] : []),
+    ...(burst ? [burstTable(burst)] : []),
+    ...(creates ? [createsTable(creates)] : []),
+    ...(growth ? [growthTable(growth)] : []),
+    ...(replicas ? [replicasTable(replicas)] : []),
+    ...(footprint ? [idleTable(footprint), startsTable(footprint)] : []),
+  ];
+}

@@ -1,0 +1,35 @@
+/** Everything that one or several runs have found, as it is kept in `docs/benchmarks.json`. */
+import type { Machine } from './machine.ts';
+import type { Plan, WorkloadName } from './plan.ts';
+import type { BurstResult } from './workloads/burst.ts';
+import type { CreatesRow } from './workloads/creates.ts';
+import type { Footprint } from './workloads/footprint.ts';
+import type { GrowthRow } from './workloads/growth.ts';
+import type { LatenessRow } from './workloads/lateness.ts';
+import type { ReplicasRow } from './workloads/replicas.ts';
+
+export type Results = {
+  lateness?: LatenessRow[];
+  burst?: BurstResult;
+  creates?: CreatesRow[];
+  growth?: GrowthRow[];
+  replicas?: ReplicasRow[];
+  footprint?: Footprint;
+};
+
+export type Report = {
+  schema: 1;
+  machine: Machine;
+  /** Name to version, of everything that has part in it. */
+  versions: Record<string, string>;
+  /** PostgreSQL's settings that matter here, by name. */
+  postgres: Record<string, string>;
+  /** How each system was configured. */
+  systems: { name: string; title: string; settings: string }[];
+  /** Systems that could not be measured, and why. */
+  unavailable: { title: string; reason: string }[];
+  plan: Plan;
+  /** When each workload was measured, RFC 3339: they can be repeated one by one. */
+  measuredAt: Partial<Record<WorkloadName, string>>;
+  results: Results;
+};

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Lateness, latenessOf } from './statistics.ts';
+import { bestPeer, judge, verdictsOf } from './verdicts.ts';
+import type { BurstResult } from './workloads/burst.ts';
+
+const late = (p50: number, p99: number): Lateness => ({ ...latenessOf([p50, p99], 2, 0), p50, p99 });
+
+const drain = (system: string, median: number, raw: number) => ({
+  system,
+  title: system,
+  median,
+  toRaw: median / raw,
+  processorMicroseconds: null,
+  rounds: [],
+});
+
+const burst = (raw: number): BurstResult => ({
+  count: 40_000,
+  seconds: 4,
+  raw: { median: raw, rounds: [] },
+  rows: [
+    drain('reveille-sqlite', 9_000, raw),
+    drain('slow-peer', 1_000, raw),
+    drain('fast-peer', 2_000, raw),
+    drain('fast-peer-default', 5_000, raw),
+  ],
+});
+
+test('a limit is reached at the limit itself, whichever way it points', () => {
+  const write = String;
+  assert.equal(judge({ target: 't', limit: 15, measured: 15, at: 'most', write }).reached, true);
+  assert.equal(judge({ target: 't', limit: 15, measured: 15.1, at: 'most', write }).reached, false);
+  assert.equal(judge({ target: 't', limit: 0.7, measured: 0.7, at: 'least', write }).reached, true);
+  assert.equal(judge({ target: 't', limit: 0.7, measured: 0.6, at: 'least', write }).reached, false);
+});
+
+test('a missed target says by how much', () => {
+  const write = String;
+  assert.equal(judge({ target: 't', limit: 10, measured: 15, at: 'most', write }).missedBy, '50 % over');
+  assert.equal(judge({ target: 't', limit: 10, measured: 4, at: 'least', write }).missedBy, '60 % short');
+  assert.equal(judge({ target: 't', limit: 10, measured: null, at: 'most', write }).missedBy, 'no figure');
+});
+
+test('lateness is judged at a thousand fires a second, each store by its own limits', () => {
+  const row = { title: '', seconds: 30, rounds: [], bodyBytes: 0 };
+  const verdicts = verdictsOf({
+    lateness: [
+      { ...row, system: 'reveille-sqlite', rate: 1000, median: late(2, 16) },
+      { ...row, system: 'reveille-sqlite', rate: 3000, median: late(100, 100) },
+      { ...row, system: 'reveille-postgres', rate: 1000, median: late(5, 16) },
+      { ...row, system: 'fast-peer', rate: 1000, median: late(100, 100) },
+    ],
+  });
+  assert.deepEqual(
+    verdicts.map(({ limit, reached }) => [limit, reached]),
+    [
+      ['at most 3.0 ms', true],
+      ['at most 15.0 ms', false],
+      ['at most 5.0 ms', true],
+      ['at most 25.0 ms', true],
+    ],
+  );
+});
+
+test('the best peer is the fastest in its best setting', () => {
+  assert.equal(bestPeer(burst(10_000))?.system, 'fast-peer');
+});
+
+test('a burst is judged against the raw rate and the best peer', () => {
+  const [toRaw, toPeer] = verdictsOf({ burst: burst(16_000) });
+  assert.deepEqual([toRaw?.measured, toRaw?.reached, toRaw?.note], ['0.56 ×', true, undefined]);
+  assert.deepEqual([toPeer?.measured, toPeer?.reached], ['4.50 ×', true]);
+});
+
+test('a target that the burst itself rules out says so', () => {
+  const [toRaw] = verdictsOf({ burst: burst(30_000) });
+  assert.equal(toRaw?.reached, false);
+  assert.match(toRaw?.note ?? '', /cannot be reached with this burst: it asks for 15,000\/s, 10,000\/s fall due/);
+});
+
+test('growth compares the largest stock with the smallest, whatever their order', () => {
+  const row = {
+    system: 'reveille-sqlite',
+    title: '',
+    rate: 200,
+    windows: [],
+    claim: { p50: 1, p99: 1 },
+    residentMegabytes: 1,
+  };
+  const [verdict] = verdictsOf({
+    growth: [
+      { ...row, pending: 5_000_000, median: late(1, 16) },
+      { ...row, pending: 10_000, median: late(1, 10) },
+    ],
+  });
+  assert.deepEqual([verdict?.measured, verdict?.reached], ['1.60 ×', false]);
+});
+
+test('what was not measured is not judged', () => {
+  assert.deepEqual(verdictsOf({}), []);
+});

@@ -1,0 +1,117 @@
+/** Durable creates over HTTP, beside the bare insert rate of the same database: one row, one transaction. */
+import { Pool } from 'undici';
+import { createChronosClient } from '../../src/chronos/client.ts';
+import { agentIdentity } from '../../src/identity/agent.ts';
+import { generateKey } from '../../src/identity/keys.ts';
+import { PRINCIPAL_HEADER } from '../../src/wire/agent.ts';
+import { encodeJson } from '../../src/wire/json.ts';
+import { bareInserts } from '../bare-inserts.ts';
+import { rotated } from '../plan.ts';
+import { median } from '../statistics.ts';
+import { alarmBody } from '../systems/agent.ts';
+import { CHRONOS_TOKEN, startChronosd } from '../systems/chronosd.ts';
+import type { ReveilleSystem } from '../systems/system.ts';
+import type { Context } from './context.ts';
+
+/** Per second, over HTTP and bare. */
+type Rates = { creates: number; inserts: number };
+
+export type CreatesRow = {
+  system: string;
+  title: string;
+  clients: number;
+  creates: number;
+  inserts: number;
+  ratio: number;
+  rounds: Rates[];
+};
+
+const WARMUP_MS = 1_000;
+
+/** Runs `work` over and over in so many loops at once, and counts what ends within the time after a warm-up. */
+export async function countPerSecond(
+  loops: number,
+  seconds: number,
+  work: (loop: number) => Promise<void>,
+): Promise<number> {
+  const startsAt = performance.now() + WARMUP_MS;
+  const endsAt = startsAt + seconds * 1000;
+  let count = 0;
+  const repeat = async (loop: number) => {
+    for (;;) {
+      await work(loop);
+      const now = performance.now();
+      if (now >= endsAt) return;
+      if (now >= startsAt) count++;
+    }
+  };
+  await Promise.all(Array.from({ length: loops }, (_, loop) => repeat(loop)));
+  return count / seconds;
+}
+
+/** Each client is an agent of its own that keeps its connection and its principal token. */
+async function createsPerSecond(url: string, clients: number, seconds: number): Promise<number> {
+  const pool = new Pool(url, { connections: clients, pipelining: 1 });
+  const headersOf = async (label: string) => {
+    const identity = agentIdentity(label, generateKey());
+    const { token } = await createChronosClient({ url, token: CHRONOS_TOKEN }).authenticate(identity);
+    return {
+      authorization: `Bearer ${CHRONOS_TOKEN}`,
+      [PRINCIPAL_HEADER]: token,
+      'content-type': 'application/json',
+    };
+  };
+  const headers = await Promise.all(
+    Array.from({ length: clients }, (_, client) => headersOf(`creator-${Date.now()}-${client}`)),
+  );
+  const body = encodeJson(alarmBody);
+  try {
+    return await countPerSecond(clients, seconds, async (client) => {
+      const response = await pool.request({ method: 'POST', path: '/v1/alarms', headers: headers[client]!, body });
+      if (response.statusCode !== 200) throw new Error(`a create was answered ${await response.body.text()}`);
+      await response.body.dump();
+    });
+  } finally {
+    await pool.close();
+  }
+}
+
+/** One owner may create more than an installation normally allows; everything else is as always. */
+const SETTINGS = { CHRONOS_MAX_ACTIVE_ALARMS: '100000000' };
+
+async function measure({ bench, plan }: Context, system: ReveilleSystem, clients: number): Promise<Rates> {
+  const { seconds } = plan.creates;
+  const installation = await system.install();
+  try {
+    const inserts = await bareInserts(installation.place, clients, (work) => countPerSecond(clients, seconds, work));
+    const chronosd = await startChronosd(bench, installation.place, SETTINGS);
+    try {
+      return { creates: await createsPerSecond(chronosd.url, clients, seconds), inserts };
+    } finally {
+      await chronosd.stop();
+    }
+  } finally {
+    await installation.remove();
+  }
+}
+
+export async function measureCreates(context: Context): Promise<CreatesRow[]> {
+  const { plan, progress, reveille } = context;
+  const rows: CreatesRow[] = [];
+  for (const clients of plan.creates.clients) {
+    const found = new Map<ReveilleSystem, Rates[]>();
+    for (let round = 0; round < plan.rounds; round++) {
+      for (const system of rotated(reveille, round)) {
+        progress.step(`creates by ${clients} clients: ${system.title}, round ${round + 1} of ${plan.rounds}`);
+        found.set(system, [...(found.get(system) ?? []), await measure(context, system, clients)]);
+      }
+    }
+    for (const [{ name, title }, rounds] of found) {
+      const creates = median(rounds.map((round) => round.creates))!;
+      const inserts = median(rounds.map((round) => round.inserts))!;
+      const ratio = median(rounds.map((round) => round.creates / round.inserts))!;
+      rows.push({ system: name, title, clients, creates, inserts, ratio, rounds });
+    }
+  }
+  return rows;
+}
