@@ -24,7 +24,7 @@ import { createRouterClient, type RouterClient } from './router-access.ts';
 const NEO_IDLE_SECONDS = 300;
 
 /** Variables that Neo reads; those that are set here are handed on by name, so that their values are written nowhere. */
-const NEO_VARIABLES = /^NEO_(?:MODEL|CHEAP_MODEL|MODEL_BASE_URL|MODEL_API_KEY|EMBED_MODEL|MANIFEST|DATA_DIR)$/;
+const HANDED_ON = /^NEO_(?:MODEL|CHEAP_MODEL|MODEL_BASE_URL|MODEL_API_KEY|EMBED_MODEL|MANIFEST|DATA_DIR)$/;
 
 /** Who is woken here: Neo, or an agent of the user's own. */
 export type LocalAgent = { kind: 'neo' } | { kind: 'own'; machine: MachineView };
@@ -164,6 +164,6 @@ async function ensureMachine(
 }
 
 function neoEnvironment({ environment }: CliContext): Record<string, string> {
-  const names = Object.keys(environment).filter((name) => NEO_VARIABLES.test(name) && environment[name]);
+  const names = Object.keys(environment).filter((name) => HANDED_ON.test(name) && environment[name]);
   return Object.fromEntries(names.map((name) => [name, `\${${name}}`]));
 }

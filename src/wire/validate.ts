@@ -9,8 +9,8 @@ const SHOWN_CHARACTERS = 60;
 export function showValue(value: unknown): string {
   if (value === undefined) return 'nothing';
   // JSON has no word for the numbers that are too big for it: `1e400` arrives as Infinity and would be shown as null.
-  const isText = typeof value === 'number' || typeof value === 'bigint';
-  const text = value instanceof RawJson ? value.text : ((isText ? undefined : JSON.stringify(value)) ?? String(value));
+  const json = typeof value === 'number' ? undefined : JSON.stringify(value);
+  const text = value instanceof RawJson ? value.text : (json ?? String(value));
   return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}… (${text.length} characters)` : text;
 }
 
@@ -40,6 +40,9 @@ const FORMAT_WORDS: Record<string, string> = {
   uuid: 'a UUID',
   datetime: 'an RFC 3339 instant',
 };
+
+/** For what cannot be said more precisely. */
+const UNFIT = 'is not allowed';
 
 function sizeSentence(origin: string, bound: string, limit: number | bigint): string {
   if (origin === 'string') return `must have ${bound} ${limit} character${Number(limit) === 1 ? '' : 's'}`;
@@ -89,8 +92,6 @@ function unionSentence(issue: z.core.$ZodIssueInvalidUnion): string {
     ) ?? UNFIT
   );
 }
-
-const UNFIT = 'is not allowed';
 
 /**
  * What is wrong with a value, without the field's name: what is said where a schema has no words of its own. Given to every
