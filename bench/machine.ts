@@ -37,7 +37,8 @@ export function describeMachine(folder: string): Machine {
     cpu: cpus[0]?.model.trim() ?? 'unknown',
     cores: cpus.length,
     memoryGigabytes: os.totalmem() / 1e9,
-    os: `${os.type()} ${os.release()}`,
+    // The rest of a release names whoever built the kernel.
+    os: `${os.type()} ${os.release().split('-')[0]}`,
     syncsPerSecond: syncsPerSecond(folder),
   };
 }

@@ -9,7 +9,7 @@ import type { Workbench } from './workbench.ts';
 export type Phase = { afterMs: number; spanMs: number; count: number };
 
 /** From the end of the loading to the first due instant: processes start, and caches come to rest. */
-const START_MS = 3_000;
+const START_MS = 2_500;
 /** Everything must be ready this long before the first is due. */
 const READY_MS = 300;
 

@@ -30,8 +30,8 @@ const FULL: Plan = {
     defaults: { rates: [100, 1_000], seconds: 10 },
   },
   burst: { count: 40_000, seconds: 4, defaultsPatienceSeconds: 20 },
-  creates: { clients: [1, 16, 64], seconds: 5 },
-  growth: { pending: [10_000, 1_000_000, 5_000_000], rate: 200, seconds: 10 },
+  creates: { clients: [1, 16, 64], seconds: 4 },
+  growth: { pending: [10_000, 1_000_000, 5_000_000], rate: 200, seconds: 8 },
   replicas: { counts: [1, 2, 4] },
   footprint: { starts: 7 },
 };

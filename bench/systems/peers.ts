@@ -76,7 +76,7 @@ function peerSystem(bench: Workbench, { program, settings }: Peer, setting: Sett
     settings: oneLine(settings[setting]),
     store: 'postgres',
     peer: setting,
-    loadRate: 6_000,
+    loadRate: 13_000,
     async install() {
       template ??= makeTemplate();
       return installationOn(await createDatabase(bench, await template));

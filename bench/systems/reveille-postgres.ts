@@ -92,7 +92,7 @@ export function reveilleOnPostgres(bench: Workbench): ReveilleSystem {
     title: 'Reveille, PostgreSQL',
     settings: 'chronosd with its default settings.',
     store: 'postgres',
-    loadRate: 20_000,
+    loadRate: 25_000,
     async install() {
       template ??= makeTemplate(bench);
       return installCopy(bench, await template);

@@ -110,7 +110,7 @@ export function reveilleOnSqlite(bench: Workbench): ReveilleSystem {
     title: 'Reveille, SQLite',
     settings: 'chronosd with its default settings, `synchronous=FULL`.',
     store: 'sqlite',
-    loadRate: 20_000,
+    loadRate: 40_000,
     async install() {
       template ??= makeTemplate(bench);
       return installCopy(bench, await template);

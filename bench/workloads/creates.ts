@@ -1,4 +1,7 @@
-/** Durable creates over HTTP, beside the bare insert rate of the same database: one row, one transaction. */
+/**
+ * Durable creates over HTTP, beside the bare insert rate of the same database (one row, one transaction) and beside what the same
+ * clients get from a server that reads the body, answers and stores nothing.
+ */
 import { Pool } from 'undici';
 import { createChronosClient } from '../../src/chronos/client.ts';
 import { agentIdentity } from '../../src/identity/agent.ts';
@@ -13,7 +16,7 @@ import { CHRONOS_TOKEN, startChronosd } from '../systems/chronosd.ts';
 import type { ReveilleSystem } from '../systems/system.ts';
 import type { Context } from './context.ts';
 
-/** Per second, over HTTP and bare. */
+/** Per second. */
 type Rates = { creates: number; inserts: number };
 
 export type CreatesRow = {
@@ -22,6 +25,9 @@ export type CreatesRow = {
   clients: number;
   creates: number;
   inserts: number;
+  /** Requests per second to a server that stores nothing. */
+  posts: number;
+  /** Creates to inserts. */
   ratio: number;
   rounds: Rates[];
 };
@@ -49,9 +55,29 @@ export async function countPerSecond(
   return count / seconds;
 }
 
-/** Each client is an agent of its own that keeps its connection and its principal token. */
+/** Requests per second by clients that keep their connections and wait for each answer. */
+async function postsPerSecond(
+  url: string,
+  headers: readonly Record<string, string>[],
+  seconds: number,
+): Promise<number> {
+  const { origin, pathname } = new URL(url);
+  const pool = new Pool(origin, { connections: headers.length, pipelining: 1 });
+  const body = encodeJson(alarmBody);
+  try {
+    return await countPerSecond(headers.length, seconds, async (client) => {
+      const request = { method: 'POST', path: pathname, headers: headers[client]!, body } as const;
+      const response = await pool.request(request);
+      if (response.statusCode >= 300) throw new Error(`a create was answered ${await response.body.text()}`);
+      await response.body.dump();
+    });
+  } finally {
+    await pool.close();
+  }
+}
+
+/** Each client is an agent of its own that keeps its principal token. */
 async function createsPerSecond(url: string, clients: number, seconds: number): Promise<number> {
-  const pool = new Pool(url, { connections: clients, pipelining: 1 });
   const headersOf = async (label: string) => {
     const identity = agentIdentity(label, generateKey());
     const { token } = await createChronosClient({ url, token: CHRONOS_TOKEN }).authenticate(identity);
@@ -64,16 +90,7 @@ async function createsPerSecond(url: string, clients: number, seconds: number): 
   const headers = await Promise.all(
     Array.from({ length: clients }, (_, client) => headersOf(`creator-${Date.now()}-${client}`)),
   );
-  const body = encodeJson(alarmBody);
-  try {
-    return await countPerSecond(clients, seconds, async (client) => {
-      const response = await pool.request({ method: 'POST', path: '/v1/alarms', headers: headers[client]!, body });
-      if (response.statusCode !== 200) throw new Error(`a create was answered ${await response.body.text()}`);
-      await response.body.dump();
-    });
-  } finally {
-    await pool.close();
-  }
+  return postsPerSecond(`${url}/v1/alarms`, headers, seconds);
 }
 
 /** One owner may create more than an installation normally allows; everything else is as always. */
@@ -96,11 +113,17 @@ async function measure({ bench, plan }: Context, system: ReveilleSystem, clients
 }
 
 export async function measureCreates(context: Context): Promise<CreatesRow[]> {
-  const { plan, progress, reveille } = context;
+  const { bench, plan, progress, reveille } = context;
   const rows: CreatesRow[] = [];
   for (const clients of plan.creates.clients) {
     const found = new Map<ReveilleSystem, Rates[]>();
+    const posts: number[] = [];
+    const headers = Array.from({ length: clients }, () => ({ 'content-type': 'application/json' }));
     for (let round = 0; round < plan.rounds; round++) {
+      progress.step(
+        `creates by ${clients} clients: a server that stores nothing, round ${round + 1} of ${plan.rounds}`,
+      );
+      posts.push(await postsPerSecond(bench.sink.url, headers, plan.creates.seconds));
       for (const system of rotated(reveille, round)) {
         progress.step(`creates by ${clients} clients: ${system.title}, round ${round + 1} of ${plan.rounds}`);
         found.set(system, [...(found.get(system) ?? []), await measure(context, system, clients)]);
@@ -110,7 +133,7 @@ export async function measureCreates(context: Context): Promise<CreatesRow[]> {
       const creates = median(rounds.map((round) => round.creates))!;
       const inserts = median(rounds.map((round) => round.inserts))!;
       const ratio = median(rounds.map((round) => round.creates / round.inserts))!;
-      rows.push({ system: name, title, clients, creates, inserts, ratio, rounds });
+      rows.push({ system: name, title, clients, creates, inserts, posts: median(posts)!, ratio, rounds });
     }
   }
   return rows;

@@ -1,6 +1,7 @@
 /** The store while PostgreSQL goes away and comes back. */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
+import { pino } from 'pino';
 import { openPostgresStore } from '../../src/chronos/store/postgres/store.ts';
 import type { AlarmStore, CreateResult } from '../../src/chronos/store/store.ts';
 import { systemClock } from '../../src/clock/clock.ts';
@@ -158,6 +159,33 @@ test('connections that an operator cuts are replaced without anybody noticing bu
   await creates.stop();
   assertAllUnavailable(creates.refusals);
   await assertAllThere(store, creates.acknowledged);
+});
+
+test('nothing that is logged when connections are lost tells the password', async () => {
+  const database = await server.createDatabase();
+  const lines: string[] = [];
+  const log = pino({ level: 'trace' }, { write: (line) => lines.push(line) });
+  const onHint = () => {};
+  const store = await openPostgresStore({ uri: server.uri(database), clock: systemClock, log, poolSize: 4, onHint });
+  const creates = createAllTheTime(store, 4);
+  await creates.reach(40);
+  await server.stop('immediate');
+  await creates.refusal();
+  await server.start();
+  await creates.reach(creates.acknowledged.length + 40);
+  await creates.stop();
+  await new Promise((resolve) => setImmediate(resolve));
+  await server.run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`);
+  while (!lines.some((line) => line.includes('an idle connection was lost')))
+    await new Promise((resolve) => setImmediate(resolve));
+  await store.close();
+  assert.match(lines.join(''), /the connection to PostgreSQL was lost/);
+  assert.doesNotMatch(lines.join(''), /an-embedded-password|postgres:\/\//);
+  assert.deepEqual(
+    lines.filter((line) => line.length > 2000),
+    [],
+    'holds more than what was said',
+  );
 });
 
 test('where the server has few connections left, the store makes do with them', async (t) => {

@@ -41,12 +41,12 @@ const CLAIM = statement(
     SELECT EXISTS (SELECT 1 FROM occurrences WHERE lease_until <= $1) AND $2 AS any_left
   ), first AS (
     SELECT due_at FROM occurrences
-    WHERE due_at >= $3 AND lease_until IS NULL AND owner <> ALL ($4::text[])
+    WHERE due_at >= $3 AND lease_until IS NULL AND owner <> ALL ($4::text[]) AND $4::text[] <> '{}'
     ORDER BY due_at
     LIMIT 1
   ), seen AS (
     SELECT owner, alarm_id, fire_id, due_at FROM occurrences
-    WHERE due_at <= $1 AND due_at >= (SELECT due_at FROM first)
+    WHERE due_at <= $1 AND due_at >= COALESCE((SELECT due_at FROM first), $3)
       AND lease_until IS NULL AND owner <> ALL ($4::text[])
       AND NOT (SELECT any_left FROM expired)
     ORDER BY due_at

@@ -10,6 +10,7 @@
 import type { CancelTimer, Clock } from '../../../clock/clock.ts';
 import type { Logger } from '../../../log/log.ts';
 import type { Executor } from './pool.ts';
+import { sayingOf } from './postgres-error.ts';
 import { statement } from './statement.ts';
 
 const ASK = statement('clock', 'SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS DOUBLE PRECISION)');
@@ -67,7 +68,7 @@ export class DatabaseClock {
     this.#reading = { ...this.#reading, ...this.#counted() };
     this.#measuring = this.#measure()
       .catch((error: unknown) =>
-        this.#log.debug({ err: error }, 'the clocks could not be compared; trying again later'),
+        this.#log.debug({ reason: sayingOf(error) }, 'the clocks could not be compared; trying again later'),
       )
       .finally(() => {
         this.#measuring = undefined;

@@ -7,6 +7,7 @@ import pg from 'pg';
 import type { CancelTimer, Clock } from '../../../clock/clock.ts';
 import type { Logger } from '../../../log/log.ts';
 import type { PrimaryPool } from './pool.ts';
+import { sayingOf } from './postgres-error.ts';
 import { statement } from './statement.ts';
 
 const CHANNEL = 'chronos_due';
@@ -55,7 +56,9 @@ export class Hints {
   moveOn(): void {
     if (!this.#client) return;
     this.#pauseMs = 0;
-    this.#client.end().catch((error: unknown) => this.#log.debug({ err: error }, 'closing a connection for hints'));
+    this.#client
+      .end()
+      .catch((error: unknown) => this.#log.debug({ reason: sayingOf(error) }, 'closing a connection for hints'));
   }
 
   async stop(): Promise<void> {
@@ -75,7 +78,7 @@ export class Hints {
       try {
         await this.#pool.query(NOTIFY, [CHANNEL, `${this.#sender} ${dueAt}`]);
       } catch (error) {
-        this.#log.debug({ err: error }, 'other replicas could not be told what is due');
+        this.#log.debug({ reason: sayingOf(error) }, 'other replicas could not be told what is due');
       }
     }
     this.#sending = false;
@@ -84,7 +87,7 @@ export class Hints {
   async #listen(): Promise<void> {
     const client = new pg.Client({ ...this.#pool.clientConfig(this.#pool.primary), pipeline: false });
     this.#client = client;
-    client.on('error', (error) => this.#log.debug({ err: error }, 'the connection for hints was lost'));
+    client.on('error', (error) => this.#log.debug({ reason: sayingOf(error) }, 'the connection for hints was lost'));
     client.once('end', () => this.#listenLater(client));
     client.on('notification', ({ payload = '' }) => this.#hear(payload));
     try {
@@ -92,7 +95,7 @@ export class Hints {
       await client.query(`LISTEN ${CHANNEL}`);
       this.#pauseMs = FIRST_PAUSE_MS;
     } catch (error) {
-      this.#log.debug({ err: error }, 'no hints for now');
+      this.#log.debug({ reason: sayingOf(error) }, 'no hints for now');
       await client.end();
       this.#listenLater(client);
     }

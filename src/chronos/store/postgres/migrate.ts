@@ -9,7 +9,7 @@ import type { Logger } from '../../../log/log.ts';
 import { type Migration, readMigrations } from '../../../sqlite-kit/migrations.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
-import { isConflict, isConnectionLost, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
+import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession } from './session.ts';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
@@ -118,7 +118,7 @@ class Migrator {
       } catch (thrown) {
         if (isConnectionLost(thrown) || isConflict(thrown)) throw thrown;
         this.#log.info(
-          { err: thrown, migration: migration.name },
+          { reason: sayingOf(thrown), migration: migration.name },
           'this engine does not take a piece of advice; going without',
         );
       }
@@ -165,7 +165,9 @@ export async function migrate(
   const migrations = readMigrations(folder);
   // A migration of a large table, or the wait for another replica's, takes as long as it takes.
   const client = new pg.Client({ ...connection, pipeline: false, query_timeout: 0 });
-  client.on('error', (error) => log.debug({ err: error }, 'the connection was lost during the migrations'));
+  client.on('error', (error) =>
+    log.debug({ reason: sayingOf(error) }, 'the connection was lost during the migrations'),
+  );
   try {
     await client.connect();
     await prepareSession(client, server.name);
@@ -174,6 +176,6 @@ export async function migrate(
   } catch (thrown) {
     throw storeError(thrown);
   } finally {
-    await client.end().catch((error: unknown) => log.debug({ err: error }, 'closing a lost connection'));
+    await client.end().catch((error: unknown) => log.debug({ reason: sayingOf(error) }, 'closing a lost connection'));
   }
 }

@@ -10,7 +10,7 @@ import { type Clock, wait } from '../../../clock/clock.ts';
 import type { Logger } from '../../../log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
-import { isConflict, isConnectionLost, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
+import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession, STATEMENT_TIMEOUT_MS } from './session.ts';
 import type { Row, Statement } from './statement.ts';
 import { Turnstile } from './turnstile.ts';
@@ -209,7 +209,7 @@ export class PrimaryPool implements Executor {
         (await pool.connect()).release();
       } catch (thrown) {
         void pool.end();
-        this.#log.debug({ server: server.name, err: thrown }, 'not the server to write to');
+        this.#log.debug({ server: server.name, reason: sayingOf(thrown) }, 'not the server to write to');
         failures.push({ server, error: storeError(thrown) });
         continue;
       }
@@ -232,11 +232,15 @@ export class PrimaryPool implements Executor {
       idleTimeoutMillis: IDLE_MS,
       onConnect: (client) => {
         // A connection may break while a statement runs on it, which that statement reports.
-        client.on('error', (error) => this.#log.debug({ server: server.name, err: error }, 'a connection was lost'));
+        client.on('error', (error) =>
+          this.#log.debug({ server: server.name, reason: sayingOf(error) }, 'a connection was lost'),
+        );
         return prepareSession(client, server.name);
       },
     });
-    pool.on('error', (error) => this.#log.debug({ server: server.name, err: error }, 'an idle connection was lost'));
+    pool.on('error', (error) =>
+      this.#log.debug({ server: server.name, reason: sayingOf(error) }, 'an idle connection was lost'),
+    );
     return pool;
   }
 
@@ -244,9 +248,9 @@ export class PrimaryPool implements Executor {
   #giveUp(line: Line, why: unknown): void {
     if (this.#line !== line) return;
     this.#line = undefined;
-    this.#log.warn({ server: line.server.name, err: why }, 'the connection to PostgreSQL was lost');
+    this.#log.warn({ server: line.server.name, reason: sayingOf(why) }, 'the connection to PostgreSQL was lost');
     // Ends when the last statement on it has ended. A rejection could only be about closing what is closed.
-    line.pool.end().catch((error: unknown) => this.#log.debug({ err: error }, 'closing lost connections'));
+    line.pool.end().catch((error: unknown) => this.#log.debug({ reason: sayingOf(error) }, 'closing lost connections'));
   }
 }
 

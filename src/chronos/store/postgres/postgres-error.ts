@@ -64,8 +64,11 @@ const VERDICTS: [codes: RegExp, verdict: Verdict][] = [
   [/^XX00[12]$/, { retryable: false, remedy: 'the database is damaged; restore it from a backup' }],
 ];
 
-/** A host with several addresses fails once for each; the error that holds them all says nothing itself. */
-function sayingOf(thrown: unknown): string {
+/**
+ * What an error says, for messages and the log. (The errors themselves are not logged: the library hangs whole connections on some.)
+ * A host with several addresses fails once for each, and the error that holds them all says nothing itself.
+ */
+export function sayingOf(thrown: unknown): string {
   if (thrown instanceof AggregateError) return [...new Set(thrown.errors.map(sayingOf))].join(', ');
   return thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
 }

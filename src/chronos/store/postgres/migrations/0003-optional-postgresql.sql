@@ -23,7 +23,7 @@ ALTER TABLE agent_keys
 -- vacuum after a thousand dead rows instead of after a fifth of the table.
 ALTER TABLE occurrences SET (
   fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
-  autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+  autovacuum_analyze_scale_factor = 0.02);
 -- The counters of a series move with every delivery and stand in no index: a version on the same page touches none.
 ALTER TABLE alarms SET (
   fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
