@@ -3,29 +3,13 @@
  * the random walk holds real stores against it.
  */
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../../src/chronos/alarm/alarm.ts';
-import { INTERRUPTED, settleInterrupted } from '../../src/chronos/alarm/settlement.ts';
+import { interruptedAttempt, settleInterrupted } from '../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../../src/chronos/store/difference.ts';
 import type { AgentKey, AlarmStore, LeaseKey } from '../../src/chronos/store/store.ts';
 import { systemClock } from '../../src/clock/clock.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 
 type Nonce = { nonce: string; did: string; expiresAt: number };
-
-function interruptedAttempt(held: Occurrence): Attempt {
-  return {
-    fireId: held.fireId,
-    alarmId: held.alarmId,
-    owner: held.owner,
-    scheduledFor: held.scheduledFor,
-    attempt: held.attempt,
-    startedAt: held.claimedAt!,
-    finishedAt: held.leaseUntil!,
-    outcome: 'unknown',
-    httpStatus: null,
-    error: INTERRUPTED,
-    missedCount: held.missedCount,
-  };
-}
 
 const latestFirst = (one: Attempt, other: Attempt) =>
   other.startedAt - one.startedAt ||

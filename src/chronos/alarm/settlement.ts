@@ -3,7 +3,7 @@
  * may have been edited, paused or cancelled while the attempt was under way.
  */
 import { ReveilleError } from '../../wire/errors.ts';
-import type { Alarm, AlarmState, Occurrence } from './alarm.ts';
+import type { Alarm, AlarmState, Attempt, Occurrence } from './alarm.ts';
 import { nextOccurrence } from './series.ts';
 
 /** What the ledger says of an attempt whose outcome nobody recorded. */
@@ -120,4 +120,21 @@ export function settleReplaced(state: AlarmState, fireId: string, replacement: O
     return { alarm: state.alarm, occurrences: others };
   if (settled.dueAt === null) return { alarm: state.alarm, occurrences: [...others, { ...settled, attempt: 0 }] };
   return { alarm: state.alarm, occurrences: [...others, replacement] };
+}
+
+/** The attempt of a holder who was not heard of again. It ends, as far as anybody knows, with the lease. */
+export function interruptedAttempt(held: Occurrence): Attempt {
+  return {
+    fireId: held.fireId,
+    alarmId: held.alarmId,
+    owner: held.owner,
+    scheduledFor: held.scheduledFor,
+    attempt: held.attempt,
+    startedAt: held.claimedAt!,
+    finishedAt: held.leaseUntil!,
+    outcome: 'unknown',
+    httpStatus: null,
+    error: INTERRUPTED,
+    missedCount: held.missedCount,
+  };
 }

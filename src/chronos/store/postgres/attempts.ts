@@ -1,6 +1,6 @@
 /** The ledger of attempts. */
-import type { AlarmState, Attempt, Occurrence } from '../../alarm/alarm.ts';
-import { INTERRUPTED } from '../../alarm/settlement.ts';
+import type { AlarmState, Attempt } from '../../alarm/alarm.ts';
+import { interruptedAttempt } from '../../alarm/settlement.ts';
 import type { Executor } from './pool.ts';
 import { ATTEMPT } from './rows.ts';
 import { isStorable } from './state.ts';
@@ -38,23 +38,6 @@ const PRUNE = statement(
   )
   SELECT count(*) FROM pruned`,
 );
-
-/** The attempt of a holder who was not heard of again. It ends, as far as anybody knows, with the lease. */
-export function interruptedAttempt(held: Occurrence): Attempt {
-  return {
-    fireId: held.fireId,
-    alarmId: held.alarmId,
-    owner: held.owner,
-    scheduledFor: held.scheduledFor,
-    attempt: held.attempt,
-    startedAt: held.claimedAt!,
-    finishedAt: held.leaseUntil!,
-    outcome: 'unknown',
-    httpStatus: null,
-    error: INTERRUPTED,
-    missedCount: held.missedCount,
-  };
-}
 
 /** The attempts under way that a transition takes the occurrence away from: nobody will record them any more. */
 export function abandonedAttempts(given: AlarmState, wanted: AlarmState): Attempt[] {

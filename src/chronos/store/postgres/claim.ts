@@ -8,10 +8,9 @@
 import type { Clock } from '../../../clock/clock.ts';
 import type { Logger } from '../../../log/log.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
-import { settleInterrupted } from '../../alarm/settlement.ts';
+import { interruptedAttempt, settleInterrupted } from '../../alarm/settlement.ts';
 import { checkTransition } from '../difference.ts';
 import type { Claim, ClaimRequest, LeaseKey } from '../store.ts';
-import { interruptedAttempt } from './attempts.ts';
 import type { ClaimedStates } from './claimed-states.ts';
 import { type Settlement, settleAll } from './complete.ts';
 import type { PrimaryPool } from './pool.ts';

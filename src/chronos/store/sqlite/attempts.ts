@@ -1,7 +1,7 @@
 /** The ledger of attempts. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Attempt, Occurrence } from '../../alarm/alarm.ts';
-import { INTERRUPTED } from '../../alarm/settlement.ts';
+import { interruptedAttempt } from '../../alarm/settlement.ts';
 import { ATTEMPT, ATTEMPT_COLUMNS } from './rows.ts';
 import { LIMIT, prepareInsert, prepareQuery } from './statements.ts';
 
@@ -32,21 +32,9 @@ export function prepareLedger(db: DatabaseSync) {
   return {
     insert,
 
-    /** Records the attempt of a holder who was not heard of again. It ends, as far as anybody knows, with the lease. */
+    /** Records the attempt of a holder who was not heard of again. */
     interrupted(held: Occurrence): void {
-      insert({
-        fireId: held.fireId,
-        alarmId: held.alarmId,
-        owner: held.owner,
-        scheduledFor: held.scheduledFor,
-        attempt: held.attempt,
-        startedAt: held.claimedAt!,
-        finishedAt: held.leaseUntil!,
-        outcome: 'unknown',
-        httpStatus: null,
-        error: INTERRUPTED,
-        missedCount: held.missedCount,
-      });
+      insert(interruptedAttempt(held));
     },
 
     /** Deletes attempts that finished before an instant, the oldest first; says how many there were. */
