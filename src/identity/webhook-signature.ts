@@ -37,28 +37,29 @@ function keyOf(secret: string): KeyObject {
   return createSecretKey(key);
 }
 
-function macOf(id: string, timestamp: string, body: string | Uint8Array, secret: string): Buffer {
-  return createHmac('sha256', keyOf(secret)).update(`${id}.${timestamp}.`).update(body).digest();
+function macOf(id: string, timestamp: string, body: string | Uint8Array, key: KeyObject): Buffer {
+  return createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest();
 }
 
-/**
- * Signs a webhook.
- *
- * @param timestampSeconds when this attempt is sent, seconds since the epoch
- * @param body the very bytes, or their text, that will be sent
- */
-export function signWebhook(webhook: {
+export type WebhookToSign = {
   id: string;
+  /** When this attempt is sent, seconds since the epoch; a fraction is dropped. */
   timestampSeconds: number;
+  /** The very bytes, or their text, that will be sent. */
   body: string | Uint8Array;
-  secret: string;
-}): SignedWebhookHeaders {
-  const timestamp = String(Math.floor(webhook.timestampSeconds));
-  const mac = macOf(webhook.id, timestamp, webhook.body, webhook.secret);
-  return {
-    'webhook-id': webhook.id,
-    'webhook-timestamp': timestamp,
-    'webhook-signature': `v1,${mac.toString('base64')}`,
+};
+
+/** What signs webhooks with one secret; made once, it does not prepare the key for each of them. */
+export function webhookSigner(secret: string): (webhook: WebhookToSign) => SignedWebhookHeaders {
+  const key = keyOf(secret);
+  return ({ id, timestampSeconds, body }) => {
+    const timestamp = String(Math.floor(timestampSeconds));
+    const mac = macOf(id, timestamp, body, key);
+    return {
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': `v1,${mac.toString('base64')}`,
+    };
   };
 }
 
@@ -84,7 +85,7 @@ export function verifyWebhook(webhook: {
   const age = Math.floor(webhook.nowMs / 1000) - Number(timestamp);
   if (age > tolerance) return { ok: false, reason: 'too_old' };
   if (age < -tolerance) return { ok: false, reason: 'too_new' };
-  const expected = webhook.secrets.map((secret) => macOf(id, timestamp, webhook.body, secret));
+  const expected = webhook.secrets.map((secret) => macOf(id, timestamp, webhook.body, keyOf(secret)));
   const given = signature
     .split(' ', MAX_SIGNATURES)
     .filter((entry) => entry.startsWith('v1,'))

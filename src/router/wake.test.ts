@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
-import { signWebhook } from '../identity/webhook-signature.ts';
+import { webhookSigner } from '../identity/webhook-signature.ts';
 import { sliceAt } from '../wire/json.ts';
 import { ALARM_ID, atEnd, type Bench, eventually, startBench, WAKE_TOKEN, wakeBody } from './testing/bench.ts';
 import { startPlainDaemon } from './testing/plain-daemon.ts';
@@ -270,8 +270,15 @@ describe('a wake that cannot be delivered', () => {
     await put(router, daemon.url);
     const path = '/internal/wake';
     const body = JSON.stringify(wakeBody(USER));
-    const sign = (over: { body?: string; secret?: string; timestampSeconds?: number } = {}) => ({
-      ...signWebhook({ id: 'fire', timestampSeconds: Date.now() / 1000, body, secret: WAKE_TOKEN, ...over }),
+    const sign = ({
+      secret = WAKE_TOKEN,
+      ...over
+    }: {
+      body?: string;
+      secret?: string;
+      timestampSeconds?: number;
+    } = {}) => ({
+      ...webhookSigner(secret)({ id: 'fire', timestampSeconds: Date.now() / 1000, body, ...over }),
     });
     assert.equal((await router.send('POST', path, 'another-token-entirely', body)).status, 401);
     assert.equal((await router.send('POST', path, WAKE_TOKEN, body, sign({ secret: 'another' }))).status, 401);

@@ -211,6 +211,20 @@ describe('what comes of it', () => {
     }
   });
 
+  test('a long answer to an accepted wake neither fails it nor is read to its end', async (t) => {
+    const { waker, received } = await setUp(t, (response) => {
+      response.writeHead(200);
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(64 * 1024)));
+        response.once('drain', more);
+      };
+      more();
+    });
+    assert.equal((await waker.wake(claimOf())).outcome, 'delivered');
+    assert.equal((await waker.wake(claimOf())).outcome, 'delivered');
+    assert.equal(received.length, 2);
+  });
+
   test('what is under way when the waker closes has an unknown outcome', async (t) => {
     const { waker, arrival } = await setUp(t, () => {});
     const arrived = arrival();
