@@ -2,6 +2,7 @@
 import { onTermination } from '../http-kit/drain.ts';
 import type { Logger } from '../log/log.ts';
 import type { CliContext } from './context.ts';
+import { releaseStartUpMemory } from './start-up-memory.ts';
 
 /** A router stops its machines one grace period after its deliveries have ended. */
 const DRAIN_LIMIT_MS = 30_000;
@@ -20,6 +21,7 @@ export async function runDaemon(
   const log = await context.log(name, out.live ? 'warn' : 'info');
   const daemon = await start(log);
   out.result({ system: name, url: daemon.url, pid: process.pid }, `${name} listens on ${daemon.url}; Ctrl-C ends it`);
+  releaseStartUpMemory(clock);
   onTermination(() => daemon.close(), { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
   await new Promise(() => {});
 }

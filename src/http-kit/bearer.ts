@@ -1,11 +1,11 @@
 /** `Authorization: Bearer …`, compared in constant time. */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { MiddlewareHandler } from 'hono';
 import { ReveilleError } from '../wire/errors.ts';
 import type { HttpEnv } from './environment.ts';
 
 const BEARER = /^bearer +(\S+)$/i;
-const sha256 = (text: string) => createHash('sha256').update(text).digest();
+const sha256 = (text: string) => hash('sha256', text, 'buffer');
 
 /** Whether an Authorization header carries `token`. Digests are compared, so neither contents nor length show in the time taken. */
 export function bearerMatches(header: string | undefined, token: string): boolean {
