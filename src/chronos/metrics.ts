@@ -25,6 +25,9 @@ export type MetricsOptions = {
   inFlight: () => number;
 };
 
+/** A scrape must not read through a backlog of millions. */
+const MOST_COUNTED = 100_000;
+
 const NOBODY: ReadonlySet<string> = new Set();
 
 /** Metrics of one replica; a scrape tells replicas apart by the address it asked. */
@@ -87,6 +90,15 @@ export function createMetrics({ clock, store, inFlight }: MetricsOptions): Chron
     async collect() {
       const next = await store.nextDueAt(NOBODY);
       this.set(next === undefined ? 0 : Math.max(0, clock.now() - next) / 1000);
+    },
+  });
+
+  new Gauge({
+    name: 'chronos_due',
+    help: `Occurrences that are due and nobody works on; counting stops at ${MOST_COUNTED}`,
+    registers,
+    async collect() {
+      this.set(await store.countDue({ now: clock.now(), atMost: MOST_COUNTED }));
     },
   });
 

@@ -6,6 +6,7 @@ import { addAlarm } from './tree/alarm.ts';
 import { addDaemons } from './tree/daemons.ts';
 import { addDoctor } from './tree/doctor.ts';
 import { addMachine } from './tree/machine.ts';
+import { addMigrate } from './tree/migrate.ts';
 
 /** Commander answers `bogus --help` with the help of what is above it, as if it had been understood; here it is refused. */
 class StrictCommand extends Command {
@@ -37,6 +38,7 @@ export function buildProgram(): Command {
   addAlarm(program);
   addAgent(program);
   addMachine(program);
+  addMigrate(program);
   addDoctor(program);
   return program;
 }

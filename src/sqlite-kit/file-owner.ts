@@ -33,21 +33,47 @@ function takeLock(lockPath: string): DatabaseSync {
   }
 }
 
-function inUse(path: string): ReveilleError {
-  let owner: string | undefined;
-  try {
-    owner = /^\d+$/.exec(readFileSync(`${path}.pid`, 'utf8').trim())?.[0];
-  } catch {
-    // The owner has not written its number yet, or runs as somebody else: the refusal stands without it.
+/** Another process owns the file. */
+export class FileInUse extends ReveilleError {
+  /** The owner, as far as it is known. */
+  readonly pid: number | undefined;
+
+  constructor(path: string, pid: number | undefined) {
+    const who = pid === undefined ? 'another process' : `process ${pid}`;
+    super('unavailable', `${path} is in use by ${who}; stop it first, or choose another data folder for this one`);
+    this.pid = pid;
   }
-  if (owner === String(process.pid)) {
+}
+
+/** The process that says it owns the file; it may be gone. */
+function readOwner(path: string): number | undefined {
+  try {
+    const digits = /^\d+$/.exec(readFileSync(`${path}.pid`, 'utf8').trim())?.[0];
+    return digits === undefined ? undefined : Number(digits);
+  } catch {
+    // The owner has not written its number yet, or runs as somebody else.
+    return undefined;
+  }
+}
+
+/** The process that most probably owns the file at present, for a remark: only {@link ownFile} finds out. */
+export function likelyOwner(path: string): number | undefined {
+  const pid = readOwner(path);
+  if (pid === undefined) return undefined;
+  try {
+    process.kill(pid, 0);
+    return pid;
+  } catch (thrown) {
+    return (thrown as NodeJS.ErrnoException).code === 'EPERM' ? pid : undefined;
+  }
+}
+
+function inUse(path: string): ReveilleError {
+  const owner = readOwner(path);
+  if (owner === process.pid) {
     return new ReveilleError('unavailable', `${path} is already open in this process (${owner})`);
   }
-  const who = owner === undefined ? 'another process' : `process ${owner}`;
-  return new ReveilleError(
-    'unavailable',
-    `${path} is in use by ${who}; stop it first, or choose another data folder for this one`,
-  );
+  return new FileInUse(path, owner);
 }
 
 /**

@@ -43,9 +43,12 @@ export class GroupCommit {
   #queue: Waiting[] = [];
   #scheduled = false;
   #idle: (() => void)[] = [];
+  readonly #onCommit: () => void;
 
-  constructor(db: DatabaseSync) {
+  /** @param onCommit called after each transaction that is on disk */
+  constructor(db: DatabaseSync, onCommit: () => void = () => {}) {
     this.#db = db;
+    this.#onCommit = onCommit;
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
     this.#rollback = db.prepare('ROLLBACK');
@@ -184,6 +187,7 @@ export class GroupCommit {
       this.#undo();
       throw storageError(thrown);
     }
+    this.#onCommit();
   }
 
   #stillOpen(): void {

@@ -21,6 +21,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   'chronos/store': ['wire', 'chronos/alarm'],
   'chronos/store/sqlite': ['wire', 'chronos/alarm', 'chronos/store', 'sqlite-kit'],
   'chronos/store/postgres': ['wire', 'chronos/alarm', 'chronos/store', 'sqlite-kit'],
+  'chronos/store/transfer': ['wire', 'chronos/alarm', 'chronos/store', 'sqlite-kit'],
   'chronos/dispatch': ['wire', 'chronos/alarm', 'chronos/store/store.ts', 'identity'],
   'chronos/auth': ['wire', 'chronos/alarm', 'chronos/store/store.ts', 'identity'],
   'chronos/http': ['wire', 'chronos/alarm', 'chronos/auth', 'chronos/dispatch', 'chronos/store/store.ts', 'http-kit'],

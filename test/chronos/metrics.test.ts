@@ -26,6 +26,7 @@ test('/metrics speaks Prometheus, and names what the alert rules ask for', async
       'chronos_store_errors_total',
       'chronos_in_flight 0',
       'chronos_overdue_seconds 0',
+      'chronos_due 0',
     ])
       assert.ok(text.includes(name), name);
   } finally {

@@ -95,11 +95,14 @@ test('a schema of its own in a database of something else will do', async () => 
 test('a database that a newer version wrote is left alone', async () => {
   const database = await server.createDatabase();
   await (await open(server.uri(database))).close();
-  await server.run("INSERT INTO chronos_migrations VALUES (4, 'from-the-future', 'f', 0)", database);
+  await server.run(
+    "INSERT INTO chronos_migrations SELECT max(version) + 1, 'from-the-future', 'f', 0 FROM chronos_migrations",
+    database,
+  );
   await assertRefused(server.uri(database), {
     code: 'conflict',
     retryable: false,
-    message: /was written by a newer Reveille \(schema 4, this one knows 3\); start that version/,
+    message: /was written by a newer Reveille \(schema \d+, this one knows \d+\); start that version/,
   });
 });
 

@@ -183,6 +183,12 @@ export function makeModelStore(): AlarmStore {
         .filter((instant) => instant !== null);
       return instants.length === 0 ? undefined : Math.min(...instants);
     },
+    async countDue({ now, atMost }) {
+      const due = allOccurrences().filter(
+        ({ dueAt, leaseUntil }) => dueAt !== null && dueAt <= now && leaseUntil === null,
+      );
+      return Math.min(due.length, atMost);
+    },
     async putNonce(nonce, did, expiresAt, now) {
       nonces = [...nonces.filter((kept) => kept.expiresAt > now), { nonce, did, expiresAt }];
     },

@@ -98,4 +98,21 @@ export function nextDueContract(open: OpenStore): void {
       assert.deepEqual(seen, [1, 3, 5, 9]);
     });
   });
+
+  describe('countDue', () => {
+    test('counts what is due and nobody holds, of every owner, and stops where it is told to', async (t) => {
+      const { store } = await openFor(t, open);
+      const counted = (now: number, atMost = 100) => store.countDue({ now, atMost });
+      assert.equal(await counted(NOW), 0);
+      await createDue(store, NOW + 1);
+      await createDue(store, NOW + 2);
+      await createDue(store, NOW + 2, { owner: BOB });
+      const parked = await createDue(store, NOW + 2, { owner: BOB });
+      await store.update(BOB, parked.alarm.id, paused);
+      assert.deepEqual([await counted(NOW), await counted(NOW + 1), await counted(NOW + 2)], [0, 1, 3]);
+      assert.equal(await counted(NOW + 2, 2), 2);
+      assert.equal((await claim(store, { now: NOW + 1 })).length, 1);
+      assert.equal(await counted(NOW + 2), 2);
+    });
+  });
 }

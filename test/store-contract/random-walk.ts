@@ -192,6 +192,7 @@ class Walk {
   /** Everything that is kept. */
   async compareAll(): Promise<void> {
     await this.#both((store) => store.nextDueAt(new Set()));
+    await this.#both((store) => store.countDue({ now: this.#now, atMost: 1000 }));
     for (const name of OWNERS) {
       await this.#both((store) => store.list(name, { limit: 1000 }));
       for (const id of this.#alarmIds) await this.#both((store) => store.attempts(name, id, { limit: 1000 }));

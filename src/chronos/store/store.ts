@@ -156,6 +156,9 @@ export type AlarmStore = {
    */
   nextDueAt(saturated: ReadonlySet<string>): Promise<number | undefined>;
 
+  /** How many occurrences have `dueAt <= now` and nobody holds them; counting stops at `atMost`, so that a backlog costs no more. */
+  countDue(request: { now: number; atMost: number }): Promise<number>;
+
   /** Keeps a nonce for one DID until `expiresAt`; drops those that have expired by `now`. */
   putNonce(nonce: string, did: string, expiresAt: number, now: number): Promise<void>;
 

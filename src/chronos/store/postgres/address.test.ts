@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
 import { ReveilleError } from '../../../wire/errors.ts';
-import { parseAddress } from './address.ts';
+import { parseAddress, withoutPassword } from './address.ts';
 
 test('one host is one server', () => {
   const [server, ...others] = parseAddress('postgres://ann:s3cret@db.example:6543/chronos');
@@ -61,3 +61,16 @@ for (const [uri, message] of REFUSED) {
     );
   });
 }
+
+test('an address is shown with a placeholder where the password stood', () => {
+  const cases: [uri: string, shown: string][] = [
+    ['postgres://ann:s3cret@db/chronos', 'postgres://ann:<password>@db/chronos'],
+    ['postgresql://ann:s:3%40cret@h1:1,h2:2/c?a=b', 'postgresql://ann:<password>@h1:1,h2:2/c?a=b'],
+    ['postgres://:s3cret@db/chronos', 'postgres://:<password>@db/chronos'],
+    ['postgres://ann@db/c?sslmode=require&password=s3cret', 'postgres://ann@db/c?sslmode=require&password=<password>'],
+    ['postgres://ann@db/c?sslpassword=s3cret#x', 'postgres://ann@db/c?sslpassword=<password>#x'],
+    ['postgres://ann@db:5432/chronos', 'postgres://ann@db:5432/chronos'],
+    ['postgres://db:5432/a@b', 'postgres://db:5432/a@b'],
+  ];
+  for (const [uri, shown] of cases) assert.equal(withoutPassword(uri), shown);
+});

@@ -60,3 +60,10 @@ export function parseAddress(uri: string): Server[] {
     return { name: `${connection.host}:${connection.port}/${connection.database}`, connection };
   });
 }
+
+/** The address as it may be shown: a placeholder stands where a password stood. */
+export function withoutPassword(uri: string): string {
+  return uri
+    .replace(/^([^:]+:\/\/[^/?#:@]*):[^/?#]*@/, '$1:<password>@')
+    .replace(/([?&](?:ssl)?password=)[^&#]*/gi, '$1<password>');
+}

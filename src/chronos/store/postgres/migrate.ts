@@ -64,12 +64,26 @@ class Migrator {
     }
   }
 
-  async #readLedger(): Promise<Applied[]> {
+  /** How many migrations have been applied, and how many are still to come. Changes nothing. */
+  async look(): Promise<SchemaState> {
+    const applied = (await this.#findLedger()) ?? [];
+    this.#checkHistory(applied);
+    return { applied: applied.length, missing: this.#migrations.length - applied.length };
+  }
+
+  /** The ledger, if there is one. */
+  async #findLedger(): Promise<Applied[] | undefined> {
     try {
       return (await this.#client.query<Applied>(READ_LEDGER)).rows;
     } catch (thrown) {
       if (sqlState(thrown) !== SQLSTATE.UNDEFINED_TABLE) throw this.#failure(undefined, thrown);
+      return undefined;
     }
+  }
+
+  async #readLedger(): Promise<Applied[]> {
+    const found = await this.#findLedger();
+    if (found) return found;
     try {
       await this.#client.query(CREATE_LEDGER);
     } catch (thrown) {
@@ -156,12 +170,34 @@ class Migrator {
  * @throws ReveilleError `conflict` when the database is newer, has another history or holds tables of something else;
  *   `unavailable` when it cannot be reached (retryable) or tables may not be created (not retryable); `internal` when a file fails
  */
-export async function migrate(
+export function migrate(
   server: Server,
   connection: pg.ClientConfig,
   log: Logger,
   folder: URL | string = MIGRATIONS,
 ): Promise<void> {
+  return withMigrator(server, connection, log, folder, (migrator) => migrator.run());
+}
+
+/** How many migrations a database has, and how many it lacks. */
+export type SchemaState = { applied: number; missing: number };
+
+/**
+ * Asks what {@link migrate} would have to do, and changes nothing.
+ *
+ * @throws ReveilleError as {@link migrate}, where it can be told without trying
+ */
+export function lookAtSchema(server: Server, connection: pg.ClientConfig, log: Logger): Promise<SchemaState> {
+  return withMigrator(server, connection, log, MIGRATIONS, (migrator) => migrator.look());
+}
+
+async function withMigrator<T>(
+  server: Server,
+  connection: pg.ClientConfig,
+  log: Logger,
+  folder: URL | string,
+  work: (migrator: Migrator) => Promise<T>,
+): Promise<T> {
   const migrations = readMigrations(folder);
   // A migration of a large table, or the wait for another replica's, takes as long as it takes.
   const client = new pg.Client({ ...connection, pipeline: false, query_timeout: 0 });
@@ -172,7 +208,7 @@ export async function migrate(
     await client.connect();
     await prepareSession(client, server.name);
     await client.query('SET statement_timeout = 0');
-    await new Migrator(client, migrations, server.name, log).run();
+    return await work(new Migrator(client, migrations, server.name, log));
   } catch (thrown) {
     throw storeError(thrown);
   } finally {

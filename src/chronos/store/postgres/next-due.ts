@@ -1,4 +1,4 @@
-/** When there will be something to claim. */
+/** When there will be something to claim, and how much there is. */
 import type { Executor } from './pool.ts';
 import { statement } from './statement.ts';
 
@@ -15,4 +15,16 @@ const NEXT = statement(
 export async function nextDue(executor: Executor, saturated: ReadonlySet<string>): Promise<number | undefined> {
   const [row] = await executor.query(NEXT, [[...saturated]]);
   return (row?.[0] as number | null) ?? undefined;
+}
+
+const COUNT = statement(
+  'count_due',
+  `
+  SELECT count(*) FROM (
+    SELECT 1 FROM occurrences WHERE due_at <= $1::bigint AND lease_until IS NULL LIMIT $2::bigint) AS due`,
+);
+
+export async function countDue(executor: Executor, { now, atMost }: { now: number; atMost: number }): Promise<number> {
+  const [row] = await executor.query(COUNT, [now, atMost]);
+  return Number(row![0]);
 }

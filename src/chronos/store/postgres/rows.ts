@@ -185,6 +185,12 @@ export const AGENT_KEY = new Shape<AgentKey>({
   revokedAt: bigint('revoked_at'),
 });
 
+/** A bound on how many of an owner's alarms stand open. */
+export const OWNER = new Shape<{ owner: string; openAtMost: number }>({
+  owner: text('owner'),
+  openAtMost: bigint('open_at_most'),
+});
+
 /** An alarm's state with the revision that it was read at. */
 export type Versioned = { revision: number; state: AlarmState };
 

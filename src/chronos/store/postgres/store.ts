@@ -5,6 +5,7 @@ import type { AlarmState } from '../../alarm/alarm.ts';
 import type { AlarmStore } from '../store.ts';
 import { parseAddress } from './address.ts';
 import { prepareAgentKeys } from './agent-keys.ts';
+import { refuseHalfArrived } from './arrival.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
 import { prepareClaim } from './claim.ts';
 import { ClaimedStates } from './claimed-states.ts';
@@ -14,7 +15,7 @@ import { DatabaseClock } from './database-clock.ts';
 import { Hints } from './hints.ts';
 import { list } from './list.ts';
 import { migrate } from './migrate.ts';
-import { nextDue } from './next-due.ts';
+import { countDue, nextDue } from './next-due.ts';
 import { putNonce, takeNonce } from './nonces.ts';
 import { PrimaryPool } from './pool.ts';
 import { renew } from './renew.ts';
@@ -53,8 +54,8 @@ function earliestDue({ occurrences }: AlarmState): number | undefined {
  *
  * @throws ReveilleError `unavailable`, retryable when no server of the address takes writes at present and it makes sense to try
  *   again, not retryable when an operator has to do something first (password, rights, encoding, settings that lose data);
- *   `conflict` when the database belongs to a newer version or to something else; `invalid_request` when the address cannot
- *   be read
+ *   `conflict` when the database belongs to a newer version or to something else, or when a move into it is not finished;
+ *   `invalid_request` when the address cannot be read
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<AlarmStore> {
   const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onHint } = options;
@@ -63,6 +64,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   try {
     await pool.connect();
     await migrate(pool.primary, pool.clientConfig(pool.primary), log);
+    await refuseHalfArrived(pool, pool.primary.name);
     await databaseClock.start();
   } catch (thrown) {
     await pool.close();
@@ -110,6 +112,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     renew: (leaseKeys, leaseUntil) => renew(pool, claimed, leaseKeys, leaseUntil),
     complete,
     nextDueAt: (saturated) => nextDue(pool, saturated),
+    countDue: (request) => countDue(pool, request),
 
     putNonce: (nonce, did, expiresAt, now) => putNonce(pool, nonce, did, expiresAt, now),
     takeNonce: (nonce, did, now) => takeNonce(pool, nonce, did, now),

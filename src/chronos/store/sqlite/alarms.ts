@@ -41,21 +41,19 @@ export function prepareAlarms(db: DatabaseSync) {
   const insertTexts = db.prepare(
     'INSERT INTO alarm_texts (seq, wake_message, payload) VALUES (last_insert_rowid(), ?, ?)',
   );
-  const groups = [PROGRESS, STATUS, DEFINITION].map((members) => ({
-    members,
-    write: prepareUpdate<Alarm>(db, 'alarms', ALARM_COLUMNS, members, BY_ID, ['owner', 'id']),
-  }));
-  const texts = {
-    members: TEXTS,
-    write: prepareUpdate<Alarm>(
-      db,
-      'alarm_texts',
-      ALARM_COLUMNS,
-      TEXTS,
-      `seq = (SELECT seq FROM alarms WHERE ${BY_ID})`,
-      ['owner', 'id'],
-    ),
-  };
+  const writing = (members: readonly (typeof PROGRESS | typeof STATUS | typeof DEFINITION)[number][]) =>
+    prepareUpdate<Alarm>(db, 'alarms', ALARM_COLUMNS, members, BY_ID, ['owner', 'id']);
+  const writeProgress = writing(PROGRESS);
+  const writeStatus = writing([...STATUS, ...PROGRESS]);
+  const writeDefinition = writing(DEFINITION);
+  const writeTexts = prepareUpdate<Alarm>(
+    db,
+    'alarm_texts',
+    ALARM_COLUMNS,
+    TEXTS,
+    `seq = (SELECT seq FROM alarms WHERE ${BY_ID})`,
+    ['owner', 'id'],
+  );
 
   return {
     find(owner: string, id: string): Alarm | undefined {
@@ -71,11 +69,13 @@ export function prepareAlarms(db: DatabaseSync) {
       insertTexts.run(alarm.wakeMessage, alarm.payload);
     },
 
-    /** Writes the groups of columns that hold one of `changed`. */
+    /** Writes the groups of columns that hold one of `changed`; a status seldom changes without progress, so they go together. */
     update(alarm: Alarm, changed: ReadonlySet<keyof Alarm>): void {
-      for (const { members, write } of [...groups, texts]) {
-        if (members.some((member) => changed.has(member))) write(alarm);
-      }
+      const touches = (members: readonly (keyof Alarm)[]) => members.some((member) => changed.has(member));
+      if (touches(STATUS)) writeStatus(alarm);
+      else if (touches(PROGRESS)) writeProgress(alarm);
+      if (touches(DEFINITION)) writeDefinition(alarm);
+      if (touches(TEXTS)) writeTexts(alarm);
     },
   };
 }

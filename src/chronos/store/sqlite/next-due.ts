@@ -1,5 +1,6 @@
-/** When there will be something to claim, or a lease to end. */
+/** When there will be something to claim or a lease to end, and how much there is to claim. */
 import type { DatabaseSync } from 'node:sqlite';
+import { prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
 export function prepareNextDue(db: DatabaseSync, { owners }: Tables) {
@@ -23,4 +24,15 @@ export function prepareNextDue(db: DatabaseSync, { owners }: Tables) {
     const earliest = Math.min(free ?? Number.POSITIVE_INFINITY, firstLeaseEnd(saturated) ?? Number.POSITIVE_INFINITY);
     return earliest === Number.POSITIVE_INFINITY ? undefined : earliest;
   };
+}
+
+export function prepareCountDue(db: DatabaseSync) {
+  const count = prepareQuery(
+    db,
+    `SELECT count(*) FROM (
+       SELECT 1 FROM owners AS w INDEXED BY owners_queue CROSS JOIN occurrences AS o INDEXED BY occurrences_free
+       WHERE w.next_due <= ?1 AND o.owner = w.owner AND o.due_at <= ?1 AND o.lease_until IS NULL LIMIT ?2 + 0)`,
+    ([found]) => found as number,
+  );
+  return ({ now, atMost }: { now: number; atMost: number }): number => count.get(now, atMost)!;
 }

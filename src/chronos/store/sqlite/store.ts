@@ -1,6 +1,7 @@
 /** The alarm store on SQLite: one file, owned by one process. */
 import type { Clock } from '../../../clock/clock.ts';
 import type { Logger } from '../../../log/log.ts';
+import { Checkpoints } from '../../../sqlite-kit/checkpoints.ts';
 import { GroupCommit } from '../../../sqlite-kit/group-commit.ts';
 import { openDatabase } from '../../../sqlite-kit/open.ts';
 import { storageError } from '../../../sqlite-kit/sqlite-error.ts';
@@ -9,16 +10,18 @@ import { prepareAgentKeys } from './agent-keys.ts';
 import { prepareClaim } from './claim.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
+import { refuseDeparted } from './departure.ts';
 import { prepareFindByKey } from './idempotency.ts';
 import { prepareEndLeases } from './interrupted.ts';
 import { prepareList } from './list.ts';
-import { prepareNextDue } from './next-due.ts';
+import { prepareCountDue, prepareNextDue } from './next-due.ts';
 import { prepareNonces } from './nonces.ts';
 import { prepareRenew } from './renew.ts';
 import { prepareTables } from './tables.ts';
 import { prepareUpdateAlarm } from './update.ts';
 
-const MIGRATIONS = new URL('./migrations/', import.meta.url);
+/** The schema of the file. */
+export const MIGRATIONS = new URL('./migrations/', import.meta.url);
 
 /** Pages kept in memory. A claim's index pages should never have to come from the disk. */
 const CACHE_KIB = 64 * 1024;
@@ -31,13 +34,20 @@ const CACHE_KIB = 64 * 1024;
  *
  * @param options.path the database file
  * @throws ReveilleError as `openDatabase` does: `unavailable` when another process owns the file or it is damaged, `conflict`
- *   when it belongs to a newer version
+ *   when it belongs to a newer version; `conflict` also when its alarms have moved to PostgreSQL, or are about to
  */
 export function openSqliteStore(options: { path: string; clock: Clock; log: Logger }): AlarmStore {
   const file = openDatabase({ ...options, migrations: MIGRATIONS, lock: 'exclusive' });
   const { db } = file;
+  try {
+    refuseDeparted(db, file.path);
+  } catch (thrown) {
+    file.close();
+    throw thrown;
+  }
   db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
-  const commits = new GroupCommit(db);
+  const checkpoints = new Checkpoints(db, file.path, options.log);
+  const commits = new GroupCommit(db, () => checkpoints.committed());
 
   const tables = prepareTables(db);
   const findByKey = prepareFindByKey(db, tables);
@@ -49,6 +59,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const renew = prepareRenew(tables);
   const complete = prepareComplete(tables);
   const nextDue = prepareNextDue(db, tables);
+  const countDue = prepareCountDue(db);
   const nonces = prepareNonces(db);
   const keys = prepareAgentKeys(db);
 
@@ -79,6 +90,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     renew: (leaseKeys, leaseUntil) => commits.run(() => renew(leaseKeys, leaseUntil)),
     complete: (completions) => commits.run(() => complete(completions)),
     nextDueAt: (saturated) => read(() => nextDue(saturated)),
+    countDue: (request) => read(() => countDue(request)),
 
     putNonce: (nonce, did, expiresAt, now) => commits.run(() => nonces.put(nonce, did, expiresAt, now)),
     takeNonce: (nonce, did, now) => commits.run(() => nonces.take(nonce, did, now)),
@@ -93,6 +105,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     ping: () => commits.run(() => db.exec('PRAGMA user_version = 0')),
     async close() {
       await commits.drain();
+      await checkpoints.close();
       file.close();
     },
   };

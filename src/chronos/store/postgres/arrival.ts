@@ -1,0 +1,48 @@
+/** Whether the alarms of a database are all there, or are still being moved into it from a SQLite file. */
+import { ReveilleError } from '../../../wire/errors.ts';
+import { formatInstant } from '../../../wire/instant.ts';
+import type { Executor } from './pool.ts';
+import { type Row, statement } from './statement.ts';
+
+/** `arriving`: being copied. `arrived`: in use here. `abandoned`: given up; the alarms are rung from the file again. */
+export type ArrivalState = 'arriving' | 'arrived' | 'abandoned';
+
+export type Arrival = {
+  /** Names the file that the alarms come from. */
+  source: string;
+  /** Names the move. */
+  transfer: string;
+  state: ArrivalState;
+  /** Grows with every batch. */
+  step: number;
+  /** How far the copy has come, as JSON. */
+  progress: string;
+  /** When the state was entered, epoch ms. */
+  since: number;
+};
+
+const READ = statement('arrival', 'SELECT source, transfer, state, step, progress, since FROM arrivals');
+
+/** What the database says; `undefined` when nothing was ever moved into it. */
+export async function readArrival(executor: Executor): Promise<Arrival | undefined> {
+  const [row] = await executor.query(READ, []);
+  if (!row) return undefined;
+  const [source, transfer, state, step, progress, since] = row as Row & [string, string, ArrivalState, ...unknown[]];
+  return { source, transfer, state, step: step as number, progress: progress as string, since: since as number };
+}
+
+/**
+ * Refuses a database whose alarms are not all there, or are rung from elsewhere again.
+ *
+ * @param server names the database in the message
+ * @throws ReveilleError `conflict`
+ */
+export async function refuseHalfArrived(executor: Executor, server: string): Promise<void> {
+  const arrival = await readArrival(executor);
+  if (!arrival || arrival.state === 'arrived') return;
+  const message =
+    arrival.state === 'arriving'
+      ? `a move into the database ${server} is not finished; run "reveille migrate --to <this database>" again where the SQLite file is, or use another database`
+      : `the move into the database ${server} was given up on ${formatInstant(arrival.since)} and its alarms are rung from the SQLite file again; use that, move again with "reveille migrate", or use another database`;
+  throw new ReveilleError('conflict', message);
+}

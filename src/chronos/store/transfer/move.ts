@@ -1,0 +1,194 @@
+/**
+ * Moving a SQLite installation into PostgreSQL.
+ *
+ * Both sides say where the alarms are rung, and chronosd opens neither while they are under way: the file from the first mark on,
+ * the database until the copy has been compared. The marks are set in an order in which a process that ends at any moment leaves
+ * at most one side open:
+ *
+ * 1. the database is closed (`arriving`), and no chronosd may be connected that saw it open;
+ * 2. the file is closed (`moving`); it does not change from here on;
+ * 3. rows are copied, each batch in one transaction with the progress it makes;
+ * 4. both sides are read back and compared;
+ * 5. the file says that the copy is whole (`verified`): from now on only the database knows whether it is in use;
+ * 6. the database is opened (`arrived`);
+ * 7. the file says so (`moved`).
+ */
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../../clock/clock.ts';
+import type { Logger } from '../../../log/log.ts';
+import { ReveilleError } from '../../../wire/errors.ts';
+import type { Arrival } from '../postgres/arrival.ts';
+import { sayingOf } from '../postgres/postgres-error.ts';
+import type { Departure, DepartureState } from '../sqlite/departure.ts';
+import { type Comparison, compare } from './compare.ts';
+import { copyRows } from './copy.ts';
+import { type Plan, planOf } from './plan.ts';
+import type { Report } from './progress.ts';
+import { Source } from './source.ts';
+import { MOVING_TABLES } from './tables.ts';
+import { Target } from './target.ts';
+
+export type MoveOptions = {
+  /** The SQLite file. */
+  from: string;
+  /** The PostgreSQL database. */
+  to: string;
+  clock: Clock;
+  log: Logger;
+  /** Called at every step. */
+  report?: Report;
+};
+
+export type MoveResult = {
+  /** `moved` now, `already` before; `differs`: the copy is not the same, and neither side was opened. */
+  outcome: 'moved' | 'already' | 'differs';
+  from: string;
+  /** The database, `host:port/database`. */
+  to: string;
+  /** When the alarms were moved, epoch ms. */
+  since: number;
+  /** Empty when nothing was compared. */
+  tables: Comparison[];
+  /** Rows that this call has copied, and how long that took. */
+  copied: number;
+  copyMs: number;
+};
+
+class Move {
+  readonly #source: Source;
+  readonly #target: Target;
+  readonly #clock: Clock;
+  readonly #report: Report;
+
+  constructor(source: Source, target: Target, { clock, report }: MoveOptions) {
+    this.#source = source;
+    this.#target = target;
+    this.#clock = clock;
+    this.#report = report ?? (() => {});
+  }
+
+  async run(): Promise<MoveResult> {
+    const departure = this.#named();
+    const arrival = await this.#target.arrival();
+    const plan = planOf({
+      path: this.#source.path,
+      departure,
+      name: this.#target.name,
+      arrival,
+      empty: await this.#target.isEmpty(),
+    });
+    if (plan === 'done') return this.#result('already');
+    if (plan === 'finish') {
+      this.#mark('moved');
+      return this.#result('moved');
+    }
+    return this.#bring(await this.#prepare(plan, departure, arrival));
+  }
+
+  /** Sees to it that the file has a name of its own. */
+  #named(): Departure {
+    const known = this.#source.departure;
+    if (known) return known;
+    const departure: Departure = {
+      source: randomUUID(),
+      state: 'home',
+      transfer: null,
+      target: null,
+      since: this.#clock.now(),
+    };
+    this.#source.mark(departure);
+    return departure;
+  }
+
+  /** Closes both sides. */
+  async #prepare(plan: Plan, departure: Departure, former: Arrival | undefined): Promise<Arrival> {
+    if (plan === 'resume') {
+      await this.#target.refuseReplicas();
+      return this.#target.resume(former!.transfer);
+    }
+    const transfer = randomUUID();
+    let arrival: Arrival;
+    if (plan === 'begin') {
+      arrival = await this.#target.begin(departure.source, transfer);
+      try {
+        await this.#target.refuseReplicas();
+      } catch (error) {
+        await this.#target.withdraw(transfer);
+        throw error;
+      }
+    } else {
+      arrival = await this.#target.restart(former!, transfer);
+      await this.#target.refuseReplicas();
+      await this.#target.clear();
+    }
+    this.#source.mark({
+      ...departure,
+      state: 'moving',
+      transfer,
+      target: this.#target.name,
+      since: this.#clock.now(),
+    });
+    this.#report({ phase: 'began' });
+    return arrival;
+  }
+
+  /** Copies, compares, and opens the database. */
+  async #bring(arrival: Arrival): Promise<MoveResult> {
+    const [source, target, report] = [this.#source, this.#target, this.#report];
+    const total = MOVING_TABLES.reduce((sum, table) => sum + source.count(table), 0);
+    const began = this.#clock.monotonic();
+    const copied = await copyRows({ source, target, total, report }, arrival);
+    const copyMs = this.#clock.monotonic() - began;
+    const tables = await compare({ source, target, total, report });
+    if (!tables.every(({ equal }) => equal)) return { ...this.#result('differs'), tables, copied, copyMs };
+    this.#mark('verified');
+    report({ phase: 'verified' });
+    await target.arrive(arrival.transfer);
+    report({ phase: 'arrived' });
+    this.#mark('moved');
+    return { ...this.#result('moved'), tables, copied, copyMs };
+  }
+
+  #mark(state: DepartureState): void {
+    this.#source.mark({ ...this.#source.departure!, state, since: this.#clock.now() });
+  }
+
+  #result(outcome: MoveResult['outcome']): MoveResult {
+    const { path, departure } = this.#source;
+    return { outcome, from: path, to: this.#target.name, since: departure!.since, tables: [], copied: 0, copyMs: 0 };
+  }
+}
+
+/** What was copied stays; says so where the same command may succeed later. */
+function resumable(error: unknown, source: Source): unknown {
+  const underWay = source.departure?.state === 'moving' || source.departure?.state === 'verified';
+  if (!(error instanceof ReveilleError) || error.code !== 'unavailable' || !error.retryable || !underWay) return error;
+  return new ReveilleError(
+    error.code,
+    `${error.message}. What has been copied stays: run the same command again, and it goes on from there`,
+    { cause: error },
+  );
+}
+
+/**
+ * Moves the alarms, or goes on with a move that was interrupted.
+ *
+ * @throws ReveilleError when either side refuses; what has been done until then is kept, and safe
+ */
+export async function move(options: MoveOptions): Promise<MoveResult> {
+  const source = new Source(options.from, options.clock);
+  try {
+    const target = await Target.open({ uri: options.to, clock: options.clock, log: options.log });
+    try {
+      return await new Move(source, target, options).run();
+    } finally {
+      await target.close();
+    }
+  } catch (error) {
+    if (error instanceof ReveilleError && error.code === 'internal')
+      options.log.error({ reason: sayingOf(error.cause ?? error) }, 'the move was cut short');
+    throw resumable(error, source);
+  } finally {
+    source.close();
+  }
+}

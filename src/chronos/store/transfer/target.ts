@@ -1,0 +1,255 @@
+/** The PostgreSQL database that alarms move into. */
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { type Clock, wait } from '../../../clock/clock.ts';
+import type { Logger } from '../../../log/log.ts';
+import { ReveilleError } from '../../../wire/errors.ts';
+import { parseAddress, type Server } from '../postgres/address.ts';
+import { type Arrival, type ArrivalState, readArrival } from '../postgres/arrival.ts';
+import { lookAtSchema, migrate, type SchemaState } from '../postgres/migrate.ts';
+import { PrimaryPool } from '../postgres/pool.ts';
+import { sayingOf, sqlState, storeError } from '../postgres/postgres-error.ts';
+import { prepareSession } from '../postgres/session.ts';
+import type { Statement } from '../postgres/statement.ts';
+import { refusalOf, takenOver } from './refusal.ts';
+import { keyOf, MOVING_TABLES, type MovingTable, type Values } from './tables.ts';
+import {
+  ANYTHING,
+  BEGIN,
+  clear,
+  count,
+  OPEN,
+  PAGE,
+  page,
+  put,
+  REPLICAS,
+  RESTART,
+  TAKE,
+  TURN,
+  WITHDRAW,
+} from './target-statements.ts';
+
+/** How chronosd's connections are called, and how this one is. */
+const REPLICA = 'chronosd';
+const APPLICATION = 'reveille migrate';
+/** A link that says nothing for so long is dead. */
+const SILENCE_MS = 60_000;
+/** But counting or emptying a large table takes as long as it takes. */
+const LONG_SILENCE_MS = 600_000;
+/** A connection that was closed a moment ago may still be listed. */
+const LINGER_MS = 3_000;
+const LINGER_STEP_MS = 100;
+
+export type TargetOptions = { uri: string; clock: Clock; log: Logger };
+
+export class Target {
+  /** `host:port/database`. */
+  readonly name: string;
+  readonly #client: pg.Client;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  /** Tells this process from another that moves the same file, or a copy of it. */
+  readonly #holder = randomUUID();
+
+  private constructor(name: string, client: pg.Client, { clock, log }: TargetOptions) {
+    this.name = name;
+    this.#client = client;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /**
+   * Finds the server that takes writes, asks of it what chronosd asks, and brings its schema up to date.
+   *
+   * @throws ReveilleError as `openPostgresStore` does
+   */
+  static async open(options: TargetOptions): Promise<Target> {
+    const { server, connection } = await findPrimary(options);
+    await migrate(server, connection, options.log);
+    return Target.#connect(server, connection, options);
+  }
+
+  /** The same without changing anything: the tables may not be there, or not all of them. */
+  static async look(options: TargetOptions): Promise<{ target: Target; schema: SchemaState }> {
+    const { server, connection } = await findPrimary(options);
+    const schema = await lookAtSchema(server, connection, options.log);
+    return { target: await Target.#connect(server, connection, options), schema };
+  }
+
+  static async #connect(server: Server, connection: pg.ClientConfig, options: TargetOptions): Promise<Target> {
+    const client = new pg.Client(connection);
+    // What was under way reports it.
+    client.on('error', (error) => options.log.debug({ reason: sayingOf(error) }, 'the connection was lost'));
+    const target = new Target(server.name, client, options);
+    try {
+      await client.connect();
+      await prepareSession(client, server.name);
+      await client.query(`SET statement_timeout = ${LONG_SILENCE_MS}`);
+    } catch (thrown) {
+      await target.close();
+      throw storeError(thrown);
+    }
+    return target;
+  }
+
+  /** What the database says of the move into it. */
+  arrival(): Promise<Arrival | undefined> {
+    return readArrival(this);
+  }
+
+  async isEmpty(): Promise<boolean> {
+    const [row] = await this.query(ANYTHING, []);
+    return row![0] === false;
+  }
+
+  async count({ name }: MovingTable): Promise<number> {
+    const [row] = await this.query(count(name), [], LONG_SILENCE_MS);
+    return row![0] as number;
+  }
+
+  /** Closes an empty database to chronosd until the move is whole. */
+  async begin(source: string, transfer: string): Promise<Arrival> {
+    await this.#change(BEGIN, [source, transfer, this.#holder, this.#clock.now()]);
+    return (await this.arrival())!;
+  }
+
+  /** Lets another move of the same file take the place of one that was given up. */
+  async restart(former: Arrival, transfer: string): Promise<Arrival> {
+    const { state, step } = former;
+    await this.#change(RESTART, [transfer, this.#holder, this.#clock.now(), former.transfer, state, step]);
+    return (await this.arrival())!;
+  }
+
+  /** Takes over a move that was interrupted. Whoever may still be at it stores nothing from here on. */
+  async resume(transfer: string): Promise<Arrival> {
+    await this.#change(TAKE, [this.#holder, transfer]);
+    return (await this.arrival())!;
+  }
+
+  /** Takes back {@link begin}. */
+  async withdraw(transfer: string): Promise<void> {
+    await this.#change(WITHDRAW, [transfer, this.#holder]);
+  }
+
+  /** Opens the database: the copy is whole. */
+  async arrive(transfer: string): Promise<void> {
+    await this.#change(OPEN, [this.#clock.now(), transfer, this.#holder]);
+  }
+
+  /** Closes a database that is in use, and opens it again. */
+  async turn(transfer: string, from: ArrivalState, to: ArrivalState): Promise<void> {
+    await this.#change(TURN, [to, this.#clock.now(), transfer, from]);
+  }
+
+  /** Deletes whatever there is in the tables that move. */
+  async clear(): Promise<void> {
+    for (const { name } of MOVING_TABLES.toReversed()) await this.#send(clear(name), [], LONG_SILENCE_MS);
+  }
+
+  /**
+   * Stores a batch together with the progress it makes.
+   *
+   * @throws ReveilleError `conflict` when another process has taken the move over, or a row cannot be kept there
+   */
+  async put(table: MovingTable, rows: readonly Values[], at: { transfer: string; step: number; progress: string }) {
+    const values = [at.progress, at.transfer, this.#holder, at.step, ...table.bind(rows)];
+    const { rowCount } = await this.#send(put(table), values, SILENCE_MS, (thrown) => refusalOf(table, rows, thrown));
+    if (rowCount !== rows.length) throw takenOver(this.name);
+  }
+
+  /** The rows of a table in the order of its key, page by page; the next page is under way while one is looked at. */
+  async *pages(table: MovingTable): AsyncGenerator<Values[]> {
+    const read = async (after?: readonly unknown[]) => {
+      const rows = await this.query(page(table, after !== undefined), after ?? []);
+      return rows.map((row) => row.map((value) => (value instanceof Buffer ? value.toString('utf8') : value)));
+    };
+    let next: Promise<Values[]> | undefined = read();
+    while (next) {
+      const page: Values[] = await next;
+      const last = page.at(-1);
+      next = last && page.length === PAGE ? read(keyOf(table, last)) : undefined;
+      // Whoever stops listening does not hear of its failure.
+      next?.catch(() => undefined);
+      yield page;
+    }
+  }
+
+  /**
+   * Makes sure that no chronosd is connected. To be asked after the database has been closed to new ones: whoever saw it open is
+   * connected still. An engine that does not list its connections lets everybody pass.
+   *
+   * @throws ReveilleError `conflict`
+   */
+  async refuseReplicas(): Promise<void> {
+    const until = this.#clock.monotonic() + LINGER_MS;
+    for (;;) {
+      const replicas = await this.#replicas();
+      if (replicas === 0) return;
+      if (this.#clock.monotonic() >= until)
+        throw new ReveilleError(
+          'conflict',
+          `a chronosd is connected to ${this.name}; stop every chronosd that uses this database, and run this again`,
+        );
+      await wait(this.#clock, LINGER_STEP_MS);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end().catch((error: unknown) => this.#log.debug({ reason: sayingOf(error) }, 'closing'));
+  }
+
+  /** Runs a statement in a transaction of its own. */
+  async query(statement: Statement, values: readonly unknown[], silenceMs = SILENCE_MS): Promise<Values[]> {
+    return (await this.#send(statement, values, silenceMs)).rows;
+  }
+
+  async #replicas(): Promise<number> {
+    try {
+      const [row] = await this.query(REPLICAS, [REPLICA, APPLICATION]);
+      return row![0] as number;
+    } catch (error) {
+      const unknown = error instanceof ReveilleError && sqlState(error.cause)?.startsWith('42');
+      if (!unknown) throw error;
+      this.#log.debug({ reason: sayingOf(error) }, 'this engine does not list its connections');
+      return 0;
+    }
+  }
+
+  /** Sends a statement; those that follow need not wait for its answer. */
+  async #send(
+    { name, text }: Statement,
+    values: readonly unknown[],
+    silenceMs = SILENCE_MS,
+    translate: (thrown: unknown) => unknown = storeError,
+  ): Promise<pg.QueryArrayResult> {
+    const query: pg.QueryArrayConfig & { query_timeout: number } = {
+      name,
+      text,
+      values: [...values],
+      rowMode: 'array',
+      query_timeout: silenceMs,
+    };
+    try {
+      return await this.#client.query(query);
+    } catch (thrown) {
+      throw translate(thrown);
+    }
+  }
+
+  /** Runs a statement that writes the row of `arrivals`, unless another process has written it. */
+  async #change(change: Statement, values: readonly unknown[]): Promise<void> {
+    if ((await this.#send(change, values)).rowCount !== 1) throw takenOver(this.name);
+  }
+}
+
+async function findPrimary(options: TargetOptions): Promise<{ server: Server; connection: pg.ClientConfig }> {
+  const { uri, clock, log } = options;
+  const pool = new PrimaryPool(parseAddress(uri), { size: 1, clock, log });
+  try {
+    await pool.connect();
+    const server = pool.primary;
+    return { server, connection: { ...pool.clientConfig(server), application_name: APPLICATION } };
+  } finally {
+    await pool.close();
+  }
+}

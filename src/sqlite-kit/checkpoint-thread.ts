@@ -1,0 +1,27 @@
+/** The thread that `checkpoints.ts` starts: a connection of its own, which moves pages while another one writes. */
+import { DatabaseSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { CheckpointReport } from './checkpoints.ts';
+
+const db = new DatabaseSync(workerData as string, { timeout: 0 });
+db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
+// Passive: it waits for nobody, and nobody waits for it.
+const checkpoint = db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
+
+function report(): CheckpointReport {
+  try {
+    checkpoint.get();
+    return {};
+  } catch (thrown) {
+    return { error: thrown instanceof Error ? thrown.message : String(thrown) };
+  }
+}
+
+parentPort!.on('message', (message: 'checkpoint' | 'close') => {
+  if (message === 'checkpoint') {
+    parentPort!.postMessage(report());
+    return;
+  }
+  db.close();
+  parentPort!.close();
+});

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { type TestContext, test } from 'node:test';
+import { silentLogger } from '../log/log.ts';
+import { Checkpoints } from './checkpoints.ts';
+import { GroupCommit } from './group-commit.ts';
+
+const COMMITS = 400;
+const LIMIT_MS = 20_000;
+
+function setUp(t: TestContext) {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-checkpoints-'));
+  const path = join(folder, 'test.db');
+  const db = new DatabaseSync(path);
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE rows (n INTEGER PRIMARY KEY)');
+  const checkpoints = new Checkpoints(db, path, silentLogger);
+  const commits = new GroupCommit(db, () => checkpoints.committed());
+  t.after(async () => {
+    await checkpoints.close();
+    if (db.isOpen) db.close();
+    rmSync(folder, { recursive: true });
+  });
+  const insert = db.prepare('INSERT INTO rows DEFAULT VALUES');
+  const write = async (count: number) => {
+    for (let n = 0; n < count; n++) await commits.run(() => insert.run());
+  };
+  /** How many rows the database file holds by itself, without its log. */
+  const inFile = (): number => {
+    const copy = join(folder, 'copy.db');
+    copyFileSync(path, copy);
+    const alone = new DatabaseSync(copy);
+    try {
+      return (alone.prepare('SELECT count(*) AS count FROM rows').get() as { count: number }).count;
+    } catch {
+      // The file was copied in the middle of a checkpoint, or before the first.
+      return 0;
+    } finally {
+      alone.close();
+    }
+  };
+  return { db, path, checkpoints, write, inFile };
+}
+
+test('what a busy connection has committed gets from the log into the file, while it goes on', async (t) => {
+  const { write, inFile } = setUp(t);
+  await write(COMMITS);
+  const end = performance.now() + LIMIT_MS;
+  while (inFile() < COMMITS / 2) {
+    assert.ok(performance.now() < end, 'the file holds what was committed long ago');
+    await write(10);
+  }
+});
+
+test('once closed it has let go of the file, and the connection takes the log with it', async (t) => {
+  const { db, path, checkpoints, write } = setUp(t);
+  await write(COMMITS);
+  await checkpoints.close();
+  await write(COMMITS);
+  db.close();
+  assert.ok(!existsSync(`${path}-wal`));
+});
+
+test('a thread that fails costs nothing but itself', async (t) => {
+  const { db, write, checkpoints } = setUp(t);
+  const elsewhere = new Checkpoints(db, join(tmpdir(), 'no-such-folder', 'test.db'), silentLogger);
+  for (let n = 0; n < COMMITS; n++) elsewhere.committed();
+  await write(COMMITS);
+  await elsewhere.close();
+  await checkpoints.close();
+  const { count } = db.prepare('SELECT count(*) AS count FROM rows').get() as { count: number };
+  assert.equal(count, COMMITS);
+});
