@@ -65,7 +65,8 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
   const waker = createHttpWaker({
     url: config.CHRONOS_ROUTER_WAKE_URL,
     token: config.CHRONOS_WAKE_TOKEN,
-    clock,
+    // Wakes are signed for an instant that the router compares with its own: a replica's wrong clock must not get them refused.
+    clock: storeClock,
     timeoutMs: WAKE_TIMEOUT_MS,
     connections: config.CHRONOS_CONCURRENCY,
   });

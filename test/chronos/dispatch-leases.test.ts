@@ -77,6 +77,28 @@ test('whoever has lost the lease changes nothing with an outcome that comes late
   );
 });
 
+test('whoever stood still between a claim and its wakes, until the leases had run out, sends none of them', async (t) => {
+  const bench = await createBench(t);
+  const { id, fireId } = await bench.set({ kind: 'once', delay_seconds: 1 });
+  bench.faults.onCall = (name) => {
+    if (name !== 'claim') return;
+    bench.clock.jump(20 * SECOND);
+    bench.faults.onCall = undefined;
+  };
+  await bench.clock.advance(2 * SECOND);
+  assert.deepEqual(
+    bench.waker.wakes.map(({ claim: { occurrence } }) => [occurrence.fireId, occurrence.attempt]),
+    [[fireId, 2]],
+  );
+  assert.deepEqual(
+    (await bench.ledger(id)).map(({ outcome, attempt }) => [outcome, attempt]),
+    [
+      ['unknown', 1],
+      ['delivered', 2],
+    ],
+  );
+});
+
 describe('when the holder of an occurrence is gone', () => {
   async function abandoned(t: Parameters<typeof createBench>[0], body = {}) {
     const bench = await createBench(t, { idle: true });

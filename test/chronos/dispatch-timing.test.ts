@@ -113,6 +113,20 @@ describe('a wall clock that jumps', () => {
     );
   });
 
+  test('back, between a claim and its wake: what was due by the clock that it was claimed by does not start early', async (t) => {
+    const bench = await createBench(t);
+    const { id, due } = await bench.set({ kind: 'once', delay_seconds: 60 });
+    bench.faults.onCall = (name) => {
+      if (name !== 'claim') return;
+      bench.clock.jump(-HOUR);
+      bench.faults.onCall = undefined;
+    };
+    await bench.clock.advance(MINUTE + SECOND);
+    assert.equal(bench.waker.wakes.length, 1);
+    const [attempt] = await bench.ledger(id);
+    assert.ok(attempt && attempt.startedAt >= due, `it started ${due - attempt!.startedAt} ms early`);
+  });
+
   test('does not make the dispatcher take what it is delivering already', async (t) => {
     const bench = await createBench(t, { respond: ({ alarm }) => (alarm.label === 'slow' ? undefined : DELIVERED) });
     const slow = await bench.set({ kind: 'once', delay_seconds: 1, label: 'slow' });

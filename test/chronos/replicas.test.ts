@@ -18,6 +18,8 @@ const identity = agentIdentity('fleet', generateKey());
 
 /** How often each fire id arrived. */
 const arrivals = new Map<string, number>();
+/** For each fire id, when it says that it was sent; seconds since the epoch. */
+const signedAt = new Map<string, number>();
 const router = createServer((request, response) => {
   let text = '';
   request.on('data', (chunk) => {
@@ -26,6 +28,7 @@ const router = createServer((request, response) => {
   request.on('end', () => {
     const { fire_id } = JSON.parse(text);
     arrivals.set(fire_id, (arrivals.get(fire_id) ?? 0) + 1);
+    signedAt.set(fire_id, Number(request.headers['webhook-timestamp']));
     response.end('{}');
   });
 });
@@ -47,7 +50,7 @@ after(async () => {
   await postgres.remove();
 });
 
-async function startReplica(roles: Record<string, string> = {}): Promise<RunningChronos> {
+async function startReplica(roles: Record<string, string> = {}, clock = systemClock): Promise<RunningChronos> {
   const address = router.address();
   assert.ok(typeof address === 'object' && address !== null);
   const config = parseChronosConfig({
@@ -61,7 +64,7 @@ async function startReplica(roles: Record<string, string> = {}): Promise<Running
     CHRONOS_ROUTER_WAKE_URL: `http://127.0.0.1:${address.port}/internal/wake`,
     ...roles,
   });
-  const replica = await startChronos({ config, clock: systemClock, log: silentLogger });
+  const replica = await startChronos({ config, clock, log: silentLogger });
   replicas.push(replica);
   return replica;
 }
@@ -157,4 +160,23 @@ test('what an operator has to mend stops the start with one sentence, which keep
   } finally {
     uri = good;
   }
+});
+
+test('a replica whose own clock is wrong rings at the right instant, and signs for an instant that the router believes', async () => {
+  await Promise.all(replicas.splice(0).map((replica) => replica.close()));
+  const HOUR_MS = 3_600_000;
+  const replica = await startReplica({}, { ...systemClock, now: () => systemClock.now() + HOUR_MS });
+  const { id, next_fire_at } = await clientOf(replica).createAlarm({
+    kind: 'once',
+    wake_message: 'on time',
+    delay_seconds: 1,
+  });
+  const due = Date.parse(next_fire_at ?? '');
+  assert.ok(Math.abs(due - systemClock.now()) < HOUR_MS / 2, `due at ${next_fire_at}`);
+  const fireId = `${id}@${due}`;
+  await until('it rings', () => arrivals.get(fireId) === 1, 20_000);
+  assert.ok(
+    Math.abs(signedAt.get(fireId)! - due / 1000) < 300,
+    `signed at ${signedAt.get(fireId)}, due at ${due / 1000}`,
+  );
 });

@@ -60,6 +60,8 @@ export class Dispatcher {
   #stopping = false;
   /** Claims in a row that found nothing although something was due. */
   #fruitless = 0;
+  /** The last claim took all that there was room for, so more is probably due. */
+  #backlog = false;
   #loop: Promise<void> | undefined;
 
   constructor(options: DispatcherOptions) {
@@ -123,7 +125,10 @@ export class Dispatcher {
 
   async #round(): Promise<void> {
     const { store, clock, config } = this.#options;
-    if (this.#inFlight.room === 0) return this.#inFlight.freed(clock);
+    if (this.#inFlight.room === 0 || (this.#backlog && !this.#inFlight.roomToRefill)) {
+      this.#backlog = false;
+      return this.#inFlight.refillable(clock);
+    }
     // Rings from here on, while the store is asked, are not lost: the sleep below returns at once.
     this.#bell.reset();
     const next = await store.nextDueAt(this.#inFlight.saturatedOwners());
@@ -149,13 +154,17 @@ export class Dispatcher {
     if (this.#stopping) return false;
     const now = clock.now();
     const leaseUntil = now + config.leaseMs;
+    const limit = this.#inFlight.room;
     const claims = await store.claim({
       now,
-      limit: this.#inFlight.room,
+      limit,
       perOwner: config.userConcurrency,
       inFlight: this.#inFlight.perOwner(),
       leaseUntil,
     });
+    this.#backlog = claims.length === limit;
+    // Whoever stood still meanwhile (SIGSTOP, a suspend) may hold nothing of it any more.
+    if (clock.now() >= leaseUntil) return false;
     for (const claim of claims) this.#begin(claim, leaseUntil);
     return claims.length > 0;
   }
@@ -178,7 +187,8 @@ export class Dispatcher {
   async #attempt(claim: Claim, key: LeaseKey): Promise<void> {
     const { clock } = this.#options;
     const { alarm, occurrence } = claim;
-    const now = clock.now();
+    // It was due when it was claimed, also by a clock that has gone back since.
+    const now = Math.max(clock.now(), occurrence.claimedAt ?? 0);
 
     const replacement = occurrence.attempt === 1 ? catchUp(alarm, occurrence, now) : undefined;
     if (replacement) {

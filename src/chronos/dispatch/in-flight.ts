@@ -1,8 +1,8 @@
 /** Who is being delivered to right now: the bounds of concurrency, overall and for each user. */
 import type { CancelTimer, Clock } from '../../clock/clock.ts';
 
-/** When full, wait for this share of the slots to come free before claiming again, or for {@link REFILL_MS}. */
-const REFILL_SHARE = 1 / 8;
+/** While more is due than there are slots, this share of them is to be free before the next claim, or {@link REFILL_MS} go by. */
+const REFILL_SHARE = 1 / 4;
 const REFILL_MS = 3;
 
 export type InFlightBounds = {
@@ -81,24 +81,29 @@ export class InFlight {
     while (this.#tracked.size > 0) await Promise.allSettled([...this.#tracked]);
   }
 
+  /** Whether there is room for a claim that is worth its transaction while more is due than there are slots. */
+  get roomToRefill(): boolean {
+    return this.room >= this.#bounds.concurrency * REFILL_SHARE;
+  }
+
   /**
-   * Resolves when an eighth of the slots have come free, or when one has and a moment has passed since: claiming for every
-   * single slot would cost a transaction each.
+   * Resolves when there is {@link roomToRefill}, or when there is any room and a moment has passed since: claiming for every single
+   * slot would cost a transaction each.
    */
-  freed(clock: Clock): Promise<void> {
+  refillable(clock: Clock): Promise<void> {
     return new Promise((resolve) => {
-      let missing = Math.ceil(this.#bounds.concurrency * REFILL_SHARE);
       let cancel: CancelTimer | undefined;
       const done = () => {
         cancel?.();
         this.#onFreed = undefined;
         resolve();
       };
-      this.#onFreed = () => {
-        missing--;
-        if (missing <= 0) done();
-        else cancel ??= clock.after(REFILL_MS, done);
+      const look = () => {
+        if (this.roomToRefill) done();
+        else if (this.room > 0) cancel ??= clock.after(REFILL_MS, done);
       };
+      this.#onFreed = look;
+      look();
     });
   }
 }

@@ -90,7 +90,7 @@ async function createAlarm(
 /** All `/v1/alarms` routes but the ledger's. */
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, limits } = service;
-  const id = createAlarmIds();
+  const id = service.alarmIds ?? createAlarmIds();
 
   /** Applies a transition to the alarm in the path and wakes the dispatcher for what it now owes. */
   const change = async (c: HttpContext, owner: string, transition: Transition): Promise<AlarmState> => {

@@ -24,6 +24,8 @@ export type ChronosService = {
   };
   /** Tells the dispatcher that something is due at this instant. */
   onDue: (dueAt: number) => void;
+  /** Makes the id of an alarm that is created at an instant; ids of `alarm-id.ts` unless given, as where a run must repeat itself. */
+  alarmIds?: (now: number) => string;
 };
 
 /**
