@@ -1,5 +1,6 @@
 /** One POST to the sink, the way Reveille's own waker does it; the raw rate and the peers use this very code. */
 import { Pool } from 'undici';
+import { WakeExchange } from '../src/chronos/dispatch/wake-exchange.ts';
 
 /** As many as chronosd has in flight at most, unless told otherwise. */
 export const CONNECTIONS = 256;
@@ -19,13 +20,17 @@ export function createDelivery(url: string): Delivery {
     bodyTimeout: 0,
     keepAliveTimeout: 4_000,
   });
-  const headers = { 'content-type': 'application/json' };
+  const headers = ['content-type', 'application/json'];
   return {
-    async post(body) {
-      const response = await pool.request({ method: 'POST', path: pathname, headers, body });
-      await response.body.dump();
-      if (response.statusCode >= 300) throw new Error(`the sink answered ${response.statusCode}`);
-    },
+    post: (body) =>
+      new Promise((resolve, reject) => {
+        const exchange = new WakeExchange(
+          url,
+          (result) => (result.outcome === 'delivered' ? resolve() : reject(new Error(result.error))),
+          () => {},
+        );
+        pool.dispatch({ method: 'POST', path: pathname, headers, body }, exchange);
+      }),
     close: () => pool.destroy(),
   };
 }

@@ -27,7 +27,7 @@ function method({ plan }: Report): string {
   notes the time. Lateness is that time minus the instant the fire was due. The database server, the system under test, the sink
   and the program that runs all this share the machine's cores, and nobody is pinned to any.
 - **The same work for all.** A fire is one POST of the same body (about 630 bytes) to the same sink. The peers POST through the
-  very client that Reveille's waker uses (undici, 256 connections, keep-alive) and leave out what only Reveille does: it signs each
+  very code that Reveille's waker uses (undici, 256 connections, keep-alive) and leave out what only Reveille does: it signs each
   wake, keeps a ledger of attempts and never has more than four wakes of one user under way.
 - **The same database for all.** One PostgreSQL server with its default settings, durable as it comes; each run has a fresh
   database on it, vacuumed, analysed and checkpointed before the window. SQLite runs with \`synchronous=FULL\`.
