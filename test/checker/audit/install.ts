@@ -1,0 +1,30 @@
+/** Puts the audit triggers into a store. To be done once, after its schema was made and before its first alarm. */
+import { readFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+
+const scriptOf = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
+
+/** The file may be in use by its chronosd, which notices by itself. */
+export function installSqliteAudit(path: string): void {
+  const db = new DatabaseSync(path, { timeout: 5_000 });
+  try {
+    db.exec(`BEGIN IMMEDIATE; ${scriptOf('./sqlite.sql')} COMMIT`);
+  } finally {
+    db.close();
+  }
+}
+
+/** Replicas may be at work meanwhile. A database that has them keeps them. */
+export async function installPostgresAudit(uri: string): Promise<void> {
+  const client = new pg.Client({ connectionString: uri });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    const { rows } = await client.query("SELECT to_regclass('checker_audit') IS NOT NULL AS known");
+    if (rows[0].known) return;
+    await client.query(`BEGIN; ${scriptOf('./postgres.sql')} COMMIT`);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { AuditEntry, OccurrenceImage } from './history.ts';
+import { leaseStory } from './lease-story.ts';
+
+const ALARM = 'a';
+const FREE: OccurrenceImage = {
+  fireId: 'a@1000',
+  alarmId: ALARM,
+  source: 'schedule',
+  nominal: 1000,
+  dueAt: 1000,
+  attempt: 0,
+  fence: 0,
+  leaseUntil: null,
+  claimedAt: null,
+};
+const held = (attempt: number, fence = attempt): OccurrenceImage => ({
+  ...FREE,
+  attempt,
+  fence,
+  leaseUntil: 1000 + 1000 * attempt,
+  claimedAt: 1000 * attempt,
+});
+const released = (image: OccurrenceImage): OccurrenceImage => ({ ...image, leaseUntil: null, claimedAt: null });
+
+type Step = { row: [OccurrenceImage | null, OccurrenceImage | null] } | { ledger: number; fireId?: string };
+
+/** An audit of transactions, each a list of changes; `told` says whether the engine tells them apart. */
+function audit(told: boolean, ...transactions: Step[][]): AuditEntry[] {
+  let seq = 0;
+  return transactions.flatMap((steps, number) =>
+    steps.map((step): AuditEntry => {
+      seq++;
+      const common = { seq, transaction: told ? String(number) : null, at: seq };
+      if ('row' in step) return { table: 'occurrences', ...common, before: step.row[0], after: step.row[1] };
+      const after = {
+        fireId: step.fireId ?? FREE.fireId,
+        alarmId: ALARM,
+        attempt: step.ledger,
+        outcome: 'unknown' as const,
+      };
+      return { table: 'fire_attempts', ...common, before: null, after };
+    }),
+  );
+}
+
+const came: Step = { row: [null, FREE] };
+const claimed: Step = { row: [FREE, held(1)] };
+const freed: Step = { row: [held(1), released(held(1))] };
+const claimedAgain: Step = { row: [released(held(1)), held(2)] };
+const done: Step = { row: [held(2), null] };
+
+const complaints = (entries: AuditEntry[]) => leaseStory(entries).unentitled;
+
+for (const told of [true, false]) {
+  describe(told ? 'where transactions are told apart' : 'where they are not', () => {
+    const story = (...transactions: Step[][]) => complaints(audit(told, ...transactions));
+
+    test('a lease that runs out, a second one, and its outcome are as they should be', () => {
+      const renewed: Step = { row: [held(2), { ...held(2), leaseUntil: 9999 }] };
+      const doneLate: Step = { row: [{ ...held(2), leaseUntil: 9999 }, null] };
+      const entries = audit(
+        told,
+        [came],
+        [claimed],
+        [freed, { ledger: 1 }],
+        [claimedAgain],
+        [renewed],
+        [doneLate, { ledger: 2 }],
+      );
+      const { unentitled, claims, judged } = leaseStory(entries);
+      assert.deepEqual(unentitled, []);
+      assert.deepEqual(
+        claims.map(({ attempt }) => attempt),
+        [1, 2],
+      );
+      assert.equal(judged, entries.length);
+    });
+
+    test('a first attempt that gave way to a later occurrence needs no line in the ledger', () => {
+      const next = { ...FREE, fireId: 'a@2000', nominal: 2000, dueAt: 2000 };
+      assert.deepEqual(story([came], [claimed], [{ row: [held(1), null] }, { row: [null, next] }]), []);
+      assert.deepEqual(story([came], [claimed], [{ row: [held(1), next] }]), []);
+    });
+
+    test('an outcome of the first holder while the second one is at work is told twice over', () => {
+      const found = story([came], [claimed], [freed, { ledger: 1 }], [claimedAgain], [done, { ledger: 1 }]);
+      assert.equal(found.length, 2);
+      assert.match(
+        found.join(),
+        /attempt 1 at a@1000 was recorded as unknown by somebody who did not hold it \(change 7/,
+      );
+      assert.match(
+        found.join(),
+        /the lease of attempt 2 at a@1000 was taken off without a word in the ledger \(change 6/,
+      );
+    });
+
+    test('an outcome that comes when the lease has been ended already is told', () => {
+      assert.match(
+        story([came], [claimed], [freed, { ledger: 1 }], [{ ledger: 1 }]).join(),
+        /by somebody who did not hold it/,
+      );
+    });
+
+    test('a fence that moves without a claim, or by more than one, is told', () => {
+      const back: Step = { row: [released(held(2)), released(held(2, 1))] };
+      assert.match(story([back]).join(), /the fence of a@1000 went from 2 to 1 without a claim/);
+      assert.match(story([{ row: [FREE, held(1, 2)] }]).join(), /a claim of a@1000 took its fence from 0 to 2/);
+      assert.match(story([{ row: [FREE, held(2, 1)] }]).join(), /a claim of a@1000 took its attempt from 0 to 2/);
+    });
+
+    test('a lease that passes to another without having ended is told', () => {
+      const robbed: Step = { row: [held(1), { ...held(1), claimedAt: 7 }] };
+      assert.match(story([robbed]).join(), /the lease of a@1000 under fence 1 was taken from its holder/);
+      assert.match(story([{ row: [null, held(1)] }]).join(), /came into being with a lease that nobody claimed/);
+    });
+
+    test('a ledger that is changed or shortened is told', () => {
+      const line = { fireId: FREE.fireId, alarmId: ALARM, attempt: 1, outcome: 'failed' as const };
+      const common = { table: 'fire_attempts', seq: 1, transaction: null, at: 0, before: line } as const;
+      assert.match(
+        complaints([{ ...common, after: { ...line, outcome: 'delivered' } }]).join(),
+        /was changed in the ledger/,
+      );
+      assert.match(complaints([{ ...common, after: null }]).join(), /was taken out of the ledger/);
+    });
+  });
+}
+
+test('within one transaction the ledger may be written before the lease is taken off, but not in another', () => {
+  const first = audit(true, [came], [claimed], [{ ledger: 1 }, freed]);
+  assert.deepEqual(complaints(first), []);
+  const apart = audit(true, [came], [claimed], [{ ledger: 1 }], [freed]);
+  assert.match(complaints(apart).join(), /by somebody who did not hold it/);
+});

@@ -1,0 +1,151 @@
+/**
+ * What the audit says happened to leases, one row's change after the other. Whoever writes must have held: a change that no holder
+ * and no claim can have made is the trace of somebody whose lease had passed to another. Pure.
+ *
+ * The rules are the store port's. A claim takes a free row and counts fence and attempt up by one. A renewal moves the end of the lease.
+ * Only the end of a lease takes it off, and then the ledger gets the attempt, in the same transaction, unless the occurrence was
+ * replaced by a later one of its series before anything was sent. Nothing else touches fence, lease or ledger.
+ */
+import type { AuditEntry, OccurrenceImage } from './history.ts';
+
+/** A lease that began. */
+export type Claimed = {
+  seq: number;
+  fireId: string;
+  alarmId: string;
+  attempt: number;
+  /** When the occurrence was due, and when it was claimed, by the database's clock. */
+  dueAt: number | null;
+  claimedAt: number;
+};
+
+export type LeaseStory = {
+  claims: readonly Claimed[];
+  /** Changes that touched a fence, a lease or the ledger. */
+  judged: number;
+  /** Sentences about changes that nobody was entitled to. */
+  unentitled: readonly string[];
+  /** Where in the order of changes each alarm became cancelled. */
+  cancelledAt: ReadonlyMap<string, number>;
+  /** Occurrences that came into being beside the schedule. */
+  triggered: ReadonlySet<string>;
+  /** The instants of each alarm's own schedule in the order in which they became owed. */
+  nominals: ReadonlyMap<string, readonly number[]>;
+};
+
+/** A lease that ended and waits for its line in the ledger. */
+type Released = { seq: number; transaction: string | null; image: OccurrenceImage };
+
+export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
+  const claims: Claimed[] = [];
+  const unentitled: string[] = [];
+  const cancelledAt = new Map<string, number>();
+  const triggered = new Set<string>();
+  const nominals = new Map<string, number[]>();
+  const released = new Map<string, Released[]>();
+  /** Lines of the ledger that came before the lease's end within their transaction. */
+  const early = new Map<string, { entry: Extract<AuditEntry, { table: 'fire_attempts' }>; attempt: number }[]>();
+  let judged = 0;
+
+  const note = (entry: AuditEntry, what: string) => unentitled.push(`${what} (change ${entry.seq} of the audit)`);
+
+  const end = (entry: AuditEntry, image: OccurrenceImage) => {
+    const waiting = early.get(image.fireId) ?? [];
+    const place = waiting.findIndex(
+      ({ entry: line, attempt }) => attempt === image.attempt && line.transaction === entry.transaction,
+    );
+    if (place >= 0) waiting.splice(place, 1);
+    else {
+      const open = released.get(image.fireId) ?? [];
+      open.push({ seq: entry.seq, transaction: entry.transaction, image });
+      released.set(image.fireId, open);
+    }
+  };
+
+  const came = (entry: AuditEntry, image: OccurrenceImage) => {
+    if (image.leaseUntil !== null) note(entry, `${image.fireId} came into being with a lease that nobody claimed`);
+    if (image.source === 'trigger') {
+      triggered.add(image.fireId);
+      return;
+    }
+    const known = nominals.get(image.alarmId) ?? [];
+    known.push(image.nominal);
+    nominals.set(image.alarmId, known);
+  };
+
+  const changed = (entry: AuditEntry, before: OccurrenceImage, after: OccurrenceImage) => {
+    const { fireId } = after;
+    if (before.leaseUntil === null && after.leaseUntil !== null) {
+      const { alarmId, attempt } = after;
+      claims.push({ seq: entry.seq, fireId, alarmId, attempt, dueAt: before.dueAt, claimedAt: after.claimedAt! });
+      if (after.fence !== before.fence + 1)
+        note(entry, `a claim of ${fireId} took its fence from ${before.fence} to ${after.fence}`);
+      if (attempt !== before.attempt + 1)
+        note(entry, `a claim of ${fireId} took its attempt from ${before.attempt} to ${attempt}`);
+      return;
+    }
+    if (after.fence !== before.fence)
+      note(entry, `the fence of ${fireId} went from ${before.fence} to ${after.fence} without a claim`);
+    else if (before.leaseUntil !== null && after.leaseUntil !== null && after.claimedAt !== before.claimedAt)
+      note(entry, `the lease of ${fireId} under fence ${before.fence} was taken from its holder`);
+    if (before.leaseUntil !== null && after.leaseUntil === null) end(entry, before);
+  };
+
+  const recorded = (entry: Extract<AuditEntry, { table: 'fire_attempts' }>) => {
+    const { before, after } = entry;
+    const line = (after ?? before)!;
+    if (before !== null) {
+      const what = after === null ? 'was taken out of' : 'was changed in';
+      note(entry, `attempt ${line.attempt} at ${line.fireId} ${what} the ledger, which is only ever added to`);
+      return;
+    }
+    const open = released.get(line.fireId) ?? [];
+    const place = open.findIndex(
+      ({ image, transaction }) => image.attempt === line.attempt && transaction === entry.transaction,
+    );
+    if (place >= 0) {
+      open.splice(place, 1);
+      return;
+    }
+    // Where transactions are told apart, the lease's end may still come; where not, it is always written first.
+    if (entry.transaction !== null)
+      early.set(line.fireId, [...(early.get(line.fireId) ?? []), { entry, attempt: line.attempt }]);
+    else note(entry, stale(line));
+  };
+
+  const stale = ({ attempt, fireId, outcome }: { attempt: number; fireId: string; outcome: string }) =>
+    `attempt ${attempt} at ${fireId} was recorded as ${outcome} by somebody who did not hold it`;
+
+  for (const entry of entries) {
+    if (entry.table === 'alarms') {
+      if (entry.after?.status === 'cancelled' && entry.before?.status !== 'cancelled')
+        cancelledAt.set(entry.after.id, entry.seq);
+      continue;
+    }
+    judged++;
+    if (entry.table === 'fire_attempts') {
+      recorded(entry);
+      continue;
+    }
+    const { before, after } = entry;
+    if (before && after && before.fireId === after.fireId) {
+      changed(entry, before, after);
+      continue;
+    }
+    // One row of a series may become the next one's: what it was is gone, what it is has come.
+    if (before && before.leaseUntil !== null) end(entry, before);
+    if (after) came(entry, after);
+  }
+
+  for (const lines of early.values()) for (const { entry } of lines) note(entry, stale(entry.after!));
+  for (const open of released.values()) {
+    for (const { image, seq } of open) {
+      // A first attempt may have been replaced by a later occurrence before anything was sent.
+      if (image.attempt === 1) continue;
+      unentitled.push(
+        `the lease of attempt ${image.attempt} at ${image.fireId} was taken off without a word in the ledger (change ${seq} of the audit)`,
+      );
+    }
+  }
+  return { claims, judged, unentitled, cancelledAt, triggered, nominals };
+}
