@@ -1,0 +1,44 @@
+/** The world's three logs, put before the checker. */
+import { foldClient, foldReceiver } from '../checker/fold.ts';
+import type { History } from '../checker/history.ts';
+import { judge } from '../checker/judge.ts';
+import type { Contents } from './durable.ts';
+import { OVERDUE_LIMIT_MS } from './watch.ts';
+import type { World } from './world.ts';
+
+/** A log is written down to the millisecond. */
+const ROUNDING_MS = 1;
+const SWEEP_MS = 5_000;
+
+/**
+ * What the checker finds wrong.
+ *
+ * @param healedAt the database's time since when nothing has been broken
+ * @param jumpMs how far the database's clock has been from where it would be
+ */
+export function judgeWorld(
+  { scenario, clientLines, receiverLines, durable, watch, databaseNow }: World,
+  { states, attempts }: Contents,
+  { healedAt, jumpMs }: { healedAt: number; jumpMs: number },
+): string[] {
+  const clockToleranceMs = jumpMs + Math.ceil(watch.clockErrorMs) + ROUNDING_MS;
+  const history: History = {
+    client: { clockToleranceMs, calls: foldClient(clientLines) },
+    database: {
+      readAt: Math.floor(databaseNow()),
+      wholeSince: Math.ceil(healedAt),
+      alarms: states.map(({ alarm }) => alarm),
+      occurrences: states.flatMap(({ occurrences }) => occurrences),
+      attempts,
+      audit: durable.audit(),
+    },
+    receiver: { clockToleranceMs, ...foldReceiver(receiverLines) },
+    policy: {
+      maxFailures: scenario.limits.maxFailures,
+      userConcurrency: scenario.config.userConcurrency,
+      sweepMs: SWEEP_MS,
+      overdueLimitMs: OVERDUE_LIMIT_MS,
+    },
+  };
+  return [...judge(history).violations];
+}
