@@ -1,39 +1,79 @@
-/** `npm run chaos`: the crash test at length, on both stores. `--rounds N`, `--seed N`, `--store sqlite|postgres`. */
-import { parseArgs } from 'node:util';
-import { runCrashTest, summarize } from './crash.ts';
+/**
+ * `npm run chaos`: breaks real processes on purpose, in every way there is, on both stores, and judges what they leave behind. Exit 0:
+ * every promise was kept; 1: some was broken, or a campaign broke down; 2: what was asked for cannot be done.
+ */
+import { writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { runApart } from './campaign-child.ts';
+import { FAULTS } from './faults/all.ts';
+import { type Job, Misuse, type Options, parseOptions, USAGE } from './options.ts';
+import type { CampaignOutcome } from './report.ts';
+import { complaints, headline, table } from './summary.ts';
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '200' },
-    store: { type: 'string', default: 'both' },
-    seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
-  },
-});
-const rounds = Number(values.rounds);
-const seed = Number(values.seed);
-const stores = (['sqlite', 'postgres'] as const).filter((store) => values.store === 'both' || values.store === store);
-if (!Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed) || stores.length === 0) {
-  console.error('usage: npm run chaos -- [--rounds N] [--seed N] [--store sqlite|postgres]');
-  process.exit(2);
+/** Before the deadline, so that what is at work then can still end, be read and judged. */
+const CLOSING_MS = 30_000;
+
+function deadline(limitMs: number): AbortSignal {
+  const over = new AbortController();
+  setTimeout(() => over.abort(), Math.max(0, limitMs - CLOSING_MS)).unref();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      console.error('ending the campaigns; once more ends at once');
+      over.abort();
+      process.once(signal, () => process.exit(1));
+    });
+  return over.signal;
 }
 
-console.log(`seed ${seed}; repeat this run with: npm run chaos -- --rounds ${rounds} --seed ${seed}`);
-for (const store of stores) {
-  const report = await runCrashTest({
-    store,
-    replicas: store === 'postgres' ? 3 : 1,
-    rounds,
-    users: 3,
-    alarmsPerRound: 8,
-    seed,
-    onRound: (round, victim) => {
-      const done = `${store}: round ${round + 1} of ${rounds}`;
-      if (process.stdout.isTTY) process.stdout.write(`\r\u001b[2K${done}, ended ${victim}`);
-      else if ((round + 1) % 20 === 0) console.log(done);
-    },
-  });
-  if (process.stdout.isTTY) process.stdout.write('\r\u001b[2K');
-  console.log(`${store}: ${summarize(report)}`);
-  for (const violation of report.violations) console.log(`violation: ${violation}`);
-  if (report.violations.length > 0) process.exitCode = 1;
+async function runAll({ jobs, seed, lanes, deadlineMs, keep }: Options): Promise<CampaignOutcome[]> {
+  const signal = deadline(deadlineMs);
+  const outcomes = new Map<Job, CampaignOutcome>();
+  const waiting = [...jobs];
+  const lane = async () => {
+    for (let job = waiting.shift(); job; job = waiting.shift()) {
+      const { fault, store } = job;
+      const outcome: CampaignOutcome = signal.aborted
+        ? { fault: fault.name, title: fault.title, store, seed, broke: 'the time was up before it began' }
+        : await runApart(job, { seed, keep, signal });
+      outcomes.set(job, outcome);
+      console.log(headline(outcome));
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  const place = ({ fault, store }: Job) => FAULTS.indexOf(fault) * 2 + Number(store === 'postgres');
+  return [...jobs].sort((one, other) => place(one) - place(other)).map((job) => outcomes.get(job)!);
+}
+
+async function main(): Promise<number> {
+  const options = parseOptions(process.argv.slice(2));
+  if (options === 'help') {
+    console.log(USAGE);
+    return 0;
+  }
+  console.log(`seed ${options.seed} · ${options.jobs.length} campaigns, ${options.lanes} at a time`);
+  const began = performance.now();
+  const outcomes = await runAll(options);
+  const seconds = Math.round((performance.now() - began) / 1000);
+  console.log(`\n${table(outcomes)}`);
+  const found = complaints(outcomes);
+  if (found.length > 0) console.log(`\n${found.join('\n')}`);
+  if (options.json !== undefined) {
+    const machine = { cpus: cpus().length, model: cpus()[0]?.model, node: process.version };
+    writeFileSync(options.json, `${JSON.stringify({ seed: options.seed, seconds, machine, outcomes }, null, 2)}\n`);
+  }
+  const skipped = outcomes.filter((outcome) => 'skipped' in outcome);
+  if (options.requireAll && skipped.length > 0)
+    console.log(`\n${skipped.length} campaigns were skipped (--require-all)`);
+  return found.length > 0 || (options.requireAll && skipped.length > 0) ? 1 : 0;
+}
+
+try {
+  process.exitCode = await main();
+} catch (thrown) {
+  const isMisuse =
+    thrown instanceof Misuse ||
+    (thrown instanceof Error && 'code' in thrown && /^ERR_PARSE_ARGS/.test(`${thrown.code}`));
+  if (!isMisuse) throw thrown;
+  console.error(`${thrown.message}\n\n${USAGE}`);
+  process.exitCode = 2;
 }

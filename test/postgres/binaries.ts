@@ -26,9 +26,9 @@ function unprivilegedAccount(): Binaries['account'] {
   throw new Error('PostgreSQL does not run as root, and this system has neither an account "postgres" nor "nobody"');
 }
 
-/** Makes a folder in the system's temporary one that the account may use. */
-export function makeFolder(name: string, account: Binaries['account']): string {
-  const folder = mkdtempSync(join(tmpdir(), name));
+/** Makes a folder that the account may use, in the system's temporary one unless told. */
+export function makeFolder(name: string, account: Binaries['account'], parent = tmpdir()): string {
+  const folder = mkdtempSync(join(parent, name));
   if (account) execFileSync('chown', [`${account.uid}:${account.gid}`, folder]);
   return folder;
 }

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, chownSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chownSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -46,6 +46,14 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
 /** Names and values of settings as lines of postgresql.conf. */
 export function configurationLines(settings: Record<string, string>): string {
   return Object.entries(settings)
@@ -69,6 +77,11 @@ export class PostgresServer {
     this.port = port;
     this.#binaries = binaries;
     this.#guardian = guard(folder);
+  }
+
+  get running(): boolean {
+    const server = this.#process;
+    return server !== undefined && server.exitCode === null && server.signalCode === null;
   }
 
   get dataFolder(): string {
@@ -116,6 +129,18 @@ export class PostgresServer {
     await ended;
   }
 
+  /** `kill -9` of the server and everything it has started, as when its machine is gone; resolves when all of it is. */
+  async kill(): Promise<void> {
+    const server = this.#process;
+    if (!server || !this.running) return;
+    this.#process = undefined;
+    const ended = once(server, 'exit');
+    const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').trim().split(/\s+/);
+    server.kill('SIGKILL');
+    for (const child of children.map(Number).filter((pid) => pid > 1)) killIfThere(child);
+    await ended;
+  }
+
   /** Stops it for good and removes its data. */
   async remove(): Promise<void> {
     await this.stop('immediate');
@@ -158,10 +183,20 @@ export class PostgresServer {
   }
 }
 
+export type PostgresPlace = {
+  /** Where its folder is made; the system's temporary one unless told. */
+  parent?: string;
+  /** What `initdb` is told besides. */
+  initdb?: readonly string[];
+};
+
 /** Makes and starts a server. It listens on 127.0.0.1 only and keeps what it acknowledges, as a real one does. */
-export async function startPostgres(settings: Record<string, string> = {}): Promise<PostgresServer> {
+export async function startPostgres(
+  settings: Record<string, string> = {},
+  { parent, initdb = [] }: PostgresPlace = {},
+): Promise<PostgresServer> {
   const binaries = await findBinaries();
-  const folder = makeFolder('reveille-postgres-', binaries.account);
+  const folder = makeFolder('reveille-postgres-', binaries.account, parent);
   const port = await freePort();
   const server = new PostgresServer(folder, port, binaries);
   const passwordFile = join(folder, 'password');
@@ -178,6 +213,7 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
       '--no-locale',
       '--no-sync',
       '--no-instructions',
+      ...initdb,
     ],
     { ...binaries.account, cwd: folder },
   );

@@ -29,12 +29,16 @@ async function copyCluster(primary: PostgresServer, folder: string): Promise<voi
 /**
  * Starts a hot standby that streams from the primary.
  *
- * @param synchronous the primary waits for it at every commit from now on
+ * @param options.synchronous the primary waits for it at every commit from now on
+ * @param options.port where it listens; a free port unless told
  */
-export async function startStandby(primary: PostgresServer, { synchronous = false } = {}): Promise<PostgresServer> {
+export async function startStandby(
+  primary: PostgresServer,
+  options: { synchronous?: boolean; port?: number } = {},
+): Promise<PostgresServer> {
   const binaries = await findBinaries();
   const folder = makeFolder('reveille-standby-', binaries.account);
-  const port = await freePort();
+  const port = options.port ?? (await freePort());
   const standby = new PostgresServer(folder, port, binaries);
   await copyCluster(primary, standby.dataFolder);
   writeFileSync(join(standby.dataFolder, 'standby.signal'), '');
@@ -49,7 +53,7 @@ export async function startStandby(primary: PostgresServer, { synchronous = fals
       chownSync(join(entry.parentPath, entry.name), account.uid, account.gid);
   }
   await standby.start();
-  if (synchronous) {
+  if (options.synchronous) {
     await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'");
     await primary.run('SELECT pg_reload_conf()');
   }

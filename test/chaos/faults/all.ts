@@ -1,0 +1,13 @@
+/** Every fault there is, in the order of the table. */
+import type { Fault } from '../fault.ts';
+import { clock } from './clock.ts';
+import { disk } from './disk.ts';
+import { failover } from './failover.ts';
+import { kill } from './kill.ts';
+import { links } from './links.ts';
+import { mixed } from './mixed.ts';
+import { postgres } from './postgres.ts';
+import { stop } from './stop.ts';
+import { targets } from './targets.ts';
+
+export const FAULTS: readonly Fault[] = [kill, stop, postgres, failover, links, targets, clock, disk, mixed];

@@ -1,0 +1,31 @@
+/** `kill -9` of chronosd, the router or a Neo, at any moment. */
+import type { Daemon } from '../../house/daemon.ts';
+import { killNeo, neoPid } from '../../house/user.ts';
+import { type Fault, ONE_RETRY_MS, pick, type Scene } from '../fault.ts';
+
+async function killAndStart(daemon: Daemon): Promise<number> {
+  await daemon.kill();
+  const overAt = Date.now();
+  await daemon.start();
+  return overAt;
+}
+
+export const kill: Fault = {
+  name: 'kill',
+  title: 'kill -9',
+  stores: ['sqlite', 'postgres'],
+  short: { strikes: 5, strikingMs: 12_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
+  async strike({ house, random }: Scene) {
+    const victim = pick(random, ['chronosd', 'router', 'neo'] as const);
+    if (victim === 'router') return { what: 'router', overAt: await killAndStart(house.router) };
+    // A Neo that sleeps cannot be killed; nor may it be the only one that is ever tried.
+    const awake = house.neos.filter((user) => user.daemon ?? neoPid(user) !== undefined);
+    if (victim === 'neo' && awake.length > 0) {
+      const user = pick(random, awake);
+      if (user.daemon) return { what: 'neo', overAt: await killAndStart(user.daemon) };
+      killNeo(user);
+      return { what: 'neo', overAt: Date.now() };
+    }
+    return { what: 'chronosd', overAt: await killAndStart(pick(random, house.replicas)) };
+  },
+};

@@ -1,0 +1,63 @@
+/** The figures of all campaigns as a table, and what was found in sentences. */
+import { type CampaignOutcome, type CampaignReport, wasJudged } from './report.ts';
+
+type Column = { head: string; left?: boolean; of: (report: CampaignReport) => string };
+
+const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+
+const COLUMNS: readonly Column[] = [
+  { head: 'strikes', of: ({ strikes }) => String(strikes.length) },
+  { head: 'alarms', of: ({ alarms }) => String(alarms) },
+  { head: 'deliveries', of: ({ deliveries }) => String(deliveries) },
+  { head: 'duplicates', of: ({ duplicates }) => String(duplicates) },
+  { head: 'lost', of: ({ lost }) => String(lost) },
+  { head: 'early', of: ({ early }) => String(early) },
+  { head: 'unfenced writes', of: ({ unfencedWrites }) => String(unfencedWrites) },
+  { head: 'recovery', of: ({ recoveryMs }) => seconds(recoveryMs) },
+  { head: 'all delivered', of: ({ settledMs, waiting }) => (waiting > 0 ? `${waiting} wait` : seconds(settledMs)) },
+  { head: 'p99 late', of: ({ lateness }) => `${Math.round(lateness.p99)} ms` },
+];
+
+/** A line for each campaign, the figures below each other. */
+export function table(outcomes: readonly CampaignOutcome[]): string {
+  const rows = outcomes.map((outcome) => [
+    outcome.title,
+    outcome.store,
+    ...(wasJudged(outcome) ? COLUMNS.map(({ of }) => of(outcome)) : []),
+  ]);
+  const head = ['fault', 'store', ...COLUMNS.map((column) => column.head)];
+  const widths = head.map((title, index) =>
+    Math.max(...[head, ...rows].map((row) => row[index]?.length ?? 0), title.length),
+  );
+  const line = (row: readonly string[]) =>
+    row.map((cell, index) => (index < 2 ? cell.padEnd(widths[index]!) : cell.padStart(widths[index]!))).join('  ');
+  return [
+    line(head),
+    ...rows.map((row, index) => {
+      const outcome = outcomes[index]!;
+      if ('skipped' in outcome) return `${line(row)}  skipped: ${outcome.skipped}`;
+      if ('broke' in outcome) return `${line(row)}  broke down`;
+      return line(row);
+    }),
+  ].join('\n');
+}
+
+/** What must not be: the sentences, with the seed and where to look. */
+export function complaints(outcomes: readonly CampaignOutcome[]): string[] {
+  return outcomes.flatMap((outcome) => {
+    if ('skipped' in outcome) return [];
+    const found = wasJudged(outcome) ? outcome.violations : [`it broke down: ${outcome.broke}`];
+    if (found.length === 0) return [];
+    const where = `seed ${outcome.seed}${outcome.folder === undefined ? '' : `, logs in ${outcome.folder}`}`;
+    return [`${outcome.title} on ${outcome.store} (${where}):`, ...found.map((sentence) => `  ${sentence}`)];
+  });
+}
+
+/** One campaign in one line, for whoever waits. */
+export function headline(outcome: CampaignOutcome): string {
+  const name = `${outcome.title}, ${outcome.store}`;
+  if ('skipped' in outcome) return `${name}: skipped: ${outcome.skipped}`;
+  if ('broke' in outcome) return `${name}: broke down: ${outcome.broke.split('\n')[0]}`;
+  const figures = COLUMNS.map(({ head, of }) => `${of(outcome)} ${head}`).join(' · ');
+  return `${name}: ${figures} · ${outcome.violations.length} violations (${Math.round(outcome.seconds)} s)`;
+}

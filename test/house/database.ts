@@ -1,0 +1,105 @@
+/** The PostgreSQL below a house: one server, or a primary with its synchronous standby. */
+import { freePort, type PostgresServer, startPostgres } from '../postgres/server.ts';
+import { promote, startStandby } from '../postgres/standby.ts';
+import type { Links } from './links.ts';
+import { pause } from './processes.ts';
+import type { SmallDisk } from './small-disk.ts';
+
+export type DatabasePlan = {
+  links: Links;
+  /** Keeps a synchronous standby that can take over. */
+  standby: boolean;
+  /** Its data live there instead of in a temporary folder. */
+  disk: SmallDisk | undefined;
+};
+
+/** Little of everything, so that a small disk holds it and is soon full. */
+const SMALL = { min_wal_size: '2MB', max_wal_size: '4MB', shared_buffers: '4MB', max_connections: '60' };
+
+export class HouseDatabase {
+  readonly #name: string;
+  /** What chronosd is given: each server behind its link. */
+  readonly uri: string;
+  #primary: PostgresServer;
+  #standby: PostgresServer | undefined;
+  /** Where the primary was that has been lost. */
+  #vacantPort: number | undefined;
+
+  private constructor(primary: PostgresServer, standby: PostgresServer | undefined, name: string, uri: string) {
+    this.#primary = primary;
+    this.#standby = standby;
+    this.#name = name;
+    this.uri = uri;
+  }
+
+  static async open({ links, standby: wanted, disk }: DatabasePlan): Promise<HouseDatabase> {
+    const place = disk ? { parent: disk.folder, initdb: ['--wal-segsize=1'] } : {};
+    const primary = await startPostgres(disk ? SMALL : {}, place);
+    try {
+      const name = await primary.createDatabase();
+      const standbyPort = wanted ? await freePort() : undefined;
+      const standby =
+        standbyPort === undefined ? undefined : await startStandby(primary, { synchronous: true, port: standbyPort });
+      const hosts: string[] = [];
+      for (const { port } of [primary, standby ?? []].flat())
+        hosts.push(`127.0.0.1:${await links.lead('database', port)}`);
+      const uri = primary.uri(name).replace(/127\.0\.0\.1:\d+/, hosts.join(','));
+      return new HouseDatabase(primary, standby, name, standby ? `${uri}?target_session_attrs=read-write` : uri);
+    } catch (error) {
+      await primary.remove();
+      throw error;
+    }
+  }
+
+  /** Where the database can be read without any link in between. */
+  get directUri(): string {
+    return this.#primary.uri(this.#name);
+  }
+
+  get running(): boolean {
+    return this.#primary.running;
+  }
+
+  start(): Promise<void> {
+    return this.#primary.start();
+  }
+
+  /** Takes PostgreSQL away without letting it tidy up, and brings it back after a while. */
+  async interrupt(forMs: number): Promise<void> {
+    await this.#primary.stop('immediate');
+    await pause(forMs);
+    await this.#primary.start();
+  }
+
+  /**
+   * The primary and its disk are gone (`kill -9`); after a while somebody promotes the standby.
+   *
+   * @returns when that one took writes; epoch milliseconds
+   */
+  async failOver(afterMs: number): Promise<number> {
+    const lost = this.#primary;
+    const heir = this.#standby!;
+    this.#standby = undefined;
+    await lost.kill();
+    await pause(afterMs);
+    await promote(heir);
+    this.#primary = heir;
+    // A commit waits for a synchronous standby; the new primary has none yet.
+    await heir.run('ALTER SYSTEM RESET synchronous_standby_names');
+    await heir.run('SELECT pg_reload_conf()');
+    const promotedAt = Date.now();
+    await lost.remove();
+    this.#vacantPort = lost.port;
+    return promotedAt;
+  }
+
+  /** A new standby where the lost primary was. */
+  async addStandby(): Promise<void> {
+    this.#standby = await startStandby(this.#primary, { synchronous: true, port: this.#vacantPort! });
+  }
+
+  async close(): Promise<void> {
+    await this.#standby?.remove();
+    await this.#primary.remove();
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * A TCP proxy that stands on a link and can spoil it while connections are open: see {@link LinkMode}.
+ *
+ * When the link is well again, connections that lost something stay mute, as those do whose state a router on the way forgot;
+ * where one end has gone meanwhile, the other is told so now, by a reset, as a host that came back tells it.
+ */
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import { Connection, cut } from './connection.ts';
+import { type LinkMode, PASS } from './link-mode.ts';
+
+export class TcpProxy {
+  readonly port: number;
+  readonly #listener: Server;
+  readonly #targetPort: number;
+  readonly #connections = new Set<Connection>();
+  #mode: LinkMode = PASS;
+  #lostBytes = 0;
+
+  private constructor(listener: Server, port: number, targetPort: number) {
+    this.port = port;
+    this.#listener = listener;
+    this.#targetPort = targetPort;
+    listener.on('connection', (client) => this.#accept(client));
+  }
+
+  /**
+   * Starts a proxy on a free port of 127.0.0.1.
+   *
+   * @param targetPort where it leads to, on 127.0.0.1; nobody has to listen there yet
+   */
+  static async open(targetPort: number): Promise<TcpProxy> {
+    const listener = createServer({ allowHalfOpen: true, noDelay: true }).listen(0, '127.0.0.1');
+    await once(listener, 'listening');
+    const address = listener.address();
+    if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
+    return new TcpProxy(listener, address.port, targetPort);
+  }
+
+  /** Bytes that were sent and did not arrive. */
+  get lostBytes(): number {
+    return this.#lostBytes;
+  }
+
+  /** Connections of which at least one end is open. */
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  /** Changes the link from here on, for connections that are open too. */
+  set(mode: LinkMode): void {
+    this.#mode = mode;
+    for (const connection of this.#connections) {
+      if (mode.kind === 'reset') connection.reset();
+      else if (mode.kind === 'half-open' && mode.dead === 'peer') connection.losePeer();
+      else connection.tell();
+    }
+  }
+
+  /** Cuts all connections and stops listening. */
+  async close(): Promise<void> {
+    const closed = once(this.#listener, 'close');
+    this.#listener.close();
+    this.set({ kind: 'reset' });
+    await closed;
+  }
+
+  #accept(client: Socket): void {
+    if (this.#mode.kind === 'reset') {
+      client.on('error', () => {});
+      cut(client);
+      return;
+    }
+    this.#connections.add(
+      new Connection({
+        client,
+        targetPort: this.#targetPort,
+        mode: () => this.#mode,
+        onLost: (bytes) => {
+          this.#lostBytes += bytes;
+        },
+        onClosed: (connection) => this.#connections.delete(connection),
+      }),
+    );
+  }
+}
