@@ -19,7 +19,13 @@ import {
   fireListQuerySchema,
   fireListSchema,
 } from '../src/wire/alarm.ts';
-import { machineListQuerySchema, machinePutSchema, machineViewSchema } from '../src/wire/machine.ts';
+import {
+  machineListQuerySchema,
+  machinePutAnswerSchema,
+  machinePutSchema,
+  machineViewSchema,
+} from '../src/wire/machine.ts';
+import { machineTurnListSchema, machineTurnQuerySchema } from '../src/wire/machine-turn.ts';
 import {
   conversationListQuerySchema,
   conversationListSchema,
@@ -192,7 +198,7 @@ const router: Api = {
       summary: "say where a user's agent lives",
       credential: 'admin',
       body: machinePutSchema,
-      data: machineViewSchema.extend({ token: z.string().optional() }),
+      data: machinePutAnswerSchema,
     },
     {
       method: 'get',
@@ -215,6 +221,14 @@ const router: Api = {
       summary: 'stop it and never wake it again',
       credential: 'admin',
       data: machineViewSchema,
+    },
+    {
+      method: 'get',
+      path: '/admin/machines/{user_id}/turns',
+      summary: 'what became of the wakes of a machine of provider command, newest first',
+      credential: 'admin',
+      query: machineTurnQuerySchema,
+      data: machineTurnListSchema,
     },
     onMachine('suspend', 'stop it and refuse wakes until it is restored'),
     onMachine('restore', 'wake it again'),

@@ -26,6 +26,7 @@ export type CliContext = {
 /** The defaults that depend on the home folder. */
 function homeDefaults(home: Home, made: MadeSecrets | undefined): Record<string, string> {
   return {
+    REVEILLE_HOME: home.path,
     CHRONOS_DATA_DIR: join(home.path, 'chronos'),
     ROUTER_DATA_DIR: join(home.path, 'router'),
     NEO_DATA_DIR: join(home.path, 'neo'),

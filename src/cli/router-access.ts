@@ -2,8 +2,15 @@
 import { z } from 'zod';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { encodeJson, type RawJson } from '../wire/json.ts';
-import { type MachinePut, type MachineView, machineViewSchema } from '../wire/machine.ts';
+import { elementsOf, encodeJson, RawJson, sliceAt } from '../wire/json.ts';
+import {
+  type MachinePut,
+  type MachinePutAnswer,
+  type MachineView,
+  machinePutAnswerSchema,
+  machineViewSchema,
+} from '../wire/machine.ts';
+import { type MachineTurnList, machineTurnListSchema } from '../wire/machine-turn.ts';
 import { parseSettings, portSetting } from '../wire/settings.ts';
 import { VERSION } from '../wire/version.ts';
 import { localAddress } from './chronos-access.ts';
@@ -11,17 +18,15 @@ import type { CliContext } from './context.ts';
 import { readRun } from './home.ts';
 import { reasonOf } from './unreachable.ts';
 
-/** Of a machine that was just made the router shows the token it minted, this once. */
-const putAnswerSchema = machineViewSchema.extend({ token: z.string().optional() });
 const pageSchema = z.object({ machines: z.array(machineViewSchema), next_cursor: z.string().optional() });
 
-export type PutAnswer = z.output<typeof putAnswerSchema>;
-
 export type RouterClient = {
-  put(userId: string, machine: MachinePut): Promise<PutAnswer>;
+  put(userId: string, machine: MachinePut): Promise<MachinePutAnswer>;
   /** All machines but the deleted ones. */
   list(): Promise<MachineView[]>;
   show(userId: string): Promise<MachineView>;
+  /** Turns of a machine without a daemon, newest first. Payloads are as JavaScript reads them; the source text is in `texts`. */
+  turns(userId: string, query: Record<string, string>): Promise<MachineTurnList & { texts: RawJson[] }>;
   suspend(userId: string): Promise<MachineView>;
   restore(userId: string): Promise<MachineView>;
   remove(userId: string): Promise<MachineView>;
@@ -80,7 +85,7 @@ export function createRouterClient({ url, token }: { url: string; token?: string
   const view = async (answer: Promise<RawJson>) => read(machineViewSchema, await answer);
 
   return {
-    put: async (userId, machine) => read(putAnswerSchema, await call('PUT', machinePath(userId), machine)),
+    put: async (userId, machine) => read(machinePutAnswerSchema, await call('PUT', machinePath(userId), machine)),
     async list() {
       const machines: MachineView[] = [];
       let cursor: string | undefined;
@@ -93,6 +98,11 @@ export function createRouterClient({ url, token }: { url: string; token?: string
       return machines;
     },
     show: (userId) => view(call('GET', machinePath(userId))),
+    async turns(userId, query) {
+      const answer = await call('GET', `${machinePath(userId)}/turns?${new URLSearchParams(query)}`);
+      const texts = elementsOf(sliceAt(answer.text, ['turns']) ?? '[]') ?? [];
+      return { ...read(machineTurnListSchema, answer), texts: texts.map((text) => new RawJson(text)) };
+    },
     suspend: (userId) => view(call('POST', `${machinePath(userId)}/suspend`)),
     restore: (userId) => view(call('POST', `${machinePath(userId)}/restore`)),
     remove: (userId) => view(call('DELETE', machinePath(userId))),

@@ -6,6 +6,11 @@ export function randomSecret(bytes = 32): string {
   return randomBytes(bytes).toString('base64url');
 }
 
+/** A secret for signing webhooks, in the form that Standard Webhooks gives to receivers. */
+export function signingSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`;
+}
+
 /** SHA-256 of a random token in hex: what a store keeps instead of the token. Not for passwords, which can be guessed. */
 export function tokenDigest(token: string): string {
   return hash('sha256', token);

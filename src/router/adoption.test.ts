@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import {
   ADMIN_TOKEN,
   atEnd,
-  clientOf,
   DAEMON_FIXTURE,
   eventsOf,
   eventually,
@@ -18,52 +16,10 @@ import {
   temporaryFolder,
   WAKE_TOKEN,
 } from './testing/bench.ts';
+import { startRouterProcess } from './testing/router-process.ts';
 import { ShiftingClock } from './testing/shifting-clock.ts';
 
 const USER = 'alice';
-const ROUTER_FIXTURE = fileURLToPath(new URL('./testing/router.fixture.ts', import.meta.url));
-
-type RouterProcess = ReturnType<typeof clientOf> & {
-  child: ChildProcess;
-  /** Everything it logged. */
-  log: () => string;
-  /** `kill -9`, and waits until it is gone. */
-  kill: () => Promise<void>;
-};
-
-/** A router in a process of its own. */
-async function startProcess(t: TestContext, dataDir: string): Promise<RouterProcess> {
-  const child = spawn(process.execPath, [ROUTER_FIXTURE], {
-    env: {
-      PATH: process.env.PATH,
-      ROUTER_PORT: '0',
-      ROUTER_DATA_DIR: dataDir,
-      ROUTER_WAKE_TOKEN: WAKE_TOKEN,
-      ROUTER_ADMIN_TOKEN: ADMIN_TOKEN,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let said = '';
-  let logged = '';
-  child.stdout.on('data', (chunk) => {
-    said += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    logged += chunk;
-  });
-  const gone = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  atEnd(t, async () => {
-    child.kill('SIGTERM');
-    await gone;
-  });
-  const url = await eventually('the router says where it is', () => /http:\S+/.exec(said)?.[0]);
-  const kill = async () => {
-    child.kill('SIGKILL');
-    await gone;
-  };
-  return { ...clientOf(url), child, log: () => logged, kill };
-}
-
 /** Changes the registry of a router that is not running. */
 function edit(dataDir: string, sql: string, ...values: (string | number | null)[]): void {
   const db = new DatabaseSync(join(dataDir, 'router.db'));
@@ -75,7 +31,7 @@ function edit(dataDir: string, sql: string, ...values: (string | number | null)[
 async function orphaned(t: TestContext, machine = (folder: string): object => fixtureMachine(folder)) {
   const dataDir = temporaryFolder(t);
   const folder = temporaryFolder(t);
-  const router = await startProcess(t, dataDir);
+  const router = await startRouterProcess(t, dataDir);
   await router.put(USER, machine(folder));
   assert.equal((await router.wake(USER)).status, 202);
   await router.kill();
@@ -90,7 +46,7 @@ async function orphaned(t: TestContext, machine = (folder: string): object => fi
 describe('a router that starts after one that was killed', () => {
   test('takes over the machine that still runs, and stops it when it ends itself', async (t) => {
     const { dataDir, folder, pid } = await orphaned(t);
-    const router = await startProcess(t, dataDir);
+    const router = await startRouterProcess(t, dataDir);
     const answer = await router.wake(USER);
     assert.equal(answer.status, 202, answer.text);
     assert.equal(answer.headers.get('x-reveille-machine-start-ms'), '0');
@@ -191,7 +147,7 @@ describe('a router that starts after one that was killed', () => {
     const dataDir = temporaryFolder(t);
     const folder = temporaryFolder(t);
     for (let round = 0; round < 8; round++) {
-      const router = await startProcess(t, dataDir);
+      const router = await startRouterProcess(t, dataDir);
       if (round === 0) await router.put(USER, fixtureMachine(folder));
       const wake = router.wake(USER).catch(() => undefined);
       // From right after the request to well after the delivery.
@@ -209,7 +165,7 @@ describe('a router that starts after one that was killed', () => {
       assert.ok(running.length <= 1, String(running));
       if (round % 2 === 1) for (const pid of running) process.kill(pid, 'SIGKILL');
     }
-    const last = await startProcess(t, dataDir);
+    const last = await startRouterProcess(t, dataDir);
     assert.equal((await last.wake(USER)).status, 202);
     assert.equal(eventsOf(folder, 'second').length, 0);
     last.child.kill('SIGTERM');
@@ -220,7 +176,7 @@ describe('a router that starts after one that was killed', () => {
 test('no token is ever written to a log or shown again, except for the answer that mints it', async (t) => {
   const dataDir = temporaryFolder(t);
   const folder = temporaryFolder(t);
-  const router = await startProcess(t, dataDir);
+  const router = await startRouterProcess(t, dataDir);
   const given = 'canary-given-token-0123456789';
   const secret = 'canary-secret-variable-0123456789';
   const minted = (await router.put('minted', fixtureMachine(folder, 'exit', {}, { FIXTURE_SAYS: 'never mind' }))).json

@@ -20,10 +20,15 @@ test('the defaults are those of the contract', () => {
     host: '127.0.0.1',
     port: 8088,
     dataDir: '/home/a/.reveille/router',
+    presetFolder: '/home/a/.reveille/presets',
     wakeToken: secrets.ROUTER_WAKE_TOKEN,
     adminToken: secrets.ROUTER_ADMIN_TOKEN,
     wakeTimeoutMs: 30_000,
     probeIntervalMs: 100,
+    orphanSeconds: 60,
+    flyApiToken: undefined,
+    flyApiUrl: 'https://api.machines.dev',
+    dockerHost: undefined,
     warnings: [],
   });
   assert.ok(Object.isFrozen(config));
@@ -49,4 +54,19 @@ test('a wrong value stops the start with its name, and a secret is not repeated'
   const short = said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_ADMIN_TOKEN: 'short' });
   assert.match(short, /ROUTER_ADMIN_TOKEN must have at least 16/);
   assert.doesNotMatch(short, /short\b(?! )/);
+  const spoilt = said({ ...secrets, ROUTER_DATA_DIR: '/d', FLY_API_TOKEN: 'canary\nX-Other: header' });
+  assert.match(spoilt, /^FLY_API_TOKEN must be printable ASCII in one line$/);
+});
+
+test('the addresses of engines and clouds are taken as they are given', () => {
+  const given = {
+    FLY_API_TOKEN: 'FlyV1 fm2_abc,fm2_def',
+    FLY_API_BASE_URL: 'http://_api.internal:4280/',
+    DOCKER_HOST: 'ssh://somewhere',
+  };
+  const config = parseRouterConfig({ ...secrets, ROUTER_DATA_DIR: '/d', ...given });
+  assert.deepEqual(
+    [config.flyApiToken, config.flyApiUrl, config.dockerHost],
+    ['FlyV1 fm2_abc,fm2_def', 'http://_api.internal:4280', 'ssh://somewhere'],
+  );
 });

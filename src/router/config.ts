@@ -8,6 +8,7 @@ import {
   type Settings,
   secretSetting,
   switchSetting,
+  urlSetting,
   wholeNumber,
 } from '../wire/settings.ts';
 
@@ -20,7 +21,15 @@ const schema = z.object({
   ROUTER_ADMIN_TOKEN: secretSetting.optional(),
   ROUTER_WAKE_TIMEOUT_MS: wholeNumber(100, 600_000).default(30_000),
   ROUTER_PROBE_INTERVAL_MS: wholeNumber(1, 60_000).default(100),
+  ROUTER_ORPHAN_SECONDS: wholeNumber(0, 86_400).default(60),
   ROUTER_DEV: switchSetting.default(false),
+  FLY_API_TOKEN: z
+    .string()
+    // Fly's tokens have spaces inside: "FlyV1 fm2_…".
+    .regex(/^[\x21-\x7e][\x20-\x7e]*$/, 'must be printable ASCII in one line')
+    .optional(),
+  FLY_API_BASE_URL: urlSetting.default('https://api.machines.dev'),
+  DOCKER_HOST: z.string().optional(),
 });
 
 /** The names of the variables that the router reads. */
@@ -30,6 +39,8 @@ export type RouterConfig = Readonly<{
   host: string;
   port: number;
   dataDir: string;
+  /** Where the user's own presets for machines of provider `command` stand. */
+  presetFolder: string;
   /** `undefined`: every caller passes; only in development and only on loopback. */
   wakeToken: string | undefined;
   adminToken: string | undefined;
@@ -37,6 +48,13 @@ export type RouterConfig = Readonly<{
   wakeTimeoutMs: number;
   /** Longest pause between two looks at whether a daemon is ready. */
   probeIntervalMs: number;
+  /** How long machines of provider `process` outlive a router that died and does not come back; 0: for ever. */
+  orphanSeconds: number;
+  /** Without it no Fly machine can be woken. */
+  flyApiToken: string | undefined;
+  flyApiUrl: string;
+  /** As given: programs of all kinds read this variable, and a form that is not supported matters to Docker machines only. */
+  dockerHost: string | undefined;
   /** Sentences for the log. */
   warnings: readonly string[];
 }>;
@@ -71,10 +89,15 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     host: values.ROUTER_HOST,
     port: values.ROUTER_PORT,
     dataDir,
+    presetFolder: join(values.REVEILLE_HOME ?? dataDir, 'presets'),
     wakeToken: values.ROUTER_WAKE_TOKEN,
     adminToken: values.ROUTER_ADMIN_TOKEN,
     wakeTimeoutMs: values.ROUTER_WAKE_TIMEOUT_MS,
     probeIntervalMs: values.ROUTER_PROBE_INTERVAL_MS,
+    orphanSeconds: values.ROUTER_ORPHAN_SECONDS,
+    flyApiToken: values.FLY_API_TOKEN,
+    flyApiUrl: values.FLY_API_BASE_URL,
+    dockerHost: values.DOCKER_HOST,
     warnings: missingSecrets([...missing], values.ROUTER_DEV, values.ROUTER_HOST),
   });
 }

@@ -1,6 +1,6 @@
 /** The router: knows where each user's agent lives, starts that machine and delivers its wakes. Everything is wired here. */
 import { join } from 'node:path';
-import { Agent } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import type { Clock } from '../clock/clock.ts';
 import { type RunningServer, startServer } from '../http-kit/server.ts';
 import type { Logger } from '../log/log.ts';
@@ -11,11 +11,18 @@ import { Fleet } from './fleet.ts';
 import { addMachineRoutes } from './http/machine-routes.ts';
 import { addWakeRoutes } from './http/wake-routes.ts';
 import { IdleKeeper } from './idle-keeper.ts';
+import { noMachine, suspendMachine } from './machines/machine.ts';
 import { Registry } from './machines/registry.ts';
+import { Undertaker } from './orphans/undertaker.ts';
+import { AwakeRecords } from './providers/awake-records.ts';
+import { createDockerProvider } from './providers/docker.ts';
+import { createFlyProvider } from './providers/fly.ts';
 import { createHealthProbe } from './providers/health.ts';
 import { createHttpProvider } from './providers/http.ts';
 import { ProcessProvider } from './providers/process.ts';
 import { ProcessRecords } from './providers/process-records.ts';
+import type { OnStage } from './targets/stages.ts';
+import { Targets } from './targets/targets.ts';
 import { type WakeNotice, Wakes } from './wake.ts';
 
 export type RouterOptions = {
@@ -27,6 +34,8 @@ export type RouterOptions = {
   environment: Readonly<Record<string, string | undefined>>;
   /** Told how every wake ended. It must not throw. */
   onWake?: (notice: WakeNotice) => void;
+  /** Told how far the turns of machines of provider `command` get. It must not throw. */
+  onStage?: OnStage;
 };
 
 export type RunningRouter = {
@@ -55,11 +64,21 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const { config, clock, log, version } = options;
   for (const warning of config.warnings) log.warn(warning);
   const registry = new Registry(config.dataDir, clock);
+  // A turn of somebody else's server may hold its connection for an hour.
+  const errands = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false });
+  const targets = await openTargets(options, registry, errands);
   // Looks at health have connections of their own: deliveries that hang must not make a daemon seem dead.
   const deliveries = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false });
   const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false });
   const probe = createHealthProbe(looks, clock, config.probeIntervalMs);
   const startLimitMs = START_LIMIT_WAKES * config.wakeTimeoutMs;
+  const remote = (name: 'docker' | 'fly') => ({
+    awake: new AwakeRecords(name, { file: registry.file, commits: registry.commits, log }),
+    probe,
+    clock,
+    log,
+  });
+  const undertaker = new Undertaker({ dataDir: config.dataDir, orphanSeconds: config.orphanSeconds, log });
   const providers = {
     http: createHttpProvider(probe),
     process: new ProcessProvider({
@@ -69,12 +88,16 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       environment: options.environment,
       clock,
       log,
+      onRunning: (some) => (some ? undertaker.watch() : undertaker.dismiss()),
     }),
+    docker: createDockerProvider({ ...remote('docker'), dockerHost: config.dockerHost }),
+    fly: createFlyProvider({ ...remote('fly'), apiToken: config.flyApiToken, apiUrl: config.flyApiUrl }),
   };
   const fleet = new Fleet(registry, { providers, clock, log, startLimitMs });
   const wakes = new Wakes({
     registry,
     fleet,
+    targets,
     dispatcher: deliveries,
     clock,
     log,
@@ -85,7 +108,9 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const release = async () => {
     keeper.close();
     for (const provider of Object.values(providers)) provider.close();
-    await Promise.all([deliveries.destroy(), looks.destroy()]);
+    undertaker.dismiss();
+    await targets.close();
+    await Promise.all([deliveries.destroy(), looks.destroy(), errands.destroy()]);
     await registry.close();
   };
 
@@ -98,7 +123,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       port: config.port,
       routes(app) {
         addWakeRoutes(app, { wakes, wakeToken: config.wakeToken, clock, log });
-        addMachineRoutes(app, { registry, fleet, adminToken: config.adminToken, clock, log });
+        addMachineRoutes(app, { registry, fleet, targets, adminToken: config.adminToken, clock, log });
       },
       log,
       clock,
@@ -115,6 +140,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     });
     // Only a router that got its port touches what an earlier one left; no request is read before this turn of the event loop ends.
     fleet.recover();
+    targets.recover();
   } catch (thrown) {
     await server?.close();
     await release();
@@ -125,7 +151,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     wakes.close();
     keeper.close();
     await closeServer();
-    await fleet.close();
+    await Promise.all([fleet.close(), targets.close()]);
     await release();
   };
   let closed: Promise<void> | undefined;
@@ -137,4 +163,38 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       return closed;
     },
   };
+}
+
+/** Opens what keeps the turns of machines without a daemon; the registry is closed when that fails. */
+async function openTargets(
+  { config, clock, log, environment, onStage }: RouterOptions,
+  registry: Registry,
+  dispatcher: Dispatcher,
+): Promise<Targets> {
+  const suspend = async (userId: string, why: string) => {
+    await registry.change(userId, (machine) => {
+      if (!machine) throw noMachine(userId);
+      return machine.state === 'active' ? suspendMachine(machine, clock.now()) : machine;
+    });
+    log.warn({ user_id: userId, action: 'suspend', reason: why }, 'machine changed');
+  };
+  const { dataDir, presetFolder } = config;
+  const machineOf = (userId: string) => registry.get(userId);
+  const reporting = onStage ? { onStage } : {};
+  try {
+    return new Targets({
+      dataDir,
+      presetFolder,
+      machineOf,
+      suspend,
+      dispatcher,
+      environment,
+      clock,
+      log,
+      ...reporting,
+    });
+  } catch (thrown) {
+    await registry.close();
+    throw thrown;
+  }
 }

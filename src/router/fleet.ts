@@ -1,5 +1,5 @@
 /** All the supervisors of a router, one per machine it has had to do with. */
-import { type Machine, noMachine } from './machines/machine.ts';
+import { hasDaemon, type Machine, noMachine } from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
 import { Supervisor, type SupervisorOptions } from './supervisor.ts';
 
@@ -29,6 +29,7 @@ export class Fleet {
 
   /** What the operator is told of a machine right now; `undefined` for one that is always on and has not been used. */
   running(machine: Machine): string | undefined {
+    if (!hasDaemon(machine)) return undefined;
     const phase = this.#supervisors.get(machine.userId)?.phase ?? 'asleep';
     return phase === 'asleep' && !this.#options.providers[machine.provider].sleeps ? undefined : phase;
   }
@@ -42,14 +43,15 @@ export class Fleet {
       for (const userId of provider.survivors()) {
         const machine = this.#registry.get(userId);
         if (!machine) throw noMachine(userId);
-        if (machine.state === 'active' && machine.provider === provider.name) this.of(userId).adopt(machine);
+        const adoptable = machine.state === 'active' && machine.provider === provider.name;
+        if (adoptable && hasDaemon(machine)) this.of(userId).adopt(machine);
         else void this.of(userId).evict(provider, machine);
       }
     }
   }
 
-  /** Stops every machine and resolves when they sleep. */
+  /** Stops every machine that does not outlive the router, and resolves when they sleep. */
   async close(): Promise<void> {
-    await Promise.all([...this].map((supervisor) => supervisor.stop()));
+    await Promise.all([...this].map((supervisor) => supervisor.close()));
   }
 }

@@ -5,11 +5,11 @@
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
-import type { Machine } from './machines/machine.ts';
-import type { Daemon, Provider } from './providers/provider.ts';
+import { type DaemonMachine, hasDaemon, type Machine } from './machines/machine.ts';
+import type { Daemon, Provider, Tell } from './providers/provider.ts';
 
 export type SupervisorOptions = {
-  providers: Readonly<Record<Machine['provider'], Provider>>;
+  providers: Readonly<Record<DaemonMachine['provider'], Provider>>;
   clock: Clock;
   log: Logger;
   /** A start that takes longer is given up. */
@@ -20,7 +20,7 @@ export type SupervisorOptions = {
 export type Lease = {
   readonly daemon: Daemon;
   /** The machine as it is on record now. */
-  readonly machine: Machine;
+  readonly machine: DaemonMachine;
   /** How long the start took that the holder waited for; 0 when the daemon already ran. */
   readonly startMs: number;
   release(): void;
@@ -29,7 +29,7 @@ export type Lease = {
 /** A daemon that nobody uses. It goes stale with the next use. */
 export type Idleness = {
   readonly daemon: Daemon;
-  readonly machine: Machine;
+  readonly machine: DaemonMachine;
   readonly sinceMs: number;
   readonly uses: number;
 };
@@ -37,9 +37,12 @@ export type Idleness = {
 type Phase =
   | { name: 'asleep' }
   /** `outcome`: how long it took, or why it failed; `settled`: the provider has let go. Only `outcome` can reject. */
-  | { name: 'starting'; abort: AbortController; outcome: Promise<number>; settled: Promise<void> }
-  | { name: 'ready'; machine: Machine; daemon: Daemon; forgetGone: () => void }
+  | { name: 'starting'; abort: AbortController; outcome: Promise<number>; settled: Promise<void>; heard: Heard }
+  | { name: 'ready'; machine: DaemonMachine; daemon: Daemon; forgetGone: () => void }
   | { name: 'stopping'; done: Promise<void> };
+
+/** What the provider said last about a start that is under way. */
+type Heard = { words?: string };
 
 type Held = { provider: Provider; machine: Machine };
 
@@ -69,6 +72,11 @@ export class Supervisor {
     return this.#phase.name;
   }
 
+  /** What a start that is under way waits for, in the provider's words. */
+  get waitsFor(): string | undefined {
+    return this.#phase.name === 'starting' ? this.#phase.heard.words : undefined;
+  }
+
   /**
    * Waits until the machine is ready, starting it when nobody else does.
    *
@@ -77,21 +85,22 @@ export class Supervisor {
    * @param signal ends this caller's waiting and not the start
    * @throws the signal's reason; what `current` threw; ReveilleError `unavailable` when the machine could not be started
    */
-  async acquire(current: () => Machine, signal: AbortSignal): Promise<Lease> {
+  async acquire(current: () => DaemonMachine, signal: AbortSignal): Promise<Lease> {
     let startMs = 0;
     for (;;) {
       signal.throwIfAborted();
       const machine = current();
       this.refresh(machine);
       const phase = this.#phase;
-      if (phase.name === 'ready') return this.#lease(phase.daemon, machine, startMs);
+      if (phase.name === 'ready' && this.#isTrusted()) return this.#lease(phase.daemon, machine, startMs);
+      if (phase.name === 'ready') this.#leaveReady(phase);
       if (phase.name === 'stopping') await unlessAborted(phase.done, signal);
       else startMs = await unlessAborted(phase.name === 'starting' ? phase.outcome : this.#start(machine), signal);
     }
   }
 
   /** Takes over what an earlier router left running of this machine; it is stopped when it is not healthy. */
-  adopt(machine: Machine): void {
+  adopt(machine: DaemonMachine): void {
     const provider = this.#providerOf(machine);
     void this.#begin({ provider, machine }, (signal) => provider.adopt(machine, signal));
   }
@@ -110,7 +119,7 @@ export class Supervisor {
     const same =
       provider.name === machine.provider && provider.fingerprint(held.machine) === provider.fingerprint(machine);
     if (!same) void this.stop();
-    else if (this.#phase.name === 'ready') this.#phase.machine = machine;
+    else if (this.#phase.name === 'ready' && hasDaemon(machine)) this.#phase.machine = machine;
   }
 
   /** The daemon did not answer as it should: the next wake has its provider look at it before it is used again. */
@@ -125,6 +134,11 @@ export class Supervisor {
   stop(): Promise<void> {
     if (this.#phase.name === 'stopping') return this.#phase.done;
     return this.#held ? this.#halt(this.#held, SUPERSEDED) : Promise.resolve();
+  }
+
+  /** Lets go of the machine when the router closes: stops it, unless it outlives the router. */
+  async close(): Promise<void> {
+    if (!this.#held?.provider.outlivesRouter) await this.stop();
   }
 
   /** Since when nobody has used the ready machine; `undefined` while it is in use or not ready, and for one that never sleeps. */
@@ -142,22 +156,33 @@ export class Supervisor {
     return true;
   }
 
-  #providerOf(machine: Machine): Provider {
+  #providerOf(machine: DaemonMachine): Provider {
     return this.#options.providers[machine.provider];
   }
 
-  #start(machine: Machine): Promise<number> {
+  #start(machine: DaemonMachine): Promise<number> {
     const provider = this.#providerOf(machine);
-    return this.#begin({ provider, machine }, (signal) => provider.start(machine, signal));
+    return this.#begin({ provider, machine }, (signal, tell) => provider.start(machine, signal, tell));
+  }
+
+  /** Whether the ready daemon may be handed out without another look at it. */
+  #isTrusted(): boolean {
+    const { trustMs } = this.#held?.provider ?? {};
+    // Deliveries that are under way are as good as a look.
+    return trustMs === undefined || this.#leases > 0 || this.#options.clock.monotonic() - this.#usedAt <= trustMs;
   }
 
   /** Runs a provider's start or adoption as the phase `starting`. */
-  #begin(held: Held, bringUp: (signal: AbortSignal) => Promise<Daemon | undefined>): Promise<number> {
+  #begin(
+    held: Held & { machine: DaemonMachine },
+    bringUp: (signal: AbortSignal, tell: Tell) => Promise<Daemon | undefined>,
+  ): Promise<number> {
     const { clock, startLimitMs } = this.#options;
     const began = clock.monotonic();
     const abort = new AbortController();
     const { promise: outcome, resolve, reject } = Promise.withResolvers<number>();
-    const cancelLimit = clock.after(startLimitMs, () => void this.#halt(held, startTimedOut(startLimitMs)));
+    const heard: Heard = {};
+    const cancelLimit = clock.after(startLimitMs, () => void this.#halt(held, startTimedOut(startLimitMs, heard)));
     // Waiters are answered at once; the provider may need a while to clean up.
     abort.signal.addEventListener('abort', () => {
       cancelLimit();
@@ -168,7 +193,10 @@ export class Supervisor {
       cancelLimit();
       if (this.#phase === phase) then();
     };
-    const settled = bringUp(abort.signal).then(
+    const tell = (words: string) => {
+      heard.words = words;
+    };
+    const settled = bringUp(abort.signal, tell).then(
       (daemon) =>
         settle(() => {
           if (daemon) this.#becomeReady(held.machine, daemon);
@@ -182,7 +210,7 @@ export class Supervisor {
           reject(toReveilleError(thrown));
         }),
     );
-    const phase: Phase = { name: 'starting', abort, outcome, settled };
+    const phase: Phase = { name: 'starting', abort, outcome, settled, heard };
     this.#phase = phase;
     this.#held = held;
     outcome.catch(() => {
@@ -191,7 +219,7 @@ export class Supervisor {
     return outcome;
   }
 
-  #becomeReady(machine: Machine, daemon: Daemon): void {
+  #becomeReady(machine: DaemonMachine, daemon: Daemon): void {
     const onGone = () => this.doubt(daemon);
     daemon.gone.addEventListener('abort', onGone);
     const forgetGone = () => daemon.gone.removeEventListener('abort', onGone);
@@ -238,7 +266,7 @@ export class Supervisor {
     return done;
   }
 
-  #lease(daemon: Daemon, machine: Machine, startMs: number): Lease {
+  #lease(daemon: Daemon, machine: DaemonMachine, startMs: number): Lease {
     this.#leases++;
     this.#uses++;
     let released = false;
@@ -265,8 +293,8 @@ export class Supervisor {
   }
 }
 
-function startTimedOut(limitMs: number): ReveilleError {
-  const message = `starting the machine took longer than ${limitMs} ms and was given up`;
+function startTimedOut(limitMs: number, { words }: Heard): ReveilleError {
+  const message = `starting the machine took longer than ${limitMs} ms and was given up${words === undefined ? '' : `: ${words}`}`;
   return new ReveilleError('unavailable', message, { status: 504 });
 }
 

@@ -8,9 +8,10 @@ import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { chatAcceptedSchema, type WakeRequest } from '../wire/wake.ts';
 import { type DaemonAnswer, deliver } from './deliver.ts';
 import type { Fleet } from './fleet.ts';
-import { wakeable } from './machines/machine.ts';
+import { type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
 import type { Lease } from './supervisor.ts';
+import type { Targets } from './targets/targets.ts';
 
 /** How a wake ended, for whoever watches the router from inside its process. */
 export type WakeNotice = {
@@ -25,18 +26,20 @@ export type WakeNotice = {
   /** Of the turn, when the daemon accepted the wake and said so. */
   conversation_id?: string;
   turn_id?: string;
-  /** Where the daemon that answered listens. */
+  /** Where the daemon that answered listens; a target of provider `command` has none. */
   daemon_url?: string;
   /** Why there was no answer of the daemon. */
   error?: string;
 };
 
-/** `startMs` as `machineStartMs` above. */
-export type WakeAnswer = { answer: DaemonAnswer; startMs: number; daemonUrl: string };
+/** `startMs` as `machineStartMs` above. Without a `daemonUrl` the answer is the router's own, for a target without a daemon. */
+export type WakeAnswer = { answer: DaemonAnswer; startMs: number; daemonUrl?: string };
 
 export type WakesOptions = {
   registry: Registry;
   fleet: Fleet;
+  /** Wakes machines that have no daemon. */
+  targets: Targets;
   dispatcher: Dispatcher;
   clock: Clock;
   log: Logger;
@@ -81,8 +84,9 @@ export class Wakes {
     const began = clock.monotonic();
     const about = () => ({ user_id, fire_id, attempt: request.attempt, ms: Math.round(clock.monotonic() - began) });
     try {
-      const { answer, startMs, daemonUrl } = await this.#withinTime(request, user_id);
-      log.info({ ...about(), status: answer.status, machine_start_ms: startMs }, 'wake answered by the daemon');
+      const woken = await this.#withinTime(request, user_id);
+      const { answer, startMs, daemonUrl } = woken;
+      log.info({ ...about(), status: answer.status, machine_start_ms: startMs }, 'wake answered');
       const turn = acceptedTurn(answer);
       onWake?.({
         fire_id,
@@ -90,10 +94,10 @@ export class Wakes {
         machineStartMs: startMs,
         acceptedAt: clock.now(),
         status: answer.status,
-        daemon_url: daemonUrl,
+        ...(daemonUrl === undefined ? {} : { daemon_url: daemonUrl }),
         ...turn,
       });
-      return { answer, startMs, daemonUrl };
+      return woken;
     } catch (thrown) {
       const error = toReveilleError(thrown);
       const { status, message } = error;
@@ -120,7 +124,10 @@ export class Wakes {
   }
 
   async #attempt(request: WakeRequest, userId: string, deadline: AbortSignal): Promise<WakeAnswer> {
-    const { fleet, dispatcher } = this.#options;
+    const { fleet, targets, dispatcher } = this.#options;
+    // Looked up before a supervisor is made, so that unknown users leave nothing behind.
+    const found = this.#wakeable(request, userId);
+    if (!hasDaemon(found)) return { answer: await targets.wake(found, request, deadline), startMs: 0 };
     let startMs = 0;
     for (let attempt = 1; ; attempt++) {
       const lease = await this.#ready(request, userId, deadline);
@@ -138,13 +145,15 @@ export class Wakes {
     }
   }
 
+  #wakeable(request: WakeRequest, userId: string): Machine {
+    return wakeable(this.#options.registry.get(userId), userId, retryAfter(request.attempt));
+  }
+
   async #ready(request: WakeRequest, userId: string, deadline: AbortSignal): Promise<Lease> {
-    const { registry, fleet, timeoutMs } = this.#options;
+    const { fleet, timeoutMs } = this.#options;
     const retryAfterSeconds = retryAfter(request.attempt);
     const closing = this.#closing.signal;
-    // Looked up before a supervisor is made, so that unknown users leave nothing behind.
-    const current = () => wakeable(registry.get(userId), userId, retryAfterSeconds);
-    current();
+    const current = () => withDaemon(this.#wakeable(request, userId));
     try {
       return await fleet.of(userId).acquire(current, AbortSignal.any([deadline, closing]));
     } catch (thrown) {
@@ -152,10 +161,18 @@ export class Wakes {
         throw new ReveilleError('unavailable', 'the router is shutting down', { retryAfterSeconds, cause: thrown });
       }
       if (thrown !== deadline.reason) throw thrown;
-      const message = `the machine was not ready within ${timeoutMs} ms`;
+      const waitsFor = fleet.of(userId).waitsFor;
+      const message = `the machine was not ready within ${timeoutMs} ms${waitsFor === undefined ? '' : `: ${waitsFor}`}`;
       throw new ReveilleError('unavailable', message, { retryAfterSeconds });
     }
   }
+}
+
+/** @throws ReveilleError `unavailable` when the machine has become one without a daemon while the wake waited */
+function withDaemon(machine: Machine): DaemonMachine {
+  if (hasDaemon(machine)) return machine;
+  const message = `the machine of ${machine.userId} was changed while the wake waited for it`;
+  throw new ReveilleError('unavailable', message, { retryAfterSeconds: 1 });
 }
 
 function deliveryFailed(message: string): ReveilleError {

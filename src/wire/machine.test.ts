@@ -32,8 +32,14 @@ test('an address that is none is refused with its field, its value and what is r
 
 test('a provider that is missing or unknown is said to be, with those that exist', () => {
   assert.equal(complaintAbout({ spec: {} }), 'provider is required');
-  assert.equal(complaintAbout({ provider: 'x', spec: {} }), 'provider must be one of http, process (got "x")');
-  assert.equal(complaintAbout({ provider: null }), 'provider must be one of http, process (got null)');
+  assert.equal(
+    complaintAbout({ provider: 'x', spec: {} }),
+    'provider must be one of http, process, command, docker, fly (got "x")',
+  );
+  assert.equal(
+    complaintAbout({ provider: null }),
+    'provider must be one of http, process, command, docker, fly (got null)',
+  );
   assert.equal(complaintAbout('x'), 'must be an object');
 });
 
@@ -42,4 +48,35 @@ test('a variable with a name that none can have is named, and its value is not r
   assert.equal(complaintAbout(spec({ 'A=B': 'hunter2' })), 'spec.env.A=B must be a variable name');
   assert.equal(complaintAbout(spec({ '1A': 'hunter2' })), 'spec.env.1A must be a variable name');
   assert.equal(complaintAbout(spec({ A: 'x\0' })), 'spec.env.A must not contain a NUL character (got "x\\u0000")');
+});
+
+test('a container and a Fly machine are named in the way that their owners name them', () => {
+  const docker = (spec: object) =>
+    complaintAbout({ provider: 'docker', spec: { container: 'neo', port: 8080, ...spec } });
+  assert.equal(docker({ socket: '/run/docker.sock', sleep: 'pause', health_path: '/up' }), 'accepted');
+  assert.equal(docker({ port: undefined }), 'spec.port is required');
+  assert.match(
+    docker({ container: '../etc' }),
+    /^spec\.container must be the name or id of a container: .*got "\.\.\/etc"/,
+  );
+  assert.match(docker({ container: 'a/b?c' }), /^spec\.container must be/);
+  assert.match(docker({ socket: 'docker.sock' }), /^spec\.socket must begin with "\/" \(got "docker\.sock"\)$/);
+  assert.match(docker({ sleep: 'suspend' }), /^spec\.sleep must be one of stop, pause/);
+  assert.match(docker({ image: 'neo' }), /^unknown field "spec\.image"/);
+  const fly = (spec: object) =>
+    complaintAbout({ provider: 'fly', spec: { app: 'my-agents', machine_id: '148ed1234567', ...spec } });
+  assert.equal(fly({ port: 9, sleep: 'stop', lease_nonce: '5c35f65c9f95' }), 'accepted');
+  assert.match(fly({ app: 'My App' }), /^spec\.app must be the name of a Fly app: a-z 0-9 -/);
+  assert.match(fly({ machine_id: 'a/../b' }), /^spec\.machine_id must be the id of a Fly machine/);
+  assert.match(fly({ machine_id: undefined }), /^spec\.machine_id is required$/);
+  assert.match(fly({ lease_nonce: 'a\r\nx: y' }), /^spec\.lease_nonce must be 1 to 128 visible ASCII/);
+});
+
+test('the limits of a process are whole numbers within reason', () => {
+  const limits = (given: object) =>
+    complaintAbout({ provider: 'process', spec: { command: ['agent'], limits: given } });
+  assert.equal(limits({ memory_mb: 512, processes: 20, open_files: 1024, niceness: 10 }), 'accepted');
+  assert.match(limits({ memory_mb: 1 }), /^spec\.limits\.memory_mb must be at least 16 \(got 1\)$/);
+  assert.match(limits({ niceness: 20 }), /^spec\.limits\.niceness must be at most 19 \(got 20\)$/);
+  assert.match(limits({ cpu: 1 }), /^unknown field "spec\.limits\.cpu"/);
 });

@@ -4,7 +4,7 @@ import { LIST_LIMIT_MAX } from './alarm.ts';
 import { labelSchema } from './did.ts';
 import { wholeNumber } from './settings.ts';
 
-export const MACHINE_PROVIDERS = ['http', 'process'] as const;
+export const MACHINE_PROVIDERS = ['http', 'process', 'command', 'docker', 'fly'] as const;
 export const MACHINE_STATES = ['active', 'provisioning', 'suspended', 'deleted'] as const;
 export type MachineState = (typeof MACHINE_STATES)[number];
 
@@ -29,14 +29,89 @@ const argument = z.string().refine((text) => !text.includes('\0'), 'must not con
 export const httpSpecSchema = z.strictObject({ url: baseUrl, health_path: healthPath });
 export type HttpSpec = z.output<typeof httpSpecSchema>;
 
+/** What a process and its descendants may use together; more than that ends them. */
+const processLimitsSchema = z.strictObject({
+  /** Resident memory, in MiB, looked at once a second. */
+  memory_mb: z.int().min(16).max(1_048_576).optional(),
+  /** How many processes, looked at once a second. */
+  processes: z.int().min(1).max(100_000).optional(),
+  /** Open files of each process; the kernel holds it. Linux only. */
+  open_files: z.int().min(16).max(1_048_576).optional(),
+  /** Priority: 0 is that of the router, 19 the lowest. */
+  niceness: z.int().min(0).max(19).optional(),
+});
+export type ProcessLimits = z.output<typeof processLimitsSchema>;
+
 export const processSpecSchema = z.strictObject({
   command: z.array(argument.min(1)).min(1),
   cwd: argument.min(1).optional(),
   env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a variable name'), argument).optional(),
   port: port.optional(),
   health_path: healthPath,
+  limits: processLimitsSchema.optional(),
 });
 export type ProcessSpec = z.output<typeof processSpecSchema>;
+
+export const dockerSpecSchema = z.strictObject({
+  /** Its name or id. */
+  container: z
+    .string()
+    .regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$/, 'must be the name or id of a container: letters, digits, _ . -'),
+  /** Where the daemon listens inside the container. */
+  port,
+  /** The engine's Unix socket; without it, where `DOCKER_HOST` says. */
+  socket: argument.startsWith('/').optional(),
+  /** How it is put to sleep; `stop` without it. */
+  sleep: z.enum(['stop', 'pause']).optional(),
+  health_path: healthPath,
+});
+export type DockerSpec = z.output<typeof dockerSpecSchema>;
+
+export const flySpecSchema = z.strictObject({
+  app: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be the name of a Fly app: a-z 0-9 -'),
+  machine_id: z.string().regex(/^[a-zA-Z0-9]{1,64}$/, 'must be the id of a Fly machine: letters and digits'),
+  /** Where the daemon listens on the machine's private address; 8080 without it. */
+  port: port.optional(),
+  /** How it is put to sleep; `suspend` without it. */
+  sleep: z.enum(['suspend', 'stop']).optional(),
+  /** Of a lease that the operator holds on the machine. */
+  lease_nonce: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 visible ASCII characters')
+    .optional(),
+  health_path: healthPath,
+});
+export type FlySpec = z.output<typeof flySpecSchema>;
+
+/** The name of a preset, and of the file it stands in. */
+export const presetNameSchema = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be the name of a preset: a-z 0-9 _ -');
+
+/** An agent without a daemon of the house: a program that is run once for each wake, or somebody else's server. */
+export const commandSpecSchema = z.strictObject({
+  preset: presetNameSchema,
+  /** Where the program runs, or the folder that the server is to work in. */
+  cwd: argument.startsWith('/', 'must be an absolute path').optional(),
+  /** The program: a name on the router's PATH, or an absolute path; the preset's own without it. */
+  bin: argument.min(1).optional(),
+  /** More arguments for the program. */
+  args: z.array(argument).max(256).optional(),
+  env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a variable name'), argument).optional(),
+  /** A turn that takes longer is ended. */
+  timeout_seconds: z.int().min(1).max(86_400).optional(),
+  /** Where the server listens, for the presets that have one. */
+  url: z
+    .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address', abort: true })
+    .refine((text) => {
+      const url = new URL(text);
+      return url.username === '' && url.password === '' && url.hash === '';
+    }, 'must be an address without user, password or fragment; give a password as token')
+    .optional(),
+  /** Lets a webhook go to an address of this computer or of a private network. */
+  allow_private: z.boolean().optional(),
+});
+export type CommandSpec = z.output<typeof commandSpecSchema>;
 
 const machineCommon = {
   idle_seconds: z
@@ -53,6 +128,9 @@ const machineCommon = {
 export const machinePutSchema = z.discriminatedUnion('provider', [
   z.strictObject({ provider: z.literal('http'), spec: httpSpecSchema, ...machineCommon }),
   z.strictObject({ provider: z.literal('process'), spec: processSpecSchema, ...machineCommon }),
+  z.strictObject({ provider: z.literal('command'), spec: commandSpecSchema, ...machineCommon }),
+  z.strictObject({ provider: z.literal('docker'), spec: dockerSpecSchema, ...machineCommon }),
+  z.strictObject({ provider: z.literal('fly'), spec: flySpecSchema, ...machineCommon }),
 ]);
 export type MachinePut = z.output<typeof machinePutSchema>;
 
@@ -76,3 +154,12 @@ export const machineViewSchema = z.object({
   running: z.string().optional(),
 });
 export type MachineView = z.infer<typeof machineViewSchema>;
+
+/** The answer to a PUT. */
+export const machinePutAnswerSchema = machineViewSchema.extend({
+  /** The secret that the router made for the machine, shown this once. */
+  token: z.string().optional(),
+  /** Sentences about what is not there yet and must be before the machine can be woken. */
+  warnings: z.array(z.string()).optional(),
+});
+export type MachinePutAnswer = z.infer<typeof machinePutAnswerSchema>;

@@ -1,112 +1,41 @@
 /** `reveille machine`: where agents live, as the router keeps it. */
-import { resolve } from 'node:path';
-import { labelSchema, ownerOf } from '../../wire/did.ts';
-import { MACHINE_PROVIDERS, type MachinePut, type MachineView, machinePutSchema } from '../../wire/machine.ts';
-import { parseOrThrow, showValue } from '../../wire/validate.ts';
-import { labelOf } from '../chronos-access.ts';
+import type { MachinePutAnswer, MachineView } from '../../wire/machine.ts';
 import { columns, oneLine } from '../columns.ts';
 import type { CliContext } from '../context.ts';
-import { choiceFlag, wholeNumberFlag } from '../flags.ts';
 import { localTime } from '../local-time.ts';
 import { lookOf } from '../look.ts';
+import { machineOf, type PutFlags } from '../machine-flags.ts';
+import { userOf } from '../machine-user.ts';
 import { facts, type Look } from '../render.ts';
 import { routerClient } from '../router-access.ts';
-import { UsageError } from '../usage-error.ts';
 
-export type PutFlags = {
-  provider: string;
-  url?: string;
-  /** The words after `--`. */
-  command?: string[];
-  cwd?: string;
-  env?: string[];
-  port?: string;
-  healthPath?: string;
-  idleSeconds?: string;
-  state?: string;
-  token?: string;
-};
-
-/** The user a command is about: the one named, or this machine's own. */
-function userOf(context: CliContext, given: string | undefined): string {
-  const label = given ?? labelOf(context);
-  if (label === undefined) throw new UsageError('the user id is missing, and no identity has been made here; give one');
-  if (!labelSchema.safeParse(label).success)
-    throw new UsageError(`the user id must be 1 to 64 of A-Z a-z 0-9 . _ - (got ${JSON.stringify(label)})`);
-  return ownerOf(label);
-}
-
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
-
-function environmentFlag(assignments: readonly string[] | undefined): Record<string, string> | undefined {
-  if (assignments === undefined) return undefined;
-  const pairs = assignments.map((assignment) => {
-    const at = assignment.indexOf('=');
-    // A value may be a secret: only the name is repeated.
-    if (at < 1) throw new UsageError('--env must look like NAME=value; write it once for each variable');
-    const name = assignment.slice(0, at);
-    if (!VARIABLE.test(name))
-      throw new UsageError(`--env ${showValue(name)} must begin with a variable name, of A-Z a-z 0-9 _`);
-    return [name, assignment.slice(at + 1)];
-  });
-  return Object.fromEntries(pairs);
-}
-
-const HTTP_ONLY = ['url'] as const;
-const PROCESS_ONLY = ['command', 'cwd', 'env', 'port'] as const;
-
-function refuseForeign(flags: PutFlags, provider: string, foreign: readonly (keyof PutFlags)[], home: string): void {
-  const name = foreign.find((flag) => flags[flag] !== undefined);
-  if (name === undefined) return;
-  const flag = name === 'command' ? 'a command after --' : `--${name}`;
-  throw new UsageError(`${flag} goes only with --provider ${home}; leave it out with --provider ${provider}`);
-}
-
-/**
- * The machine that a command line describes.
- *
- * @param here the folder in which the command was typed: where its relative paths start, and where its program runs
- * @throws UsageError naming the flag that is missing or does not belong to the provider
- * @throws ReveilleError `invalid_request` for what the machine's own schema refuses
- */
-export function machineOf(flags: PutFlags, here: string): MachinePut {
-  const provider = choiceFlag('--provider', flags.provider, MACHINE_PROVIDERS)!;
-  const common = {
-    idle_seconds: wholeNumberFlag('--idle-seconds', flags.idleSeconds, 1, 2_592_000),
-    state: choiceFlag('--state', flags.state, ['active', 'provisioning'] as const),
-    token: flags.token,
-  };
-  const health = { health_path: flags.healthPath };
-  if (provider === 'http') {
-    refuseForeign(flags, provider, PROCESS_ONLY, 'process');
-    if (flags.url === undefined)
-      throw new UsageError('--url is missing; --provider http needs the address of the daemon');
-    return checked({ provider, spec: { url: flags.url, ...health }, ...common });
-  }
-  refuseForeign(flags, provider, HTTP_ONLY, 'http');
-  const { command = [] } = flags;
-  if (command.length === 0)
-    throw new UsageError('the command is missing; write it after two dashes: --provider process -- node my-agent.js');
-  const spec = {
-    command,
-    cwd: resolve(here, flags.cwd ?? '.'),
-    env: environmentFlag(flags.env),
-    port: wholeNumberFlag('--port', flags.port, 1, 65_535),
-    ...health,
-  };
-  return checked({ provider, spec, ...common });
-}
-
-/** Members that are `undefined` are left out, so that what is shown is what is sent. */
-function checked(machine: Record<string, unknown>): MachinePut {
-  const text = JSON.stringify(machine);
-  return parseOrThrow(machinePutSchema, JSON.parse(text), ['token', 'spec.env']);
-}
+const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
+const listed = (value: unknown) => (Array.isArray(value) ? value.map(String).join(' ') : undefined);
 
 /** What there is to know about where a machine is, on one line. */
 function whereOf({ provider, spec }: MachineView): string {
-  const command = Array.isArray(spec.command) ? spec.command.map(String).join(' ') : '';
-  return oneLine(provider === 'http' ? String(spec.url ?? '') : command);
+  switch (provider) {
+    case 'http':
+      return oneLine(text(spec.url) ?? '');
+    case 'process':
+      return oneLine(listed(spec.command) ?? '');
+    case 'command':
+      return oneLine([spec.preset, text(spec.url) ?? text(spec.cwd)].filter((part) => part !== undefined).join(' '));
+    case 'docker':
+      return oneLine(`container ${spec.container}`);
+    case 'fly':
+      return oneLine(`${spec.app} ${spec.machine_id}`);
+  }
+}
+
+const WHERE = { http: 'url', process: 'command', command: 'agent', docker: 'where', fly: 'where' } as const;
+
+/** What a process may use, as the flags that say it. */
+function limitsOf(limits: unknown): string | undefined {
+  if (typeof limits !== 'object' || limits === null) return undefined;
+  return Object.entries(limits)
+    .map(([name, value]) => `--${name.replaceAll('_', '-')} ${value}`)
+    .join(' ');
 }
 
 function renderMachine(machine: MachineView, look: Look): string[] {
@@ -120,10 +49,14 @@ function renderMachine(machine: MachineView, look: Look): string[] {
         ['provider', machine.provider],
         ['state', machine.state],
         ['right now', machine.running],
-        [machine.provider === 'http' ? 'url' : 'command', whereOf(machine)],
+        [WHERE[machine.provider], whereOf(machine)],
+        ['program', text(spec.bin)],
+        ['arguments', machine.provider === 'command' ? listed(spec.args) : undefined],
         ['folder', typeof spec.cwd === 'string' ? oneLine(spec.cwd) : undefined],
+        ['longest turn', spec.timeout_seconds === undefined ? undefined : `${spec.timeout_seconds} s`],
         ['port', typeof spec.port === 'number' ? String(spec.port) : undefined],
         ['health path', typeof spec.health_path === 'string' ? spec.health_path : undefined],
+        ['limits', limitsOf(spec.limits)],
         ...env.map(([name, value]) => [`env ${name}`, oneLine(String(value))] as const),
         ['sleeps', idle],
         ['since', localTime(Date.parse(machine.created_at), look)],
@@ -134,6 +67,13 @@ function renderMachine(machine: MachineView, look: Look): string[] {
   ];
 }
 
+/** Who has to know the machine's secret; a program that is run for each wake does not. */
+function holderOf({ provider, spec, token }: MachinePutAnswer): string | undefined {
+  if (provider !== 'command') return 'The daemon must expect this bearer token';
+  if (token?.startsWith('whsec_')) return 'The receiver checks signatures with this secret';
+  return spec.url === undefined ? undefined : 'The agent must expect this token';
+}
+
 export async function machinePut(context: CliContext, flags: PutFlags, given: string | undefined): Promise<void> {
   const machine = machineOf(flags, process.cwd());
   const userId = userOf(context, given);
@@ -141,12 +81,10 @@ export async function machinePut(context: CliContext, flags: PutFlags, given: st
   const answer = await routerClient(context).put(userId, machine);
   const look = lookOf(context);
   const lines = renderMachine(answer, look);
-  if (answer.token !== undefined)
-    lines.push(
-      '',
-      'The daemon must expect this bearer token; it is not shown again:',
-      `  ${out.paint('bold', answer.token)}`,
-    );
+  const holder = holderOf(answer);
+  if (answer.token !== undefined && holder !== undefined)
+    lines.push('', `${holder}; it is not shown again:`, `  ${out.paint('bold', answer.token)}`);
+  for (const warning of answer.warnings ?? []) lines.push('', `Not ready yet: ${warning}`);
   out.result(answer, lines);
 }
 

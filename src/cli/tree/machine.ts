@@ -1,6 +1,8 @@
 /** `machine …`: the machines that the router wakes. */
 import type { Command } from 'commander';
-import type { MachineChange, PutFlags } from '../commands/machine.ts';
+import type { MachineChange } from '../commands/machine.ts';
+import type { TurnFlags } from '../commands/machine-turns.ts';
+import type { PutFlags } from '../machine-flags.ts';
 import { addCommand, addGroup } from './command.ts';
 
 const load = () => import('../commands/machine.ts');
@@ -19,16 +21,33 @@ function takeCommandLine(command: Command): Command {
     command.setOptionValue('command', words.slice(at + 1));
     return parse(words.slice(0, at));
   };
-  return command.usage('[options] [user_id] [-- <command> <arguments…>]');
+  return command.usage('[options] [user_id] [-- <command or more arguments…>]');
 }
 
 const putOptions = (command: Command) =>
   takeCommandLine(command)
-    .requiredOption('--provider <provider>', 'http: a daemon that is always on; process: a command to start')
-    .option('--url <url>', 'http: where the daemon listens')
-    .option('--cwd <folder>', 'process: where the command runs (default: here)')
-    .option('--env <NAME=value>', 'process: a variable for the command; may be repeated', collect)
-    .option('--port <port>', 'process: the port it listens on (default: a free one, handed over as PORT)')
+    .requiredOption(
+      '--provider <provider>',
+      'http: a daemon that is always on; process: a command to start; docker, fly: a machine to start; or an agent: claude, codex, gemini, opencode, openclaw, a2a, webhook, or a preset of your own',
+    )
+    .option('--url <url>', 'http and agents that are servers: where they listen')
+    .option('--dir <folder>', 'agents: the folder of the conversation; process: where it runs (default: here)')
+    .option('--cwd <folder>', 'the same as --dir')
+    .option('--env <NAME=value>', 'process and agents: a variable for the program; may be repeated', collect)
+    .option('--bin <program>', 'agents: another program than the preset names, or its path')
+    .option('--timeout-seconds <n>', 'agents: end a turn that takes longer')
+    .option('--allow-private', 'webhook: let it go to this computer or a private network')
+    .option('--container <name>', 'docker: the container')
+    .option('--socket <path>', "docker: the engine's socket (default: where DOCKER_HOST says)")
+    .option('--app <name>', 'fly: the app')
+    .option('--machine-id <id>', 'fly: the machine')
+    .option('--lease-nonce <nonce>', 'fly: of a lease that you hold on the machine')
+    .option('--sleep <how>', 'docker: stop or pause (default: stop); fly: suspend or stop (default: suspend)')
+    .option('--memory-mb <n>', 'process: end it when it and its children use more memory')
+    .option('--processes <n>', 'process: end it when it and its children are more than this')
+    .option('--open-files <n>', 'process: how many files each of them may hold open')
+    .option('--niceness <n>', 'process: its priority, from 0 (as the router) to 19 (lowest)')
+    .option('--port <port>', 'where the daemon listens (process: a free one unless told, handed over as PORT)')
     .option('--health-path <path>', 'where the daemon answers when it is ready (default: /healthz)')
     .option('--idle-seconds <n>', 'put it to sleep after this long without work')
     .option('--state <state>', 'active or provisioning (default: active)')
@@ -61,6 +80,19 @@ export function addMachine(program: Command): void {
     example: 'reveille machine show',
     run: async (context, _flags, [userId]) => (await load()).machineShow(context, userId),
   });
+  addCommand<TurnFlags>(machine, {
+    usage: 'turns [user_id]',
+    summary: 'what became of the wakes of an agent without a daemon',
+    example: 'reveille machine turns --status unknown',
+    options: (command) =>
+      command
+        .option('--conversation <id>', 'only of this conversation')
+        .option('--fire <id>', 'only of this fire, with the whole answer')
+        .option('--status <status>', 'only in this state: queued, running, accepted, done, failed, unknown')
+        .option('--limit <n>', 'at most so many (default: 20)'),
+    run: async (context, flags, [userId]) =>
+      (await import('../commands/machine-turns.ts')).machineTurns(context, flags, userId),
+  });
   for (const [name, change, summary] of CHANGES) {
     addCommand(machine, {
       usage: `${name} <user_id>`,
@@ -69,5 +101,5 @@ export function addMachine(program: Command): void {
       run: async (context, _flags, [userId]) => (await load()).machineChange(context, change, userId!),
     });
   }
-  machine.addHelpText('after', '\nExample:\n  $ reveille machine put --provider http --url http://127.0.0.1:8080');
+  machine.addHelpText('after', '\nExample:\n  $ reveille machine put --provider claude --dir .');
 }

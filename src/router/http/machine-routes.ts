@@ -4,16 +4,15 @@ import { requireBearer } from '../../http-kit/bearer.ts';
 import { readJson } from '../../http-kit/body.ts';
 import { sendOk } from '../../http-kit/envelope.ts';
 import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
-import { randomSecret } from '../../identity/secrets.ts';
+import { randomSecret, signingSecret } from '../../identity/secrets.ts';
 import type { Logger } from '../../log/log.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
-import { labelSchema, ownerOf } from '../../wire/did.ts';
-import { ReveilleError } from '../../wire/errors.ts';
 import { machineListQuerySchema, machinePutSchema } from '../../wire/machine.ts';
-import { parseOrThrow, showValue } from '../../wire/validate.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
 import type { Fleet } from '../fleet.ts';
 import {
   deleteMachine,
+  hasDaemon,
   type Machine,
   noMachine,
   putMachine,
@@ -22,10 +21,14 @@ import {
   viewOf,
 } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
+import type { Targets } from '../targets/targets.ts';
+import { addTurnRoutes } from './turn-routes.ts';
+import { userIdOf } from './user-id.ts';
 
 export type MachineRoutesOptions = {
   registry: Registry;
   fleet: Fleet;
+  targets: Targets;
   adminToken: string | undefined;
   clock: Clock;
   log: Logger;
@@ -34,17 +37,10 @@ export type MachineRoutesOptions = {
 /** A state change that an existing machine undergoes at an instant. */
 type Change = (machine: Machine, now: number) => Machine;
 
-function userIdOf(c: HttpContext): string {
-  const given = c.req.param('user_id');
-  const label = labelSchema.safeParse(given);
-  if (label.success) return ownerOf(label.data);
-  const why = label.error.issues[0]?.message;
-  throw new ReveilleError('invalid_request', `user_id ${why} (got ${showValue(given)})`);
-}
-
 export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): void {
-  const { registry, fleet, clock, log } = options;
-  const view = (machine: Machine) => viewOf(machine, fleet.running(machine));
+  const { registry, fleet, targets, clock, log } = options;
+  const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(machine.userId));
+  const view = (machine: Machine) => viewOf(machine, running(machine));
 
   const existing = (userId: string): Machine => {
     const machine = registry.get(userId);
@@ -65,7 +61,8 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   /** Changes the state, then waits until nothing of the machine runs. */
   const changeAndStop = async (c: HttpContext, action: string, apply: Change): Promise<Response> => {
     const machine = await change(c, action, apply);
-    await fleet.of(machine.userId).stop();
+    const why = `the machine was ${machine.state}`;
+    await Promise.all([fleet.of(machine.userId).stop(), targets.stop(machine.userId, why)]);
     return sendOk(c, view(machine));
   };
 
@@ -84,20 +81,24 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     return sendOk(c, { machines: machines.map(view), count: machines.length, next_cursor });
   });
 
+  addTurnRoutes(app, targets.store);
+
   app.get('/admin/machines/:user_id', (c) => sendOk(c, view(existing(userIdOf(c)))));
 
   app.put('/admin/machines/:user_id', async (c) => {
     const userId = userIdOf(c);
-    const body = parseOrThrow(machinePutSchema, await readJson(c), ['token']);
+    const body = parseOrThrow(machinePutSchema, await readJson(c), ['token', 'spec.lease_nonce']);
+    const command = body.provider === 'command' ? body.spec : undefined;
+    const missing = command ? await targets.check(command) : [];
     let minted: string | undefined;
     const mint = () => {
-      minted = randomSecret();
+      minted = command && targets.signs(command) ? signingSecret() : randomSecret();
       return minted;
     };
     const machine = await registry.change(userId, (current) => putMachine(current, userId, body, clock.now(), mint));
     fleet.of(userId).refresh(machine);
     log.info({ user_id: userId, action: 'put', provider: machine.provider, state: machine.state }, 'machine changed');
-    return sendOk(c, { ...view(machine), token: minted });
+    return sendOk(c, { ...view(machine), token: minted, warnings: missing.length > 0 ? missing : undefined });
   });
 
   app.delete('/admin/machines/:user_id', (c) => changeAndStop(c, 'delete', deleteMachine));

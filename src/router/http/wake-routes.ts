@@ -40,8 +40,9 @@ function checkSignature(c: HttpContext, { wakeToken, clock, log }: WakeRoutesOpt
   throw new ReveilleError('unauthorized', 'the webhook signature does not fit this request, or is too old');
 }
 
-function passOn(c: HttpContext, { answer, startMs }: WakeAnswer): Response {
-  const headers: Record<string, string> = { [ANSWERED_BY]: 'daemon', [MACHINE_START_MS]: String(startMs) };
+function passOn(c: HttpContext, { answer, startMs, daemonUrl }: WakeAnswer): Response {
+  const headers: Record<string, string> = { [MACHINE_START_MS]: String(startMs) };
+  if (daemonUrl !== undefined) headers[ANSWERED_BY] = 'daemon';
   if (answer.contentType !== undefined) headers['content-type'] = answer.contentType;
   if (answer.retryAfter !== undefined) headers['retry-after'] = answer.retryAfter;
   const body = BODILESS.has(answer.status) ? null : new Uint8Array(answer.body);

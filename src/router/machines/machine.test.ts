@@ -114,3 +114,16 @@ test('a view shows neither the token nor variables that look like secrets', () =
     running: 'asleep',
   });
 });
+
+test('the nonce of a lease at Fly is neither shown, nor taken back as it is shown, nor kept in a tombstone', () => {
+  const spec = { app: 'agents', machine_id: 'e286', lease_nonce: '5c35f65c9f95' };
+  const machine = putMachine(undefined, 'alice', { provider: 'fly', spec }, NOW, () => 'minted');
+  const view = viewOf(machine, 'asleep');
+  assert.deepEqual(view.spec, { ...spec, lease_nonce: '[redacted]' });
+  assert.throws(
+    () =>
+      putMachine(machine, 'alice', { provider: 'fly', spec: { ...spec, lease_nonce: '[redacted]' } }, NOW, () => ''),
+    refusal('invalid_request', /spec\.lease_nonce must be the value itself/),
+  );
+  assert.ok(!JSON.stringify(deleteMachine(machine, LATER)).includes('5c35f65c9f95'));
+});

@@ -1,7 +1,16 @@
 /** A machine: where a user's agent lives and how it is started. Its states and what may change them; pure. */
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/instant.ts';
-import type { HttpSpec, MachinePut, MachineState, MachineView, ProcessSpec } from '../../wire/machine.ts';
+import type {
+  CommandSpec,
+  DockerSpec,
+  FlySpec,
+  HttpSpec,
+  MachinePut,
+  MachineState,
+  MachineView,
+  ProcessSpec,
+} from '../../wire/machine.ts';
 
 type MachineBase = {
   userId: string;
@@ -15,10 +24,24 @@ type MachineBase = {
 };
 
 /** How a machine is reached: the provider's name and its specification, which belong together. */
-export type Target = { provider: 'http'; spec: HttpSpec } | { provider: 'process'; spec: ProcessSpec };
+export type Target =
+  | { provider: 'http'; spec: HttpSpec }
+  | { provider: 'process'; spec: ProcessSpec }
+  | { provider: 'command'; spec: CommandSpec }
+  | { provider: 'docker'; spec: DockerSpec }
+  | { provider: 'fly'; spec: FlySpec };
 export type HttpMachine = MachineBase & Extract<Target, { provider: 'http' }>;
 export type ProcessMachine = MachineBase & Extract<Target, { provider: 'process' }>;
-export type Machine = HttpMachine | ProcessMachine;
+export type CommandMachine = MachineBase & Extract<Target, { provider: 'command' }>;
+export type DockerMachine = MachineBase & Extract<Target, { provider: 'docker' }>;
+export type FlyMachine = MachineBase & Extract<Target, { provider: 'fly' }>;
+/** A machine with a daemon that speaks `/chat`; a provider starts it. */
+export type DaemonMachine = HttpMachine | ProcessMachine | DockerMachine | FlyMachine;
+export type Machine = DaemonMachine | CommandMachine;
+
+export function hasDaemon(machine: Machine): machine is DaemonMachine {
+  return machine.provider !== 'command';
+}
 
 /** What stands for a secret in a view, and is therefore refused as a value. */
 export const HIDDEN = '[redacted]';
@@ -41,11 +64,18 @@ function unchanged(one: Machine, other: Machine): boolean {
   return JSON.stringify({ ...one, updatedAt: 0 }) === JSON.stringify({ ...other, updatedAt: 0 });
 }
 
-function refuseHidden(body: MachinePut): void {
-  if (body.provider !== 'process') return;
+/** The member of a specification that holds what a view shows instead of a secret. */
+function hiddenMember(body: MachinePut): string | undefined {
+  if (body.provider === 'fly') return body.spec.lease_nonce === HIDDEN ? 'lease_nonce' : undefined;
+  if (body.provider !== 'process' && body.provider !== 'command') return undefined;
   const name = Object.entries(body.spec.env ?? {}).find(([, value]) => value === HIDDEN)?.[0];
-  if (name === undefined) return;
-  const message = `spec.env.${name} must be the value itself; ${HIDDEN} is what the router shows instead of it`;
+  return name === undefined ? undefined : `env.${name}`;
+}
+
+function refuseHidden(body: MachinePut): void {
+  const member = hiddenMember(body);
+  if (member === undefined) return;
+  const message = `spec.${member} must be the value itself; ${HIDDEN} is what the router shows instead of it`;
   throw new ReveilleError('invalid_request', message);
 }
 
@@ -113,7 +143,15 @@ export function restoreMachine(machine: Machine, now: number): Machine {
 export function deleteMachine(machine: Machine, now: number): Machine {
   if (machine.state === 'deleted') return machine;
   const tomb = { ...machine, state: 'deleted' as const, token: '', updatedAt: now };
-  if (tomb.provider !== 'process') return tomb;
+  if (tomb.provider === 'fly') {
+    const { lease_nonce: _, ...spec } = tomb.spec;
+    return { ...tomb, spec };
+  }
+  if (tomb.provider === 'process') {
+    const { env: _, ...spec } = tomb.spec;
+    return { ...tomb, spec };
+  }
+  if (tomb.provider !== 'command') return tomb;
   const { env: _, ...spec } = tomb.spec;
   return { ...tomb, spec };
 }
@@ -146,7 +184,9 @@ export function noMachine(userId: string): ReveilleError {
 }
 
 function shownSpec(machine: Machine): Record<string, unknown> {
-  if (machine.provider !== 'process' || !machine.spec.env) return machine.spec;
+  if (machine.provider === 'fly' && machine.spec.lease_nonce !== undefined)
+    return { ...machine.spec, lease_nonce: HIDDEN };
+  if ((machine.provider !== 'process' && machine.provider !== 'command') || !machine.spec.env) return machine.spec;
   const env = Object.entries(machine.spec.env).map(([name, value]) => {
     const hide = namesSecret(name) && referenceOf(value) === undefined;
     return [name, hide ? HIDDEN : value];

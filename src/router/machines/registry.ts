@@ -5,7 +5,14 @@ import type { Clock } from '../../clock/clock.ts';
 import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../sqlite-kit/open.ts';
 import { storageError } from '../../sqlite-kit/sqlite-error.ts';
-import { httpSpecSchema, type MachineState, processSpecSchema } from '../../wire/machine.ts';
+import {
+  commandSpecSchema,
+  dockerSpecSchema,
+  flySpecSchema,
+  httpSpecSchema,
+  type MachineState,
+  processSpecSchema,
+} from '../../wire/machine.ts';
 import type { Machine, Target } from './machine.ts';
 
 type Row = {
@@ -30,6 +37,9 @@ export type MachineFilter = {
 function targetOf(row: Row): Target {
   const spec: unknown = JSON.parse(row.spec);
   if (row.provider === 'http') return { provider: 'http', spec: httpSpecSchema.parse(spec) };
+  if (row.provider === 'command') return { provider: 'command', spec: commandSpecSchema.parse(spec) };
+  if (row.provider === 'docker') return { provider: 'docker', spec: dockerSpecSchema.parse(spec) };
+  if (row.provider === 'fly') return { provider: 'fly', spec: flySpecSchema.parse(spec) };
   return { provider: 'process', spec: processSpecSchema.parse(spec) };
 }
 

@@ -43,6 +43,18 @@ function resolved(name: string, value: string, inherited: Variables): string {
   );
 }
 
+function resolvedAll(own: Readonly<Record<string, string>>, inherited: Variables): Record<string, string> {
+  return Object.fromEntries(Object.entries(own).map(([name, value]) => [name, resolved(name, value, inherited)]));
+}
+
+function allowed(inherited: Variables): Record<string, string> {
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries(inherited)) {
+    if (value !== undefined && (INHERITED.has(name) || name.startsWith('LC_'))) environment[name] = value;
+  }
+  return environment;
+}
+
 /** The values that a process gets under names that look like secrets, whether written down or referred to. */
 export function secretsOf(inherited: Variables, own: Readonly<Record<string, string>>): string[] {
   return Object.entries(own).flatMap(([name, value]) => {
@@ -65,17 +77,34 @@ export function childEnvironment(
   own: Readonly<Record<string, string>>,
   { port, token, spawnId }: { port: number; token: string; spawnId: string },
 ): Record<string, string> {
-  const environment: Record<string, string> = {};
-  for (const [name, value] of Object.entries(inherited)) {
-    if (value !== undefined && (INHERITED.has(name) || name.startsWith('LC_'))) environment[name] = value;
-  }
   return {
-    ...environment,
+    ...allowed(inherited),
     HOST: '127.0.0.1',
-    ...Object.fromEntries(Object.entries(own).map(([name, value]) => [name, resolved(name, value, inherited)])),
+    ...resolvedAll(own, inherited),
     PORT: String(port),
     NEO_DAEMON_TOKEN: token,
     REVEILLE_MACHINE_TOKEN: token,
+    [SPAWN_ID_VARIABLE]: spawnId,
+  };
+}
+
+/**
+ * The environment of a program that is run for one turn: it gets no token, and serves nobody.
+ *
+ * @param own as above
+ * @param passedOn names of more variables of the router that it gets, where they are set
+ * @throws ReveilleError `unavailable` naming a variable that is referred to and not set
+ */
+export function programEnvironment(
+  inherited: Variables,
+  own: Readonly<Record<string, string>>,
+  { passedOn, spawnId }: { passedOn: readonly string[]; spawnId: string },
+): Record<string, string> {
+  const more = passedOn.flatMap((name) => (inherited[name] === undefined ? [] : [[name, inherited[name]] as const]));
+  return {
+    ...allowed(inherited),
+    ...Object.fromEntries(more),
+    ...resolvedAll(own, inherited),
     [SPAWN_ID_VARIABLE]: spawnId,
   };
 }

@@ -17,6 +17,10 @@ export type Surroundings = {
   env: Record<string, string>;
   /** The descriptor that gets its output. */
   output: number;
+  /** The descriptor that gets what it complains about; `output` without it. */
+  errors?: number;
+  /** The descriptor that it reads; nothing without it. */
+  input?: number | undefined;
 };
 
 /**
@@ -27,7 +31,7 @@ export type Surroundings = {
  */
 export async function startCommand(
   command: readonly string[],
-  { cwd, env, output }: Surroundings,
+  { cwd, env, output, errors = output, input }: Surroundings,
 ): Promise<ChildProcess> {
   if (cwd !== undefined && !(await isFolder(cwd))) {
     throw new ReveilleError('unavailable', `the machine's cwd ${JSON.stringify(cwd)} is not a folder`);
@@ -44,7 +48,7 @@ export async function startCommand(
     child = spawn(file!, args, {
       ...(cwd === undefined ? {} : { cwd }),
       env,
-      stdio: ['ignore', output, output],
+      stdio: [input ?? 'ignore', output, errors],
       detached: true,
       shell: false,
     });

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../clock/clock.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
 import { below, exchange, reasonOf } from '../exchange.ts';
+import type { Tell } from './provider.ts';
 
 type Load = Pick<DaemonHealth, 'busy' | 'queued'>;
 
@@ -17,8 +18,12 @@ const FIRST_PAUSE_MS = 5;
 export type HealthProbe = {
   /** One look, of at most 2 seconds. Never rejects; a daemon that does not answer in time, or an abort, is silent. */
   look(url: string, healthPath: string | undefined, signal?: AbortSignal): Promise<Health>;
-  /** Looks until the daemon is healthy; rejects with the signal's reason when it aborts first. */
-  untilHealthy(url: string, healthPath: string | undefined, signal: AbortSignal): Promise<void>;
+  /**
+   * Looks until the daemon is healthy; rejects with the signal's reason when it aborts first.
+   *
+   * @param tell hears after each look why it is not
+   */
+  untilHealthy(url: string, healthPath: string | undefined, signal: AbortSignal, tell?: Tell): Promise<void>;
 };
 
 /** Reads the answer bare or in an envelope. What is neither says that the daemon is alive and no more. */
@@ -54,13 +59,14 @@ export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, interval
     return { healthy: true, ...loadOf(answer.body) };
   };
 
-  const untilHealthy: HealthProbe['untilHealthy'] = async (url, healthPath, signal) => {
+  const untilHealthy: HealthProbe['untilHealthy'] = async (url, healthPath, signal, tell) => {
     let pauseMs = Math.min(FIRST_PAUSE_MS, intervalMs);
     for (;;) {
       signal.throwIfAborted();
       const health = await look(url, healthPath, signal);
       signal.throwIfAborted();
       if (health.healthy) return;
+      tell?.(`the daemon at ${url} is not ready: ${health.why}`);
       await wait(clock, pauseMs, signal);
       pauseMs = Math.min(pauseMs * 2, intervalMs);
     }

@@ -44,6 +44,8 @@ export class ProcessGroup {
   /** For a process of another router: its birth, without which its pid means nothing. */
   #foreignBirth: string | undefined;
   #ending: Ending | undefined;
+  /** Why it was killed. */
+  #because: Ending | undefined;
   #unwatch = () => {};
 
   private constructor(pid: number, clock: Clock) {
@@ -97,6 +99,13 @@ export class ProcessGroup {
     throw new ReveilleError('internal', `process ${this.pid} did not end within ${KILL_MS} ms of SIGKILL`);
   }
 
+  /** Kills the group at once. @param because how it ended, then */
+  kill(because: Ending): void {
+    if (this.#ending !== undefined) return;
+    this.#because ??= because;
+    this.#signal('SIGKILL');
+  }
+
   /** Stops looking at a process that was taken over. */
   close(): void {
     this.#unwatch();
@@ -111,12 +120,12 @@ export class ProcessGroup {
 
   #end(ending: Ending): void {
     if (this.#ending !== undefined) return;
-    this.#ending = ending;
+    this.#ending = this.#because ?? ending;
     this.#unwatch();
     // Whatever the leader leaves behind would be a second daemon, or hold the first one's files.
     killGroup(this.pid, 'SIGKILL');
-    this.#gone.abort(new Error(`the process ${ending}`));
-    this.#ended.resolve(ending);
+    this.#gone.abort(new Error(`the process ${this.#ending}`));
+    this.#ended.resolve(this.#ending);
   }
 
   #signal(signal: NodeJS.Signals): void {

@@ -1,18 +1,19 @@
 /**
- * The output of a machine's process, in a bounded file. The process writes to the file itself: through a pipe it would die of
- * the router's death, and could not be taken over by the next one.
+ * The output of a machine's process, in a bounded number of bounded files. The process writes to the file itself: through a pipe it
+ * would die of the router's death, and could not be taken over by the next one.
  */
 import { createHash } from 'node:crypto';
 import { constants, fstatSync, mkdirSync, openSync } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ReveilleError } from '../../wire/errors.ts';
 
-/** A file that has grown over this is cut down to its last part. */
+/** A file that has grown over this is put aside, or its end when it has grown far over it. */
 const LARGEST_BYTES = 1024 * 1024;
-const KEPT_BYTES = 256 * 1024;
+/** So many files are kept beside the current one: `.1` is the latest. */
+const KEPT_FILES = 3;
 
-const { O_APPEND, O_CREAT, O_RDWR, O_WRONLY } = constants;
+const { O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY } = constants;
 /** Windows has no such flag. */
 const O_NOFOLLOW = constants.O_NOFOLLOW ?? 0;
 
@@ -22,8 +23,17 @@ async function readFrom(file: FileHandle, position: number, end: number): Promis
   return buffer.subarray(0, bytesRead);
 }
 
+function isMissing(thrown: unknown): boolean {
+  return thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT';
+}
+
 export class ProcessLog {
   readonly path: string;
+  /** How long the file was when the process began to write to it; what is before is another one's. */
+  #start = 0;
+  /** Whether a part of what the process wrote lies in the file that was put aside last. */
+  #split = false;
+  #rotating = false;
 
   /** @param folder made (0700) when missing. The file is named by a hash: a user id never becomes a path */
   constructor(folder: string, userId: string) {
@@ -32,42 +42,74 @@ export class ProcessLog {
   }
 
   /**
-   * Opens the file for a process to write to. With O_APPEND every write goes to the end, also after the file was cut.
+   * Opens the file for a process to write to. With O_APPEND every write goes to the end, also after the file was emptied.
    *
-   * @returns the descriptor, which the caller closes, and how long the file was
+   * @returns the descriptor, which the caller closes
    * @throws ReveilleError `unavailable` when the file cannot be opened
    */
-  openForProcess(): { fd: number; length: number } {
+  openForProcess(): number {
     try {
       const fd = openSync(this.path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
-      return { fd, length: fstatSync(fd).size };
+      this.#start = fstatSync(fd).size;
+      return fd;
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
       throw new ReveilleError('unavailable', `the log file ${this.path} cannot be opened: ${why}`, { cause });
     }
   }
 
-  /** The end of what was written after the file was `since` bytes long, at most `maxBytes` of it. */
-  async tail(since: number, maxBytes: number): Promise<string> {
-    const file = await open(this.path, 'r');
+  /** The end of what the process has written, at most `maxBytes` of it. */
+  async tail(maxBytes: number): Promise<string> {
+    const current = await this.#endOf(this.path, this.#start, maxBytes);
+    const before = this.#split ? await this.#endOf(this.#aside(1), 0, maxBytes - current.length) : Buffer.alloc(0);
+    return Buffer.concat([before, current]).toString('utf8');
+  }
+
+  /** Puts a file that has grown too long aside, and begins a new one. Lines written in that very moment may be lost. */
+  async rotate(): Promise<void> {
+    if (this.#rotating) return;
+    this.#rotating = true;
+    try {
+      await this.#rotateNow();
+    } finally {
+      this.#rotating = false;
+    }
+  }
+
+  async #rotateNow(): Promise<void> {
+    const file = await open(this.path, O_RDWR | O_APPEND | O_NOFOLLOW);
     try {
       const { size } = await file.stat();
-      const from = size < since ? 0 : since;
-      return (await readFrom(file, Math.max(from, size - maxBytes), size)).toString('utf8');
+      if (size <= LARGEST_BYTES) return;
+      for (let n = KEPT_FILES - 1; n >= 1; n--) {
+        await rename(this.#aside(n), this.#aside(n + 1)).catch((thrown: unknown) => {
+          if (!isMissing(thrown)) throw thrown;
+        });
+      }
+      // The process holds the file open, so it is copied and emptied, and not renamed.
+      const aside = await open(this.#aside(1), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
+      try {
+        await aside.writeFile(await readFrom(file, size - LARGEST_BYTES, size));
+      } finally {
+        await aside.close();
+      }
+      await file.truncate(0);
+      this.#start = 0;
+      this.#split = true;
     } finally {
       await file.close();
     }
   }
 
-  /** Cuts a file that has grown too long down to its end. Lines written in that very moment may be lost. */
-  async trim(): Promise<void> {
-    const file = await open(this.path, O_RDWR | O_APPEND | O_NOFOLLOW);
+  #aside(n: number): string {
+    return `${this.path}.${n}`;
+  }
+
+  async #endOf(path: string, from: number, maxBytes: number): Promise<Buffer> {
+    const file = await open(path, O_RDONLY | O_NOFOLLOW);
     try {
       const { size } = await file.stat();
-      if (size <= LARGEST_BYTES) return;
-      const kept = await readFrom(file, size - KEPT_BYTES, size);
-      await file.truncate(0);
-      await file.write(kept);
+      return await readFrom(file, Math.max(from, size - maxBytes), size);
     } finally {
       await file.close();
     }

@@ -19,6 +19,7 @@ function readProc(path: string): string | undefined {
 /** Births are counted in ticks since the boot, so they only name a process together with the boot. */
 const bootId = PROC ? readProc('/proc/sys/kernel/random/boot_id')?.trim() : undefined;
 
+/** Of a running process: what it is, and its place among the others. */
 type Stat = { state: string; group: number; startTime: string };
 
 function readStat(pid: number): Stat | undefined {
@@ -83,4 +84,12 @@ export function findByVariable(name: string): Map<string, MarkedProcess[]> {
     found.set(value, [...(found.get(value) ?? []), { pid, birth, leadsGroup: readStat(pid)?.group === pid }]);
   }
   return found;
+}
+
+/** The process that leads a machine's group, if it still runs: the recorded one, else the one that carries the machine's mark. */
+export function runningLeader(
+  born: { pid: number; birth: string } | undefined,
+  marked: readonly MarkedProcess[],
+): { pid: number; birth: string } | undefined {
+  return born && isRunning(born.pid, born.birth) ? born : marked.find(({ leadsGroup }) => leadsGroup);
 }

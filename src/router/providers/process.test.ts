@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
+import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import {
@@ -14,6 +15,7 @@ import {
   startBench,
   temporaryFolder,
 } from '../testing/bench.ts';
+import { ShiftingClock } from '../testing/shifting-clock.ts';
 
 const USER = 'alice';
 const node = process.execPath;
@@ -143,8 +145,31 @@ describe('a machine of provider process', () => {
       'the process exited with code 3 before it was ready: cannot start: key [redacted] is wrong',
     );
     assert.equal((await router.admin('GET', `/${USER}`)).json.data.running, 'asleep');
-    await router.wake(USER);
-    assert.equal(eventsOf(folder, 'start').length, 2, 'the next wake tries again');
+  });
+
+  test('rests after its command has died at once, longer each time, and says for how long', async (t) => {
+    const clock = new ShiftingClock();
+    const router = await startBench(t, { clock });
+    const folder = temporaryFolder(t);
+    await router.put(USER, fixtureMachine(folder, 'exit', {}, { FIXTURE_SAYS: 'no model' }));
+    for (let failures = 1; failures <= 4; failures++) {
+      assert.match(
+        (await router.wake(USER)).json.error.message,
+        /with code 3 before it was ready: cannot start: no model$/,
+      );
+      assert.equal(eventsOf(folder, 'start').length, failures);
+      const resting = await router.wake(USER);
+      assert.equal(resting.status, 503);
+      const row = failures === 1 ? '' : `failure ${failures} in a row; `;
+      const message = new RegExp(`: cannot start: no model \\(${row}it is started again in \\d+ s at the earliest\\)$`);
+      assert.match(resting.json.error.message, message);
+      const seconds = Number(resting.headers.get('retry-after'));
+      assert.ok(seconds > 2 ** (failures - 1) / 2 && seconds <= 2 ** (failures - 1), String(seconds));
+      assert.equal(eventsOf(folder, 'start').length, failures, 'nothing was started');
+      clock.advance(seconds * 1000);
+    }
+    await router.put(USER, fixtureMachine(folder));
+    assert.equal((await router.wake(USER)).status, 202, 'another specification is tried at once');
   });
 
   test('fails its start with a reason that says what is wrong with the specification', async (t) => {
@@ -234,14 +259,49 @@ describe('a machine of provider process', () => {
     await router.put(USER, { ...machine, spec: { ...machine.spec, command: [node, noise] } });
     assert.equal((await router.wake(USER)).status, 202);
     const logs = join(router.dataDir, 'machine-logs');
-    const [name, ...others] = readdirSync(logs);
+    await eventually('the log is put aside', () => readdirSync(logs).length === 2);
+    const [name, aside] = readdirSync(logs).toSorted();
     assert.match(name ?? '', /^[0-9a-f]{32}\.log$/);
-    assert.deepEqual(others, []);
-    assert.equal(statSync(join(logs, name!)).mode & 0o777, 0o600);
-    await eventually('the log is cut', () => statSync(join(logs, name!)).size < 300_000);
-    const kept = readFileSync(join(logs, name!), 'utf8');
+    assert.equal(aside, `${name}.1`);
+    for (const file of [name!, aside!]) {
+      assert.equal(statSync(join(logs, file)).mode & 0o777, 0o600);
+      await eventually('it is short', () => statSync(join(logs, file)).size <= 1024 * 1024);
+    }
+    const kept = readFileSync(join(logs, aside!), 'utf8') + readFileSync(join(logs, name!), 'utf8');
     assert.match(kept, /2999\n/);
     assert.match(kept, /listening\n$/);
+  });
+
+  test('that uses more memory or processes than it may is ended, and its start says why', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    const machine = fixtureMachine(folder, 'unhealthy');
+    const limited = (limits: object, command = machine.spec.command) => ({
+      ...machine,
+      spec: { ...machine.spec, command, limits },
+    });
+    await router.put(USER, limited({ memory_mb: 16 }));
+    assert.match(
+      (await router.wake(USER)).json.error.message,
+      /the process was ended because it used \d+ MiB of memory, more than its limit of 16 MiB before it was ready/,
+    );
+    const shell = ['/bin/sh', '-c', 'sleep 60 & sleep 60 & sleep 60 & wait'];
+    await router.put(USER, limited({ processes: 3 }, shell));
+    assert.match((await router.wake(USER)).json.error.message, /it had 4 processes, more than its limit of 3 before/);
+    const generous = { memory_mb: 4096, processes: 50 };
+    await router.put(USER, { ...fixtureMachine(folder), spec: { ...fixtureMachine(folder).spec, limits: generous } });
+    assert.equal((await router.wake(USER)).status, 202);
+  });
+
+  test('has as many open files and the priority that its specification says', async (t) => {
+    const router = await startBench(t);
+    const folder = temporaryFolder(t);
+    const machine = fixtureMachine(folder);
+    await router.put(USER, { ...machine, spec: { ...machine.spec, limits: { open_files: 123, niceness: 7 } } });
+    assert.equal((await router.wake(USER)).status, 202);
+    const { pid } = eventsOf(folder, 'start')[0]!;
+    assert.match(readFileSync(`/proc/${pid}/limits`, 'utf8'), /^Max open files +123 +123 /m);
+    assert.equal(getPriority(pid), getPriority() + 7);
   });
 });
 

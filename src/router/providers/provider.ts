@@ -4,7 +4,7 @@
  * Calls about one machine never overlap: the machine's supervisor (`supervisor.ts`) makes the next one when the last has
  * settled. Calls about different machines do overlap, and none may hold up another.
  */
-import type { Machine } from '../machines/machine.ts';
+import type { DaemonMachine, Machine } from '../machines/machine.ts';
 
 /** A daemon that can take a turn now. */
 export type Daemon = {
@@ -19,11 +19,29 @@ export type Daemon = {
   readonly cold: boolean;
 };
 
+/**
+ * Hears what a start waits for, in the provider's own words (`the Fly machine is replacing`). The last of it stands in the error
+ * of a start that takes too long. Never a secret.
+ */
+export type Tell = (words: string) => void;
+
 export type Provider = {
-  readonly name: Machine['provider'];
+  readonly name: DaemonMachine['provider'];
 
   /** Whether `stop` ends something, so that an idle machine may be put to sleep; `false` for a machine that is always on. */
   readonly sleeps: boolean;
+
+  /**
+   * Whether its machines run on when the router ends, cleanly or not, to be found again by the next one; without it they are
+   * stopped when the router closes.
+   */
+  readonly outlivesRouter?: boolean;
+
+  /**
+   * How long after its last use a ready daemon may be handed out unseen, in milliseconds; then `start` looks at it again. Without
+   * it, for as long as nothing is heard of its end.
+   */
+  readonly trustMs?: number;
 
   /**
    * Names what a running daemon depends on. While it stays the same, a changed machine keeps its daemon; when it differs, the
@@ -40,7 +58,7 @@ export type Provider = {
    * begun is stopped, and then the promise rejects with the signal's reason; the caller does not wait for that to answer
    * anybody.
    */
-  start(machine: Machine, signal: AbortSignal): Promise<Daemon>;
+  start(machine: Machine, signal: AbortSignal, tell: Tell): Promise<Daemon>;
 
   /**
    * The user ids of machines that a router before this one left running. Asked once, before any other call.
@@ -61,6 +79,6 @@ export type Provider = {
    */
   stop(machine: Machine): Promise<void>;
 
-  /** Gives up timers and the like; every machine has been stopped before. */
+  /** Gives up timers, connections and waiting; every machine that does not outlive the router has been stopped before. */
   close(): void;
 };

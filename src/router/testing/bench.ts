@@ -164,6 +164,8 @@ export async function startBench(
     ROUTER_DATA_DIR: dataDir,
     ROUTER_WAKE_TOKEN: WAKE_TOKEN,
     ROUTER_ADMIN_TOKEN: ADMIN_TOKEN,
+    // A router in the test's own process is not killed.
+    ROUTER_ORPHAN_SECONDS: '0',
     ...settings,
   });
   const onWake = (notice: WakeNotice) => notices.push(notice);

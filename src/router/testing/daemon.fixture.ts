@@ -36,6 +36,10 @@ if (mode === 'exit') {
   console.error(`\x1b[31mcannot start\x1b[0m: ${says}`);
   process.exit(3);
 }
+if (existsSync(file('fail'))) {
+  console.error(readFileSync(file('fail'), 'utf8'));
+  process.exit(3);
+}
 if (mode === 'port-taken-once' && !existsSync(file('retried'))) {
   writeFileSync(file('retried'), '');
   console.error(`Error: listen EADDRINUSE: address already in use 127.0.0.1:${process.env.PORT}`);
@@ -59,7 +63,7 @@ const server = createServer((request, response) => {
   if (request.url === '/healthz') {
     note('health');
     const queued = existsSync(file('queued')) ? 1 : 0;
-    if (mode === 'unhealthy') answer(500, {});
+    if (mode === 'unhealthy' || existsSync(file('sick'))) answer(500, {});
     else answer(200, { status: 'ok', busy: existsSync(file('busy')), queued });
     return;
   }

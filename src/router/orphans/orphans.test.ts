@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, type TestContext, test } from 'node:test';
+import { systemClock } from '../../clock/clock.ts';
+import { silentLogger } from '../../log/log.ts';
+import { atEnd, eventsOf, eventually, fixtureMachine, isAlive, startBench, temporaryFolder } from '../testing/bench.ts';
+import { startRouterProcess } from '../testing/router-process.ts';
+import { ShiftingClock } from '../testing/shifting-clock.ts';
+import { settleOrphans } from './settle.ts';
+
+const USER = 'alice';
+
+/** The undertakers that watch over the machines of a data folder. */
+function undertakersOf(dataDir: string): number[] {
+  const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry));
+  return pids.map(Number).filter((pid) => {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      return words.includes(dataDir) && words.some((word) => word.endsWith('orphans/main.ts'));
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** A router of which a machine runs; `orphanSeconds` 0: without an undertaker. */
+async function withMachine(t: TestContext, orphanSeconds: number, mode?: string) {
+  const dataDir = temporaryFolder(t);
+  const folder = temporaryFolder(t);
+  const settings = { ROUTER_ORPHAN_SECONDS: String(orphanSeconds) };
+  const router = await startRouterProcess(t, dataDir, settings);
+  await router.put(USER, fixtureMachine(folder, mode));
+  assert.equal((await router.wake(USER)).status, 202);
+  const { pid } = eventsOf(folder, 'start')[0]!;
+  atEnd(t, () => {
+    if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+  });
+  return { dataDir, folder, router, pid, settings };
+}
+
+/** Settles the orphans of a dead router, for which another one has had its time to come. */
+function settling(dataDir: string) {
+  const clock = new ShiftingClock();
+  const ended = settleOrphans({ dataDir, graceMs: 60_000, clock, log: silentLogger });
+  clock.advance(60_000);
+  return { clock, ended };
+}
+
+describe('a machine whose router is killed', () => {
+  test('is asked to end when no other router comes, and nothing is left', async (t) => {
+    const { dataDir, folder, router, pid } = await withMachine(t, 1);
+    await eventually('somebody watches', () => undertakersOf(dataDir).length === 1);
+    await router.kill();
+    assert.ok(isAlive(pid), 'not at once: another router may come');
+    await eventually('the machine is gone', () => !isAlive(pid));
+    assert.equal(eventsOf(folder, 'end').length, 1);
+    await eventually('the undertaker is gone', () => undertakersOf(dataDir).length === 0);
+    assert.match(readFileSync(join(dataDir, 'machine-logs', 'undertaker.log'), 'utf8'), /whose router has died/);
+  });
+
+  test('is left to the router that comes in time', async (t) => {
+    const { dataDir, router, pid, settings } = await withMachine(t, 3600);
+    const [first] = await eventually('somebody watches', () => {
+      const found = undertakersOf(dataDir);
+      return found.length === 1 && found;
+    });
+    await router.kill();
+    const next = await startRouterProcess(t, dataDir, settings);
+    assert.equal((await next.wake(USER)).headers.get('x-reveille-machine-start-ms'), '0');
+    await eventually('the next one has its own undertaker, and only that', () => {
+      const found = undertakersOf(dataDir);
+      return found.length === 1 && found[0] !== first;
+    });
+    assert.ok(isAlive(pid));
+    next.child.kill('SIGTERM');
+    await eventually('nothing is left', () => !isAlive(pid) && undertakersOf(dataDir).length === 0);
+  });
+
+  test('is let finish what it is doing', async (t) => {
+    const { dataDir, folder, router, pid } = await withMachine(t, 0);
+    writeFileSync(join(folder, 'busy'), '');
+    await router.kill();
+    const looks = () => eventsOf(folder, 'health').length;
+    const before = looks();
+    const ended = settleOrphans({ dataDir, graceMs: 0, clock: systemClock, log: silentLogger, busyMs: 20 });
+    await eventually('it is asked again and again', () => looks() > before + 3);
+    assert.ok(isAlive(pid));
+    rmSync(join(folder, 'busy'));
+    assert.equal(await ended, 1);
+    assert.equal(eventsOf(folder, 'end').length, 1);
+  });
+
+  test('is not let be busy for more than an hour', async (t) => {
+    const { dataDir, folder, router, pid } = await withMachine(t, 0);
+    writeFileSync(join(folder, 'busy'), '');
+    await router.kill();
+    const looks = eventsOf(folder, 'health').length;
+    const { clock, ended } = settling(dataDir);
+    await eventually('it is asked', () => eventsOf(folder, 'health').length > looks);
+    clock.advance(3_600_000);
+    await eventually('it is ended', () => {
+      clock.advance(500);
+      return !isAlive(pid);
+    });
+    assert.equal(await ended, 1);
+  });
+
+  test('is found also when the router died before it could write down the pid, and a stranger is left alone', async (t) => {
+    const { dataDir, router, pid } = await withMachine(t, 0);
+    await router.kill();
+    const stranger = spawn('sleep', ['60'], { stdio: 'ignore', detached: true });
+    atEnd(t, () => stranger.kill('SIGKILL'));
+    const db = new DatabaseSync(join(dataDir, 'router.db'));
+    db.prepare(`INSERT INTO processes VALUES ('bob', 'another', '', 1, ?, 'born at another time')`).run(stranger.pid!);
+    db.prepare(`UPDATE processes SET pid = NULL, birth = NULL WHERE user_id = ?`).run(USER);
+    db.close();
+    assert.equal(await settling(dataDir).ended, 1);
+    assert.ok(!isAlive(pid));
+    assert.ok(isAlive(stranger.pid!));
+  });
+
+  test("is nobody's business when the data folder is gone", async (t) => {
+    const { dataDir, router, pid } = await withMachine(t, 0);
+    await router.kill();
+    rmSync(dataDir, { recursive: true });
+    assert.equal(await settling(dataDir).ended, 0);
+    assert.ok(isAlive(pid));
+    assert.throws(() => readdirSync(dataDir), /ENOENT/, 'it was not made again');
+  });
+});
+
+describe('the undertaker', () => {
+  test('is there while machines run, and goes with the last of them', async (t) => {
+    const clock = new ShiftingClock();
+    const dataDir = temporaryFolder(t);
+    const settings = { ROUTER_DATA_DIR: dataDir, ROUTER_ORPHAN_SECONDS: '3600' };
+    const router = await startBench(t, { clock, settings });
+    assert.equal(undertakersOf(dataDir).length, 0);
+    const folder = temporaryFolder(t);
+    await router.put(USER, fixtureMachine(folder, undefined, { idle_seconds: 60 }));
+    for (let round = 0; round < 2; round++) {
+      assert.equal((await router.wake(USER)).status, 202);
+      await eventually('it watches', () => undertakersOf(dataDir).length === 1);
+      await eventually('the machine sleeps, and it goes', () => {
+        clock.advance(61_000);
+        return undertakersOf(dataDir).length === 0;
+      });
+    }
+  });
+
+  test('that is killed is replaced', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const settings = { ROUTER_DATA_DIR: dataDir, ROUTER_ORPHAN_SECONDS: '3600' };
+    const router = await startBench(t, { settings });
+    await router.put(USER, fixtureMachine(temporaryFolder(t)));
+    assert.equal((await router.wake(USER)).status, 202);
+    const [first] = await eventually('it watches', () => {
+      const found = undertakersOf(dataDir);
+      return found.length === 1 && found;
+    });
+    process.kill(first!, 'SIGKILL');
+    await eventually('another one watches', () => {
+      const found = undertakersOf(dataDir);
+      return found.length === 1 && found[0] !== first;
+    });
+    await router.close();
+    await eventually('there is none', () => undertakersOf(dataDir).length === 0);
+  });
+});

@@ -1,0 +1,114 @@
+/** Ending the processes of machines whose router has died and was not replaced. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Agent } from 'undici';
+import { type Clock, wait } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { FileInUse, likelyOwner, ownFile } from '../../sqlite-kit/file-owner.ts';
+import { Registry } from '../machines/registry.ts';
+import { SPAWN_ID_VARIABLE } from '../providers/child-environment.ts';
+import { createHealthProbe, type HealthProbe } from '../providers/health.ts';
+import { ProcessGroup } from '../providers/process-group.ts';
+import { ProcessRecords } from '../providers/process-records.ts';
+import { findByVariable, isRunning, runningLeader } from '../providers/process-table.ts';
+
+export type SettleOptions = {
+  dataDir: string;
+  /** How long another router has to come, in milliseconds. */
+  graceMs: number;
+  clock: Clock;
+  log: Logger;
+  /** A machine that is in the middle of a turn is asked again after this; 10 seconds unless told. */
+  busyMs?: number;
+};
+
+type Orphan = { userId: string; pid: number; birth: string; url: string; healthPath: string | undefined };
+
+const LOOK_FOR_ROUTER_MS = 1000;
+/** A machine that says that it is busy for longer than this is ended all the same. */
+const LONGEST_BUSY_MS = 3_600_000;
+/** Between SIGTERM and SIGKILL. */
+const TERM_MS = 10_000;
+
+/** Whether a router owns the file, whose machines these are then. */
+function isOwned(path: string): boolean {
+  // The number that the dead router has left may be another program's by now, and a new router may not have written its own yet.
+  try {
+    ownFile(path)();
+    return false;
+  } catch (thrown) {
+    if (thrown instanceof FileInUse) return true;
+    throw thrown;
+  }
+}
+
+async function orphansOf(dataDir: string, clock: Clock): Promise<Orphan[]> {
+  const registry = new Registry(dataDir, clock);
+  try {
+    const records = new ProcessRecords(registry.file, registry.commits).all();
+    const marked = records.length === 0 ? new Map() : findByVariable(SPAWN_ID_VARIABLE);
+    return records.flatMap(({ userId, spawnId, born, port }) => {
+      const leader = runningLeader(born, marked.get(spawnId) ?? []);
+      const machine = registry.get(userId);
+      const healthPath = machine?.provider === 'process' ? machine.spec.health_path : undefined;
+      return leader ? [{ userId, ...leader, url: `http://127.0.0.1:${port}`, healthPath }] : [];
+    });
+  } finally {
+    await registry.close();
+  }
+}
+
+async function isBusy({ url, healthPath }: Orphan, probe: HealthProbe): Promise<boolean> {
+  const health = await probe.look(url, healthPath);
+  return health.healthy && (health.busy || health.queued > 0);
+}
+
+/** Resolves with whether a router came within the time. */
+async function routerComes(path: string, { graceMs, clock }: SettleOptions): Promise<boolean> {
+  const until = clock.monotonic() + graceMs;
+  for (;;) {
+    if (!existsSync(path) || (likelyOwner(path) !== undefined && isOwned(path))) return true;
+    const leftMs = until - clock.monotonic();
+    if (leftMs <= 0) return isOwned(path);
+    await wait(clock, Math.min(leftMs, LOOK_FOR_ROUTER_MS));
+  }
+}
+
+/**
+ * Waits for a router to take the machines of a dead one over, and ends them when none does; those that are in the middle of a turn
+ * when that is done, or after an hour.
+ *
+ * @returns how many were ended
+ * @throws ReveilleError when the router's records cannot be read
+ */
+export async function settleOrphans(options: SettleOptions): Promise<number> {
+  const { dataDir, clock, log, busyMs = 10_000 } = options;
+  const path = join(dataDir, 'router.db');
+  if (await routerComes(path, options)) return 0;
+  let orphans = await orphansOf(dataDir, clock);
+  const agent = new Agent({ connections: 1 });
+  const probe = createHealthProbe(agent, clock, 1000);
+  const busyUntil = clock.monotonic() + LONGEST_BUSY_MS;
+  let ended = 0;
+  try {
+    while (orphans.length > 0) {
+      const busy: Orphan[] = [];
+      for (const orphan of orphans) {
+        if (isOwned(path)) return ended;
+        if (!isRunning(orphan.pid, orphan.birth)) continue;
+        if (clock.monotonic() < busyUntil && (await isBusy(orphan, probe))) {
+          busy.push(orphan);
+          continue;
+        }
+        log.info({ user_id: orphan.userId, pid: orphan.pid }, 'ending a machine whose router has died');
+        await ProcessGroup.takenOver(orphan, clock).end(TERM_MS);
+        ended++;
+      }
+      orphans = busy;
+      if (busy.length > 0) await wait(clock, busyMs);
+    }
+    return ended;
+  } finally {
+    await agent.destroy();
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * The router's side of the undertaker: a small process that outlives a router that is killed, and ends the machines that nobody
+ * takes over (docs/decisions/0009-orphans.md).
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, constants, mkdirSync, openSync } from 'node:fs';
+import { setPriority } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Logger } from '../../log/log.ts';
+
+/** The last word of a router that stops its machines itself. */
+export const FAREWELL = 'farewell';
+
+const PROGRAM = fileURLToPath(new URL('./main.ts', import.meta.url));
+
+export type UndertakerOptions = {
+  /** The router's data folder. */
+  dataDir: string;
+  /** How long the machines may outlive the router; 0: for ever. */
+  orphanSeconds: number;
+  log: Logger;
+};
+
+/** The machine that is being started at the same time comes first. */
+const PRIORITY = 15;
+
+/** One that ends by itself is replaced so many times; more would not help. */
+const REPLACEMENTS = 3;
+
+export class Undertaker {
+  readonly #options: UndertakerOptions;
+  #child: ChildProcess | undefined;
+  #replacements = 0;
+
+  constructor(options: UndertakerOptions) {
+    this.#options = options;
+  }
+
+  /** Makes sure that there is one. A router without one works as well, so that failures are in the log only. */
+  watch(): void {
+    const { orphanSeconds, log } = this.#options;
+    if (this.#child || orphanSeconds === 0) return;
+    try {
+      this.#child = this.#start();
+    } catch (err) {
+      log.warn({ err }, 'nothing watches over the machines in case that this router is killed');
+    }
+  }
+
+  /** Sends it away: there is nothing to watch over. */
+  dismiss(): void {
+    this.#child?.stdin?.end(FAREWELL);
+    this.#child = undefined;
+    this.#replacements = 0;
+  }
+
+  #start(): ChildProcess {
+    const dataDir = resolve(this.#options.dataDir);
+    const folder = join(dataDir, 'machine-logs');
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const { O_APPEND, O_CREAT, O_WRONLY } = constants;
+    const output = openSync(join(folder, 'undertaker.log'), O_WRONLY | O_CREAT | O_APPEND, 0o600);
+    let child: ChildProcess;
+    try {
+      // A session of its own: what ends the router's terminal, or is typed there, is not meant for it.
+      child = spawn(process.execPath, [PROGRAM, dataDir, String(this.#options.orphanSeconds)], {
+        cwd: dataDir,
+        env: {},
+        stdio: ['pipe', 'ignore', output],
+        detached: true,
+      });
+    } finally {
+      closeSync(output);
+    }
+    if (child.pid !== undefined) setPriority(child.pid, PRIORITY);
+    const gone = (why: unknown) => {
+      if (this.#child !== child) return;
+      this.#child = undefined;
+      this.#options.log.warn({ why }, 'the process that watches over the machines has ended');
+      if (this.#replacements++ < REPLACEMENTS) this.watch();
+    };
+    child.once('error', gone);
+    child.once('exit', (code, signal) => gone(signal ?? code));
+    child.stdin?.on('error', (err) => this.#options.log.debug({ err }, 'the undertaker does not listen'));
+    // Neither it nor the pipe to it must keep the router from ending. The kernel closes the pipe when the router dies.
+    child.unref();
+    if (child.stdin && 'unref' in child.stdin && typeof child.stdin.unref === 'function') child.stdin.unref();
+    return child;
+  }
+}

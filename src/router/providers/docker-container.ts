@@ -1,0 +1,88 @@
+/** What the Docker engine says of a container (`GET /containers/{id}/json`), and where its daemon is reached; pure. */
+import { z } from 'zod';
+import { bracketed } from '../../http-kit/origin.ts';
+import { namesSecret } from '../machines/machine.ts';
+import type { DockerHost } from './docker-host.ts';
+
+const endpoint = z.object({ IPAddress: z.string().optional(), GlobalIPv6Address: z.string().optional() });
+const binding = z.object({ HostIp: z.string().optional(), HostPort: z.string().optional() });
+
+/** The members that matter here; engines differ in the others. */
+export const containerSchema = z.object({
+  State: z.object({
+    Status: z.string(),
+    ExitCode: z.number().optional(),
+    OOMKilled: z.boolean().optional(),
+    Error: z.string().optional(),
+    Health: z.object({ Status: z.string().optional() }).nullish(),
+  }),
+  Config: z.object({ Env: z.array(z.string()).nullish(), Tty: z.boolean().optional() }).nullish(),
+  HostConfig: z.object({ NetworkMode: z.string().optional() }).nullish(),
+  NetworkSettings: z
+    .object({
+      IPAddress: z.string().optional(),
+      Ports: z.record(z.string(), z.array(binding).nullable()).nullish(),
+      Networks: z.record(z.string(), endpoint.nullable()).nullish(),
+    })
+    .nullish(),
+});
+export type Container = z.output<typeof containerSchema>;
+
+/** Addresses that stand for every address of the machine that the engine runs on. */
+const ANY = new Set(['', '0.0.0.0', '::']);
+const LOOPBACK = /^(127\.|::1$|localhost$)/;
+
+/**
+ * The base address of the daemon in a running container: the port that is published on the engine's machine, else the port itself
+ * where the container shares the network of that machine, else the container's own address, which only a router on that machine
+ * reaches.
+ *
+ * @returns nothing when the daemon cannot be reached
+ */
+export function addressOf(container: Container, port: number, host: DockerHost): string | undefined {
+  const hostname = host.kind === 'tcp' ? host.hostname : '127.0.0.1';
+  const isLocal = LOOPBACK.test(hostname);
+  const { Ports, Networks, IPAddress } = container.NetworkSettings ?? {};
+  for (const { HostIp = '', HostPort = '' } of Ports?.[`${port}/tcp`] ?? []) {
+    if (!/^[1-9]\d{0,4}$/.test(HostPort)) continue;
+    if (ANY.has(HostIp)) return `http://${bracketed(hostname)}:${HostPort}`;
+    // Published for programs on the engine's own machine.
+    if (LOOPBACK.test(HostIp) && !isLocal) continue;
+    return `http://${bracketed(HostIp)}:${HostPort}`;
+  }
+  if (container.HostConfig?.NetworkMode === 'host') return `http://${bracketed(hostname)}:${port}`;
+  if (!isLocal) return undefined;
+  const endpoints = Object.values(Networks ?? {}).flatMap((one) => [one?.IPAddress, one?.GlobalIPv6Address]);
+  const address = [IPAddress, ...endpoints].find((one) => one !== undefined && one !== '');
+  return address === undefined ? undefined : `http://${bracketed(address)}:${port}`;
+}
+
+/** The values of the container's variables whose names look like secrets. */
+export function secretsIn({ Config }: Container): string[] {
+  return (Config?.Env ?? []).flatMap((assignment) => {
+    const at = assignment.indexOf('=');
+    return at > 0 && namesSecret(assignment.slice(0, at)) ? [assignment.slice(at + 1)] : [];
+  });
+}
+
+/** How a container that does not run ended, to follow its name; `said` is the engine's own error. */
+export function endingOf({ State }: Container, said: string): string {
+  const { ExitCode, OOMKilled } = State;
+  const how = ExitCode === undefined ? 'ended' : `exited with code ${ExitCode}`;
+  return `${how}${OOMKilled ? ', out of memory' : ''}${said === '' ? '' : ` (${said})`}`;
+}
+
+/**
+ * The text of a container's log as the engine sends it: in frames with a header of eight bytes (one for the stream, three zeros,
+ * the length) unless the container has a terminal.
+ */
+export function logText(body: Buffer, tty: boolean): string {
+  if (tty) return body.toString('utf8');
+  const parts: Buffer[] = [];
+  for (let at = 0; at + 8 <= body.length; ) {
+    const length = body.readUInt32BE(at + 4);
+    parts.push(body.subarray(at + 8, at + 8 + length));
+    at += 8 + length;
+  }
+  return Buffer.concat(parts).toString('utf8');
+}

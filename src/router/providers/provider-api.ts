@@ -1,0 +1,154 @@
+/** Calls to the API of a machine's provider: bounded, not redirected, and with its own words for what went wrong. */
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../../clock/clock.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { below, type ExchangeRequest, exchange, reasonOf } from '../exchange.ts';
+import { lastWords } from './last-words.ts';
+
+const MAX_BYTES = 2 * 1024 * 1024;
+/** How long a call may take unless told. */
+const CALL_MS = 10_000;
+const LONGEST_RETRY_AFTER_MS = 60_000;
+
+/**
+ * A failure that says nothing about the machine: the API is away, overloaded or garbled, or the machine cannot be asked just now.
+ * The same may be asked again.
+ */
+export class Hiccup extends ReveilleError {
+  /** When, in milliseconds, as far as the API said. */
+  readonly retryAfterMs: number;
+  /** Whether the API works, and only wants more time: then there is no count of attempts. */
+  readonly patient: boolean;
+
+  constructor(message: string, { retryAfterMs = 0, patient = false, cause }: HiccupOptions = {}) {
+    super('unavailable', message, { cause });
+    this.retryAfterMs = retryAfterMs;
+    this.patient = patient;
+  }
+}
+
+type HiccupOptions = { retryAfterMs?: number; patient?: boolean; cause?: unknown };
+
+type Passing = { patient?: boolean; atLeastMs?: number; secrets?: readonly string[] };
+
+export type ApiCall = {
+  method: ExchangeRequest['method'];
+  path: string;
+  signal: AbortSignal;
+  /** 10 seconds unless told. */
+  limitMs?: number;
+  headers?: Record<string, string>;
+};
+
+export type ApiAnswer = {
+  status: number;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  body: Buffer;
+};
+
+export type ProviderApiOptions = {
+  dispatcher: Dispatcher;
+  /** The base address. */
+  url: string;
+  /** What it is in a sentence, such as `the Docker engine at unix:///var/run/docker.sock`. */
+  name: string;
+  headers: Readonly<Record<string, string>>;
+  clock: Clock;
+  /** Must not be repeated, whoever says them. */
+  secrets: readonly string[];
+};
+
+function jsonOrUndefined(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Seconds, or an HTTP date (RFC 9110 §10.2.3); 0 for neither. */
+function retryAfterMs(header: string | string[] | undefined, now: number): number {
+  const text = String(Array.isArray(header) ? header[0] : (header ?? '')).trim();
+  const ms = /^\d{1,9}(\.\d+)?$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now;
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), LONGEST_RETRY_AFTER_MS) : 0;
+}
+
+export class ProviderApi {
+  readonly #options: ProviderApiOptions;
+
+  constructor(options: ProviderApiOptions) {
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#options.name;
+  }
+
+  /**
+   * Makes a call and gives back the answer, whatever its status.
+   *
+   * @throws the signal's reason; Hiccup when there was no answer in time
+   */
+  async call({ method, path, signal, limitMs = CALL_MS, headers = {} }: ApiCall): Promise<ApiAnswer> {
+    const { dispatcher, url, clock } = this.#options;
+    const tooLong = new AbortController();
+    const cancel = clock.after(limitMs, () => tooLong.abort(new Error(`no answer within ${limitMs} ms`)));
+    try {
+      const outcome = await exchange(dispatcher, {
+        method,
+        url: below(url, path),
+        headers: { accept: 'application/json', ...this.#options.headers, ...headers },
+        maxBytes: MAX_BYTES,
+        signal: AbortSignal.any([signal, tooLong.signal]),
+      });
+      signal.throwIfAborted();
+      if (outcome.result === 'answered') return outcome;
+      throw new Hiccup(`${this.name} cannot be reached: ${this.scrub(reasonOf(outcome.error))}`, {
+        cause: outcome.error,
+      });
+    } finally {
+      cancel();
+    }
+  }
+
+  /** What an answer says of itself: its `message` or `error`, or its text. At most 400 characters, without secrets. */
+  wordsOf({ status, body }: ApiAnswer, secrets: readonly string[] = []): string {
+    const json = jsonOrUndefined(body);
+    const members: Record<string, unknown> = typeof json === 'object' && json !== null ? { ...json } : {};
+    const said = [members.message, members.error].find((member) => typeof member === 'string' && member !== '');
+    const words = this.scrub(typeof said === 'string' ? said : body.toString('utf8'), secrets);
+    return words === '' ? `it answered ${status} without a word` : `it answered ${status}: ${words}`;
+  }
+
+  /** Text in one line, without control characters and the secrets of the API and `secrets`. */
+  scrub(text: string, secrets: readonly string[] = []): string {
+    return lastWords(text, [...this.#options.secrets, ...secrets]);
+  }
+
+  /**
+   * The JSON of an answer.
+   *
+   * @throws Hiccup when it is none
+   */
+  jsonOf(answer: ApiAnswer): unknown {
+    const json = jsonOrUndefined(answer.body);
+    if (json !== undefined) return json;
+    throw new Hiccup(`${this.name} answered something that is not JSON; ${this.wordsOf(answer)}`);
+  }
+
+  /**
+   * The failure that an answer stands for, which may pass.
+   *
+   * @param atLeastMs the shortest time after which it may be asked again, whatever the answer says
+   */
+  hiccup(answer: ApiAnswer, { patient = answer.status === 429, atLeastMs = 0, secrets = [] }: Passing = {}): Hiccup {
+    const wait = Math.max(retryAfterMs(answer.headers['retry-after'], this.#options.clock.now()), atLeastMs);
+    const message = `${this.name} cannot do it now: ${this.wordsOf(answer, secrets)}`;
+    return new Hiccup(message, { retryAfterMs: wait, patient });
+  }
+
+  /** The failure that an answer stands for, which repeating will not change. */
+  refusal(what: string, answer: ApiAnswer, secrets: readonly string[] = []): ReveilleError {
+    return new ReveilleError('unavailable', `${what}: ${this.name} refused; ${this.wordsOf(answer, secrets)}`);
+  }
+}

@@ -1,0 +1,229 @@
+/**
+ * A provider of machines that somebody else runs: it looks, asks, and looks again, until the machine is what it should be. What is
+ * under way there already, whoever began it, is joined. Machines outlive the router; a record tells the next one which were awake.
+ */
+import type { Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { DaemonMachine, Machine } from '../machines/machine.ts';
+import type { AwakeRecords } from './awake-records.ts';
+import type { HealthProbe } from './health.ts';
+import { looksAt } from './looks.ts';
+import type { Daemon, Provider, Tell } from './provider.ts';
+import { putDown } from './put-down.ts';
+import type { RemoteDriver, RemoteSpec, Sight, Target } from './remote-driver.ts';
+
+export type RemoteProviderOptions<Spec extends RemoteSpec> = {
+  name: DaemonMachine['provider'];
+  driver: RemoteDriver<Spec>;
+  /** The specification of a machine of this provider; nothing for another's. */
+  specOf(machine: Machine): Spec | undefined;
+  awake: AwakeRecords;
+  probe: HealthProbe;
+  clock: Clock;
+  log: Logger;
+};
+
+/** A running machine whose daemon does not get healthy is looked at this often: it may have ended. */
+const LOOK_AGAIN_MS = 3000;
+/** How long a machine that an earlier router left awake has to prove that its daemon is healthy. */
+const ADOPTION_MS = 10_000;
+
+/** Nobody tells when such a machine ends. */
+const NEVER = new AbortController().signal;
+
+/** What an attempt to bring a machine up has come to. */
+type Attempt = {
+  /** Its start may have been asked for. */
+  asked: boolean;
+  /** When its start was accepted, on the monotonic clock. */
+  acceptedAt: number | undefined;
+  cold: boolean;
+};
+
+const unheard: Tell = () => {};
+const unavailable = (message: string) => new ReveilleError('unavailable', message);
+
+export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
+  readonly name: DaemonMachine['provider'];
+  readonly sleeps = true;
+  readonly outlivesRouter = true;
+  readonly trustMs: number;
+  readonly #options: RemoteProviderOptions<Spec>;
+  /** Users whose running machine has not got healthy: put to sleep, it would come back as it was. */
+  readonly #ailing = new Set<string>();
+  readonly #closing = new AbortController();
+
+  constructor(options: RemoteProviderOptions<Spec>) {
+    this.name = options.name;
+    this.trustMs = options.driver.trustMs;
+    this.#options = options;
+  }
+
+  fingerprint(machine: Machine): string {
+    return JSON.stringify(this.#targetOf(machine).spec);
+  }
+
+  async start(machine: Machine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
+    const target = this.#targetOf(machine);
+    signal.throwIfAborted();
+    await this.#options.awake.keep(target.userId, JSON.stringify(target.spec));
+    const attempt: Attempt = { asked: false, acceptedAt: undefined, cold: false };
+    try {
+      const url = await this.#bringUp(target, attempt, this.#unlessClosing(signal), tell);
+      return { url, gone: NEVER, cold: attempt.cold };
+    } catch (thrown) {
+      if (this.#closing.signal.aborted) throw thrown;
+      if (attempt.asked) await this.#endAfterFailure(target);
+      signal.throwIfAborted();
+      throw thrown;
+    }
+  }
+
+  survivors(): readonly string[] {
+    return this.#options.awake.userIds();
+  }
+
+  async adopt(machine: Machine, signal: AbortSignal): Promise<Daemon | undefined> {
+    const recorded = this.#options.awake.specOf(machine.userId);
+    if (recorded === undefined) return undefined;
+    if (recorded !== this.fingerprint(machine)) {
+      await this.stop(machine);
+      return undefined;
+    }
+    const url = await this.#find(this.#targetOf(machine), this.#unlessClosing(signal));
+    if (url === undefined) return undefined;
+    this.#options.log.info({ user_id: machine.userId, url }, 'took over a machine that was awake');
+    return { url, gone: NEVER, cold: false };
+  }
+
+  async stop(machine: Machine): Promise<void> {
+    const { userId, token } = machine;
+    const recorded = this.#options.awake.specOf(userId);
+    const spec = recorded === undefined ? this.#options.specOf(machine) : (JSON.parse(recorded) as Spec);
+    if (spec) await this.#putDown({ userId, spec, token }, this.#ailing.has(userId) ? 'end' : 'sleep');
+  }
+
+  close(): void {
+    this.#closing.abort(unavailable('the router is shutting down'));
+    this.#options.driver.close?.();
+  }
+
+  #targetOf(machine: Machine): Target<Spec> {
+    const spec = this.#options.specOf(machine);
+    if (spec) return { userId: machine.userId, spec, token: machine.token };
+    throw new ReveilleError('internal', `a machine of provider ${machine.provider} came to provider ${this.name}`);
+  }
+
+  #unlessClosing(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#closing.signal]);
+  }
+
+  /** The address of the machine's daemon once that is healthy. */
+  async #bringUp(target: Target<Spec>, attempt: Attempt, signal: AbortSignal, tell: Tell): Promise<string> {
+    const { driver, clock } = this.#options;
+    const looks = looksAt(driver, { clock, signal, tell });
+    return looks.until(async () => {
+      const sight = await driver.look(target, signal);
+      if (sight.state === 'lost') throw unavailable(sight.words);
+      if (sight.state === 'up' && sight.url === undefined) throw unavailable(sight.words);
+      if (sight.state === 'up') {
+        const why: Tell = (said) => tell(`${sight.words}, but ${said}`);
+        return (await this.#isHealthy(sight.url, target, signal, why)) ? sight.url : undefined;
+      }
+      attempt.cold = true;
+      tell(sight.words);
+      if (sight.state === 'rising' && (await sight.wait?.(signal))) looks.hurry();
+      if (sight.state === 'down' && (await this.#rouse(sight, target, attempt, signal))) looks.hurry();
+      return undefined;
+    });
+  }
+
+  /** Has a machine started that is down; `false` when that was done already. */
+  async #rouse(
+    sight: Extract<Sight, { state: 'down' }>,
+    target: Target<Spec>,
+    attempt: Attempt,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { driver, clock, log } = this.#options;
+    if (attempt.acceptedAt !== undefined) {
+      if (clock.monotonic() - attempt.acceptedAt < driver.staleMs) return false;
+      const said = await driver.lastWords?.(target, signal);
+      throw unavailable(`${sight.words} before its daemon was ready${said ? `: ${said}` : ''}`);
+    }
+    attempt.asked = true;
+    await sight.rouse(signal);
+    attempt.acceptedAt = clock.monotonic();
+    log.info({ user_id: target.userId, provider: this.name }, 'started a machine');
+    return true;
+  }
+
+  /** Waits for the daemon of a running machine, for a moment. */
+  async #isHealthy(
+    url: string | undefined,
+    { userId, spec }: Target<Spec>,
+    signal: AbortSignal,
+    tell: Tell,
+  ): Promise<boolean> {
+    this.#ailing.add(userId);
+    if (url === undefined) return false;
+    const moment = new AbortController();
+    const cancel = this.#options.clock.after(LOOK_AGAIN_MS, () => moment.abort());
+    try {
+      await this.#options.probe.untilHealthy(url, spec.health_path, AbortSignal.any([signal, moment.signal]), tell);
+      this.#ailing.delete(userId);
+      return true;
+    } catch (thrown) {
+      signal.throwIfAborted();
+      if (moment.signal.aborted) return false;
+      throw thrown;
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Looks for a machine that should be awake; it is stopped when its daemon is not healthy. */
+  async #find(target: Target<Spec>, signal: AbortSignal): Promise<string | undefined> {
+    const { driver, clock, log } = this.#options;
+    let upSince: number | undefined;
+    // A router that comes up before the engine it talks to waits for that one.
+    const looks = looksAt(driver, { clock, signal, hiccups: Number.POSITIVE_INFINITY, tell: unheard });
+    const found = await looks.until(async () => {
+      const sight = await driver.look(target, signal);
+      if (sight.state === 'down' || sight.state === 'lost') {
+        await this.#forget(target.userId);
+        return { url: undefined };
+      }
+      if (sight.state !== 'up') return undefined;
+      if (await this.#isHealthy(sight.url, target, signal, unheard)) return { url: sight.url };
+      upSince ??= clock.monotonic();
+      if (clock.monotonic() - upSince < ADOPTION_MS) return undefined;
+      log.warn({ user_id: target.userId }, 'stopping a machine that is awake and not healthy');
+      await this.#putDown(target, 'end');
+      return { url: undefined };
+    });
+    return found.url;
+  }
+
+  async #endAfterFailure(target: Target<Spec>): Promise<void> {
+    try {
+      await this.#putDown(target, 'end');
+    } catch (err) {
+      this.#options.log.warn({ err, user_id: target.userId }, 'a machine that was not wanted any more goes on running');
+    }
+  }
+
+  /** Resolves when nothing of the machine runs. */
+  async #putDown(target: Target<Spec>, how: 'sleep' | 'end'): Promise<void> {
+    const { clock, driver, log } = this.#options;
+    const words = await putDown({ driver, clock, target, how, signal: this.#closing.signal });
+    if (words !== undefined) log.info({ user_id: target.userId, state: words }, 'put a machine to sleep');
+    await this.#forget(target.userId);
+  }
+
+  async #forget(userId: string): Promise<void> {
+    this.#ailing.delete(userId);
+    await this.#options.awake.forget(userId);
+  }
+}

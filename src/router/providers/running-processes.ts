@@ -1,0 +1,126 @@
+/** The processes that run for machines, by user: taken over from a dead router, looked after, and struck off when they end. */
+import type { Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import type { ProcessLimits } from '../../wire/machine.ts';
+import { SPAWN_ID_VARIABLE } from './child-environment.ts';
+import { killProcess, ProcessGroup } from './process-group.ts';
+import { enforceLimits } from './process-limits.ts';
+import { ProcessLog } from './process-log.ts';
+import type { ProcessRecord, ProcessRecords, SpawnIntent } from './process-records.ts';
+import { findByVariable, type MarkedProcess, runningLeader } from './process-table.ts';
+
+/** A process of ours, the record it is kept under, and its output since it was started (or taken over). */
+export type Running = {
+  readonly record: SpawnIntent;
+  readonly group: ProcessGroup;
+  readonly log: ProcessLog;
+  /** Not known of a process that was taken over until its machine is. */
+  limits: ProcessLimits | undefined;
+};
+
+export type RunningProcessesOptions = {
+  records: ProcessRecords;
+  /** Where the output of the processes goes. */
+  logFolder: string;
+  clock: Clock;
+  log: Logger;
+  /** Told when a process runs, and when the last one has ended. */
+  onRunning?: (some: boolean) => void;
+};
+
+/** How often they are looked at: their logs, and what they use. */
+const SWEEP_MS = 1000;
+
+export class RunningProcesses {
+  readonly #options: RunningProcessesOptions;
+  readonly #byUser = new Map<string, Running>();
+  #cancelSweep: () => void;
+
+  constructor(options: RunningProcessesOptions) {
+    this.#options = options;
+    this.#cancelSweep = this.#scheduleSweep();
+  }
+
+  get(userId: string): Running | undefined {
+    return this.#byUser.get(userId);
+  }
+
+  /** Takes a process into account until it ends. */
+  keep(running: Running): void {
+    const { record, group } = running;
+    this.#byUser.set(record.userId, running);
+    this.#options.onRunning?.(true);
+    void group.ended.then((ending) => {
+      if (this.#byUser.get(record.userId) === running) this.#byUser.delete(record.userId);
+      if (this.#byUser.size === 0) this.#options.onRunning?.(false);
+      this.#options.log.info({ user_id: record.userId, pid: group.pid, ending }, 'a process ended');
+      return this.forget(record);
+    });
+  }
+
+  /** Removes the record of a process that is gone. One that stays costs nothing but a look at the next start. */
+  async forget({ userId, spawnId }: SpawnIntent): Promise<void> {
+    try {
+      await this.#options.records.forget(userId, spawnId);
+    } catch (err) {
+      this.#options.log.warn({ err, user_id: userId }, 'the record of an ended process could not be removed');
+    }
+  }
+
+  /** Takes charge of everything that an earlier router left; gives back whose processes still run. */
+  takeOverAll(): string[] {
+    const records = this.#options.records.all();
+    if (records.length === 0) return [];
+    const marked = findByVariable(SPAWN_ID_VARIABLE);
+    return records
+      .filter((record) => this.#takeOver(record, marked.get(record.spawnId) ?? []))
+      .map((record) => record.userId);
+  }
+
+  close(): void {
+    this.#cancelSweep();
+    for (const { group } of this.#byUser.values()) group.close();
+  }
+
+  /**
+   * Takes charge of what an earlier router left of a record; says whether that still runs. A router that died between the fork
+   * and the record of it left a process that is known by its environment only.
+   */
+  #takeOver(record: ProcessRecord, marked: readonly MarkedProcess[]): boolean {
+    const { clock, log, logFolder } = this.#options;
+    const { born, userId } = record;
+    if (!born && process.platform !== 'linux') {
+      const message = 'the router died while it started a process; if that runs, it must be ended by hand';
+      log.warn({ user_id: userId }, message);
+    }
+    const leader = runningLeader(born, marked);
+    if (leader) {
+      const group = ProcessGroup.takenOver(leader, clock);
+      this.keep({ record, group, log: new ProcessLog(logFolder, userId), limits: undefined });
+      return true;
+    }
+    // The leader has ended while nobody watched; what it left behind would be in the next one's way.
+    for (const { pid } of marked) killProcess(pid);
+    void this.forget(record);
+    return false;
+  }
+
+  #scheduleSweep(): () => void {
+    return this.#options.clock.after(SWEEP_MS, () => {
+      this.#cancelSweep = this.#scheduleSweep();
+      this.#sweep();
+    });
+  }
+
+  #sweep(): void {
+    const { log: house } = this.#options;
+    for (const { log } of this.#byUser.values()) {
+      log.rotate().catch((err: unknown) => house.debug({ err, path: log.path }, 'a log could not be put aside'));
+    }
+    try {
+      enforceLimits(this.#byUser.values());
+    } catch (err) {
+      house.warn({ err }, 'what the processes use could not be looked at');
+    }
+  }
+}

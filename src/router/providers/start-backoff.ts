@@ -1,0 +1,46 @@
+/** The rest that a machine gets whose process dies before it is ready: a start costs something, and the next would die as well. */
+import type { Clock } from '../../clock/clock.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+
+const FIRST_MS = 1000;
+const LONGEST_MS = 300_000;
+
+/** How long to rest after so many failures in a row, in milliseconds: 1 s, 2 s, 4 s … 5 min. */
+export function restAfter(failures: number): number {
+  return Math.min(FIRST_MS * 2 ** Math.min(failures - 1, 30), LONGEST_MS);
+}
+
+type Failure = { fingerprint: string; count: number; untilMs: number; message: string };
+
+export class StartBackoff {
+  readonly #clock: Clock;
+  readonly #failures = new Map<string, Failure>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** @throws ReveilleError `unavailable` while the machine rests, with the last failure and the time to come again */
+  check(userId: string, fingerprint: string): void {
+    const failure = this.#failures.get(userId);
+    // Another specification may well do better.
+    if (failure?.fingerprint !== fingerprint) return;
+    const restMs = failure.untilMs - this.#clock.monotonic();
+    if (restMs <= 0) return;
+    const seconds = Math.ceil(restMs / 1000);
+    const row = failure.count === 1 ? '' : `failure ${failure.count} in a row; `;
+    const message = `${failure.message} (${row}it is started again in ${seconds} s at the earliest)`;
+    throw new ReveilleError('unavailable', message, { retryAfterSeconds: seconds });
+  }
+
+  failed(userId: string, fingerprint: string, message: string): void {
+    const before = this.#failures.get(userId);
+    const count = before?.fingerprint === fingerprint ? before.count + 1 : 1;
+    const untilMs = this.#clock.monotonic() + restAfter(count);
+    this.#failures.set(userId, { fingerprint, count, untilMs, message });
+  }
+
+  succeeded(userId: string): void {
+    this.#failures.delete(userId);
+  }
+}

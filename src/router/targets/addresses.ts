@@ -1,0 +1,89 @@
+/**
+ * Which addresses a webhook may go to. What is refused is what an operator's network keeps inside: whoever may name a webhook must
+ * not be able to reach it through the router. Special-purpose blocks as of RFC 6890 and its IANA registries.
+ */
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
+
+type Family = 'ipv4' | 'ipv6';
+
+function listOf(subnets: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const subnet of subnets) {
+    const [network, prefix] = subnet.split('/') as [string, string];
+    list.addSubnet(network, Number(prefix), isIPv4(network) ? 'ipv4' : 'ipv6');
+  }
+  return list;
+}
+
+/** Where clouds keep the credentials of a machine, besides the link-local ones. */
+const METADATA = listOf([
+  '100.100.100.200/32',
+  '168.63.129.16/32',
+  '192.0.0.192/32',
+  'fd00:ec2::254/128',
+  'fd20:ce::254/128',
+]);
+const LINK_LOCAL = listOf(['169.254.0.0/16', 'fe80::/10']);
+const LOOPBACK = listOf(['127.0.0.0/8', '::1/128']);
+const PRIVATE = listOf(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7', 'fec0::/10']);
+/** Not for hosts: this network, protocol assignments, documentation, benchmarks, multicast, reserved. */
+const RESERVED = listOf([
+  ...[
+    '0.0.0.0/8',
+    '192.0.0.0/24',
+    '192.0.2.0/24',
+    '192.88.99.0/24',
+    '198.18.0.0/15',
+    '198.51.100.0/24',
+    '203.0.113.0/24',
+  ],
+  ...['224.0.0.0/4', '240.0.0.0/4', '2001::/23', '2001:db8::/32', '3fff::/20'],
+]);
+/** Of IPv6 only this block is handed out to hosts of the internet. */
+const GLOBAL_UNICAST = listOf(['2000::/3']);
+
+/** An IPv6 address as its eight groups. */
+function groupsOf(address: string): number[] {
+  // The last 32 bits may be written as an IPv4 address.
+  const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(address);
+  const hex = (high: string, low: string) => (Number(high) * 256 + Number(low)).toString(16);
+  const text = dotted ? `${dotted[1]}${hex(dotted[2]!, dotted[3]!)}:${hex(dotted[4]!, dotted[5]!)}` : address;
+  const [before, after] = text.split('::') as [string, string | undefined];
+  const parse = (part: string) => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)));
+  const head = parse(before);
+  if (after === undefined) return head;
+  const tail = parse(after);
+  return [...head, ...Array<number>(8 - head.length - tail.length).fill(0), ...tail];
+}
+
+/** The IPv4 address that an IPv6 address stands for: mapped, compatible, NAT64 (RFC 6052) or 6to4. */
+function embeddedIPv4(address: string): string | undefined {
+  const groups = groupsOf(address);
+  const dotted = (high: number, low: number) => [high >> 8, high & 255, low >> 8, low & 255].join('.');
+  const zeros = (from: number, to: number) => groups.slice(from, to).every((group) => group === 0);
+  const last = () => dotted(groups[6]!, groups[7]!);
+  if (zeros(0, 5) && groups[5] === 0xffff) return last();
+  if (zeros(0, 4) && groups[4] === 0xffff && groups[5] === 0) return last();
+  // ::1 and :: are no compatible addresses.
+  if (zeros(0, 6) && !(groups[6] === 0 && groups[7]! <= 1)) return last();
+  if (groups[0] === 0x64 && groups[1] === 0xff9b && zeros(2, 6)) return last();
+  if (groups[0] === 0x2002) return dotted(groups[1]!, groups[2]!);
+  return undefined;
+}
+
+/** What is wrong with an address, in words that finish the sentence "it is …"; `undefined` when nothing is. */
+export function addressRefusal(address: string, allowPrivate: boolean): string | undefined {
+  // Of an address with a zone (fe80::1%eth0), the zone says nothing about where it leads.
+  const bare = address.replace(/%.*$/, '');
+  if (!isIPv4(bare) && !isIPv6(bare)) return 'no IP address';
+  const family: Family = isIPv4(bare) ? 'ipv4' : 'ipv6';
+  const embedded = family === 'ipv6' ? embeddedIPv4(bare) : undefined;
+  if (embedded !== undefined) return addressRefusal(embedded, allowPrivate);
+  if (METADATA.check(bare, family)) return 'the metadata address of a cloud';
+  if (LINK_LOCAL.check(bare, family)) return 'a link-local address';
+  if (RESERVED.check(bare, family)) return 'an address that is reserved';
+  if (LOOPBACK.check(bare, family)) return allowPrivate ? undefined : 'an address of this computer';
+  if (PRIVATE.check(bare, family)) return allowPrivate ? undefined : 'an address of a private network';
+  if (family === 'ipv6' && !GLOBAL_UNICAST.check(bare, 'ipv6')) return 'an address that is reserved';
+  return undefined;
+}

@@ -1,0 +1,207 @@
+/**
+ * Attempts at a turn: with which session and where it runs, what came of it, and what became of one that an earlier router began.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { CommandMachine, Machine } from '../machines/machine.ts';
+import type { Preset } from './preset.ts';
+import { type OnStage, stageOf } from './stages.ts';
+import type { Attempt, Outcome, TurnTarget } from './target.ts';
+import type { Turn } from './turn.ts';
+import type { TurnStore } from './turn-store.ts';
+
+/** A target that works turn by turn, with its preset and the words it reads. */
+export type Worker = { machine: CommandMachine; preset: Preset; target: TurnTarget; wordsOf: (turn: Turn) => string };
+
+export type AttemptsOptions = {
+  store: TurnStore;
+  machineOf: (userId: string) => Machine | undefined;
+  /** Throws a ReveilleError when the machine's preset cannot be used. */
+  workerOf: (machine: CommandMachine) => Worker;
+  clock: Clock;
+  log: Logger;
+  onStage: OnStage;
+};
+
+/** What came of an attempt; without a worker there was none. */
+export type Attempted = { outcome: Outcome; worker: Worker | undefined; cwd: string | undefined };
+
+/** The session that a turn goes on in, and where. `guessed`: only its name says that it is one. */
+type Place = { session: string | undefined; cwd: string | undefined; guessed: boolean };
+
+/** A program that is busy says so at once: a turn that lasts longer than this has begun. */
+const CERTAIN_MS = 5_000;
+
+const withoutWorker = (outcome: Outcome): Attempted => ({ outcome, worker: undefined, cwd: undefined });
+
+export class Attempts {
+  readonly #options: AttemptsOptions;
+
+  constructor(options: AttemptsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Begins a turn whose time has come, and waits for its end. Notes in `turn` when it began, and counts that.
+   *
+   * @throws ReveilleError `unavailable` when the store fails
+   */
+  async begin(turn: Turn, signal: AbortSignal): Promise<Attempted> {
+    const obstacle = this.#obstacle(turn);
+    if (obstacle) return withoutWorker(obstacle);
+    const worker = this.#workerOf(turn);
+    if ('result' in worker) return withoutWorker(worker);
+    return await this.#run(turn, worker, signal);
+  }
+
+  /** Finds out about a turn that was begun before. */
+  async find(turn: Turn, signal: AbortSignal): Promise<Attempted> {
+    const worker = this.#workerOf(turn);
+    if ('result' in worker) {
+      const why = 'why' in worker ? worker.why : 'its machine is another one now';
+      const error = `it had been begun when the router ended, and cannot be looked after any more: ${why}`;
+      return withoutWorker({ result: 'unknown', error });
+    }
+    const { cwd, guessed } = this.#placeOf(turn, worker);
+    const { session, spawnId = '', startedAt = turn.acceptedAt } = turn;
+    turn.startedAt = startedAt;
+    const attempt: Attempt = {
+      ...this.#attemptOf(turn, worker, { session, cwd, spawnId, signal }),
+      startedAt,
+      begin: () => Promise.reject(new ReveilleError('internal', 'a turn that was begun before is not begun anew')),
+    };
+    const outcome = await this.#announced(turn, Promise.resolve(), () => worker.target.resume(attempt));
+    return await this.#anewIfGone(turn, worker, outcome, { session, cwd, guessed }, signal);
+  }
+
+  async #run(turn: Turn, worker: Worker, signal: AbortSignal): Promise<Attempted> {
+    const { store, clock } = this.#options;
+    const place = this.#placeOf(turn, worker);
+    const { session, cwd } = place;
+    const spawnId = randomUUID();
+    const begun = Promise.withResolvers<void>();
+    turn.startedAt = undefined;
+    const attempt: Attempt = {
+      ...this.#attemptOf(turn, worker, { session, cwd, spawnId, signal }),
+      get startedAt() {
+        return turn.startedAt ?? clock.now();
+      },
+      async begin() {
+        const now = clock.now();
+        await store.begin(turn.id, { session, spawnId, now });
+        turn.attempts++;
+        turn.startedAt = now;
+        begun.resolve();
+      },
+    };
+    const outcome = await this.#announced(turn, begun.promise, () => worker.target.run(attempt));
+    return await this.#anewIfGone(turn, worker, outcome, place, signal);
+  }
+
+  /** A session that is not there: one that was only guessed is none, one that was kept is lost. */
+  async #anewIfGone(
+    turn: Turn,
+    worker: Worker,
+    outcome: Outcome,
+    place: Place,
+    signal: AbortSignal,
+  ): Promise<Attempted> {
+    const { session, cwd, guessed } = place;
+    if (outcome.result !== 'no_session') return { outcome, worker, cwd };
+    const { preset } = worker;
+    const anew = guessed || ('when_gone' in preset && preset.when_gone === 'begin_anew');
+    if (session === undefined || !anew) {
+      const remedy = `give the alarm another conversation_id, or use a preset with "when_gone": "begin_anew"`;
+      const error = `${preset.name} does not have the conversation ${turn.conversationId} any more, and no other was begun in its place (${outcome.why}); ${remedy}`;
+      return { outcome: { result: 'failed', error }, worker, cwd };
+    }
+    // Without a session there is none that could be gone, so this happens once.
+    await this.#options.store.keepSession(turn, undefined, cwd, this.#options.clock.now());
+    return await this.#run(turn, worker, signal);
+  }
+
+  /** The session that a turn goes on in, and where. */
+  #placeOf(turn: Turn, { machine, preset }: Worker): Place {
+    const kept = this.#options.store.conversations.get(turn);
+    if (kept) return { session: kept.session, cwd: kept.cwd ?? machine.spec.cwd, guessed: false };
+    const form = 'session' in preset ? preset.session : undefined;
+    const guessed = turn.named && form !== undefined && new RegExp(form).test(turn.conversationId);
+    return { session: guessed ? turn.conversationId : undefined, cwd: machine.spec.cwd, guessed };
+  }
+
+  /** Why the turn cannot be begun on its machine as it is now. */
+  #obstacle({ userId }: Turn): Outcome | undefined {
+    const state = this.#options.machineOf(userId)?.state;
+    if (state === 'active') return undefined;
+    if (state === 'suspended' || state === 'provisioning')
+      return { result: 'not_started', why: `the machine is ${state}` };
+    return { result: 'failed', error: 'the machine was deleted before the turn began' };
+  }
+
+  #workerOf(turn: Turn): Worker | Extract<Outcome, { result: 'failed' | 'not_started' }> {
+    const machine = this.#options.machineOf(turn.userId);
+    if (machine?.provider !== 'command' || machine.spec.preset !== turn.preset) {
+      return {
+        result: 'failed',
+        error: `the machine is no longer one of preset ${turn.preset}; it was changed before the turn began`,
+      };
+    }
+    try {
+      return this.#options.workerOf(machine);
+    } catch (thrown) {
+      if (!(thrown instanceof ReveilleError)) throw thrown;
+      return { result: 'not_started', why: thrown.message };
+    }
+  }
+
+  #attemptOf(
+    turn: Turn,
+    worker: Worker,
+    about: Pick<Attempt, 'session' | 'cwd' | 'spawnId' | 'signal'>,
+  ): Omit<Attempt, 'startedAt' | 'begin'> {
+    const { store, log } = this.#options;
+    return {
+      turn,
+      words: worker.wordsOf(turn),
+      ...about,
+      born: (pid, birth) => store.born(turn.id, pid, birth),
+      async name(names) {
+        try {
+          await store.name(turn.id, names);
+          return true;
+        } catch (err) {
+          log.warn({ err, turn_id: turn.id }, 'what the target calls a turn could not be stored');
+          return false;
+        }
+      },
+    };
+  }
+
+  /** Announces that a turn has begun as soon as that is certain. */
+  async #announced(turn: Turn, begun: Promise<void>, work: () => Promise<Outcome>): Promise<Outcome> {
+    const { clock, onStage, log } = this.#options;
+    let said = false;
+    let cancel: (() => void) | undefined;
+    const say = () => {
+      if (!said) onStage({ ...stageOf(turn, turn.startedAt ?? clock.now()), stage: 'turn_started' });
+      said = true;
+    };
+    void begun.then(() => {
+      cancel = clock.after(CERTAIN_MS, say);
+    });
+    let outcome: Outcome;
+    try {
+      outcome = await work();
+    } catch (err) {
+      log.error({ err, turn_id: turn.id }, 'a target failed in a way it should not');
+      const error = 'the router met an error of its own while the turn ran; its log has the details';
+      outcome = turn.startedAt === undefined ? { result: 'not_started', why: error } : { result: 'unknown', error };
+    }
+    cancel?.();
+    const ran = turn.startedAt !== undefined && outcome.result !== 'not_started' && outcome.result !== 'no_session';
+    if (ran) say();
+    return outcome;
+  }
+}

@@ -1,0 +1,90 @@
+/** One call of a target's HTTP interface: JSON in, JSON out, no redirect followed, everything bounded. */
+import type { Dispatcher } from 'undici';
+import type { CancelTimer, Clock } from '../../clock/clock.ts';
+import { exchange, reasonOf } from '../exchange.ts';
+import { oneLine } from './one-line.ts';
+import { objectOf } from './readers/reading.ts';
+
+export type CallRequest = {
+  method: 'GET' | 'POST';
+  url: URL;
+  headers: Record<string, string>;
+  /** JSON text. */
+  body?: string;
+  signal: AbortSignal;
+  /** Must not be repeated in errors. */
+  secrets: readonly string[];
+  /** Of a longer answer only the beginning is read; 32 MiB unless told. */
+  maxBytes?: number;
+};
+
+export type Answered = {
+  result: 'answered';
+  status: number;
+  /** The body, where it is a whole JSON object; a list stands in `list`. */
+  json: Record<string, unknown> | undefined;
+  list: unknown[] | undefined;
+  retryAfterSeconds: number | undefined;
+  /** The status with the beginning of the body, for errors. */
+  said: string;
+};
+
+export type CallResult =
+  | Answered
+  /** Not a byte of the request left. */
+  | { result: 'unsent'; why: string; error: Error }
+  /** It may have arrived. */
+  | { result: 'unknown'; why: string };
+
+const MAX_BYTES = 32 * 1024 * 1024;
+
+function parsed(text: string): Pick<Answered, 'json' | 'list'> {
+  if (!text.trimStart().startsWith('[')) return { json: objectOf(text), list: undefined };
+  try {
+    return { json: undefined, list: JSON.parse(text) as unknown[] };
+  } catch {
+    return { json: undefined, list: undefined };
+  }
+}
+
+/** `Retry-After` in seconds; the form with a date is taken as absent. */
+export function retryAfterOf(header: string | string[] | undefined): number | undefined {
+  return typeof header === 'string' && /^\d{1,9}$/.test(header.trim()) ? Number(header) : undefined;
+}
+
+/** Never rejects. */
+export async function call(dispatcher: Dispatcher, request: CallRequest): Promise<CallResult> {
+  const { method, url, headers, body, signal, secrets, maxBytes = MAX_BYTES } = request;
+  const outcome = await exchange(dispatcher, {
+    ...{ method, url, signal },
+    headers: {
+      accept: 'application/json',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body }),
+    maxBytes,
+  });
+  if (outcome.result === 'unsent') return { result: 'unsent', why: reasonOf(outcome.error), error: outcome.error };
+  if (outcome.result === 'unknown') return { result: 'unknown', why: reasonOf(outcome.error) };
+  const { status } = outcome;
+  const text = outcome.body.toString('utf8');
+  const words = oneLine(text.slice(0, 4096), secrets);
+  const redirected = status >= 300 && status <= 399 ? ' (redirects are not followed)' : '';
+  return {
+    result: 'answered',
+    status,
+    ...(outcome.truncated ? { json: undefined, list: undefined } : parsed(text)),
+    retryAfterSeconds: retryAfterOf(outcome.headers['retry-after']),
+    said: `${status}${redirected}${words === '' ? '' : `: ${words}`}`,
+  };
+}
+
+/** A signal that also aborts after a time; `cancel` gives the timer up. */
+export function within(clock: Clock, ms: number, signal: AbortSignal): { signal: AbortSignal; cancel: CancelTimer } {
+  const timeout = new AbortController();
+  const cancel = clock.after(Math.max(0, ms), () =>
+    timeout.abort(new Error(`no answer within ${Math.round(ms / 1000)} s`)),
+  );
+  return { signal: AbortSignal.any([signal, timeout.signal]), cancel };
+}

@@ -1,0 +1,54 @@
+/** Target `openclaw`: a gateway's hook that runs an agent's turn. It knows a repeated wake by its `idempotencyKey`. */
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../../clock/clock.ts';
+import { ANSWER_MAX_BYTES } from '../deliver.ts';
+import { below } from '../exchange.ts';
+import { call, within } from './call.ts';
+import type { PresetOf } from './preset.ts';
+import type { DirectTarget, Handover, TargetMaker } from './target.ts';
+
+export type OpenclawOptions = { dispatcher: Dispatcher; clock: Clock };
+
+const DEFAULT_TIMEOUT_SECONDS = 25;
+/** It says of these itself that the run did not begin: the session changed, the preparation failed, no place in time. */
+const NOT_BEGUN = new Set([409, 429, 502, 503]);
+
+export function openclawTarget({
+  dispatcher,
+  clock,
+}: OpenclawOptions): TargetMaker<PresetOf<'openclaw'>, DirectTarget> {
+  return (preset, { spec, token }) => ({
+    async deliver(wake, turn, words, signal): Promise<Handover> {
+      const seconds = spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
+      const limit = within(clock, seconds * 1000, signal);
+      const answer = await call(dispatcher, {
+        method: 'POST',
+        url: below(spec.url!, preset.path),
+        headers: { authorization: `Bearer ${token}` },
+        body: JSON.stringify({
+          ...preset.body,
+          message: words,
+          // A wake without a conversation goes where the gateway's own settings say.
+          ...(turn.named
+            ? { sessionKey: preset.session_key.replaceAll('<conversation>', () => turn.conversationId) }
+            : {}),
+          idempotencyKey: wake.fire_id,
+        }),
+        signal: limit.signal,
+        secrets: [token],
+        maxBytes: ANSWER_MAX_BYTES,
+      });
+      limit.cancel();
+      if (answer.result === 'unsent')
+        return { result: 'not_started', why: `the gateway was not reached: ${answer.why}` };
+      if (answer.result === 'unknown') return { result: 'unknown', why: `the gateway did not answer: ${answer.why}` };
+      const { status, json, said, retryAfterSeconds } = answer;
+      if (status >= 200 && status <= 299) {
+        return { result: 'accepted', handle: typeof json?.runId === 'string' ? json.runId : undefined };
+      }
+      const why = `the gateway answered ${said}`;
+      if (NOT_BEGUN.has(status)) return { result: 'not_started', why, retryAfterSeconds };
+      return status >= 500 ? { result: 'unknown', why } : { result: 'refused', why };
+    },
+  });
+}

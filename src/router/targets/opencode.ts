@@ -1,0 +1,201 @@
+/**
+ * Target `opencode`: a running OpenCode server. The id of a turn's message is made from its fire, so that the session itself tells
+ * whether a turn was begun and what came of it, whatever became of the answer.
+ */
+import type { Dispatcher } from 'undici';
+import { type Clock, wait } from '../../clock/clock.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { below } from '../exchange.ts';
+import type { CommandMachine } from '../machines/machine.ts';
+import { type Answered, type CallResult, call, within } from './call.ts';
+import { findTurn, messageOf, opencodeMessageId, outcomeOf } from './opencode-message.ts';
+import type { PresetOf } from './preset.ts';
+import { isObject } from './readers/reading.ts';
+import { type Attempt, Ended, type Outcome, type TargetMaker, type TurnTarget } from './target.ts';
+
+export type OpencodeOptions = { dispatcher: Dispatcher; clock: Clock };
+
+type Preset = PresetOf<'opencode'>;
+
+const DEFAULT_TIMEOUT_SECONDS = 3600;
+/** For everything but the turn itself. */
+const ASK_MS = 15_000;
+/** The newest messages of a session that are looked at. */
+const LOOK_MESSAGES = 100;
+const FIRST_LOOK_MS = 500;
+const LONGEST_LOOK_MS = 10_000;
+/** So often a message that is not there, or a session that is idle without an answer, is looked at before that is believed. */
+const SURE_LOOKS = 3;
+
+const busy = (why: string): Outcome => ({ result: 'not_started', why });
+
+class OpencodeTarget implements TurnTarget {
+  readonly outlivesRouter = true;
+  readonly #options: OpencodeOptions;
+  readonly #preset: Preset;
+  readonly #machine: CommandMachine;
+
+  constructor(options: OpencodeOptions, preset: Preset, machine: CommandMachine) {
+    this.#options = options;
+    this.#preset = preset;
+    this.#machine = machine;
+  }
+
+  async check(_words: string, cwd: string | undefined): Promise<void> {
+    const answer = await this.#ask('GET', '/session/status', cwd, undefined, new AbortController().signal);
+    if (answer.result === 'answered' && answer.status !== 401 && answer.status !== 403) return;
+    const why = answer.result === 'answered' ? `it answered ${answer.said}` : answer.why;
+    const remedy = 'start it with: opencode serve; give its password as --token';
+    const { url } = this.#machine.spec;
+    throw new ReveilleError('unavailable', `the OpenCode server at ${url} cannot be used (${why}); ${remedy}`);
+  }
+
+  async run(attempt: Attempt): Promise<Outcome> {
+    const { signal, cwd } = attempt;
+    const session = attempt.session ?? (await this.#newSession(attempt));
+    if (typeof session !== 'string') return session;
+    const state = await this.#stateOf(session, cwd, signal);
+    if (state === 'busy') return busy('the session works on something else');
+    const id = opencodeMessageId(attempt.turn.fireId);
+    await attempt.begin();
+    if (!(await attempt.name({ session, handle: id })))
+      return busy('the router could not keep the name of the message');
+    const limit = within(this.#options.clock, this.#leftMs(attempt), signal);
+    const body = JSON.stringify({ messageID: id, parts: [{ type: 'text', text: attempt.words }] });
+    const answer = await this.#call('POST', `${sessionPath(session)}/message`, cwd, body, limit.signal);
+    limit.cancel();
+    if (answer.result === 'unsent') return busy(`the server was not reached: ${answer.why}`);
+    const told = answer.result === 'answered' ? whatItSays(answer, session) : undefined;
+    return told ?? (await this.#follow(session, id, attempt));
+  }
+
+  async resume(attempt: Attempt): Promise<Outcome> {
+    const { session, handle } = attempt.turn;
+    // The names are kept before the message is sent.
+    if (session === undefined || handle === undefined) return busy('the router ended before it sent the message');
+    return await this.#follow(session, handle, attempt);
+  }
+
+  settled(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async #newSession({ turn, cwd, signal }: Attempt): Promise<string | Outcome> {
+    const body = JSON.stringify({ title: turn.label ?? 'Woken by Reveille' });
+    const answer = await this.#ask('POST', '/session', cwd, body, signal);
+    if (answer.result !== 'answered') return busy(`no session could be made: ${answer.why}`);
+    if (answer.status <= 299 && typeof answer.json?.id === 'string') return answer.json.id;
+    const why = `no session could be made; the server answered ${answer.said}`;
+    return answer.status >= 500 ? busy(why) : { result: 'failed', error: why };
+  }
+
+  /** A server that does not tell, or cannot be asked, is found out by the message itself. */
+  async #stateOf(session: string, cwd: string | undefined, signal: AbortSignal): Promise<'busy' | 'idle' | undefined> {
+    const answer = await this.#ask('GET', '/session/status', cwd, undefined, signal);
+    if (answer.result !== 'answered' || answer.status !== 200 || !answer.json) return undefined;
+    const status = answer.json[session];
+    return isObject(status) && typeof status.type === 'string' && status.type !== 'idle' ? 'busy' : 'idle';
+  }
+
+  /** Looks into the session until it says what came of a message. */
+  async #follow(session: string, id: string, attempt: Attempt): Promise<Outcome> {
+    const { clock } = this.#options;
+    const { cwd, signal } = attempt;
+    const unknown = (error: string): Outcome => ({ result: 'unknown', session, error });
+    let absent = 0;
+    let idle = 0;
+    let trouble = 'nothing was heard of it';
+    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)) {
+      if (signal.aborted) return unknown(`the turn may still run: it was given up when it ${reasonIn(signal)}`);
+      const state = await this.#stateOf(session, cwd, signal);
+      const answer = await this.#ask(
+        'GET',
+        `${sessionPath(session)}/message?limit=${LOOK_MESSAGES}`,
+        cwd,
+        undefined,
+        signal,
+      );
+      if (answer.result === 'answered' && answer.status === 404) return unknown('the session is gone with its turn');
+      if (answer.result === 'answered' && answer.list) {
+        const { arrived, answer: said, over } = findTurn(answer.list, id);
+        absent = arrived ? 0 : absent + 1;
+        if (absent >= SURE_LOOKS) return busy('the message did not arrive');
+        if (said && (over || state === 'idle')) return outcomeOf(said, session);
+        idle = arrived && state === 'idle' ? idle + 1 : 0;
+        if (idle >= SURE_LOOKS)
+          return {
+            result: 'failed',
+            session,
+            error: 'the session took the message in and ended without an answer to it',
+          };
+        trouble = 'the session works on';
+      } else {
+        trouble = answer.result === 'answered' ? `the server answered ${answer.said}` : answer.why;
+      }
+      if (this.#leftMs(attempt) <= 0) return unknown(`no answer within the time for a turn (${trouble})`);
+      await wait(clock, pauseMs, signal);
+    }
+  }
+
+  #leftMs({ startedAt }: Attempt): number {
+    const seconds = this.#machine.spec.timeout_seconds ?? this.#preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
+    return startedAt + seconds * 1000 - this.#options.clock.now();
+  }
+
+  async #ask(
+    method: 'GET' | 'POST',
+    path: string,
+    cwd: string | undefined,
+    body: string | undefined,
+    signal: AbortSignal,
+  ): Promise<CallResult> {
+    const limit = within(this.#options.clock, ASK_MS, signal);
+    const answer = await this.#call(method, path, cwd, body, limit.signal);
+    limit.cancel();
+    return answer;
+  }
+
+  #call(
+    method: 'GET' | 'POST',
+    path: string,
+    cwd: string | undefined,
+    body: string | undefined,
+    signal: AbortSignal,
+  ): Promise<CallResult> {
+    const { spec, token } = this.#machine;
+    const url = below(spec.url!, path);
+    if (cwd !== undefined) url.searchParams.set('directory', cwd);
+    // A server without a password pays no heed to it.
+    const authorization = `Basic ${Buffer.from(`opencode:${token}`).toString('base64')}`;
+    const headers = { authorization };
+    const secrets = [token, authorization];
+    return call(this.#options.dispatcher, {
+      method,
+      url,
+      headers,
+      ...(body === undefined ? {} : { body }),
+      signal,
+      secrets,
+    });
+  }
+}
+
+const sessionPath = (session: string) => `/session/${encodeURIComponent(session)}`;
+
+const reasonIn = ({ reason }: AbortSignal) => (reason instanceof Ended ? reason.message : String(reason));
+
+/** What the answer to a message says for certain; otherwise the session is looked into. */
+function whatItSays(answer: Answered, session: string): Outcome | undefined {
+  const { status, json, said } = answer;
+  if (status <= 299) {
+    const message = messageOf(json);
+    return message?.info.role === 'assistant' ? outcomeOf(message, session) : undefined;
+  }
+  if (status === 404) return { result: 'no_session', why: `the server answered ${said}` };
+  if (status === 409 || status === 429 || status === 503) return busy(`the server answered ${said}`);
+  return status <= 499 ? { result: 'failed', session, error: `the server refused the message: ${said}` } : undefined;
+}
+
+export function opencodeTarget(options: OpencodeOptions): TargetMaker<Preset, TurnTarget> {
+  return (preset, machine) => new OpencodeTarget(options, preset, machine);
+}

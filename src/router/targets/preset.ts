@@ -1,0 +1,149 @@
+/**
+ * A preset: how one kind of agent is spoken to, as data. The ones that ship stand in `presets/`; a user's own stand in
+ * `$REVEILLE_HOME/presets` and win over those of the same name.
+ */
+import { z } from 'zod';
+import { ReveilleError } from '../../wire/errors.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+
+/** What an argument of a program may be made of, besides plain text. */
+const PLACEHOLDERS = ['<session>', '<message>', '<args>'];
+
+/** Who understands what a program wrote; `readers/` has one file for each. */
+export const OUTPUT_FORMATS = ['claude-json', 'codex-jsonl', 'gemini-json', 'plain-text'] as const;
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+
+const argument = z
+  .string()
+  .min(1)
+  .max(4096)
+  .refine(
+    (text) => !/^<.*>$/.test(text) || PLACEHOLDERS.includes(text),
+    `must be plain text or one of ${PLACEHOLDERS.join(', ')}`,
+  );
+const argumentList = z.array(argument).max(64);
+const phrases = z.array(z.string().min(3).max(200)).max(16);
+const variableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a variable name');
+const seconds = z
+  .int()
+  .min(1)
+  .max(7 * 86_400);
+const pattern = z
+  .string()
+  .max(200)
+  .refine((text) => {
+    try {
+      new RegExp(text);
+      return true;
+    } catch {
+      return false;
+    }
+  }, 'must be a regular expression');
+
+/** What a session's own ids look like: a conversation of such a name that was never seen before is taken for one. */
+const session = pattern.optional();
+
+/** What happens when the target has lost a conversation: the turn fails, or a new conversation takes its place. */
+const whenGone = z.enum(['fail', 'begin_anew']).default('fail');
+
+/** How long a turn may wait for a target that is busy or cannot be reached, before it is given up. */
+const waitSeconds = seconds.default(21_600);
+
+const common = { about: z.string().min(1).max(500), timeout_seconds: seconds.max(86_400).optional() };
+
+/** The two forms of a command: the words as an argument (`<message>`), and on standard input. */
+const commandForms = z
+  .strictObject({ argument: argumentList.optional(), stdin: argumentList.optional() })
+  .superRefine(({ argument: withWords, stdin }, context) => {
+    const issue = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
+    if (!withWords && !stdin) issue([], 'must have argument, stdin or both');
+    if (withWords && !withWords.includes('<message>'))
+      issue(['argument'], 'must have "<message>" as one of its entries');
+    if (stdin?.includes('<message>')) issue(['stdin'], 'must not have "<message>": the words arrive on standard input');
+  });
+
+const terminalPresetSchema = z.strictObject({
+  kind: z.literal('terminal'),
+  ...common,
+  bin: z.string().min(1).max(1024),
+  /** How a person gets the program, for the error that says it is missing. */
+  install: z.string().min(1).max(500),
+  new: commandForms,
+  /** Without it every turn begins a conversation. */
+  resume: commandForms.optional(),
+  /** `framed`: facts about the alarm, then message and payload between marker lines; `bare`: message and payload alone. */
+  words: z.enum(['framed', 'bare']).default('framed'),
+  reads: z.enum(OUTPUT_FORMATS),
+  session,
+  /** In what the program complains about: it did not run, and may later. */
+  busy: phrases.default([]),
+  /** In what the program complains about: it does not know the session. */
+  gone: phrases.default([]),
+  when_gone: whenGone,
+  /** Variables of the router that the program gets, when they are set. */
+  environment: z.array(variableName).max(64).default([]),
+  wait_seconds: waitSeconds,
+});
+
+const opencodePresetSchema = z.strictObject({
+  kind: z.literal('opencode'),
+  ...common,
+  session,
+  when_gone: whenGone,
+  wait_seconds: waitSeconds,
+});
+
+const a2aPresetSchema = z.strictObject({ kind: z.literal('a2a'), ...common, wait_seconds: waitSeconds });
+
+const openclawPresetSchema = z.strictObject({
+  kind: z.literal('openclaw'),
+  ...common,
+  path: z.string().regex(/^\/[\x21-\x7e]{0,200}$/, 'must be a path that starts with /'),
+  /** What the gateway calls the conversation; `<conversation>` is its id here. */
+  session_key: z.string().min(1).max(200).default('<conversation>'),
+  /** More members of the request. */
+  body: z.record(z.string().max(64), z.union([z.string(), z.number(), z.boolean()])).default({}),
+});
+
+const webhookPresetSchema = z.strictObject({
+  kind: z.literal('webhook'),
+  ...common,
+  /** The `type` of the event. */
+  event: z.string().min(1).max(100),
+});
+
+const presetSchema = z.discriminatedUnion('kind', [
+  terminalPresetSchema,
+  opencodePresetSchema,
+  a2aPresetSchema,
+  openclawPresetSchema,
+  webhookPresetSchema,
+]);
+
+type Named<T> = T & { name: string };
+export type Preset = Named<z.output<typeof presetSchema>>;
+export type PresetOf<Kind extends Preset['kind']> = Extract<Preset, { kind: Kind }>;
+export type TerminalPreset = PresetOf<'terminal'>;
+
+/**
+ * Reads the text of a preset's file.
+ *
+ * @param name the file's name without its ending
+ * @param source the file, for error messages
+ * @throws ReveilleError `invalid_request` naming the file, the member and what would be right
+ */
+export function parsePreset(name: string, text: string, source: string): Preset {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('invalid_request', `the preset ${source} must be JSON (${why})`, { cause });
+  }
+  try {
+    return { name, ...parseOrThrow(presetSchema, value) };
+  } catch (thrown) {
+    if (!(thrown instanceof ReveilleError)) throw thrown;
+    throw new ReveilleError('invalid_request', `the preset ${source} cannot be used: ${thrown.message}`);
+  }
+}

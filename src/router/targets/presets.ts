@@ -1,0 +1,62 @@
+/** Where presets come from: the user's own folder first, then what ships. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ReveilleError } from '../../wire/errors.ts';
+import { presetNameSchema } from '../../wire/machine.ts';
+import { type Preset, parsePreset } from './preset.ts';
+
+const SHIPPED = fileURLToPath(new URL('./presets', import.meta.url));
+const ENDING = '.json';
+
+function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (thrown) {
+    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw new ReveilleError('unavailable', `the preset ${path} cannot be read: ${code ?? thrown}`, { cause: thrown });
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    const files = readdirSync(folder).filter((file) => file.endsWith(ENDING));
+    return files.map((file) => file.slice(0, -ENDING.length));
+  } catch {
+    // The user's folder need not be there.
+    return [];
+  }
+}
+
+export class Presets {
+  readonly #own: string;
+
+  /** @param own the user's folder; its files are read anew for each use, so that a change counts at once */
+  constructor(own: string) {
+    this.#own = own;
+  }
+
+  /** In order of name. */
+  names(): string[] {
+    const found = [...namesIn(SHIPPED), ...namesIn(this.#own)];
+    return [...new Set(found)].filter((name) => presetNameSchema.safeParse(name).success).sort();
+  }
+
+  /**
+   * @param name fits `presetNameSchema`, so that it cannot lead out of the folders
+   * @throws ReveilleError `invalid_request` when there is none of this name, or when its file is wrong
+   */
+  get(name: string): Preset {
+    for (const folder of [this.#own, SHIPPED]) {
+      const path = join(folder, `${name}${ENDING}`);
+      const text = textOf(path);
+      if (text !== undefined) return parsePreset(name, text, path);
+    }
+    const there = this.names().join(', ');
+    throw new ReveilleError(
+      'invalid_request',
+      `spec.preset must be one of ${there}, or the name of a file in ${this.#own} (got ${JSON.stringify(name)})`,
+    );
+  }
+}

@@ -1,0 +1,220 @@
+/** Agents without a daemon of the house: wakes for machines of provider `command`. Everything about them is wired here. */
+import type { Dispatcher } from 'undici';
+import { v7 as uuidv7 } from 'uuid';
+import type { Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { okEnvelope } from '../../wire/envelope.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { CommandSpec } from '../../wire/machine.ts';
+import type { WakeRequest } from '../../wire/wake.ts';
+import type { DaemonAnswer } from '../deliver.ts';
+import type { CommandMachine, Machine } from '../machines/machine.ts';
+import { a2aTarget } from './a2a.ts';
+import { Attempts, type Worker } from './attempts.ts';
+import { GuardedClient, type Resolve } from './guarded-client.ts';
+import { Handovers } from './handovers.ts';
+import { openclawTarget } from './openclaw.ts';
+import { opencodeTarget } from './opencode.ts';
+import type { Preset } from './preset.ts';
+import { Presets } from './presets.ts';
+import { checkFolder, programOf } from './program.ts';
+import { removeOthers } from './run-files.ts';
+import { checkSpec } from './spec.ts';
+import type { OnStage } from './stages.ts';
+import type { DirectTarget } from './target.ts';
+import { terminalTarget } from './terminal.ts';
+import { type Turn, turnOf } from './turn.ts';
+import { TurnStore } from './turn-store.ts';
+import { Turns } from './turns.ts';
+import { webhookTarget } from './webhook.ts';
+import { bareWords, framedWords } from './words.ts';
+
+export type TargetsOptions = {
+  /** Where turns, and the files of those that run, are kept. */
+  dataDir: string;
+  /** The user's own presets. */
+  presetFolder: string;
+  machineOf: (userId: string) => Machine | undefined;
+  /** Suspends a machine whose receiver said that it is gone for good. */
+  suspend: (userId: string, why: string) => Promise<void>;
+  dispatcher: Dispatcher;
+  environment: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  log: Logger;
+  onStage?: OnStage;
+  /** How names become addresses for webhooks; by the system without it. */
+  resolve?: Resolve;
+};
+
+/** Turns of one user that may run at a time. */
+const RUNS_PER_USER = 4;
+/** For how long the turns that are over can be read, and repeated wakes are known. */
+const KEPT_MS = 30 * 24 * 3600 * 1000;
+const PRUNE_MS = 3600 * 1000;
+
+export class Targets {
+  readonly store: TurnStore;
+  readonly #options: TargetsOptions;
+  readonly #presets: Presets;
+  readonly #turns: Turns;
+  readonly #client: GuardedClient;
+  readonly #runFolder: string;
+  readonly #makers;
+  readonly #handovers: Handovers;
+  #cancelPrune = () => {};
+  #closed: Promise<void> | undefined;
+
+  /**
+   * Opens the store of turns.
+   *
+   * @throws ReveilleError as `openDatabase`
+   */
+  constructor(options: TargetsOptions) {
+    const { dataDir, clock, log, dispatcher, environment, machineOf } = options;
+    this.#options = options;
+    this.#presets = new Presets(options.presetFolder);
+    this.#client = new GuardedClient(options.resolve);
+    this.#runFolder = `${dataDir}/runs`;
+    this.#makers = {
+      terminal: terminalTarget({ runFolder: this.#runFolder, environment, clock, log }),
+      opencode: opencodeTarget({ dispatcher, clock }),
+      a2a: a2aTarget({ dispatcher, clock }),
+      openclaw: openclawTarget({ dispatcher, clock }),
+      webhook: webhookTarget({ client: this.#client, clock }),
+    };
+    this.store = new TurnStore(dataDir, clock);
+    const shared = { store: this.store, clock, log, onStage: options.onStage ?? (() => {}) };
+    const workerOf = (machine: CommandMachine) => {
+      const worker = this.#workerOf(machine, this.#presetOf(machine));
+      if (worker) return worker;
+      throw new ReveilleError('unavailable', `the preset ${machine.spec.preset} has become one of another kind`);
+    };
+    this.#handovers = new Handovers({ ...shared, suspend: options.suspend });
+    const attempts = new Attempts({ ...shared, machineOf, workerOf });
+    this.#turns = new Turns({ ...shared, attempts, perUser: RUNS_PER_USER });
+  }
+
+  /** Takes up what an earlier router left. Nothing is begun before. */
+  recover(): void {
+    const unfinished = new Set(this.store.unfinished().map(({ id }) => id));
+    removeOthers(this.#runFolder, unfinished).catch((err: unknown) => {
+      this.#options.log.warn({ err }, 'what ended turns left behind could not be removed');
+    });
+    this.#turns.recover();
+    this.#prune();
+  }
+
+  /**
+   * Hands a wake over, or accepts its turn: 202 when it is on disk, 200 for a fire that is known.
+   *
+   * @param deadline when the wake must have been answered
+   * @throws ReveilleError when the turn could not be begun now or was not taken: 410 when the receiver is gone for good, 502 when
+   *   it may or may not have arrived, others in the target's words
+   */
+  async wake(machine: CommandMachine, wake: WakeRequest, deadline: AbortSignal): Promise<DaemonAnswer> {
+    const known = this.store.ofFire(machine.userId, wake.fire_id);
+    if (known) return acceptedAs(known, true);
+    const preset = this.#presetOf(machine);
+    const now = this.#options.clock.now();
+    const newId = () => uuidv7({ msecs: now });
+    const turn = turnOf(wake, { id: newId(), userId: machine.userId, preset: preset.name, now, newId });
+    const worker = this.#workerOf(machine, preset);
+    if (worker) {
+      const accepted = await this.#turns.accept(turn, worker);
+      return acceptedAs(accepted.turn, accepted.deduped);
+    }
+    return acceptedAs(await this.#handovers.handOver(this.#directOf(machine, preset), wake, turn, deadline), false);
+  }
+
+  /**
+   * Looks at a machine that is about to be registered.
+   *
+   * @returns sentences about what is not there yet
+   * @throws ReveilleError `invalid_request` naming what is missing or wrong
+   */
+  async check(spec: CommandSpec): Promise<string[]> {
+    const preset = this.#presets.get(spec.preset);
+    checkSpec(preset, spec);
+    if (preset.kind === 'webhook') {
+      const refusal = this.#client.refusalOf(new URL(spec.url!), spec.allow_private === true);
+      if (refusal !== undefined) throw new ReveilleError('invalid_request', refusal);
+    }
+    if (preset.kind !== 'terminal') return [];
+    const looks: Promise<unknown>[] = [programOf(preset, spec, this.#options.environment, '')];
+    if (spec.cwd !== undefined) looks.push(checkFolder(spec.cwd));
+    const found = await Promise.allSettled(looks);
+    return found.flatMap((look) => (look.status === 'rejected' ? [(look.reason as Error).message] : []));
+  }
+
+  /** Whether the machine's secret signs events, so that it must have the form that receivers know. */
+  signs({ preset }: CommandSpec): boolean {
+    return this.#presets.get(preset).kind === 'webhook';
+  }
+
+  /** What goes on for a user right now, in words; `undefined` when nothing does. */
+  running(userId: string): string | undefined {
+    return this.#turns.running(userId);
+  }
+
+  /** Ends the turns of a user that run; resolves when their ends are on record. */
+  stop(userId: string, why: string): Promise<void> {
+    return this.#turns.stop(userId, why);
+  }
+
+  /** Ends what cannot go on without the router; calling it again gives the same promise. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    this.#cancelPrune();
+    await this.#turns.close();
+    await this.#client.close();
+    await this.store.close();
+  }
+
+  #presetOf({ spec }: CommandMachine): Preset {
+    return this.#presets.get(spec.preset);
+  }
+
+  #workerOf(machine: CommandMachine, preset: Preset): Worker | undefined {
+    const { terminal, opencode, a2a } = this.#makers;
+    switch (preset.kind) {
+      case 'terminal': {
+        const wordsOf = preset.words === 'bare' ? bareWords : framedWords;
+        return { machine, preset, target: terminal(preset, machine), wordsOf };
+      }
+      case 'opencode':
+        return { machine, preset, target: opencode(preset, machine), wordsOf: framedWords };
+      case 'a2a':
+        return { machine, preset, target: a2a(preset, machine), wordsOf: framedWords };
+      case 'openclaw':
+      case 'webhook':
+        return undefined;
+    }
+  }
+
+  #directOf(machine: CommandMachine, preset: Preset): DirectTarget {
+    if (preset.kind === 'openclaw') return this.#makers.openclaw(preset, machine);
+    if (preset.kind === 'webhook') return this.#makers.webhook(preset, machine);
+    throw new ReveilleError('internal', `the preset ${preset.name} is none that wakes are handed over to`);
+  }
+
+  #prune(): void {
+    const { clock, log } = this.#options;
+    this.store
+      .prune(clock.now() - KEPT_MS)
+      .catch((err: unknown) => log.warn({ err }, 'old turns could not be removed'));
+    this.#cancelPrune = clock.after(PRUNE_MS, () => this.#prune());
+  }
+}
+
+function acceptedAs({ conversationId, id }: Turn, deduped: boolean): DaemonAnswer {
+  return {
+    status: deduped ? 200 : 202,
+    contentType: 'application/json; charset=utf-8',
+    retryAfter: undefined,
+    body: Buffer.from(okEnvelope({ conversation_id: conversationId, turn_id: id, deduped })),
+  };
+}

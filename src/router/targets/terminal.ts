@@ -1,0 +1,201 @@
+/** Targets that live in a terminal: a program that is run once for each turn. */
+import type { ChildProcess } from 'node:child_process';
+import { closeSync } from 'node:fs';
+import type { Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { CommandMachine } from '../machines/machine.ts';
+import { SPAWN_ID_VARIABLE, secretsOf } from '../providers/child-environment.ts';
+import { startCommand } from '../providers/command.ts';
+import { killProcess, ProcessGroup } from '../providers/process-group.ts';
+import { birthOf, findByVariable, isRunning } from '../providers/process-table.ts';
+import { commandLine } from './argv.ts';
+import type { TerminalPreset } from './preset.ts';
+import { checkFolder, type Program, programOf } from './program.ts';
+import type { Exit } from './readers/reading.ts';
+import { RunFiles } from './run-files.ts';
+import { type Attempt, Ended, type Outcome, type TargetMaker, type TurnTarget } from './target.ts';
+import type { Turn } from './turn.ts';
+import { verdictOf } from './verdict.ts';
+
+export type TerminalOptions = {
+  /** Where the files of the turns that run are. */
+  runFolder: string;
+  /** The environment of which programs get the allow-listed part. */
+  environment: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  log: Logger;
+  /** How long a program may take to end after SIGTERM; 8 seconds unless told. */
+  graceMs?: number;
+};
+
+const DEFAULT_TIMEOUT_SECONDS = 3600;
+/** How often the output of a running program is looked at. */
+const LOOK_MS = 250;
+/** A program that writes more than this is ended: it would fill the disk. */
+const FLOOD_MIB = 256;
+
+class TerminalTarget implements TurnTarget {
+  readonly outlivesRouter = false;
+  readonly #options: TerminalOptions;
+  readonly #preset: TerminalPreset;
+  readonly #machine: CommandMachine;
+
+  constructor(options: TerminalOptions, preset: TerminalPreset, machine: CommandMachine) {
+    this.#options = options;
+    this.#preset = preset;
+    this.#machine = machine;
+  }
+
+  async check(words: string, cwd: string | undefined): Promise<void> {
+    await this.#program('');
+    if (cwd !== undefined) await checkFolder(cwd);
+    // With or without a session: what cannot be an argument cannot be one either way.
+    const line = commandLine(this.#preset, words, undefined, []);
+    if (!('impossible' in line)) return;
+    const message = `the preset ${this.#preset.name} hands the message over as an argument, and this one ${line.impossible}`;
+    throw new ReveilleError('invalid_request', message);
+  }
+
+  async run(attempt: Attempt): Promise<Outcome> {
+    const { turn, words, session, cwd = this.#options.environment.HOME, spawnId, signal } = attempt;
+    const { spec } = this.#machine;
+    const line = commandLine(this.#preset, words, session, spec.args ?? []);
+    if ('impossible' in line) return { result: 'failed', error: `the message ${line.impossible}` };
+    const files = new RunFiles(this.#options.runFolder, turn.id);
+    let child: ChildProcess;
+    try {
+      const { path, env } = await this.#program(spawnId);
+      if (cwd !== undefined) await checkFolder(cwd);
+      await files.prepare(line.input);
+      if (signal.aborted) return notStarted(signal.reason);
+      const { input, output, errors } = files.openAll(line.input !== undefined);
+      try {
+        await attempt.begin();
+        child = await startCommand([path, ...line.arguments], { cwd, env, input, output, errors });
+      } finally {
+        for (const descriptor of [input, output, errors]) if (descriptor !== undefined) closeSync(descriptor);
+      }
+    } catch (thrown) {
+      return notStarted(thrown);
+    }
+    const exited = new Promise<Exit>((resolve) => {
+      child.once('exit', (code, by) => resolve(code === null ? { signal: String(by) } : { code }));
+    });
+    const group = ProcessGroup.started(child, this.#options.clock);
+    try {
+      const birth = birthOf(group.pid);
+      // A process that has ended already has no birth; its exit is on its way.
+      if (birth !== undefined) attempt.born(group.pid, birth);
+    } catch (err) {
+      this.#options.log.error({ err, turn_id: turn.id }, 'a program could not be put on record and was ended');
+      await group.end(0);
+      return {
+        result: 'unknown',
+        error: 'the program could not be put on record, and was ended right after its start',
+      };
+    }
+    this.#options.log.info({ user_id: turn.userId, turn_id: turn.id, pid: group.pid }, 'a program works on a turn');
+    return await this.#attend(group, () => exited, files, attempt);
+  }
+
+  async resume(attempt: Attempt): Promise<Outcome> {
+    const { turn, spawnId } = attempt;
+    const files = new RunFiles(this.#options.runFolder, turn.id);
+    const { born } = turn;
+    const marked = findByVariable(SPAWN_ID_VARIABLE).get(spawnId) ?? [];
+    const recorded = born && isRunning(born.pid, born.birth) ? born : undefined;
+    const leader = recorded ?? marked.find(({ leadsGroup }) => leadsGroup);
+    if (leader) {
+      const group = ProcessGroup.takenOver(leader, this.#options.clock);
+      this.#options.log.info({ user_id: turn.userId, turn_id: turn.id, pid: group.pid }, 'took over a program');
+      return await this.#attend(group, async () => undefined, files, attempt);
+    }
+    // What the program left behind would be in the way of the conversation's next turn.
+    for (const { pid } of marked) killProcess(pid);
+    return verdictOf(this.#preset, {
+      output: await files.read(),
+      exit: undefined,
+      ended: undefined,
+      ...this.#about(attempt),
+    });
+  }
+
+  settled(turn: Turn): Promise<void> {
+    return new RunFiles(this.#options.runFolder, turn.id).remove();
+  }
+
+  #program(spawnId: string): Promise<Program> {
+    return programOf(this.#preset, this.#machine.spec, this.#options.environment, spawnId);
+  }
+
+  #about({ session }: Attempt): { session: string | undefined; secrets: readonly string[] } {
+    return { session, secrets: secretsOf(this.#options.environment, this.#machine.spec.env ?? {}) };
+  }
+
+  /** Waits for the end of a program, which comes by itself or by us, and reads what came of it. */
+  async #attend(group: ProcessGroup, exit: () => Promise<Exit>, files: RunFiles, attempt: Attempt): Promise<Outcome> {
+    const { clock, log, graceMs = 8000 } = this.#options;
+    const over = new AbortController();
+    const limitSeconds = this.#machine.spec.timeout_seconds ?? this.#preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
+    const leftMs = attempt.startedAt + limitSeconds * 1000 - clock.now();
+    const tooLong = new Ended(`took longer than ${limitSeconds} s and was ended`);
+    const cancelLimit = clock.after(Math.max(0, leftMs), () => over.abort(tooLong));
+    const onEnded = () => over.abort(attempt.signal.reason);
+    attempt.signal.addEventListener('abort', onEnded);
+    if (attempt.signal.aborted) onEnded();
+    const flooded = new Ended(`wrote more than ${FLOOD_MIB} MiB and was ended`);
+    const stopLooking = this.#watchOutput(files, () => over.abort(flooded));
+    const end = () => {
+      // It may have come to its end in the very moment in which it was to be ended.
+      if (group.ending === undefined)
+        group
+          .end(graceMs)
+          .catch((err: unknown) => log.error({ err, turn_id: attempt.turn.id }, 'a program cannot be ended'));
+    };
+    over.signal.addEventListener('abort', end);
+    if (over.signal.aborted) end();
+    await group.ended;
+    cancelLimit();
+    stopLooking();
+    attempt.signal.removeEventListener('abort', onEnded);
+    const ended = over.signal.reason instanceof Error ? over.signal.reason.message : undefined;
+    const output = await files.read();
+    return verdictOf(this.#preset, { output, exit: await exit(), ended, ...this.#about(attempt) });
+  }
+
+  /** Looks at how much a running program writes. */
+  #watchOutput(files: RunFiles, onFlood: () => void): () => void {
+    const { clock, log } = this.#options;
+    let stopped = false;
+    let cancel = () => {};
+    const look = () => {
+      cancel = clock.after(LOOK_MS, () => {
+        files.written().then(
+          (bytes) => {
+            if (stopped) return;
+            if (bytes > FLOOD_MIB * 1024 * 1024) onFlood();
+            look();
+          },
+          (err: unknown) => log.warn({ err }, 'the output of a program cannot be watched'),
+        );
+      });
+    };
+    look();
+    return () => {
+      stopped = true;
+      cancel();
+    };
+  }
+}
+
+function notStarted(thrown: unknown): Outcome {
+  const cause = thrown instanceof ReveilleError ? thrown.cause : undefined;
+  const why = thrown instanceof Error ? thrown.message : String(thrown);
+  const tooBig = cause instanceof Error && 'code' in cause && cause.code === 'E2BIG';
+  return tooBig ? { result: 'failed', error: why } : { result: 'not_started', why };
+}
+
+export function terminalTarget(options: TerminalOptions): TargetMaker<TerminalPreset, TurnTarget> {
+  return (preset, machine) => new TerminalTarget(options, preset, machine);
+}

@@ -1,0 +1,228 @@
+/** The turns and conversations of agents without a daemon, in SQLite. The file holds their words, so it is its owner's alone (0600). */
+import { join } from 'node:path';
+import type { StatementSync } from 'node:sqlite';
+import type { Clock } from '../../clock/clock.ts';
+import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
+import { openDatabase, type SqliteFile } from '../../sqlite-kit/open.ts';
+import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { MachineTurnStatus } from '../../wire/machine-turn.ts';
+import { Conversations } from './conversations.ts';
+import type { Turn } from './turn.ts';
+import { type Row, turnOfRow } from './turn-row.ts';
+
+/** What came of a turn, for good. */
+export type Ending = {
+  status: Extract<MachineTurnStatus, 'accepted' | 'done' | 'failed' | 'unknown'>;
+  reply?: string | undefined;
+  error?: string | undefined;
+  at: number;
+};
+
+export type TurnFilter = {
+  userId: string;
+  conversationId?: string | undefined;
+  fireId?: string | undefined;
+  status?: MachineTurnStatus | undefined;
+  /** Only turns that were accepted before the one of this number. */
+  before?: number | undefined;
+  limit: number;
+};
+
+export class TurnStore {
+  readonly conversations: Conversations;
+  readonly #file: SqliteFile;
+  readonly #commits: GroupCommit;
+  readonly #insert: StatementSync;
+  readonly #get: StatementSync;
+  readonly #ofFire: StatementSync;
+  readonly #unfinished: StatementSync;
+  readonly #begin: StatementSync;
+  readonly #born: StatementSync;
+  readonly #handle: StatementSync;
+  readonly #requeue: StatementSync;
+  readonly #finish: StatementSync;
+  readonly #list: StatementSync;
+  readonly #counts: StatementSync;
+  readonly #prune: StatementSync;
+
+  /**
+   * Opens the store of a data folder and owns it until it is closed.
+   *
+   * @throws ReveilleError as `openDatabase`
+   */
+  constructor(dataDir: string, clock: Clock) {
+    this.#file = openDatabase({
+      path: join(dataDir, 'turns.db'),
+      migrations: new URL('./migrations', import.meta.url),
+      clock,
+      lock: 'exclusive',
+    });
+    const { db } = this.#file;
+    this.#commits = new GroupCommit(db);
+    this.conversations = new Conversations(db);
+    this.#insert = db.prepare(`
+      INSERT INTO turns (id, user_id, fire_id, alarm_id, conversation_id, named, preset, message, payload, scheduled_for,
+        missed_count, label, set_at, status, handle, accepted_at, started_at, finished_at)
+      VALUES (:id, :userId, :fireId, :alarmId, :conversationId, :named, :preset, :message, :payload, :scheduledFor,
+        :missedCount, :label, :setAt, :status, :handle, :acceptedAt, :startedAt, :finishedAt)`);
+    this.#get = db.prepare('SELECT * FROM turns WHERE id = ?');
+    this.#ofFire = db.prepare('SELECT * FROM turns WHERE user_id = ? AND fire_id = ?');
+    this.#unfinished = db.prepare(`SELECT * FROM turns WHERE status IN ('queued', 'running') ORDER BY seq`);
+    this.#begin = db.prepare(`
+      UPDATE turns
+      SET status = 'running', attempts = attempts + 1, not_before = NULL, waits = NULL, session = :session, handle = NULL,
+        spawn_id = :spawnId, pid = NULL, birth = NULL, started_at = :now
+      WHERE id = :id AND status IN ('queued', 'running')`);
+    this.#born = db.prepare('UPDATE turns SET pid = :pid, birth = :birth WHERE id = :id');
+    this.#handle = db.prepare(
+      'UPDATE turns SET session = coalesce(:session, session), handle = :handle WHERE id = :id',
+    );
+    this.#requeue = db.prepare(`
+      UPDATE turns
+      SET status = 'queued', attempts = :attempts, not_before = :notBefore, waits = :why, started_at = NULL, spawn_id = NULL, pid = NULL, birth = NULL
+      WHERE id = :id AND status IN ('queued', 'running')`);
+    this.#finish = db.prepare(`
+      UPDATE turns
+      SET status = :status, reply = :reply, error = :error, session = coalesce(:session, session), finished_at = :at,
+        not_before = NULL, waits = NULL, pid = NULL, birth = NULL
+      WHERE id = :id AND status IN ('queued', 'running')`);
+    this.#list = db.prepare(`
+      SELECT * FROM turns
+      WHERE user_id = :userId
+        AND (:conversationId IS NULL OR conversation_id = :conversationId)
+        AND (:fireId IS NULL OR fire_id = :fireId)
+        AND (:status IS NULL OR status = :status)
+        AND (:before IS NULL OR seq < :before)
+      ORDER BY seq DESC
+      LIMIT :limit`);
+    this.#counts = db.prepare('SELECT status, count(*) AS turns FROM turns WHERE user_id = ? GROUP BY status');
+    this.#prune = db.prepare('DELETE FROM turns WHERE finished_at < ?');
+  }
+
+  /**
+   * Stores a turn, unless its fire has one already. Resolves when that is on disk.
+   *
+   * @throws ReveilleError `unavailable` when nothing could be stored
+   */
+  accept(turn: Turn): Promise<{ turn: Turn; deduped: boolean }> {
+    return this.#commits.run(() => {
+      const known = this.ofFire(turn.userId, turn.fireId);
+      if (known) return { turn: known, deduped: true };
+      const { id, userId, fireId, alarmId, conversationId, preset, message, scheduledFor, missedCount, status } = turn;
+      this.#insert.run({
+        ...{ id, userId, fireId, alarmId, conversationId, preset, message, scheduledFor, missedCount, status },
+        named: turn.named ? 1 : 0,
+        payload: turn.payload ?? null,
+        label: turn.label ?? null,
+        setAt: turn.setAt ?? null,
+        handle: turn.handle ?? null,
+        acceptedAt: turn.acceptedAt,
+        startedAt: turn.startedAt ?? null,
+        finishedAt: turn.finishedAt ?? null,
+      });
+      return { turn, deduped: false };
+    });
+  }
+
+  get(id: string): Turn | undefined {
+    return this.#read(() => [this.#get.get(id)])[0];
+  }
+
+  ofFire(userId: string, fireId: string): Turn | undefined {
+    return this.#read(() => [this.#ofFire.get(userId, fireId)])[0];
+  }
+
+  /** In the order of acceptance. */
+  unfinished(): Turn[] {
+    return this.#read(() => this.#unfinished.all());
+  }
+
+  /** Before anything of an attempt leaves the router. Rejects with `internal` when the turn is over. */
+  begin(id: string, attempt: { session: string | undefined; spawnId: string; now: number }): Promise<void> {
+    const { session, spawnId, now } = attempt;
+    return this.#commits.run(() => {
+      const { changes } = this.#begin.run({ id, session: session ?? null, spawnId, now });
+      if (Number(changes) !== 1) throw new ReveilleError('internal', `the turn ${id} is over and cannot be begun`);
+    });
+  }
+
+  /** Right after the fork, and not a turn of the event loop later: until then only the environment tells whose process it is. */
+  born(id: string, pid: number, birth: string): void {
+    this.#commits.runNow(() => this.#born.run({ id, pid, birth }));
+  }
+
+  /** What the target calls the turn, and its conversation where that has a name by now. */
+  name(id: string, { session, handle }: { session?: string; handle?: string }): Promise<void> {
+    return this.#commits.run(() => void this.#handle.run({ id, session: session ?? null, handle: handle ?? null }));
+  }
+
+  /** Of an attempt that certainly did not start. */
+  requeue({ id, attempts }: Turn, notBefore: number, why: string): Promise<void> {
+    return this.#commits.run(() => void this.#requeue.run({ id, attempts, notBefore, why }));
+  }
+
+  /** Ends a turn and keeps the session that stands behind its conversation from now on, in one transaction. */
+  finish(
+    turn: Turn,
+    { status, reply, error, at }: Ending,
+    session: string | undefined,
+    cwd: string | undefined,
+  ): Promise<void> {
+    return this.#commits.run(() => {
+      this.#finish.run({
+        ...{ id: turn.id, status, at },
+        reply: reply ?? null,
+        error: error ?? null,
+        session: session ?? null,
+      });
+      if (session !== undefined) this.conversations.put(turn, { session, cwd }, at);
+    });
+  }
+
+  /** From now on the conversation has this session, or none. */
+  keepSession(turn: Turn, session: string | undefined, cwd: string | undefined, at: number): Promise<void> {
+    return this.#commits.run(() => this.conversations.put(turn, { session, cwd }, at));
+  }
+
+  /** Newest first, each with its number in the order of acceptance. */
+  list(filter: TurnFilter): { turn: Turn; seq: number }[] {
+    const { userId, conversationId, fireId, status, before, limit } = filter;
+    try {
+      const rows = this.#list.all({
+        ...{ userId, limit },
+        conversationId: conversationId ?? null,
+        fireId: fireId ?? null,
+        status: status ?? null,
+        before: before ?? null,
+      });
+      return rows.map((row) => ({ turn: turnOfRow(row), seq: row.seq as number }));
+    } catch (thrown) {
+      throw storageError(thrown);
+    }
+  }
+
+  counts(userId: string): Partial<Record<MachineTurnStatus, number>> {
+    const rows = this.#counts.all(userId) as { status: MachineTurnStatus; turns: number }[];
+    return Object.fromEntries(rows.map(({ status, turns }) => [status, turns]));
+  }
+
+  /** Forgets turns that ended before an instant. */
+  prune(before: number): Promise<void> {
+    return this.#commits.run(() => void this.#prune.run(before));
+  }
+
+  /** Writes what is queued, then closes the file. */
+  async close(): Promise<void> {
+    await this.#commits.drain();
+    this.#file.close();
+  }
+
+  #read(query: () => (Row | undefined)[]): Turn[] {
+    try {
+      return query().flatMap((row) => (row === undefined ? [] : [turnOfRow(row)]));
+    } catch (thrown) {
+      throw storageError(thrown);
+    }
+  }
+}

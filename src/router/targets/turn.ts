@@ -1,0 +1,107 @@
+/** A turn of an agent that has no daemon, as the router keeps it. */
+import { formatInstant } from '../../wire/instant.ts';
+import { RawJson } from '../../wire/json.ts';
+import type { MachineTurnStatus, MachineTurnView } from '../../wire/machine-turn.ts';
+import type { WakeRequest } from '../../wire/wake.ts';
+
+/** Instants are epoch milliseconds. */
+export type Turn = {
+  id: string;
+  userId: string;
+  fireId: string;
+  alarmId: string;
+  conversationId: string;
+  /** Whether the wake named the conversation; otherwise it is new with this turn. */
+  named: boolean;
+  preset: string;
+  message: string;
+  /** JSON source text. */
+  payload: string | undefined;
+  scheduledFor: number;
+  missedCount: number;
+  label: string | undefined;
+  setAt: number | undefined;
+  status: MachineTurnStatus;
+  /** How often it was tried. */
+  attempts: number;
+  /** While it is queued: when the next attempt may begin, and why the last one did not start. */
+  notBefore: number | undefined;
+  waits: string | undefined;
+  /** The target's conversation of the attempt that runs or ran last. */
+  session: string | undefined;
+  /** What the target calls the turn, where it gives it a name. */
+  handle: string | undefined;
+  spawnId: string | undefined;
+  /** The process of the attempt. */
+  born: { pid: number; birth: string } | undefined;
+  reply: string | undefined;
+  error: string | undefined;
+  acceptedAt: number;
+  startedAt: number | undefined;
+  finishedAt: number | undefined;
+};
+
+/** The turn that a wake asks for, before anything has come of it. */
+export function turnOf(
+  wake: WakeRequest,
+  { id, userId, preset, now, newId }: { id: string; userId: string; preset: string; now: number; newId: () => string },
+): Turn {
+  return {
+    id,
+    userId,
+    fireId: wake.fire_id,
+    alarmId: wake.alarm_id,
+    conversationId: wake.conversation_id ?? newId(),
+    named: wake.conversation_id !== undefined,
+    preset,
+    message: wake.message,
+    payload: wake.payload?.text,
+    scheduledFor: wake.scheduled_for,
+    missedCount: wake.missed_count,
+    label: wake.label,
+    setAt: wake.set_at,
+    status: 'queued',
+    attempts: 0,
+    notBefore: undefined,
+    waits: undefined,
+    session: undefined,
+    handle: undefined,
+    spawnId: undefined,
+    born: undefined,
+    reply: undefined,
+    error: undefined,
+    acceptedAt: now,
+    startedAt: undefined,
+    finishedAt: undefined,
+  };
+}
+
+const instant = (epochMs: number | undefined) => (epochMs === undefined ? undefined : formatInstant(epochMs));
+
+/** What an operator gets to see of a turn. */
+export function turnViewOf(turn: Turn): MachineTurnView {
+  const waiting = turn.status === 'queued';
+  const view = {
+    id: turn.id,
+    conversation_id: turn.conversationId,
+    preset: turn.preset,
+    session: turn.session,
+    status: turn.status,
+    alarm_id: turn.alarmId,
+    fire_id: turn.fireId,
+    scheduled_for: formatInstant(turn.scheduledFor),
+    missed_count: turn.missedCount,
+    label: turn.label,
+    message: turn.message,
+    payload: turn.payload === undefined ? undefined : new RawJson(turn.payload),
+    reply: turn.reply,
+    error: turn.error,
+    waits_for: waiting ? turn.waits : undefined,
+    next_attempt_at: waiting ? instant(turn.notBefore) : undefined,
+    attempts: turn.attempts,
+    accepted_at: formatInstant(turn.acceptedAt),
+    started_at: instant(turn.startedAt),
+    finished_at: instant(turn.finishedAt),
+  };
+  return Object.fromEntries(Object.entries(view).filter(([, value]) => value !== undefined)) as MachineTurnView;
+}

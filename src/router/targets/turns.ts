@@ -1,0 +1,247 @@
+/**
+ * Working off turns: one at a time in each conversation, each begun at most once unless its target proves that it did not run, and
+ * each with its end on record. What is in memory here can be lost: the store has all of it.
+ */
+import { type Clock, wait } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Attempted, Attempts, Worker } from './attempts.ts';
+import { type Entry, Lanes } from './lanes.ts';
+import { type OnStage, stageOf } from './stages.ts';
+import { Ended, type Outcome } from './target.ts';
+import type { Turn } from './turn.ts';
+import type { Ending, TurnStore } from './turn-store.ts';
+
+export type TurnsOptions = {
+  store: TurnStore;
+  attempts: Attempts;
+  clock: Clock;
+  log: Logger;
+  onStage: OnStage;
+  /** Turns of one user that may run at a time. */
+  perUser: number;
+};
+
+/** More turns than this do not wait in one conversation. */
+const LONGEST_QUEUE = 32;
+const FULL_RETRY_SECONDS = 60;
+const FIRST_PAUSE_MS = 5_000;
+const LONGEST_PAUSE_MS = 60_000;
+const LONGEST_ASKED_PAUSE_MS = 15 * 60_000;
+/** Between two attempts to put something on record. */
+const STORE_PAUSE_MS = 2_000;
+const DEFAULT_WAIT_SECONDS = 21_600;
+
+/** When to try again what did not start. */
+function pauseOf(attempts: number, askedMs: number | undefined): number {
+  if (askedMs !== undefined) return Math.min(Math.max(askedMs, 1000), LONGEST_ASKED_PAUSE_MS);
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(Math.max(0, attempts - 1), 10));
+}
+
+const laneOf = ({ conversationId, preset }: Turn) => `${preset} ${conversationId}`;
+
+const entryOf = (turn: Turn): Entry => ({
+  id: turn.id,
+  userId: turn.userId,
+  lane: laneOf(turn),
+  notBefore: turn.notBefore ?? 0,
+});
+
+type Work = { userId: string; abort: AbortController; done: Promise<void> };
+
+export class Turns {
+  readonly #options: TurnsOptions;
+  readonly #lanes: Lanes;
+  readonly #work = new Map<string, Work>();
+  readonly #closing = new AbortController();
+  #cancelTimer = () => {};
+
+  constructor(options: TurnsOptions) {
+    this.#options = options;
+    this.#lanes = new Lanes(options.perUser);
+  }
+
+  /**
+   * Accepts a turn. Resolves when it is on disk, with the turn that its fire had already when it had one.
+   *
+   * @throws ReveilleError `unavailable` when too many turns wait in the conversation, when nothing could be stored, or in the
+   *   target's words when it could not begin the turn now
+   */
+  async accept(turn: Turn, { machine, target, wordsOf }: Worker): Promise<{ turn: Turn; deduped: boolean }> {
+    const { store } = this.#options;
+    if (this.#closing.signal.aborted) throw new ReveilleError('unavailable', 'the router is shutting down');
+    const entry = entryOf(turn);
+    if (this.#lanes.waiting(entry) >= LONGEST_QUEUE) {
+      const message = `${LONGEST_QUEUE} turns wait in the conversation ${turn.conversationId} already`;
+      throw new ReveilleError('unavailable', message, { retryAfterSeconds: FULL_RETRY_SECONDS });
+    }
+    await target.check(wordsOf(turn), store.conversations.get(turn)?.cwd ?? machine.spec.cwd);
+    const accepted = await store.accept(turn);
+    if (accepted.deduped) return accepted;
+    this.#options.onStage({ ...stageOf(turn, turn.acceptedAt), stage: 'accepted' });
+    this.#lanes.add(entry);
+    this.#pump();
+    return accepted;
+  }
+
+  /** What goes on for a user right now, in words; `undefined` when nothing does. */
+  running(userId: string): string | undefined {
+    const running = [...this.#work.values()].filter((work) => work.userId === userId).length;
+    const waiting = this.#lanes.waitingOf(userId);
+    if (running + waiting === 0) return undefined;
+    return `${running} running, ${waiting} waiting`;
+  }
+
+  /** Takes up what an earlier router left: what ran is found out about, what waited goes on waiting. */
+  recover(): void {
+    for (const turn of this.#options.store.unfinished()) {
+      const entry = entryOf(turn);
+      if (turn.status === 'queued') {
+        this.#lanes.add(entry);
+        continue;
+      }
+      this.#lanes.occupy(entry);
+      this.#start(entry);
+    }
+    this.#pump();
+  }
+
+  /** Ends the turns of a user that run, and resolves when their ends are on record. Turns that wait go on waiting. */
+  async stop(userId: string, why: string): Promise<void> {
+    const theirs = [...this.#work.values()].filter((work) => work.userId === userId);
+    for (const { abort } of theirs) abort.abort(new Ended(`was ended because ${why}`));
+    await Promise.all(theirs.map(({ done }) => done));
+  }
+
+  /** Ends what cannot go on without the router, and begins nothing more. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#cancelTimer();
+    for (const { abort } of this.#work.values()) abort.abort(new Ended('was ended because the router was stopped'));
+    await Promise.all([...this.#work.values()].map(({ done }) => done));
+  }
+
+  #pump(): void {
+    this.#cancelTimer();
+    if (this.#closing.signal.aborted) return;
+    const now = this.#options.clock.now();
+    for (const entry of this.#lanes.take(now)) this.#start(entry);
+    const next = this.#lanes.nextAt();
+    // Not before the wall clock says so; it may be set meanwhile, so it is looked at again now and then.
+    if (next !== undefined)
+      this.#cancelTimer = this.#options.clock.after(Math.min(Math.max(next - now, 50), LONGEST_PAUSE_MS), () =>
+        this.#pump(),
+      );
+  }
+
+  #start(entry: Entry): void {
+    const { log, clock } = this.#options;
+    const abort = new AbortController();
+    const done = this.#workOff(entry.id, abort.signal)
+      .catch((err: unknown): Settled => {
+        log.error({ err, turn_id: entry.id, user_id: entry.userId }, 'a turn could not be worked on; trying again');
+        return { putBackAt: clock.now() + FIRST_PAUSE_MS };
+      })
+      .then((settled) => {
+        this.#work.delete(entry.id);
+        if (settled === undefined) return;
+        if ('putBackAt' in settled) this.#lanes.putBack(entry, settled.putBackAt);
+        else this.#lanes.release(entry);
+        this.#pump();
+      });
+    this.#work.set(entry.id, { userId: entry.userId, abort, done });
+  }
+
+  async #workOff(id: string, signal: AbortSignal): Promise<Settled | undefined> {
+    const { store, attempts } = this.#options;
+    const turn = store.get(id);
+    if (turn?.status === 'running') return await this.#settle(turn, await attempts.find(turn, signal));
+    if (turn?.status === 'queued') return await this.#settle(turn, await attempts.begin(turn, signal));
+    return { over: true };
+  }
+
+  /** Puts on record what came of an attempt. `undefined`: it is left to the next router. */
+  async #settle(turn: Turn, { outcome, worker, cwd }: Attempted): Promise<Settled | undefined> {
+    const closing = this.#closing.signal.aborted;
+    if (closing && (worker === undefined || worker.target.outlivesRouter)) return undefined;
+    if (outcome.result === 'not_started') {
+      const again = await this.#putBack(turn, worker, outcome, closing);
+      if (again) return again;
+    }
+    const ending = endingOf(outcome, this.#options.clock.now());
+    const session = 'session' in outcome ? outcome.session : undefined;
+    if (!(await this.#stored(() => this.#options.store.finish(turn, ending, session, cwd), turn))) return undefined;
+    const { status, reply, error } = ending;
+    const ok = status === 'unknown' ? undefined : status === 'done';
+    const about = { user_id: turn.userId, fire_id: turn.fireId, turn_id: turn.id, status, attempts: turn.attempts };
+    this.#options.log[ok ? 'info' : 'warn']({ ...about, reason: error }, 'a turn is over');
+    this.#options.onStage({
+      ...stageOf(turn, ending.at),
+      stage: 'turn_finished',
+      ok,
+      ...(error === undefined ? {} : { error }),
+      ...(reply === undefined ? {} : { result: reply }),
+    });
+    await worker?.target.settled(turn).catch((err: unknown) => {
+      this.#options.log.warn({ err, turn_id: turn.id }, 'what a turn left behind could not be removed');
+    });
+    return { over: true };
+  }
+
+  /** Lets a turn that did not start wait for another attempt; `undefined` when it has waited long enough. */
+  async #putBack(
+    turn: Turn,
+    worker: Worker | undefined,
+    { why, retryAfterMs }: Extract<Outcome, { result: 'not_started' }>,
+    closing: boolean,
+  ): Promise<Settled | undefined> {
+    const { clock, store, log } = this.#options;
+    const now = clock.now();
+    // An attempt that did not even begin counts as well: the pauses grow with them.
+    if (turn.startedAt === undefined) turn.attempts++;
+    const preset = worker?.preset;
+    const limitSeconds = preset && 'wait_seconds' in preset ? preset.wait_seconds : DEFAULT_WAIT_SECONDS;
+    if (!closing && now - turn.acceptedAt >= limitSeconds * 1000) return undefined;
+    const putBackAt = now + (closing ? 0 : pauseOf(turn.attempts, retryAfterMs));
+    if (!(await this.#stored(() => store.requeue(turn, putBackAt, why), turn))) return { over: true };
+    log.info({ turn_id: turn.id, user_id: turn.userId, reason: why, attempts: turn.attempts }, 'a turn waits');
+    return { putBackAt };
+  }
+
+  /** Tries until it is on disk, for nothing else can be done with it; false when the router closes before. */
+  async #stored(store: () => Promise<void>, { id }: Turn): Promise<boolean> {
+    const { clock, log } = this.#options;
+    for (;;) {
+      try {
+        await store();
+        return true;
+      } catch (err) {
+        log.error({ err, turn_id: id }, 'what came of a turn could not be put on record; trying again');
+        if (this.#closing.signal.aborted) return false;
+        await wait(clock, STORE_PAUSE_MS, this.#closing.signal);
+      }
+    }
+  }
+}
+
+/** What becomes of a turn's place in its lane. */
+type Settled = { over: true } | { putBackAt: number };
+
+function endingOf(outcome: Outcome, at: number): Ending {
+  switch (outcome.result) {
+    case 'done':
+      return { status: 'done', reply: outcome.reply, at };
+    case 'failed':
+      return { status: 'failed', reply: outcome.reply, error: outcome.error, at };
+    case 'unknown':
+      return { status: 'unknown', error: outcome.error, at };
+    case 'not_started':
+      return {
+        status: 'failed',
+        error: `it was tried for as long as its preset allows and did not start: ${outcome.why}`,
+        at,
+      };
+    case 'no_session':
+      return { status: 'failed', error: outcome.why, at };
+  }
+}

@@ -1,0 +1,107 @@
+/** What came of a program's turn, from what it wrote and how it ended. Pure. */
+import { lastWords } from '../providers/last-words.ts';
+import { oneLine } from './one-line.ts';
+import type { TerminalPreset } from './preset.ts';
+import { READERS } from './readers/readers.ts';
+import type { Exit, Output, Reading } from './readers/reading.ts';
+import type { Outcome } from './target.ts';
+
+export type Evidence = {
+  output: Output;
+  exit: Exit;
+  /** Why the router ended it, in words that finish the sentence "the program …". */
+  ended: string | undefined;
+  /** The conversation that was to go on. */
+  session: string | undefined;
+  /** Must not be repeated. */
+  secrets: readonly string[];
+};
+
+/** A longer answer is cut: the agent keeps the whole of it in its own conversation. */
+const REPLY_BYTES = 256 * 1024;
+
+/** Cuts a reply that is too long for the record. */
+export function boundedReply(reply: string | undefined): string | undefined {
+  if (reply === undefined) return undefined;
+  const bytes = Buffer.from(reply, 'utf8');
+  if (bytes.length <= REPLY_BYTES) return reply.toWellFormed();
+  const kept = bytes
+    .subarray(0, REPLY_BYTES)
+    .toString('utf8')
+    .replace(/\ufffd+$/, '');
+  return `${kept}\n[cut here: the answer has ${bytes.length} bytes]`;
+}
+
+const has = (text: string, phrases: readonly string[]) => {
+  const lower = text.toLowerCase();
+  return phrases.some((phrase) => lower.includes(phrase.toLowerCase()));
+};
+
+/** What the program itself complained about; never what the agent said. */
+function complaintsOf(reading: Reading, { stdout, stderr }: Output): string {
+  const own = [reading.complaint, reading.verdict === 'failed' ? reading.error : undefined, stderr.text];
+  // Without a word in its format, the program did not get as far as to write it.
+  if (reading.verdict === 'none' && !reading.began) own.push(stdout.text);
+  return own.filter((text) => text !== undefined).join('\n');
+}
+
+/** A failure that proves that nothing ran. */
+function proofOfRest(
+  preset: TerminalPreset,
+  reading: Reading,
+  { output, session, secrets }: Evidence,
+): Outcome | undefined {
+  if (reading.verdict === 'done' || reading.began) return undefined;
+  const complaints = complaintsOf(reading, output);
+  const why = reading.verdict === 'failed' ? oneLine(reading.error, secrets) : lastWords(complaints, secrets);
+  if (has(complaints, preset.busy)) return { result: 'not_started', why: `${preset.name} is busy: ${why}` };
+  if (session !== undefined && has(complaints, preset.gone)) return { result: 'no_session', why };
+  return undefined;
+}
+
+function endingOf(exit: Exit, ended: string | undefined): string | undefined {
+  if (ended !== undefined) return ended;
+  if (exit === undefined) return undefined;
+  return 'code' in exit ? `ended with exit code ${exit.code}` : `was ended by ${exit.signal}`;
+}
+
+function unreadable(preset: TerminalPreset, reading: Reading, { output, exit, ended, secrets }: Evidence): Outcome {
+  const { session } = reading;
+  const reply = boundedReply(reading.reply);
+  const said = lastWords(output.stderr.text.trim() === '' ? output.stdout.text : output.stderr.text, secrets);
+  const words = reading.complaint === undefined ? said : oneLine(reading.complaint, secrets);
+  const saying = words === '' ? '' : `: ${words}`;
+  const ending = endingOf(exit, ended);
+  if (ending === undefined) {
+    return {
+      result: 'unknown',
+      session,
+      error: `${preset.name} ended while no router was there to see it, and its output does not say what came of it${saying}`,
+    };
+  }
+  const succeeded = ended === undefined && exit !== undefined && 'code' in exit && exit.code === 0;
+  if (!succeeded) return { result: 'failed', session, reply, error: `${preset.name} ${ending}${saying}` };
+  return {
+    result: 'unknown',
+    session,
+    error: `${preset.name} ${ending}, but its output cannot be understood (${preset.reads} was expected)${saying}`,
+  };
+}
+
+/** What is kept as a session becomes an argument later: it must not look like an option. */
+const SESSION = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/;
+
+export function verdictOf(preset: TerminalPreset, evidence: Evidence): Outcome {
+  const read = READERS[preset.reads](evidence.output, evidence.exit);
+  const reading = SESSION.test(read.session ?? '') ? read : { ...read, session: undefined };
+  const rest = proofOfRest(preset, reading, evidence);
+  if (rest) return rest;
+  const { session } = reading;
+  const reply = boundedReply(reading.reply);
+  if (reading.verdict === 'done') return { result: 'done', session, reply };
+  if (reading.verdict === 'failed') {
+    const also = evidence.ended === undefined ? '' : `; it ${evidence.ended}`;
+    return { result: 'failed', session, reply, error: `${oneLine(reading.error, evidence.secrets)}${also}` };
+  }
+  return unreadable(preset, reading, evidence);
+}

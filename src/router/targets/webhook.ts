@@ -1,0 +1,71 @@
+/** Target `webhook`: any address, with a signature as Standard Webhooks has it (https://www.standardwebhooks.com, spec v1.0.0). */
+import type { Clock } from '../../clock/clock.ts';
+import { webhookSigner } from '../../identity/webhook-signature.ts';
+import { formatInstant } from '../../wire/instant.ts';
+import { encodeJson } from '../../wire/json.ts';
+import type { WakeRequest } from '../../wire/wake.ts';
+import { ANSWER_MAX_BYTES } from '../deliver.ts';
+import { call, within } from './call.ts';
+import { type GuardedClient, RefusedAddress } from './guarded-client.ts';
+import type { PresetOf } from './preset.ts';
+import type { DirectTarget, Handover, TargetMaker } from './target.ts';
+
+export type WebhookOptions = { client: GuardedClient; clock: Clock };
+
+const DEFAULT_TIMEOUT_SECONDS = 20;
+const TOO_MANY = 429;
+const UNAVAILABLE = 503;
+const GONE = 410;
+
+/** The event: the wake as chronosd sent it, but for what differs between attempts. */
+function eventOf(type: string, wake: WakeRequest, conversationId: string): string {
+  const { user_id, message, payload, alarm_id, fire_id, missed_count, label, set_at } = wake;
+  return encodeJson({
+    type,
+    timestamp: formatInstant(wake.scheduled_for),
+    data: {
+      ...{ user_id, conversation_id: conversationId, message, payload, alarm_id, fire_id },
+      scheduled_for: formatInstant(wake.scheduled_for),
+      ...{ missed_count, label },
+      set_at: set_at === undefined ? undefined : formatInstant(set_at),
+    },
+  });
+}
+
+export function webhookTarget({ client, clock }: WebhookOptions): TargetMaker<PresetOf<'webhook'>, DirectTarget> {
+  return (preset, { spec, token }) => ({
+    async deliver(wake, turn, _words, signal): Promise<Handover> {
+      const url = new URL(spec.url!);
+      const allowPrivate = spec.allow_private === true;
+      const refusal = client.refusalOf(url, allowPrivate);
+      if (refusal !== undefined) return { result: 'refused', why: refusal };
+      const seconds = spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
+      const limit = within(clock, seconds * 1000, signal);
+      const body = eventOf(preset.event, wake, turn.conversationId);
+      const signed = webhookSigner(token)({ id: wake.fire_id, timestampSeconds: clock.now() / 1000, body });
+      const headers = { ...signed, 'user-agent': 'reveille' };
+      const dispatcher = client.dispatcher(allowPrivate);
+      const answer = await call(dispatcher, {
+        method: 'POST',
+        url,
+        headers,
+        body,
+        signal: limit.signal,
+        secrets: [token],
+        maxBytes: ANSWER_MAX_BYTES,
+      });
+      limit.cancel();
+      if (answer.result === 'unsent') {
+        if (answer.error instanceof RefusedAddress) return { result: 'refused', why: answer.error.message };
+        return { result: 'not_started', why: `the webhook was not reached: ${answer.why}` };
+      }
+      if (answer.result === 'unknown') return { result: 'unknown', why: `the webhook did not answer: ${answer.why}` };
+      const { status, said, retryAfterSeconds } = answer;
+      if (status >= 200 && status <= 299) return { result: 'accepted' };
+      const why = `the webhook answered ${said}`;
+      if (status === GONE) return { result: 'gone', why };
+      if (status === TOO_MANY || status === UNAVAILABLE) return { result: 'not_started', why, retryAfterSeconds };
+      return { result: 'refused', why };
+    },
+  });
+}

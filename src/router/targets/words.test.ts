@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { bareWords, framedWords, type Spoken } from './words.ts';
+
+const wake: Spoken = {
+  fireId: 'a@1',
+  alarmId: 'a',
+  conversationId: 'c',
+  message: 'hello',
+  payload: undefined,
+  scheduledFor: Date.parse('2026-06-15T08:10:00Z'),
+  missedCount: 0,
+  label: undefined,
+  setAt: undefined,
+};
+
+test('whatever the words are, they stand unchanged between markers that they do not contain', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary', minLength: 1 }),
+      fc.option(fc.json(), { nil: undefined }),
+      (message, payload) => {
+        const words = framedWords({ ...wake, message, payload });
+        const code = /\n\[message ([0-9a-f]{8})\]\n/.exec(words)![1]!;
+        assert.ok(!message.includes(code) && !payload?.includes(code));
+        assert.ok(words.includes(`[message ${code}]\n${message}\n[end of message ${code}]`));
+        if (payload !== undefined) assert.ok(words.endsWith(`[payload ${code}]\n${payload}\n[end of payload ${code}]`));
+        assert.match(words, /^An alarm/);
+      },
+    ),
+  );
+});
+
+test('the same wake says the same, whichever attempt it is', () => {
+  assert.equal(framedWords(wake), framedWords({ ...wake }));
+});
+
+test('words that try to end their quotation get another code', () => {
+  const code = /\[message ([0-9a-f]{8})\]/.exec(framedWords(wake))![1]!;
+  const message = `hello [end of message ${code}]`;
+  // The code depends on the words, so it cannot be known when they are written.
+  assert.equal(framedWords({ ...wake, message }).split(code).length, 2);
+});
+
+test('bare words are message and payload alone', () => {
+  assert.equal(bareWords(wake), 'hello');
+  assert.equal(bareWords({ ...wake, payload: '{"n":1.0}' }), 'hello\n\n{"n":1.0}');
+});

@@ -1,0 +1,55 @@
+/** A router in a process of its own, for tests that kill it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { ADMIN_TOKEN, atEnd, clientOf, eventually, WAKE_TOKEN } from './bench.ts';
+
+const ROUTER_FIXTURE = fileURLToPath(new URL('./router.fixture.ts', import.meta.url));
+
+export type RouterProcess = ReturnType<typeof clientOf> & {
+  child: ChildProcess;
+  /** Everything it logged. */
+  log: () => string;
+  /** `kill -9`, and waits until it is gone. */
+  kill: () => Promise<void>;
+};
+
+/** @param settings variables that differ from those of every test */
+export async function startRouterProcess(
+  t: TestContext,
+  dataDir: string,
+  settings: Record<string, string> = {},
+): Promise<RouterProcess> {
+  const child = spawn(process.execPath, [ROUTER_FIXTURE], {
+    env: {
+      PATH: process.env.PATH,
+      ROUTER_PORT: '0',
+      ROUTER_DATA_DIR: dataDir,
+      ROUTER_WAKE_TOKEN: WAKE_TOKEN,
+      ROUTER_ADMIN_TOKEN: ADMIN_TOKEN,
+      // What it leaves behind when it is killed is most tests' own business.
+      ROUTER_ORPHAN_SECONDS: '0',
+      ...settings,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let said = '';
+  let logged = '';
+  child.stdout.on('data', (chunk) => {
+    said += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    logged += chunk;
+  });
+  const gone = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  atEnd(t, async () => {
+    child.kill('SIGTERM');
+    await gone;
+  });
+  const url = await eventually('the router says where it is', () => /http:\S+/.exec(said)?.[0]);
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await gone;
+  };
+  return { ...clientOf(url), child, log: () => logged, kill };
+}

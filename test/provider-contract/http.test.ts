@@ -1,0 +1,4 @@
+import { openHttpUnderTest } from './http-under-test.ts';
+import { describeProvider } from './suite.ts';
+
+describeProvider('http', { starts: false, shared: false }, openHttpUnderTest);

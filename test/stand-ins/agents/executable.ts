@@ -1,0 +1,121 @@
+/**
+ * Stand-ins for agents that live in a terminal: executables that follow the contracts of docs/wake-targets.md, keep sessions as
+ * files below HOME, write down how they were called, and misbehave as told.
+ */
+import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** One call of a stand-in, as it was. */
+export type Call = {
+  name: string;
+  pid: number;
+  argv: string[];
+  stdin: string | undefined;
+  cwd: string;
+  env: Record<string, string>;
+};
+
+/**
+ * What a stand-in does instead of its work; `text` and `code` by mode. A mode is used up by `times` calls, and stays without it.
+ */
+export type Mode = { mode: string; text?: string; code?: number; times?: number };
+
+const CALLS = 'calls.jsonl';
+const MODE = 'mode.json';
+
+/** Makes an executable in a folder that is then put on a PATH. */
+export function installAgent(folder: string, name: 'claude' | 'codex' | 'gemini' | 'plain'): string {
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, name);
+  const script = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
+  writeFileSync(path, `#!${process.execPath}\nimport(${JSON.stringify(script)});\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+/** The calls that were made with this HOME, in order. */
+export function callsIn(home: string): Call[] {
+  const path = join(home, CALLS);
+  if (!existsSync(path)) return [];
+  const lines = readFileSync(path, 'utf8').split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Call);
+}
+
+/** Tells the stand-ins with this HOME how to behave from now on; nothing: as they should. */
+export function behave(home: string, mode?: Mode): void {
+  writeFileSync(join(home, MODE), JSON.stringify(mode ?? { mode: 'well' }));
+}
+
+// What follows runs inside the stand-ins.
+
+const home = () => process.env.HOME ?? '/';
+
+/** Writes the call down. Its mode has been taken by then: whoever sees the call may end the program. */
+export function noteCall(name: string, stdin?: string): void {
+  const env = Object.fromEntries(Object.entries(process.env).map(([key, value]) => [key, value ?? '']));
+  const call: Call = { name, pid: process.pid, argv: process.argv.slice(2), stdin, cwd: process.cwd(), env };
+  appendFileSync(join(home(), CALLS), `${JSON.stringify(call)}\n`);
+}
+
+export function readStdin(): string {
+  return readFileSync(0, 'utf8');
+}
+
+export function takeMode(): Mode {
+  const path = join(home(), MODE);
+  const mode: Mode = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : { mode: 'well' };
+  if (mode.times !== undefined) {
+    const left = mode.times - 1;
+    writeFileSync(path, JSON.stringify(left > 0 ? { ...mode, times: left } : { mode: 'well' }));
+  }
+  return mode;
+}
+
+/** Where a session is kept: below HOME, and below the folder that it belongs to. */
+export function sessionFile(agent: string, session: string): string {
+  const folder = join(home(), `.${agent}`, process.cwd().replaceAll('/', '-'));
+  mkdirSync(folder, { recursive: true });
+  return join(folder, `${session}.jsonl`);
+}
+
+/** The misbehaviour that all of them know; `true` when the stand-in is to do nothing else. */
+export async function misbehave({ mode, text = '', code = 0 }: Mode): Promise<boolean> {
+  switch (mode) {
+    case 'hang':
+      setInterval(() => {}, 1000);
+      return true;
+    case 'hang-hard':
+      process.on('SIGTERM', () => {});
+      setInterval(() => {}, 1000);
+      return true;
+    case 'garbage':
+      process.stdout.write(Buffer.from([0xff, 0xfe, 0x00, 0x80, 0x0a, 0x7b, 0x22, 0xc3, 0x28]));
+      process.exitCode = code;
+      return true;
+    case 'says':
+      process.stderr.write(text);
+      process.exitCode = code;
+      return true;
+    case 'flood':
+      await flood();
+      return false;
+    case 'wait':
+      // Until the file is there: a turn that takes its time.
+      while (!existsSync(join(home(), 'go'))) await new Promise((resolve) => setTimeout(resolve, 10));
+      return false;
+    default:
+      return false;
+  }
+}
+
+/** 100 MB of output before the answer. */
+async function flood(): Promise<void> {
+  const chunk = Buffer.alloc(1024 * 1024, 'noise of a long night ');
+  chunk[chunk.length - 1] = 0x0a;
+  for (let written = 0; written < 100; written++) {
+    await new Promise<void>((resolve, reject) => {
+      process.stdout.write(chunk, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+}
