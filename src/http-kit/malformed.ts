@@ -7,7 +7,11 @@ import { failureParts } from './envelope.ts';
 function clientErrorOf(code: string | undefined): ReveilleError {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new ReveilleError('invalid_request', 'the request took too long to arrive', { status: 408 });
+      // It may have been there in time: a process that stood still (a suspend) looks at its clock before it looks at its sockets.
+      return new ReveilleError('invalid_request', 'the request took too long to arrive; send it again', {
+        status: 408,
+        retryable: true,
+      });
     case 'HPE_HEADER_OVERFLOW':
       return new ReveilleError('invalid_request', 'the request headers are too large', { status: 431 });
     default:

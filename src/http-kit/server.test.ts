@@ -336,7 +336,7 @@ test('bytes that are no HTTP get 400 and a closed connection, and the server liv
 test('headers and bodies that dribble in are cut off with 408', async (t) => {
   const server = await started(t, { limits: { headersMs: 100, requestMs: 200 } });
   const slowHeaders = await rawExchange(t, server, 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
-  assert.match(slowHeaders, /^HTTP\/1\.1 408 .*"the request took too long to arrive"/s);
+  assert.match(slowHeaders, /^HTTP\/1\.1 408 .*"the request took too long to arrive; send it again","retryable":true/s);
   const slowBody = await rawExchange(
     t,
     server,

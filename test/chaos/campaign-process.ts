@@ -11,8 +11,6 @@ export type CampaignOrder = { fault: string; store: StoreKind; seed: number; ext
 
 const ending = new AbortController();
 process.on('SIGTERM', () => ending.abort());
-// Whoever presses Ctrl-C reaches this process too; the one that started it decides.
-process.on('SIGINT', () => {});
 process.on('disconnect', () => ending.abort());
 process.once('message', async ({ fault: name, ...order }: CampaignOrder) => {
   const fault = FAULTS.find((each) => each.name === name)!;

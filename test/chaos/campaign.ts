@@ -1,7 +1,7 @@
 /**
  * One campaign: a house on one store, a load on it, one fault that strikes again and again, and a verdict over what was left behind.
  *
- * It takes no longer than {@link longestMs} says: every phase has its limit, and what is not done by then is judged as it is.
+ * Every phase has its limit, and all of them end early when they are told to; what is not done by then is judged as it is.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,24 +40,14 @@ const PER_SECOND = 20;
 const CALM_MS = { shortest: 500, longest: 1500 };
 /** What is late by less waits for its turn. */
 const OVERDUE_MS = 500;
-/** Starting a house, and the slowest strike. */
-const OPENING_MS = 30_000;
-const STRIKE_MS = 25_000;
 /** A load that cannot be answered is given up after this. */
 const UNANSWERED_MS = 10_000;
-/** Ending a house, reading it, and judging. */
-const JUDGING_MS = 30_000;
 
 const SETTINGS = { CHRONOS_MIN_INTERVAL_SECONDS: '1', ROUTER_WAKE_TIMEOUT_MS: '15000' };
 
-/** Of which store's clock nobody can say more than that it is the machine's, or within this of it. */
+/** All clocks are this machine's, but for the one that a fault moves: by an hour, either way. */
 const CLOCKS_DIFFER_MS = 100;
 const CLOCK_JUMPS_MS = 2 * 3_600_000;
-
-/** No campaign of this extent takes longer. */
-export function longestMs({ strikingMs, recoveringMs, drainMs }: Extent): number {
-  return OPENING_MS + strikingMs + STRIKE_MS + recoveringMs + UNANSWERED_MS + drainMs + JUDGING_MS;
-}
 
 /** Runs one campaign. Never rejects: what broke down is an outcome. */
 export async function runCampaign(plan: CampaignPlan): Promise<CampaignOutcome> {
@@ -83,7 +73,6 @@ async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutc
   const { fault, store, seed, extent, signal } = plan;
   const began = performance.now();
   const special = fault.house?.(store) ?? {};
-  // SQLite goes by a clock that the fault may move; the other logs are kept by a clock of their own.
   const clockToleranceMs = special.clocksJump && store === 'sqlite' ? CLOCK_JUMPS_MS : CLOCKS_DIFFER_MS;
   const clientFile = join(folder, 'client.jsonl');
   const receiverFile = join(folder, 'receiver.jsonl');

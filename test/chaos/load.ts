@@ -38,7 +38,7 @@ const REPEAT_AFTER_AT_MOST_MS = 1000;
 const MOST_AT_ONCE = 60;
 const TICK_MS = 20;
 
-/** Codes that no repetition can help: the load itself is wrong. */
+/** Codes that no repetition can help, unless the error says so: the load itself is wrong. */
 const FINAL: ReadonlySet<string> = new Set(['invalid_request', 'conflict', 'not_found']);
 
 /** Names that nobody else has, and that are no part of each other: an intruder who is shown one has been told something. */
@@ -202,7 +202,7 @@ export class Load {
       try {
         return await ask(user.clients[(first + attempt) % user.clients.length]!, attempt);
       } catch (error) {
-        if (!(error instanceof ReveilleError) || FINAL.has(error.code)) throw error;
+        if (!(error instanceof ReveilleError) || (FINAL.has(error.code) && !error.retryable)) throw error;
         await pause(Math.min(REPEAT_AFTER_AT_MOST_MS, REPEAT_AFTER_MS * 2 ** attempt));
       }
     }

@@ -9,6 +9,8 @@ export type Campaign = {
   workers: number;
   /** No new seed is begun later than this. */
   limitMs: number;
+  /** No new seed is begun once it has aborted. */
+  stop: AbortSignal;
   mutant?: string | undefined;
   onOutcome: (outcome: Outcome) => void;
   /** A seed that could not be lived through to its end: a defect of the simulation, or a world that stands still. */
@@ -23,8 +25,8 @@ export async function runCampaign(campaign: Campaign): Promise<void> {
   const began = performance.now();
   let next = campaign.from;
   const take = (): number | undefined => {
-    if (next >= campaign.from + campaign.seeds || performance.now() - began > campaign.limitMs) return undefined;
-    return next++;
+    const isOver = campaign.stop.aborted || performance.now() - began > campaign.limitMs;
+    return isOver || next >= campaign.from + campaign.seeds ? undefined : next++;
   };
   await Promise.all(Array.from({ length: campaign.workers }, () => work(campaign, take)));
 }

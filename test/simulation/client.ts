@@ -195,7 +195,7 @@ export class Client {
 
   async #perform(action: Lifecycle, alarmId: string): Promise<void> {
     const { method, path } = ROUTES[action](alarmId);
-    this.#world.watch.excuse(alarmId);
+    this.#world.watch.excuse(alarmId, action === 'resume' || action === 'redrive');
     const view = await this.#recorded({ op: action, alarmId }, () => this.#view(method, path), viewAnswer);
     if (view.status === 'cancelled') this.#world.watch.cancelled(alarmId, view.in_flight);
   }
@@ -212,7 +212,7 @@ export class Client {
   }
 
   async #edit({ id }: Known, patch: AlarmPatchBody): Promise<void> {
-    this.#world.watch.excuse(id);
+    this.#world.watch.excuse(id, true);
     await this.#recorded(
       { op: 'update', alarmId: id, change: changeOf(patch) },
       () => this.#view('PATCH', `/v1/alarms/${id}`, encodeJson(patch)),

@@ -55,8 +55,9 @@ function linesOf(what: string, counts: ReadonlyMap<string, number>): [string, st
     .map(([name, count]) => [`${what}: ${name}`, whole(count)]);
 }
 
-/** The figures as aligned lines. */
-export function summarize(figures: Figures, elapsedMs: number): string {
+/** The figures as aligned lines; with the real time that they took, the pace as well. */
+export function summarize(figures: Figures, elapsedMs?: number): string {
+  const pace = (figures.seeds * HOUR_MS) / Math.max(elapsedMs ?? 0, 1);
   const lines: [string, string][] = [
     ['seeds', whole(figures.seeds)],
     ['simulated hours', whole(figures.simulatedMs / HOUR_MS)],
@@ -67,7 +68,7 @@ export function summarize(figures: Figures, elapsedMs: number): string {
     ['repeated wakes, deduped', whole(figures.duplicates)],
     ...linesOf('seen', figures.sights),
     ...linesOf('fault', figures.faults),
-    ['seeds per hour', whole((figures.seeds * HOUR_MS) / Math.max(elapsedMs, 1))],
+    ...(elapsedMs === undefined ? [] : [['seeds per hour', whole(pace)] satisfies [string, string]]),
     ['seeds with violations', whole(figures.broken)],
     ['violations', whole(figures.violations)],
   ];

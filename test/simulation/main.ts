@@ -42,13 +42,14 @@ function readArguments() {
   }
 }
 
-function numberOf(text: string, least: number): number {
-  const number = Number(text);
-  return Number.isFinite(number) && number >= least ? number : refuse();
+/** A number from the command line, whole unless told. */
+function numberOf(text: string, least: number, isFit: (number: number) => boolean = Number.isSafeInteger): number {
+  const number = text.trim() === '' ? Number.NaN : Number(text);
+  return isFit(number) && number >= least ? number : refuse();
 }
 
 const values = readArguments();
-if (values.mutant !== undefined && !(values.mutant in MUTANTS)) refuse();
+if (values.mutant !== undefined && !Object.hasOwn(MUTANTS, values.mutant)) refuse();
 const mutant = values.mutant;
 
 function show(outcome: Outcome): void {
@@ -82,6 +83,9 @@ async function campaign(): Promise<void> {
   const seeds = numberOf(values.seeds, 1);
   const figures = noFigures();
   const began = performance.now();
+  const stopping = new AbortController();
+  // The worlds under way are lived to their end, so that nothing of them is left on the disk.
+  process.once('SIGINT', () => stopping.abort());
   const isScreen = process.stdout.isTTY;
   const clear = () => isScreen && process.stdout.write('\r\u001b[2K');
   console.log(`seeds ${from} to ${from + seeds - 1}; repeat with: npm run simulate -- --from ${from} --seeds ${seeds}`);
@@ -89,7 +93,8 @@ async function campaign(): Promise<void> {
     from,
     seeds,
     workers: numberOf(values.workers, 1),
-    limitMs: numberOf(values.minutes, 0) * 60_000,
+    limitMs: numberOf(values.minutes, 0, Number.isFinite) * 60_000,
+    stop: stopping.signal,
     mutant,
     onOutcome(outcome) {
       add(figures, outcome);

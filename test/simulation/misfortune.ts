@@ -15,13 +15,19 @@ export class Misfortunes {
   #over = false;
   /** Waits for the next claim, or for the next delivery that begins: the moments around them are the delicate ones. */
   #ambush: { at: 'claim' | 'begin'; strike: (replica: Replica) => void } | undefined;
-  /** The furthest that the wall clock of a single machine has been from where it would be. */
-  furthestJumpMs = 0;
+  /** How far the wall clock of a single machine is from where it would be; and how far it was, either way. */
   #jumpedMs = 0;
+  #furthestBackMs = 0;
+  #furthestAheadMs = 0;
 
   constructor(world: World) {
     this.#world = world;
     this.#dice = world.dice.fork('misfortunes');
+  }
+
+  /** How far apart two readings of the database's clock can have been at one instant. */
+  get jumpSpanMs(): number {
+    return this.#furthestAheadMs - this.#furthestBackMs;
   }
 
   begin(): void {
@@ -151,7 +157,8 @@ export class Misfortunes {
     this.#world.trace.note('clock', 'jumps', `${ms}`);
     if (this.#world.scenario.mode === 'single') {
       this.#jumpedMs += ms;
-      this.furthestJumpMs = Math.max(this.furthestJumpMs, Math.abs(this.#jumpedMs));
+      this.#furthestBackMs = Math.min(this.#furthestBackMs, this.#jumpedMs);
+      this.#furthestAheadMs = Math.max(this.#furthestAheadMs, this.#jumpedMs);
     }
     return true;
   }

@@ -22,13 +22,13 @@ const waitingSince = ({ dueAt, leaseUntil }: Occurrence) => leaseUntil ?? dueAt 
 /**
  * Lets time pass until nothing is owed any more.
  *
- * @param jumpMs how far the database's clock has been from where it would be
+ * @param jumpMs how far the database's clock has jumped in all
  */
 export async function recover(world: World, jumpMs: number): Promise<void> {
   const { timeline, clients, replicas, watch, durable, scenario } = world;
   const healedAt = timeline.now;
   // What was set while the clock was as far ahead as it ever was may meet it as far behind.
-  const until = healedAt + UNTIDIED_MS + LIMIT_MS + 2 * jumpMs;
+  const until = healedAt + UNTIDIED_MS + LIMIT_MS + jumpMs;
   const isIdle = () => clients.every((client) => client.isIdle);
   let tidied = false;
   while (timeline.now < until) {

@@ -53,7 +53,7 @@ export async function simulate({ seed, mutant, onLine }: SimulationOptions): Pro
     await misfortunes.end();
     for (const client of clients) client.rest();
     const healedAt = world.databaseNow();
-    await recover(world, misfortunes.furthestJumpMs);
+    await recover(world, misfortunes.jumpSpanMs);
 
     for (const replica of replicas) replica.drain();
     await timeline.runUntil(timeline.now + CLOSE_MS);
@@ -63,7 +63,7 @@ export async function simulate({ seed, mutant, onLine }: SimulationOptions): Pro
     checkLists(world, contents.states);
     const violations = [
       ...watch.violations,
-      ...judgeWorld(world, contents, { healedAt, jumpMs: misfortunes.furthestJumpMs }),
+      ...judgeWorld(world, contents, { healedAt, jumpMs: misfortunes.jumpSpanMs }),
     ];
     return {
       seed,

@@ -14,7 +14,7 @@ const SWEEP_MS = 5_000;
  * What the checker finds wrong.
  *
  * @param healedAt the database's time since when nothing has been broken
- * @param jumpMs how far the database's clock has been from where it would be
+ * @param jumpMs how far the database's clock has jumped in all
  */
 export function judgeWorld(
   { scenario, clientLines, receiverLines, durable, watch, databaseNow }: World,

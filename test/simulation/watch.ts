@@ -41,6 +41,7 @@ export class Watch {
   /** Owners whose machine has not been well all along. */
   readonly #unwell = new Set<string>();
   readonly #excused = new Set<string>();
+  readonly #anew = new Set<string>();
   readonly #delivered = new Set<string>();
   readonly #ladder = new Ladder();
   /** How often something rare came about that ought to come about in some worlds. */
@@ -68,15 +69,21 @@ export class Watch {
     this.#unwell.add(owner);
   }
 
-  /** The owner does something to an alarm: what it is owed may be in the past from the beginning. */
-  excuse(alarmId: string): void {
+  /**
+   * The owner does something to an alarm: what it is owed may be in the past from the beginning.
+   *
+   * @param anew its schedule may begin anew, and come to instants again that a clock which was put back has in store once more
+   */
+  excuse(alarmId: string, anew: boolean): void {
     this.#excused.add(alarmId);
+    if (anew) this.#anew.add(alarmId);
   }
 
   /** @param askedAt the database's time when the claim was asked for */
-  claimed(process: Process, { occurrence: { fireId, fence } }: Claim, askedAt: number): void {
+  claimed(process: Process, { occurrence: { alarmId, fireId, fence } }: Claim, askedAt: number): void {
     const name = `${fireId}#${fence}`;
-    if (this.#claims.has(name)) this.violation(`${fireId} was handed out twice under fence ${fence}`);
+    if (this.#claims.has(name) && !this.#anew.has(alarmId))
+      this.violation(`${fireId} was handed out twice under fence ${fence}`);
     this.#claims.set(name, { askedAt, at: this.#options.timeline.now });
     this.onClaim?.(process);
   }
@@ -98,7 +105,8 @@ export class Watch {
     const { fireId, fence } = occurrence;
     this.deliveries++;
     const name = `${fireId}#${fence}`;
-    if (this.#begun.has(name)) this.violation(`${fireId} was begun twice under fence ${fence}`);
+    if (this.#begun.has(name) && !this.#anew.has(alarmId))
+      this.violation(`${fireId} was begun twice under fence ${fence}`);
     this.#begun.add(name);
     const claim = this.#claims.get(name);
     // The wall clock of a single machine may have been put back since the claim.

@@ -150,10 +150,11 @@ export class Dispatcher {
   /** Claims and begins what there is room for; says whether there was anything. */
   async #claim(): Promise<boolean> {
     const { store, clock, config } = this.#options;
-    await this.#leases.renewOverdue(clock.now());
-    if (this.#stopping) return false;
+    // The claim ends leases as of the instant by which ours were renewed: a clock that jumps in between ends none of those.
     const now = clock.now();
-    const leaseUntil = now + config.leaseMs;
+    await this.#leases.renewOverdue(now);
+    if (this.#stopping) return false;
+    const leaseUntil = clock.now() + config.leaseMs;
     const limit = this.#inFlight.room;
     const claims = await store.claim({
       now,

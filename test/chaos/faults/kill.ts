@@ -10,13 +10,15 @@ async function killAndStart(daemon: Daemon): Promise<number> {
   return overAt;
 }
 
+const VICTIMS = ['chronosd', 'router', 'neo'] as const;
+
 export const kill: Fault = {
   name: 'kill',
   title: 'kill -9',
   stores: ['sqlite', 'postgres'],
-  short: { strikes: 5, strikingMs: 12_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
-  async strike({ house, random }: Scene) {
-    const victim = pick(random, ['chronosd', 'router', 'neo'] as const);
+  short: { strikes: 6, strikingMs: 14_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
+  async strike({ house, random, round }: Scene) {
+    const victim = VICTIMS[round % VICTIMS.length]!;
     if (victim === 'router') return { what: 'router', overAt: await killAndStart(house.router) };
     // A Neo that sleeps cannot be killed; nor may it be the only one that is ever tried.
     const awake = house.neos.filter((user) => user.daemon ?? neoPid(user) !== undefined);
