@@ -10,6 +10,8 @@ export class Machine {
   /** How much faster the crystal is than time, as a share. */
   readonly drift: number;
   #wallOffset: number;
+  /** What the wall clock showed before it jumped. */
+  readonly #jumps: { at: number; wall: number }[] = [];
 
   /** @param start the instant, epoch ms, at which the world begins */
   constructor(timeline: Timeline, { start, skewMs, drift }: { start: number; skewMs: number; drift: number }) {
@@ -29,7 +31,14 @@ export class Machine {
   }
 
   jump(ms: number): void {
+    this.#jumps.push({ at: this.#timeline.now, wall: this.wall() });
     this.#wallOffset += ms;
+  }
+
+  /** The latest that the wall clock has shown within some time, which is more than it shows now when it has been put back since. */
+  latestWall(withinMs: number): number {
+    const since = this.#timeline.now - withinMs;
+    return Math.max(this.wall(), ...this.#jumps.filter(({ at }) => at >= since).map(({ wall }) => wall));
   }
 }
 

@@ -159,14 +159,14 @@ export class Replica {
 
   async #open(life: Life): Promise<void> {
     const { process } = life;
-    const { scenario, log, weather, dice, timeline, router, watch, mutant } = this.#world;
+    const { scenario, log, weather, dice, timeline, router, watch, mutant, databaseNow } = this.#world;
     const link = linkStore({
       process,
       replica: this.#index,
       durable: () => this.#world.durable.store,
       inside: scenario.mode === 'single',
       now: () => databaseClock?.now() ?? process.clock.now(),
-      databaseNow: () => this.#world.databaseNow(),
+      latestDatabaseNow: this.#world.latestDatabaseNow,
       timeline,
       weather,
       trace: this.#world.trace,
@@ -175,7 +175,7 @@ export class Replica {
     });
     const databaseClock =
       scenario.mode === 'fleet'
-        ? new DatabaseClock({ query: () => link.ask(() => [[this.#world.databaseNow()]]) }, process.clock, log)
+        ? new DatabaseClock({ query: () => link.ask(() => [[databaseNow()]]) }, process.clock, log)
         : undefined;
     const { store: eventual, opened } = await openEventually(
       async () => {

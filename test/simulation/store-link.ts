@@ -22,8 +22,8 @@ export type StoreLinkOptions = {
   inside: boolean;
   /** What the process takes for the database's time. */
   now: () => number;
-  /** What it is. */
-  databaseNow: () => number;
+  /** What it is, or was a moment ago, whichever is later. */
+  latestDatabaseNow: () => number;
   timeline: Timeline;
   weather: Weather;
   trace: Trace;
@@ -112,7 +112,7 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
 
   const call = (name: keyof AlarmStore, parameters: unknown[]): Promise<unknown> => {
     if (closed && !process.isDead) watch.violation(`${process.name} used ${name} of its store after it had closed it`);
-    const askedAt = options.databaseNow();
+    const askedAt = options.latestDatabaseNow();
     watch.clockShown(options.now());
     return travel(name, async () => {
       const value = await operate(name, parameters);

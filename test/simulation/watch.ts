@@ -79,7 +79,7 @@ export class Watch {
     if (anew) this.#anew.add(alarmId);
   }
 
-  /** @param askedAt the database's time when the claim was asked for */
+  /** @param askedAt the latest that the database's clock showed when the claim was asked for, or a moment before */
   claimed(process: Process, { occurrence: { alarmId, fireId, fence } }: Claim, askedAt: number): void {
     const name = `${fireId}#${fence}`;
     if (this.#claims.has(name) && !this.#anew.has(alarmId))

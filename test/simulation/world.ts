@@ -18,6 +18,9 @@ import { Weather } from './weather.ts';
 
 export const PRINCIPAL_SECRET = 'the secret of a simulated house';
 
+/** From a look at the clock to what is done because of it there may be a stop, and a store that does not answer in time. */
+const LOOK_TO_ACT_MS = 150_000;
+
 export type WorldOptions = {
   scenario: Scenario;
   mutant?: Mutant | undefined;
@@ -87,6 +90,10 @@ export class World {
   /** The database's clock, epoch ms, not cut to whole ones. A single chronosd goes by its machine's wall clock. */
   readonly databaseNow = (): number =>
     this.scenario.mode === 'single' ? this.replicas[0]!.machine.wall() : this.outsideNow();
+
+  /** The latest that the database's clock has shown since somebody who acts on it now can have looked. */
+  readonly latestDatabaseNow = (): number =>
+    this.scenario.mode === 'single' ? this.replicas[0]!.machine.latestWall(LOOK_TO_ACT_MS) : this.outsideNow();
 
   /** The clock of everybody else: it never jumps. */
   outsideNow(): number {
