@@ -89,22 +89,21 @@ async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutc
     settings: { ...SETTINGS, ...special.settings },
   };
   const house = await House.open(housePlan);
+  const log = new ClientLog(recordClient(client.write), Date.now);
+  const load = new Load({
+    users: house.users,
+    log,
+    random: randomFrom(seed + 1),
+    perSecond: PER_SECOND,
+    series: SERIES,
+    ...(fault.extras && { extras: fault.extras }),
+  });
   try {
     if (store === 'sqlite') installSqliteAudit(house.sqlitePath);
     else await installPostgresAudit(house.database.directUri);
-
-    const random = randomFrom(seed);
-    const log = new ClientLog(recordClient(client.write), Date.now);
-    const load = new Load({
-      users: house.users,
-      log,
-      random: randomFrom(seed + 1),
-      perSecond: PER_SECOND,
-      series: SERIES,
-      ...(fault.extras && { extras: fault.extras }),
-    });
     await load.start();
-    const strikes = await strikeAgainAndAgain(plan, house, random);
+    const strikes = await strikeAgainAndAgain(plan, house, randomFrom(seed));
+    if (strikes.length === 0) throw new Error('the time was up before anything was struck');
     fault.finish?.(house);
     const wholeSince = house.now();
     await load.stop(UNANSWERED_MS);
@@ -131,6 +130,7 @@ async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutc
       besides: [...house.targets.early, ...neoViolations],
     });
   } finally {
+    load.abandon();
     await house.close();
   }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import type { StoreKind } from '../house/house.ts';
 import { runCampaign } from './campaign.ts';
 import type { Fault } from './fault.ts';
@@ -18,13 +18,16 @@ async function survives(t: TestContext, fault: Fault, store: StoreKind): Promise
   assert.ok(outcome.alarms > 0 && outcome.strikes.length > 0);
 }
 
-test('kill -9 of chronosd, router and neo at random moments loses no alarm and gives one turn each', (t) =>
-  survives(t, kill, 'sqlite'));
+// Side by side: most of the time is spent waiting for the retry ladder.
+describe('while processes are killed', { concurrency: true }, () => {
+  test('kill -9 of chronosd, router and neo at random moments loses no alarm and gives one turn each', (t) =>
+    survives(t, kill, 'sqlite'));
 
-test('with replicas on PostgreSQL, which is interrupted as well, the same holds', (t) => {
-  const either: Fault = {
-    ...kill,
-    strike: (scene) => (scene.round % 3 === 2 ? postgres : kill).strike(scene),
-  };
-  return survives(t, either, 'postgres');
+  test('with replicas on PostgreSQL, which is interrupted as well, the same holds', (t) => {
+    const either: Fault = {
+      ...kill,
+      strike: (scene) => (scene.round % 3 === 2 ? postgres : kill).strike(scene),
+    };
+    return survives(t, either, 'postgres');
+  });
 });

@@ -94,12 +94,16 @@ export class Load {
   async stop(limitMs: number): Promise<void> {
     clearInterval(this.#timer);
     for (const alarm of this.#series) this.#track(this.#cancel(alarm));
-    const limit = setTimeout(() => {
-      this.#givenUp = true;
-    }, limitMs);
+    const limit = setTimeout(() => this.abandon(), limitMs);
     while (this.#running.size > 0) await Promise.all(this.#running);
     clearTimeout(limit);
     if (this.#failures.length > 0) throw new AggregateError(this.#failures, 'the load could not be kept up');
+  }
+
+  /** Sets nothing new and repeats nothing. */
+  abandon(): void {
+    clearInterval(this.#timer);
+    this.#givenUp = true;
   }
 
   #track(work: Promise<void>): void {

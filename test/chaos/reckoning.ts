@@ -1,5 +1,4 @@
 /** After a campaign: the three logs are read and judged, and the figures are counted. */
-
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isAcceptance } from '../checker/evidence.ts';
@@ -111,6 +110,12 @@ export async function reckon(remains: Remains): Promise<CampaignReport> {
     recoveryMs: Math.max(0, ...struck.map((strike) => strike.recoveryMs)),
     settledMs: strikes.length > 0 ? Math.round(settledMs(receiver, waits, strikes.at(-1)!.overAt, clock)) : 0,
     lateness: latenessIn(waits, fault, house),
+    judged: verdict.findings.map(({ title, judged, unit, violations }) => ({
+      invariant: title,
+      cases: judged,
+      unit,
+      broken: violations.length,
+    })),
     violations: [...verdict.violations, ...besides],
   };
 }

@@ -42,6 +42,8 @@ export type CampaignReport = {
   settledMs: number;
   /** Of first attempts for users whom the fault does not trouble itself. */
   lateness: Lateness;
+  /** For each of the ten invariants how many cases were judged, and how many of them it was broken in. */
+  judged: readonly { invariant: string; cases: number; unit: string; broken: number }[];
   /** Every sentence is a broken promise. */
   violations: readonly string[];
   /** Where logs and data were kept; only with violations. */

@@ -25,6 +25,7 @@ const REPORT: CampaignReport = {
   recoveryMs: 15_200,
   settledMs: 16_000,
   lateness: latenessOf([1, 2, 3, 400]),
+  judged: [],
   violations: [],
 };
 

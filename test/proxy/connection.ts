@@ -7,6 +7,7 @@ export type ConnectionOptions = {
   client: Socket;
   targetPort: number;
   mode: () => LinkMode;
+  changed: () => Promise<void>;
   onLost: (bytes: number) => void;
   onClosed: (connection: Connection) => void;
 };
@@ -27,7 +28,7 @@ export class Connection {
   readonly #back: Flow;
   readonly #mode: () => LinkMode;
 
-  constructor({ client, targetPort, mode, onLost, onClosed }: ConnectionOptions) {
+  constructor({ client, targetPort, mode, changed, onLost, onClosed }: ConnectionOptions) {
     this.#mode = mode;
     this.#client = client;
     // A link that carries nothing in either direction lets no connection come about; the client just does not learn it.
@@ -37,6 +38,7 @@ export class Connection {
       : connect({ port: targetPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
     const flow = {
       mode,
+      changed,
       onLost: (bytes: number) => {
         onLost(bytes);
         this.tell();
@@ -77,6 +79,7 @@ export class Connection {
    * needs no telling: its flow did that.
    */
   tell(): void {
+    if (this.#mode().kind === 'stall') return;
     const client = this.#client;
     const server = this.#server;
     const lost = (socket: Socket, flow: Flow) => flow.endLost || (socket.destroyed && !socket.readableEnded);

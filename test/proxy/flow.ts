@@ -9,6 +9,8 @@ export type FlowOptions = {
   from: Socket;
   to: Socket;
   mode: () => LinkMode;
+  /** Resolves when the link's mode is set the next time. */
+  changed: () => Promise<void>;
   /** Told of bytes that did not arrive; 0 for the end of the stream. */
   onLost: (bytes: number) => void;
 };
@@ -51,7 +53,8 @@ export class Flow {
 
   /** What is under way when a link goes dead is lost with it, so it is only now that the mode decides. */
   async #deliver(chunk: Buffer | undefined): Promise<void> {
-    const { to, way, mode, onLost } = this.#options;
+    const { to, way, mode, changed, onLost } = this.#options;
+    while (mode().kind === 'stall') await changed();
     if (loses(mode(), way)) this.#broken = true;
     if (this.#broken || !to.writable) {
       onLost(chunk?.length ?? 0);

@@ -7,6 +7,8 @@ export type LinkMode =
   | { kind: 'pass' }
   /** Every byte, and every closing, arrives this much later. */
   | { kind: 'delay'; ms: number }
+  /** Nothing arrives, and nothing is lost: what is sent waits until the link is otherwise, as TCP repeats it. */
+  | { kind: 'stall' }
   /** Bytes and closings of both ways vanish; connections stay open, new ones are accepted and led nowhere. */
   | { kind: 'drop' }
   /**

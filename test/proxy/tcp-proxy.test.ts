@@ -134,6 +134,22 @@ test('a link with a delay keeps the order, and what is under way is not overtake
   assert.ok(performance.now() - began >= 195, `it took ${performance.now() - began} ms`);
 });
 
+test('a link that stalls holds back what is sent, closing included, and loses nothing of it', async (t) => {
+  const { proxy, join } = await open(t);
+  const { client, server } = await join();
+  proxy.set({ kind: 'stall' });
+  client.socket.end('patience');
+  server.say('is rewarded');
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual([server.heard, client.heard, server.socket.readableEnded], ['', '', false]);
+  proxy.set({ kind: 'pass' });
+  await Promise.all([server.hears('patience'), client.hears('is rewarded'), server.ends()]);
+  server.socket.end();
+  await client.closes();
+  await connectionsAre(proxy, 0);
+  assert.equal(proxy.lostBytes, 0);
+});
+
 test('a link that drops leaves connections open; they stay mute when it passes again, and new ones work', async (t) => {
   const { proxy, join, knock } = await open(t);
   const { client, server } = await join();

@@ -15,6 +15,7 @@ export class TcpProxy {
   readonly #targetPort: number;
   readonly #connections = new Set<Connection>();
   #mode: LinkMode = PASS;
+  #modeChange = Promise.withResolvers<void>();
   #lostBytes = 0;
 
   private constructor(listener: Server, port: number, targetPort: number) {
@@ -50,6 +51,8 @@ export class TcpProxy {
   /** Changes the link from here on, for connections that are open too. */
   set(mode: LinkMode): void {
     this.#mode = mode;
+    this.#modeChange.resolve();
+    this.#modeChange = Promise.withResolvers();
     for (const connection of this.#connections) {
       if (mode.kind === 'reset') connection.reset();
       else if (mode.kind === 'half-open' && mode.dead === 'peer') connection.losePeer();
@@ -76,6 +79,7 @@ export class TcpProxy {
         client,
         targetPort: this.#targetPort,
         mode: () => this.#mode,
+        changed: () => this.#modeChange.promise,
         onLost: (bytes) => {
           this.#lostBytes += bytes;
         },

@@ -1,4 +1,4 @@
-/** One link after the other is slow, loses what it carries, carries one way only, or cuts whoever uses it. */
+/** One link after the other is slow, stalls, loses what it carries, carries one way only, or cuts whoever uses it. */
 import type { LinkName } from '../../house/links.ts';
 import { pause } from '../../house/processes.ts';
 import { type LinkMode, nameOf } from '../../proxy/link-mode.ts';
@@ -10,6 +10,7 @@ const MODES: readonly LinkMode[] = [
   { kind: 'half-open', dead: 'there' },
   { kind: 'half-open', dead: 'peer' },
   { kind: 'reset' },
+  { kind: 'stall' },
   { kind: 'delay', ms: 300 },
 ];
 /** A wake that vanishes is noticed late, so these come first. */
@@ -30,9 +31,9 @@ export async function spoil({ house, random, round }: Scene) {
 
 export const links: Fault = {
   name: 'links',
-  title: 'links delayed, dropped, half-open, reset',
+  title: 'links slow, stalled, dropping, half-open, reset',
   stores: ['sqlite', 'postgres'],
   house: () => ({ links: true }),
-  short: { strikes: 24, strikingMs: 66_000, recoveringMs: 0, drainMs: 60_000 },
+  short: { strikes: 28, strikingMs: 75_000, recoveringMs: 0, drainMs: 60_000 },
   strike: spoil,
 };
