@@ -65,9 +65,12 @@ export function viewAnswer(view: AlarmView | TriggeredAlarm): Answer {
 /** Codes after which it is open what became of the request. */
 const OPEN_ENDED: ReadonlySet<string> = new Set(['unavailable', 'internal']);
 
+/** Answered to a request that did not arrive whole: nobody has read what it asked for. */
+const isUnread = ({ code, retryable }: ReveilleError) => code === 'invalid_request' && retryable;
+
 /** A call that threw: refused when chronosd said so, lost otherwise. */
 export function failedAnswer(thrown: unknown): Answer {
-  if (thrown instanceof ReveilleError && !OPEN_ENDED.has(thrown.code))
+  if (thrown instanceof ReveilleError && !OPEN_ENDED.has(thrown.code) && !isUnread(thrown))
     return { answer: 'refused', code: thrown.code, message: thrown.message };
   return { answer: 'lost', reason: thrown instanceof Error ? thrown.message : String(thrown) };
 }

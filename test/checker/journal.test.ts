@@ -233,6 +233,7 @@ test('only what chronosd has refused counts as refused', () => {
   for (const thrown of [
     new ReveilleError('unavailable', 'no'),
     new ReveilleError('internal', 'no'),
+    new ReveilleError('invalid_request', 'the request took too long to arrive', { status: 408, retryable: true }),
     new Error('cut'),
     'cut',
   ])
