@@ -214,3 +214,8 @@ test('every file that is missing or malformed is a difference of its own', () =>
   }
   assert.match(differences[2]!, /servers\.0\.transport/);
 });
+
+test('the lock beside a manifest is not taken for one', () => {
+  writeFileSync(join(folder, 'agents', 'neo.lock.json'), '{"lock_version": 1, "servers": {}}');
+  assert.deepEqual(run().differences, []);
+});

@@ -7,14 +7,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseJsonObject } from '../wire/json.ts';
 import { agentManifestSchema, type ManifestServer, referencesOf } from '../wire/manifest.ts';
+import { readSkillTools } from '../wire/skill-tools.ts';
+import { readToolUri, type ToolUri } from '../wire/tool-uri.ts';
 import { parseOrThrow } from '../wire/validate.ts';
-import { readSkillTools, type SkillTool } from './skill-tools.ts';
 import { CHRONOS_ALIAS, readToolsFile, TOOL_NAMES, TOOL_SET_VERSION } from './tools.ts';
 
 export type SelftestPlaces = {
   /** `chronos-tools.json`. */
   toolsFile: string | URL;
-  /** Holds `*.json`, the agent manifests. */
+  /** Holds `*.json`, the agent manifests, and their locks, `*.lock.json`, which say nothing of chronos. */
   agentsDir: string;
   /** Holds `<skill>/SKILL.mtx`. */
   skillsDir: string;
@@ -86,6 +87,9 @@ function manifestDifferences(text: string, expected: ReadonlySet<string>): strin
   return [...twice, ...chronos.flatMap((server) => serverDifferences(server, expected))];
 }
 
+/** An entry of a skill's block; its parts are absent where the text is no tool URI. */
+type SkillTool = { line: number; text: string; parts: ToolUri | undefined };
+
 function concernsChronos({ text, parts }: SkillTool, expected: ReadonlySet<string>): boolean {
   if (parts) return parts.alias === CHRONOS_ALIAS || expected.has(parts.tool);
   return new RegExp(`\\b${CHRONOS_ALIAS}\\b`).test(text) || [...expected].some((tool) => text.includes(tool));
@@ -93,7 +97,8 @@ function concernsChronos({ text, parts }: SkillTool, expected: ReadonlySet<strin
 
 /** `undefined` for a skill that does not name chronos. */
 function skillDifferences(text: string, expected: ReadonlySet<string>): string[] | undefined {
-  const entries = readSkillTools(text).filter((entry) => concernsChronos(entry, expected));
+  const read = (readSkillTools(text) ?? []).map((entry): SkillTool => ({ ...entry, parts: readToolUri(entry.text) }));
+  const entries = read.filter((entry) => concernsChronos(entry, expected));
   if (entries.length === 0) return undefined;
   const form = `matrix://tool/mcp/${CHRONOS_ALIAS}/<tool>@${TOOL_SET_VERSION}`;
   const found = entries.flatMap(({ line, text: entry, parts }) => {
@@ -139,7 +144,9 @@ export function runSelftest({ toolsFile, agentsDir, skillsDir }: SelftestPlaces)
   // Without definitions the manifests and skills are still compared, with what the server forwards.
   const expected = new Set<string>(defined ?? TOOL_NAMES);
 
-  const manifests = attempt(agentsDir, () => readdirSync(agentsDir).filter((name) => name.endsWith('.json'))) ?? [];
+  // The locks that stand beside manifests are none.
+  const isManifest = (name: string) => name.endsWith('.json') && !name.endsWith('.lock.json');
+  const manifests = attempt(agentsDir, () => readdirSync(agentsDir).filter(isManifest)) ?? [];
   for (const name of manifests.sort()) compare(join(agentsDir, name), (text) => manifestDifferences(text, expected));
 
   const skills = attempt(skillsDir, () => readdirSync(skillsDir)) ?? [];

@@ -4,6 +4,11 @@ import { z } from 'zod';
 export const SIDE_EFFECT_CLASSES = ['read', 'write', 'network', 'shell'] as const;
 export const TOOL_SURFACES = ['natural', 'escalate'] as const;
 
+/** What a tool may do to the world. */
+export type SideEffectClass = (typeof SIDE_EFFECT_CLASSES)[number];
+/** `natural`: the agent calls it itself; `escalate`: only the executor does, with a person's consent. */
+export type ToolSurface = (typeof TOOL_SURFACES)[number];
+
 const variable = '[A-Za-z_][A-Za-z0-9_]*';
 
 /** Variables or headers handed to a server: an object of values, or a list of `NAME=value`. */
@@ -43,7 +48,8 @@ export const agentManifestSchema = z.strictObject({
   servers: z.array(manifestServerSchema),
 });
 
-const OBJECT_REFERENCE = new RegExp(`^\\$\\{(${variable})\\}$`);
+/** `${NAME}`, or `${NAME:-otherwise}` with what stands in its place where the variable is not set. */
+const OBJECT_REFERENCE = new RegExp(`^\\$\\{(${variable})(?::-[^}]*)?\\}$`);
 const LIST_REFERENCE = new RegExp(`^\\$env:(${variable})$`);
 
 /**

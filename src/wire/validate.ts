@@ -136,11 +136,20 @@ const isForbidden = (schema: unknown) =>
 const isAboutName = (issue: z.core.$ZodIssue) =>
   issue.code === 'invalid_key' || (issue.code === 'invalid_type' && issue.expected === 'never');
 
+/** What is declared at a schema, past what only says that it may be absent. */
+function unwrapped(schema: unknown): unknown {
+  let at = schema;
+  while (at instanceof z.ZodOptional || at instanceof z.ZodNullable) at = at.unwrap();
+  return at;
+}
+
 /** The field names that an object schema knows at `path`, to list them beside an unknown one. */
 function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   let at: unknown = schema;
-  for (const key of path) at = at instanceof z.ZodObject ? at.shape[key as string] : undefined;
-  while (at instanceof z.ZodOptional || at instanceof z.ZodNullable) at = at.unwrap();
+  for (const key of path) {
+    if (at instanceof z.ZodArray) at = unwrapped(at.element);
+    else at = at instanceof z.ZodObject ? unwrapped(at.shape[key as string]) : undefined;
+  }
   if (!(at instanceof z.ZodObject)) return [];
   return Object.entries(at.shape).flatMap(([name, member]) => (isForbidden(member) ? [] : [name]));
 }
@@ -164,6 +173,35 @@ function sentence(schema: z.ZodType, issue: z.core.$ZodIssue, input: unknown, hi
   return `${field} ${what} (got ${showValue(value)})`;
 }
 
+/** One thing that is wrong with an input. */
+export type Problem = {
+  /** Where the value stands that is concerned; of an unknown field, the field itself. */
+  path: readonly PropertyKey[];
+  /** As {@link parseOrThrow} would say it. */
+  sentence: string;
+};
+
+/**
+ * Checks `input` against a schema, for callers that say more about each problem than one sentence.
+ *
+ * @param hidden fields whose value must not be echoed
+ * @returns the parsed value, or everything that is wrong
+ */
+export function checkInput<T extends z.ZodType>(
+  schema: T,
+  input: unknown,
+  hidden: readonly string[] = [],
+): { value: z.output<T> } | { problems: Problem[] } {
+  const result = schema.safeParse(input, { error: wording });
+  if (result.success) return { value: result.data };
+  const secret = new Set(hidden);
+  const problems = result.error.issues.map((issue) => ({
+    path: issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0]!] : issue.path,
+    sentence: sentence(schema, issue, input, secret),
+  }));
+  return { problems };
+}
+
 /**
  * Checks `input` against a schema.
  *
@@ -176,9 +214,8 @@ export function parseOrThrow<T extends z.ZodType>(
   input: unknown,
   hidden: readonly string[] = [],
 ): z.output<T> {
-  const result = schema.safeParse(input, { error: wording });
-  if (result.success) return result.data;
-  const secret = new Set(hidden);
-  const sentences = result.error.issues.map((issue) => sentence(schema, issue, input, secret));
+  const checked = checkInput(schema, input, hidden);
+  if ('value' in checked) return checked.value;
+  const sentences = checked.problems.map((problem) => problem.sentence);
   throw new ReveilleError('invalid_request', [...new Set(sentences)].join('; '));
 }

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { JsonSyntaxError, readPlacedJson } from './json-places.ts';
+
+test('whatever JSON writes is read as JSON.parse reads it', () => {
+  fc.assert(
+    fc.property(fc.json({ maxDepth: 5 }), fc.constantFrom(0, 1, 3), (text, indent) => {
+      const value: unknown = JSON.parse(text);
+      // A field of that name is refused; see below.
+      fc.pre(!text.includes('__proto__'));
+      assert.deepEqual(readPlacedJson(JSON.stringify(value, null, indent)).value, value);
+    }),
+  );
+});
+
+test('whatever JSON.parse refuses is refused with a place inside the text', () => {
+  const pieces = fc.constantFrom(
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    ':',
+    '"a"',
+    '"',
+    '1',
+    '-',
+    '01',
+    'true',
+    'nul',
+    ' ',
+    '\n',
+    '\\',
+    '\u0001',
+  );
+  fc.assert(
+    fc.property(fc.array(pieces, { maxLength: 12 }), (parts) => {
+      const text = parts.join('');
+      let isJson = true;
+      try {
+        JSON.parse(text);
+      } catch {
+        isJson = false;
+      }
+      try {
+        readPlacedJson(text);
+        assert.ok(isJson, `accepted ${JSON.stringify(text)}`);
+      } catch (thrown) {
+        assert.ok(thrown instanceof JsonSyntaxError, String(thrown));
+        assert.ok(
+          !isJson || /is there twice/.test(thrown.message),
+          `refused ${JSON.stringify(text)}: ${thrown.message}`,
+        );
+        const { line, column } = thrown.place;
+        assert.ok(line >= 1 && line <= text.split('\n').length && column >= 1);
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('the place of a value is that of its first character, and of a missing one that of what is around it', () => {
+  const { placeOf } = readPlacedJson('{\n  "servers": [\n    { "alias": "a" },\n    7\n  ]\n}\n');
+  assert.deepEqual(placeOf(['servers']), { line: 2, column: 14 });
+  assert.deepEqual(placeOf(['servers', 0, 'alias']), { line: 3, column: 16 });
+  assert.deepEqual(placeOf(['servers', 0, 'command']), { line: 3, column: 5 });
+  assert.deepEqual(placeOf(['servers', 1]), { line: 4, column: 5 });
+  assert.deepEqual(placeOf(['nothing', 'here']), { line: 1, column: 1 });
+});
+
+for (const [text, message, line, column] of [
+  ['{\n  "a": 1,\n}', 'no comma may stand before }', 3, 1],
+  ['[1,\n2,]', 'no comma may stand before ]', 2, 3],
+  ['{a: 1}', 'a field name must be a string in double quotes', 1, 2],
+  ['{"a": 1, "a": 2}', 'the field "a" is there twice', 1, 10],
+  ['{"a" 1}', 'a colon must follow the field name', 1, 6],
+  ['[1, 2', 'a comma or ] must follow', 1, 6],
+  ['{} {}', 'nothing may follow the value', 1, 4],
+  ["{'a': 1}", 'a field name must be a string in double quotes', 1, 2],
+  ['["\\x"]', 'this string has a wrong escape', 1, 2],
+  ['{"__proto__": 1}', 'a field must not be named __proto__', 1, 2],
+  ['', 'a JSON value must stand here', 1, 1],
+  ['['.repeat(100_000), 'values may be nested 64 deep', 1, 66],
+] as const) {
+  test(`${JSON.stringify(text.slice(0, 20))} is refused: ${message}`, () => {
+    assert.throws(() => readPlacedJson(text), { name: 'JsonSyntaxError', message, place: { line, column } });
+  });
+}

@@ -1,0 +1,265 @@
+/**
+ * Loading an agent manifest (contracts §8): from a file to servers that can be started. Everything that is wrong is found and told
+ * with file, line and column before anything is spawned.
+ */
+import { readFileSync } from 'node:fs';
+import { ReveilleError } from '../wire/errors.ts';
+import { agentManifestSchema, type ManifestServer, type SideEffectClass, type ToolSurface } from '../wire/manifest.ts';
+import { checkInput, type Problem } from '../wire/validate.ts';
+import { inheritedVariables } from './child-environment.ts';
+import { CommandLineError, splitCommand } from './command-line.ts';
+import { JsonSyntaxError, type Place, type PlacedJson, readPlacedJson } from './json-places.ts';
+import { assignmentsOf, literalOf, looksSecret, namesSecret, resolveReferences, type Variables } from './references.ts';
+
+/** What a manifest says of a tool. */
+export type DeclaredTool = {
+  name: string;
+  sideEffectClass: SideEffectClass | undefined;
+  surface: ToolSurface | undefined;
+  timeoutMs: number | undefined;
+};
+
+export type StdioLink = {
+  kind: 'stdio';
+  command: readonly [string, ...string[]];
+  env: Readonly<Record<string, string>>;
+};
+export type HttpLink = { kind: 'http'; url: string; headers: Readonly<Record<string, string>> };
+
+/** A server that a manifest declares, with every reference to a variable resolved. */
+export type ServerSpec = {
+  alias: string;
+  /** Stands in the URIs of its tools. */
+  version: string | undefined;
+  /** Whether the start fails when it does not start. */
+  required: boolean;
+  /** By name; `undefined` where the manifest declares none and takes what the server has. */
+  tools: ReadonlyMap<string, DeclaredTool> | undefined;
+  link: StdioLink | HttpLink;
+  /** Variables that it refers to. */
+  variables: readonly string[];
+  /** Those of them that are not set: it cannot start. */
+  missing: readonly string[];
+  /** What must not stand in a log. */
+  secrets: readonly string[];
+};
+
+export type Manifest = {
+  /** The file it came from. */
+  path: string;
+  agent: string | undefined;
+  servers: readonly ServerSpec[];
+};
+
+const LONGEST_FILE_BYTES = 1024 * 1024;
+
+/** Fields of a server whose values may be secrets that somebody wrote in by mistake. */
+const DELICATE = new Set(['env', 'headers', 'args', 'url', 'command']);
+
+/** The paths whose value must not be repeated in an error: what may be a secret, and what may contain one. */
+function hiddenFields(value: unknown, path: readonly string[] = []): string[] {
+  const delicate = path.some((key) => DELICATE.has(key));
+  if (typeof value !== 'object' || value === null) return delicate ? [path.join('.')] : [];
+  return [path.join('.'), ...Object.entries(value).flatMap(([key, member]) => hiddenFields(member, [...path, key]))];
+}
+
+/** Collects problems while a server is read; the paths lead from the manifest's root. */
+class Problems {
+  readonly found: Problem[] = [];
+
+  add(path: readonly (string | number)[], what: string): void {
+    this.found.push({ path, sentence: `${path.join('.')} ${what}` });
+  }
+}
+
+type Reading = { problems: Problems; path: readonly (string | number)[]; variables: Variables };
+type Texts = { named: Set<string>; missing: Set<string>; secrets: Set<string> };
+
+function resolveInto(texts: Texts, text: string, variables: Variables, listed = false): string {
+  const { value, named, missing, secrets } = resolveReferences(text, variables, listed);
+  for (const name of named) texts.named.add(name);
+  for (const name of missing) texts.missing.add(name);
+  for (const secret of secrets) texts.secrets.add(secret);
+  return value;
+}
+
+/** `env` or `headers`, resolved; a secret that is written down is a problem. */
+function readAssignments(member: 'env' | 'headers', server: ManifestServer, reading: Reading, texts: Texts) {
+  const values: Record<string, string> = {};
+  for (const { name, text, key } of assignmentsOf(server[member])) {
+    const path = [...reading.path, member, key];
+    const listed = typeof key === 'number';
+    const literal = literalOf(text, listed);
+    const isLiteral = literal === text;
+    if (looksSecret(literal) || (isLiteral && text !== '' && namesSecret(name))) {
+      const variable = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_');
+      const remedy = listed ? `"${name}=$env:${variable}"` : `"\${${variable}}"`;
+      reading.problems.add(path, `holds a secret; write ${remedy} and set the variable ${variable} instead`);
+    }
+    if (Object.hasOwn(values, name)) reading.problems.add(path, `sets ${name} a second time`);
+    values[name] = resolveInto(texts, text, reading.variables, listed);
+    if (namesSecret(name) && values[name] !== '') texts.secrets.add(values[name]);
+  }
+  return values;
+}
+
+function readCommand(server: ManifestServer, reading: Reading, texts: Texts): readonly [string, ...string[]] {
+  const { problems, path, variables } = reading;
+  try {
+    const [program, ...words] = splitCommand(server.command ?? '');
+    const resolve = (text: string, at: readonly (string | number)[]) => {
+      if (looksSecret(literalOf(text))) {
+        problems.add([...path, ...at], 'holds a secret; put it into "env", as a reference to a variable');
+      }
+      return resolveInto(texts, text, variables);
+    };
+    return [
+      resolve(program, ['command']),
+      ...words.map((word) => resolve(word, ['command'])),
+      ...(server.args ?? []).map((word, index) => resolve(word, ['args', index])),
+    ];
+  } catch (thrown) {
+    if (!(thrown instanceof CommandLineError)) throw thrown;
+    problems.add([...path, 'command'], thrown.message);
+    return [''];
+  }
+}
+
+function readUrl(server: ManifestServer, reading: Reading, texts: Texts): string {
+  const path = [...reading.path, 'url'];
+  const text = server.url ?? '';
+  if (looksSecret(literalOf(text))) {
+    reading.problems.add(path, 'holds a secret; put it into "headers", as a reference to a variable');
+  }
+  const before = texts.missing.size;
+  const url = resolveInto(texts, text, reading.variables);
+  if (texts.missing.size > before) return url;
+  const parsed = URL.parse(url);
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+    reading.problems.add(path, 'must be an http:// or https:// address');
+  } else if (parsed.username !== '' || parsed.password !== '') {
+    reading.problems.add(path, 'must not hold a user name or a password; put them into "headers"');
+  }
+  return url;
+}
+
+/** What belongs to the other transport, or is missing for this one. */
+function checkShape(server: ManifestServer, kind: 'stdio' | 'http', { problems, path }: Reading): void {
+  const [needed, foreign] =
+    kind === 'stdio' ? (['command', ['url', 'headers']] as const) : (['url', ['command', 'args', 'env']] as const);
+  if (server[needed] === undefined) problems.add(path, `needs "${needed}", for its transport is ${kind}`);
+  for (const member of foreign) {
+    if (server[member] !== undefined) problems.add([...path, member], `is not for a server whose transport is ${kind}`);
+  }
+}
+
+function readTools(
+  { tools }: ManifestServer,
+  allowed: readonly SideEffectClass[] | undefined,
+  { problems, path }: Reading,
+): ReadonlyMap<string, DeclaredTool> | undefined {
+  if (tools === undefined) return undefined;
+  const declared = new Map<string, DeclaredTool>();
+  for (const [index, { name, side_effect_class: sideEffectClass, surface, timeout_ms: timeoutMs }] of tools.entries()) {
+    const at = [...path, 'tools', index];
+    if (declared.has(name)) problems.add([...at, 'name'], `is there twice (${JSON.stringify(name)})`);
+    if (sideEffectClass !== undefined && allowed !== undefined && !allowed.includes(sideEffectClass)) {
+      const what = `is ${sideEffectClass}, which allowed_side_effects does not name; add it there or remove the tool`;
+      problems.add([...at, 'side_effect_class'], what);
+    }
+    declared.set(name, { name, sideEffectClass, surface, timeoutMs });
+  }
+  return declared;
+}
+
+function readServer(
+  server: ManifestServer,
+  allowed: readonly SideEffectClass[] | undefined,
+  reading: Reading,
+): ServerSpec {
+  const kind = server.transport ?? (server.command === undefined && server.url !== undefined ? 'http' : 'stdio');
+  const texts: Texts = { named: new Set(), missing: new Set(), secrets: new Set() };
+  const env = readAssignments('env', server, reading, texts);
+  const headers = readAssignments('headers', server, reading, texts);
+  checkShape(server, kind, reading);
+  const link: StdioLink | HttpLink =
+    kind === 'http'
+      ? { kind, url: server.url === undefined ? '' : readUrl(server, reading, texts), headers }
+      : {
+          kind,
+          command: server.command === undefined ? [''] : readCommand(server, reading, texts),
+          env: { ...inheritedVariables(reading.variables), ...env },
+        };
+  const required = server.required ?? false;
+  const missing = [...texts.missing];
+  if (required && missing.length > 0) {
+    const what = `is required and refers to ${missing.join(', ')}, which ${missing.length > 1 ? 'are' : 'is'} not set`;
+    reading.problems.add(reading.path, what);
+  }
+  return {
+    alias: server.alias,
+    version: server.version,
+    required,
+    tools: readTools(server, allowed, reading),
+    link,
+    variables: [...texts.named],
+    missing,
+    secrets: [...texts.secrets],
+  };
+}
+
+/** Turns what is wrong into lines that an editor can jump to. */
+function refuse(path: string, problems: readonly { place: Place; sentence: string }[]): never {
+  const lines = problems.map(({ place, sentence }) => `${path}:${place.line}:${place.column}: ${sentence}`);
+  throw new ReveilleError('invalid_request', [...new Set(lines)].join('\n'));
+}
+
+function readText(path: string): string {
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length > LONGEST_FILE_BYTES)
+      throw new Error(`it has ${bytes.length} bytes, at most ${LONGEST_FILE_BYTES} are read`);
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('invalid_request', `the agent manifest ${path} cannot be read: ${why}`, { cause });
+  }
+}
+
+function parse(path: string, text: string): PlacedJson {
+  try {
+    return readPlacedJson(text);
+  } catch (thrown) {
+    if (!(thrown instanceof JsonSyntaxError)) throw thrown;
+    return refuse(path, [{ place: thrown.place, sentence: `this is not JSON: ${thrown.message}` }]);
+  }
+}
+
+/**
+ * Reads a manifest file.
+ *
+ * @param variables what `${NAME}` and `$env:NAME` refer to; servers that run as children get an allow-list of them
+ * @throws ReveilleError `invalid_request` with one line per problem, `file:line:column: field …`; values that may be secrets are
+ * not repeated. A variable that is not set is a problem of a required server, otherwise it is left to the start.
+ */
+export function loadManifest(path: string, variables: Variables): Manifest {
+  const { value, placeOf } = parse(path, readText(path));
+  const checked = checkInput(agentManifestSchema, value, hiddenFields(value));
+  const refuseAll = (found: readonly Problem[]): never =>
+    refuse(
+      path,
+      found.map((problem) => ({ place: placeOf(problem.path), sentence: problem.sentence })),
+    );
+  if ('problems' in checked) return refuseAll(checked.problems);
+  const manifest = checked.value;
+  const problems = new Problems();
+  const seen = new Set<string>();
+  const servers = manifest.servers.map((server, index) => {
+    const at = ['servers', index];
+    if (seen.has(server.alias)) problems.add([...at, 'alias'], `is used twice (${server.alias})`);
+    seen.add(server.alias);
+    return readServer(server, manifest.allowed_side_effects, { problems, path: at, variables });
+  });
+  if (problems.found.length > 0) return refuseAll(problems.found);
+  return { path, agent: manifest.agent, servers };
+}

@@ -1,0 +1,131 @@
+/** What a server writes to stderr, and to stdout that is no message: kept in a bounded file of its own, without secrets. */
+import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
+import type { Clock } from '../clock/clock.ts';
+import type { Logger } from '../log/log.ts';
+
+/** A file is put aside when it is so long; one is kept beside it. */
+const FILE_BYTES = 1024 * 1024;
+const LINE_CHARACTERS = 4096;
+/** What is written within a second beyond this is counted and dropped: a flood must not wear out the disk or this process. */
+const BYTES_PER_SECOND = 256 * 1024;
+const LAST_LINES = 6;
+const LAST_CHARACTERS = 400;
+/** Shorter values stand in ordinary text by chance. */
+const SHORTEST_SECRET = 6;
+
+/** Where a line comes from; `host` is what we have to say ourselves. */
+export type LineSource = 'stderr' | 'stdout' | 'host';
+
+export type ServerLogOptions = {
+  folder: string;
+  alias: string;
+  /** Values that are not written. */
+  secrets: readonly string[];
+  clock: Clock;
+  log: Logger;
+};
+
+/** Control characters and terminal colours would do things to the terminal of whoever reads the file. */
+function printable(line: string): string {
+  return line.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replace(/[\x00-\x08\x0b-\x1f\x7f]/g, ' ');
+}
+
+export class ServerLog {
+  readonly path: string;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #secrets: readonly string[];
+  readonly #decoder = new StringDecoder('utf8');
+  #partial = '';
+  #last: string[] = [];
+  #bytes = 0;
+  #windowFrom = Number.NEGATIVE_INFINITY;
+  #windowBytes = 0;
+  #dropped = 0;
+  #isBroken = false;
+
+  /** Makes the folder and goes on with a file that is there. */
+  constructor({ folder, alias, secrets, clock, log }: ServerLogOptions) {
+    this.#clock = clock;
+    this.#log = log;
+    // The longest first: one may be a part of another.
+    this.#secrets = secrets
+      .filter((secret) => secret.length >= SHORTEST_SECRET)
+      .toSorted((one, other) => other.length - one.length);
+    this.path = join(folder, `${alias}.log`);
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      this.#bytes = statSync(this.path, { throwIfNoEntry: false })?.size ?? 0;
+    } catch (err) {
+      this.#tellBroken(err);
+    }
+  }
+
+  /** Takes a chunk of stderr; lines may be cut anywhere. */
+  stderr(chunk: Buffer): void {
+    const lines = (this.#partial + this.#decoder.write(chunk)).split('\n');
+    this.#partial = (lines.pop() ?? '').slice(0, LINE_CHARACTERS);
+    for (const line of lines) this.line('stderr', line);
+  }
+
+  /** Writes one line. */
+  line(source: LineSource, text: string): void {
+    let line = text.slice(0, LINE_CHARACTERS);
+    for (const secret of this.#secrets) line = line.replaceAll(secret, '[hidden]');
+    line = printable(line).trimEnd();
+    if (line === '') return;
+    if (source !== 'host') this.#last = [...this.#last.slice(1 - LAST_LINES), line];
+    this.#append(`${new Date(this.#clock.now()).toISOString()} ${source} ${line}\n`);
+  }
+
+  /** What the server said last, in one short line, to stand in an error. */
+  get lastWords(): string {
+    const partial = this.#partial.trim();
+    if (partial !== '') this.line('stderr', this.#partial);
+    this.#partial = '';
+    const words = this.#last.join(' | ');
+    return words.length > LAST_CHARACTERS ? `…${words.slice(-LAST_CHARACTERS)}` : words;
+  }
+
+  /** Forgets the last words: another process begins. */
+  begin(): void {
+    this.#partial = '';
+    this.#last = [];
+  }
+
+  /** A full disk must not take the server down; to be told once is enough. */
+  #tellBroken(err: unknown): void {
+    if (!this.#isBroken) this.#log.warn({ err, path: this.path }, "a server's output cannot be kept");
+    this.#isBroken = true;
+  }
+
+  #append(line: string): void {
+    const now = this.#clock.monotonic();
+    if (now - this.#windowFrom >= 1000) {
+      const dropped = this.#dropped;
+      this.#windowFrom = now;
+      this.#windowBytes = 0;
+      this.#dropped = 0;
+      if (dropped > 0) this.line('host', `${dropped} lines were dropped: too many at once`);
+    }
+    this.#windowBytes += line.length;
+    if (this.#windowBytes > BYTES_PER_SECOND) {
+      this.#dropped++;
+      return;
+    }
+    try {
+      if (this.#bytes + line.length > FILE_BYTES) {
+        // First: where it cannot be put aside, it is not tried again at every line.
+        this.#bytes = 0;
+        renameSync(this.path, `${this.path}.1`);
+      }
+      appendFileSync(this.path, line, { mode: 0o600 });
+      this.#bytes += line.length;
+      this.#isBroken = false;
+    } catch (err) {
+      this.#tellBroken(err);
+    }
+  }
+}

@@ -1,0 +1,270 @@
+/**
+ * The servers of a manifest, and their tools as one set: started side by side, named, called by name, reported on. This is what
+ * daemons use; the other files of this folder are its parts.
+ */
+import { join } from 'node:path';
+import type { Clock } from '../clock/clock.ts';
+import type { Logger } from '../log/log.ts';
+import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
+import type { SideEffectClass, ToolSurface } from '../wire/manifest.ts';
+import { writeToolUri } from '../wire/tool-uri.ts';
+import { bindNames } from './function-names.ts';
+import { HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
+import type { Manifest, ServerSpec } from './manifest.ts';
+import { capOutput, DEFAULT_OUTPUT_TOKENS, inBandError, type ToolResult } from './output-cap.ts';
+import { ServerLog } from './server-log.ts';
+import { SpillFolder } from './spill-folder.ts';
+import type { ToolDefinition } from './tool-definition.ts';
+import type { ToolLock } from './tool-lock.ts';
+
+export type ServerPoolOptions = {
+  clock: Clock;
+  log: Logger;
+  /** Gets `mcp-logs/<alias>.log` and `tool-output/`. */
+  dataDir: string;
+  /** Definitions that were looked at and agreed on; servers that it does not name are not pinned. */
+  lock?: ToolLock;
+  /** Where servers that run as children run; where we run unless told. */
+  cwd?: string;
+  /** Programs by the name that manifests call them, for those that need not be on the PATH: `reveille` itself. */
+  programs?: Readonly<Record<string, readonly [string, ...string[]]>>;
+  /** Aborts a start that is under way. */
+  signal?: AbortSignal;
+  /** 30 seconds unless told. */
+  startTimeoutMs?: number;
+  /** For tools whose manifest names no `timeout_ms`; 60 seconds unless told. */
+  callTimeoutMs?: number;
+  /** 30 seconds unless told. */
+  healthIntervalMs?: number;
+  /** What a server has to answer such a look; 10 seconds unless told. */
+  healthTimeoutMs?: number;
+  /** What a model gets to read of one result; 25,000 unless told. */
+  outputTokens?: number;
+};
+
+/** A tool that can be called now. */
+export type HostedTool = {
+  alias: string;
+  /** As the server calls it. */
+  tool: string;
+  /** As a model calls it. */
+  functionName: string;
+  uri: string;
+  definition: ToolDefinition;
+  /** As the manifest declares them. */
+  sideEffectClass: SideEffectClass | undefined;
+  surface: ToolSurface | undefined;
+  timeoutMs: number;
+};
+
+/** How a server is. */
+export type ServerReport = {
+  alias: string;
+  state: ServerState;
+  problem: string | undefined;
+  tools: number;
+  restarts: number;
+  /** Of a child, the head of its process group. */
+  pid: number | undefined;
+  /** The file with what it has written to stderr. */
+  log: string;
+};
+
+const START_TIMEOUT_MS = 30_000;
+const CALL_TIMEOUT_MS = 60_000;
+const HEALTH_INTERVAL_MS = 30_000;
+const HEALTH_TIMEOUT_MS = 10_000;
+const DRAIN_MS = 5000;
+/** What stands for the version of a server that has none. */
+const NO_VERSION = '0.0.0';
+
+/** A server whose program is one that we know the place of. */
+function withProgram(spec: ServerSpec, programs: ServerPoolOptions['programs'] = {}): ServerSpec {
+  const { link } = spec;
+  if (link.kind !== 'stdio') return spec;
+  const [program, ...args] = link.command;
+  if (!Object.hasOwn(programs, program)) return spec;
+  return { ...spec, link: { ...link, command: [...programs[program]!, ...args] } };
+}
+
+/** Why a start cannot go on with this outcome; nothing when it can. */
+function fatalWords({ alias, required }: ServerSpec, outcome: StartOutcome): string[] {
+  if (outcome.ready) return [];
+  if (outcome.differences) return outcome.differences.map((difference) => `server "${alias}": ${difference}`);
+  return required ? [`server "${alias}" is required and did not start: ${outcome.why}`] : [];
+}
+
+export class ServerPool {
+  readonly #options: ServerPoolOptions;
+  readonly #servers: ReadonlyMap<string, HostedServer>;
+  readonly #logs = new Map<string, string>();
+  readonly #spill: SpillFolder;
+  readonly #listeners = new Set<() => void>();
+  #tools: readonly HostedTool[] = [];
+  /** Between the start and the end: before and after, changes are nobody's business. */
+  #isRunning = false;
+  #closing: Promise<void> | undefined;
+
+  private constructor(manifest: Manifest, options: ServerPoolOptions) {
+    this.#options = options;
+    this.#spill = new SpillFolder(join(options.dataDir, 'tool-output'));
+    this.#servers = new Map(
+      manifest.servers.map((spec) => [spec.alias, this.#host(withProgram(spec, options.programs))]),
+    );
+  }
+
+  /**
+   * Starts every server side by side and waits until each is ready or has failed. One that fails is a warning, and is tried again
+   * in the background.
+   *
+   * @throws ReveilleError `conflict` when a server's tools are not those that are declared and pinned, naming every difference, or
+   * two tools would be called by one name; `unavailable` when a required server does not start. Nothing is left running then.
+   */
+  static async start(manifest: Manifest, options: ServerPoolOptions): Promise<ServerPool> {
+    const pool = new ServerPool(manifest, options);
+    const { signal } = options;
+    const abort = () => void pool.close();
+    if (signal?.aborted) abort();
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      const servers = [...pool.#servers.values()];
+      const outcomes = await Promise.all(servers.map((server) => server.start()));
+      const fatal = servers.flatMap(({ spec }, index) => fatalWords(spec, outcomes[index]!));
+      const collisions = bindNames(pool.#present()).collisions.map(
+        ({ name, tools: [one, other] }) =>
+          `${one.alias}/${one.tool} and ${other.alias}/${other.tool} would both be called ${name}; rename one of the aliases`,
+      );
+      const isMismatch = collisions.length > 0 || outcomes.some((outcome) => !outcome.ready && outcome.differences);
+      const code: ErrorCode = isMismatch ? 'conflict' : 'unavailable';
+      if (signal?.aborted) throw new ReveilleError('unavailable', 'the start of the MCP servers was called off');
+      if (fatal.length + collisions.length > 0) {
+        throw new ReveilleError(code, [...fatal, ...collisions].join('\n'), { retryable: false });
+      }
+      pool.#isRunning = true;
+      pool.#rebuild();
+      return pool;
+    } catch (thrown) {
+      await pool.close();
+      throw thrown;
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  /** The tools that can be called now, sorted by function name. The array changes only when they do. */
+  tools(): readonly HostedTool[] {
+    return this.#tools;
+  }
+
+  /** What is wrong now, a sentence for each server that is not ready. */
+  warnings(): string[] {
+    return [...this.#servers.values()].flatMap(({ spec, problem }) =>
+      problem === undefined ? [] : [`server "${spec.alias}" ${problem}`],
+    );
+  }
+
+  /** How each server is, in the order of the manifest. */
+  servers(): ServerReport[] {
+    return [...this.#servers.values()].map(({ spec, state, problem, definitions, restarts, pid }) => ({
+      alias: spec.alias,
+      state,
+      problem,
+      tools: definitions.length,
+      restarts,
+      pid,
+      log: this.#logs.get(spec.alias)!,
+    }));
+  }
+
+  /** Called after tools, states or warnings have changed. @returns ends that */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * Calls a tool within its time.
+   *
+   * @param args numbers that JavaScript cannot carry may be given as `JSON.rawJSON` objects
+   * @returns what it gave back, its text capped; a tool that is not there answers in-band
+   * @throws ToolCallFailure when there is no answer, saying whether the tool may have run
+   */
+  async call(
+    alias: string,
+    tool: string,
+    args: Readonly<Record<string, unknown>>,
+    { signal }: { signal?: AbortSignal } = {},
+  ): Promise<ToolResult> {
+    const server = this.#servers.get(alias);
+    if (!server) return inBandError(`there is no server ${JSON.stringify(alias)}`);
+    const isKnown = server.definitions.some(({ name }) => name === tool);
+    if (server.state === 'ready' && !isKnown)
+      return inBandError(`server "${alias}" has no tool ${JSON.stringify(tool)}`);
+    const outcome = await server.call(tool, args, this.#timeoutOf(server, tool), signal);
+    if ('inBand' in outcome) return inBandError(outcome.inBand);
+    return capOutput(outcome.result, this.#options.outputTokens ?? DEFAULT_OUTPUT_TOKENS, this.#spill);
+  }
+
+  /** Takes no more calls, lets those under way end for up to five seconds, and ends every server. Resolves when nothing is left. */
+  close(): Promise<void> {
+    this.#isRunning = false;
+    this.#closing ??= Promise.all([...this.#servers.values()].map((server) => server.close(DRAIN_MS))).then(() => {
+      this.#tools = [];
+    });
+    return this.#closing;
+  }
+
+  #host(spec: ServerSpec): HostedServer {
+    const { clock, log, dataDir, lock, cwd, startTimeoutMs, healthIntervalMs, healthTimeoutMs } = this.#options;
+    const { alias, secrets } = spec;
+    const output = new ServerLog({ folder: join(dataDir, 'mcp-logs'), alias, secrets, clock, log });
+    this.#logs.set(alias, output.path);
+    return new HostedServer({
+      spec,
+      pins: lock && Object.hasOwn(lock.servers, alias) ? lock.servers[alias] : undefined,
+      cwd,
+      clock,
+      log,
+      output,
+      startTimeoutMs: startTimeoutMs ?? START_TIMEOUT_MS,
+      healthIntervalMs: healthIntervalMs ?? HEALTH_INTERVAL_MS,
+      healthTimeoutMs: healthTimeoutMs ?? HEALTH_TIMEOUT_MS,
+      onChange: () => this.#onChange(),
+    });
+  }
+
+  #timeoutOf({ spec }: HostedServer, tool: string): number {
+    return spec.tools?.get(tool)?.timeoutMs ?? this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS;
+  }
+
+  /** The tools of all servers that are ready, without their names. */
+  #present(): Omit<HostedTool, 'functionName'>[] {
+    const ready = [...this.#servers.values()].filter(({ state }) => state === 'ready');
+    return ready.flatMap((server) => {
+      const { alias, version = server.serverVersion ?? NO_VERSION, tools } = server.spec;
+      return server.definitions.map((definition) => {
+        const tool = definition.name;
+        const { sideEffectClass, surface } = tools?.get(tool) ?? { sideEffectClass: undefined, surface: undefined };
+        const uri = writeToolUri({ alias, tool, version });
+        return { alias, tool, uri, definition, sideEffectClass, surface, timeoutMs: this.#timeoutOf(server, tool) };
+      });
+    });
+  }
+
+  #rebuild(): void {
+    const { byName, collisions } = bindNames(this.#present());
+    this.#tools = [...byName]
+      .map(([functionName, tool]) => ({ ...tool, functionName }))
+      .sort((one, other) => (one.functionName < other.functionName ? -1 : 1));
+    for (const { name, tools } of collisions) {
+      const [one, other] = tools.map(({ alias, tool }) => `${alias}/${tool}`);
+      this.#servers.get(tools[1].alias)?.quarantine([`${one} and ${other} would both be called ${name}`]);
+    }
+  }
+
+  #onChange(): void {
+    if (!this.#isRunning) return;
+    this.#rebuild();
+    for (const listener of this.#listeners) listener();
+  }
+}

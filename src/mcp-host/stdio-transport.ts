@@ -1,0 +1,188 @@
+/** MCP over the stdin and stdout of a child that leads a process group of its own, and is gone when the transport is closed. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Writable } from 'node:stream';
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
+import type { CancelTimer, Clock } from '../clock/clock.ts';
+import { HAS_GROUPS, LIFELINE, signalGroup, watched } from './lifeline.ts';
+import type { StdioLink } from './manifest.ts';
+import { messageReader } from './message-reader.ts';
+import { isProgram } from './program.ts';
+import type { ServerLog } from './server-log.ts';
+
+/** A message of more bytes ends the connection. Images travel in base64, so this is generous. */
+const LONGEST_MESSAGE_BYTES = 10 * 1024 * 1024;
+/** So much of what is no message is put up with; then it is no MCP server. */
+const MOST_GARBAGE_BYTES = 256 * 1024;
+/** What a server has not read yet; one that reads nothing gets no more. */
+const MOST_UNREAD_BYTES = 32 * 1024 * 1024;
+/** After the end of stdin, and again after SIGTERM. */
+const PATIENCE_MS = 2000;
+/** After SIGKILL the kernel needs a moment; a process that outlives this hangs in the kernel. */
+const KILL_MS = 5000;
+/** Between the end of a process and that of its pipes, either way: a descendant may hold them. */
+const PIPES_MS = 500;
+
+export type StdioTransportOptions = { link: StdioLink; cwd: string | undefined; clock: Clock; output: ServerLog };
+
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  /** With `pid`, what the SDK knows a transport over pipes by. */
+  readonly stderr = null;
+
+  readonly #options: StdioTransportOptions;
+  readonly #gone = Promise.withResolvers<void>();
+  #child: ChildProcess | undefined;
+  #isClosed = false;
+  #hasExited = false;
+  #ending: string | undefined;
+  #garbageBytes = 0;
+  #cancelEnd: CancelTimer = () => {};
+
+  constructor(options: StdioTransportOptions) {
+    this.#options = options;
+  }
+
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  /** Why the connection is over, in words that finish the sentence "the server …"; `undefined` while it is not. */
+  get ending(): string | undefined {
+    return this.#ending;
+  }
+
+  /** @throws Error when there is no such program or it cannot be started */
+  async start(): Promise<void> {
+    const { link, cwd, output } = this.#options;
+    if (!isProgram(link.command[0], link.env.PATH, cwd)) {
+      throw new Error(
+        `there is no program ${JSON.stringify(link.command[0])} (its PATH is ${link.env.PATH ?? 'not set'})`,
+      );
+    }
+    output.begin();
+    const [program, ...args] = watched(link.command);
+    const child = spawn(program, args, {
+      cwd,
+      env: link.env,
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      detached: HAS_GROUPS,
+      windowsHide: true,
+    });
+    this.#child = child;
+    this.#listen(child);
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', reject);
+    });
+  }
+
+  #listen(child: ChildProcess): void {
+    const { output, clock } = this.#options;
+    const read = messageReader(LONGEST_MESSAGE_BYTES, {
+      message: (message) => {
+        if (!this.#isClosed) this.onmessage?.(message);
+      },
+      garbage: (line, bytes) => this.#onGarbage(line, bytes),
+      tooLong: () => this.#fail(`sent a message of more than ${LONGEST_MESSAGE_BYTES} bytes`),
+    });
+    // After the end it is only emptied, so that the server does not hang in a write.
+    child.stdout?.on('data', (chunk: Buffer) => {
+      if (!this.#isClosed) read(chunk);
+    });
+    child.stdout?.once('end', () => {
+      // A process that ends closes its stdout first, and its exit says more.
+      this.#cancelEnd = clock.after(PIPES_MS, () => this.#fail('closed its stdout'));
+    });
+    child.stderr?.on('data', (chunk: Buffer) => output.stderr(chunk));
+    const broken = (error: Error) => {
+      if (!this.#isClosed) this.onerror?.(error);
+    };
+    for (const pipe of [child.stdin, child.stdout, child.stderr, child.stdio[LIFELINE]]) pipe?.on('error', broken);
+    child.once('error', (error) => {
+      this.#onExit(child, `could not be started: ${error.message}`);
+    });
+    child.once('exit', (code, signal) => {
+      this.#onExit(child, signal === null ? `exited with code ${code}` : `was ended by ${signal}`);
+      const cancel = clock.after(PIPES_MS, () => this.#onPipesOver(child));
+      child.once('close', () => {
+        cancel();
+        this.#onPipesOver(child);
+      });
+    });
+  }
+
+  #onGarbage(line: string, bytes: number): void {
+    this.#options.output.line('stdout', line);
+    this.#garbageBytes += bytes;
+    if (this.#garbageBytes > MOST_GARBAGE_BYTES) {
+      this.#fail(`wrote more than ${MOST_GARBAGE_BYTES} bytes to stdout that are no MCP messages`);
+    }
+  }
+
+  #onExit(child: ChildProcess, ending: string): void {
+    this.#hasExited = true;
+    this.#ending ??= ending;
+    // What it leaves behind, and the watcher.
+    if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL');
+  }
+
+  /** The last answer has been read. */
+  #onPipesOver(child: ChildProcess): void {
+    this.#cancelEnd();
+    for (const pipe of child.stdio) pipe?.destroy();
+    this.#gone.resolve();
+    void this.close();
+  }
+
+  /** The connection is of no use any more. */
+  #fail(why: string): void {
+    if (this.#isClosed) return;
+    this.#ending ??= why;
+    void this.close();
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    const stdin = this.#child?.stdin;
+    if (this.#isClosed || !stdin || this.#hasExited) return Promise.reject(new Error('the server is gone'));
+    if (stdin.writableLength > MOST_UNREAD_BYTES)
+      return Promise.reject(new Error('the server does not read its stdin'));
+    return write(stdin, `${JSON.stringify(message)}\n`);
+  }
+
+  /**
+   * Ends the connection at once and the server after it: stdin is closed, then the group is asked by SIGTERM, then killed.
+   * Resolves when nothing is left of it.
+   */
+  async close(): Promise<void> {
+    if (!this.#isClosed) {
+      this.#isClosed = true;
+      this.onclose?.();
+      this.#child?.stdin?.end();
+    }
+    const child = this.#child;
+    if (child?.pid === undefined) return;
+    if (await this.#goneWithin(PATIENCE_MS)) return;
+    signalGroup(child.pid, 'SIGTERM');
+    if (await this.#goneWithin(PATIENCE_MS)) return;
+    signalGroup(child.pid, 'SIGKILL');
+    await this.#goneWithin(KILL_MS);
+  }
+
+  #goneWithin(limitMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.after(limitMs, () => resolve(false));
+      void this.#gone.promise.then(() => {
+        cancel();
+        resolve(true);
+      });
+    });
+  }
+}
+
+function write(stdin: Writable, line: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stdin.write(line, (error) => (error ? reject(error) : resolve()));
+  });
+}

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
+import { blocksOf } from './structured-content.ts';
+
+const text = (said: string): ContentBlock => ({ type: 'text', text: said });
+const added = (content: ContentBlock[], structuredContent: CallToolResult['structuredContent']) =>
+  blocksOf({ content, structuredContent }).slice(content.length);
+
+test('structured content is told unless a text is its JSON, however that is spelt', () => {
+  const structured = { width: 1, of: ['a'] };
+  assert.deepEqual(added([text('{"width":1,"of":["a"]}')], structured), []);
+  assert.deepEqual(added([text('{ "width": 1,\n "of": ["a"] }')], structured), []);
+  assert.deepEqual(added([text('one wide')], structured), [text('{"width":1,"of":["a"]}')]);
+  assert.deepEqual(added([], structured), [text('{"width":1,"of":["a"]}')]);
+});
+
+test('what the blocks hold word for word is not told again, also a picture', () => {
+  assert.deepEqual(added([text('hello\n')], { content: 'hello\n' }), []);
+  const picture: ContentBlock = { type: 'image', data: 'aGVsbG8=', mimeType: 'image/png' };
+  assert.deepEqual(added([picture], { content: [{ ...picture }] }), []);
+});
+
+test('a part that only looks like it is told', () => {
+  assert.equal(added([text('hello\n')], { content: 'hello' }).length, 1);
+  assert.equal(added([text('3')], { count: 3 }).length, 1);
+  assert.equal(added([text('')], {}).length, 1);
+  assert.equal(added([text('done')], { state: 'done', left: 0 }).length, 1);
+});
+
+test('without structured content the blocks stay as they are', () => {
+  const content = [text('a')];
+  assert.equal(blocksOf({ content }), content);
+});

@@ -1,0 +1,32 @@
+/** What a server says of a tool, as far as it matters to a model, and the fingerprint that pins it. */
+import { createHash } from 'node:crypto';
+import { canonicalJson } from './canonical-json.ts';
+
+export type ToolDefinition = {
+  name: string;
+  description?: string;
+  /** JSON Schema. */
+  inputSchema: Readonly<Record<string, unknown>>;
+  outputSchema?: Readonly<Record<string, unknown>>;
+  /** Hints such as `readOnlyHint`. Untrusted: they may tighten what we think of a tool, never loosen it. */
+  annotations?: Readonly<Record<string, unknown>>;
+};
+
+/** Takes over what counts of a listed tool. */
+export function definitionOf(listed: ToolDefinition): ToolDefinition {
+  const { name, description, inputSchema, outputSchema, annotations } = listed;
+  return {
+    name,
+    ...(description !== undefined && { description }),
+    inputSchema,
+    ...(outputSchema !== undefined && { outputSchema }),
+    ...(annotations !== undefined && { annotations }),
+  };
+}
+
+/** SHA-256 in lower-case hex over the canonical JSON of name, description, schemas and annotations. */
+export function digestOf(definition: ToolDefinition): string {
+  return createHash('sha256')
+    .update(canonicalJson(definitionOf(definition)))
+    .digest('hex');
+}

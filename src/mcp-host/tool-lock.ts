@@ -1,0 +1,100 @@
+/** The lock beside a manifest (`agents/neo.lock.json`): which definition each tool had when somebody looked at it and agreed. */
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { z } from 'zod';
+import { ReveilleError } from '../wire/errors.ts';
+import { checkInput } from '../wire/validate.ts';
+import { JsonSyntaxError, readPlacedJson } from './json-places.ts';
+import { digestOf, type ToolDefinition } from './tool-definition.ts';
+
+const toolLockSchema = z.strictObject({
+  lock_version: z.literal(1),
+  /** Alias to tool to SHA-256 of its definition. A server that is not named here is not pinned. */
+  servers: z.record(
+    z.string(),
+    z.record(z.string(), z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in lower-case hex')),
+  ),
+});
+export type ToolLock = z.output<typeof toolLockSchema>;
+
+/** The pins of one server. */
+export type ToolPins = Readonly<Record<string, string>>;
+
+const REMEDY = 'run `reveille tools pin` after you have looked at the change';
+
+/** Where the lock of a manifest stands. */
+export function lockPathOf(manifestPath: string): string {
+  return `${manifestPath.replace(/\.json$/, '')}.lock.json`;
+}
+
+function parseLock(path: string, text: string): ToolLock {
+  try {
+    const { value, placeOf } = readPlacedJson(text);
+    const checked = checkInput(toolLockSchema, value);
+    if ('value' in checked) return checked.value;
+    const lines = checked.problems.map(({ path: at, sentence }) => {
+      const { line, column } = placeOf(at);
+      return `${path}:${line}:${column}: ${sentence}`;
+    });
+    throw new ReveilleError('invalid_request', lines.join('\n'));
+  } catch (thrown) {
+    if (!(thrown instanceof JsonSyntaxError)) throw thrown;
+    const { line, column } = thrown.place;
+    throw new ReveilleError('invalid_request', `${path}:${line}:${column}: this is not JSON: ${thrown.message}`);
+  }
+}
+
+/**
+ * @returns `undefined` where there is no such file
+ * @throws ReveilleError `invalid_request` for one that cannot be read: a lock that is broken does not count as none
+ */
+export function readLock(path: string): ToolLock | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('invalid_request', `the tool lock ${path} cannot be read: ${why}`, { cause });
+  }
+  return parseLock(path, text);
+}
+
+/** Writes a lock in one step, sorted, so that a diff shows what changed. */
+export function writeLock(path: string, lock: ToolLock): void {
+  const aliases = Object.keys(lock.servers).sort();
+  const servers = aliases.map((alias) => [alias, Object.fromEntries(Object.entries(lock.servers[alias]!).sort())]);
+  const text = `${JSON.stringify({ lock_version: 1, servers: Object.fromEntries(servers) }, null, 2)}\n`;
+  const fresh = `${path}.new`;
+  writeFileSync(fresh, text);
+  renameSync(fresh, path);
+}
+
+/** A lock that agrees with these tools. */
+export function lockOf(tools: readonly { alias: string; definition: ToolDefinition }[]): ToolLock {
+  const servers: Record<string, Record<string, string>> = {};
+  for (const { alias, definition } of tools) {
+    servers[alias] ??= {};
+    servers[alias][definition.name] = digestOf(definition);
+  }
+  return { lock_version: 1, servers };
+}
+
+/** How a server's tools differ from their pins; each a sentence about one tool, with the remedy. */
+export function pinDifferences(pins: ToolPins | undefined, live: readonly ToolDefinition[]): string[] {
+  if (pins === undefined) return [];
+  const names = new Set(live.map(({ name }) => name));
+  const found = live.flatMap((definition) => {
+    const { name } = definition;
+    const pinned = Object.hasOwn(pins, name) ? pins[name] : undefined;
+    if (pinned === undefined) return [`${JSON.stringify(name)} is not pinned; ${REMEDY}`];
+    const digest = digestOf(definition);
+    if (digest === pinned) return [];
+    const digests = `pinned ${pinned.slice(0, 12)}, live ${digest.slice(0, 12)}`;
+    return [`${JSON.stringify(name)} has another description or schema than the pinned one (${digests}); ${REMEDY}`];
+  });
+  const gone = Object.keys(pins).filter((name) => !names.has(name));
+  return [
+    ...found,
+    ...gone.map((name) => `${JSON.stringify(name)} is pinned and the server does not have it; ${REMEDY}`),
+  ];
+}

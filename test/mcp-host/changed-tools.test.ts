@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { lockOf } from '../../src/mcp-host/tool-lock.ts';
+import { eventually, hostile, isAlive, startPool, textOf } from './bench.ts';
+
+const declared = { tools: [{ name: 'work' }] };
+
+describe('a server that changes its tools under way', () => {
+  test('is put into quarantine when a description is not the pinned one, and its process is ended', async (t) => {
+    const first = await startPool(t, [hostile('changes-description')]);
+    const lock = lockOf(first.tools());
+    const pool = await startPool(t, [hostile('changes-description'), { ...hostile('tame'), alias: 'good' }], { lock });
+    const { pid } = pool.servers()[0]!;
+    await pool.call('hostile', 'work', {}).catch(() => {});
+    await eventually('it is in quarantine', () => pool.servers()[0]!.state === 'quarantined');
+    assert.match(pool.warnings().join(), /"work" has another description or schema than the pinned one/);
+    assert.deepEqual(
+      pool.tools().map(({ alias }) => alias),
+      ['good'],
+    );
+    const refused = await pool.call('hostile', 'work', {});
+    assert.equal(refused.isError, true);
+    assert.match(textOf(refused), /is in quarantine/);
+    assert.equal((await pool.call('good', 'work', {})).isError, false);
+    await eventually('it is gone', () => !isAlive(pid!));
+  });
+
+  test('is put into quarantine when it has a tool more than declared', async (t) => {
+    const pool = await startPool(t, [hostile('adds-tool', declared)]);
+    await pool.call('hostile', 'work', {}).catch(() => {});
+    await eventually('it is in quarantine', () => pool.servers()[0]!.state === 'quarantined');
+    assert.match(pool.warnings().join(), /"more-1" is not declared in the manifest/);
+  });
+
+  test('is followed where nothing is declared and nothing pinned', async (t) => {
+    const pool = await startPool(t, [hostile('adds-tool')]);
+    const changed = new Promise<void>((resolve) => {
+      pool.onChange(() => pool.tools().length === 2 && resolve());
+    });
+    await pool.call('hostile', 'work', {});
+    await changed;
+    assert.deepEqual(
+      pool.tools().map(({ functionName }) => functionName),
+      ['hostile__more-1', 'hostile__work'],
+    );
+  });
+
+  test('without end is ended', async (t) => {
+    const pool = await startPool(t, [hostile('changes-for-ever')]);
+    await pool.call('hostile', 'work', {}).catch(() => {});
+    await eventually('it was ended', () => pool.servers()[0]!.restarts > 0 || pool.servers()[0]!.state === 'down');
+  });
+
+  test('between two starts stops the start, naming the tool', async (t) => {
+    const first = await startPool(t, [hostile('tame')]);
+    const lock = lockOf(first.tools());
+    lock.servers.hostile!.work = '0'.repeat(64);
+    lock.servers.hostile!.gone = '1'.repeat(64);
+    await assert.rejects(startPool(t, [hostile('tame')], { lock }), {
+      code: 'conflict',
+      message: /"work" has another description.*\n.*"gone" is pinned and the server does not have it/,
+    });
+  });
+});
