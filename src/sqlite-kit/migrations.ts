@@ -67,6 +67,11 @@ function checkHistory(applied: readonly AppliedMigration[], migrations: readonly
 function applyOne(db: DatabaseSync, migration: Migration, path: string, clock: Clock): void {
   db.exec('BEGIN IMMEDIATE');
   try {
+    // Another process that opened the same file may have been faster.
+    if (db.prepare('SELECT 1 FROM schema_migrations WHERE version = ?').get(migration.version) !== undefined) {
+      db.exec('COMMIT');
+      return;
+    }
     db.exec(migration.sql);
     if (!db.isTransaction)
       throw new Error('the file ends the transaction it is run in; take its COMMIT or ROLLBACK out');
