@@ -1,0 +1,58 @@
+/** `POST /v1/fires/{fire_id}/receipts`: how far a fire got, told by the machine that it woke. */
+import { bodyBytes, readJson } from '../../http-kit/body.ts';
+import { sendOk } from '../../http-kit/envelope.ts';
+import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
+import type { Logger } from '../../log/log.ts';
+import { ownerOf } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { receiptPostSchema, reportsOf } from '../../wire/receipt.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { fireIdSchema, partsOfFireId } from '../../wire/wake.ts';
+import type { KeyRing } from '../receipts/key-ring.ts';
+import { refusalOf } from '../receipts/proof.ts';
+import type { ChronosService } from './service.ts';
+
+/** Below it no transport token is asked for: a machine has one secret, its own. */
+export const FIRES_PATH = '/v1/fires/';
+
+export type ReceiptRoutesOptions = { ring: KeyRing; log: Logger };
+
+/** One answer for a fire that does not exist, is another user's, or has no such name. */
+function fireNotFound(): ReveilleError {
+  return new ReveilleError('not_found', 'this user has no such fire, or it has been forgotten');
+}
+
+function fireIdOf(c: HttpContext): string {
+  const fireId = fireIdSchema.safeParse(c.req.param('fire_id'));
+  if (!fireId.success) throw fireNotFound();
+  return fireId.data;
+}
+
+export function receiptRoutes(
+  app: HttpApp,
+  { store, clock }: ChronosService,
+  { ring, log }: ReceiptRoutesOptions,
+): void {
+  app.post('/v1/fires/:fire_id/receipts', async (c) => {
+    const fireId = fireIdOf(c);
+    const post = parseOrThrow(receiptPostSchema, await readJson(c));
+    const userId = ownerOf(post.user_id);
+    const refusal = await refusalOf({ userId, fireId, headers: c.req.header(), body: bodyBytes(c) }, { ring, clock });
+    if (refusal !== undefined) {
+      log.debug({ user_id: userId, fire_id: fireId, reason: refusal }, 'a receipt was not believed');
+      throw new ReveilleError(
+        'unauthorized',
+        "a receipt must carry the webhook signature of the user's machine, with the fire's id as webhook-id and the present time",
+      );
+    }
+    const { alarmId, dueEpochMs } = partsOfFireId(fireId);
+    const reports = reportsOf(post);
+    const fresh = await store.recordReceipts({
+      ...{ owner: userId, alarmId, fireId, reports },
+      dueAt: dueEpochMs,
+      recordedAt: clock.now(),
+    });
+    if (!fresh) throw fireNotFound();
+    return sendOk(c, { recorded: fresh.size, known: reports.length - fresh.size });
+  });
+}
