@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { Budget } from '../../wire/budget.ts';
+import { Account, type Caller } from './account.ts';
+import { quietUntil } from './quiet-hours.ts';
+import { limitsOf } from './slots.ts';
+
+const NOW = Date.UTC(2026, 5, 15, 12);
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+/** How much later than promised one may come. */
+const SLACK = 500;
+
+const caller = (fireId: string, now: number, urgent = false): Caller => ({ fireId, urgent, now, probeMs: 30_000 });
+const held = (account: Account, budget: Budget, fireId: string, now: number, urgent = false) => {
+  const verdict = account.ask(budget, caller(fireId, now, urgent));
+  assert.ok(!verdict.go, `${fireId} should be held`);
+  return verdict;
+};
+const goes = (account: Account, budget: Budget, fireId: string, now: number, urgent = false) =>
+  assert.deepEqual(account.ask(budget, caller(fireId, now, urgent)), { go: true }, fireId);
+
+describe('an account', () => {
+  test('gives those it holds back a place each, and everybody goes at the first return', () => {
+    const budget: Budget = { wakes_per_hour: 3, min_gap_seconds: 60 };
+    const account = new Account([]);
+    goes(account, budget, 'a', NOW);
+    const places = ['b', 'c', 'd', 'e'].map((fireId) => held(account, budget, fireId, NOW).until - NOW);
+    assert.deepEqual(places, [MINUTE, 2 * MINUTE + SLACK, HOUR, HOUR + MINUTE + SLACK]);
+    // Coming a little late pushes nobody back.
+    goes(account, budget, 'b', NOW + MINUTE + SLACK);
+    goes(account, budget, 'c', NOW + places[1]!);
+    goes(account, budget, 'd', NOW + HOUR);
+    goes(account, budget, 'e', NOW + places[3]!);
+  });
+
+  test('says in words which rule holds a wake back', () => {
+    const reason = (budget: Budget, counted: number[], now = NOW) =>
+      held(new Account(counted.map((at, n) => ({ fireId: `old${n}`, at }))), budget, 'x', now).reason;
+    assert.equal(
+      reason({ wakes_per_hour: 1 }, [NOW - MINUTE]),
+      "1 wake in the last hour is this user's budget; this one may go at 2026-06-15T12:59:00.000Z",
+    );
+    assert.match(
+      reason({ wakes_per_day: 2 }, [NOW - 2, NOW - 1]),
+      /^2 wakes in the last 24 hours are this user's budget;/,
+    );
+    assert.match(reason({ min_gap_seconds: 60 }, [NOW - 1]), /leaves at least 60 seconds between two wakes/);
+    const quiet = { from: '11:00', to: '13:00', timezone: 'UTC' };
+    assert.equal(reason({ quiet }, []), 'quiet hours of this user until 13:00 UTC');
+    assert.equal(
+      reason({ quiet, wakes_per_hour: 1 }, [NOW - MINUTE, NOW + HOUR]),
+      'quiet hours of this user until 13:00 UTC; by the rest of the budget this one may go at 2026-06-15T14:00:00.000Z',
+    );
+  });
+
+  test('lets an urgent wake go in quiet hours, but not past a limit', () => {
+    const budget: Budget = { quiet: { from: '11:00', to: '13:00', timezone: 'UTC' }, wakes_per_hour: 1 };
+    const account = new Account([]);
+    assert.equal(held(account, budget, 'calm', NOW).until, NOW + HOUR);
+    goes(account, budget, 'urgent', NOW, true);
+    assert.match(held(account, budget, 'another', NOW, true).reason, /1 wake in the last hour/);
+  });
+
+  test('does not count a fire twice, and lets one that may have been accepted pass at any time', () => {
+    const budget: Budget = { wakes_per_hour: 1, quiet: { from: '12:30', to: '13:00', timezone: 'UTC' } };
+    const account = new Account([{ fireId: 'a', at: NOW - MINUTE }]);
+    goes(account, budget, 'a', NOW);
+    goes(account, budget, 'a', NOW + 40 * MINUTE);
+    assert.equal(held(account, budget, 'b', NOW).until, NOW + HOUR);
+  });
+
+  test('gives the room of a wake that was not accepted to the next', () => {
+    const budget: Budget = { wakes_per_hour: 1 };
+    const account = new Account([]);
+    goes(account, budget, 'a', NOW);
+    account.uncount('a');
+    goes(account, budget, 'b', NOW);
+  });
+
+  test('gives up a place that nobody comes for', () => {
+    const budget: Budget = { min_gap_seconds: 600 };
+    const account = new Account([{ fireId: 'old', at: NOW }]);
+    assert.equal(held(account, budget, 'gone', NOW).until, NOW + 10 * MINUTE);
+    assert.equal(held(account, budget, 'next', NOW).until, NOW + 20 * MINUTE + SLACK);
+    goes(account, budget, 'fresh', NOW + 32 * MINUTE + SLACK);
+  });
+
+  test('lets everybody in at last although all of them are always late', () => {
+    const budget: Budget = { min_gap_seconds: 60, wakes_per_hour: 12 };
+    const account = new Account([]);
+    const queue = Array.from({ length: 30 }, (_, n) => ({ fireId: `f${n}`, at: NOW }));
+    const accepted: number[] = [];
+    for (let steps = 0; queue.length > 0; steps++) {
+      assert.ok(steps < 600, `${queue.length} still wait`);
+      queue.sort((one, other) => one.at - other.at);
+      const wake = queue.shift()!;
+      const verdict = account.ask(budget, caller(wake.fireId, wake.at));
+      if (verdict.go) accepted.push(wake.at);
+      else queue.push({ ...wake, at: verdict.until + 5 * SECOND });
+    }
+    for (const { count, spanMs } of limitsOf(budget))
+      for (const from of accepted) assert.ok(accepted.filter((at) => at >= from && at < from + spanMs).length <= count);
+    assert.ok(accepted.at(-1)! - NOW < 4 * HOUR, 'not much later than they could be');
+  });
+
+  test('never lets more in than any window allows, and lets everybody in at last, whatever comes when', () => {
+    const budgets = fc.record(
+      {
+        wakes_per_hour: fc.integer({ min: 1, max: 5 }),
+        wakes_per_day: fc.integer({ min: 2, max: 12 }),
+        min_gap_seconds: fc.integer({ min: 1, max: 1800 }),
+        quiet: fc.constantFrom(
+          { from: '22:00', to: '07:00', timezone: 'Europe/Berlin' },
+          { from: '00:00', to: '23:00', timezone: 'America/New_York' },
+          { from: '13:00', to: '12:50', timezone: 'Asia/Kolkata' },
+        ),
+      },
+      { requiredKeys: ['wakes_per_hour'] },
+    );
+    const arrivals = fc.array(
+      fc.record({
+        after: fc.integer({ min: 0, max: 40 * MINUTE }),
+        urgent: fc.boolean(),
+        accepted: fc.integer({ min: 0, max: 9 }).map((n) => n > 1),
+      }),
+      { minLength: 1, maxLength: 30 },
+    );
+    fc.assert(
+      fc.property(budgets, arrivals, (budget, coming) => {
+        const account = new Account([]);
+        const accepted: { at: number; urgent: boolean }[] = [];
+        const asked = new Map<string, number>();
+        let clock = NOW;
+        const queue = coming.map(({ after, urgent, accepted: taken }, n) => {
+          clock += after;
+          return { at: clock, fireId: `f${n}`, urgent, taken };
+        });
+        for (let steps = 0; queue.length > 0; steps++) {
+          assert.ok(steps < 2000, 'somebody is held for ever');
+          queue.sort((one, other) => one.at - other.at);
+          const wake = queue.shift()!;
+          asked.set(wake.fireId, (asked.get(wake.fireId) ?? 0) + 1);
+          const verdict = account.ask(budget, caller(wake.fireId, wake.at, wake.urgent));
+          if (!verdict.go) {
+            assert.ok(verdict.until > wake.at);
+            // On time, or a little late.
+            queue.push({ ...wake, at: verdict.until + (steps % 3) * 200 });
+          } else if (wake.taken) accepted.push(wake);
+          else account.uncount(wake.fireId);
+        }
+        assert.equal(accepted.length, coming.filter((one) => one.accepted).length);
+        for (const [fireId, times] of asked) assert.ok(times <= 2, `${fireId} came ${times} times`);
+        for (const { count, spanMs } of limitsOf(budget))
+          for (const { at: from } of accepted)
+            assert.ok(accepted.filter(({ at }) => at >= from && at < from + spanMs).length <= count);
+        if (budget.quiet)
+          for (const { at, urgent } of accepted) assert.ok(urgent || quietUntil(budget.quiet, at) === undefined);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
+describe('the breaker', () => {
+  const budget: Budget = { breaker: { failures: 2, pause_seconds: 60 } };
+  const fails = (account: Account, fireId: string, now: number, error = 'it died') => {
+    goes(account, budget, fireId, now);
+    const since = account.failures;
+    account.startFailed(budget, { since, now, error });
+    account.undecided(since);
+    account.uncount(fireId);
+  };
+
+  test('opens with the last failure that is allowed, and says why', () => {
+    const account = new Account([]);
+    fails(account, 'a', NOW);
+    fails(account, 'a', NOW + SECOND, 'no such file');
+    const { until, reason } = held(account, budget, 'a', NOW + 2 * SECOND);
+    assert.equal(until, NOW + 61 * SECOND);
+    assert.equal(
+      reason,
+      'the machine failed to start 2 times in a row (last: no such file); tried again at 2026-06-15T12:01:01.000Z',
+    );
+    assert.match(held(account, budget, 'urgent', NOW + 2 * SECOND, true).reason, /failed to start/);
+  });
+
+  test('then lets one try for all; its failure doubles the pause, up to an hour', () => {
+    const account = new Account([]);
+    fails(account, 'a', NOW);
+    let now = NOW;
+    const pauses: number[] = [];
+    for (let n = 0; n < 8; n++) {
+      fails(account, 'a', now);
+      const { until } = held(account, budget, 'b', now);
+      pauses.push((until - now) / MINUTE);
+      now = until;
+    }
+    assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+    goes(account, budget, 'a', now);
+    assert.equal(held(account, budget, 'b', now).until, now + 30_000, 'the others wait for what comes of it');
+    account.started();
+    goes(account, budget, 'b', now);
+    assert.ok(!account.isEmpty);
+  });
+
+  test('counts starts that failed together as one, and a success takes all of them back', () => {
+    const account = new Account([]);
+    for (const fireId of ['a', 'b', 'c']) goes(account, budget, fireId, NOW);
+    for (let n = 0; n < 3; n++) account.startFailed(budget, { since: 0, now: NOW, error: 'it died' });
+    fails(account, 'd', NOW);
+    held(account, budget, 'e', NOW);
+    account.started();
+    fails(account, 'e', NOW);
+    goes(account, budget, 'e', NOW);
+  });
+
+  test('is not stuck when the one that tries ends without an answer, or the clock is put back', () => {
+    const account = new Account([]);
+    fails(account, 'a', NOW);
+    fails(account, 'a', NOW);
+    goes(account, budget, 'a', NOW + MINUTE);
+    account.undecided(account.failures);
+    goes(account, budget, 'b', NOW + MINUTE);
+    account.undecided(account.failures);
+    assert.equal(held(account, budget, 'c', NOW - 24 * HOUR).until, NOW - 24 * HOUR + MINUTE);
+  });
+});

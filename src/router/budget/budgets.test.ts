@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { pino } from 'pino';
+import type { Budget } from '../../wire/budget.ts';
+import { parseInstant } from '../../wire/instant.ts';
+import { HELD_UNTIL_HEADER } from '../../wire/wake.ts';
+import {
+  ALARM_ID,
+  type Answer,
+  type Bench,
+  eventsOf,
+  eventually,
+  fixtureMachine,
+  startBench,
+  temporaryFolder,
+} from '../testing/bench.ts';
+import { type PlainDaemon, startPlainDaemon } from '../testing/plain-daemon.ts';
+import { startRouterProcess } from '../testing/router-process.ts';
+import { ShiftingClock } from '../testing/shifting-clock.ts';
+
+const USER = 'alice';
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+async function bounded(
+  t: TestContext,
+  budget: Budget,
+  settings: Record<string, string> = {},
+): Promise<{ router: Bench; daemon: PlainDaemon; clock: ShiftingClock }> {
+  const clock = new ShiftingClock();
+  const router = await startBench(t, { clock, settings });
+  const daemon = await startPlainDaemon(t);
+  await router.put(USER, { provider: 'http', spec: { url: daemon.url }, budget });
+  return { router, daemon, clock };
+}
+
+/** Quiet hours in UTC that hold now, and end within two hours. */
+function quietNow(now: number): Budget {
+  const time = (instant: number) => new Date(instant).toISOString().slice(11, 16);
+  return { quiet: { from: time(now - HOUR), to: time(now + HOUR), timezone: 'UTC' } };
+}
+
+function heldUntil(answer: Answer): number {
+  assert.equal(answer.status, 429, answer.text);
+  const until = parseInstant(answer.headers.get(HELD_UNTIL_HEADER) ?? '');
+  assert.ok(until !== undefined, 'it says until when');
+  return until;
+}
+
+describe('a wake beyond its user’s budget', () => {
+  test('is held back with a reason and an instant, and goes when that has come', async (t) => {
+    const { router, daemon, clock } = await bounded(t, { wakes_per_hour: 2 });
+    for (let n = 0; n < 2; n++) assert.equal((await router.wake(USER)).status, 202);
+    const fire_id = `${ALARM_ID}@1`;
+    const held = await router.wake(USER, { fire_id });
+    const until = heldUntil(held);
+    assert.deepEqual([held.json.error.code, held.json.error.retryable], ['rate_limited', true]);
+    assert.match(
+      held.json.error.message,
+      /^held back: 2 wakes in the last hour are this user's budget; this one may go at 20/,
+    );
+    const seconds = Number(held.headers.get('retry-after'));
+    assert.ok(Math.abs(until - clock.now() - seconds * 1000) < 5000 && seconds > 3500 && seconds <= 3600);
+    assert.equal(held.headers.get('x-reveille-answered-by'), null);
+    assert.equal(daemon.chats.length, 2);
+    assert.equal(router.notices.at(-1)?.status, 429);
+    clock.advance(until - clock.now());
+    assert.equal((await router.wake(USER, { fire_id })).status, 202);
+    assert.equal(daemon.chats.length, 3);
+  });
+
+  test('counts for nobody else, and a repetition of a fire that was accepted passes without counting', async (t) => {
+    const { router, daemon } = await bounded(t, { wakes_per_hour: 1 });
+    const fire_id = `${ALARM_ID}@1`;
+    assert.equal((await router.wake(USER, { fire_id })).status, 202);
+    assert.equal((await router.wake(USER, { fire_id, attempt: 2 })).status, 202);
+    heldUntil(await router.wake(USER));
+    await router.put('bob', { provider: 'http', spec: { url: daemon.url } });
+    assert.equal((await router.wake('bob')).status, 202);
+  });
+
+  test('does not count when the daemon refuses it, and counts when nobody knows', async (t) => {
+    const { router, daemon } = await bounded(t, { wakes_per_hour: 1 });
+    daemon.answer = (response) => response.writeHead(503).end();
+    for (let n = 0; n < 3; n++) assert.equal((await router.wake(USER)).status, 503);
+    daemon.answer = (response) => response.destroy();
+    const fire_id = `${ALARM_ID}@9`;
+    assert.equal((await router.wake(USER, { fire_id })).status, 502);
+    daemon.answer = undefined;
+    heldUntil(await router.wake(USER));
+    assert.equal((await router.wake(USER, { fire_id })).status, 202, 'the very one may have been accepted');
+  });
+
+  test('is held back before anything is started', async (t) => {
+    const folder = temporaryFolder(t);
+    const router = await startBench(t);
+    await router.put(USER, fixtureMachine(folder, undefined, { budget: quietNow(Date.now()) }));
+    assert.match(
+      (await router.wake(USER)).json.error.message,
+      /^held back: quiet hours of this user until \d\d:\d\d UTC$/,
+    );
+    assert.equal((await router.admin('GET', `/${USER}`)).json.data.running, 'asleep');
+    assert.deepEqual(eventsOf(folder), []);
+    assert.equal((await router.wake(USER, { urgent: true })).status, 202);
+    const [chat] = eventsOf(folder, 'chat');
+    assert.ok(!chat?.body?.includes('urgent'), 'what is for the router stays there');
+  });
+
+  test('cannot slip through beside others: of 50 at once as many go as may, and each other one gets a place of its own', async (t) => {
+    const { router, daemon, clock } = await bounded(t, { wakes_per_hour: 10 });
+    const answers = await Promise.all(Array.from({ length: 50 }, () => router.wake(USER)));
+    assert.equal(answers.filter(({ status }) => status === 202).length, 10);
+    assert.equal(daemon.chats.length, 10);
+    const places = answers.filter(({ status }) => status !== 202).map((answer) => heldUntil(answer) - clock.now());
+    const hours = places.map((place) => Math.round(place / HOUR)).sort();
+    assert.deepEqual(
+      hours,
+      [1, 2, 3, 4].flatMap((hour) => Array.from({ length: 10 }, () => hour)),
+    );
+  });
+
+  test('is one of a command target as well', async (t) => {
+    const router = await startBench(t);
+    const daemon = await startPlainDaemon(t);
+    const spec = { preset: 'webhook', url: `${daemon.url}/hook`, allow_private: true };
+    await router.put(USER, { provider: 'command', spec, budget: { min_gap_seconds: 60 } });
+    assert.equal((await router.wake(USER)).status, 202);
+    assert.match((await router.wake(USER)).json.error.message, /at least 60 seconds between two wakes/);
+    assert.equal(daemon.chats.length, 1);
+  });
+});
+
+describe('the budget of a user', () => {
+  test('is the one of the machine, or else ROUTER_BUDGET, as a whole', async (t) => {
+    const { router, daemon } = await bounded(t, { wakes_per_day: 5 }, { ROUTER_BUDGET: '{"wakes_per_hour":1}' });
+    assert.equal((await router.wake(USER)).status, 202);
+    assert.equal((await router.wake(USER)).status, 202);
+    const shown = (await router.admin('GET', `/${USER}`)).json.data;
+    assert.deepEqual([shown.budget, shown.default_budget], [{ wakes_per_day: 5 }, undefined]);
+
+    const machine = { provider: 'http', spec: { url: daemon.url } };
+    await router.put('bob', machine);
+    assert.deepEqual((await router.admin('GET', '/bob')).json.data.default_budget, { wakes_per_hour: 1 });
+    assert.equal((await router.wake('bob')).status, 202);
+    heldUntil(await router.wake('bob'));
+    await router.put('bob', { ...machine, budget: {} });
+    assert.equal((await router.wake('bob')).status, 202, 'an empty budget bounds nothing');
+  });
+
+  test('can be changed by itself, and applies to the next wake', async (t) => {
+    const { router } = await bounded(t, { wakes_per_hour: 1 });
+    assert.equal((await router.wake(USER)).status, 202);
+    heldUntil(await router.wake(USER));
+    const put = await router.admin('PUT', `/${USER}/budget`, { wakes_per_hour: 2 });
+    assert.deepEqual([put.status, put.json.data.budget, put.json.data.token], [200, { wakes_per_hour: 2 }, undefined]);
+    assert.equal((await router.wake(USER)).status, 202);
+    heldUntil(await router.wake(USER));
+    assert.equal((await router.admin('PUT', `/${USER}/budget`, { wakes: 2 })).status, 400);
+    assert.equal((await router.admin('PUT', '/nobody/budget', {})).status, 404);
+    assert.equal((await router.admin('DELETE', `/${USER}/budget`)).json.data.budget, undefined);
+    assert.equal((await router.wake(USER)).status, 202);
+    await router.admin('DELETE', `/${USER}`);
+    assert.equal((await router.admin('PUT', `/${USER}/budget`, {})).status, 409);
+    const { changes } = (await router.admin('GET', `/${USER}/changes`)).json.data as unknown as {
+      changes: { action: string; fields: string[] }[];
+    };
+    assert.deepEqual(
+      changes.slice(1, 3).map(({ action, fields }) => [action, fields]),
+      [
+        ['budget', ['budget.wakes_per_hour']],
+        ['budget', ['budget.wakes_per_hour']],
+      ],
+    );
+  });
+
+  test('cannot be pretended by a daemon: its 429 is an answer like any other', async (t) => {
+    const { router, daemon } = await bounded(t, {});
+    daemon.answer = (response) =>
+      response.writeHead(429, { [HELD_UNTIL_HEADER]: '2036-01-01T00:00:00Z', 'retry-after': '7' }).end('busy');
+    const answer = await router.wake(USER);
+    assert.deepEqual([answer.status, answer.headers.get(HELD_UNTIL_HEADER), answer.text], [429, null, 'busy']);
+  });
+
+  test('is refused where it makes no sense, in the setting too', async (t) => {
+    const { router, daemon } = await bounded(t, {});
+    const budget = { quiet: { from: '22:00', to: '22:00', timezone: 'UTC' } };
+    const answer = await router.admin('PUT', '/bob', { provider: 'http', spec: { url: daemon.url }, budget });
+    assert.equal(answer.status, 400);
+    assert.match(answer.json.error.message, /budget\.quiet\.to must differ from from/);
+    for (const text of ['{"wakes_per_hour":0}', 'ten', '[]', '{"quiet":{"from":"22:00"}}'])
+      await assert.rejects(
+        startBench(t, { settings: { ROUTER_BUDGET: text } }),
+        /ROUTER_BUDGET is not a budget: .*write it like/,
+      );
+  });
+
+  test('survives a restart, and what has left the day does not count', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const clock = new ShiftingClock();
+    const daemon = await startPlainDaemon(t);
+    const machine = { provider: 'http', spec: { url: daemon.url }, budget: { wakes_per_day: 2 } };
+    const settings = { ROUTER_DATA_DIR: dataDir };
+    const first = await startBench(t, { clock, settings });
+    await first.put(USER, machine);
+    for (let n = 0; n < 2; n++) assert.equal((await first.wake(USER)).status, 202);
+    await first.close();
+    const second = await startBench(t, { clock, settings });
+    const until = heldUntil(await second.wake(USER));
+    await second.close();
+    clock.advance(until - clock.now());
+    const third = await startBench(t, { clock, settings });
+    assert.equal((await third.wake(USER)).status, 202);
+  });
+
+  test('is not exceeded when the router is killed with wakes under way: what may have been accepted counts', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const daemon = await startPlainDaemon(t);
+    daemon.answer = () => {};
+    const machine = { provider: 'http', spec: { url: daemon.url }, budget: { wakes_per_hour: 3 } };
+    const first = await startRouterProcess(t, dataDir);
+    await first.put(USER, machine);
+    const fires = [1, 2, 3].map((n) => `${ALARM_ID}@${n}`);
+    const lost = fires.map((fire_id) => first.wake(USER, { fire_id }).catch(() => undefined));
+    await eventually('all three are with the daemon', () => daemon.chats.length === 3);
+    heldUntil(await first.wake(USER));
+    await first.kill();
+    await Promise.all(lost);
+
+    daemon.answer = undefined;
+    const second = await startRouterProcess(t, dataDir);
+    heldUntil(await second.wake(USER));
+    for (const fire_id of fires) assert.equal((await second.wake(USER, { fire_id, attempt: 2 })).status, 202);
+    heldUntil(await second.wake(USER));
+  });
+});
+
+describe('the breaker', () => {
+  test('opens when the machine keeps dying, lets one try after the pause, and closes when it starts', async (t) => {
+    const folder = temporaryFolder(t);
+    const clock = new ShiftingClock();
+    const lines: string[] = [];
+    const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
+    const router = await startBench(t, { clock, log });
+    const budget: Budget = { breaker: { failures: 2, pause_seconds: 60 } };
+    const dying = { provider: 'process', spec: { command: [process.execPath, '-e', 'process.exit(7)'] }, budget };
+    await router.put(USER, dying);
+    for (let n = 0; n < 2; n++) {
+      const [one, other] = await Promise.all([router.wake(USER), router.wake(USER)]);
+      assert.deepEqual([one.status, other.status], [503, 503], `${one.text} ${other.text}`);
+      // Past the provider's own back-off.
+      clock.advance(MINUTE);
+    }
+    // The pause began with the second failure and is over by now: one may try.
+    assert.equal((await router.wake(USER)).status, 503);
+    const held = await router.wake(USER);
+    const until = heldUntil(held);
+    assert.match(
+      held.json.error.message,
+      /^held back: the machine failed to start 3 times in a row \(last: .*7.*\); tried again at 20/,
+    );
+    assert.ok(Math.abs(until - clock.now() - 2 * MINUTE) < 10_000, 'twice as long');
+    assert.equal((await router.wake(USER, { urgent: true })).status, 429);
+    assert.ok(lines.some((line) => line.includes('wake held back')));
+
+    clock.advance(2 * MINUTE);
+    await router.put(USER, fixtureMachine(folder, undefined, { budget }));
+    const [trying, waiting] = await Promise.all([router.wake(USER), router.wake(USER)]);
+    assert.equal(trying.status, 202, trying.text);
+    assert.ok([202, 429].includes(waiting.status));
+    assert.equal((await router.wake(USER)).status, 202);
+  });
+});

@@ -1,0 +1,146 @@
+/**
+ * Budgets: who may be woken now. A wake is counted, on disk, before its machine is started, and the count is taken back when the
+ * wake was certainly not accepted. So wakes that arrive together cannot pass a limit together, and a router that dies in between
+ * has counted too much rather than too little.
+ */
+import type { CancelTimer, Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import type { Budget } from '../../wire/budget.ts';
+import type { WakeRequest } from '../../wire/wake.ts';
+import type { Machine } from '../machines/machine.ts';
+import { Account } from './account.ts';
+import { HeldBack } from './held-back.ts';
+import { LONGEST_SPAN_MS } from './slots.ts';
+import type { WakeRecords } from './wake-records.ts';
+
+export type BudgetsOptions = {
+  records: WakeRecords;
+  /** For machines that have no budget of their own. */
+  standard: Budget | undefined;
+  clock: Clock;
+  log: Logger;
+  /** How long one wake may take. */
+  wakeTimeoutMs: number;
+};
+
+/** A wake that was let in, and what has been seen of it. */
+export type Admission = {
+  /** The machine is ready, or a program can be run. */
+  started(): void;
+  startFailed(why: string): void;
+  /** Nobody knows whether it was accepted. */
+  mayHaveArrived(): void;
+  /** It is over. To be called once. */
+  end(accepted: boolean): Promise<void>;
+};
+
+const UNBOUNDED: Admission = {
+  started() {},
+  startFailed() {},
+  mayHaveArrived() {},
+  async end() {},
+};
+
+const PRUNE_MS = 3_600_000;
+/** The error that opened a breaker travels with every hold. */
+const ERROR_CHARACTERS = 160;
+
+export class Budgets {
+  readonly #options: BudgetsOptions;
+  readonly #accounts = new Map<string, Account>();
+  #cancelPrune: CancelTimer = () => {};
+
+  constructor(options: BudgetsOptions) {
+    this.#options = options;
+    this.#prune();
+  }
+
+  /** What applies to machines that have no budget of their own. */
+  get standard(): Budget | undefined {
+    return this.#options.standard;
+  }
+
+  /**
+   * Lets a wake in, or holds it back.
+   *
+   * @param machine the user's, awake or not; nothing has been started yet
+   * @throws HeldBack until when and why; ReveilleError `unavailable` when the count could not be stored
+   */
+  async admit(machine: Machine, wake: WakeRequest): Promise<Admission> {
+    const budget = machine.budget ?? this.standard;
+    if (!budget || Object.keys(budget).length === 0) return UNBOUNDED;
+    const { clock, records, wakeTimeoutMs: probeMs } = this.#options;
+    const { userId } = machine;
+    const { fire_id: fireId, urgent = false } = wake;
+    const now = clock.now();
+    const account = this.#accountOf(userId, now);
+    const counted = account.counts(fireId);
+    const verdict = account.ask(budget, { fireId, urgent, now, probeMs });
+    if (!verdict.go) throw new HeldBack(verdict.reason, verdict.until, now);
+    const since = account.failures;
+    if (!counted) {
+      try {
+        await records.put(userId, { fireId, at: now });
+      } catch (error) {
+        account.uncount(fireId);
+        account.undecided(since);
+        throw error;
+      }
+    }
+    return this.#admission(account, budget, { userId, fireId, counted, since });
+  }
+
+  close(): void {
+    this.#cancelPrune();
+  }
+
+  #admission(
+    account: Account,
+    budget: Budget,
+    { userId, fireId, counted, since }: { userId: string; fireId: string; counted: boolean; since: number },
+  ): Admission {
+    const { clock, log, records } = this.#options;
+    // One that counted before may have been accepted then.
+    let stays = counted;
+    return {
+      started: () => account.started(),
+      startFailed: (why) =>
+        account.startFailed(budget, { since, now: clock.now(), error: why.slice(0, ERROR_CHARACTERS).toWellFormed() }),
+      mayHaveArrived() {
+        stays = true;
+      },
+      async end(accepted) {
+        account.undecided(since);
+        if (accepted || stays) return;
+        account.uncount(fireId);
+        try {
+          await records.remove(userId, fireId);
+        } catch (err) {
+          log.warn({ err, user_id: userId, fire_id: fireId }, 'a wake that was not accepted counts until a restart');
+        }
+      },
+    };
+  }
+
+  #accountOf(userId: string, now: number): Account {
+    let account = this.#accounts.get(userId);
+    if (!account) {
+      account = new Account(this.#options.records.of(userId, now - LONGEST_SPAN_MS));
+      this.#accounts.set(userId, account);
+    }
+    return account;
+  }
+
+  #prune(): void {
+    const { clock, log, records } = this.#options;
+    const now = clock.now();
+    for (const [userId, account] of this.#accounts) {
+      account.forgetBefore(now);
+      if (account.isEmpty) this.#accounts.delete(userId);
+    }
+    records
+      .prune(now - LONGEST_SPAN_MS)
+      .catch((err: unknown) => log.warn({ err }, 'old wakes could not be removed from the record of budgets'));
+    this.#cancelPrune = clock.after(PRUNE_MS, () => this.#prune());
+  }
+}

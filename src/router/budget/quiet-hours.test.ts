@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { Temporal } from 'temporal-polyfill';
+import { budgetSchema, type QuietHours, WEEKDAYS } from '../../wire/budget.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { quietUntil } from './quiet-hours.ts';
+
+const MINUTE = 60_000;
+
+const night: QuietHours = { from: '22:00', to: '07:00', timezone: 'Europe/Berlin' };
+const at = (text: string) => Date.parse(text);
+const until = (quiet: QuietHours, text: string) => {
+  const end = quietUntil(quiet, at(text));
+  return end === undefined ? undefined : new Date(end).toISOString();
+};
+
+/** The rule in the words of another library: what the wall clock shows, and on which day that night began. */
+function isQuiet({ from, to, timezone, days }: QuietHours, instant: number): boolean {
+  const wall = Temporal.Instant.fromEpochMilliseconds(instant).toZonedDateTimeISO(timezone);
+  const time = wall.toPlainTime();
+  const [begin, end] = [Temporal.PlainTime.from(from), Temporal.PlainTime.from(to)];
+  const sinceBegin = Temporal.PlainTime.compare(time, begin) >= 0;
+  const beforeEnd = Temporal.PlainTime.compare(time, end) < 0;
+  const overnight = Temporal.PlainTime.compare(begin, end) > 0;
+  if (overnight ? !sinceBegin && !beforeEnd : !(sinceBegin && beforeEnd)) return false;
+  const began = overnight && !sinceBegin ? wall.toPlainDate().subtract({ days: 1 }) : wall.toPlainDate();
+  return days === undefined || days.includes(WEEKDAYS[began.dayOfWeek - 1]!);
+}
+
+describe('quiet hours', () => {
+  test('past midnight begin in the evening and end in the morning', () => {
+    assert.equal(until(night, '2026-06-15T19:59:59.999Z'), undefined);
+    assert.equal(until(night, '2026-06-15T20:00:00Z'), '2026-06-16T05:00:00.000Z');
+    assert.equal(until(night, '2026-06-16T04:59:59.999Z'), '2026-06-16T05:00:00.000Z');
+    assert.equal(until(night, '2026-06-16T05:00:00Z'), undefined);
+  });
+
+  test('of one day stay within it', () => {
+    const noon: QuietHours = { from: '12:00', to: '13:30', timezone: 'Asia/Kathmandu' };
+    assert.equal(until(noon, '2026-06-15T06:14:59Z'), undefined);
+    assert.equal(until(noon, '2026-06-15T06:15:00Z'), '2026-06-15T07:45:00.000Z');
+    assert.equal(until(noon, '2026-06-15T07:45:00Z'), undefined);
+  });
+
+  test('of some days are those that begin on them', () => {
+    // The 19th of June 2026 is a Friday.
+    const friday: QuietHours = { ...night, days: ['fri'] };
+    assert.equal(until(friday, '2026-06-18T21:00:00Z'), undefined, 'Thursday night');
+    assert.equal(until(friday, '2026-06-19T04:00:00Z'), undefined, 'Friday morning belongs to Thursday night');
+    assert.equal(until(friday, '2026-06-19T21:00:00Z'), '2026-06-20T05:00:00.000Z');
+    assert.equal(until(friday, '2026-06-20T04:00:00Z'), '2026-06-20T05:00:00.000Z');
+    assert.equal(until(friday, '2026-06-20T21:00:00Z'), undefined, 'Saturday night');
+  });
+
+  test('are an hour shorter or longer in the night in which the clock is changed', () => {
+    assert.equal(until(night, '2026-03-28T21:00:00Z'), '2026-03-29T05:00:00.000Z', 'eight hours');
+    assert.equal(until(night, '2026-10-24T20:00:00Z'), '2026-10-25T06:00:00.000Z', 'ten hours');
+  });
+
+  test('whose end the clock jumps over end with the jump', () => {
+    const short: QuietHours = { ...night, to: '02:30' };
+    assert.equal(until(short, '2026-03-29T00:59:00Z'), '2026-03-29T01:00:00.000Z');
+    assert.equal(until(short, '2026-03-29T01:00:00Z'), undefined);
+  });
+
+  test('that the clock is put back into begin again', () => {
+    const short: QuietHours = { ...night, to: '02:30' };
+    assert.equal(until(short, '2026-10-25T00:15:00Z'), '2026-10-25T00:30:00.000Z', 'the first time round');
+    assert.equal(until(short, '2026-10-25T00:45:00Z'), undefined);
+    assert.equal(until(short, '2026-10-25T01:15:00Z'), '2026-10-25T01:30:00.000Z', 'the second time round');
+  });
+
+  test('agree with another library in 120 zones, through every change of their clocks', () => {
+    const all = Intl.supportedValuesOf('timeZone').filter((zone) => zone.includes('/'));
+    const zones = Array.from({ length: 120 }, (_, n) => all[Math.floor((n * all.length) / 120)]!);
+    const time = fc
+      .integer({ min: 0, max: 95 })
+      .map((quarter) => `${String(quarter >> 2).padStart(2, '0')}:${String((quarter % 4) * 15).padStart(2, '0')}`);
+    const hours = fc
+      .record({
+        from: time,
+        to: time,
+        days: fc.option(fc.subarray([...WEEKDAYS], { minLength: 1 }), { nil: undefined }),
+      })
+      .filter(({ from, to }) => from !== to);
+    const offset = fc.integer({ min: -36 * 60, max: 36 * 60 });
+    for (const timezone of zones) {
+      const start = Temporal.Instant.from('2026-01-15T00:00:00Z').toZonedDateTimeISO(timezone);
+      const change = start.getTimeZoneTransition('next')?.epochMilliseconds;
+      // Most of what can go wrong goes wrong around a change.
+      const middle = change !== undefined && change < at('2028-01-01T00:00:00Z') ? change : start.epochMilliseconds;
+      fc.assert(
+        fc.property(hours, offset, ({ days, ...rest }, minutes) => {
+          const quiet: QuietHours = { ...rest, timezone, ...(days && { days }) };
+          const instant = middle + minutes * MINUTE;
+          const end = quietUntil(quiet, instant);
+          assert.equal(end !== undefined, isQuiet(quiet, instant), `${timezone} at ${new Date(instant).toISOString()}`);
+          if (end === undefined) return;
+          assert.ok(end > instant && end - instant <= 26 * 60 * MINUTE);
+          assert.ok(!isQuiet(quiet, end), 'it is over when it is over');
+          assert.ok(isQuiet(quiet, end - 1), 'and not before');
+          for (let between = instant; between < end; between += 15 * MINUTE) assert.ok(isQuiet(quiet, between));
+        }),
+        { numRuns: 12, seed: 7 },
+      );
+    }
+  });
+});
+
+describe('a budget that is put', () => {
+  const refused = (budget: unknown) => {
+    try {
+      parseOrThrow(budgetSchema, budget);
+    } catch (thrown) {
+      return (thrown as Error).message;
+    }
+    return 'accepted';
+  };
+
+  test('is refused with field, value and remedy where it makes no sense', () => {
+    assert.match(refused({ quiet: { ...night, to: '22:00' } }), /^quiet\.to must differ from from.*\(got "22:00"\)/);
+    assert.match(refused({ quiet: { ...night, from: '24:00' } }), /quiet\.from must be a time of day.*got "24:00"/);
+    assert.match(
+      refused({ quiet: { ...night, timezone: 'Berlin' } }),
+      /quiet\.timezone must be an IANA time zone.*Berlin/,
+    );
+    assert.match(refused({ quiet: { ...night, timezone: 'BST' } }), /must be an IANA time zone/);
+    assert.match(refused({ quiet: { ...night, timezone: 'Europe/Nowhere' } }), /must be an IANA time zone/);
+    assert.match(refused({ quiet: { ...night, days: ['mon', 'mon'] } }), /quiet\.days must name each day once/);
+    assert.match(refused({ quiet: { ...night, days: ['Mon'] } }), /must be one of mon, tue/);
+    assert.match(refused({ wakes_per_hour: 0 }), /wakes_per_hour must be at least 1 \(got 0\)/);
+    assert.match(refused({ wakes_per_hour: 1e9 }), /wakes_per_hour must be at most 1000/);
+    assert.match(
+      refused({ breaker: { failures: 5, pause_seconds: 7200 } }),
+      /breaker\.pause_seconds must be at most 3600/,
+    );
+    assert.match(refused({ wakes: 5 }), /unknown field "wakes"; allowed here: wakes_per_hour/);
+    assert.equal(refused({ quiet: { ...night, timezone: 'UTC' } }), 'accepted');
+    assert.equal(refused({}), 'accepted');
+  });
+});

@@ -1,0 +1,84 @@
+/**
+ * Quiet hours: whether it is quiet at an instant, and until when. Pure; instants are epoch milliseconds. A wall time is written as
+ * the milliseconds that the same reading would be in UTC.
+ *
+ * It is quiet whenever the wall clock of the zone shows a time within the hours. So a clock that is put forward over their end
+ * ends them, and one that is put back into them begins them anew.
+ */
+import { type QuietHours, WEEKDAYS } from '../../wire/budget.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+const OFFSET = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/;
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** How far the zone's wall clock is ahead of UTC. */
+function offsetAt(timezone: string, instant: number): number {
+  let format = formats.get(timezone);
+  if (!format) {
+    format = new Intl.DateTimeFormat('en-US', { timeZone: timezone, timeZoneName: 'longOffset' });
+    formats.set(timezone, format);
+  }
+  const text = format.format(instant);
+  const match = OFFSET.exec(text);
+  if (!match) throw new ReveilleError('internal', `no offset in ${JSON.stringify(text)}`);
+  const [, sign, hours = '0', minutes = '0', seconds = '0'] = match;
+  const size = (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * SECOND_MS;
+  return sign === '-' ? -size : size;
+}
+
+function timeOfDay(text: string): number {
+  const [hours, minutes] = text.split(':').map(Number) as [number, number];
+  return (hours * 60 + minutes) * MINUTE_MS;
+}
+
+/** The wall time at which the quiet hours that `wall` lies in end; `undefined` when it lies in none. */
+function quietUntilWall({ from, to, days }: QuietHours, wall: number): number | undefined {
+  const begin = timeOfDay(from);
+  const end = timeOfDay(to);
+  const midnight = Math.floor(wall / DAY_MS) * DAY_MS;
+  const time = wall - midnight;
+  const overnight = begin > end;
+  /** Days from the present one to the one on which they began. */
+  let began: number;
+  if (overnight ? time >= begin : time >= begin && time < end) began = 0;
+  else if (overnight && time < end) began = -1;
+  else return undefined;
+  // 1 January 1970 was a Thursday.
+  const weekday = WEEKDAYS[(midnight / DAY_MS + began + 3) % 7]!;
+  if (days && !days.includes(weekday)) return undefined;
+  return midnight + end + (overnight && began === 0 ? DAY_MS : 0);
+}
+
+/** The first instant in `(before, after]` at which the offset is no longer the one at `before`, to the second. */
+function changeBetween(timezone: string, before: number, after: number): number {
+  const offset = offsetAt(timezone, before);
+  let low = Math.floor(before / SECOND_MS);
+  let high = Math.ceil(after / SECOND_MS);
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (offsetAt(timezone, middle * SECOND_MS) === offset) low = middle;
+    else high = middle;
+  }
+  return high * SECOND_MS;
+}
+
+/** The first instant after `at` at which it is no longer quiet; `undefined` when it is not quiet at `at`. */
+export function quietUntil(quiet: QuietHours, at: number): number | undefined {
+  const { timezone } = quiet;
+  let until: number | undefined;
+  for (let instant = at; ; ) {
+    const offset = offsetAt(timezone, instant);
+    const endWall = quietUntilWall(quiet, instant + offset);
+    if (endWall === undefined) return until;
+    const end = endWall - offset;
+    if (offsetAt(timezone, end) === offset) return end;
+    // The clock is changed before they end: they go on only if it is quiet by the new reading.
+    instant = changeBetween(timezone, instant, end);
+    until = instant;
+  }
+}

@@ -1,0 +1,51 @@
+/** The wakes that count towards budgets, in the registry's file, so that a router that comes back knows them. */
+import type { StatementSync } from 'node:sqlite';
+import type { GroupCommit } from '../../sqlite-kit/group-commit.ts';
+import type { SqliteFile } from '../../sqlite-kit/open.ts';
+import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+
+/** A wake that was let in, `at` epoch milliseconds. */
+export type CountedWake = { fireId: string; at: number };
+
+export class WakeRecords {
+  readonly #commits: GroupCommit;
+  readonly #put: StatementSync;
+  readonly #remove: StatementSync;
+  readonly #of: StatementSync;
+  readonly #prune: StatementSync;
+
+  constructor({ db }: SqliteFile, commits: GroupCommit) {
+    this.#commits = commits;
+    this.#put = db.prepare('INSERT OR IGNORE INTO wakes (user_id, fire_id, at) VALUES (?, ?, ?)');
+    this.#remove = db.prepare('DELETE FROM wakes WHERE user_id = ? AND fire_id = ?');
+    this.#of = db.prepare('SELECT fire_id, at FROM wakes WHERE user_id = ? AND at > ?');
+    this.#prune = db.prepare('DELETE FROM wakes WHERE at <= ?');
+  }
+
+  /** Resolves when it is on disk; rejects with `unavailable` when it could not be stored. */
+  put(userId: string, { fireId, at }: CountedWake): Promise<void> {
+    return this.#commits.run(() => void this.#put.run(userId, fireId, at));
+  }
+
+  remove(userId: string, fireId: string): Promise<void> {
+    return this.#commits.run(() => void this.#remove.run(userId, fireId));
+  }
+
+  /**
+   * The user's wakes after an instant.
+   *
+   * @throws ReveilleError `unavailable` when the file cannot be read
+   */
+  of(userId: string, after: number): CountedWake[] {
+    try {
+      return this.#of.all(userId, after).map((row) => ({ fireId: row.fire_id as string, at: row.at as number }));
+    } catch (thrown) {
+      throw storageError(thrown);
+    }
+  }
+
+  /** Forgets wakes up to an instant. */
+  prune(until: number): Promise<void> {
+    return this.#commits.run(() => void this.#prune.run(until));
+  }
+}
