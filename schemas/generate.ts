@@ -38,6 +38,7 @@ const SECURITY: Record<Credential, Json[]> = {
   transport: [{ bearer: [] }],
   principal: [{ bearer: [], principal: [] }],
   admin: [{ adminBearer: [] }],
+  machine: [{ webhookId: [], webhookTimestamp: [], webhookSignature: [] }],
 };
 
 function parameters({ path, query }: Route): Json[] {
@@ -94,6 +95,9 @@ function openApi(api: Api): Json {
         bearer: { type: 'http', scheme: 'bearer' },
         adminBearer: { type: 'http', scheme: 'bearer' },
         principal: { type: 'apiKey', in: 'header', name: 'X-Chronos-Agent' },
+        webhookId: { type: 'apiKey', in: 'header', name: 'webhook-id' },
+        webhookTimestamp: { type: 'apiKey', in: 'header', name: 'webhook-timestamp' },
+        webhookSignature: { type: 'apiKey', in: 'header', name: 'webhook-signature' },
       },
     },
   };

@@ -19,24 +19,30 @@ import {
   fireListQuerySchema,
   fireListSchema,
 } from '../src/wire/alarm.ts';
+import { budgetSchema } from '../src/wire/budget.ts';
+import { gateAnsweredSchema, gateAnswerSchema } from '../src/wire/executor.ts';
 import {
   machineListQuerySchema,
   machinePutAnswerSchema,
   machinePutSchema,
   machineViewSchema,
 } from '../src/wire/machine.ts';
+import { machineChangeListSchema, machineChangeQuerySchema } from '../src/wire/machine-change.ts';
 import { machineTurnListSchema, machineTurnQuerySchema } from '../src/wire/machine-turn.ts';
+import { receiptKeysSchema, receiptPostSchema, receiptsRecordedSchema } from '../src/wire/receipt.ts';
+import { surfaceViewSchema } from '../src/wire/tool-surface.ts';
 import {
   conversationListQuerySchema,
   conversationListSchema,
   conversationQuerySchema,
   conversationViewSchema,
   eventQuerySchema,
+  turnViewSchema,
 } from '../src/wire/turn.ts';
 import { chatAcceptedSchema, chatRequestSchema, daemonHealthSchema, wakeRequestSchema } from '../src/wire/wake.ts';
 
 /** Which credentials a route asks for. */
-export type Credential = 'none' | 'transport' | 'principal' | 'admin';
+export type Credential = 'none' | 'transport' | 'principal' | 'admin' | 'machine';
 
 export type Route = {
   method: 'get' | 'post' | 'put' | 'patch' | 'delete';
@@ -146,6 +152,14 @@ const chronosd: Api = {
     },
     {
       method: 'post',
+      path: '/v1/fires/{fire_id}/receipts',
+      summary: "how far a fire got, told by the user's machine under its own signature",
+      credential: 'machine',
+      body: receiptPostSchema,
+      data: receiptsRecordedSchema,
+    },
+    {
+      method: 'post',
       path: '/v1/admin/agents',
       summary: 'enrol a key',
       credential: 'admin',
@@ -193,6 +207,13 @@ const router: Api = {
       data: z.unknown(),
     },
     {
+      method: 'get',
+      path: '/internal/receipt-keys/{user_id}',
+      summary: "the keys with which a user's machine signs receipts, the present one first",
+      credential: 'transport',
+      data: receiptKeysSchema,
+    },
+    {
       method: 'put',
       path: '/admin/machines/{user_id}',
       summary: "say where a user's agent lives",
@@ -230,8 +251,35 @@ const router: Api = {
       query: machineTurnQuerySchema,
       data: machineTurnListSchema,
     },
+    {
+      method: 'put',
+      path: '/admin/machines/{user_id}/budget',
+      summary: 'say how often and when its agent may be woken, and change nothing else',
+      credential: 'admin',
+      body: budgetSchema,
+      data: machineViewSchema,
+    },
+    {
+      method: 'delete',
+      path: '/admin/machines/{user_id}/budget',
+      summary: "leave that to the router's own setting again",
+      credential: 'admin',
+      data: machineViewSchema,
+    },
+    {
+      method: 'get',
+      path: '/admin/machines/{user_id}/changes',
+      summary: 'what was done to a machine, by whom, newest first',
+      credential: 'admin',
+      query: machineChangeQuerySchema,
+      data: machineChangeListSchema,
+    },
     onMachine('suspend', 'stop it and refuse wakes until it is restored'),
     onMachine('restore', 'wake it again'),
+    {
+      ...onMachine('rotate-token', 'give it a new token, which the answer shows once'),
+      data: machinePutAnswerSchema,
+    },
     ...probes,
   ],
 };
@@ -275,11 +323,26 @@ const neo: Api = {
       data: conversationViewSchema,
     },
     {
+      method: 'post',
+      path: '/turns/{id}/cancel',
+      summary: 'end a turn for good; one that has ended comes back unchanged',
+      credential: 'transport',
+      data: turnViewSchema,
+    },
+    {
       method: 'get',
       path: '/tools',
-      summary: 'the functions that the model sees',
+      summary: 'the functions that the model sees, what is reached through core_execute alone, and warnings',
       credential: 'transport',
-      data: z.object({ tools: z.array(z.unknown()), escalate: z.array(z.string()), warnings: z.array(z.string()) }),
+      data: surfaceViewSchema,
+    },
+    {
+      method: 'post',
+      path: '/intents/{id}/gates/{nid}/answer',
+      summary: "a person's word on a step that the executor asks about; the first one counts",
+      credential: 'transport',
+      body: gateAnswerSchema,
+      data: gateAnsweredSchema,
     },
     ...probes.filter(({ path }) => path !== '/healthz'),
     {

@@ -13,10 +13,13 @@ export const LIST_LIMIT_MAX = 500;
 export const ALARM_KINDS = ['once', 'cron'] as const;
 export const ALARM_STATUSES = ['active', 'paused', 'fired', 'cancelled', 'failed'] as const;
 export const FIRE_OUTCOMES = ['delivered', 'failed', 'unknown', 'missed'] as const;
+/** How far a fire can get; the last two are the machine's to report. */
+export const FIRE_STAGES = ['machine_ready', 'accepted', 'turn_started', 'turn_finished'] as const;
 
 export type AlarmKind = (typeof ALARM_KINDS)[number];
 export type AlarmStatus = (typeof ALARM_STATUSES)[number];
 export type FireOutcome = (typeof FIRE_OUTCOMES)[number];
+export type FireStage = (typeof FIRE_STAGES)[number];
 
 /** The members of a create or edit body that are kept as source text. */
 export const RAW_ALARM_FIELDS = ['payload'] as const;
@@ -55,6 +58,7 @@ const alarmFields = {
   jitter_seconds: z.number().min(0).max(3600),
   ends_at: instantSchema,
   max_fires: z.int().min(1),
+  urgent: z.boolean(),
 };
 
 /**
@@ -77,6 +81,7 @@ export const alarmCreateSchema = z.strictObject({
   jitter_seconds: alarmFields.jitter_seconds.optional(),
   ends_at: alarmFields.ends_at.optional(),
   max_fires: alarmFields.max_fires.optional(),
+  urgent: alarmFields.urgent.optional(),
 });
 export type AlarmCreate = z.output<typeof alarmCreateSchema>;
 
@@ -98,6 +103,7 @@ export const alarmPatchSchema = z.strictObject({
   jitter_seconds: alarmFields.jitter_seconds.nullable().optional(),
   ends_at: alarmFields.ends_at.nullable().optional(),
   max_fires: alarmFields.max_fires.nullable().optional(),
+  urgent: alarmFields.urgent.nullable().optional(),
   kind: unchangeable,
   idempotency_key: unchangeable,
 });
@@ -152,8 +158,22 @@ export const alarmViewSchema = z.object({
   jitter_seconds: z.number().optional(),
   ends_at: instantText.optional(),
   max_fires: z.int().optional(),
+  /** Quiet hours of its user do not hold it back. */
+  urgent: z.boolean().optional(),
+  /** The router holds its next occurrence back: for whose sake, and when it is tried again. */
+  held_back: z.object({ reason: z.string(), until: instantText }).optional(),
 });
 export type AlarmView = z.infer<typeof alarmViewSchema>;
+
+/** `finished_at` without `ok`: what came of the turn cannot be found out. */
+const turnCourseSchema = z.object({
+  turn_id: z.string().optional(),
+  conversation_id: z.string().optional(),
+  started_at: instantText.optional(),
+  finished_at: instantText.optional(),
+  ok: z.boolean().optional(),
+  error: z.string().optional(),
+});
 
 /** One attempt at one occurrence, as the fire ledger shows it. */
 export const fireViewSchema = z.object({
@@ -168,6 +188,13 @@ export const fireViewSchema = z.object({
   error: z.string().optional(),
   /** Occurrences of the series that this one stood in for after downtime. */
   missed_count: z.int().optional(),
+  /** When the machine was ready to take this attempt, and when it had accepted it. */
+  machine_ready_at: instantText.optional(),
+  accepted_at: instantText.optional(),
+  /** How far the fire got, by the attempts in this answer and by what its machine reported. Accepted is not done. */
+  reached: z.enum(FIRE_STAGES).optional(),
+  /** What the machine reported of the fire's turn, by its own clock. */
+  turn: turnCourseSchema.optional(),
 });
 export type FireView = z.infer<typeof fireViewSchema>;
 

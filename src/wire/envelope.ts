@@ -20,6 +20,16 @@ export function errorEnvelope(error: ReveilleError): string {
   return JSON.stringify({ ok: false, error: wireErrorOf(error) });
 }
 
+/** The message of a failure envelope; `undefined` for any other text. */
+export function errorMessageOf(text: string): string | undefined {
+  try {
+    const failure = failureSchema.safeParse(parseJsonObject(text));
+    return failure.success ? failure.data.error.message : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Reads an answer that should be an envelope and gives back the source text of its `data`.
  *

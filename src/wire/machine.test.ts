@@ -80,3 +80,19 @@ test('the limits of a process are whole numbers within reason', () => {
   assert.match(limits({ niceness: 20 }), /^spec\.limits\.niceness must be at most 19 \(got 20\)$/);
   assert.match(limits({ cpu: 1 }), /^unknown field "spec\.limits\.cpu"/);
 });
+
+test('a token that no header and no process could carry, or nobody could sign with, is refused and not repeated', () => {
+  const put = (token: string) => {
+    try {
+      parseOrThrow(machinePutSchema, { provider: 'http', spec: { url: 'http://x' }, token }, ['token']);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return 'accepted';
+  };
+  const secret = 'canary-of-the-tests-';
+  for (const ending of ['\r\nx: y', '\0', ' z', '\u{fc}', '\u{d800}'])
+    assert.equal(put(`${secret}${ending}`), 'token must be visible ASCII without spaces', JSON.stringify(ending));
+  assert.equal(put('whsec_!!!!!!!!!!!!!!!!'), 'token must be base64 after whsec_');
+  for (const token of [`${secret}!~`, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw']) assert.equal(put(token), 'accepted');
+});

@@ -1,6 +1,7 @@
 /** Machines: where a user's agent lives and how it is started (contracts §4). */
 import { z } from 'zod';
 import { LIST_LIMIT_MAX } from './alarm.ts';
+import { budgetSchema } from './budget.ts';
 import { labelSchema } from './did.ts';
 import { wholeNumber } from './settings.ts';
 
@@ -113,6 +114,14 @@ export const commandSpecSchema = z.strictObject({
 });
 export type CommandSpec = z.output<typeof commandSpecSchema>;
 
+/** It travels in a header and in the environment of a process; `whsec_` announces base64, as Standard Webhooks has it. */
+const machineToken = z
+  .string()
+  .min(16)
+  .max(512)
+  .regex(/^[\x21-\x7e]*$/, 'must be visible ASCII without spaces')
+  .regex(/^(?!whsec_)|^whsec_[A-Za-z0-9+/]+={0,2}$/, 'must be base64 after whsec_');
+
 const machineCommon = {
   idle_seconds: z
     .int()
@@ -120,8 +129,10 @@ const machineCommon = {
     .max(30 * 24 * 3600)
     .optional(),
   state: z.enum(['active', 'provisioning']).optional(),
+  /** How often and when its agent may be woken; without it, what the router's own setting says. */
+  budget: budgetSchema.optional(),
   /** The bearer token that the daemon expects; the router makes one when there is none. */
-  token: z.string().min(16).max(512).optional(),
+  token: machineToken.optional(),
 };
 
 /** The body of `PUT /admin/machines/{user_id}`. */
@@ -148,6 +159,9 @@ export const machineViewSchema = z.object({
   spec: z.record(z.string(), z.unknown()),
   state: z.enum(MACHINE_STATES),
   idle_seconds: z.number().optional(),
+  budget: budgetSchema.optional(),
+  /** The router's own setting, where it applies: the machine has no budget of its own. */
+  default_budget: budgetSchema.optional(),
   created_at: z.string(),
   updated_at: z.string(),
   /** What goes on right now: `asleep`, `starting`, `ready`, `stopping`. */

@@ -90,6 +90,44 @@ export const turnEventSchemas = {
    * `offset`, followed by `text`. An offset of 0 starts the reply anew.
    */
   say: z.object({ conversation_id: z.string(), turn_id: z.string(), offset: z.number(), text: z.string() }),
+  /**
+   * A tool call of a turn: once as `begun` before it is made, once as `finished` with what came of it. A turn that runs again after a
+   * crash tells nothing anew of calls that had finished.
+   */
+  tool: z.object({
+    conversation_id: z.string(),
+    turn_id: z.string(),
+    /** The same in both events of a call; unique over all turns. */
+    call_id: z.string(),
+    /** Which of the turn's model answers asked for it; 1 for the first. */
+    step: z.number(),
+    name: z.string(),
+    state: z.enum(['begun', 'finished']),
+    /** The beginning of the arguments as the model wrote them; when it has begun. */
+    input: z.string().optional(),
+    /** When it has finished: whether the model was told of a failure. */
+    is_error: z.boolean().optional(),
+    /** The beginning of what the model was told; when it has finished. */
+    output: z.string().optional(),
+    took_ms: z.number().optional(),
+  }),
+  /**
+   * The executor asks a human before it goes on (contracts §6). Answered by `POST /intents/{intent_id}/gates/{node_id}/answer`; told
+   * again with `state` when it has been decided.
+   */
+  gate: z.object({
+    conversation_id: z.string(),
+    turn_id: z.string(),
+    intent_id: z.string(),
+    node_id: z.string(),
+    state: z.enum(['asked', 'approved', 'denied', 'lapsed']),
+    question: z.string().optional(),
+    options: z.array(z.string()).optional(),
+    /** What would be done: tool, arguments and their digest, as the executor shows them. */
+    call: z.unknown().optional(),
+    /** Why it was decided as it was, when no person decided it. */
+    reason: z.string().optional(),
+  }),
   /** What the daemon is doing for a turn right now, for a person who waits. */
   status: z.object({ conversation_id: z.string(), turn_id: z.string(), text: z.string() }),
   /** Something that a person should know. Without a `turn_id` it is about the event stream itself. */

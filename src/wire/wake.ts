@@ -21,7 +21,7 @@ export const WAKE_HEADERS = {
 export const RAW_WAKE_FIELDS = ['payload'] as const;
 
 const FIRE_ID = /^[0-9a-f-]{36}@\d{1,16}$/;
-const fireIdSchema = z.string().regex(FIRE_ID, 'must look like <alarm id>@<due, epoch milliseconds>');
+export const fireIdSchema = z.string().regex(FIRE_ID, 'must look like <alarm id>@<due, epoch milliseconds>');
 const payload = z.instanceof(RawJson);
 
 /** Travels in a header, so it is visible ASCII; chronosd's are UUIDs. */
@@ -38,6 +38,24 @@ export function fireIdOf(alarmId: string, dueEpochMs: number): string {
   return `${alarmId}@${dueEpochMs}`;
 }
 
+/** Takes the name of an occurrence apart: one that {@link fireIdSchema} lets pass. */
+export function partsOfFireId(fireId: string): { alarmId: string; dueEpochMs: number } {
+  const at = fireId.lastIndexOf('@');
+  return { alarmId: fireId.slice(0, at), dueEpochMs: Number(fireId.slice(at + 1)) };
+}
+
+/**
+ * Marks a router's 429 as a hold: the instant, RFC 3339, at which the wake may be tried again. Nothing ran, and nothing failed. A
+ * daemon's own answer never carries it.
+ */
+export const HELD_UNTIL_HEADER = 'x-reveille-held-until';
+
+/**
+ * Of the router's answer to a wake: how long after the wake's arrival the machine was ready, in whole milliseconds. Also of a wake that
+ * failed after that; never of a target that has no daemon.
+ */
+export const MACHINE_READY_HEADER = 'x-reveille-machine-ready-ms';
+
 /** What chronosd posts to the router. */
 export const wakeRequestSchema = z.strictObject({
   user_id: labelSchema,
@@ -52,6 +70,8 @@ export const wakeRequestSchema = z.strictObject({
   missed_count: z.int().min(0),
   label: z.string().max(200).optional(),
   set_at: instantSchema.optional(),
+  /** Quiet hours do not hold it back; for the router alone. */
+  urgent: z.boolean().optional(),
 });
 export type WakeRequest = z.output<typeof wakeRequestSchema>;
 

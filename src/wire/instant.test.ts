@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { formatInstant, parseInstant } from './instant.ts';
+
+test('an instant that is read can be written again', () => {
+  for (const text of [
+    '0000-01-01T00:00:00Z',
+    '9999-12-31T23:59:59.999Z',
+    '2026-06-15T10:10:00.5+02:00',
+    '2026-06-15t08:10:00z',
+  ])
+    assert.equal(parseInstant(formatInstant(parseInstant(text)!)), parseInstant(text), text);
+  for (const text of ['0000-01-01T00:00:00+14:00', '9999-12-31T23:59:59.999-00:01'])
+    assert.equal(parseInstant(text), undefined, text);
+});
+
+test('what is no instant is none', () => {
+  for (const text of [
+    '2026-02-30T00:00:00Z',
+    '2026-06-15T25:00:00Z',
+    '2026-06-15T08:10:00',
+    '2026-06-15',
+    '',
+    '2026-06-15T08:10:00+24:00',
+  ])
+    assert.equal(parseInstant(text), undefined, text);
+});

@@ -1,0 +1,40 @@
+/** The changes of a machine as the router keeps them: who, when, and what, never the values. */
+import { z } from 'zod';
+import { MACHINE_STATES } from './machine.ts';
+import { wholeNumber } from './settings.ts';
+
+export const MACHINE_CHANGES_MAX = 500;
+
+/** Who changed it: somebody with the admin token, or the router by itself. */
+export const MACHINE_ACTORS = ['admin', 'router'] as const;
+export type MachineActor = (typeof MACHINE_ACTORS)[number];
+
+export const machineChangeSchema = z.object({
+  at: z.iso.datetime({ offset: true }),
+  actor: z.enum(MACHINE_ACTORS),
+  /** `put`, `suspend`, `restore`, `delete`, and others. */
+  action: z.string(),
+  /** The members that changed: `state`, `spec.url`, `spec.env.NAME`, `token`. */
+  fields: z.array(z.string()),
+  /** Of the machine afterwards. */
+  state: z.enum(MACHINE_STATES),
+  /** Why, where the router did it by itself. */
+  reason: z.string().optional(),
+});
+export type MachineChangeView = z.infer<typeof machineChangeSchema>;
+
+/** Newest first. */
+export const machineChangeListSchema = z.object({
+  changes: z.array(machineChangeSchema),
+  next_cursor: z.string().optional(),
+});
+export type MachineChangeList = z.infer<typeof machineChangeListSchema>;
+
+export const machineChangeQuerySchema = z.strictObject({
+  limit: wholeNumber(1, MACHINE_CHANGES_MAX).optional(),
+  cursor: z
+    .string()
+    .regex(/^\d{1,15}$/, 'must be the next_cursor of an earlier answer, unchanged')
+    .transform(Number)
+    .optional(),
+});

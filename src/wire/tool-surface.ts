@@ -1,0 +1,23 @@
+/** What an agent can do, as `GET /tools` and `reveille neo tools` show it (contracts §5). */
+import { z } from 'zod';
+
+export const surfaceViewSchema = z.object({
+  /** The functions that the model is shown, in that order. */
+  tools: z.array(
+    z.object({
+      name: z.string(),
+      description: z.string(),
+      /** JSON Schema of the arguments. */
+      parameters: z.record(z.string(), z.unknown()),
+      /** `matrix://tool/mcp/…`; absent for functions that no server serves. */
+      uri: z.string().optional(),
+    }),
+  ),
+  /** The names of the tools that are reached through `core_execute` alone. */
+  escalate: z.array(z.string()),
+  /** The same with where they come from and why they are escalated. */
+  escalated: z.array(z.object({ name: z.string(), uri: z.string(), reason: z.string() })),
+  /** Sentences about servers that do not run, and tools that are held back. */
+  warnings: z.array(z.string()),
+});
+export type SurfaceView = z.infer<typeof surfaceViewSchema>;
