@@ -26,6 +26,7 @@ test('the defaults are those of the contract, and nothing can change them afterw
   assert.deepEqual(config, {
     ...SET,
     CHRONOS_HOST: '127.0.0.1',
+    CHRONOS_ALLOWED_HOSTS: [],
     CHRONOS_PORT: 9096,
     CHRONOS_ENROLLMENT: 'tofu',
     CHRONOS_ROUTER_WAKE_URL: 'http://127.0.0.1:8088/internal/wake',

@@ -15,6 +15,12 @@ import { ENROLLMENT_MODES } from './auth/enrollment.ts';
 const schema = z.object({
   CHRONOS_HOST: z.string().default('127.0.0.1'),
   CHRONOS_PORT: portSetting.default(9096),
+  /** Names by which machines and agents elsewhere reach it, besides loopback names and the host; with commas between them. */
+  CHRONOS_ALLOWED_HOSTS: z
+    .string()
+    .transform((names) => names.split(',').map((name) => name.trim()))
+    .transform((names) => names.filter((name) => name !== ''))
+    .default([]),
   CHRONOS_DATA_DIR: z.string(),
   /** Alarms are kept in this PostgreSQL instead of in a file; several hosts may stand in it. */
   CHRONOS_POSTGRES_URI: z

@@ -8,6 +8,8 @@ import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
 import { startChronosServer } from './http/server.ts';
 import { createMetrics } from './metrics.ts';
+import { KeyRing } from './receipts/key-ring.ts';
+import { routerKeys } from './receipts/router-keys.ts';
 import { keepLedgerShort } from './retention.ts';
 import { type EventualStore, openEventually } from './store/eventual-store.ts';
 import { openSqliteStore } from './store/sqlite/store.ts';
@@ -86,6 +88,7 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
       metrics.fired(report);
       onFire?.(report);
     },
+    onHold: () => metrics.held(),
   });
 
   let server: Awaited<ReturnType<typeof startChronosServer>>;
@@ -93,9 +96,14 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
     server = await startChronosServer({
       host: config.CHRONOS_HOST,
       port: config.CHRONOS_PORT,
+      allowedHosts: config.CHRONOS_ALLOWED_HOSTS,
       log,
       clock,
       ready: () => store.ping().then(() => ({ ready: true })),
+      receipts: new KeyRing({
+        ask: routerKeys({ wakeUrl: config.CHRONOS_ROUTER_WAKE_URL, token: config.CHRONOS_WAKE_TOKEN, clock }),
+        clock,
+      }),
       metrics: { page: () => metrics.page(), scrapeToken: config.CHRONOS_METRICS_TOKEN },
       service: config.CHRONOS_API
         ? {

@@ -11,6 +11,8 @@ const DURATION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 
 export type ChronosMetrics = {
   /** Counts one finished attempt. */
   fired(report: FireReport): void;
+  /** Counts one wake that the router held back. */
+  held(): void;
   /** The same store, its claims timed and its failures counted. */
   watch(store: AlarmStore): AlarmStore;
   /** The page that a scrape gets, and its content type. */
@@ -64,6 +66,11 @@ export function createMetrics({ clock, store, inFlight }: MetricsOptions): Chron
     help: 'Attempts that were not the first at their occurrence',
     registers,
   });
+  const held = new Counter({
+    name: 'chronos_held_total',
+    help: 'Wakes that the router held back for the sake of a budget or of quiet hours',
+    registers,
+  });
   const storeErrors = new Counter({
     name: 'chronos_store_errors_total',
     help: 'Operations that the store could not carry out',
@@ -73,6 +80,12 @@ export function createMetrics({ clock, store, inFlight }: MetricsOptions): Chron
   const lostLeases = new Counter({
     name: 'chronos_lost_leases_total',
     help: 'Outcomes that came after the lease had passed to someone else',
+    registers,
+  });
+  const turns = new Counter({
+    name: 'chronos_turns_total',
+    help: 'Turns whose end was reported to this replica, by what came of them',
+    labelNames: ['outcome'],
     registers,
   });
   new Gauge({
@@ -114,11 +127,14 @@ export function createMetrics({ clock, store, inFlight }: MetricsOptions): Chron
 
   return {
     fired({ occurrence, startedAt, finishedAt, result }) {
-      if (occurrence.attempt === 1) lateness.observe(Math.max(0, startedAt - occurrence.scheduledFor) / 1000);
-      else retries.inc();
+      // One that was held back is late because its user wants it so.
+      const onTime = occurrence.heldReason === null;
+      if (occurrence.attempt > 1) retries.inc();
+      else if (onTime) lateness.observe(Math.max(0, startedAt - occurrence.scheduledFor) / 1000);
       delivery.observe({ outcome: result.outcome }, Math.max(0, finishedAt - startedAt) / 1000);
       attempts.inc({ outcome: result.outcome });
     },
+    held: () => held.inc(),
     watch(watched) {
       const measured: Partial<AlarmStore> = {
         create: (entry, limits) => counted('create', watched.create(entry, limits)),
@@ -135,6 +151,12 @@ export function createMetrics({ clock, store, inFlight }: MetricsOptions): Chron
           const results = await counted('complete', watched.complete(completions));
           lostLeases.inc(results.filter((result) => result === 'lost_lease').length);
           return results;
+        },
+        async recordReceipts(receipts) {
+          const fresh = await counted('record_receipts', watched.recordReceipts(receipts));
+          const finished = receipts.reports.find(({ stage }) => stage === 'turn_finished');
+          if (finished?.outcome && fresh?.has('turn_finished')) turns.inc({ outcome: finished.outcome });
+          return fresh;
         },
       };
       return new Proxy(watched, {

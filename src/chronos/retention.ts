@@ -1,4 +1,4 @@
-/** Keeping the fire ledger short: attempts older than the retention are forgotten, a few at a time. */
+/** Keeping the fire ledger short: attempts and receipts older than the retention are forgotten, a few at a time. */
 import { type Clock, wait } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import type { AlarmStore } from './store/store.ts';
@@ -12,7 +12,7 @@ const BREATH_MS = 50;
 /**
  * Prunes the ledger now and then, until it is stopped.
  *
- * @param days attempts that finished earlier than this are forgotten; 0 keeps everything
+ * @param days attempts that finished, and receipts that came, earlier than this are forgotten; 0 keeps everything
  * @returns stops it; resolves when a batch under way is done
  */
 export function keepLedgerShort(
@@ -23,12 +23,16 @@ export function keepLedgerShort(
   const stopping = new AbortController();
   const { signal } = stopping;
 
-  const round = async () => {
+  const prune = async (what: 'pruneAttempts' | 'pruneReceipts') => {
     let forgotten = BATCH;
     while (forgotten === BATCH && !signal.aborted) {
-      forgotten = await store.pruneAttempts({ before: store.now() - days * DAY_MS, limit: BATCH });
+      forgotten = await store[what]({ before: store.now() - days * DAY_MS, limit: BATCH });
       await wait(clock, BREATH_MS, signal);
     }
+  };
+  const round = async () => {
+    await prune('pruneAttempts');
+    await prune('pruneReceipts');
   };
   const run = async () => {
     while (!signal.aborted) {

@@ -17,6 +17,7 @@ function attempt(id: string, number: number, scheduledFor: number, startedAt: nu
     httpStatus: null,
     error: error ?? null,
     missedCount: 0,
+    machineReadyMs: null,
   };
 }
 

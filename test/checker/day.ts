@@ -188,6 +188,7 @@ export class Day {
       httpStatus,
       error,
       missedCount: occurrence.missedCount,
+      machineReadyMs: null,
     });
     const lateMs = startedAt - occurrence.scheduledFor;
     if (alarm.maxLatenessSeconds !== null && lateMs > alarm.maxLatenessSeconds * 1000)

@@ -8,7 +8,7 @@ import type { AlarmState, Attempt, Transition } from '../../src/chronos/alarm/al
 import { draftAlarm, firstOccurrence } from '../../src/chronos/alarm/definition.ts';
 import { type Body, createInput, LIMITS } from '../../src/chronos/alarm/testing/alarm-state.ts';
 import { Dispatcher, type DispatcherOptions } from '../../src/chronos/dispatch/dispatcher.ts';
-import type { WakeResult, Waker } from '../../src/chronos/dispatch/waker.ts';
+import type { Hold, WakeResult, Waker } from '../../src/chronos/dispatch/waker.ts';
 import { openSqliteStore } from '../../src/chronos/store/sqlite/store.ts';
 import type { AlarmStore, Claim } from '../../src/chronos/store/store.ts';
 import { ManualClock, settle } from '../../src/clock/testing/manual-clock.ts';
@@ -19,7 +19,7 @@ export const DELIVERED: WakeResult = { outcome: 'delivered', httpStatus: 202 };
 export const BUSY: WakeResult = { outcome: 'failed', httpStatus: 503, error: 'busy', final: false };
 export const LOST: WakeResult = { outcome: 'unknown', httpStatus: null, error: 'no answer' };
 
-export type Wake = { claim: Claim; at: number; answer: (result: WakeResult) => void };
+export type Wake = { claim: Claim; at: number; answer: (result: WakeResult | Hold) => void };
 
 /** A waker that answers what the test says, or leaves the wake hanging until the test answers it. */
 export class HandWaker implements Waker {
@@ -28,14 +28,14 @@ export class HandWaker implements Waker {
   most = 0;
   closed = false;
   readonly #clock: ManualClock;
-  readonly #respond: (claim: Claim) => WakeResult | undefined;
+  readonly #respond: (claim: Claim) => WakeResult | Hold | undefined;
 
-  constructor(clock: ManualClock, respond: (claim: Claim) => WakeResult | undefined) {
+  constructor(clock: ManualClock, respond: (claim: Claim) => WakeResult | Hold | undefined) {
     this.#clock = clock;
     this.#respond = respond;
   }
 
-  wake(claim: Claim): Promise<WakeResult> {
+  wake(claim: Claim): Promise<WakeResult | Hold> {
     return new Promise((resolve) => {
       const wake: Wake = {
         claim,
@@ -91,7 +91,7 @@ export class FaultyStore {
 }
 
 export type BenchOptions = {
-  respond?: (claim: Claim) => WakeResult | undefined;
+  respond?: (claim: Claim) => WakeResult | Hold | undefined;
   config?: Partial<DispatcherOptions['config']>;
   random?: () => number;
   /** Do not start the dispatcher. */

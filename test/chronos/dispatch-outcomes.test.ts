@@ -40,6 +40,24 @@ describe('the retry ladder', () => {
     );
   });
 
+  test('the ledger says when the machine was ready, and never later than its answer', async (t) => {
+    const answers: WakeResult[] = [
+      { ...BUSY, machineReadyMs: 0 } as WakeResult,
+      { ...DELIVERED, machineReadyMs: 5_000 } as WakeResult,
+    ];
+    const bench = await createBench(t, { config, respond: () => answers.shift() });
+    const { id } = await bench.set({ kind: 'once', delay_seconds: 60 });
+    await bench.clock.advance(HOUR);
+    const ledger = await bench.ledger(id);
+    assert.deepEqual(
+      ledger.map(({ machineReadyMs, startedAt, finishedAt }) => [machineReadyMs, finishedAt - startedAt]),
+      [
+        [0, 0],
+        [0, 0],
+      ],
+    );
+  });
+
   test('each wait is shortened by up to a tenth', async (t) => {
     const bench = await createBench(t, { config, respond: () => BUSY, random: () => 0.5 });
     const { due } = await bench.set({ kind: 'once', delay_seconds: 60, max_failures: 3 });

@@ -32,6 +32,7 @@ async function fail(bench: Bench): Promise<void> {
         httpStatus: 410,
         error: 'gone',
         missedCount,
+        machineReadyMs: null,
       },
       settle: (state) => settleFailed(state, fireId, { error: 'gone', final: true, retryAt: () => now }),
     })),

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { type ChronosServerOptions, startChronosServer } from '../../src/chronos/http/server.ts';
 import type { ChronosService } from '../../src/chronos/http/service.ts';
+import { KeyRing } from '../../src/chronos/receipts/key-ring.ts';
+import type { AskKeys } from '../../src/chronos/receipts/router-keys.ts';
 import { openSqliteStore } from '../../src/chronos/store/sqlite/store.ts';
 import { ManualClock } from '../../src/clock/testing/manual-clock.ts';
 import { type AgentIdentity, agentIdentity } from '../../src/identity/agent.ts';
@@ -50,6 +52,8 @@ export type ServiceOverrides = Partial<Omit<ChronosService, 'limits' | 'auth'>> 
   limits?: Partial<ChronosService['limits']>;
   auth?: Partial<ChronosService['auth']>;
   log?: ChronosServerOptions['log'];
+  /** Tells the keys with which a user's machine signs receipts. */
+  askKeys?: AskKeys;
 };
 
 export async function createHttpBench(t: TestContext, overrides: ServiceOverrides = {}) {
@@ -73,7 +77,8 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
     },
   };
   const ready = () => store.ping().then(() => ({ ready: true }));
-  const server = await startChronosServer({ host: '127.0.0.1', port: 0, service, ready, log, clock });
+  const receipts = new KeyRing({ ask: overrides.askKeys ?? (async () => undefined), clock });
+  const server = await startChronosServer({ host: '127.0.0.1', port: 0, service, receipts, ready, log, clock });
   t.after(async () => {
     await server.close();
     await store.close();

@@ -24,6 +24,8 @@ test('/metrics speaks Prometheus, and names what the alert rules ask for', async
       'chronos_attempts_total',
       'chronos_retries_total',
       'chronos_store_errors_total',
+      'chronos_turns_total',
+      'chronos_held_total 0',
       'chronos_in_flight 0',
       'chronos_overdue_seconds 0',
       'chronos_due 0',

@@ -1,10 +1,11 @@
 /** Defects on the way to the router. */
-import type { WakeResult, Waker } from '../../src/chronos/dispatch/waker.ts';
+import type { Hold, WakeResult, Waker } from '../../src/chronos/dispatch/waker.ts';
 import type { Mutant } from './mutant.ts';
 
 /** A waker that does something to results. */
 function resulting(waker: Waker, change: (result: WakeResult) => WakeResult): Waker {
-  return { wake: async (claim) => change(await waker.wake(claim)), close: () => waker.close() };
+  const changed = (result: WakeResult | Hold) => (result.outcome === 'held' ? result : change(result));
+  return { wake: async (claim) => changed(await waker.wake(claim)), close: () => waker.close() };
 }
 
 export const WAKER_MUTANTS = {

@@ -20,6 +20,7 @@ async function tryTimes(store: AlarmStore, startedAt: readonly number[]): Promis
         httpStatus: n % 2 === 0 ? 500 + n : null,
         error: n % 3 === 0 ? `error ${n}` : null,
         missedCount: n,
+        machineReadyMs: n % 2 === 0 ? n : null,
       }),
       settle: again(claimed.occurrence.fireId, NOW),
     }));

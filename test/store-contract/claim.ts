@@ -164,6 +164,7 @@ export function expiredLeaseContract(open: OpenStore): void {
           httpStatus: null,
           error: state?.alarm.lastError,
           missedCount: 0,
+          machineReadyMs: null,
         },
       ]);
     });

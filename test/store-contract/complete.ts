@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AlarmState, Transition } from '../../src/chronos/alarm/alarm.ts';
+import { settleHeld } from '../../src/chronos/alarm/settlement.ts';
 import {
   ADA,
   again,
@@ -56,6 +57,31 @@ export function completeContract(open: OpenStore): void {
         { ...claimed.occurrence, dueAt: NOW + 5, leaseUntil: null, claimedAt: null },
       ]);
       assert.deepEqual(attempts, []);
+    });
+
+    test('keeps one that is held back with its reason, through the next claim, and its attempt taken back', async (t) => {
+      const { store, reopen } = await openFor(t, open);
+      const claimed = await createClaimed(store, { urgent: true });
+      const { fireId } = claimed.occurrence;
+      const hold = { until: NOW + 5, reason: 'held back: "quiet hours" \\ until 07:00 {Европа}' };
+      const held = {
+        ...claimed.occurrence,
+        attempt: 0,
+        dueAt: NOW + 5,
+        heldReason: hold.reason,
+        leaseUntil: null,
+        claimedAt: null,
+      };
+      const settle: Transition = (state) => settleHeld(state, fireId, hold);
+      assert.deepEqual(await store.complete([{ key: keyOf(claimed), attempt: null, settle }]), ['applied']);
+      const after = { state: { alarm: claimed.alarm, occurrences: [held] }, attempts: [] };
+      assert.deepEqual(await everythingOf(store, ADA, claimed.alarm.id), after);
+      const again = await reopen();
+      assert.deepEqual(await everythingOf(again, ADA, claimed.alarm.id), after);
+      assert.deepEqual(await claim(again, { now: NOW + 4 }), []);
+      const now = NOW + 5;
+      const expected = { ...held, attempt: 1, fence: 2, leaseUntil: now + LEASE_MS, claimedAt: now };
+      assert.deepEqual(await claim(again, { now }), [{ alarm: claimed.alarm, occurrence: expected }]);
     });
 
     test('lets a series go on', async (t) => {

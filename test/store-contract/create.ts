@@ -24,6 +24,7 @@ export function createContract(open: OpenStore): void {
         maxFires: 12,
         maxFailures: 7,
         maxLatenessSeconds: 30.125,
+        urgent: true,
         status: 'paused',
         failureCount: 2,
         lastError: 'the machine said 503',
@@ -32,7 +33,13 @@ export function createContract(open: OpenStore): void {
         fireCount: 5,
         scheduledFires: 4,
       });
-      const occurrence = occurrenceOf(alarm, NOW + 5, { nominal: NOW + 4, dueAt: null, attempt: 3, missedCount: 6 });
+      const occurrence = occurrenceOf(alarm, NOW + 5, {
+        nominal: NOW + 4,
+        dueAt: null,
+        attempt: 3,
+        missedCount: 6,
+        heldReason: 'wait',
+      });
       const state = { alarm, occurrences: [occurrence] };
 
       assert.deepEqual(await store.create({ alarm, occurrence }, NO_LIMIT), { result: 'created', state });

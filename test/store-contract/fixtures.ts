@@ -44,6 +44,7 @@ export function occurrenceOf(alarm: Alarm, at: number, change: Partial<Occurrenc
     fence: 0,
     leaseUntil: null,
     claimedAt: null,
+    heldReason: null,
     ...change,
   };
 }
@@ -69,6 +70,7 @@ export function alarmDue(at: number, change: Partial<Alarm> = {}): NewAlarm {
     maxFires: null,
     maxFailures: 100,
     maxLatenessSeconds: null,
+    urgent: false,
     status: 'active',
     failureCount: 0,
     lastError: null,
@@ -126,6 +128,7 @@ export function attemptOf({ occurrence }: Claim, change: Partial<Attempt> = {}):
     httpStatus: 202,
     error: null,
     missedCount: occurrence.missedCount,
+    machineReadyMs: null,
     ...change,
   };
 }

@@ -3,6 +3,7 @@
  * the random walk holds real stores against it.
  */
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../../src/chronos/alarm/alarm.ts';
+import type { FireReceipt } from '../../src/chronos/alarm/course.ts';
 import { interruptedAttempt, settleInterrupted } from '../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../../src/chronos/store/difference.ts';
 import type { AgentKey, AlarmStore, LeaseKey } from '../../src/chronos/store/store.ts';
@@ -27,6 +28,7 @@ const isOpen = ({ status }: Alarm) => status === 'active' || status === 'paused'
 export function makeModelStore(): AlarmStore {
   let states: AlarmState[] = [];
   let ledger: Attempt[] = [];
+  let receipts: FireReceipt[] = [];
   let nonces: Nonce[] = [];
   let keys: AgentKey[] = [];
 
@@ -132,6 +134,27 @@ export function makeModelStore(): AlarmStore {
       const old = ledger.filter(({ finishedAt }) => finishedAt < before);
       const pruned = new Set(old.sort((one, other) => one.finishedAt - other.finishedAt).slice(0, limit));
       ledger = ledger.filter((attempt) => !pruned.has(attempt));
+      return pruned.size;
+    },
+    async recordReceipts({ owner, alarmId, fireId, dueAt, reports, recordedAt }) {
+      const owed = find(owner, alarmId)?.occurrences.some((one) => one.fireId === fireId && one.attempt >= 1);
+      const tried = ledger.some(
+        (one) => one.owner === owner && one.alarmId === alarmId && one.fireId === fireId && one.startedAt >= dueAt,
+      );
+      if (!owed && !tried) return undefined;
+      const fresh = reports.filter(
+        ({ stage }) => !receipts.some((one) => one.owner === owner && one.fireId === fireId && one.stage === stage),
+      );
+      receipts = [...receipts, ...fresh.map((report) => ({ owner, alarmId, fireId, ...report, recordedAt }))];
+      return new Set(fresh.map(({ stage }) => stage));
+    },
+    async receiptsOf(owner, alarmId, fireIds) {
+      return receipts.filter((one) => one.owner === owner && one.alarmId === alarmId && fireIds.includes(one.fireId));
+    },
+    async pruneReceipts({ before, limit }) {
+      const old = receipts.filter(({ recordedAt }) => recordedAt < before);
+      const pruned = new Set(old.sort((one, other) => one.recordedAt - other.recordedAt).slice(0, limit));
+      receipts = receipts.filter((one) => !pruned.has(one));
       return pruned.size;
     },
     async claim({ now, limit, perOwner, inFlight, leaseUntil }) {

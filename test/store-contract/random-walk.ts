@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Transition } from '../../src/chronos/alarm/alarm.ts';
+import { settleHeld } from '../../src/chronos/alarm/settlement.ts';
 import type { AlarmStore, Claim, Completion } from '../../src/chronos/store/store.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 import {
@@ -33,7 +34,7 @@ const index = fc.nat(30);
 /** In seconds from the walk's present. */
 const when = fc.integer({ min: -20, max: 20 });
 const change = fc.constantFrom('cancel', 'pause', 'resume', 'trigger', 'edit', 'drop', 'break', 'throw');
-const outcome = fc.constantFrom('rung', 'again', 'park', 'onward', 'cancel');
+const outcome = fc.constantFrom('rung', 'again', 'held', 'park', 'onward', 'cancel');
 
 const command = fc.oneof(
   {
@@ -140,6 +141,7 @@ class Walk {
       const settle: Record<typeof outcome, Transition> = {
         rung: rung(fireId),
         again: again(fireId, at),
+        held: (state) => settleHeld(state, fireId, { until: at, reason: `held back until ${at}` }),
         park: again(fireId, null),
         cancel: cancelled,
         onward: ({ alarm, occurrences }) => ({
@@ -169,7 +171,7 @@ class Walk {
         })),
       }),
       trigger: triggered(at),
-      edit: edited({ wakeMessage: `words ${at}`, label: `label ${at}`, payload: `${at}.0` }),
+      edit: edited({ wakeMessage: `words ${at}`, label: `label ${at}`, payload: `${at}.0`, urgent: when > 0 }),
       drop: ({ alarm }) => ({ alarm: { ...alarm, status: 'fired' }, occurrences: [] }),
       break: ({ alarm, occurrences }) => ({
         alarm: { ...alarm, label: 'never' },

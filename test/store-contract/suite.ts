@@ -10,6 +10,7 @@ import { getContract, listContract } from './get-list.ts';
 import { nextDueContract } from './next-due.ts';
 import { nonceContract } from './nonces.ts';
 import { ownerContract } from './owners.ts';
+import { receiptsContract } from './receipts.ts';
 import { renewContract } from './renew.ts';
 import type { OpenStore } from './store-under-test.ts';
 import { updateContract } from './update.ts';
@@ -32,6 +33,7 @@ export function describeStore(name: string, open: OpenStore): void {
     completeContract(open);
     nextDueContract(open);
     attemptsContract(open);
+    receiptsContract(open);
     nonceContract(open);
     agentKeyContract(open);
     ownerContract(open);

@@ -36,6 +36,7 @@ const CHANGES: Omit<Alarm, 'id' | 'owner' | 'kind' | 'idempotencyKey' | 'created
   maxFires: 3,
   maxFailures: 4,
   maxLatenessSeconds: 1.5,
+  urgent: true,
   status: 'paused',
   failureCount: 2,
   lastError: 'the machine said 500',
@@ -115,6 +116,7 @@ export function updateContract(open: OpenStore): void {
         attempt: 4,
         missedCount: 2,
         nominal: NOW - 5,
+        heldReason: 'held back: "quiet" until 07:00 🦘',
       };
       const third = occurrenceOf(alarm, NOW + 2);
       await store.update(ADA, alarm.id, () => ({ alarm, occurrences: [third, parked] }));

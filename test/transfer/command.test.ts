@@ -123,6 +123,7 @@ test('a dry run says what there is and what would happen, also while chronosd ru
       { table: 'alarms', rows: 5 },
       { table: 'occurrences', rows: 5 },
       { table: 'fire_attempts', rows: 0 },
+      { table: 'fire_receipts', rows: 0 },
       { table: 'agent_keys', rows: 0 },
       { table: 'owners', rows: 5 },
     ],

@@ -1,5 +1,7 @@
 /** A store with everything in it that a store can hold, and all that can be read of it. */
 import type { AlarmState, Attempt } from '../../src/chronos/alarm/alarm.ts';
+import type { FireReceipt } from '../../src/chronos/alarm/course.ts';
+import { settleHeld } from '../../src/chronos/alarm/settlement.ts';
 import type { AgentKey, AlarmStore } from '../../src/chronos/store/store.ts';
 import {
   ADA,
@@ -21,6 +23,7 @@ import {
   rung,
   triggered,
 } from '../store-contract/fixtures.ts';
+import { FINISHED, STARTED } from '../store-contract/receipts.ts';
 import { PAYLOADS, TEXTS } from '../store-contract/texts.ts';
 
 /** Sorts otherwise by a language's rules than byte by byte. */
@@ -54,6 +57,7 @@ async function fillNumbers(store: AlarmStore): Promise<void> {
       jitterSeconds: number,
       maxLatenessSeconds: number,
       endsAt: Number.MAX_SAFE_INTEGER,
+      urgent: n % 2 === 0,
       maxFires: Number.MAX_SAFE_INTEGER,
       anchor: -1,
     });
@@ -79,11 +83,22 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
   await due(3, { label: 'missed' });
   const claims = await claim(store);
   const [one, two, three, four] = claims.filter(({ alarm }) => alarm.owner === owner);
+  for (const [n, { occurrence }] of [one!, two!].entries())
+    await store.recordReceipts({
+      ...{ owner, alarmId: occurrence.alarmId, fireId: occurrence.fireId, dueAt: occurrence.scheduledFor },
+      reports: n === 0 ? [STARTED, FINISHED] : [{ ...STARTED, turnId: null, conversationId: null }],
+      recordedAt: NOW + n,
+    });
   await store.complete([
     delivered(one!),
     {
       key: keyOf(two!),
-      attempt: attemptOf(two!, { outcome: 'failed', httpStatus: 503, error: 'the machine\0said 503 🦘' }),
+      attempt: attemptOf(two!, {
+        outcome: 'failed',
+        httpStatus: 503,
+        error: 'the machine\0said 503 🦘',
+        machineReadyMs: 1234,
+      }),
       settle: again(two!.occurrence.fireId, NOW + 30_000),
     },
     {
@@ -96,6 +111,12 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
       attempt: attemptOf(four!, { outcome: 'missed', httpStatus: null, error: null, missedCount: 3 }),
       settle: rung(four!.occurrence.fireId),
     },
+  ]);
+  await createDue(store, NOW - 50_000, { owner, label: 'held back' });
+  const [five] = (await claim(store, { now: NOW - 50_000 })).filter(({ alarm }) => alarm.label === 'held back');
+  const hold = { until: LATER, reason: 'held back: "quiet" \\ {hours} 🦘, until 07:00' };
+  await store.complete([
+    { key: keyOf(five!), attempt: null, settle: (state) => settleHeld(state, five!.occurrence.fireId, hold) },
   ]);
   // Fences that have gone far.
   for (let round = 0; round < 3; round++)
@@ -142,7 +163,13 @@ export async function fillMany(store: AlarmStore, count: number, owners = 50): P
     await Promise.all(entries.slice(at, at + 2000).map((entry) => create(store, entry)));
 }
 
-export type Contents = { states: AlarmState[]; attempts: Attempt[]; keys: AgentKey[]; next: number | undefined };
+export type Contents = {
+  states: AlarmState[];
+  attempts: Attempt[];
+  receipts: FireReceipt[];
+  keys: AgentKey[];
+  next: number | undefined;
+};
 
 async function allStates(store: AlarmStore, owner: string): Promise<AlarmState[]> {
   const states: AlarmState[] = [];
@@ -155,12 +182,25 @@ async function allStates(store: AlarmStore, owner: string): Promise<AlarmState[]
 
 /** Everything that the port gives of some owners, and the keys of all. */
 export async function contentsOf(store: AlarmStore, owners: readonly string[] = OWNERS): Promise<Contents> {
-  const contents: Contents = { states: [], attempts: [], keys: [], next: await store.nextDueAt(new Set()) };
+  const contents: Contents = {
+    states: [],
+    attempts: [],
+    receipts: [],
+    keys: [],
+    next: await store.nextDueAt(new Set()),
+  };
   for (const owner of owners) {
     const states = await allStates(store, owner);
     contents.states.push(...states);
     for (const { alarm } of states) {
-      contents.attempts.push(...(await store.attempts(owner, alarm.id, { limit: 1000 })));
+      const attempts = await store.attempts(owner, alarm.id, { limit: 1000 });
+      contents.attempts.push(...attempts);
+      const receipts = await store.receiptsOf(
+        owner,
+        alarm.id,
+        attempts.map(({ fireId }) => fireId),
+      );
+      contents.receipts.push(...receipts.sort((one, other) => one.at - other.at));
       if (alarm.idempotencyKey !== null && alarm.status !== 'cancelled')
         contents.states.push((await store.findByKey(owner, alarm.idempotencyKey))!);
     }

@@ -30,6 +30,8 @@ export type Alarm = {
   maxFires: number | null;
   maxFailures: number;
   maxLatenessSeconds: number | null;
+  /** Quiet hours of its user do not hold it back. */
+  urgent: boolean;
 
   status: AlarmStatus;
   /** Failed attempts at the present occurrence; back to zero when one is delivered or given up. */
@@ -75,6 +77,11 @@ export type Occurrence = {
   leaseUntil: number | null;
   /** When the attempt under way was claimed; `null` when none is. */
   claimedAt: number | null;
+  /**
+   * Why the router last held it back until `dueAt`, in words without U+0000; `null` when it did not. A hold is no attempt and no
+   * failure.
+   */
+  heldReason: string | null;
 };
 
 /** An alarm together with everything it still owes. */
@@ -97,6 +104,8 @@ export type Attempt = {
   httpStatus: number | null;
   error: string | null;
   missedCount: number;
+  /** How long after `startedAt` the machine was ready to take the wake; `null` when it was not, or nobody said so. */
+  machineReadyMs: number | null;
 };
 
 /** Somebody holds the occurrence and their lease has not run out. */

@@ -154,7 +154,7 @@ describe('whether two requests are the same definition', () => {
   });
 
   test('naming a default is the same as leaving it out', () => {
-    const named = cron({ timezone: 'UTC', label: '', jitter_seconds: 0, max_failures: 100 });
+    const named = cron({ timezone: 'UTC', label: '', jitter_seconds: 0, max_failures: 100, urgent: false });
     assert.deepEqual(differingFields(draft(cron()), draft(named)), []);
   });
 
@@ -165,6 +165,7 @@ describe('whether two requests are the same definition', () => {
 
   const differing: [one: Body, other: Body, names: string[]][] = [
     [once({ delay_seconds: 60 }), once({ delay_seconds: 61 }), ['delay_seconds']],
+    [once({ delay_seconds: 60 }), once({ delay_seconds: 60, urgent: true }), ['urgent']],
     [once({ delay_seconds: 60 }), once({ fire_at: at(NOW + MINUTE) }), ['delay_seconds']],
     [once({ fire_at: at(NOW + MINUTE) }), once({ fire_at: at(NOW + HOUR) }), ['fire_at']],
     [cron(), cron({ timezone: 'Asia/Kathmandu' }), ['timezone']],

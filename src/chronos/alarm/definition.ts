@@ -72,6 +72,7 @@ export function draftAlarm(
     maxFires: input.max_fires ?? null,
     maxFailures: input.max_failures ?? limits.maxFailures,
     maxLatenessSeconds: input.max_lateness_seconds ?? null,
+    urgent: input.urgent ?? false,
     status: 'active',
     failureCount: 0,
     lastError: null,
@@ -139,6 +140,7 @@ const COMPARED: readonly [name: string, member: keyof Alarm][] = [
   ['max_fires', 'maxFires'],
   ['max_failures', 'maxFailures'],
   ['max_lateness_seconds', 'maxLatenessSeconds'],
+  ['urgent', 'urgent'],
 ];
 
 /**
@@ -173,9 +175,9 @@ function replaceScheduled(state: AlarmState, first: Occurrence, now: number): Oc
   const others = state.occurrences.filter((occurrence) => occurrence !== current);
   if (!current) return [...others, first];
   // The same instant is the same occurrence: its holder keeps it, and what has been tried of it counts.
-  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt }];
+  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt, heldReason: null }];
   if (!isLeased(current, now)) return [...others, first];
-  return [...others, { ...current, source: 'trigger', dueAt: null }, first];
+  return [...others, { ...current, source: 'trigger', dueAt: null, heldReason: null }, first];
 }
 
 function begin(state: AlarmState, alarm: Alarm, first: Occurrence, now: number): AlarmState {
@@ -192,14 +194,25 @@ function rebound(state: AlarmState, alarm: Alarm, now: number, limits: Definitio
   return come ? { alarm, occurrences: state.occurrences } : begin(state, alarm, first, now);
 }
 
+/** What was held back and may not be any more comes due. */
+function released(state: AlarmState, now: number): AlarmState {
+  const occurrences = state.occurrences.map((occurrence) =>
+    occurrence.heldReason === null || isLeased(occurrence, now)
+      ? occurrence
+      : { ...occurrence, dueAt: now, heldReason: null },
+  );
+  return { alarm: state.alarm, occurrences };
+}
+
 /**
  * Edits an alarm. Editing an instant, the expression or the zone starts the schedule anew from `now`; jitter and the series'
- * bounds apply from the occurrence that is next; anything else leaves what is owed as it is.
+ * bounds apply from the occurrence that is next; one that becomes urgent is tried at once where quiet hours held it back;
+ * anything else leaves what is owed as it is.
  *
  * @throws ReveilleError `conflict` when the alarm has come to its end, `invalid_request` as for a creation
  */
-export function editAlarm(state: AlarmState, patch: AlarmPatch, now: number, limits: DefinitionLimits): AlarmState {
-  const before = state.alarm;
+export function editAlarm(stored: AlarmState, patch: AlarmPatch, now: number, limits: DefinitionLimits): AlarmState {
+  const before = stored.alarm;
   if (before.status !== 'active' && before.status !== 'paused')
     throw new ReveilleError('conflict', `this alarm is ${before.status} and can no longer be edited; set a new one`);
   if (Object.keys(patch).length === 0) throw invalid('nothing to edit; name at least one field to change');
@@ -223,8 +236,10 @@ export function editAlarm(state: AlarmState, patch: AlarmPatch, now: number, lim
     maxFires: patched(before.maxFires, patch.max_fires, null),
     maxFailures: patched(before.maxFailures, patch.max_failures, limits.maxFailures),
     maxLatenessSeconds: patched(before.maxLatenessSeconds, patch.max_lateness_seconds, null),
+    urgent: patched(before.urgent, patch.urgent, false),
     updatedAt: now,
   };
+  const state = alarm.urgent && !before.urgent ? released(stored, now) : stored;
   const edits = (fields: readonly (keyof AlarmPatch)[]) => fields.some((name) => patch[name] !== undefined);
   if (edits(RESTARTING_FIELDS)) return begin(state, alarm, firstOccurrence(alarm, now, limits), now);
   if (edits(BOUNDING_FIELDS)) return rebound(state, alarm, now, limits);

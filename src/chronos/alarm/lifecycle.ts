@@ -9,6 +9,11 @@ import { fireIdOf } from '../../wire/wake.ts';
 import { type AlarmState, isLeased, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
+/** Owed, but not to be tried until somebody says so; what held it back does not matter meanwhile. */
+export function park(occurrence: Occurrence): Occurrence {
+  return { ...occurrence, dueAt: null, heldReason: null };
+}
+
 /** How many triggered occurrences of one alarm may wait at once. */
 export const MAX_WAITING_TRIGGERS = 100;
 
@@ -24,7 +29,7 @@ export function cancelAlarm(state: AlarmState, now: number): AlarmState {
   );
   return {
     alarm: open ? { ...alarm, status: 'cancelled', updatedAt: now } : alarm,
-    occurrences: kept.map((occurrence) => ({ ...occurrence, dueAt: null })),
+    occurrences: kept.map(park),
   };
 }
 
@@ -37,7 +42,7 @@ export function pauseAlarm(state: AlarmState, now: number): AlarmState {
   return {
     alarm: { ...alarm, status: 'paused', updatedAt: now },
     occurrences: state.occurrences.map((occurrence) =>
-      occurrence.source === 'schedule' ? { ...occurrence, dueAt: null } : occurrence,
+      occurrence.source === 'schedule' ? park(occurrence) : occurrence,
     ),
   };
 }
@@ -49,7 +54,7 @@ function owedOnResume(state: AlarmState, now: number): Occurrence | undefined {
   // What a series let pass while it was paused was not missed: its owner asked for that.
   const passed = !begun && (!parked || parked.scheduledFor <= now);
   if (state.alarm.kind === 'cron' && passed) return nextOccurrence(state.alarm, now);
-  return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, begun ? now : 0) };
+  return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, begun ? now : 0), heldReason: null };
 }
 
 /**
@@ -99,6 +104,7 @@ export function triggerAlarm(state: AlarmState, now: number): { state: AlarmStat
     fence: 0,
     leaseUntil: null,
     claimedAt: null,
+    heldReason: null,
   };
   return { state: { alarm, occurrences: [...occurrences, triggered] }, fireId };
 }
@@ -113,7 +119,7 @@ export function redriveAlarm(state: AlarmState, now: number): AlarmState {
     throw new ReveilleError('conflict', `only a failed alarm can be redriven; this one is ${alarm.status}`);
   const parked = scheduledOccurrence(state);
   // A series fails only when its next occurrence could not be told, so it owes none: it starts again from now.
-  const owed = parked ? { ...parked, dueAt: now } : nextOccurrence(alarm, now);
+  const owed = parked ? { ...parked, dueAt: now, heldReason: null } : nextOccurrence(alarm, now);
   if (!owed) throw new ReveilleError('conflict', 'the series of this alarm is over; set a new one');
   return {
     alarm: { ...alarm, status: 'active', failureCount: 0, maxLatenessSeconds: null, updatedAt: now },

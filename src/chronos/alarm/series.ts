@@ -55,6 +55,7 @@ function occurrenceAt(alarm: AlarmTiming, nominal: number, missedCount: number):
     fence: 0,
     leaseUntil: null,
     claimedAt: null,
+    heldReason: null,
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence } from './alarm.ts';
+import { park } from './lifecycle.ts';
 import { nextOccurrence } from './series.ts';
 
 /** What the ledger says of an attempt whose outcome nobody recorded. */
@@ -43,7 +44,7 @@ function advance(state: AlarmState, settled: Occurrence, others: Occurrence[]): 
   if (next instanceof ReveilleError)
     return { alarm: { ...alarm, status: 'failed', lastError: next.message }, occurrences: others };
   if (!next) return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
-  return { alarm, occurrences: [...others, alarm.status === 'paused' ? { ...next, dueAt: null } : next] };
+  return { alarm, occurrences: [...others, alarm.status === 'paused' ? park(next) : next] };
 }
 
 /** The wake was accepted: a `once` alarm has fired, a series goes on. */
@@ -74,19 +75,23 @@ export function settleFailed(state: AlarmState, fireId: string, failure: Failure
   if (settled.source === 'trigger') {
     // Parked, it belongs to a schedule that has been edited away; otherwise its own attempts are its ladder.
     if (parked || failure.final || settled.attempt >= alarm.maxFailures) return { alarm, occurrences: others };
-    return { alarm, occurrences: [...others, { ...settled, dueAt: failure.retryAt(settled.attempt - 1) }] };
+    const dueAt = failure.retryAt(settled.attempt - 1);
+    return { alarm, occurrences: [...others, { ...settled, dueAt, heldReason: null }] };
   }
 
   const failures = alarm.failureCount + 1;
   const exhausted = failure.final || failures >= alarm.maxFailures;
   if (!exhausted) {
     const dueAt = parked ? null : failure.retryAt(failures - 1);
-    return { alarm: { ...alarm, failureCount: failures }, occurrences: [...others, { ...settled, dueAt }] };
+    return {
+      alarm: { ...alarm, failureCount: failures },
+      occurrences: [...others, { ...settled, dueAt, heldReason: null }],
+    };
   }
   if (alarm.kind === 'once') {
     return {
       alarm: { ...alarm, status: 'failed', failureCount: failures },
-      occurrences: [...others, { ...settled, dueAt: null }],
+      occurrences: [...others, park(settled)],
     };
   }
   return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others);
@@ -108,8 +113,24 @@ export function settleMissed(state: AlarmState, fireId: string, reason: string):
   const alarm = { ...state.alarm, lastError: reason };
   if (settled.source === 'trigger') return { alarm, occurrences: others };
   if (alarm.kind === 'once' && alarm.status !== 'cancelled')
-    return { alarm: { ...alarm, status: 'failed' }, occurrences: [...others, { ...settled, dueAt: null }] };
+    return { alarm: { ...alarm, status: 'failed' }, occurrences: [...others, park(settled)] };
   return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others);
+}
+
+/**
+ * The router let nothing begin before `until`, which is no attempt: nothing enters the ledger, no failure is counted, and the
+ * attempt that the claim counted is given back, so that the numbers of attempts have no gaps.
+ */
+export function settleHeld(state: AlarmState, fireId: string, hold: { until: number; reason: string }): AlarmState {
+  const { settled, others } = occurrenceOf(state, fireId);
+  const { alarm } = state;
+  const parked = settled.dueAt === null;
+  // Nobody waits for it any more: it was cancelled, or its schedule was edited away while the router was asked.
+  if (alarm.status === 'cancelled' || (parked && settled.source === 'trigger')) return { alarm, occurrences: others };
+  const attempt = Math.max(0, settled.attempt - 1);
+  const dueAt = parked ? null : hold.until;
+  const heldReason = parked ? null : hold.reason;
+  return { alarm, occurrences: [...others, { ...settled, attempt, dueAt, heldReason }] };
 }
 
 /** A later occurrence of the series stands in for one that downtime made stale. */
@@ -136,5 +157,6 @@ export function interruptedAttempt(held: Occurrence): Attempt {
     httpStatus: null,
     error: INTERRUPTED,
     missedCount: held.missedCount,
+    machineReadyMs: null,
   };
 }

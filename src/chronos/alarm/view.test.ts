@@ -91,6 +91,7 @@ test('a line of the ledger tells how late the attempt began', () => {
     httpStatus: 503,
     error: 'busy',
     missedCount: 3,
+    machineReadyMs: 20,
   };
   assert.deepEqual(viewAttempt(attempt), {
     fire_id: `${ALARM_ID}@${DUE}`,
@@ -103,10 +104,12 @@ test('a line of the ledger tells how late the attempt began', () => {
     http_status: 503,
     error: 'busy',
     missed_count: 3,
+    machine_ready_at: '2026-06-15T08:11:30.032Z',
   });
   const delivered = viewAttempt({ ...attempt, outcome: 'delivered', httpStatus: null, error: null, missedCount: 0 });
   assert.deepEqual(
     Object.keys(delivered).filter((name) => ['http_status', 'error', 'missed_count'].includes(name)),
     [],
   );
+  assert.equal(delivered.accepted_at, '2026-06-15T08:11:30.040Z');
 });

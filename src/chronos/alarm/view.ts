@@ -18,6 +18,17 @@ export function nextFireAt(state: AlarmState): number | undefined {
   return scheduledOccurrence(state)?.dueAt ?? undefined;
 }
 
+/** What the router holds back at present: of several, the occurrence that comes back first. */
+function heldBack({ occurrences }: AlarmState): AlarmView['held_back'] | null {
+  // What is held is later than it was meant to be. A replica of a version that knows no holds may leave a reason behind where the next
+  // occurrence of a series took the row over; that one is on time.
+  const held = occurrences.flatMap(({ heldReason: reason, dueAt: until, scheduledFor, leaseUntil }) =>
+    reason === null || until === null || until <= scheduledFor || leaseUntil !== null ? [] : [{ reason, until }],
+  );
+  const [first] = held.sort((one, other) => one.until - other.until);
+  return first ? { reason: first.reason, until: formatInstant(first.until) } : null;
+}
+
 /** @param now decides whether an attempt is under way */
 export function viewAlarm(state: AlarmState, now: number): AlarmView {
   const { alarm } = state;
@@ -45,6 +56,8 @@ export function viewAlarm(state: AlarmState, now: number): AlarmView {
     jitter_seconds: alarm.jitterSeconds || null,
     ends_at: instantOrNull(alarm.endsAt),
     max_fires: alarm.maxFires,
+    urgent: alarm.urgent || null,
+    held_back: heldBack(state),
   });
 }
 
@@ -61,5 +74,9 @@ export function viewAttempt(attempt: Attempt): FireView {
     http_status: attempt.httpStatus,
     error: attempt.error,
     missed_count: attempt.missedCount || null,
+    machine_ready_at: instantOrNull(
+      attempt.machineReadyMs === null ? null : attempt.startedAt + attempt.machineReadyMs,
+    ),
+    accepted_at: instantOrNull(attempt.outcome === 'delivered' ? attempt.finishedAt : null),
   });
 }

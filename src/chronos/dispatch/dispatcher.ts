@@ -9,13 +9,13 @@ import { formatInstant } from '../../wire/instant.ts';
 import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { retryDelayMs } from '../alarm/retry.ts';
 import { catchUp } from '../alarm/series.ts';
-import { settleDelivered, settleFailed, settleMissed, settleReplaced } from '../alarm/settlement.ts';
+import { settleDelivered, settleFailed, settleHeld, settleMissed, settleReplaced } from '../alarm/settlement.ts';
 import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
 import { Bell } from './bell.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
-import type { WakeResult, Waker } from './waker.ts';
+import type { Hold, WakeResult, Waker } from './waker.ts';
 
 export type DispatcherConfig = InFlightBounds & {
   /** How long a claim stands unless it is renewed. */
@@ -42,12 +42,17 @@ export type DispatcherOptions = {
   /** Uniform in [0, 1); spreads retries. */
   random: () => number;
   onFire?: (report: FireReport) => void;
+  /** Told of every wake that the router held back. */
+  onHold?: () => void;
 };
 
 /** After a failed look at the store, the next one comes this much later. */
 const STORE_RETRY_MS = 250;
 /** When something was due but could not be claimed, the next look comes this much later, then twice as much, up to a tick. */
 const CONTENTION_MS = 3;
+/** A hold lasts this long at least and at most, whatever the router asks for: a wrong clock over there must not lose an alarm. */
+const SHORTEST_HOLD_MS = 1000;
+const LONGEST_HOLD_MS = 48 * 3_600_000;
 /** What a drain gives up needs this long at most to end as an outcome in the store. */
 const GIVE_UP_MS = 1000;
 
@@ -198,13 +203,15 @@ export class Dispatcher {
     }
     const latenessMs = now - occurrence.scheduledFor;
     if (alarm.maxLatenessSeconds !== null && latenessMs > alarm.maxLatenessSeconds * 1000) {
-      const error = `could not start within max_lateness_seconds (${alarm.maxLatenessSeconds}): due ${formatInstant(occurrence.scheduledFor)}, ${latenessMs} ms ago`;
+      const held = occurrence.heldReason === null ? '' : `; ${occurrence.heldReason}`;
+      const error = `could not start within max_lateness_seconds (${alarm.maxLatenessSeconds}): due ${formatInstant(occurrence.scheduledFor)}, ${latenessMs} ms ago${held}`;
       const missed = attemptRecord(claim, {
         startedAt: now,
         finishedAt: now,
         outcome: 'missed',
         httpStatus: null,
         error,
+        machineReadyMs: null,
       });
       await this.#complete(key, missed, (state) => settleMissed(state, key.fireId, error));
       return;
@@ -216,7 +223,7 @@ export class Dispatcher {
     const { clock, waker, random, onFire, log } = this.#options;
     const { alarm, occurrence } = claim;
     const leave = this.#inFlight.enter(alarm.owner);
-    let result: WakeResult;
+    let result: WakeResult | Hold;
     try {
       result = await waker.wake(claim);
     } finally {
@@ -224,6 +231,7 @@ export class Dispatcher {
       if (leave()) this.#bell.ring();
     }
     const finishedAt = clock.now();
+    if (result.outcome === 'held') return this.#hold(key, result, finishedAt);
     const error = result.outcome === 'delivered' ? null : result.error;
     const record = attemptRecord(claim, {
       startedAt,
@@ -231,6 +239,7 @@ export class Dispatcher {
       outcome: result.outcome,
       httpStatus: result.httpStatus,
       error,
+      machineReadyMs: readyWithin(result, finishedAt - startedAt),
     });
     if (result.outcome === 'delivered') {
       await this.#complete(key, record, (state) => settleDelivered(state, key.fireId, startedAt));
@@ -252,12 +261,26 @@ export class Dispatcher {
     onFire?.({ alarm, occurrence, startedAt, finishedAt, result });
   }
 
+  /** The router asks for the wake again later: nothing was attempted, so nothing enters the ledger. */
+  async #hold(key: LeaseKey, { until: asked, reason }: Hold, now: number): Promise<void> {
+    const until = Math.min(Math.max(asked, now + SHORTEST_HOLD_MS), now + LONGEST_HOLD_MS);
+    this.#options.log.info({ fire_id: key.fireId, until: formatInstant(until), reason }, 'a wake is held back');
+    await this.#complete(key, null, (state) => settleHeld(state, key.fireId, { until, reason }));
+    this.#options.onHold?.();
+  }
+
   #complete(key: LeaseKey, attempt: Attempt | null, settle: Transition): Promise<void> {
     return this.#completions.add({ key, attempt, settle });
   }
 }
 
-type Outcome = Pick<Attempt, 'startedAt' | 'finishedAt' | 'outcome' | 'httpStatus' | 'error'>;
+type Outcome = Pick<Attempt, 'startedAt' | 'finishedAt' | 'outcome' | 'httpStatus' | 'error' | 'machineReadyMs'>;
+
+/** When the machine was ready: not after its answer, whatever the clocks of two computers say. */
+function readyWithin(result: WakeResult, tookMs: number): number | null {
+  const readyMs = 'machineReadyMs' in result ? result.machineReadyMs : undefined;
+  return readyMs === undefined ? null : Math.min(readyMs, Math.max(0, tookMs));
+}
 
 function attemptRecord({ alarm, occurrence }: Claim, outcome: Outcome): Attempt {
   return {

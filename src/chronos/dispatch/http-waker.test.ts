@@ -207,7 +207,7 @@ describe('what comes of it', () => {
       await headersRead;
       await clock.advance(TIMEOUT_MS);
       const result = await waking;
-      assert.deepEqual([result.outcome, result.httpStatus], [outcome, status]);
+      assert.deepEqual([result.outcome, 'httpStatus' in result && result.httpStatus], [outcome, status]);
     }
   });
 
@@ -232,6 +232,19 @@ describe('what comes of it', () => {
     await arrived;
     await waker.close();
     assert.equal((await waking).outcome, 'unknown');
+  });
+
+  test('the router may say how long the machine took, of a wake that failed as well', async (t) => {
+    const said = { 'x-reveille-machine-ready-ms': '850' };
+    const read = async (status: number, headers: Record<string, string>) => {
+      const result = await (await setUp(t, answer(status, '', headers))).waker.wake(claimOf());
+      return 'machineReadyMs' in result ? result.machineReadyMs : undefined;
+    };
+    assert.equal(await read(202, said), 850);
+    assert.equal(await read(502, said), 850);
+    assert.equal(await read(202, {}), undefined);
+    for (const garbage of ['-1', '1.5', 'soon', '', '99999999999'])
+      assert.equal(await read(202, { 'x-reveille-machine-ready-ms': garbage }), undefined);
   });
 
   test('no error carries the token', async (t) => {

@@ -33,6 +33,7 @@ export function wakeBody({ alarm, occurrence }: Claim): string {
     missed_count: occurrence.missedCount,
     label: alarm.label,
     set_at: formatInstant(alarm.createdAt),
+    urgent: alarm.urgent || undefined,
   });
   // The payload is JSON already, and its digits must stay as they are.
   return alarm.payload === null ? body : `${body.slice(0, -1)},"payload":${alarm.payload}}`;

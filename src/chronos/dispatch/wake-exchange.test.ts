@@ -4,8 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { Pool } from 'undici';
+import { errorEnvelope } from '../../wire/envelope.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { HELD_UNTIL_HEADER } from '../../wire/wake.ts';
 import { WakeExchange } from './wake-exchange.ts';
-import type { WakeResult } from './waker.ts';
+import type { Hold, WakeResult } from './waker.ts';
 
 test('a wake that is abandoned while it waits for a connection failed, and is not sent later', async (t) => {
   const bodies: string[] = [];
@@ -26,7 +29,7 @@ test('a wake that is abandoned while it waits for a connection failed, and is no
   });
   const send = (body: string) => {
     let exchange!: WakeExchange;
-    const result = new Promise<WakeResult>((settle) => {
+    const result = new Promise<WakeResult | Hold>((settle) => {
       exchange = new WakeExchange(url, settle, () => {});
       pool.dispatch({ method: 'POST', path: '/', body }, exchange);
     });
@@ -57,4 +60,43 @@ test('a wake that is abandoned while it waits for a connection failed, and is no
   open[1]!.end();
   assert.equal((await third.result).outcome, 'delivered');
   assert.deepEqual(bodies, ['first', 'third']);
+});
+
+test('a 429 that names an instant is a hold with its reason; one that names none is a refusal', async (t) => {
+  const answers: [status: number, header: string | undefined, body: string][] = [];
+  const server = createServer((_, response) => {
+    const [status, header, body] = answers.shift()!;
+    response.writeHead(status, header === undefined ? {} : { [HELD_UNTIL_HEADER]: header }).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const pool = new Pool(url, { connections: 1 });
+  t.after(async () => {
+    await pool.destroy();
+    server.close();
+  });
+  const ask = (status: number, header: string | undefined, body: string) => {
+    answers.push([status, header, body]);
+    return new Promise<WakeResult | Hold>((settle) => {
+      pool.dispatch({ method: 'POST', path: '/', body: '' }, new WakeExchange(url, settle, () => {}));
+    });
+  };
+  const until = '2026-06-15T07:00:00.250Z';
+  const told = errorEnvelope(new ReveilleError('rate_limited', 'held back: quiet hours \0 until 07:00'));
+  assert.deepEqual(await ask(429, until, told), {
+    outcome: 'held',
+    until: Date.parse(until),
+    reason: 'held back: quiet hours \u{fffd} until 07:00',
+  });
+  const garbage = (await ask(429, until, `no envelope ${'x'.repeat(5000)}`)) as Hold;
+  assert.deepEqual([garbage.outcome, garbage.reason.length], ['held', 300]);
+  for (const [status, header] of [
+    [429, undefined],
+    [429, 'tomorrow'],
+    [429, '2026-02-30T00:00:00Z'],
+    [503, until],
+    [410, until],
+  ] as const)
+    assert.equal((await ask(status, header, told)).outcome, 'failed', `${status} ${header}`);
+  assert.equal((await ask(202, until, '')).outcome, 'delivered');
 });

@@ -3,7 +3,10 @@
  * stream for each of them took longer than the wake itself.
  */
 import type { Dispatcher } from 'undici';
-import type { WakeResult } from './waker.ts';
+import { errorMessageOf } from '../../wire/envelope.ts';
+import { parseInstant } from '../../wire/instant.ts';
+import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER } from '../../wire/wake.ts';
+import type { Hold, WakeResult } from './waker.ts';
 
 /** How much of a refusal's body the error keeps. */
 const ERROR_BODY_CHARACTERS = 300;
@@ -29,13 +32,31 @@ function retryAfterSeconds(header: string | string[] | undefined): number | unde
   return typeof header === 'string' && /^\d{1,9}$/.test(header.trim()) ? Math.max(1, Number(header)) : undefined;
 }
 
+/** How long the machine took, in milliseconds. */
+function machineReadyMs(header: unknown): number | undefined {
+  return typeof header === 'string' && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
+}
+
+/** The instant of a hold; a header that is none leaves a refusal like any other. */
+function heldUntil(header: unknown): number | undefined {
+  return typeof header === 'string' ? parseInstant(header) : undefined;
+}
+
+/** It is stored as text: half of a surrogate pair or a NUL would not survive that everywhere. */
+function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\u{fffd}');
+}
+
 export class WakeExchange implements Dispatcher.DispatchHandler {
   readonly #url: string;
-  readonly #settle: (result: WakeResult) => void;
+  readonly #settle: (result: WakeResult | Hold) => void;
   readonly #onEnd: () => void;
   #controller: Dispatcher.DispatchController | undefined;
   #status = 0;
   #retryAfter: number | undefined;
+  #machineReadyMs: number | undefined;
+  /** The router's hold on the wake, epoch ms. */
+  #heldUntil: number | undefined;
   #settled = false;
   #bytes = 0;
   /** The start of a refusal's body. */
@@ -46,7 +67,7 @@ export class WakeExchange implements Dispatcher.DispatchHandler {
    * @param settle gets the result, once
    * @param onEnd called when the connection is free again, or gone
    */
-  constructor(url: string, settle: (result: WakeResult) => void, onEnd: () => void) {
+  constructor(url: string, settle: (result: WakeResult | Hold) => void, onEnd: () => void) {
     this.#url = url;
     this.#settle = settle;
     this.#onEnd = onEnd;
@@ -66,9 +87,14 @@ export class WakeExchange implements Dispatcher.DispatchHandler {
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Record<string, unknown>): void {
     if (status < 200) return;
     this.#status = status;
+    this.#machineReadyMs = machineReadyMs(headers[MACHINE_READY_HEADER]);
     // The status decides; the rest of the answer is only drained for the connection's sake.
-    if (status < 300) this.#finish({ outcome: 'delivered', httpStatus: status });
-    else this.#retryAfter = retryAfterSeconds(headers['retry-after'] as string | string[] | undefined);
+    if (status < 300) {
+      this.#finish({ outcome: 'delivered', httpStatus: status, ...this.#readiness() });
+      return;
+    }
+    this.#retryAfter = retryAfterSeconds(headers['retry-after'] as string | string[] | undefined);
+    if (status === 429) this.#heldUntil = heldUntil(headers[HELD_UNTIL_HEADER]);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -92,7 +118,7 @@ export class WakeExchange implements Dispatcher.DispatchHandler {
     else this.#failed(error);
   }
 
-  #finish(result: WakeResult): void {
+  #finish(result: WakeResult | Hold): void {
     if (this.#settled) return;
     this.#settled = true;
     this.#settle(result);
@@ -100,15 +126,25 @@ export class WakeExchange implements Dispatcher.DispatchHandler {
 
   #refused(): void {
     if (this.#settled) return;
-    const text = Buffer.concat(this.#refusal).toString('utf8').slice(0, ERROR_BODY_CHARACTERS);
+    const body = Buffer.concat(this.#refusal).toString('utf8');
+    if (this.#heldUntil !== undefined) {
+      const reason = storable(errorMessageOf(body) ?? body).slice(0, ERROR_BODY_CHARACTERS);
+      this.#finish({ outcome: 'held', until: this.#heldUntil, reason: reason.toWellFormed() });
+      return;
+    }
+    const text = body.slice(0, ERROR_BODY_CHARACTERS);
     this.#finish({
       outcome: 'failed',
       httpStatus: this.#status,
-      // It is stored as text: half of a surrogate pair or a NUL would not survive that everywhere.
-      error: `the router answered ${this.#status}: ${text.toWellFormed().replaceAll('\0', '\u{fffd}')}`,
+      error: `the router answered ${this.#status}: ${storable(text)}`,
       final: this.#status === 410,
+      ...this.#readiness(),
       ...(this.#retryAfter === undefined ? {} : { retryAfterSeconds: this.#retryAfter }),
     });
+  }
+
+  #readiness(): { machineReadyMs?: number } {
+    return this.#machineReadyMs === undefined ? {} : { machineReadyMs: this.#machineReadyMs };
   }
 
   #unreached(words: string): void {

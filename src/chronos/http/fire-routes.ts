@@ -4,7 +4,7 @@ import { sendOk } from '../../http-kit/envelope.ts';
 import type { HttpApp } from '../../http-kit/environment.ts';
 import { fireListQuerySchema, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { viewAttempt } from '../alarm/view.ts';
+import { viewFires } from '../alarm/course.ts';
 import { alarmIdOf, alarmNotFound } from './alarm-routes.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { type ChronosService, ownerOfRequest } from './service.ts';
@@ -22,8 +22,10 @@ export function fireRoutes(app: HttpApp, service: ChronosService): void {
     const found = await service.store.attempts(owner, alarmId, { limit: limit + 1, ...(before ? { before } : {}) });
     const page = found.slice(0, limit);
     const last = found.length > limit ? page.at(-1) : undefined;
+    const fireIds = [...new Set(page.map(({ fireId }) => fireId))];
+    const receipts = fireIds.length > 0 ? await service.store.receiptsOf(owner, alarmId, fireIds) : [];
     return sendOk(c, {
-      fires: page.map(viewAttempt),
+      fires: viewFires(page, receipts),
       next_cursor: last && encodeCursor({ startedAt: last.startedAt, fireId: last.fireId, attempt: last.attempt }),
     });
   });

@@ -4,18 +4,24 @@ import { requireBearer } from '../../http-kit/bearer.ts';
 import { type ReadyReport, type RunningServer, startServer } from '../../http-kit/server.ts';
 import type { Logger } from '../../log/log.ts';
 import { VERSION } from '../../wire/version.ts';
+import type { KeyRing } from '../receipts/key-ring.ts';
 import { agentAdminRoutes, agentRoutes } from './agent-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
 import { type MetricsPage, metricsRoute } from './metrics-route.ts';
 import { refuseQuery } from './no-arguments.ts';
+import { FIRES_PATH, receiptRoutes } from './receipt-routes.ts';
 import type { ChronosService } from './service.ts';
 
 export type ChronosServerOptions = {
   host: string;
   port: number;
+  /** `Host` values that pass besides loopback names and `host`. */
+  allowedHosts?: readonly string[];
   /** Left out, there are only health, readiness and metrics. */
   service: ChronosService | undefined;
+  /** Tells who signed a receipt; left out, none are taken. */
+  receipts?: KeyRing;
   ready: () => Promise<ReadyReport>;
   /** Adds `/metrics`. The token lets scrapers on other machines in. */
   metrics?: { page: MetricsPage; scrapeToken: string | undefined };
@@ -27,7 +33,9 @@ export type ChronosServerOptions = {
 export function startChronosServer({
   host,
   port,
+  allowedHosts = [],
   service,
+  receipts,
   ready,
   metrics,
   log,
@@ -38,6 +46,7 @@ export function startChronosServer({
     version: VERSION,
     host,
     port,
+    allowedHosts,
     log,
     clock,
     ready,
@@ -46,7 +55,10 @@ export function startChronosServer({
       if (!service) return;
       const transport = requireBearer(service.auth.transportToken);
       const admin = requireBearer(service.auth.adminToken);
-      app.use('/v1/*', (c, next) => (c.req.path.startsWith('/v1/admin/') ? admin(c, next) : transport(c, next)));
+      app.use('/v1/*', (c, next) => {
+        if (c.req.path.startsWith(FIRES_PATH)) return next();
+        return c.req.path.startsWith('/v1/admin/') ? admin(c, next) : transport(c, next);
+      });
       app.use('/v1/*', async (c, next) => {
         if (c.req.method !== 'GET') refuseQuery(c);
         await next();
@@ -55,6 +67,7 @@ export function startChronosServer({
       agentAdminRoutes(app, service);
       alarmRoutes(app, service);
       fireRoutes(app, service);
+      if (receipts) receiptRoutes(app, service, { ring: receipts, log });
     },
   });
 }

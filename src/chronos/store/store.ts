@@ -8,7 +8,9 @@
  * milliseconds. No operation about alarms reads or changes a row of another owner than the one it names.
  */
 import type { AlarmKind, AlarmStatus } from '../../wire/alarm.ts';
+import type { TurnReport, TurnStage } from '../../wire/receipt.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+import type { FireReceipt } from '../alarm/course.ts';
 
 /** A new alarm with the occurrence it owes first. */
 export type NewAlarm = { alarm: Alarm; occurrence: Occurrence };
@@ -63,6 +65,17 @@ export type Completion = {
 
 /** Whether a completion was applied, or nothing was changed because the lease had passed to someone else. */
 export type CompletionResult = 'applied' | 'lost_lease';
+
+/** What a machine reports of one fire, each stage once. */
+export type FireReceipts = {
+  owner: string;
+  alarmId: string;
+  fireId: string;
+  /** When the fire was due: its attempts began after that. */
+  dueAt: number;
+  reports: readonly TurnReport[];
+  recordedAt: number;
+};
 
 export type KeySource = 'tofu' | 'enrolled';
 
@@ -126,6 +139,20 @@ export type AlarmStore = {
    * @returns how many there were; fewer than `limit` when none are left
    */
   pruneAttempts(request: { before: number; limit: number }): Promise<number>;
+
+  /**
+   * Records how far a fire got: of each stage the first report counts, later ones are known and change nothing. The fire must have been
+   * attempted: it is owed and was claimed, or the ledger has an attempt at it that began after it was due.
+   *
+   * @returns the stages that were new, or `undefined` when this owner has no such alarm, or the alarm no such fire
+   */
+  recordReceipts(receipts: FireReceipts): Promise<ReadonlySet<TurnStage> | undefined>;
+
+  /** What has been recorded of some fires of one alarm, in no particular order; nothing of an alarm that is not the owner's. */
+  receiptsOf(owner: string, alarmId: string, fireIds: readonly string[]): Promise<FireReceipt[]>;
+
+  /** Forgets receipts that were recorded before an instant, as {@link pruneAttempts} does attempts. */
+  pruneReceipts(request: { before: number; limit: number }): Promise<number>;
 
   /**
    * First ends every lease that ran out at or before `now`, on parked occurrences too and whoever their owner is: the attempt

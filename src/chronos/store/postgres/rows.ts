@@ -3,11 +3,15 @@
  * that list.
  */
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../../alarm/alarm.ts';
+import type { FireReceipt } from '../../alarm/course.ts';
 import type { AgentKey } from '../store.ts';
 import type { Row } from './statement.ts';
 
-/** `bytes` stands for a text that may hold U+0000, which a text column cannot: its UTF-8 form is kept. */
-type ColumnType = 'text' | 'bigint' | 'double precision' | 'boolean' | 'bytes';
+/**
+ * `bytes` stands for a text that may hold U+0000, which a text column cannot: its UTF-8 form is kept. `switch` stands for true or
+ * false, kept as 1 and 0 as in SQLite.
+ */
+type ColumnType = 'text' | 'bigint' | 'double precision' | 'boolean' | 'bytes' | 'switch';
 
 type Column = { readonly name: string; readonly type: ColumnType };
 
@@ -23,7 +27,7 @@ function arrayLiteral<T>(type: ColumnType, items: readonly T[], pick: (item: T) 
     if (index > 0) literal += ',';
     const value = pick(items[index]!);
     if (value === null || value === undefined) literal += 'NULL';
-    else if (typeof value !== 'string') literal += String(value);
+    else if (typeof value !== 'string') literal += type === 'switch' ? Number(value) : String(value);
     else if (type === 'bytes') literal += `"\\\\x${Buffer.from(value, 'utf8').toString('hex')}"`;
     else literal += /["\\]/.test(value) ? `"${value.replace(/["\\]/g, '\\$&')}"` : `"${value}"`;
   }
@@ -34,10 +38,12 @@ function arrayLiteral<T>(type: ColumnType, items: readonly T[], pick: (item: T) 
 export class Shape<T> {
   readonly members: readonly Member<T>[];
   readonly #columns: Readonly<Record<Member<T>, Column>>;
+  readonly #switches: readonly Member<T>[];
 
   constructor(columns: Readonly<Record<Member<T>, Column>>) {
     this.#columns = columns;
     this.members = Object.keys(columns) as Member<T>[];
+    this.#switches = this.members.filter((member) => columns[member].type === 'switch');
   }
 
   name(member: Member<T>): string {
@@ -76,7 +82,9 @@ export class Shape<T> {
   bindOne(object: T): unknown[] {
     return this.members.map((member) => {
       const value = object[member];
-      return this.#columns[member].type === 'bytes' && typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
+      const { type } = this.#columns[member];
+      if (type === 'switch') return Number(value);
+      return type === 'bytes' && typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
     });
   }
 
@@ -87,11 +95,13 @@ export class Shape<T> {
       const value = row[from + index];
       object[this.members[index]!] = value instanceof Buffer ? value.toString('utf8') : value;
     }
+    for (const member of this.#switches) object[member] = object[member] !== 0;
     return object as T;
   }
 
   #sqlType(member: Member<T>): string {
     const { type } = this.#columns[member];
+    if (type === 'switch') return 'bigint';
     return type === 'bytes' ? 'bytea' : type;
   }
 }
@@ -100,6 +110,7 @@ const text = (name: string): Column => ({ name, type: 'text' });
 const bigint = (name: string): Column => ({ name, type: 'bigint' });
 const double = (name: string): Column => ({ name, type: 'double precision' });
 const bytes = (name: string): Column => ({ name, type: 'bytes' });
+const onOff = (name: string): Column => ({ name, type: 'switch' });
 
 export const ALARM = new Shape<Alarm>({
   id: text('id'),
@@ -120,6 +131,7 @@ export const ALARM = new Shape<Alarm>({
   maxFires: bigint('max_fires'),
   maxFailures: bigint('max_failures'),
   maxLatenessSeconds: double('max_lateness_seconds'),
+  urgent: onOff('urgent'),
   status: text('status'),
   failureCount: bigint('failure_count'),
   lastError: bytes('last_error'),
@@ -160,6 +172,7 @@ export const OCCURRENCE = new Shape<Occurrence>({
   fence: bigint('fence'),
   leaseUntil: bigint('lease_until'),
   claimedAt: bigint('claimed_at'),
+  heldReason: text('held_reason'),
 });
 
 export const ATTEMPT = new Shape<Attempt>({
@@ -174,6 +187,20 @@ export const ATTEMPT = new Shape<Attempt>({
   httpStatus: bigint('http_status'),
   error: bytes('error'),
   missedCount: bigint('missed_count'),
+  machineReadyMs: bigint('machine_ready_ms'),
+});
+
+export const RECEIPT = new Shape<FireReceipt>({
+  owner: text('owner'),
+  alarmId: text('alarm_id'),
+  fireId: text('fire_id'),
+  stage: text('stage'),
+  at: bigint('at'),
+  outcome: text('outcome'),
+  error: text('error'),
+  turnId: text('turn_id'),
+  conversationId: text('conversation_id'),
+  recordedAt: bigint('recorded_at'),
 });
 
 export const AGENT_KEY = new Shape<AgentKey>({

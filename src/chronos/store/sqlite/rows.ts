@@ -4,6 +4,7 @@
  */
 import type { SQLOutputValue } from 'node:sqlite';
 import type { Alarm, Attempt, Occurrence } from '../../alarm/alarm.ts';
+import type { FireReceipt } from '../../alarm/course.ts';
 import type { AgentKey } from '../store.ts';
 
 /** How an object stands in its columns. */
@@ -37,6 +38,7 @@ export const ALARM_COLUMNS: Record<Member<Alarm>, string> = {
   maxFires: 'max_fires',
   maxFailures: 'max_failures',
   maxLatenessSeconds: 'max_lateness_seconds',
+  urgent: 'urgent',
   status: 'status',
   failureCount: 'failure_count',
   lastError: 'last_error',
@@ -60,6 +62,7 @@ export const OCCURRENCE_COLUMNS: Record<Member<Occurrence>, string> = {
   fence: 'fence',
   leaseUntil: 'lease_until',
   claimedAt: 'claimed_at',
+  heldReason: 'held_reason',
 };
 
 export const ATTEMPT_COLUMNS: Record<Member<Attempt>, string> = {
@@ -74,6 +77,20 @@ export const ATTEMPT_COLUMNS: Record<Member<Attempt>, string> = {
   httpStatus: 'http_status',
   error: 'error',
   missedCount: 'missed_count',
+  machineReadyMs: 'machine_ready_ms',
+};
+
+export const RECEIPT_COLUMNS: Record<Member<FireReceipt>, string> = {
+  owner: 'owner',
+  alarmId: 'alarm_id',
+  fireId: 'fire_id',
+  stage: 'stage',
+  at: 'at',
+  outcome: 'outcome',
+  error: 'error',
+  turnId: 'turn_id',
+  conversationId: 'conversation_id',
+  recordedAt: 'recorded_at',
 };
 
 export const AGENT_KEY_COLUMNS: Record<Member<AgentKey>, string> = {
@@ -85,21 +102,24 @@ export const AGENT_KEY_COLUMNS: Record<Member<AgentKey>, string> = {
   revokedAt: 'revoked_at',
 };
 
-function shapeOf<T>(columns: Record<Member<T>, string>): RowShape<T> {
+/** @param switches members that are true or false; SQLite keeps them as 1 and 0 */
+function shapeOf<T>(columns: Record<Member<T>, string>, switches: readonly Member<T>[] = []): RowShape<T> {
   const members = Object.keys(columns) as Member<T>[];
   return {
     columns: members.map((member) => columns[member]).join(', '),
     read(row) {
-      const object: Partial<Record<Member<T>, SQLOutputValue>> = {};
+      const object: Partial<Record<Member<T>, SQLOutputValue | boolean>> = {};
       members.forEach((member, index) => {
         object[member] = row[index]!;
       });
+      for (const member of switches) object[member] = object[member] !== 0;
       return object as T;
     },
   };
 }
 
-export const ALARM = shapeOf(ALARM_COLUMNS);
+export const ALARM = shapeOf(ALARM_COLUMNS, ['urgent']);
 export const OCCURRENCE = shapeOf(OCCURRENCE_COLUMNS);
 export const ATTEMPT = shapeOf(ATTEMPT_COLUMNS);
+export const RECEIPT = shapeOf(RECEIPT_COLUMNS);
 export const AGENT_KEY = shapeOf(AGENT_KEY_COLUMNS);

@@ -10,7 +10,7 @@ import type { Member } from './rows.ts';
  */
 export const LIMIT = 'LIMIT ? + 0';
 
-type Storable<T> = { [Member in keyof T]: SQLInputValue };
+type Storable<T> = { [Member in keyof T]: SQLInputValue | boolean };
 
 /** A prepared query. */
 export type Query<T> = {
@@ -35,7 +35,10 @@ export function prepareQuery<T>(db: DatabaseSync, sql: string, read: (row: reado
 
 /** The values of some members, in their order, to be bound to a statement. */
 function valuesOf<T extends Storable<T>>(object: T, members: readonly Member<T>[]): SQLInputValue[] {
-  return members.map((member) => object[member]);
+  return members.map((member) => {
+    const value = object[member] as SQLInputValue | boolean;
+    return typeof value === 'boolean' ? Number(value) : value;
+  });
 }
 
 /** Prepares the INSERT of some members of an object. */

@@ -16,6 +16,7 @@ import { prepareEndLeases } from './interrupted.ts';
 import { prepareList } from './list.ts';
 import { prepareCountDue, prepareNextDue } from './next-due.ts';
 import { prepareNonces } from './nonces.ts';
+import { prepareReceipts } from './receipts.ts';
 import { prepareRenew } from './renew.ts';
 import { prepareTables } from './tables.ts';
 import { prepareUpdateAlarm } from './update.ts';
@@ -62,6 +63,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const countDue = prepareCountDue(db);
   const nonces = prepareNonces(db);
   const keys = prepareAgentKeys(db);
+  const receipts = prepareReceipts(db);
 
   async function read<T>(query: () => T): Promise<T> {
     try {
@@ -81,6 +83,9 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     update: (owner, alarmId, transition) => commits.run(() => update(owner, alarmId, transition)),
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
     pruneAttempts: ({ before, limit }) => commits.run(() => tables.ledger.prune(before, limit)),
+    recordReceipts: (report) => commits.run(() => receipts.record(report)),
+    receiptsOf: (owner, alarmId, fireIds) => read(() => receipts.of(owner, alarmId, fireIds)),
+    pruneReceipts: ({ before, limit }) => commits.run(() => receipts.prune(before, limit)),
 
     claim: (request) =>
       commits.run(() => {

@@ -2,7 +2,7 @@
  * The tables that move, and how a row of each stands in SQLite and in PostgreSQL. What is derived from other rows moves as well, so
  * that it need not be worked out again; challenges that wait for their answer live two minutes and stay behind.
  */
-import { AGENT_KEY, ALARM, ATTEMPT, OCCURRENCE, OWNER, type Shape } from '../postgres/rows.ts';
+import { AGENT_KEY, ALARM, ATTEMPT, OCCURRENCE, OWNER, RECEIPT, type Shape } from '../postgres/rows.ts';
 
 /** A row's values in the order of its table's columns; texts are strings whichever side they come from. */
 export type Values = readonly unknown[];
@@ -10,7 +10,7 @@ export type Values = readonly unknown[];
 /** A table that moves. */
 export type MovingTable = {
   /** Its name on both sides. */
-  name: 'alarms' | 'occurrences' | 'fire_attempts' | 'agent_keys' | 'owners';
+  name: 'alarms' | 'occurrences' | 'fire_attempts' | 'fire_receipts' | 'agent_keys' | 'owners';
   /** The names of its columns, with commas between them. */
   columns: string;
   /** SQLite: what to select, and from where. */
@@ -68,6 +68,11 @@ export const MOVING_TABLES: readonly MovingTable[] = [
     name: 'fire_attempts',
     shape: ATTEMPT,
     key: ['owner', 'alarmId', 'startedAt', 'fireId', 'attempt'],
+  }),
+  table({
+    name: 'fire_receipts',
+    shape: RECEIPT,
+    key: ['owner', 'alarmId', 'fireId', 'stage'],
   }),
   table({
     name: 'agent_keys',

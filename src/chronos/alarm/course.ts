@@ -1,0 +1,72 @@
+/** The course of a fire: how far it got, from its attempts and from what the machine that it woke has told. Pure. */
+import type { FireStage, FireView } from '../../wire/alarm.ts';
+import { formatInstant } from '../../wire/instant.ts';
+import type { TurnReport } from '../../wire/receipt.ts';
+import type { Attempt } from './alarm.ts';
+import { viewAttempt } from './view.ts';
+
+/** A stage that a machine has reported of a fire, as it is kept. */
+export type FireReceipt = TurnReport & {
+  owner: string;
+  alarmId: string;
+  fireId: string;
+  /** When the first report of it was there. */
+  recordedAt: number;
+};
+
+/** Among so many attempts at an alarm, from when a fire was due on, one at that fire is looked for. */
+export const ATTEMPTS_LOOKED_AT = 1000;
+
+/** What the fires that some attempts belong to have come to. */
+class Courses {
+  readonly #receipts = new Map<string, Partial<Record<FireReceipt['stage'], FireReceipt>>>();
+  readonly #accepted = new Set<string>();
+  readonly #ready = new Set<string>();
+
+  constructor(attempts: readonly Attempt[], receipts: readonly FireReceipt[]) {
+    for (const { fireId, outcome, machineReadyMs } of attempts) {
+      if (outcome === 'delivered') this.#accepted.add(fireId);
+      if (machineReadyMs !== null) this.#ready.add(fireId);
+    }
+    for (const receipt of receipts)
+      this.#receipts.set(receipt.fireId, { ...this.#receipts.get(receipt.fireId), [receipt.stage]: receipt });
+  }
+
+  reached(fireId: string): FireStage | undefined {
+    const { turn_started, turn_finished } = this.#receipts.get(fireId) ?? {};
+    if (turn_finished) return 'turn_finished';
+    if (turn_started) return 'turn_started';
+    if (this.#accepted.has(fireId)) return 'accepted';
+    return this.#ready.has(fireId) ? 'machine_ready' : undefined;
+  }
+
+  turn(fireId: string): FireView['turn'] {
+    const { turn_started: started, turn_finished: finished } = this.#receipts.get(fireId) ?? {};
+    const latest = finished ?? started;
+    if (!latest) return undefined;
+    const turnId = latest.turnId ?? started?.turnId;
+    const conversationId = latest.conversationId ?? started?.conversationId;
+    return {
+      ...(turnId ? { turn_id: turnId } : {}),
+      ...(conversationId ? { conversation_id: conversationId } : {}),
+      ...(started ? { started_at: formatInstant(started.at) } : {}),
+      ...(finished ? { finished_at: formatInstant(finished.at) } : {}),
+      ...(!finished || finished.outcome === 'unknown' ? {} : { ok: finished.outcome === 'ok' }),
+      ...(finished?.error ? { error: finished.error } : {}),
+    };
+  }
+}
+
+/**
+ * A page of the ledger.
+ *
+ * @param receipts of the fires that the attempts belong to
+ */
+export function viewFires(attempts: readonly Attempt[], receipts: readonly FireReceipt[]): FireView[] {
+  const courses = new Courses(attempts, receipts);
+  return attempts.map((attempt) => {
+    const reached = courses.reached(attempt.fireId);
+    const turn = courses.turn(attempt.fireId);
+    return { ...viewAttempt(attempt), ...(reached ? { reached } : {}), ...(turn ? { turn } : {}) };
+  });
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
+import { silentLogger } from '../log/log.ts';
+import { keepLedgerShort } from './retention.ts';
+import type { AlarmStore } from './store/store.ts';
+
+const DAY_MS = 86_400_000;
+
+test('attempts and receipts are pruned by the same age, each until nothing is left, and again later', async () => {
+  const clock = new ManualClock();
+  const left = { pruneAttempts: 1200, pruneReceipts: 700 };
+  const asked: [what: string, daysAgo: number][] = [];
+  const prune = (what: keyof typeof left) => async (request: { before: number; limit: number }) => {
+    asked.push([what, Math.round((clock.now() - request.before) / DAY_MS)]);
+    const forgotten = Math.min(left[what], request.limit);
+    left[what] -= forgotten;
+    return forgotten;
+  };
+  const store = {
+    now: () => clock.now(),
+    pruneAttempts: prune('pruneAttempts'),
+    pruneReceipts: prune('pruneReceipts'),
+  } as AlarmStore;
+  const stop = keepLedgerShort(store, { days: 30, clock, log: silentLogger });
+  await clock.advance(60_000);
+  assert.deepEqual(left, { pruneAttempts: 0, pruneReceipts: 0 });
+  assert.deepEqual(
+    asked.map(([what]) => what),
+    [...Array(3).fill('pruneAttempts'), ...Array(2).fill('pruneReceipts')],
+  );
+  assert.ok(asked.every(([, days]) => days === 30));
+  left.pruneReceipts = 1;
+  await clock.advance(10 * 60_000);
+  assert.equal(left.pruneReceipts, 0);
+  const stopped = stop();
+  await clock.advance(1000);
+  await stopped;
+});

@@ -1,0 +1,83 @@
+/** How far fires got, as the machines told it. */
+import type { TurnStage } from '../../../wire/receipt.ts';
+import { ATTEMPTS_LOOKED_AT, type FireReceipt } from '../../alarm/course.ts';
+import type { FireReceipts } from '../store.ts';
+import type { Executor } from './pool.ts';
+import { RECEIPT } from './rows.ts';
+import { isStorable } from './state.ts';
+import { statement } from './statement.ts';
+
+/**
+ * One statement, and so one snapshot: a fire that is being settled is owed or in the ledger, never neither. The first column says
+ * whether there is such a fire, the second which stages were new.
+ */
+const RECORD = statement(
+  'record_receipts',
+  `
+  WITH fire AS (
+    SELECT 1 FROM occurrences WHERE owner = $1 AND alarm_id = $2 AND fire_id = $3 AND attempt >= 1
+    UNION ALL
+    SELECT 1 FROM (
+      SELECT fire_id FROM fire_attempts WHERE owner = $1 AND alarm_id = $2 AND started_at >= $4
+      ORDER BY started_at, fire_id, attempt LIMIT ${ATTEMPTS_LOOKED_AT}
+    ) AS tried WHERE fire_id = $3
+  ), recorded AS (
+    INSERT INTO fire_receipts (${RECEIPT.list()})
+    SELECT ${RECEIPT.list('given')} FROM unnest(${RECEIPT.arrays(5)}) AS given (${RECEIPT.list()})
+    WHERE EXISTS (SELECT 1 FROM fire)
+    ON CONFLICT DO NOTHING
+    RETURNING stage
+  )
+  SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded)`,
+);
+
+const OF_FIRES = statement(
+  'receipts_of_fires',
+  `SELECT ${RECEIPT.list()} FROM fire_receipts WHERE owner = $1 AND alarm_id = $2 AND fire_id = ANY($3::text[])`,
+);
+
+/** Rows that another replica is deleting at this moment are left to it. */
+const PRUNE = statement(
+  'prune_receipts',
+  `
+  WITH old AS (
+    SELECT owner, alarm_id, fire_id, stage FROM fire_receipts
+    WHERE recorded_at < $1 ORDER BY recorded_at LIMIT $2
+    FOR UPDATE SKIP LOCKED
+  ), pruned AS (
+    DELETE FROM fire_receipts AS r USING old
+    WHERE r.owner = old.owner AND r.alarm_id = old.alarm_id AND r.fire_id = old.fire_id AND r.stage = old.stage
+    RETURNING 1
+  )
+  SELECT count(*) FROM pruned`,
+);
+
+/** Stores what is new; `undefined` when there is no such fire. */
+export async function recordReceipts(
+  executor: Executor,
+  { owner, alarmId, fireId, dueAt, reports, recordedAt }: FireReceipts,
+): Promise<Set<TurnStage> | undefined> {
+  if (!isStorable(owner, alarmId, fireId)) return undefined;
+  const rows: FireReceipt[] = reports.map((report) => ({ owner, alarmId, fireId, ...report, recordedAt }));
+  const [row] = await executor.query(RECORD, [owner, alarmId, fireId, dueAt, ...RECEIPT.bind(rows)]);
+  const [known, fresh] = row as [boolean, TurnStage[] | null];
+  return known ? new Set(fresh ?? []) : undefined;
+}
+
+export async function receiptsOf(
+  executor: Executor,
+  owner: string,
+  alarmId: string,
+  fireIds: readonly string[],
+): Promise<FireReceipt[]> {
+  if (fireIds.length === 0 || !isStorable(owner, alarmId, ...fireIds)) return [];
+  return (await executor.query(OF_FIRES, [owner, alarmId, fireIds])).map((row) => RECEIPT.read(row));
+}
+
+/** Deletes receipts that were recorded before an instant, the oldest first; says how many there were. */
+export async function pruneReceipts(
+  executor: Executor,
+  { before, limit }: { before: number; limit: number },
+): Promise<number> {
+  return (await executor.query(PRUNE, [before, limit]))[0]![0] as number;
+}

@@ -1,0 +1,5 @@
+-- Quiet hours of its owner do not hold an urgent alarm back: 1, or 0.
+ALTER TABLE alarms ADD COLUMN urgent INTEGER NOT NULL DEFAULT 0 CHECK (urgent IN (0, 1));
+
+-- Why the router last held the occurrence back until due_at; NULL when it did not.
+ALTER TABLE occurrences ADD COLUMN held_reason TEXT;

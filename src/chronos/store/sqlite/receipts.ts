@@ -1,0 +1,62 @@
+/** How far fires got, as the machines told it. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { TurnStage } from '../../../wire/receipt.ts';
+import { ATTEMPTS_LOOKED_AT, type FireReceipt } from '../../alarm/course.ts';
+import type { FireReceipts } from '../store.ts';
+import { RECEIPT, RECEIPT_COLUMNS } from './rows.ts';
+import { LIMIT, prepareQuery } from './statements.ts';
+
+export function prepareReceipts(db: DatabaseSync) {
+  const owed = prepareQuery(
+    db,
+    'SELECT 1 FROM occurrences WHERE owner = ? AND alarm_id = ? AND fire_id = ? AND attempt >= 1',
+    () => true,
+  );
+  const attempted = prepareQuery(
+    db,
+    `SELECT 1 FROM (
+       SELECT fire_id FROM fire_attempts WHERE owner = ? AND alarm_id = ? AND started_at >= ?
+       ORDER BY started_at, fire_id, attempt LIMIT ${ATTEMPTS_LOOKED_AT})
+     WHERE fire_id = ? LIMIT 1`,
+    () => true,
+  );
+  const insert = db.prepare(`
+    INSERT INTO fire_receipts (${RECEIPT.columns}) VALUES (${Object.keys(RECEIPT_COLUMNS)
+      .map(() => '?')
+      .join(', ')})
+    ON CONFLICT DO NOTHING`);
+  const ofFires = prepareQuery(
+    db,
+    `SELECT ${RECEIPT.columns} FROM fire_receipts
+     WHERE owner = ? AND alarm_id = ? AND fire_id IN (SELECT value FROM json_each(?))`,
+    RECEIPT.read,
+  );
+  const prune = db.prepare(`
+    DELETE FROM fire_receipts WHERE (owner, alarm_id, fire_id, stage) IN (
+      SELECT owner, alarm_id, fire_id, stage FROM fire_receipts INDEXED BY fire_receipts_by_age
+      WHERE recorded_at < ? ORDER BY recorded_at ${LIMIT})`);
+
+  return {
+    /** Stores what is new; `undefined` when there is no such fire. */
+    record({ owner, alarmId, fireId, dueAt, reports, recordedAt }: FireReceipts): Set<TurnStage> | undefined {
+      if (!owed.get(owner, alarmId, fireId) && !attempted.get(owner, alarmId, dueAt, fireId)) return undefined;
+      const fresh = new Set<TurnStage>();
+      for (const { stage, at, outcome, error, turnId, conversationId } of reports) {
+        const { changes } = insert.run(
+          ...[owner, alarmId, fireId, stage, at, outcome, error, turnId, conversationId, recordedAt],
+        );
+        if (Number(changes) === 1) fresh.add(stage);
+      }
+      return fresh;
+    },
+
+    of(owner: string, alarmId: string, fireIds: readonly string[]): FireReceipt[] {
+      return ofFires.all(owner, alarmId, JSON.stringify(fireIds));
+    },
+
+    /** Deletes receipts that were recorded before an instant, the oldest first; says how many there were. */
+    prune(before: number, limit: number): number {
+      return Number(prune.run(before, limit).changes);
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Hold } from '../../src/chronos/dispatch/waker.ts';
+import { createBench, DELIVERED } from './dispatch-bench.ts';
+
+const SECOND = 1000;
+const HOUR = 3600 * SECOND;
+
+const hold = (until: number, reason = 'held back: quiet hours'): Hold => ({ outcome: 'held', until, reason });
+
+test('a wake that is held back comes again at that instant, and is neither an attempt nor a failure', async (t) => {
+  let until = 0;
+  const bench = await createBench(t, {
+    config: { tickMs: 60 * SECOND },
+    respond: () => (bench.waker.wakes.length === 1 ? hold(until) : DELIVERED),
+  });
+  const { id, due } = await bench.set({ kind: 'once', delay_seconds: 60, max_failures: 1 });
+  until = due + 9 * HOUR;
+  await bench.clock.advance(61 * SECOND);
+  const { alarm, occurrences } = await bench.state(id);
+  assert.deepEqual([alarm.status, alarm.failureCount, alarm.lastError], ['active', 0, null]);
+  assert.deepEqual([occurrences[0]?.dueAt, occurrences[0]?.heldReason], [until, 'held back: quiet hours']);
+  assert.deepEqual(await bench.ledger(id), []);
+  assert.equal(await bench.store.countDue({ now: bench.clock.now(), atMost: 9 }), 0);
+  await bench.clock.advance(9 * HOUR);
+  assert.deepEqual(
+    bench.waker.wakes.map(({ at, claim }) => [at - due, claim.occurrence.attempt]),
+    [
+      [0, 1],
+      [9 * HOUR, 1],
+    ],
+  );
+  assert.equal((await bench.state(id)).alarm.status, 'fired');
+  assert.deepEqual(
+    (await bench.ledger(id)).map(({ attempt, outcome }) => [attempt, outcome]),
+    [[1, 'delivered']],
+  );
+});
+
+test('a hold lasts a second at least and two days at most, whatever the router’s clock says', async (t) => {
+  const asked = [-10 * 365 * 24 * HOUR, 0, 10 * 365 * 24 * HOUR];
+  const bench = await createBench(t, {
+    config: { tickMs: HOUR },
+    respond: () => {
+      const after = asked.shift();
+      return after === undefined ? DELIVERED : hold(bench.clock.now() + after);
+    },
+  });
+  const { due } = await bench.set({ kind: 'once', delay_seconds: 60 });
+  await bench.clock.advance(60 * HOUR);
+  assert.deepEqual(
+    bench.waker.wakes.map(({ at }) => Math.round((at - due) / SECOND)),
+    [0, 1, 2, 2 + 48 * 3600],
+  );
+});
+
+test('a failure after a hold goes up the ladder from its first step', async (t) => {
+  const bench = await createBench(t, {
+    config: { tickMs: HOUR },
+    respond: () => {
+      const n = bench.waker.wakes.length;
+      if (n === 2) return { outcome: 'failed', httpStatus: 503, error: 'busy', final: false };
+      return n === 1 ? hold(bench.clock.now() + HOUR) : DELIVERED;
+    },
+  });
+  const { id, due } = await bench.set({ kind: 'once', delay_seconds: 60 });
+  await bench.clock.advance(2 * HOUR);
+  assert.deepEqual(
+    bench.waker.wakes.map(({ at }) => (at - due) / SECOND),
+    [0, 3600, 3630],
+  );
+  assert.deepEqual(
+    (await bench.ledger(id)).map(({ attempt, outcome }) => [attempt, outcome]),
+    [
+      [1, 'failed'],
+      [2, 'delivered'],
+    ],
+  );
+});
