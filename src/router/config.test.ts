@@ -26,6 +26,8 @@ test('the defaults are those of the contract', () => {
     wakeTimeoutMs: 30_000,
     probeIntervalMs: 100,
     orphanSeconds: 60,
+    budget: undefined,
+    chronosUrl: undefined,
     flyApiToken: undefined,
     flyApiUrl: 'https://api.machines.dev',
     dockerHost: undefined,

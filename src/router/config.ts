@@ -1,7 +1,9 @@
 /** The router's configuration (contracts §11), parsed once from the variables that its owner hands in. */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { type Budget, budgetSchema } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
+import { parseJsonObject } from '../wire/json.ts';
 import {
   parseSettings,
   portSetting,
@@ -11,6 +13,7 @@ import {
   urlSetting,
   wholeNumber,
 } from '../wire/settings.ts';
+import { parseOrThrow } from '../wire/validate.ts';
 
 const schema = z.object({
   ROUTER_HOST: z.string().default('127.0.0.1'),
@@ -22,6 +25,8 @@ const schema = z.object({
   ROUTER_WAKE_TIMEOUT_MS: wholeNumber(100, 600_000).default(30_000),
   ROUTER_PROBE_INTERVAL_MS: wholeNumber(1, 60_000).default(100),
   ROUTER_ORPHAN_SECONDS: wholeNumber(0, 86_400).default(60),
+  ROUTER_BUDGET: z.string().optional(),
+  ROUTER_CHRONOS_URL: urlSetting.optional(),
   ROUTER_DEV: switchSetting.default(false),
   FLY_API_TOKEN: z
     .string()
@@ -50,6 +55,10 @@ export type RouterConfig = Readonly<{
   probeIntervalMs: number;
   /** How long machines of provider `process` outlive a router that died and does not come back; 0: for ever. */
   orphanSeconds: number;
+  /** How often and when agents may be woken whose machine has no budget of its own. */
+  budget: Budget | undefined;
+  /** Where chronosd takes receipts; without it none are sent from here. */
+  chronosUrl: string | undefined;
   /** Without it no Fly machine can be woken. */
   flyApiToken: string | undefined;
   flyApiUrl: string;
@@ -71,6 +80,19 @@ function missingSecrets(names: string[], dev: boolean, host: string): string[] {
     throw new ReveilleError('invalid_request', message);
   }
   return [`${missing}: any program on this computer may use what they protect (ROUTER_DEV=1)`];
+}
+
+/** @throws ReveilleError `invalid_request` naming the variable and the member that is wrong */
+function budgetOf(text: string | undefined): Budget | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return parseOrThrow(budgetSchema, parseJsonObject(text));
+  } catch (cause) {
+    if (!(cause instanceof ReveilleError)) throw cause;
+    const example = `write it like {"wakes_per_hour":20,"quiet":{"from":"22:00","to":"07:00","timezone":"Europe/Berlin"}}`;
+    const why = cause.message.replace('the body must', 'it must');
+    throw new ReveilleError('invalid_request', `ROUTER_BUDGET is not a budget: ${why}; ${example}`, { cause });
+  }
 }
 
 /**
@@ -95,6 +117,8 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     wakeTimeoutMs: values.ROUTER_WAKE_TIMEOUT_MS,
     probeIntervalMs: values.ROUTER_PROBE_INTERVAL_MS,
     orphanSeconds: values.ROUTER_ORPHAN_SECONDS,
+    budget: budgetOf(values.ROUTER_BUDGET),
+    chronosUrl: values.ROUTER_CHRONOS_URL,
     flyApiToken: values.FLY_API_TOKEN,
     flyApiUrl: values.FLY_API_BASE_URL,
     dockerHost: values.DOCKER_HOST,

@@ -3,15 +3,19 @@ import { join } from 'node:path';
 import { Agent, type Dispatcher } from 'undici';
 import type { Clock } from '../clock/clock.ts';
 import { type RunningServer, startServer } from '../http-kit/server.ts';
+import { receiptKey } from '../identity/receipt-key.ts';
 import type { Logger } from '../log/log.ts';
 import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
+import { Budgets } from './budget/budgets.ts';
+import { WakeRecords } from './budget/wake-records.ts';
 import type { RouterConfig } from './config.ts';
 import { Fleet } from './fleet.ts';
 import { addMachineRoutes } from './http/machine-routes.ts';
+import { addReceiptKeyRoutes } from './http/receipt-key-routes.ts';
 import { addWakeRoutes } from './http/wake-routes.ts';
 import { IdleKeeper } from './idle-keeper.ts';
-import { noMachine, suspendMachine } from './machines/machine.ts';
+import { type Machine, noMachine, suspendMachine } from './machines/machine.ts';
 import { Registry } from './machines/registry.ts';
 import { Undertaker } from './orphans/undertaker.ts';
 import { AwakeRecords } from './providers/awake-records.ts';
@@ -34,6 +38,8 @@ export type RouterOptions = {
   environment: Readonly<Record<string, string | undefined>>;
   /** Told how every wake ended. It must not throw. */
   onWake?: (notice: WakeNotice) => void;
+  /** Where chronosd takes receipts, instead of the configuration's address: `undefined` while that is not known yet. */
+  chronosUrl?: () => string | undefined;
   /** Told how far the turns of machines of provider `command` get. It must not throw. */
   onStage?: OnStage;
 };
@@ -86,6 +92,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       probe,
       logFolder: join(config.dataDir, 'machine-logs'),
       environment: options.environment,
+      chronosUrl: chronosUrlOf(options) ?? (() => undefined),
       clock,
       log,
       onRunning: (some) => (some ? undertaker.watch() : undertaker.dismiss()),
@@ -94,10 +101,18 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     fly: createFlyProvider({ ...remote('fly'), apiToken: config.flyApiToken, apiUrl: config.flyApiUrl }),
   };
   const fleet = new Fleet(registry, { providers, clock, log, startLimitMs });
+  const budgets = new Budgets({
+    records: new WakeRecords(registry.file, registry.commits),
+    standard: config.budget,
+    clock,
+    log,
+    wakeTimeoutMs: config.wakeTimeoutMs,
+  });
   const wakes = new Wakes({
     registry,
     fleet,
     targets,
+    budgets,
     dispatcher: deliveries,
     clock,
     log,
@@ -107,6 +122,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const keeper = new IdleKeeper(fleet, probe, clock, log);
   const release = async () => {
     keeper.close();
+    budgets.close();
     for (const provider of Object.values(providers)) provider.close();
     undertaker.dismiss();
     await targets.close();
@@ -123,7 +139,8 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       port: config.port,
       routes(app) {
         addWakeRoutes(app, { wakes, wakeToken: config.wakeToken, clock, log });
-        addMachineRoutes(app, { registry, fleet, targets, adminToken: config.adminToken, clock, log });
+        addReceiptKeyRoutes(app, { registry, wakeToken: config.wakeToken });
+        addMachineRoutes(app, { registry, fleet, targets, budgets, adminToken: config.adminToken, clock, log });
       },
       log,
       clock,
@@ -165,22 +182,33 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   };
 }
 
+/** Where receipts go; `undefined` when none are to be sent. */
+function chronosUrlOf({ config: { chronosUrl }, chronosUrl: late }: RouterOptions) {
+  return late ?? (chronosUrl === undefined ? undefined : () => chronosUrl);
+}
+
 /** Opens what keeps the turns of machines without a daemon; the registry is closed when that fails. */
-async function openTargets(
-  { config, clock, log, environment, onStage }: RouterOptions,
-  registry: Registry,
-  dispatcher: Dispatcher,
-): Promise<Targets> {
+async function openTargets(options: RouterOptions, registry: Registry, dispatcher: Dispatcher): Promise<Targets> {
+  const { config, clock, log, environment, onStage } = options;
   const suspend = async (userId: string, why: string) => {
-    await registry.change(userId, (machine) => {
+    const suspended = (machine: Machine | undefined) => {
       if (!machine) throw noMachine(userId);
       return machine.state === 'active' ? suspendMachine(machine, clock.now()) : machine;
-    });
+    };
+    await registry.change(userId, suspended, { actor: 'router', action: 'suspend', reason: why });
     log.warn({ user_id: userId, action: 'suspend', reason: why }, 'machine changed');
   };
   const { dataDir, presetFolder } = config;
   const machineOf = (userId: string) => registry.get(userId);
-  const reporting = onStage ? { onStage } : {};
+  const chronosUrl = chronosUrlOf(options);
+  const keyOf = (userId: string) => {
+    const [token] = registry.receiptTokens(userId);
+    return token === undefined ? undefined : receiptKey(token);
+  };
+  const reporting = {
+    ...(onStage ? { onStage } : {}),
+    ...(chronosUrl ? { receipts: { url: chronosUrl, keyOf } } : {}),
+  };
   try {
     return new Targets({
       dataDir,

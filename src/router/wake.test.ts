@@ -33,6 +33,7 @@ describe('a wake for an always-on daemon', () => {
     assert.equal(answer.status, 202);
     assert.deepEqual(answer.json.data, { conversation_id: 'c', turn_id: 't', deduped: false });
     assert.equal(answer.headers.get('x-reveille-machine-start-ms'), '0');
+    assert.match(answer.headers.get('x-reveille-machine-ready-ms') ?? '', /^\d+$/);
     assert.equal(answer.headers.get('x-reveille-answered-by'), 'daemon');
     assert.equal(answer.headers.get('retry-after'), '7');
     assert.equal(answer.headers.get('x-secret'), null);

@@ -6,9 +6,11 @@ import { ownerOf } from '../wire/did.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { chatAcceptedSchema, type WakeRequest } from '../wire/wake.ts';
+import type { Admission, Budgets } from './budget/budgets.ts';
+import { HeldBack } from './budget/held-back.ts';
 import { type DaemonAnswer, deliver } from './deliver.ts';
 import type { Fleet } from './fleet.ts';
-import { type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
+import { type CommandMachine, type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
 import type { Lease } from './supervisor.ts';
 import type { Targets } from './targets/targets.ts';
@@ -40,6 +42,8 @@ export type WakesOptions = {
   fleet: Fleet;
   /** Wakes machines that have no daemon. */
   targets: Targets;
+  /** Says who may be woken now. */
+  budgets: Budgets;
   dispatcher: Dispatcher;
   clock: Clock;
   log: Logger;
@@ -73,18 +77,21 @@ export class Wakes {
    * A wake that certainly did not arrive is tried once more in the same time; one that may have arrived is not, whoever asked
    * knows whether its target tells repetitions apart.
    *
+   * @param onReady told how long after the wake's arrival the machine was ready, whatever comes of the delivery; of a machine
+   *   without a daemon it is not
    * @returns the daemon's own answer, whatever its status
-   * @throws ReveilleError 404, 410, 451 by the state of the machine; 503 when it is not ready in time; 504 when its start was
+   * @throws ReveilleError 404, 410, 451 by the state of the machine; 429 ({@link HeldBack}) when its user's budget says later; 503 when it is not ready in time; 504 when its start was
    *   given up; 502 when the delivery failed
    */
-  async wake(request: WakeRequest): Promise<WakeAnswer> {
+  async wake(request: WakeRequest, onReady: (afterMs: number) => void = () => {}): Promise<WakeAnswer> {
     const { clock, log, onWake } = this.#options;
     const { fire_id } = request;
     const user_id = ownerOf(request.user_id);
     const began = clock.monotonic();
     const about = () => ({ user_id, fire_id, attempt: request.attempt, ms: Math.round(clock.monotonic() - began) });
     try {
-      const woken = await this.#withinTime(request, user_id);
+      const ready = () => onReady(Math.round(clock.monotonic() - began));
+      const woken = await this.#withinTime(request, user_id, ready);
       const { answer, startMs, daemonUrl } = woken;
       log.info({ ...about(), status: answer.status, machine_start_ms: startMs }, 'wake answered');
       const turn = acceptedTurn(answer);
@@ -101,7 +108,8 @@ export class Wakes {
     } catch (thrown) {
       const error = toReveilleError(thrown);
       const { status, message } = error;
-      log.warn({ ...about(), status, reason: message, err: error.cause }, 'wake failed');
+      if (error instanceof HeldBack) log.info({ ...about(), until: error.until, reason: message }, 'wake held back');
+      else log.warn({ ...about(), status, reason: message, err: error.cause }, 'wake failed');
       onWake?.({ fire_id, user_id, machineStartMs: 0, acceptedAt: clock.now(), status, error: message });
       throw error;
     }
@@ -112,32 +120,75 @@ export class Wakes {
     this.#closing.abort();
   }
 
-  async #withinTime(request: WakeRequest, userId: string): Promise<WakeAnswer> {
+  async #withinTime(request: WakeRequest, userId: string, ready: () => void): Promise<WakeAnswer> {
     const { clock, timeoutMs } = this.#options;
     const deadline = new AbortController();
     const cancel = clock.after(timeoutMs, () => deadline.abort(new Error(`no answer within ${timeoutMs} ms`)));
     try {
-      return await this.#attempt(request, userId, deadline.signal);
+      return await this.#attempt(request, userId, ready, deadline.signal);
     } finally {
       cancel();
     }
   }
 
-  async #attempt(request: WakeRequest, userId: string, deadline: AbortSignal): Promise<WakeAnswer> {
-    const { fleet, targets, dispatcher } = this.#options;
+  async #attempt(request: WakeRequest, userId: string, ready: () => void, deadline: AbortSignal): Promise<WakeAnswer> {
     // Looked up before a supervisor is made, so that unknown users leave nothing behind.
     const found = this.#wakeable(request, userId);
-    if (!hasDaemon(found)) return { answer: await targets.wake(found, request, deadline), startMs: 0 };
+    const admission = await this.#options.budgets.admit(found, request);
+    let accepted = false;
+    try {
+      const woken = hasDaemon(found)
+        ? await this.#toDaemon(request, userId, admission, ready, deadline)
+        : await this.#toTarget(found, request, admission, deadline);
+      accepted = woken.answer.status <= 299;
+      return woken;
+    } finally {
+      await admission.end(accepted);
+    }
+  }
+
+  async #toTarget(
+    machine: CommandMachine,
+    request: WakeRequest,
+    admission: Admission,
+    deadline: AbortSignal,
+  ): Promise<WakeAnswer> {
+    try {
+      const answer = await this.#options.targets.wake(machine, request, deadline);
+      admission.started();
+      return { answer, startMs: 0 };
+    } catch (thrown) {
+      const { status, message } = toReveilleError(thrown);
+      // 502: it was reached, and may have taken the wake. What there is no program or no server for has not been started.
+      if (status === 502) admission.mayHaveArrived();
+      else if (status >= 503) admission.startFailed(message);
+      throw thrown;
+    }
+  }
+
+  async #toDaemon(
+    request: WakeRequest,
+    userId: string,
+    admission: Admission,
+    ready: () => void,
+    deadline: AbortSignal,
+  ): Promise<WakeAnswer> {
+    const { fleet, dispatcher } = this.#options;
     let startMs = 0;
     for (let attempt = 1; ; attempt++) {
-      const lease = await this.#ready(request, userId, deadline);
+      const lease = await this.#ready(request, userId, admission, deadline);
+      admission.started();
+      ready();
       startMs += lease.startMs;
       try {
         const { machine, daemon } = lease;
         const delivery = await deliver(dispatcher, { url: daemon.url, machine, wake: request, signal: deadline });
         if (delivery.result === 'answered') return { answer: usable(delivery.answer), startMs, daemonUrl: daemon.url };
         fleet.of(userId).doubt(daemon);
-        if (delivery.result === 'unknown') throw mayHaveArrived(delivery.why);
+        if (delivery.result === 'unknown') {
+          admission.mayHaveArrived();
+          throw mayHaveArrived(delivery.why);
+        }
         if (attempt === 2 || deadline.aborted) throw deliveryFailed(`the daemon was not reached: ${delivery.why}`);
       } finally {
         lease.release();
@@ -149,20 +200,33 @@ export class Wakes {
     return wakeable(this.#options.registry.get(userId), userId, retryAfter(request.attempt));
   }
 
-  async #ready(request: WakeRequest, userId: string, deadline: AbortSignal): Promise<Lease> {
+  async #ready(request: WakeRequest, userId: string, admission: Admission, deadline: AbortSignal): Promise<Lease> {
     const { fleet, timeoutMs } = this.#options;
     const retryAfterSeconds = retryAfter(request.attempt);
     const closing = this.#closing.signal;
-    const current = () => withDaemon(this.#wakeable(request, userId));
+    let refusal: unknown;
+    const current = () => {
+      try {
+        return withDaemon(this.#wakeable(request, userId));
+      } catch (thrown) {
+        refusal = thrown;
+        throw thrown;
+      }
+    };
     try {
       return await fleet.of(userId).acquire(current, AbortSignal.any([deadline, closing]));
     } catch (thrown) {
       if (closing.aborted) {
         throw new ReveilleError('unavailable', 'the router is shutting down', { retryAfterSeconds, cause: thrown });
       }
-      if (thrown !== deadline.reason) throw thrown;
+      if (thrown === refusal) throw thrown;
+      if (thrown !== deadline.reason) {
+        admission.startFailed(toReveilleError(thrown).message);
+        throw thrown;
+      }
       const waitsFor = fleet.of(userId).waitsFor;
       const message = `the machine was not ready within ${timeoutMs} ms${waitsFor === undefined ? '' : `: ${waitsFor}`}`;
+      admission.startFailed(message);
       throw new ReveilleError('unavailable', message, { retryAfterSeconds });
     }
   }

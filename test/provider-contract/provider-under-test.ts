@@ -52,6 +52,7 @@ export const ABOUT = {
   userId: 'alice',
   state: 'active',
   idleSeconds: null,
+  budget: null,
   token: 'canary-token-of-the-machine-0123456789',
   createdAt: 0,
   updatedAt: 0,

@@ -33,7 +33,7 @@ function start(t: TestContext) {
   atEnd(t, () => dispatcher.destroy());
   atEnd(t, () => targets.close());
   const wake = (spec: CommandSpec) => {
-    const about = { idleSeconds: null, token: 'token-of-the-target', createdAt: 0, updatedAt: 0 };
+    const about = { idleSeconds: null, budget: null, token: 'token-of-the-target', createdAt: 0, updatedAt: 0 };
     machine = { userId: 'alice', state: 'active', provider: 'command', spec, ...about };
     return targets.wake(machine, parseOrThrow(wakeRequestSchema, wakeBody('alice')), new AbortController().signal);
   };

@@ -7,21 +7,26 @@ import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
 import { randomSecret, signingSecret } from '../../identity/secrets.ts';
 import type { Logger } from '../../log/log.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
+import { budgetSchema } from '../../wire/budget.ts';
 import { machineListQuerySchema, machinePutSchema } from '../../wire/machine.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import type { Budgets } from '../budget/budgets.ts';
 import type { Fleet } from '../fleet.ts';
 import {
+  boundMachine,
   deleteMachine,
   hasDaemon,
   type Machine,
   noMachine,
   putMachine,
   restoreMachine,
+  rotateToken,
   suspendMachine,
   viewOf,
 } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
 import type { Targets } from '../targets/targets.ts';
+import { addChangeRoutes } from './change-routes.ts';
 import { addTurnRoutes } from './turn-routes.ts';
 import { userIdOf } from './user-id.ts';
 
@@ -29,6 +34,7 @@ export type MachineRoutesOptions = {
   registry: Registry;
   fleet: Fleet;
   targets: Targets;
+  budgets: Budgets;
   adminToken: string | undefined;
   clock: Clock;
   log: Logger;
@@ -38,9 +44,9 @@ export type MachineRoutesOptions = {
 type Change = (machine: Machine, now: number) => Machine;
 
 export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): void {
-  const { registry, fleet, targets, clock, log } = options;
+  const { registry, fleet, targets, budgets, clock, log } = options;
   const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(machine.userId));
-  const view = (machine: Machine) => viewOf(machine, running(machine));
+  const view = (machine: Machine) => viewOf(machine, running(machine), budgets.standard);
 
   const existing = (userId: string): Machine => {
     const machine = registry.get(userId);
@@ -50,10 +56,11 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
 
   const change = async (c: HttpContext, action: string, apply: Change): Promise<Machine> => {
     const userId = userIdOf(c);
-    const machine = await registry.change(userId, (current) => {
+    const changed = (current: Machine | undefined) => {
       if (!current) throw noMachine(userId);
       return apply(current, clock.now());
-    });
+    };
+    const machine = await registry.change(userId, changed, { actor: 'admin', action });
     log.info({ user_id: userId, action, state: machine.state }, 'machine changed');
     return machine;
   };
@@ -82,6 +89,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   });
 
   addTurnRoutes(app, targets.store);
+  addChangeRoutes(app, registry);
 
   app.get('/admin/machines/:user_id', (c) => sendOk(c, view(existing(userIdOf(c)))));
 
@@ -95,10 +103,33 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
       minted = command && targets.signs(command) ? signingSecret() : randomSecret();
       return minted;
     };
-    const machine = await registry.change(userId, (current) => putMachine(current, userId, body, clock.now(), mint));
+    const changed = (current: Machine | undefined) => putMachine(current, userId, body, clock.now(), mint);
+    const machine = await registry.change(userId, changed, { actor: 'admin', action: 'put' });
     fleet.of(userId).refresh(machine);
     log.info({ user_id: userId, action: 'put', provider: machine.provider, state: machine.state }, 'machine changed');
     return sendOk(c, { ...view(machine), token: minted, warnings: missing.length > 0 ? missing : undefined });
+  });
+
+  app.put('/admin/machines/:user_id/budget', async (c) => {
+    const budget = parseOrThrow(budgetSchema, await readJson(c));
+    return sendOk(c, view(await change(c, 'budget', (machine, now) => boundMachine(machine, budget, now))));
+  });
+
+  app.delete('/admin/machines/:user_id/budget', async (c) =>
+    sendOk(c, view(await change(c, 'budget', (machine, now) => boundMachine(machine, null, now)))),
+  );
+
+  app.post('/admin/machines/:user_id/rotate-token', async (c) => {
+    let token = '';
+    const machine = await change(c, 'rotate-token', (current, now) =>
+      rotateToken(current, now, () => {
+        token = current.provider === 'command' && targets.signs(current.spec) ? signingSecret() : randomSecret();
+        return token;
+      }),
+    );
+    fleet.of(machine.userId).refresh(machine);
+    const warning = whoMustLearn(machine);
+    return sendOk(c, { ...view(machine), token, warnings: warning === undefined ? undefined : [warning] });
   });
 
   app.delete('/admin/machines/:user_id', (c) => changeAndStop(c, 'delete', deleteMachine));
@@ -108,4 +139,11 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   app.post('/admin/machines/:user_id/restore', async (c) =>
     sendOk(c, view(await change(c, 'restore', restoreMachine))),
   );
+}
+
+/** Whose token is to be changed by hand after a rotation; a process is started again with the new one. */
+function whoMustLearn({ provider, spec }: Machine): string | undefined {
+  if (provider === 'process' || (provider === 'command' && spec.url === undefined)) return undefined;
+  if (provider === 'command') return 'the agent must be given the new token; until then it takes or believes nothing';
+  return `the daemon must be given the new token (provider ${provider}); until then it refuses wakes`;
 }

@@ -7,8 +7,10 @@ import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
 import { verifyWebhook, WEBHOOK_HEADERS } from '../../identity/webhook-signature.ts';
 import type { Logger } from '../../log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/instant.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { RAW_WAKE_FIELDS, wakeRequestSchema } from '../../wire/wake.ts';
+import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER, RAW_WAKE_FIELDS, wakeRequestSchema } from '../../wire/wake.ts';
+import { HeldBack } from '../budget/held-back.ts';
 import type { WakeAnswer, Wakes } from '../wake.ts';
 
 /** Marks an answer that is the daemon's own and not the router's, which may share its status. */
@@ -26,7 +28,13 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
     const body = await readJson(c, { raw: RAW_WAKE_FIELDS });
     const wake = parseOrThrow(wakeRequestSchema, body, ['message', 'payload']);
     // Not bound to the connection: a delivery that is under way goes on when the caller hangs up.
-    return passOn(c, await options.wakes.wake(wake));
+    try {
+      const onReady = (afterMs: number) => c.header(MACHINE_READY_HEADER, String(afterMs));
+      return passOn(c, await options.wakes.wake(wake, onReady));
+    } catch (thrown) {
+      if (thrown instanceof HeldBack) c.header(HELD_UNTIL_HEADER, formatInstant(thrown.until));
+      throw thrown;
+    }
   });
 }
 

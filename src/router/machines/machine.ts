@@ -1,4 +1,5 @@
 /** A machine: where a user's agent lives and how it is started. Its states and what may change them; pure. */
+import type { Budget } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/instant.ts';
 import type {
@@ -16,6 +17,8 @@ type MachineBase = {
   userId: string;
   state: MachineState;
   idleSeconds: number | null;
+  /** How often and when its agent may be woken; `null` where the router's own setting applies. */
+  budget: Budget | null;
   /** The bearer token that the daemon expects; empty once the machine is deleted. */
   token: string;
   /** Epoch milliseconds. */
@@ -104,12 +107,32 @@ export function putMachine(
     userId,
     state: before?.state === 'suspended' ? 'suspended' : (body.state ?? 'active'),
     idleSeconds: body.idle_seconds ?? null,
+    budget: body.budget ?? null,
     token: body.token ?? before?.token ?? mintToken(),
     createdAt: before?.createdAt ?? now,
     updatedAt: now,
     ...({ provider, spec } as Target),
   } satisfies Machine;
   return before && unchanged(before, after) ? before : after;
+}
+
+/**
+ * Changes how often and when the machine's agent may be woken, and nothing else of it.
+ *
+ * @param budget `null` leaves it to the router's own setting
+ * @throws ReveilleError `conflict` when the machine is deleted
+ */
+export function boundMachine(machine: Machine, budget: Budget | null, now: number): Machine {
+  if (machine.state === 'deleted')
+    throw new ReveilleError('conflict', `the machine of ${machine.userId} is deleted; PUT it anew`);
+  const after = { ...machine, budget, updatedAt: now };
+  return unchanged(machine, after) ? machine : after;
+}
+
+/** @throws ReveilleError `conflict` when the machine is deleted */
+export function rotateToken(machine: Machine, now: number, mintToken: () => string): Machine {
+  if (machine.state !== 'deleted') return { ...machine, token: mintToken(), updatedAt: now };
+  throw new ReveilleError('conflict', `the machine of ${machine.userId} is deleted, so it has no token; PUT it anew`);
 }
 
 /** @throws ReveilleError `conflict` when the machine is deleted */
@@ -194,14 +217,24 @@ function shownSpec(machine: Machine): Record<string, unknown> {
   return { ...machine.spec, env: Object.fromEntries(env) };
 }
 
-/** What an operator gets to see: neither the token nor the values of variables that look like secrets. */
-export function viewOf(machine: Machine, running: string | undefined): MachineView {
+function budgetOf({ budget }: Machine, standard: Budget | undefined): Pick<MachineView, 'budget' | 'default_budget'> {
+  if (budget !== null) return { budget };
+  return standard === undefined ? {} : { default_budget: standard };
+}
+
+/**
+ * What an operator gets to see: neither the token nor the values of variables that look like secrets.
+ *
+ * @param standard the budget of machines that have none of their own
+ */
+export function viewOf(machine: Machine, running: string | undefined, standard?: Budget): MachineView {
   return {
     user_id: machine.userId,
     provider: machine.provider,
     spec: shownSpec(machine),
     state: machine.state,
     ...(machine.idleSeconds === null ? {} : { idle_seconds: machine.idleSeconds }),
+    ...budgetOf(machine, standard),
     created_at: formatInstant(machine.createdAt),
     updated_at: formatInstant(machine.updatedAt),
     ...(running === undefined ? {} : { running }),

@@ -5,6 +5,7 @@ import type { Clock } from '../../clock/clock.ts';
 import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../sqlite-kit/open.ts';
 import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import { budgetSchema } from '../../wire/budget.ts';
 import {
   commandSpecSchema,
   dockerSpecSchema,
@@ -13,7 +14,9 @@ import {
   type MachineState,
   processSpecSchema,
 } from '../../wire/machine.ts';
+import { type ChangedBy, MachineChanges } from './changes.ts';
 import type { Machine, Target } from './machine.ts';
+import { RetiredTokens } from './retired-tokens.ts';
 
 type Row = {
   user_id: string;
@@ -21,6 +24,7 @@ type Row = {
   spec: string;
   state: MachineState;
   idle_seconds: number | null;
+  budget: string | null;
   token: string;
   created_at: number;
   updated_at: number;
@@ -48,6 +52,7 @@ function machineOf(row: Row): Machine {
     userId: row.user_id,
     state: row.state,
     idleSeconds: row.idle_seconds,
+    budget: row.budget === null ? null : budgetSchema.parse(JSON.parse(row.budget)),
     token: row.token,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
@@ -62,11 +67,14 @@ export class Registry {
   /** Shared with whoever keeps something in the same file. */
   readonly file: SqliteFile;
   readonly commits: GroupCommit;
+  /** What was done to machines. */
+  readonly changes: MachineChanges;
   readonly #clock: Clock;
   readonly #get: StatementSync;
   readonly #put: StatementSync;
   readonly #list: StatementSync;
   readonly #touch: StatementSync;
+  readonly #retired: RetiredTokens;
   #checkedAt = Number.NEGATIVE_INFINITY;
 
   /**
@@ -84,10 +92,12 @@ export class Registry {
     });
     const { db } = this.file;
     this.commits = new GroupCommit(db);
+    this.#retired = new RetiredTokens(db);
+    this.changes = new MachineChanges(db);
     this.#get = db.prepare('SELECT * FROM machines WHERE user_id = ?');
     this.#put = db.prepare(`
-      INSERT OR REPLACE INTO machines (user_id, provider, spec, state, idle_seconds, token, created_at, updated_at)
-      VALUES (:user_id, :provider, :spec, :state, :idle_seconds, :token, :created_at, :updated_at)`);
+      INSERT OR REPLACE INTO machines (user_id, provider, spec, state, idle_seconds, budget, token, created_at, updated_at)
+      VALUES (:user_id, :provider, :spec, :state, :idle_seconds, :budget, :token, :created_at, :updated_at)`);
     this.#list = db.prepare(`
       SELECT * FROM machines
       WHERE user_id > :after AND (state = :state OR (:state IS NULL AND state <> 'deleted'))
@@ -102,19 +112,28 @@ export class Registry {
     return row === undefined ? undefined : machineOf(row as Row);
   }
 
+  /** The tokens under which a machine's receipts are believed: the present one first; none of a machine that is not there. */
+  receiptTokens(userId: string): string[] {
+    const token = this.get(userId)?.token;
+    if (token === undefined || token === '') return [];
+    const [retired] = this.#read(() => [this.#retired.get(userId, this.#clock.now())]);
+    return retired === undefined ? [token] : [token, retired];
+  }
+
   /** In order of user id. */
   list({ state, after = '', limit }: MachineFilter): Machine[] {
     return this.#read(() => this.#list.all({ state: state ?? null, after, limit })).map((row) => machineOf(row as Row));
   }
 
   /**
-   * Replaces a machine by what `change` makes of it, in one transaction. Nothing is written when `change` gives back what it
-   * got.
+   * Replaces a machine by what `change` makes of it, and writes down who did it, in one transaction. Nothing is written when
+   * `change` gives back what it got.
    *
    * @param change pure; what it throws leaves the registry as it was
+   * @param by for the record of changes
    * @returns resolves when the change is on disk
    */
-  change(userId: string, change: (current: Machine | undefined) => Machine): Promise<Machine> {
+  change(userId: string, change: (current: Machine | undefined) => Machine, by: ChangedBy): Promise<Machine> {
     return this.commits.run(() => {
       const current = this.get(userId);
       const next = change(current);
@@ -125,10 +144,13 @@ export class Registry {
           spec: JSON.stringify(next.spec),
           state: next.state,
           idle_seconds: next.idleSeconds,
+          budget: next.budget === null ? null : JSON.stringify(next.budget),
           token: next.token,
           created_at: next.createdAt,
           updated_at: next.updatedAt,
         });
+        this.changes.add(current, next, by, this.#clock.now());
+        this.#retired.changed(current, next, this.#clock.now());
       }
       return next;
     });

@@ -75,11 +75,18 @@ export function secretsOf(inherited: Variables, own: Readonly<Record<string, str
 export function childEnvironment(
   inherited: Variables,
   own: Readonly<Record<string, string>>,
-  { port, token, spawnId }: { port: number; token: string; spawnId: string },
+  {
+    port,
+    token,
+    spawnId,
+    chronosUrl,
+  }: { port: number; token: string; spawnId: string; chronosUrl: string | undefined },
 ): Record<string, string> {
   return {
     ...allowed(inherited),
     HOST: '127.0.0.1',
+    // Where receipts go is only proposed: a daemon may have reasons to reach chronosd another way.
+    ...(chronosUrl === undefined ? {} : { NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl }),
     ...resolvedAll(own, inherited),
     PORT: String(port),
     NEO_DAEMON_TOKEN: token,

@@ -29,6 +29,7 @@ describe('a machine of provider process', () => {
     const first = await router.wake(USER);
     assert.equal(first.status, 202, first.text);
     assert.ok(Number(first.headers.get('x-reveille-machine-start-ms')) > 0);
+    assert.ok(Number(first.headers.get('x-reveille-machine-ready-ms')) > 0);
     const second = await router.wake(USER);
     assert.equal(second.status, 202, second.text);
     assert.equal(second.headers.get('x-reveille-machine-start-ms'), '0');

@@ -24,6 +24,8 @@ export type ProcessProviderOptions = RunningProcessesOptions & {
   probe: HealthProbe;
   /** The environment of which children get the allow-listed part. */
   environment: Readonly<Record<string, string | undefined>>;
+  /** Where children report how far their turns got; `undefined` when they need not. */
+  chronosUrl?: () => string | undefined;
   /** How long a process may take to end after SIGTERM; 10 seconds unless told. */
   graceMs?: number;
 };
@@ -156,14 +158,15 @@ export class ProcessProvider implements Provider {
   async #spawn(port: number, machine: ProcessMachine): Promise<Running> {
     const { userId, spec, token } = machine;
     const record = { userId, spawnId: randomUUID(), fingerprint: this.fingerprint(machine), port };
-    const { records, clock, environment } = this.#options;
+    const { records, clock, environment, chronosUrl } = this.#options;
     const command = limitedCommand(spec.command, spec.limits);
     const log = new ProcessLog(this.#options.logFolder, userId);
     const output = log.openForProcess();
     let child: ChildProcess;
     try {
       await records.intend(record);
-      const env = childEnvironment(environment, spec.env ?? {}, { port, token, spawnId: record.spawnId });
+      const { spawnId } = record;
+      const env = childEnvironment(environment, spec.env ?? {}, { port, token, spawnId, chronosUrl: chronosUrl?.() });
       child = await startCommand(command, { cwd: spec.cwd, env, output });
     } catch (thrown) {
       await this.#running.forget(record);

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
+import { createReceiptSender, type ReceiptSender, type ReceiptSenderOptions } from '../../receipt-kit/sender.ts';
 import { okEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CommandSpec } from '../../wire/machine.ts';
@@ -20,7 +21,7 @@ import { Presets } from './presets.ts';
 import { checkFolder, programOf } from './program.ts';
 import { removeOthers } from './run-files.ts';
 import { checkSpec } from './spec.ts';
-import type { OnStage } from './stages.ts';
+import type { OnStage, TurnStage } from './stages.ts';
 import type { DirectTarget } from './target.ts';
 import { terminalTarget } from './terminal.ts';
 import { type Turn, turnOf } from './turn.ts';
@@ -42,6 +43,8 @@ export type TargetsOptions = {
   clock: Clock;
   log: Logger;
   onStage?: OnStage;
+  /** Where receipts go, and with which key a user's are signed; without it none are kept. */
+  receipts?: Pick<ReceiptSenderOptions, 'url' | 'keyOf'>;
   /** How names become addresses for webhooks; by the system without it. */
   resolve?: Resolve;
 };
@@ -61,6 +64,7 @@ export class Targets {
   readonly #runFolder: string;
   readonly #makers;
   readonly #handovers: Handovers;
+  readonly #sender: ReceiptSender | undefined;
   #cancelPrune = () => {};
   #closed: Promise<void> | undefined;
 
@@ -82,8 +86,15 @@ export class Targets {
       openclaw: openclawTarget({ dispatcher, clock }),
       webhook: webhookTarget({ client: this.#client, clock }),
     };
-    this.store = new TurnStore(dataDir, clock);
-    const shared = { store: this.store, clock, log, onStage: options.onStage ?? (() => {}) };
+    const { receipts } = options;
+    this.store = new TurnStore(dataDir, clock, receipts && (() => this.#sender?.wake()));
+    if (receipts)
+      this.#sender = createReceiptSender({ ...receipts, outbox: this.store.outbox, clock, log, random: Math.random });
+    const onStage = (stage: TurnStage) => {
+      if (stage.stage === 'turn_started') this.#noteStart(stage);
+      options.onStage?.(stage);
+    };
+    const shared = { store: this.store, clock, log, onStage };
     const workerOf = (machine: CommandMachine) => {
       const worker = this.#workerOf(machine, this.#presetOf(machine));
       if (worker) return worker;
@@ -101,6 +112,7 @@ export class Targets {
       this.#options.log.warn({ err }, 'what ended turns left behind could not be removed');
     });
     this.#turns.recover();
+    this.#sender?.start();
     this.#prune();
   }
 
@@ -170,8 +182,16 @@ export class Targets {
   async #close(): Promise<void> {
     this.#cancelPrune();
     await this.#turns.close();
+    await this.#sender?.close();
     await this.#client.close();
     await this.store.close();
+  }
+
+  /** A turn that goes on is reported at once; one that ends has its start reported with its end, whatever becomes of this. */
+  #noteStart(stage: TurnStage): void {
+    this.store.noteStart(stage).catch((err: unknown) => {
+      this.#options.log.warn({ err, turn_id: stage.turn_id }, 'the receipt of a start could not be kept');
+    });
   }
 
   #presetOf({ spec }: CommandMachine): Preset {

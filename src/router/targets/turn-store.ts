@@ -2,12 +2,16 @@
 import { join } from 'node:path';
 import type { StatementSync } from 'node:sqlite';
 import type { Clock } from '../../clock/clock.ts';
+import type { ReceiptOutbox } from '../../receipt-kit/outbox.ts';
+import { receiptTable } from '../../receipt-kit/receipt-table.ts';
 import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../sqlite-kit/open.ts';
 import { storageError } from '../../sqlite-kit/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineTurnStatus } from '../../wire/machine-turn.ts';
+import type { TurnReport } from '../../wire/receipt.ts';
 import { Conversations } from './conversations.ts';
+import type { TurnStage } from './stages.ts';
 import type { Turn } from './turn.ts';
 import { type Row, turnOfRow } from './turn-row.ts';
 
@@ -16,6 +20,8 @@ export type Ending = {
   status: Extract<MachineTurnStatus, 'accepted' | 'done' | 'failed' | 'unknown'>;
   reply?: string | undefined;
   error?: string | undefined;
+  /** When it began, where that is certain. */
+  began?: number | undefined;
   at: number;
 };
 
@@ -45,13 +51,22 @@ export class TurnStore {
   readonly #list: StatementSync;
   readonly #counts: StatementSync;
   readonly #prune: StatementSync;
+  readonly #receipts: ReturnType<typeof receiptTable>;
+  readonly #onReceipt: (() => void) | undefined;
+  /** What chronosd has not heard yet. */
+  readonly outbox: ReceiptOutbox = {
+    waiting: (page) => this.#receipts.waiting(page),
+    remove: (ids) => this.#commits.run(() => this.#receipts.remove(ids)),
+  };
 
   /**
    * Opens the store of a data folder and owns it until it is closed.
    *
+   * @param onReceipt called when a receipt has become durable; without it none are kept
    * @throws ReveilleError as `openDatabase`
    */
-  constructor(dataDir: string, clock: Clock) {
+  constructor(dataDir: string, clock: Clock, onReceipt?: () => void) {
+    this.#onReceipt = onReceipt;
     this.#file = openDatabase({
       path: join(dataDir, 'turns.db'),
       migrations: new URL('./migrations', import.meta.url),
@@ -61,6 +76,7 @@ export class TurnStore {
     const { db } = this.#file;
     this.#commits = new GroupCommit(db);
     this.conversations = new Conversations(db);
+    this.#receipts = receiptTable(db);
     this.#insert = db.prepare(`
       INSERT INTO turns (id, user_id, fire_id, alarm_id, conversation_id, named, preset, message, payload, scheduled_for,
         missed_count, label, set_at, status, handle, accepted_at, started_at, finished_at)
@@ -163,20 +179,43 @@ export class TurnStore {
   }
 
   /** Ends a turn and keeps the session that stands behind its conversation from now on, in one transaction. */
-  finish(
-    turn: Turn,
-    { status, reply, error, at }: Ending,
-    session: string | undefined,
-    cwd: string | undefined,
-  ): Promise<void> {
-    return this.#commits.run(() => {
-      this.#finish.run({
+  async finish(turn: Turn, ending: Ending, session: string | undefined, cwd: string | undefined): Promise<void> {
+    const { status, reply, error, at } = ending;
+    await this.#commits.run(() => {
+      const { changes } = this.#finish.run({
         ...{ id: turn.id, status, at },
         reply: reply ?? null,
         error: error ?? null,
         session: session ?? null,
       });
       if (session !== undefined) this.conversations.put(turn, { session, cwd }, at);
+      if (Number(changes) === 1) this.#report(turn, ending);
+    });
+    this.#onReceipt?.();
+  }
+
+  /** Keeps for chronosd that a turn has begun, where receipts are kept; resolves when that is on disk. */
+  async noteStart(stage: TurnStage): Promise<void> {
+    if (!this.#onReceipt) return;
+    const { user_id, fire_id, turn_id, conversation_id, at } = stage;
+    await this.#commits.run(() =>
+      this.#receipts.put(user_id, fire_id, startOf({ id: turn_id, conversationId: conversation_id }, at)),
+    );
+    this.#onReceipt();
+  }
+
+  /** Puts the receipts of a turn that is over into the outbox, inside the transaction that ends it. */
+  #report(turn: Turn, { status, error, began, at }: Ending): void {
+    if (!this.#onReceipt || status === 'accepted') return;
+    if (began !== undefined) this.#receipts.put(turn.userId, turn.fireId, startOf(turn, began));
+    const about = { turnId: turn.id, conversationId: turn.conversationId };
+    const outcome = status === 'done' ? 'ok' : status;
+    this.#receipts.put(turn.userId, turn.fireId, {
+      ...about,
+      stage: 'turn_finished',
+      at,
+      outcome,
+      error: error ?? null,
     });
   }
 
@@ -225,4 +264,8 @@ export class TurnStore {
       throw storageError(thrown);
     }
   }
+}
+
+function startOf({ id, conversationId }: Pick<Turn, 'id' | 'conversationId'>, at: number): TurnReport {
+  return { stage: 'turn_started', at, outcome: null, error: null, turnId: id, conversationId };
 }

@@ -168,7 +168,7 @@ export class Turns {
       const again = await this.#putBack(turn, worker, outcome, closing);
       if (again) return again;
     }
-    const ending = endingOf(outcome, this.#options.clock.now());
+    const ending = endingOf(turn, outcome, this.#options.clock.now());
     const session = 'session' in outcome ? outcome.session : undefined;
     if (!(await this.#stored(() => this.#options.store.finish(turn, ending, session, cwd), turn))) return undefined;
     const { status, reply, error } = ending;
@@ -227,14 +227,14 @@ export class Turns {
 /** What becomes of a turn's place in its lane. */
 type Settled = { over: true } | { putBackAt: number };
 
-function endingOf(outcome: Outcome, at: number): Ending {
+function endingOf({ startedAt: began }: Turn, outcome: Outcome, at: number): Ending {
   switch (outcome.result) {
     case 'done':
-      return { status: 'done', reply: outcome.reply, at };
+      return { status: 'done', reply: outcome.reply, began, at };
     case 'failed':
-      return { status: 'failed', reply: outcome.reply, error: outcome.error, at };
+      return { status: 'failed', reply: outcome.reply, error: outcome.error, began, at };
     case 'unknown':
-      return { status: 'unknown', error: outcome.error, at };
+      return { status: 'unknown', error: outcome.error, began, at };
     case 'not_started':
       return {
         status: 'failed',

@@ -1,0 +1,20 @@
+/** `GET /internal/receipt-keys/{user_id}`: how chronosd tells whose receipts are genuine, without knowing a machine's token. */
+import { requireBearer } from '../../http-kit/bearer.ts';
+import { sendOk } from '../../http-kit/envelope.ts';
+import type { HttpApp } from '../../http-kit/environment.ts';
+import { receiptKey } from '../../identity/receipt-key.ts';
+import { noMachine } from '../machines/machine.ts';
+import type { Registry } from '../machines/registry.ts';
+import { userIdOf } from './user-id.ts';
+
+export function addReceiptKeyRoutes(
+  app: HttpApp,
+  { registry, wakeToken }: { registry: Registry; wakeToken: string | undefined },
+): void {
+  app.get('/internal/receipt-keys/:user_id', requireBearer(wakeToken), (c) => {
+    const userId = userIdOf(c);
+    const tokens = registry.receiptTokens(userId);
+    if (tokens.length === 0) throw noMachine(userId);
+    return sendOk(c, { keys: tokens.map(receiptKey) });
+  });
+}
