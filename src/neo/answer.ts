@@ -1,39 +1,51 @@
-/** Answering one turn: what the model is shown, what it says on the way, and how the turn ends. */
+/** Answering one turn: what surrounds its loop, what is said on the way, and how it ends. */
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
+import { OLDER_TURNS_READ, renderOlder } from './context/older-turns.ts';
+import { modelSummarizer } from './context/summarizer.ts';
+import { tokensOfRequest } from './context/tokens.ts';
+import { contextWindow } from './context/window.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import { formatDuration } from './duration.ts';
-import type { Model, ModelAnswer } from './model/model.ts';
+import type { Background } from './loop/loop.ts';
+import { runLoop } from './loop/loop.ts';
+import { noTools, StoppedWhileStarting } from './loop/no-tools.ts';
+import { orAborted } from './loop/or-aborted.ts';
+import type { Model } from './model/model.ts';
 import { generateWithRetries } from './model/retry.ts';
-import { EARLIER_TURNS, renderPrompt } from './prompt.ts';
+import { EARLIER_TURNS, renderHistory, renderQuestion } from './prompt.ts';
+import type { Remembrance } from './remembrance.ts';
 import { beginSpeech } from './speech.ts';
+import { type ToolNotice, type ToolSurface, TurnCancelled } from './tools/surface.ts';
 import type { Outcome, Turn } from './turn.ts';
 
 export type AnswerOptions = {
-  store: Pick<ConversationStore, 'turnsBefore' | 'say' | 'status'>;
+  store: Pick<ConversationStore, 'turnsBefore' | 'arrivedAfter' | 'journal' | 'say' | 'status' | 'gate'>;
   model: Model;
+  /** What the turn can do, once it has had its time to start; rejects with {@link StoppedWhileStarting}. */
+  surface: () => Promise<ToolSurface>;
+  memory?: Remembrance | undefined;
+  /** The size of the model's context, in tokens. */
+  contextTokens: number;
+  /** Repeats a write until the disk takes it. */
+  persist: <T>(write: () => Promise<T>) => Promise<T>;
   clock: Clock;
   log: Logger;
-  /** Stops the turn; it then has no outcome. */
+  /** Stops the turn; it then has no outcome, unless the reason is that somebody has cancelled it. */
   signal: AbortSignal;
 };
 
-/** Rejects as soon as the signal aborts, even when the promise never settles. */
-function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort);
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
-}
+/** How many memories a turn is shown without asking for them. */
+const MEMORIES_SHOWN = 12;
 
-function outcomeOf(answer: ModelAnswer): Outcome {
-  const { model, cutOff } = answer;
-  // An endpoint can send half of a surrogate pair, which no file can hold.
-  const reply = answer.text.toWellFormed();
-  return cutOff === undefined ? { status: 'done', reply, model } : { status: 'failed', error: cutOff, model, reply };
+/** What may have happened before a turn failed, for whoever reads that it did. */
+function afterCalls({ journal }: Pick<ConversationStore, 'journal'>, turn: Turn): string {
+  const calls = journal.steps(turn.id).flatMap((step) => step.calls);
+  if (calls.length === 0) return '';
+  const open = calls.filter(({ answer }) => answer === undefined).map(({ call }) => call.name);
+  const unknown = open.length === 0 ? '' : `; what came of ${open.join(', ')} is not known`;
+  return ` (the turn had made ${calls.length} tool call${calls.length === 1 ? '' : 's'} by then${unknown})`;
 }
 
 /**
@@ -41,35 +53,91 @@ function outcomeOf(answer: ModelAnswer): Outcome {
  *
  * @returns the outcome, absent when the signal stopped the turn; and all that the turn's `say` events have said
  */
-export async function answerTurn(
-  turn: Turn,
-  { store, model, clock, log, signal }: AnswerOptions,
-): Promise<{ outcome?: Outcome; said: string }> {
+export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ outcome?: Outcome; said: string }> {
+  const { store, model, clock, log, signal } = options;
   // Events are how people watch; a turn does not fail because they could not be stored.
   const unwatched = (err: unknown) => log.warn({ err, turn_id: turn.id }, 'an event could not be stored');
+  const status = (text: string) => void store.status(turn, text).catch(unwatched);
+  const notify = (notice: ToolNotice) => {
+    if (notice.type === 'status') status(notice.text);
+    else store.gate(turn, notice.gate).catch(unwatched);
+  };
   const speech = beginSpeech(clock, (offset, text) => void store.say(turn, offset, text).catch(unwatched));
   try {
-    const prompt = renderPrompt(turn, store.turnsBefore(turn, EARLIER_TURNS + 1), clock.now());
-    const asked = generateWithRetries(
-      model,
-      { ...prompt, occasion: turn, signal, onText: speech.add },
-      {
+    const outcome = await orAborted(work(turn, options, { speech, status, notify }), signal);
+    return { outcome, said: speech.end() };
+  } catch (thrown) {
+    const said = speech.end();
+    if (thrown instanceof StoppedWhileStarting) return { said };
+    if (signal.aborted && !(signal.reason instanceof TurnCancelled)) return { said };
+    if (signal.aborted) {
+      const error = `cancelled on request${afterCalls(store, turn)}`;
+      return { outcome: { status: 'failed', error, model: model.name, ...(said === '' ? {} : { reply: said }) }, said };
+    }
+    if (!(thrown instanceof ReveilleError)) log.error({ err: thrown, turn_id: turn.id }, 'a turn failed on our side');
+    const error = `${toReveilleError(thrown).message}${afterCalls(store, turn)}`;
+    return { outcome: { status: 'failed', error, model: model.name }, said };
+  }
+}
+
+type Telling = {
+  speech: ReturnType<typeof beginSpeech>;
+  status: (text: string) => void;
+  notify: (notice: ToolNotice) => void;
+};
+
+async function work(turn: Turn, options: AnswerOptions, { speech, status, notify }: Telling): Promise<Outcome> {
+  const { store, model, memory, clock, log, signal, contextTokens } = options;
+  const earlier = store.turnsBefore(turn, OLDER_TURNS_READ + EARLIER_TURNS);
+  const history = renderHistory(earlier, ({ id }) => store.journal.steps(id));
+  const surface = model.callsTools ? await options.surface() : noTools;
+  const window = contextWindow({
+    limit: contextTokens,
+    earlier: history.messages,
+    question: renderQuestion(turn, earlier.at(-1), clock.now()),
+    summarize: modelSummarizer({ model, turn, clock, signal, onWait: status }),
+    onFailure(err) {
+      if (signal.aborted) throw signal.reason;
+      log.warn({ err, turn_id: turn.id }, 'a part of the context could not be summarized; it is cut');
+    },
+  });
+  // Asked once: finding memories may cost a request of its own.
+  let memories: Promise<string | undefined> | undefined;
+  const background: Background = {
+    whole: history.whole,
+    older: history.whole ? undefined : renderOlder(turn, earlier.slice(0, -EARLIER_TURNS)),
+    profile: () => memory?.profile(),
+    memories() {
+      memories ??= memory?.relevantTo(turn, MEMORIES_SHOWN) ?? Promise.resolve(undefined);
+      return memories;
+    },
+  };
+  return runLoop(turn, {
+    model,
+    surface,
+    window,
+    background,
+    journal: store.journal,
+    arrived: (limit) => store.arrivedAfter(turn, limit),
+    nextSpeech: () => speech.nextStep(),
+    notify,
+    persist: options.persist,
+    clock,
+    log,
+    signal,
+    async ask(request) {
+      const asked = { ...request, occasion: turn, signal, onText: speech.add };
+      const answer = await generateWithRetries(model, asked, {
         clock,
         onRetry({ error, delayMs, tries }) {
           speech.restart();
           log.warn({ turn_id: turn.id, tries, reason: error.message }, 'the model did not answer; asking again');
-          const text = `${error.message}; asking again in ${formatDuration(delayMs)}`;
-          store.status(turn, text).catch(unwatched);
+          status(`${error.message}; asking again in ${formatDuration(delayMs)}`);
         },
-      },
-    );
-    const answer = await orAborted(asked, signal);
-    log.debug({ turn_id: turn.id, model: answer.model, ...answer.usage }, 'the model answered');
-    return { outcome: outcomeOf(answer), said: speech.end() };
-  } catch (thrown) {
-    const said = speech.end();
-    if (signal.aborted) return { said };
-    if (!(thrown instanceof ReveilleError)) log.error({ err: thrown, turn_id: turn.id }, 'a turn failed on our side');
-    return { outcome: { status: 'failed', error: toReveilleError(thrown).message, model: model.name }, said };
-  }
+      });
+      window.learn(tokensOfRequest(request), answer.usage?.inputTokens);
+      log.debug({ turn_id: turn.id, model: answer.model, ...answer.usage }, 'the model answered');
+      return answer;
+    },
+  });
 }

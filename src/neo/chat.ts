@@ -1,8 +1,9 @@
 /** Accepting a turn: `POST /chat` (contracts §4, §5). Pure but for {@link acceptChat}. */
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../clock/clock.ts';
+import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { type ChatAccepted, type ChatRequest, WAKE_HEADERS } from '../wire/wake.ts';
+import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_ORIGIN } from '../wire/wake.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { NewTurn } from './turn.ts';
 
@@ -30,8 +31,14 @@ export function checkWakeHeaders(header: (name: string) => string | undefined, b
   }
 }
 
+/** Whose wake a delivery carries, by its header; `undefined` where it does not say so, or carries none. */
+export function userOf(header: (name: string) => string | undefined, body: ChatRequest): string | undefined {
+  const label = labelSchema.safeParse(header(WAKE_HEADERS.user));
+  return label.success && body.origin === WAKE_ORIGIN ? ownerOf(label.data) : undefined;
+}
+
 /** The turn that a request asks for. `ids` is asked for a new id where one is needed. */
-export function turnOf(body: ChatRequest, now: number, newId: () => string): NewTurn {
+export function turnOf(body: ChatRequest, now: number, newId: () => string, userId?: string): NewTurn {
   return {
     id: newId(),
     conversationId: body.conversation_id ?? newId(),
@@ -45,6 +52,7 @@ export function turnOf(body: ChatRequest, now: number, newId: () => string): New
     ...(body.missed_count === undefined ? {} : { missedCount: body.missed_count }),
     ...(body.label === undefined ? {} : { label: body.label }),
     ...(body.set_at === undefined ? {} : { setAt: body.set_at }),
+    ...(userId === undefined ? {} : { userId }),
   };
 }
 
@@ -58,11 +66,16 @@ export type ChatOptions = {
 /**
  * Stores the turn of a request. Resolves when it is on disk; a `fire_id` that has its turn already gives that turn back.
  *
+ * @param userId whose wake it is, see {@link userOf}
  * @throws ReveilleError `unavailable` when it could not be stored: nothing was accepted, the wake must be repeated
  */
-export async function acceptChat(body: ChatRequest, { store, clock, onAccepted }: ChatOptions): Promise<ChatAccepted> {
+export async function acceptChat(
+  body: ChatRequest,
+  { store, clock, onAccepted }: ChatOptions,
+  userId?: string,
+): Promise<ChatAccepted> {
   const now = clock.now();
-  const { turn, deduped } = await store.accept(turnOf(body, now, () => uuidv7({ msecs: now })));
+  const { turn, deduped } = await store.accept(turnOf(body, now, () => uuidv7({ msecs: now }), userId));
   if (!deduped) onAccepted(turn.conversationId);
   return { conversation_id: turn.conversationId, turn_id: turn.id, deduped };
 }

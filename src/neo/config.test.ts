@@ -20,14 +20,18 @@ function refusal(settings: Settings): string {
 }
 
 test('the defaults are loopback, port 8080 and the offline model', () => {
-  assert.deepEqual(parse({}), {
+  const { tools, ...others } = parse({});
+  assert.deepEqual([tools?.manifest, tools?.workspace, tools?.executor], ['bundled', '/data/workspace', undefined]);
+  assert.deepEqual(others, {
     host: '127.0.0.1',
     port: 8080,
     dataDir: '/data',
     allowedHosts: [],
     token: TOKEN,
-    manifest: undefined,
     model: { kind: 'offline' },
+    cheapModel: undefined,
+    embedModel: undefined,
+    contextTokens: 128_000,
     warnings: [],
   });
 });
@@ -90,4 +94,28 @@ test('host names that may stand in Host are a list with commas', () => {
     'neo.internal',
     'neo.internal:8080',
   ]);
+});
+
+test("Anthropic's interface is spoken to its own address, and elsewhere when it is named", () => {
+  const provider = (settings: Settings) => {
+    const { model } = parse({ NEO_MODEL: 'm', ...settings });
+    return model.kind === 'endpoint' ? model.provider : undefined;
+  };
+  assert.equal(provider({ NEO_MODEL_BASE_URL: 'https://api.anthropic.com/v1' }), 'anthropic');
+  assert.equal(provider({ NEO_MODEL_BASE_URL: 'https://gateway.example/v1' }), undefined);
+  const gateway = 'https://gateway.example/v1';
+  assert.equal(provider({ NEO_MODEL_BASE_URL: gateway, NEO_MODEL_PROVIDER: 'anthropic' }), 'anthropic');
+  const own = 'https://api.anthropic.com/v1';
+  assert.equal(provider({ NEO_MODEL_BASE_URL: own, NEO_MODEL_PROVIDER: 'openai' }), undefined);
+  assert.match(refusal({ NEO_MODEL_PROVIDER: 'other' }), /^NEO_MODEL_PROVIDER must be one of openai, anthropic/);
+});
+
+test('the word none in the place of the cheap model switches learning off', () => {
+  assert.equal(parse({ NEO_CHEAP_MODEL: 'none' }).cheapModel, null);
+  assert.equal(parse({ NEO_CHEAP_MODEL: 'small' }).cheapModel, 'small');
+});
+
+test('a context too small to hold a turn is refused', () => {
+  assert.equal(parse({ NEO_CONTEXT_TOKENS: '8000' }).contextTokens, 8000);
+  assert.match(refusal({ NEO_CONTEXT_TOKENS: '100' }), /^NEO_CONTEXT_TOKENS must be a whole number from 4000/);
 });

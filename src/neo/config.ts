@@ -9,13 +9,17 @@ import {
   secretSetting,
   switchSetting,
   urlSetting,
+  wholeNumber,
 } from '../wire/settings.ts';
+import { parseToolConfig, type ToolConfig } from './tools/settings.ts';
 
 /** Without an endpoint Neo answers by itself, from what reached it. */
 export type ModelConfig =
   | { readonly kind: 'offline' }
   | {
       readonly kind: 'endpoint';
+      /** Which language the endpoint speaks; OpenAI's chat completions when absent. */
+      readonly provider?: 'anthropic';
       readonly baseUrl: string;
       readonly model: string;
       readonly apiKey: string | undefined;
@@ -29,9 +33,17 @@ export type NeoConfig = {
   readonly token: string | undefined;
   /** `Host` values that pass besides loopback names and `host`. */
   readonly allowedHosts: readonly string[];
-  /** The agent manifest; this storey of Neo loads no tools from it yet and says so in `GET /tools`. */
-  readonly manifest: string | undefined;
+  /** What the agent can do; nothing when absent. */
+  readonly tools?: ToolConfig | undefined;
   readonly model: ModelConfig;
+  /** The model at the same endpoint that learns from turns; the first one when absent, and `null` when none is to learn. */
+  readonly cheapModel?: string | null | undefined;
+  /** The model at the same endpoint that makes embeddings of memories; they are found by their words alone when absent. */
+  readonly embedModel?: string | undefined;
+  /** What the model can read at once, in tokens; kept under by compaction. */
+  readonly contextTokens: number;
+  /** Where chronosd takes receipts; without it none are sent. */
+  readonly chronosUrl?: string;
   /** Sentences for the log: what was let through that should not stay so. */
   readonly warnings: readonly string[];
 };
@@ -47,13 +59,17 @@ const neoSettingsSchema = z.object({
   REVEILLE_HOME: z.string().optional(),
   NEO_DAEMON_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
   NEO_DEV: switchSetting.default(false),
-  NEO_MANIFEST: z.string().optional(),
   NEO_MODEL: z.string().max(200).optional(),
+  NEO_CHEAP_MODEL: z.string().max(200).optional(),
+  NEO_EMBED_MODEL: z.string().max(200).optional(),
+  NEO_MODEL_PROVIDER: z.enum(['openai', 'anthropic']).optional(),
   NEO_MODEL_BASE_URL: urlSetting.optional(),
   NEO_MODEL_API_KEY: z
     .string()
     .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII without spaces')
     .optional(),
+  NEO_CHRONOS_URL: urlSetting.optional(),
+  NEO_CONTEXT_TOKENS: wholeNumber(4000, 10_000_000).default(128_000),
 });
 /** The names of the variables that Neo reads. */
 export const NEO_VARIABLES: readonly string[] = Object.keys(neoSettingsSchema.shape);
@@ -61,10 +77,17 @@ export const NEO_VARIABLES: readonly string[] = Object.keys(neoSettingsSchema.sh
 type NeoSettings = z.output<typeof neoSettingsSchema>;
 
 const DEFAULT_PORT = 8080;
+/** What stands in `NEO_CHEAP_MODEL` for no learning. */
+const NO_MODEL = 'none';
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
 
 function stop(message: string): never {
   throw new ReveilleError('invalid_request', message);
+}
+
+/** Anthropic's own address speaks for itself; a gateway to it must be named. */
+function isAnthropic({ NEO_MODEL_PROVIDER: provider }: NeoSettings, baseUrl: URL): boolean {
+  return provider === undefined ? baseUrl.hostname === 'api.anthropic.com' : provider === 'anthropic';
 }
 
 /**
@@ -85,13 +108,15 @@ function modelOf(settings: NeoSettings): ModelConfig {
   if (model === undefined) {
     stop('NEO_MODEL is not set, but NEO_MODEL_BASE_URL is: give the name of a model that the endpoint serves');
   }
-  const { username, password, search } = new URL(baseUrl);
+  const address = new URL(baseUrl);
+  const { username, password, search } = address;
   if (username !== '' || password !== '' || search !== '') {
     stop(
       'NEO_MODEL_BASE_URL must be an address without a user name, password or query; a key goes into NEO_MODEL_API_KEY',
     );
   }
-  return { kind: 'endpoint', baseUrl, model, apiKey };
+  const provider = isAnthropic(settings, address) ? ({ provider: 'anthropic' } as const) : {};
+  return { kind: 'endpoint', ...provider, baseUrl, model, apiKey };
 }
 
 function dataDirOf({ NEO_DATA_DIR, REVEILLE_HOME }: NeoSettings): string {
@@ -131,15 +156,20 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
     }
   }
   const model = modelOf(read);
+  const dataDir = dataDirOf(read);
   const allowedHosts = (read.NEO_ALLOWED_HOSTS ?? '').split(',').map((name) => name.trim());
   return Object.freeze({
     host: read.NEO_HOST,
     port: read.NEO_PORT ?? read.PORT ?? DEFAULT_PORT,
-    dataDir: dataDirOf(read),
+    dataDir,
     allowedHosts: allowedHosts.filter((name) => name !== ''),
     token: read.NEO_DAEMON_TOKEN,
-    manifest: read.NEO_MANIFEST,
+    tools: parseToolConfig(settings, dataDir),
     model,
+    cheapModel: read.NEO_CHEAP_MODEL === NO_MODEL ? null : read.NEO_CHEAP_MODEL,
+    embedModel: read.NEO_EMBED_MODEL,
+    contextTokens: read.NEO_CONTEXT_TOKENS,
+    ...(read.NEO_CHRONOS_URL === undefined ? {} : { chronosUrl: read.NEO_CHRONOS_URL }),
     warnings: warningsOf(read, model),
   });
 }

@@ -139,11 +139,22 @@ test('a data folder in use and a taken port stop the start with the reason', asy
   await startedNeo(t, { dataDir: other });
 });
 
-test('tools are honestly none, and a manifest that is not loaded is said to be', async (t) => {
+test('without a manifest tools are honestly none', async (t) => {
   const neo = await startedNeo(t);
-  assert.deepEqual(dataOf(await ask(neo, '/tools')), { tools: [], escalate: [], warnings: [] });
-  const with_ = await startedNeo(t, { config: { manifest: 'agents/neo.json' } });
-  assert.match(dataOf(await ask(with_, '/tools')).warnings[0], /agents\/neo\.json.*does not load tools yet/);
+  assert.deepEqual(dataOf(await ask(neo, '/tools')), { tools: [], escalate: [], escalated: [], warnings: [] });
+});
+
+test('a turn is cancelled over HTTP, and one that is not there is not found', async (t) => {
+  const model = heldModel();
+  const neo = await startedNeo(t, { model });
+  const { turn_id } = await accepted(neo, { message: 'x', conversation_id: 'c' });
+  await model.next();
+  const cancel = (id: string) => ask(neo, `/turns/${id}/cancel`, { method: 'POST' });
+  const cancelled = dataOf(await cancel(turn_id));
+  assert.deepEqual([cancelled.id, cancelled.status, cancelled.error], [turn_id, 'failed', 'cancelled on request']);
+  assert.deepEqual(dataOf(await cancel(turn_id)), cancelled, 'a second time changes nothing');
+  const nobody = errorOf(await cancel('nobody'));
+  assert.deepEqual([nobody.status, nobody.code], [404, 'not_found']);
 });
 
 test('a character that the endpoint sent in two halves arrives whole, and a lone half does no harm', async (t) => {

@@ -1,10 +1,16 @@
 /** Neo: wires store, runner, model and HTTP server from a configuration. Nothing else does. */
 import type { Clock } from '../clock/clock.ts';
 import type { RunningServer } from '../http-kit/server.ts';
+import { receiptKey } from '../identity/receipt-key.ts';
 import type { Logger } from '../log/log.ts';
+import { createReceiptSender, type ReceiptSender, type ReceiptSenderOptions } from '../receipt-kit/sender.ts';
+import type { ReveilleError } from '../wire/errors.ts';
+import type { Settings } from '../wire/settings.ts';
 import type { NeoConfig } from './config.ts';
 import { openConversationStore } from './conversations/store.ts';
+import { createApprovers } from './delegate/approvers.ts';
 import { eventFeed } from './events.ts';
+import { createHands, type Hands } from './hands.ts';
 import { startNeoServer } from './http/server.ts';
 import { chooseModel } from './model/choose.ts';
 import type { Model } from './model/model.ts';
@@ -13,12 +19,22 @@ import { createRunner, type Runner } from './runner.ts';
 /** How long a drain waits for running turns; what is left runs again at the next start. */
 const DRAIN_MS = 10_000;
 
+/**
+ * The first turn starts its hands itself; without one they are started after this long. Loading them keeps the process busy just when
+ * the router looks whether Neo is there.
+ */
+const HANDS_AFTER_MS = 1000;
+
 export type NeoOptions = {
   config: NeoConfig;
   clock: Clock;
   log: Logger;
+  /** What references in the agent manifest refer to; nothing unless told. */
+  variables?: Settings;
   /** Answers instead of the model that the configuration names. */
   model?: Model;
+  /** Told when Neo has closed itself because its tools are not what the manifest says, or a required server does not start. */
+  onFatal?: (error: ReveilleError) => void;
   drainMs?: number;
 };
 
@@ -35,34 +51,71 @@ export type RunningNeo = {
  * @throws ReveilleError `unavailable` when the data folder is in use or damaged or the address is taken, `conflict` when the data
  *   folder is a newer version's
  */
-export async function startNeo({ config, clock, log, model, drainMs = DRAIN_MS }: NeoOptions): Promise<RunningNeo> {
+export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
+  const { config, variables = {}, clock, log, model, onFatal, drainMs = DRAIN_MS } = options;
   for (const warning of config.warnings) log.warn(warning);
   const speaker = model ?? chooseModel(config.model, clock);
-  const store = openConversationStore({ dataDir: config.dataDir, clock, onEvents: () => feed.wake() });
+  const { chronosUrl, token } = config;
+  const store = openConversationStore({
+    dataDir: config.dataDir,
+    clock,
+    onEvents: () => feed.wake(),
+    ...(chronosUrl === undefined || token === undefined ? {} : { onReceipt: () => receipts?.wake() }),
+  });
   const feed = eventFeed(store);
+  const receipts = receiptSender(config, { outbox: store.outbox, clock, log });
+  const approvers = createApprovers(clock);
+  let hands: Hands | undefined;
   let runner: Runner;
   let server: RunningServer;
   try {
-    runner = createRunner({ store, model: speaker, clock, log });
-    server = await startNeoServer({ config, store, runner, feed, log, clock, drainMs });
+    hands = await createHands({ config, variables, store, approvers, clock, log, onFatal: giveUp });
+    const { ready: surface, memory, learnFrom: onFinished } = hands;
+    const { contextTokens } = config;
+    runner = createRunner({ store, model: speaker, surface, memory, onFinished, contextTokens, clock, log });
+    server = await startNeoServer({ config, store, runner, receipts, hands, approvers, feed, log, clock, drainMs });
   } catch (error) {
+    await hands?.close();
     await store.close();
     throw error;
   }
+  // A model that calls nothing needs no servers; they are started when somebody asks what there would be.
+  const cancelStart = speaker.callsTools ? clock.after(HANDS_AFTER_MS, hands.start) : () => {};
   runner.start();
+  receipts?.start();
   log.info({ url: server.url, model: speaker.name, data: config.dataDir }, 'neo is ready');
 
   let closed: Promise<void> | undefined;
-  const close = async () => {
-    await Promise.all([server.close(), runner.stop(drainMs)]);
+  const close = async (graceMs: number) => {
+    cancelStart();
+    hands.stopStarting();
+    await Promise.all([server.close(), runner.stop(graceMs)]);
+    await hands.close();
+    await receipts?.close();
     await store.close();
   };
+  /** Turns that run are put back: the next Neo, with the tools as they should be, runs them. */
+  function giveUp(error: ReveilleError): void {
+    log.fatal({ err: error }, 'Neo cannot have the tools that its manifest declares; it ends');
+    closed ??= close(0);
+    void closed.finally(() => onFatal?.(error));
+  }
   return {
     port: server.port,
     url: server.url,
     close() {
-      closed ??= close();
+      closed ??= close(drainMs);
       return closed;
     },
   };
+}
+
+/** Who sends receipts; nobody, unless it is known where to and there is a token to sign with. */
+function receiptSender(
+  { chronosUrl, token }: NeoConfig,
+  options: Pick<ReceiptSenderOptions, 'outbox' | 'clock' | 'log'>,
+): ReceiptSender | undefined {
+  if (chronosUrl === undefined || token === undefined) return undefined;
+  const key = receiptKey(token);
+  return createReceiptSender({ ...options, url: () => chronosUrl, keyOf: () => key, random: Math.random });
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { EARLIER_TURNS, markerCode, renderPrompt } from './prompt.ts';
+import type { JournalledStep } from './loop/journal.ts';
+import { EARLIER_TURNS, markerCode, renderArrival, renderHistory, renderQuestion } from './prompt.ts';
 import type { Turn } from './turn.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
@@ -24,7 +25,7 @@ const woken = (members: Partial<Turn> = {}) =>
   turn({ origin: 'chronos', alarmId: 'a1', fireId: `a1@${DUE}`, scheduledFor: DUE, missedCount: 0, ...members });
 
 function lastMessage(shown: Turn): string {
-  return renderPrompt(shown, [], DUE + 40).messages.at(-1)!.content;
+  return renderQuestion(shown, undefined, DUE + 40).content;
 }
 
 test('a woken turn says what woke it, when it was due and received, how late, what was missed and when it was set', () => {
@@ -102,31 +103,61 @@ test('earlier turns are given oldest first with what came of them, a failed one 
     turn({ seq: 2, message: 'two', status: 'failed', error: 'the endpoint answered 401' }),
     turn({ seq: 3, message: 'three', status: 'failed', error: 'cut', reply: 'half of' }),
   ];
-  const { system, messages } = renderPrompt(turn({ seq: 4, message: 'four' }), earlier, DUE);
+  const { messages, whole } = renderHistory(earlier, () => []);
   assert.deepEqual(
     messages.map(({ role }) => role),
-    ['user', 'assistant', 'user', 'assistant', 'user', 'assistant', 'user'],
+    ['user', 'assistant', 'user', 'assistant', 'user', 'assistant'],
   );
   assert.equal(messages[1]!.content, 'first');
   assert.equal(messages[3]!.content, '(This turn ended without a whole answer: the endpoint answered 401.)');
   assert.equal(messages[5]!.content, 'half of\n(This turn ended without a whole answer: cut.)');
-  assert.doesNotMatch(system, /beginning of this conversation/);
+  assert.equal(whole, true);
+});
+
+test('what an earlier turn called is shown after its reply, with ids that the reply does not name', () => {
+  const step: JournalledStep = {
+    step: 1,
+    said: '',
+    leftOut: 0,
+    calls: [
+      {
+        place: 0,
+        call: { id: 'a', name: 'chronos__alarm_set', input: '{"delay_seconds":60}' },
+        answer: { isError: false, content: [{ type: 'text', text: '{"id":"alarm-7"}' }] },
+      },
+      { place: 1, call: { id: 'b', name: 'files__write', input: '{}' } },
+    ],
+  };
+  const { messages } = renderHistory([turn({ status: 'done', reply: 'It is set.' })], () => [step]);
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ['user', 'assistant', 'user'],
+  );
+  assert.match(messages[2]!.content, /^chronos__alarm_set \{"delay_seconds":60\} -> \{"id":"alarm-7"\}$/m);
+  assert.match(messages[2]!.content, /^files__write \{\} -> outcome unknown$/m);
+});
+
+test('a message that arrives meanwhile is shown as such, and its own turn is told that it may have been heeded', () => {
+  const arrival = turn({ seq: 2, message: 'stop', createdAt: DUE + 500 });
+  assert.match(renderArrival(arrival), /^While you work, another turn .*answered there:\ndo not answer it now/);
+  assert.match(renderArrival(arrival), /\nstop\n/);
+  const before = turn({ status: 'done', reply: 'x', startedAt: DUE, finishedAt: DUE + 900 });
+  assert.match(renderQuestion(arrival, before, DUE).content, /^This reached you while the turn before/);
+  const over = { ...before, finishedAt: DUE + 400 };
+  assert.doesNotMatch(renderQuestion(arrival, over, DUE).content, /while the turn before/);
 });
 
 test('at most sixteen earlier turns are shown, fewer when they are long, and the model is told that some are left out', () => {
   const many = Array.from({ length: EARLIER_TURNS + 1 }, (_, n) =>
     turn({ seq: n + 1, message: `message ${n + 1}`, status: 'done', reply: 'ok' }),
   );
-  const all = renderPrompt(turn({ seq: 99 }), many, DUE);
-  assert.equal(all.messages.length, 2 * EARLIER_TURNS + 1);
+  const all = renderHistory(many, () => []);
+  assert.equal(all.messages.length, 2 * EARLIER_TURNS);
   assert.match(all.messages[0]!.content, /message 2$/m);
-  assert.match(all.system, /The beginning of this conversation is not shown\.$/);
+  assert.equal(all.whole, false);
 
   const long = many.map((each) => ({ ...each, message: 'x'.repeat(30_000) }));
-  const few = renderPrompt(turn({ seq: 99 }), long, DUE);
-  assert.equal(few.messages.length, 2 * 2 + 1);
-  assert.match(few.system, /The beginning of this conversation is not shown\.$/);
-
-  const huge = renderPrompt(turn({ message: 'y'.repeat(200_000) }), long, DUE);
-  assert.equal(huge.messages.length, 2 * 2 + 1, 'the turn itself is always shown whole');
+  const few = renderHistory(long, () => []);
+  assert.equal(few.messages.length, 2 * 2);
+  assert.equal(few.whole, false);
 });

@@ -7,14 +7,23 @@
 import { type Clock, wait } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { answerTurn } from './answer.ts';
 import type { ConversationStore } from './conversations/store.ts';
+import { noTools } from './loop/no-tools.ts';
 import type { Model } from './model/model.ts';
+import type { Remembrance } from './remembrance.ts';
+import { type ToolSurface, TurnCancelled } from './tools/surface.ts';
 import type { Turn } from './turn.ts';
 
 export type RunnerOptions = {
   store: ConversationStore;
   model: Model;
+  /** What a turn can do; asked for by turns of a model that calls tools. No tools unless told. */
+  surface?: (() => Promise<ToolSurface>) | undefined;
+  memory?: Remembrance | undefined;
+  /** Called when a turn has ended. */
+  onFinished?: (turn: Turn) => void;
+  /** The size of the model's context, in tokens; 128,000 unless told. */
+  contextTokens?: number;
   clock: Clock;
   log: Logger;
   /** Turns that run at once; 8 unless told. */
@@ -26,6 +35,13 @@ export type Runner = {
   start(): void;
   /** A turn has been stored in this conversation. */
   accepted(conversationId: string): void;
+  /**
+   * Ends a turn for good: one that waits is never begun, one that runs is stopped. Resolves when that is on disk.
+   *
+   * @returns the turn as it is then, also one that had ended before; `undefined` when there is none with this id
+   * @throws ReveilleError `unavailable` when Neo stops, or the disk refuses, before the turn has ended
+   */
+  cancel(turnId: string): Promise<Turn | undefined>;
   /** `busy` while anything runs or waits; `queued` counts turns that wait. */
   state(): { busy: boolean; queued: number };
   /**
@@ -38,10 +54,14 @@ export type Runner = {
 const STORE_RETRY_MS = [1000, 2000, 5000, 10_000, 30_000];
 
 /** Makes a runner over what the last process left behind; nothing runs before `start`. */
-export function createRunner({ store, model, clock, log, concurrency = 8 }: RunnerOptions): Runner {
+export function createRunner(options: RunnerOptions): Runner {
+  const { store, model, memory, onFinished, clock, log, concurrency = 8 } = options;
+  const { surface = async () => noTools, contextTokens = 128_000 } = options;
   /** Conversations with waiting turns and none running, in the order they come up. */
   const ready = new Set<string>();
   const running = new Map<string, Promise<void>>();
+  /** What cancels each turn that runs, by its id, and when it has ended. */
+  const cancellable = new Map<string, { cancel: () => void; ended: Promise<void> }>();
   const stopping = new AbortController();
   const cutOff = new AbortController();
   let started = false;
@@ -67,14 +87,31 @@ export function createRunner({ store, model, clock, log, concurrency = 8 }: Runn
     const turn = await persist(() => store.beginNext(conversationId));
     if (!turn) return;
     queued--;
-    const { outcome, said } = await answerTurn(turn, { store, model, clock, log, signal: cutOff.signal });
+    const cancelling = new AbortController();
+    const ended = Promise.withResolvers<void>();
+    cancellable.set(turn.id, { cancel: () => cancelling.abort(new TurnCancelled()), ended: ended.promise });
+    try {
+      await run(turn, AbortSignal.any([cancelling.signal, cutOff.signal]));
+    } finally {
+      cancellable.delete(turn.id);
+      ended.resolve();
+    }
+  }
+
+  async function run(turn: Turn, signal: AbortSignal): Promise<void> {
+    const surroundings = { store, model, surface, memory, contextTokens, persist, clock, log };
+    // What answers is loaded by the first turn: a woken machine is waited for until it listens.
+    const { answerTurn } = await import('./answer.ts');
+    const { outcome, said } = await answerTurn(turn, { ...surroundings, signal });
     if (!outcome) {
       await store.putBack(turn);
       queued++;
       return;
     }
     const finished = await persist(() => store.finish(turn, outcome, said));
-    if (finished) logFinished(finished);
+    if (!finished) return;
+    logFinished(finished);
+    onFinished?.(finished);
   }
 
   function logFinished(turn: Turn): void {
@@ -117,6 +154,29 @@ export function createRunner({ store, model, clock, log, concurrency = 8 }: Runn
       queued++;
       if (!running.has(conversationId)) ready.add(conversationId);
       pump();
+    },
+
+    async cancel(turnId) {
+      const waiting = await store.endQueued(turnId, 'cancelled on request before it was begun');
+      if (waiting) {
+        queued--;
+        logFinished(waiting);
+        return waiting;
+      }
+      // A turn that begins at this very moment is known here a little later than on the disk.
+      for (let look = 0; look < 100; look++) {
+        const runs = cancellable.get(turnId);
+        runs?.cancel();
+        await runs?.ended;
+        const turn = store.turnById(turnId);
+        if (turn === undefined || turn.finishedAt !== undefined) return turn;
+        if (runs) break;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      throw new ReveilleError(
+        'unavailable',
+        'the turn could not be cancelled because Neo stops; ask again when it runs',
+      );
     },
 
     state: () => ({ busy: running.size > 0 || queued > 0, queued }),

@@ -50,3 +50,16 @@ test('a reply without text writes nothing', () => {
   assert.equal(speech.end(), '');
   assert.deepEqual(written, []);
 });
+
+test('what was said in an earlier step is written, though another text takes its place', () => {
+  const { clock, written, speech } = workbench();
+  speech.add('Let me look.');
+  speech.nextStep();
+  speech.add('It is so.');
+  assert.equal(speech.end(), 'It is so.');
+  assert.deepEqual(written, [
+    [0, 'Let me look.'],
+    [0, 'It is so.'],
+  ]);
+  assert.equal(clock.timers, 0);
+});

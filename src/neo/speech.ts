@@ -38,6 +38,12 @@ export function beginSpeech(clock: Clock, write: (offset: number, text: string) 
       if (pending.length >= GATHER_CHARACTERS) flush();
     },
 
+    /** What has been said stands; what follows is said in its place, from the beginning. */
+    nextStep(): void {
+      flush();
+      said = '';
+    },
+
     /** What has been said is void; the reply begins anew. */
     restart(): void {
       cancel();

@@ -2,6 +2,7 @@
 
 import { formatInstant } from '../wire/instant.ts';
 import { RawJson } from '../wire/json.ts';
+import type { TurnReport } from '../wire/receipt.ts';
 import type { TurnEventData, TurnOrigin, TurnStatus, TurnView } from '../wire/turn.ts';
 
 /** How often a turn is begun before Neo gives up on one that it never lives to finish. */
@@ -22,6 +23,8 @@ export type Occasion = {
   readonly message: string;
   /** JSON source text, never parsed. */
   readonly payload?: string;
+  /** Whose alarm it was, where the delivery said so: whom its receipts are signed for. */
+  readonly userId?: string;
   /** When Neo accepted the turn. */
   readonly createdAt: number;
 };
@@ -52,6 +55,16 @@ export function afterCrash(attempts: number): { status: 'queued' } | { status: '
   if (attempts < MAX_ATTEMPTS) return { status: 'queued' };
   const error = `Neo was stopped ${attempts} times while this turn ran; it is not begun again`;
   return { status: 'interrupted', error };
+}
+
+/** What chronosd is to hear of a turn that has just been begun or has ended; nothing of one that was put back. */
+export function reportOf(turn: Turn): TurnReport | undefined {
+  const about = { turnId: turn.id, conversationId: turn.conversationId };
+  const { status, startedAt, finishedAt, error = null } = turn;
+  if (status === 'running' && startedAt !== undefined)
+    return { ...about, stage: 'turn_started', at: startedAt, outcome: null, error: null };
+  if (status === 'queued' || finishedAt === undefined) return undefined;
+  return { ...about, stage: 'turn_finished', at: finishedAt, outcome: status === 'done' ? 'ok' : 'failed', error };
 }
 
 function instant(epochMs: number | undefined): string | undefined {

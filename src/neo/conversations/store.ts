@@ -4,12 +4,17 @@
  */
 import { join } from 'node:path';
 import type { Clock } from '../../clock/clock.ts';
+import type { ReceiptOutbox } from '../../receipt-kit/outbox.ts';
+import { receiptTable } from '../../receipt-kit/receipt-table.ts';
 import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
 import { openDatabase } from '../../sqlite-kit/open.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
-import { afterCrash, MAX_ATTEMPTS, type NewTurn, type Outcome, type Turn, turnEventOf } from '../turn.ts';
+import { callBegunEvent, callFinishedEvent } from '../loop/call-events.ts';
+import type { Journal } from '../loop/journal.ts';
+import { afterCrash, MAX_ATTEMPTS, type NewTurn, type Outcome, reportOf, type Turn, turnEventOf } from '../turn.ts';
 import { type ActivityCursor, type Conversation, conversationTable } from './conversation-table.ts';
 import { type EventFilter, eventLog, type StoredEvent } from './event-log.ts';
+import { stepTable } from './step-table.ts';
 import { turnTable } from './turn-table.ts';
 
 /** How many events a reader can fall behind before it misses some. */
@@ -25,6 +30,8 @@ export type ConversationStoreOptions = {
   /** Called after events have become durable. */
   onEvents?: () => void;
   eventsRetained?: number;
+  /** Called after a receipt has become durable. Without it none are kept. */
+  onReceipt?: () => void;
 };
 
 /** What stood unfinished when the store was opened. */
@@ -34,14 +41,20 @@ export type TurnPage = { turns: Turn[]; more: boolean };
 
 /** Opens (or makes) the store. Throws what `openDatabase` throws. */
 export function openConversationStore(options: ConversationStoreOptions) {
-  const { dataDir, clock, onEvents = () => {}, eventsRetained = EVENTS_RETAINED } = options;
+  const { dataDir, clock, onEvents = () => {}, eventsRetained = EVENTS_RETAINED, onReceipt } = options;
   const path = join(dataDir, 'neo.db');
   const migrations = new URL('./migrations/', import.meta.url);
   const file = openDatabase({ path, migrations, clock, lock: 'exclusive' });
   const writes = new GroupCommit(file.db);
   const turns = turnTable(file.db);
+  const steps = stepTable(file.db);
   const conversations = conversationTable(file.db);
   const events = eventLog(file.db, eventsRetained);
+  const receipts = receiptTable(file.db);
+  const outbox: ReceiptOutbox = {
+    waiting: (page) => receipts.waiting(page),
+    remove: (ids) => writes.run(() => receipts.remove(ids)),
+  };
 
   /** A write whose operation appends events: readers are told once they are on disk. */
   async function telling<T>(operation: () => T): Promise<T> {
@@ -51,15 +64,38 @@ export function openConversationStore(options: ConversationStoreOptions) {
   }
 
   const tell = (turn: Turn) => events.append('turn', turnEventOf(turn));
+  /** Keeps what chronosd is to hear of a wake's turn, in the transaction that moves it on. A turn that begins again is no news. */
+  const report = ({ userId, fireId, ...turn }: Turn): boolean => {
+    const news = turn.status === 'running' && turn.attempts > 1 ? undefined : reportOf(turn);
+    if (!onReceipt || userId === undefined || fireId === undefined || !news) return false;
+    receipts.put(userId, fireId, news);
+    return true;
+  };
   const notice = (turn: Turn, code: TurnEventData<'notice'>['code'], text: string) =>
     events.append('notice', { conversation_id: turn.conversationId, turn_id: turn.id, code, text });
+
+  /** A write that moves a turn on: whoever posts receipts is told once one is on disk. */
+  async function reporting(operation: () => Turn | undefined): Promise<Turn | undefined> {
+    let reported = false;
+    const moved = await telling(() => {
+      const turn = operation();
+      reported = turn !== undefined && report(turn);
+      return turn;
+    });
+    if (reported) onReceipt?.();
+    return moved;
+  }
 
   function recoverOne(turn: Turn): void {
     const fate = afterCrash(turn.attempts);
     if (fate.status === 'interrupted') {
       const given = turns.interrupt(turn.id, fate.error, clock.now());
+      steps.shorten(turn.id);
       notice(turn, 'interrupted', fate.error);
-      if (given) tell(given);
+      if (given) {
+        tell(given);
+        report(given);
+      }
       return;
     }
     const again = turns.putBack(turn.id);
@@ -88,7 +124,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
 
     /** Begins the oldest turn that waits in a conversation; `undefined` when none does. */
     beginNext(conversationId: string): Promise<Turn | undefined> {
-      return telling(() => {
+      return reporting(() => {
         const turn = turns.beginNext(conversationId, clock.now());
         if (turn) tell(turn);
         return turn;
@@ -102,14 +138,24 @@ export function openConversationStore(options: ConversationStoreOptions) {
      * @returns the turn as it is now, or `undefined` when this attempt was not running any more
      */
     finish(turn: Turn, outcome: Outcome, said: string): Promise<Turn | undefined> {
-      return telling(() => {
+      return reporting(() => {
         const now = clock.now();
         const finished = turns.finish(turn, outcome, now);
         if (!finished) return undefined;
         conversations.touch(turn.conversationId, now);
         events.foldSaid(turn.conversationId, turn.id, said);
+        steps.shorten(turn.id);
         tell(finished);
         return finished;
+      });
+    },
+
+    /** Ends a turn that has not begun yet; `undefined` when it has begun, or is no turn. */
+    endQueued(id: string, error: string): Promise<Turn | undefined> {
+      return reporting(() => {
+        const ended = turns.endQueued(id, error, clock.now());
+        if (ended) tell(ended);
+        return ended;
       });
     },
 
@@ -132,6 +178,37 @@ export function openConversationStore(options: ConversationStoreOptions) {
       const status = { conversation_id: turn.conversationId, turn_id: turn.id, text };
       return telling(() => events.append('status', status));
     },
+
+    /** Stores a gate of the executor, or what became of it. */
+    gate(turn: Turn, gate: Omit<TurnEventData<'gate'>, 'conversation_id' | 'turn_id'>): Promise<void> {
+      return telling(() => events.append('gate', { conversation_id: turn.conversationId, turn_id: turn.id, ...gate }));
+    },
+
+    /** What the turns do: stored before it is done, and what came of it before the model is told. */
+    journal: {
+      steps: (turnId) => steps.of(turnId),
+
+      beginStep: (turn, step) =>
+        telling(() => {
+          steps.insert(turn.id, step, clock.now());
+          for (const { place, call, answer } of step.calls) {
+            events.append('tool', callBegunEvent(turn, step.step, place, call));
+            if (answer) events.append('tool', callFinishedEvent(turn, step.step, place, call, answer, 0));
+          }
+        }),
+
+      finishCall: (turn, step, { place, call, answer }, tookMs) =>
+        telling(() => {
+          steps.finish(turn.id, step, place, answer, clock.now());
+          events.append('tool', callFinishedEvent(turn, step, place, call, answer, tookMs));
+        }),
+    } satisfies Journal,
+
+    /** Turns of the conversation that were accepted while this one waited or ran, oldest first. */
+    arrivedAfter: (turn: Turn, limit: number) => turns.queuedAfter(turn.conversationId, turn.seq, limit),
+
+    /** A turn by its id alone. */
+    turnById: (id: string): Turn | undefined => turns.byId(id),
 
     /** Settles the turns that were running when the last process ended; before anything else runs. */
     recover(): Unfinished {
@@ -156,6 +233,9 @@ export function openConversationStore(options: ConversationStoreOptions) {
 
     listConversations: (limit: number, cursor?: ActivityCursor) => conversations.list(limit, cursor),
 
+    /** The turns of all conversations that were accepted last and are done, oldest first. */
+    newestDone: (limit: number): Turn[] => turns.newestDone(limit),
+
     /** A turn of this conversation. */
     turn: (id: string, conversationId: string): Turn | undefined => turns.get(id, conversationId),
 
@@ -170,6 +250,9 @@ export function openConversationStore(options: ConversationStoreOptions) {
       }
       return { turns: page, more: false };
     },
+
+    /** What chronosd has not heard yet. */
+    outbox,
 
     eventsAfter: (id: number, limit: number, filter: EventFilter): StoredEvent[] => events.after(id, limit, filter),
 

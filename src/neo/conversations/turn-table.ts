@@ -27,6 +27,7 @@ function turnOf(row: Row): Turn {
     ...member('setAt', row.set_at as number | null),
     message: row.message as string,
     ...member('payload', row.payload as string | null),
+    ...member('userId', row.user_id as string | null),
     status: row.status as Turn['status'],
     attempts: row.attempts as number,
     ...member('reply', row.reply as string | null),
@@ -47,8 +48,8 @@ function one(statement: StatementSync, ...values: (string | number | null)[]): T
 export function turnTable(db: DatabaseSync) {
   const insert = db.prepare(`
     INSERT INTO turns (id, conversation_id, origin, alarm_id, fire_id, scheduled_for, missed_count, label, set_at,
-                       message, payload, status, created_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?)
+                       message, payload, user_id, status, created_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?)
     RETURNING *`);
   const byFire = db.prepare('SELECT * FROM turns WHERE fire_id = ?');
   const byId = db.prepare('SELECT * FROM turns WHERE id = ? AND conversation_id = ?');
@@ -61,6 +62,13 @@ export function turnTable(db: DatabaseSync) {
     UPDATE turns SET status = ?, reply = ?, error = ?, model = ?, finished_at = ?
     WHERE id = ? AND status = 'running' AND attempts = ?
     RETURNING *`);
+  const endQueued = db.prepare(`
+    UPDATE turns SET status = 'failed', error = ?, finished_at = ?
+    WHERE id = ? AND status = 'queued'
+    RETURNING *`);
+  const byOwnId = db.prepare('SELECT * FROM turns WHERE id = ?');
+  const queued = db.prepare(`
+    SELECT * FROM turns WHERE status = 'queued' AND conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?`);
   const putBack = db.prepare(`UPDATE turns SET status = 'queued' WHERE id = ? AND status = 'running' RETURNING *`);
   const interrupt = db.prepare(`
     UPDATE turns SET status = 'interrupted', error = ?, finished_at = ?
@@ -71,6 +79,7 @@ export function turnTable(db: DatabaseSync) {
     SELECT conversation_id AS id, count(*) AS turns FROM turns
     WHERE status = 'queued' GROUP BY conversation_id ORDER BY min(seq)`);
   const anyQueued = db.prepare(`SELECT 1 FROM turns WHERE status = 'queued' AND conversation_id = ? LIMIT 1`);
+  const newestDone = db.prepare(`SELECT * FROM turns WHERE status = 'done' ORDER BY seq DESC LIMIT ?`);
   const before = db.prepare('SELECT * FROM turns WHERE conversation_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?');
   const after = db.prepare('SELECT * FROM turns WHERE conversation_id = ? AND seq > ? ORDER BY seq');
 
@@ -90,6 +99,7 @@ export function turnTable(db: DatabaseSync) {
         turn.setAt ?? null,
         turn.message,
         turn.payload ?? null,
+        turn.userId ?? null,
         turn.createdAt,
       )!;
     },
@@ -107,6 +117,15 @@ export function turnTable(db: DatabaseSync) {
       return one(finish, outcome.status, outcome.reply ?? null, error, outcome.model, now, turn.id, turn.attempts);
     },
 
+    /** Ends a turn that has not begun; `undefined` when it has, or is no turn. */
+    endQueued: (id: string, error: string, now: number) => one(endQueued, error, now, id),
+
+    byId: (id: string) => one(byOwnId, id),
+
+    /** Turns of a conversation that wait behind a place in the order, oldest first. */
+    queuedAfter: (conversationId: string, seq: number, limit: number): Turn[] =>
+      queued.all(conversationId, seq, limit).map(turnOf),
+
     /** A running turn waits again, in its old place; the attempt stays counted. */
     putBack: (id: string) => one(putBack, id),
 
@@ -119,6 +138,9 @@ export function turnTable(db: DatabaseSync) {
     waiting: () => waiting.all() as { id: string; turns: number }[],
 
     hasQueued: (conversationId: string) => anyQueued.get(conversationId) !== undefined,
+
+    /** The turns of all conversations that were accepted last and are done, oldest first. */
+    newestDone: (limit: number): Turn[] => newestDone.all(limit).map(turnOf).reverse(),
 
     /** The newest turns of a conversation before one of its turns, oldest first. */
     before: (conversationId: string, seq: number, limit: number): Turn[] =>

@@ -4,13 +4,14 @@ import { sendOk } from '../../http-kit/envelope.ts';
 import type { HttpApp } from '../../http-kit/environment.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { chatRequestSchema, RAW_WAKE_FIELDS } from '../../wire/wake.ts';
-import { acceptChat, type ChatOptions, checkWakeHeaders } from '../chat.ts';
+import { acceptChat, type ChatOptions, checkWakeHeaders, userOf } from '../chat.ts';
 
 export function chatRoutes(app: HttpApp, options: ChatOptions): void {
   app.post('/chat', async (c) => {
     const body = parseOrThrow(chatRequestSchema, await readJson(c, { raw: RAW_WAKE_FIELDS }));
-    checkWakeHeaders((name) => c.req.header(name), body);
-    const accepted = await acceptChat(body, options);
+    const header = (name: string) => c.req.header(name);
+    checkWakeHeaders(header, body);
+    const accepted = await acceptChat(body, options, userOf(header, body));
     return sendOk(c, accepted, accepted.deduped ? 200 : 202);
   });
 }

@@ -43,7 +43,7 @@ test('a single turn can be asked for within its conversation', async (t) => {
 
 test('unknown routes, conversations and query members are named', async (t) => {
   const neo = await startedNeo(t);
-  assert.equal(errorOf(await ask(neo, '/intents/1/gates/2/answer', { method: 'POST' })).code, 'not_found');
+  assert.equal(errorOf(await ask(neo, '/intents/1', { method: 'POST' })).code, 'not_found');
   assert.equal(errorOf(await ask(neo, '/conversations/unknown')).code, 'not_found');
   assert.equal(errorOf(await ask(neo, '/conversations/a%20b')).code, 'not_found');
   assert.match(errorOf(await ask(neo, '/conversations?limit=0')).message, /limit must be a whole number from 1 to 500/);

@@ -6,6 +6,7 @@ import { type EventStream, openEventStream } from '../../http-kit/sse.ts';
 import type { Logger } from '../../log/log.ts';
 import { eventHeadersSchema, eventQuerySchema } from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import type { Approvers } from '../delegate/approvers.ts';
 import type { EventFeed, FeedRequest } from '../events.ts';
 
 /** A single event can hold a whole reply, whose characters JSON may write with six each. */
@@ -26,7 +27,15 @@ async function forward(
   }
 }
 
-export function eventRoutes(app: HttpApp, { feed, clock, log }: { feed: EventFeed; clock: Clock; log: Logger }): void {
+type EventRoutesOptions = {
+  feed: EventFeed;
+  clock: Clock;
+  log: Logger;
+  /** Told of whoever follows; they can answer gates. */
+  approvers: Pick<Approvers, 'enter'> | undefined;
+};
+
+export function eventRoutes(app: HttpApp, { feed, clock, log, approvers }: EventRoutesOptions): void {
   app.get('/events', (c) => {
     const query = parseOrThrow(eventQuerySchema, c.req.query());
     const header = parseOrThrow(eventHeadersSchema, { 'Last-Event-ID': c.req.header('last-event-id') });
@@ -37,6 +46,9 @@ export function eventRoutes(app: HttpApp, { feed, clock, log }: { feed: EventFee
       ...(after === undefined ? {} : { after }),
     };
     const stream = openEventStream(c, { clock, maxBufferedBytes: BUFFERED_BYTES });
+    const leave = approvers?.enter(query.conversation_id);
+    if (leave) stream.closed.addEventListener('abort', leave);
+    if (stream.closed.aborted) leave?.();
     forward(feed, request, stream, c.env.outgoing).catch((err: unknown) => {
       log.error({ err }, 'an event stream failed');
       stream.close();

@@ -3,21 +3,32 @@ import type { Clock } from '../../clock/clock.ts';
 import { requireBearer } from '../../http-kit/bearer.ts';
 import { type RunningServer, startServer } from '../../http-kit/server.ts';
 import type { Logger } from '../../log/log.ts';
+import type { ReceiptSender } from '../../receipt-kit/sender.ts';
 import { VERSION } from '../../wire/version.ts';
 import { WAKE_BODY_MAX_BYTES } from '../../wire/wake.ts';
 import type { NeoConfig } from '../config.ts';
 import type { ConversationStore } from '../conversations/store.ts';
+import type { Approvers } from '../delegate/approvers.ts';
 import type { EventFeed } from '../events.ts';
+import type { Hands } from '../hands.ts';
 import type { Runner } from '../runner.ts';
 import { chatRoutes } from './chat-routes.ts';
 import { conversationRoutes } from './conversation-routes.ts';
 import { eventRoutes } from './event-routes.ts';
+import { gateRoutes } from './gate-routes.ts';
 import { toolRoutes } from './tool-routes.ts';
+import { turnRoutes } from './turn-routes.ts';
 
 export type NeoServerOptions = {
   config: NeoConfig;
   store: ConversationStore;
   runner: Runner;
+  /** Sends receipts, where there are any. */
+  receipts: Pick<ReceiptSender, 'isBusy'> | undefined;
+  /** What the model can call, and who takes answers to the executor's questions. */
+  hands: Pick<Hands, 'describe' | 'executor'>;
+  /** Told of whoever follows the events. */
+  approvers?: Pick<Approvers, 'enter'> | undefined;
   feed: EventFeed;
   log: Logger;
   clock: Clock;
@@ -26,7 +37,7 @@ export type NeoServerOptions = {
 
 /** Starts the server; resolves when it accepts connections. */
 export function startNeoServer(options: NeoServerOptions): Promise<RunningServer> {
-  const { config, store, runner, feed, log, clock, drainMs } = options;
+  const { config, store, runner, receipts, hands, approvers, feed, log, clock, drainMs } = options;
   return startServer({
     name: 'neo',
     version: VERSION,
@@ -38,14 +49,20 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
     drainMs,
     // A wake is larger than the create that made it; refusing it here would strand an alarm that was acknowledged.
     limits: { bodyBytes: WAKE_BODY_MAX_BYTES },
-    health: () => runner.state(),
+    // A machine that is put to sleep takes its news with it.
+    health: () => {
+      const { busy, queued } = runner.state();
+      return { busy: busy || receipts?.isBusy() === true, queued };
+    },
     routes: (app) => {
       // `/`, `/healthz` and `/readyz` are routed before this.
       app.use(requireBearer(config.token));
       chatRoutes(app, { store, clock, onAccepted: runner.accepted });
       conversationRoutes(app, store);
-      eventRoutes(app, { feed, clock, log });
-      toolRoutes(app, config);
+      eventRoutes(app, { feed, clock, log, approvers });
+      turnRoutes(app, runner);
+      toolRoutes(app, hands.describe);
+      gateRoutes(app, hands.executor);
     },
   });
 }

@@ -1,10 +1,9 @@
-/** `GET /tools`: what the model can call. This storey of Neo has no hands yet, and says so. */
+/** `GET /tools`: what the model can call, what only the executor may, and what is wrong with either. */
 import { sendOk } from '../../http-kit/envelope.ts';
 import type { HttpApp } from '../../http-kit/environment.ts';
-import type { NeoConfig } from '../config.ts';
+import type { SurfaceView } from '../../wire/tool-surface.ts';
 
-export function toolRoutes(app: HttpApp, { manifest }: NeoConfig): void {
-  const warnings =
-    manifest === undefined ? [] : [`NEO_MANIFEST names ${manifest}, but this version of Neo does not load tools yet`];
-  app.get('/tools', (c) => sendOk(c, { tools: [], escalate: [], warnings }));
+/** @param describe waits until the servers have had their time to start */
+export function toolRoutes(app: HttpApp, describe: () => Promise<SurfaceView>): void {
+  app.get('/tools', async (c) => sendOk(c, await describe()));
 }

@@ -1,14 +1,45 @@
 /** The port to a language model. What stands behind it answers one request at a time and keeps nothing in between. */
+import type { ToolSchema } from '../tools/surface.ts';
 import type { Occasion } from '../turn.ts';
 
+/** A call that a model asks for. */
+export type ModelToolCall = {
+  /** The endpoint's own name for it, given back with the result. */
+  readonly id: string;
+  readonly name: string;
+  /** The arguments as the model wrote them: JSON source text, or what it took for that. */
+  readonly input: string;
+  /** What the endpoint wants back unchanged beside the call, in its own terms. */
+  readonly opaque?: Readonly<Record<string, unknown>>;
+  /** Why the call must not be made although it was asked for; for the model. */
+  readonly fault?: string;
+};
+
+export type ModelImage = { readonly mediaType: string; readonly data: string /* base64 */ };
+
 /** A line of the conversation as a model is shown it. */
-export type ModelMessage = { readonly role: 'user' | 'assistant'; readonly content: string };
+export type ModelMessage =
+  | { readonly role: 'user'; readonly content: string }
+  | { readonly role: 'assistant'; readonly content: string; readonly toolCalls?: readonly ModelToolCall[] }
+  /** What came of a call. The results of an answer's calls follow it in the order of the calls. */
+  | {
+      readonly role: 'tool';
+      readonly callId: string;
+      readonly name: string;
+      readonly content: string;
+      readonly images?: readonly ModelImage[];
+      readonly isError: boolean;
+    };
 
 export type ModelRequest = {
   readonly system: string;
-  /** Oldest first; the last one is the turn to answer. */
+  /** Oldest first; what is to be answered comes last. */
   readonly messages: readonly ModelMessage[];
-  /** The facts of the last message as data, for a model that does not read. */
+  /** What the model may call; none when absent. */
+  readonly tools?: readonly ToolSchema[];
+  /** The model is shown the tools, for earlier calls refer to them, but must answer in words. */
+  readonly wordsOnly?: boolean;
+  /** The facts of the turn as data, for a model that does not read. */
   readonly occasion: Occasion;
   /** Ends the request; the promise then rejects. */
   readonly signal: AbortSignal;
@@ -19,8 +50,10 @@ export type ModelRequest = {
 export type ModelUsage = { readonly inputTokens?: number; readonly outputTokens?: number };
 
 export type ModelAnswer = {
-  /** The whole answer: the pieces given to `onText`, joined. Never empty. */
+  /** The whole answer: the pieces given to `onText`, joined. Empty only beside tool calls. */
   readonly text: string;
+  /** Calls to make before the model can go on, in the order it wrote them. */
+  readonly toolCalls?: readonly ModelToolCall[];
   /** The model as it names itself. */
   readonly model: string;
   readonly usage?: ModelUsage;
@@ -31,6 +64,8 @@ export type ModelAnswer = {
 export type Model = {
   /** What it is called before it has answered. */
   readonly name: string;
+  /** Whether it can call tools; a model that cannot needs none started for it. */
+  readonly callsTools?: boolean;
   /**
    * Answers a request, or rejects when the signal aborts or the model does not answer.
    *

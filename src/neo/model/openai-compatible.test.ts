@@ -14,7 +14,8 @@ import {
   sendPiece,
 } from '../testing/model-endpoint.ts';
 import type { ModelRequest } from './model.ts';
-import { type OpenAICompatibleOptions, openAICompatibleModel } from './openai-compatible.ts';
+import { openAICompatibleModel } from './openai-compatible.ts';
+import type { EndpointOptions } from './streamed.ts';
 
 const KEY = 'sk-canary-0123456789';
 
@@ -33,7 +34,7 @@ function request(members: Partial<ModelRequest> = {}): ModelRequest {
   };
 }
 
-async function endpointAndModel(t: TestContext, script: Script, options: Partial<OpenAICompatibleOptions> = {}) {
+async function endpointAndModel(t: TestContext, script: Script, options: Partial<EndpointOptions> = {}) {
   const endpoint = await modelEndpoint(t, script);
   const { baseUrl } = endpoint;
   const model = openAICompatibleModel({ baseUrl, model: 'asked-model', apiKey: KEY, clock: systemClock, ...options });

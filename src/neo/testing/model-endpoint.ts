@@ -4,10 +4,26 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 
+/** A message as an endpoint is sent it. */
+export type EndpointMessage = {
+  readonly role: string;
+  readonly content: string;
+  readonly tool_call_id?: string;
+  readonly tool_calls?: readonly { id: string; function: { name: string; arguments: string } }[];
+};
+
+export type EndpointBody = {
+  readonly model: string;
+  readonly stream: boolean;
+  readonly messages: EndpointMessage[];
+  readonly tools?: { function: { name: string; description: string; parameters: object } }[];
+  readonly tool_choice?: string;
+};
+
 export type EndpointRequest = {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  readonly body: { model: string; stream: boolean; messages: { role: string; content: string }[] };
+  readonly body: EndpointBody;
   /** Resolves when the client has gone away. */
   readonly gone: Promise<void>;
 };
@@ -35,6 +51,11 @@ export function sendPiece(response: ServerResponse, text: string): void {
   response.write(chunk({ content: text }));
 }
 
+/** Sends a piece of whatever shape. */
+export function sendDelta(response: ServerResponse, delta: object): void {
+  response.write(chunk(delta));
+}
+
 export function endStream(response: ServerResponse, finishReason = 'stop'): void {
   response.write(chunk({}, finishReason));
   const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
@@ -48,6 +69,34 @@ export function saying(...pieces: string[]): Script {
     beginStream(response);
     for (const piece of pieces) sendPiece(response, piece);
     endStream(response);
+  };
+}
+
+/** A call that a scripted model asks for. */
+export type ScriptedCall = { readonly name: string; readonly args?: object | string; readonly id?: string };
+
+/** Says a few words and asks for calls; arguments that are a string are sent as they are. */
+export function calling(...calls: (ScriptedCall | string)[]): Script {
+  return (response) => {
+    beginStream(response);
+    let place = 0;
+    for (const call of calls) {
+      if (typeof call === 'string') {
+        sendPiece(response, call);
+        continue;
+      }
+      const { name, args = {}, id = `call_${place}` } = call;
+      const input = typeof args === 'string' ? args : JSON.stringify(args);
+      const begun = { index: place, id, type: 'function', function: { name, arguments: '' } };
+      response.write(chunk({ tool_calls: [begun] }));
+      // In two pieces, as real endpoints do.
+      const half = Math.ceil(input.length / 2);
+      for (const piece of [input.slice(0, half), input.slice(half)]) {
+        response.write(chunk({ tool_calls: [{ index: place, function: { arguments: piece } }] }));
+      }
+      place++;
+    }
+    endStream(response, 'tool_calls');
   };
 }
 

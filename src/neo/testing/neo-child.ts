@@ -40,6 +40,8 @@ export async function neoChild(
       NEO_DATA_DIR: dataDir,
       NEO_DAEMON_TOKEN: TOKEN,
       NEO_PORT: '0',
+      // Servers are started by the tests that are about them.
+      NEO_MANIFEST: 'none',
       NODE_COMPILE_CACHE: COMPILE_CACHE,
       ...env,
     },

@@ -7,7 +7,12 @@ import { startNeo } from '../daemon.ts';
 
 const log = createLogger('neo', 'warn');
 try {
-  const neo = await startNeo({ config: parseNeoConfig(process.env), clock: systemClock, log });
+  const onFatal = (error: Error) => {
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  };
+  const config = parseNeoConfig(process.env);
+  const neo = await startNeo({ config, variables: process.env, clock: systemClock, log, onFatal });
   onTermination(() => neo.close(), { log, clock: systemClock });
   process.stdout.write(`${JSON.stringify({ port: neo.port })}\n`);
 } catch (error) {

@@ -27,8 +27,8 @@ export function testConfig(dataDir: string, config: Partial<NeoConfig> = {}): Ne
     dataDir,
     token: TOKEN,
     allowedHosts: [],
-    manifest: undefined,
     model: { kind: 'offline' },
+    contextTokens: 128_000,
     warnings: [],
     ...config,
   };

@@ -1,0 +1,96 @@
+/** Shortening what a model has read without losing what it cannot find again. Pure but for the summarizer it is handed. */
+import type { ModelMessage } from '../model/model.ts';
+import { identifiersIn } from './identifiers.ts';
+import { tokensOf } from './tokens.ts';
+
+/** Writes a shorter text; may throw, and may lose anything. */
+export type Summarizer = (text: string) => Promise<string>;
+
+/** A longer run is data, not a name for something: it is not carried along. In UTF-16 units. */
+const LONGEST_IDENTIFIER = 2000;
+
+/** What stands for a part that no summary could be had of. */
+const EXCERPT_CHARACTERS = 600;
+
+const KEPT = 'Identifiers of the original that the summary above does not have, verbatim:';
+
+/** Messages as one text, for whoever summarizes them. */
+export function transcriptOf(messages: readonly ModelMessage[]): string {
+  const lines: string[] = [];
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      lines.push(`[result of ${message.name}${message.isError ? ', failed' : ''}] ${message.content}`);
+      continue;
+    }
+    if (message.content !== '') lines.push(`[${message.role}] ${message.content}`);
+    if (message.role === 'assistant') {
+      for (const { name, input } of message.toolCalls ?? []) lines.push(`[call of ${name}] ${input}`);
+    }
+  }
+  return lines.join('\n');
+}
+
+/** The validator: a summary with every identifier of its source, those that it has dropped added at its end. */
+export function withIdentifiers(source: string, summary: string): string {
+  const kept = identifiersIn(summary);
+  const lost = [...identifiersIn(source)].filter((token) => token.length <= LONGEST_IDENTIFIER && !kept.has(token));
+  return lost.length === 0 ? summary : `${summary}\n\n${KEPT}\n${lost.join('\n')}`;
+}
+
+/** Cuts a text into parts of at most so many tokens, between lines where it can. */
+export function partsOf(text: string, tokens: number): string[] {
+  const parts: string[] = [];
+  let part = '';
+  let size = 0;
+  const flush = () => {
+    if (part !== '') parts.push(part);
+    part = '';
+    size = 0;
+  };
+  // No character is estimated at more than three tokens.
+  const longest = Math.max(Math.floor(tokens / 3), 1);
+  for (const line of text.split(/(?<=\n)/)) {
+    for (let at = 0; at < line.length; at += longest) {
+      const piece = line.slice(at, at + longest);
+      const cost = tokensOf(piece);
+      if (size + cost > tokens) flush();
+      part += piece;
+      size += cost;
+    }
+  }
+  flush();
+  return parts;
+}
+
+function excerptOf(part: string): string {
+  if (part.length <= 2 * EXCERPT_CHARACTERS) return part;
+  const left = part.length - 2 * EXCERPT_CHARACTERS;
+  const [head, tail] = [part.slice(0, EXCERPT_CHARACTERS), part.slice(-EXCERPT_CHARACTERS)];
+  return `${head.toWellFormed()}\n[${left} characters could not be summarized and are left out]\n${tail.toWellFormed()}`;
+}
+
+/**
+ * Shortens a text. A part that the summarizer fails for is cut mechanically; identifiers are kept either way.
+ *
+ * @param partTokens what the summarizer is given at once
+ * @param onFailure told of each part that could not be summarized
+ */
+export async function condense(
+  text: string,
+  summarize: Summarizer,
+  partTokens: number,
+  onFailure: (thrown: unknown) => void,
+): Promise<string> {
+  const summaries: string[] = [];
+  for (const part of partsOf(text, partTokens)) {
+    try {
+      const summary = (await summarize(part)).trim();
+      // A summary that is no shorter defeats its purpose.
+      summaries.push(summary === '' || summary.length >= part.length ? excerptOf(part) : summary);
+    } catch (thrown) {
+      onFailure(thrown);
+      summaries.push(excerptOf(part));
+    }
+  }
+  return withIdentifiers(text, summaries.join('\n\n'));
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { ManualClock } from '../../clock/testing/manual-clock.ts';
+import { temporaryFolder } from '../testing/workbench.ts';
+import { MAX_ATTEMPTS, type NewTurn } from '../turn.ts';
+import { type ConversationStore, openConversationStore } from './store.ts';
+
+function workbench(t: TestContext, keeps = true) {
+  const clock = new ManualClock();
+  const dataDir = temporaryFolder(t);
+  let rung = 0;
+  const open = () => {
+    const onReceipt = keeps ? { onReceipt: () => void rung++ } : {};
+    const store = openConversationStore({ dataDir, clock, ...onReceipt });
+    t.after(() => store.close());
+    return store;
+  };
+  return { clock, open, rung: () => rung };
+}
+
+const wake = (change: Partial<NewTurn> = {}): NewTurn => ({
+  id: 't1',
+  conversationId: 'c1',
+  origin: 'chronos',
+  alarmId: 'a1',
+  fireId: 'a1@1',
+  userId: 'alice',
+  message: 'go on',
+  createdAt: 0,
+  ...change,
+});
+const waiting = (store: ConversationStore) => store.outbox.waiting({ after: 0, limit: 100 });
+const stages = (store: ConversationStore) =>
+  waiting(store).map(({ userId, fireId, report }) => [userId, fireId, report.stage, report.outcome]);
+
+test('a wake leaves a receipt of its start and one of its end, until they are taken out', async (t) => {
+  const { clock, open, rung } = workbench(t);
+  const store = open();
+  await store.accept(wake());
+  assert.deepEqual(waiting(store), []);
+  const turn = (await store.beginNext('c1'))!;
+  assert.equal(rung(), 1);
+  await clock.advance(500);
+  await store.finish(turn, { status: 'failed', error: 'no model', model: 'm' }, '');
+  assert.equal(rung(), 2);
+  const [started, finished] = waiting(store);
+  const about = { turnId: 't1', conversationId: 'c1' };
+  const at = clock.now();
+  assert.deepEqual(started!.report, { ...about, stage: 'turn_started', at: at - 500, outcome: null, error: null });
+  assert.deepEqual(finished!.report, { ...about, stage: 'turn_finished', at, outcome: 'failed', error: 'no model' });
+  await store.close();
+  const again = open();
+  assert.equal(waiting(again).length, 2);
+  await again.outbox.remove([started!.id]);
+  assert.deepEqual(stages(again), [['alice', 'a1@1', 'turn_finished', 'failed']]);
+});
+
+test('a turn that runs again is no news; one that is given up is', async (t) => {
+  const { open } = workbench(t);
+  let store = open();
+  await store.accept(wake());
+  for (let n = 0; n < MAX_ATTEMPTS; n++) {
+    await store.beginNext('c1');
+    await store.outbox.remove(waiting(store).map(({ id }) => id));
+    await store.close();
+    store = open();
+    store.recover();
+    if (n < MAX_ATTEMPTS - 1) assert.deepEqual(stages(store), []);
+  }
+  assert.deepEqual(stages(store), [['alice', 'a1@1', 'turn_finished', 'failed']]);
+  assert.match(waiting(store)[0]!.report.error ?? '', /was stopped 3 times/);
+});
+
+test('nothing is kept of what a person says, of a wake that does not name its user, or without somebody to tell', async (t) => {
+  const { open } = workbench(t);
+  const store = open();
+  const { userId: _, ...nobodys } = wake();
+  for (const turn of [
+    nobodys,
+    { id: 't2', conversationId: 'c2', origin: 'user', message: 'hi', createdAt: 0 } as const,
+  ]) {
+    await store.accept(turn);
+    const begun = (await store.beginNext(turn.conversationId))!;
+    await store.finish(begun, { status: 'done', reply: 'hi', model: 'm' }, '');
+  }
+  assert.deepEqual(waiting(store), []);
+
+  const quiet = workbench(t, false).open();
+  await quiet.accept(wake());
+  await quiet.finish((await quiet.beginNext('c1'))!, { status: 'done', reply: 'hi', model: 'm' }, '');
+  assert.deepEqual(waiting(quiet), []);
+});

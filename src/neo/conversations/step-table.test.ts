@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { systemClock } from '../../clock/clock.ts';
+import type { JournalledStep } from '../loop/journal.ts';
+import { temporaryFolder } from '../testing/workbench.ts';
+import { textAnswer } from '../tools/surface.ts';
+import { openConversationStore } from './store.ts';
+
+const STEP: JournalledStep = {
+  step: 1,
+  said: 'Let me look.',
+  leftOut: 2,
+  calls: [
+    {
+      place: 0,
+      call: { id: 'a', name: 'x', input: '{"n":12345678901234567890}', opaque: { endpoint: { mark: 'm' } } },
+    },
+    { place: 1, call: { id: 'b', name: 'y', input: '{' }, answer: textAnswer('no JSON', true) },
+    { place: 2, call: { id: 'c', name: 'z', input: '' } },
+  ],
+};
+
+test('a journal is read as it was written, by the next process too; what has no end stays without one', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const open = () => openConversationStore({ dataDir, clock: systemClock });
+  const store = open();
+  const accepted = { id: 't1', conversationId: 'c', origin: 'user', message: 'm', createdAt: 0 } as const;
+  await store.accept(accepted);
+  const turn = (await store.beginNext('c'))!;
+  assert.deepEqual(store.journal.steps('t1'), []);
+  await store.journal.beginStep(turn, STEP);
+  const image = { type: 'image', mediaType: 'image/png', data: 'AA==' } as const;
+  const answer = { isError: false, content: [{ type: 'text', text: 'héllo 𝒳' } as const, image] };
+  await store.journal.finishCall(turn, 1, { ...STEP.calls[0]!, answer }, 12);
+  await store.close();
+
+  const again = open();
+  t.after(() => again.close());
+  const [first, ...others] = STEP.calls;
+  assert.deepEqual(again.journal.steps('t1'), [{ ...STEP, calls: [{ ...first, answer }, ...others] }]);
+});
+
+test('when a turn has ended, what is long of its journal goes; what was called and whether it failed stays', async (t) => {
+  const store = openConversationStore({ dataDir: temporaryFolder(t), clock: systemClock });
+  t.after(() => store.close());
+  await store.accept({ id: 't1', conversationId: 'c', origin: 'user', message: 'm', createdAt: 0 });
+  const turn = (await store.beginNext('c'))!;
+  const long = 'x'.repeat(10_000);
+  await store.journal.beginStep(turn, { ...STEP, calls: [{ place: 0, call: { id: 'a', name: 'x', input: long } }] });
+  const call = { place: 0, call: { id: 'a', name: 'x', input: long }, answer: textAnswer(long, true) };
+  await store.journal.finishCall(turn, 1, call, 1);
+  await store.finish(turn, { status: 'done', reply: 'r', model: 'm' }, '');
+  const [kept] = store.journal.steps('t1')[0]!.calls;
+  assert.equal(kept?.call.input.length, 4096);
+  assert.deepEqual(kept?.answer, textAnswer('(the result was long and has not been kept)', true));
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ManualClock, settle } from '../../clock/testing/manual-clock.ts';
+import { createApprovers } from './approvers.ts';
+
+const { signal } = new AbortController();
+
+test('whoever follows a conversation, or all of them, is there for its gates', () => {
+  const approvers = createApprovers(new ManualClock());
+  assert.equal(approvers.present('a'), false);
+  const leave = approvers.enter('a');
+  assert.deepEqual([approvers.present('a'), approvers.present('b')], [true, false]);
+  const leaveAll = approvers.enter(undefined);
+  assert.equal(approvers.present('b'), true);
+  leaveAll();
+  leave();
+  leave();
+  assert.equal(approvers.present('a'), false);
+});
+
+test('two streams of one conversation are two: when one ends somebody is still there', () => {
+  const approvers = createApprovers(new ManualClock());
+  const leave = approvers.enter('a');
+  approvers.enter('a');
+  leave();
+  assert.equal(approvers.present('a'), true);
+});
+
+test('somebody who comes in time is waited for, others are not', async () => {
+  const clock = new ManualClock();
+  const approvers = createApprovers(clock);
+  let came: boolean | undefined;
+  void approvers.expect('a', 5000, signal).then((present) => {
+    came = present;
+  });
+  approvers.enter('b');
+  await clock.advance(4999);
+  assert.equal(came, undefined);
+  approvers.enter('a');
+  await settle();
+  assert.equal(came, true);
+  assert.equal(clock.timers, 0);
+});
+
+test('where nobody comes the wait ends, and so it does when the call is given up', async () => {
+  const clock = new ManualClock();
+  const approvers = createApprovers(clock);
+  const late = approvers.expect('a', 5000, signal);
+  await clock.advance(5000);
+  assert.equal(await late, false);
+  const over = new AbortController();
+  const given = approvers.expect('a', 5000, over.signal);
+  over.abort();
+  assert.equal(await given, false);
+});

@@ -1,0 +1,190 @@
+/**
+ * The desk where the executor's questions meet their answers. Each gate gets one answer, however many people see it: the first that
+ * comes is passed on, the others are told so. An answer counts only for the call that was shown.
+ */
+import { ReveilleError } from '../../wire/errors.ts';
+import type { GateAnswer } from '../../wire/executor.ts';
+import type { ToolNotice } from '../tools/surface.ts';
+import { type ExecutorClient, ExecutorUnreachable, type PendingGate } from './executor-client.ts';
+
+type GateState = 'asked' | 'approved' | 'denied' | 'lapsed';
+
+type Gate = {
+  readonly intentId: string;
+  readonly pending: PendingGate;
+  readonly notify: (notice: ToolNotice) => void;
+  state: GateState;
+  /** An answer is on its way to the executor. */
+  answering: boolean;
+};
+
+/** Gates that have been decided are remembered for so many others, to say so to whoever answers late. */
+const REMEMBERED = 1000;
+
+/** Of a question that is too long to be asked, so much is told. */
+const QUESTION_BEGINNING = 1000;
+
+const keyOf = (intentId: string, nodeId: string) => `${intentId} ${nodeId}`;
+
+const conflict = (message: string, retryable = false) => new ReveilleError('conflict', message, { retryable });
+
+const DECIDED: Record<Exclude<GateState, 'asked'>, string> = {
+  approved: 'has been approved already',
+  denied: 'has been denied already',
+  lapsed: 'does not wait for an answer any more',
+};
+
+export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGate'>) {
+  const gates = new Map<string, Gate>();
+
+  function forget(): void {
+    for (const [key, gate] of gates) {
+      if (gates.size <= REMEMBERED) return;
+      if (gate.state !== 'asked') gates.delete(key);
+    }
+  }
+
+  function decide(gate: Gate, state: Exclude<GateState, 'asked'>, reason?: string): void {
+    gate.state = state;
+    const { intentId, pending, notify } = gate;
+    notify({
+      type: 'gate',
+      gate: { intent_id: intentId, node_id: pending.nodeId, state, ...(reason === undefined ? {} : { reason }) },
+    });
+  }
+
+  /** Whether the gate still waits at the executor; when nobody can say, it does. */
+  async function stillWaits({ intentId, pending }: Gate): Promise<boolean> {
+    try {
+      const waiting = await client.gates(intentId);
+      return waiting.some((one) => one.nodeId === pending.nodeId && one.callSha256 === pending.callSha256);
+    } catch {
+      return true;
+    }
+  }
+
+  /** Passes an answer on. When it did not get there the gate is open again. */
+  async function pass(gate: Gate, answer: Omit<GateAnswer, 'call_sha256'>, reason?: string): Promise<void> {
+    const { intentId, pending } = gate;
+    gate.answering = true;
+    try {
+      await client.answerGate(intentId, pending.nodeId, { ...answer, call_sha256: pending.callSha256 });
+      decide(gate, answer.approved ? 'approved' : 'denied', reason);
+    } catch (thrown) {
+      if (thrown instanceof ReveilleError && (thrown.code === 'conflict' || thrown.code === 'not_found')) {
+        decide(gate, 'lapsed', `the executor did not take the answer: ${thrown.message}`);
+        throw conflict(`the executor did not take the answer: ${thrown.message}`);
+      }
+      if (!(thrown instanceof ExecutorUnreachable)) throw thrown;
+      if (thrown.mayHaveArrived && !(await stillWaits(gate))) {
+        // Nobody else answers through this desk meanwhile: what the executor took was most likely this answer.
+        decide(
+          gate,
+          answer.approved ? 'approved' : 'denied',
+          reason ?? 'its confirmation got lost; the gate waits no more',
+        );
+        return;
+      }
+      throw new ReveilleError('unavailable', `${thrown.message}; the gate is still open, answer it again`, {
+        cause: thrown,
+      });
+    } finally {
+      gate.answering = false;
+    }
+  }
+
+  /** Finds what an answer is for that this process has not asked: it was asked before a restart. */
+  async function adopt(intentId: string, nodeId: string, given: GateAnswer): Promise<Gate> {
+    let waiting: PendingGate[];
+    try {
+      waiting = await client.gates(intentId);
+    } catch (cause) {
+      if (cause instanceof ReveilleError) throw cause;
+      throw new ReveilleError('unavailable', cause instanceof Error ? cause.message : String(cause), { cause });
+    }
+    const pending = waiting.find((one) => one.nodeId === nodeId);
+    if (!pending) throw new ReveilleError('not_found', `the intent ${intentId} has no gate ${nodeId} that waits`);
+    if (given.approved && given.call_sha256 === undefined) {
+      throw conflict(
+        `call_sha256 is required to approve this gate: it was asked before Neo was started, and what it asks now is not known to be what you saw (${pending.callSha256})`,
+      );
+    }
+    const known = gates.get(keyOf(intentId, nodeId));
+    if (known) return known;
+    const gate: Gate = { intentId, pending, notify: () => {}, state: 'asked', answering: false };
+    gates.set(keyOf(intentId, nodeId), gate);
+    forget();
+    return gate;
+  }
+
+  return {
+    /**
+     * Takes a gate that waits and tells of it, unless this desk has it already.
+     *
+     * @returns whether it is open: nobody has answered it, nor is anybody about to
+     */
+    open(intentId: string, pending: PendingGate, notify: Gate['notify']): boolean {
+      const key = keyOf(intentId, pending.nodeId);
+      const known = gates.get(key);
+      if (known && known.pending.callSha256 === pending.callSha256) {
+        // An answer that was passed on may not have been looked at yet.
+        return known.state === 'asked' && !known.answering;
+      }
+      if (known?.state === 'asked') decide(known, 'lapsed', 'the plan was changed; another call is asked for now');
+      gates.delete(key);
+      gates.set(key, { intentId, pending, notify, state: 'asked', answering: false });
+      forget();
+      notify({
+        type: 'gate',
+        gate: {
+          intent_id: intentId,
+          node_id: pending.nodeId,
+          state: 'asked',
+          ...(pending.isShowable
+            ? { question: pending.question, options: [...pending.options], call: pending.call }
+            : { question: pending.question.slice(0, QUESTION_BEGINNING) }),
+        },
+      });
+      return true;
+    },
+
+    /** Settles the open gates of an intent that do not wait any more: somebody answered at the executor, or the intent is over. */
+    lapse(intentId: string, waiting: readonly PendingGate[], reason: string): void {
+      const nodes = new Set(waiting.map(({ nodeId }) => nodeId));
+      for (const gate of gates.values()) {
+        if (gate.intentId !== intentId || gate.state !== 'asked' || gate.answering) continue;
+        if (!nodes.has(gate.pending.nodeId)) decide(gate, 'lapsed', reason);
+      }
+    },
+
+    /** What an intent's open gates ask. */
+    openQuestions: (intentId: string): string[] =>
+      [...gates.values()]
+        .filter((gate) => gate.intentId === intentId && gate.state === 'asked')
+        .map(({ pending }) => pending.question),
+
+    /** Denies an open gate in nobody's name; does nothing when somebody was faster. Rejects as `answer` does. */
+    async deny(intentId: string, nodeId: string, reason: string): Promise<void> {
+      const gate = gates.get(keyOf(intentId, nodeId));
+      if (gate?.state === 'asked' && !gate.answering) await pass(gate, { approved: false }, reason);
+    },
+
+    /**
+     * A person's answer.
+     *
+     * @throws ReveilleError `conflict` when the gate has its answer (retryable while another one is on its way), or when it is about
+     *   another call than the one answered; `not_found` when there is no such gate; `unavailable` when the executor cannot be
+     *   reached: the gate is then open still
+     */
+    async answer(intentId: string, nodeId: string, given: GateAnswer): Promise<void> {
+      const gate = gates.get(keyOf(intentId, nodeId)) ?? (await adopt(intentId, nodeId, given));
+      if (gate.state !== 'asked') throw conflict(`the gate ${nodeId} ${DECIDED[gate.state]}`);
+      if (gate.answering) throw conflict(`the gate ${nodeId} is being answered by somebody else right now`, true);
+      const { call_sha256: shown, ...answer } = given;
+      if (shown !== undefined && shown !== gate.pending.callSha256) {
+        throw conflict(`the gate ${nodeId} asks about another call now; look at its newest gate event`);
+      }
+      await pass(gate, answer);
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../clock/clock.ts';
+import { silentLogger } from '../log/log.ts';
+import { createApprovers } from './delegate/approvers.ts';
+import { createHands } from './hands.ts';
+import { cortexPath, openCortex } from './memory/cortex.ts';
+import { doneTurn } from './memory/testing/cortex-bench.ts';
+import { modelEndpoint, saying } from './testing/model-endpoint.ts';
+import { temporaryFolder, testConfig } from './testing/workbench.ts';
+import { parseToolConfig } from './tools/settings.ts';
+
+/** Ends a turn under hands with this cheap model. @returns how many turns were queued to be learned from */
+async function offered(t: TestContext, cheapModel: string | null): Promise<number> {
+  const dataDir = temporaryFolder(t);
+  const { baseUrl } = await modelEndpoint(t, saying('{"memories":[]}'));
+  const turn = doneTurn('0197f5a0-0000-7000-8000-00000000000a');
+  const hands = await createHands({
+    config: testConfig(dataDir, {
+      tools: parseToolConfig({ NEO_MANIFEST: 'none' }, dataDir),
+      model: { kind: 'endpoint', baseUrl, model: 'smart', apiKey: undefined },
+      cheapModel,
+    }),
+    variables: {},
+    store: { turn: () => turn, newestDone: () => [] },
+    approvers: createApprovers(systemClock),
+    clock: systemClock,
+    log: silentLogger,
+    onFatal: (error) => assert.fail(error),
+  });
+  const surface = await hands.ready();
+  assert.deepEqual(
+    surface.schemas().map(({ name }) => name),
+    ['memory_recall'],
+    'what is known can be recalled either way',
+  );
+  hands.learnFrom(turn);
+  await hands.close();
+  const cortex = openCortex({ path: cortexPath(dataDir), clock: systemClock });
+  const { waiting, learned, given_up, dropped } = cortex.lessons.counts();
+  await cortex.close();
+  return waiting + learned + given_up + dropped;
+}
+
+test('a turn that has ended is queued to be learned from, unless learning is switched off', async (t) => {
+  assert.equal(await offered(t, 'cheap'), 1);
+  assert.equal(await offered(t, null), 0);
+});

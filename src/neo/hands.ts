@@ -1,0 +1,160 @@
+/**
+ * What a turn has besides its model: tools, memory, and the executor behind `core_execute`. Started in the background, for Neo has to
+ * accept wakes before the last MCP server is up; a turn waits for it, as long as a server may take to start.
+ */
+import type { Clock } from '../clock/clock.ts';
+import type { Logger } from '../log/log.ts';
+import { ReveilleError, toReveilleError } from '../wire/errors.ts';
+import type { Settings } from '../wire/settings.ts';
+import type { SurfaceView } from '../wire/tool-surface.ts';
+import type { NeoConfig } from './config.ts';
+import type { ConversationStore } from './conversations/store.ts';
+import type { Approvers } from './delegate/approvers.ts';
+import type { ExecutorLink } from './delegate/delegate.ts';
+import { noTools, StoppedWhileStarting } from './loop/no-tools.ts';
+import type { Memory } from './memory/open-memory.ts';
+import { chooseModel } from './model/choose.ts';
+import type { Remembrance } from './remembrance.ts';
+import type { ToolSurface } from './tools/surface.ts';
+import type { Turn } from './turn.ts';
+
+export type HandsOptions = {
+  config: NeoConfig;
+  /** What references in the manifest refer to. */
+  variables: Settings;
+  store: Pick<ConversationStore, 'turn' | 'newestDone'>;
+  approvers: Approvers;
+  clock: Clock;
+  log: Logger;
+  /** Told once when the tools are not what the manifest says, or cannot be had at all: Neo must not go on. */
+  onFatal: (error: ReveilleError) => void;
+};
+
+export type Hands = {
+  /** Begins to start, unless that has happened. */
+  start(): void;
+  /** Starts if need be; resolves when every server has had its time. Rejects with `StoppedWhileStarting` when that came to nothing. */
+  ready(): Promise<ToolSurface>;
+  describe(): Promise<SurfaceView>;
+  /** Empty until the hands are ready. */
+  readonly memory: Remembrance;
+  /** A turn has ended; what can be learned from it is learned in the background. */
+  learnFrom(turn: Turn): void;
+  readonly executor: Pick<ExecutorLink, 'answer'> | undefined;
+  /** Calls a start off that is under way: nobody is to wait for it any more. */
+  stopStarting(): void;
+  close(): Promise<void>;
+};
+
+/** The models that memory uses, where real ones are configured. */
+async function memoryModels({ model, cheapModel, embedModel }: NeoConfig, clock: Clock) {
+  if (model.kind === 'offline') return {};
+  const [{ askModel }, { embeddingEndpoint }] = await Promise.all([
+    import('./memory/cheap-model.ts'),
+    import('./memory/embedding-endpoint.ts'),
+  ]);
+  const { baseUrl, apiKey } = model;
+  return {
+    ...(cheapModel === null
+      ? {}
+      : { ask: askModel(chooseModel({ ...model, model: cheapModel ?? model.model }, clock)) }),
+    ...(embedModel === undefined
+      ? {}
+      : { embedding: { model: embedModel, embed: embeddingEndpoint({ baseUrl, apiKey, model: embedModel }, clock) } }),
+  };
+}
+
+/** Makes the hands; nothing is started before `start`. */
+export async function createHands(options: HandsOptions): Promise<Hands> {
+  const { config, variables, store, approvers, clock, log, onFatal } = options;
+  const { tools, dataDir } = config;
+  const stopping = new AbortController();
+  let memory: Memory | undefined;
+  let starting: Promise<ToolSurface> | undefined;
+  let isReady = false;
+  const executor =
+    tools?.executor &&
+    (await import('./delegate/delegate.ts')).createExecutorLink({ executor: tools.executor, approvers, clock, log });
+
+  async function startMemory(): Promise<readonly string[]> {
+    const [{ openMemoryOrWarn }, models] = await Promise.all([
+      import('./memory/open-memory.ts'),
+      memoryModels(config, clock),
+    ]);
+    const opened = openMemoryOrWarn({ dataDir, clock, log, turns: store, ...models });
+    memory = opened.memory;
+    return opened.warnings;
+  }
+
+  async function startAll(): Promise<ToolSurface> {
+    if (!tools) return noTools;
+    const [{ spawnTools }, warnings] = await Promise.all([import('./tools/spawn.ts'), startMemory()]);
+    const surface = await spawnTools({
+      config: tools,
+      variables,
+      dataDir,
+      warnings,
+      delegate: executor?.delegate,
+      recall: memory && ((query) => memory!.digest(query)),
+      signal: stopping.signal,
+      clock,
+      log,
+    });
+    const withMemory: ToolSurface = {
+      ...surface,
+      warnings: () => [...surface.warnings(), ...(memory?.warnings() ?? [])],
+      describe: () => ({ ...surface.describe(), warnings: [...withMemory.warnings()] }),
+    };
+    for (const warning of withMemory.warnings()) log.warn(warning);
+    return withMemory;
+  }
+
+  function start(): Promise<ToolSurface> {
+    if (!starting) {
+      starting = startAll();
+      starting.then(
+        () => {
+          isReady = true;
+        },
+        (thrown: unknown) => {
+          if (!stopping.signal.aborted) onFatal(toReveilleError(thrown));
+        },
+      );
+    }
+    return starting;
+  }
+
+  return {
+    start: () => void start().catch(() => {}),
+
+    // Were the turn told why, it would fail for good; the next Neo may be able to run it.
+    ready: () =>
+      start().catch((cause: unknown) => {
+        throw new StoppedWhileStarting('Neo stops before its tools are ready', { cause });
+      }),
+
+    describe: async () => (await start()).describe(),
+
+    memory: {
+      profile: () => memory?.profile(),
+      relevantTo: async (turn, limit) => memory?.relevantTo(turn, limit),
+    },
+
+    learnFrom(turn) {
+      void memory?.learner?.offer(turn);
+    },
+
+    executor,
+
+    stopStarting() {
+      if (!isReady) stopping.abort(new ReveilleError('unavailable', 'Neo stops'));
+    },
+
+    async close() {
+      stopping.abort(new ReveilleError('unavailable', 'Neo stops'));
+      const surface = await starting?.catch(() => undefined);
+      await Promise.all([surface?.close(), executor?.close()]);
+      await memory?.close();
+    },
+  };
+}

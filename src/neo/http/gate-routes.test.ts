@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../clock/clock.ts';
+import { startServer } from '../../http-kit/server.ts';
+import { silentLogger } from '../../log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { GateAnswer } from '../../wire/executor.ts';
+import { gateRoutes } from './gate-routes.ts';
+
+type Given = { intentId: string; nodeId: string; answer: GateAnswer };
+
+async function serving(t: TestContext, executor: Parameters<typeof gateRoutes>[1]): Promise<string> {
+  const server = await startServer({
+    ...{ name: 'neo', version: '0', host: '127.0.0.1', port: 0, log: silentLogger, clock: systemClock },
+    routes: (app) => gateRoutes(app, executor),
+  });
+  t.after(() => server.close());
+  return server.url;
+}
+
+async function post(url: string, path: string, body: string) {
+  const response = await fetch(url + path, {
+    method: 'POST',
+    body,
+    headers: { 'content-type': 'application/json' },
+  });
+  return { status: response.status, ...((await response.json()) as { data?: unknown; error?: { message: string } }) };
+}
+
+test('an answer reaches the executor and is confirmed', async (t) => {
+  const given: Given[] = [];
+  const url = await serving(t, {
+    answer: async (intentId, nodeId, answer) => void given.push({ intentId, nodeId, answer }),
+  });
+  const { status, data } = await post(url, '/intents/i1/gates/n1/answer', '{"approved":true,"answer":"go on"}');
+  assert.equal(status, 200);
+  assert.deepEqual(data, { intent_id: 'i1', node_id: 'n1', approved: true });
+  assert.deepEqual(given, [{ intentId: 'i1', nodeId: 'n1', answer: { approved: true, answer: 'go on' } }]);
+});
+
+test('an answer that cannot be meant is refused with the field that is wrong, and reaches nobody', async (t) => {
+  const url = await serving(t, { answer: () => assert.fail('it must not be passed on') });
+  const wrong: [path: string, body: string, words: RegExp][] = [
+    ['/intents/i1/gates/n1/answer', '{}', /approved is required/],
+    ['/intents/i1/gates/n1/answer', '{"approved":"yes"}', /approved must be true or false/],
+    ['/intents/i1/gates/n1/answer', '{"approved":true,"amount":5}', /unknown field "amount"/],
+    ['/intents/i1/gates/n1/answer', '{"approved":true,"call_sha256":"ab"}', /call_sha256 must be 64/],
+    ['/intents/i1/gates/n1/answer', '[]', /must be a JSON object/],
+    ['/intents/..%2Fadmin/gates/n1/answer', '{"approved":true}', /intent_id must be/],
+    ['/intents/i1/gates/%2e%2e%2f/answer', '{"approved":true}', /node_id must be/],
+  ];
+  for (const [path, body, words] of wrong) {
+    const { status, error } = await post(url, path, body);
+    assert.equal(status, 400, path + body);
+    assert.match(error?.message ?? '', words);
+  }
+});
+
+test('what the desk says of an answer is what the person hears', async (t) => {
+  const url = await serving(t, {
+    answer: () => Promise.reject(new ReveilleError('conflict', 'the gate n1 has been denied already')),
+  });
+  const { status, error } = await post(url, '/intents/i1/gates/n1/answer', '{"approved":true}');
+  assert.deepEqual([status, error?.message], [409, 'the gate n1 has been denied already']);
+});
+
+test('without an executor there are no gates', async (t) => {
+  const url = await serving(t, undefined);
+  const { status, error } = await post(url, '/intents/i1/gates/n1/answer', '{"approved":true}');
+  assert.equal(status, 404);
+  assert.match(error?.message ?? '', /NEO_EXECUTOR_URL/);
+});

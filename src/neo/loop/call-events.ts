@@ -1,0 +1,50 @@
+/** The `tool` events of a call, for the people who follow a turn. Pure. */
+import type { TurnEventData } from '../../wire/turn.ts';
+import type { ModelToolCall } from '../model/model.ts';
+import type { ToolAnswer } from '../tools/surface.ts';
+import type { Turn } from '../turn.ts';
+import { callIdOf } from './journal.ts';
+
+/** What people are shown of arguments and results; the whole is for the model. */
+const SHOWN_CHARACTERS = 1000;
+
+function beginningOf(text: string): string {
+  const cut = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
+  return cut.toWellFormed();
+}
+
+const factsOf = (turn: Turn, step: number, place: number, call: ModelToolCall) => ({
+  conversation_id: turn.conversationId,
+  turn_id: turn.id,
+  call_id: callIdOf(turn.id, step, place),
+  step,
+  name: call.name,
+});
+
+/** Told before a call is made. */
+export function callBegunEvent(turn: Turn, step: number, place: number, call: ModelToolCall): TurnEventData<'tool'> {
+  return { ...factsOf(turn, step, place, call), state: 'begun', input: beginningOf(call.input) };
+}
+
+/** A result in words; images are named in their place. */
+export function wordsOfAnswer({ content }: ToolAnswer): string {
+  return content.map((part) => (part.type === 'text' ? part.text : `[image, ${part.mediaType}]`)).join('\n');
+}
+
+/** Told when a call has come to its end. */
+export function callFinishedEvent(
+  turn: Turn,
+  step: number,
+  place: number,
+  call: ModelToolCall,
+  answer: ToolAnswer,
+  tookMs: number,
+): TurnEventData<'tool'> {
+  return {
+    ...factsOf(turn, step, place, call),
+    state: 'finished',
+    is_error: answer.isError,
+    output: beginningOf(wordsOfAnswer(answer)),
+    took_ms: Math.round(tookMs),
+  };
+}

@@ -1,0 +1,250 @@
+/**
+ * The loop of a turn: ask the model, make the calls it asks for, show it what came of them, until it answers in words.
+ *
+ * What the model asks for is in the journal before it is done, and what came of it before the model is told. A turn that runs again
+ * goes on from there: finished calls are shown and not made again; one that was under way is made again when its tool says that it
+ * does nothing twice, and shown as "outcome unknown" otherwise.
+ */
+import type { Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { systemBlock } from '../context/system-block.ts';
+import { tokensOf, tokensOfTools } from '../context/tokens.ts';
+import type { ContextWindow } from '../context/window.ts';
+import type { Model, ModelAnswer, ModelMessage, ModelRequest, ModelToolCall } from '../model/model.ts';
+import { renderArrival } from '../prompt.ts';
+import { type ToolAnswer, type ToolNotice, type ToolSurface, textAnswer } from '../tools/surface.ts';
+import type { Outcome, Turn } from '../turn.ts';
+import { makeCall } from './call-making.ts';
+import { callIdOf, type Journal, type JournalledCall, type JournalledStep } from './journal.ts';
+import { repeatedSentence, repetition } from './repetition.ts';
+import { CALLS_PER_STEP, messagesOfStep, OUTCOME_UNKNOWN } from './transcript.ts';
+
+/** How often the model may be asked in a turn, besides for its last words when it comes to no end. */
+export const STEPS_PER_TURN = 50;
+
+/** How many messages that arrived meanwhile a turn is shown. */
+const ARRIVALS_SHOWN = 20;
+
+/** A result beyond this is cut whatever made it; tool servers are held to much less by the host. In UTF-16 units. */
+const LONGEST_RESULT = 1024 * 1024;
+
+/** What the system block has besides what the loop knows itself. */
+export type Background = {
+  /** Whether the conversation is shown from its beginning. */
+  readonly whole: boolean;
+  readonly older?: string | undefined;
+  profile(): string | undefined;
+  /** What is remembered that may belong to the turn. Never throws. */
+  memories(): Promise<string | undefined>;
+};
+
+export type LoopOptions = {
+  model: Model;
+  surface: ToolSurface;
+  window: ContextWindow;
+  background: Background;
+  journal: Journal;
+  /** Messages of the conversation that have been accepted since the turn was, oldest first. */
+  arrived: (limit: number) => readonly Turn[];
+  /** Asks the model; waits and asks again where that may help. */
+  ask: (request: Omit<ModelRequest, 'occasion' | 'signal' | 'onText'>) => Promise<ModelAnswer>;
+  /** What the model says from now on is another answer, in the place of what it has said. */
+  nextSpeech: () => void;
+  notify: (notice: ToolNotice) => void;
+  /** Repeats a write until the disk takes it. */
+  persist: <T>(write: () => Promise<T>) => Promise<T>;
+  clock: Clock;
+  log: Logger;
+  signal: AbortSignal;
+};
+
+type Finished = Required<JournalledCall>;
+
+function bounded(answer: ToolAnswer): ToolAnswer {
+  let left = LONGEST_RESULT;
+  const content = answer.content.map((part) => {
+    if (part.type !== 'text') return part;
+    const text = part.text.length > left ? `${part.text.slice(0, Math.max(left, 0))}\n(cut: too long)` : part.text;
+    left -= part.text.length;
+    return { type: 'text', text: text.toWellFormed() } as const;
+  });
+  return { content, isError: answer.isError };
+}
+
+const LAST_WORD = (reason: string): ModelMessage => ({
+  role: 'user',
+  content: `The program stops this turn here: ${reason}. Make no call any more. Say in a few sentences what has been done and confirmed, what has not, and what would be needed to go on. This turn is recorded as not finished.`,
+});
+
+/** Runs the loop. Throws the signal's reason when it aborts, and what `ask` throws. */
+export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome> {
+  const { model, surface, window, background, journal, clock, log, signal, persist } = options;
+  const repeats = repetition();
+  const shownArrivals = new Set<string>();
+  const callIds = new Set<string>();
+  let blind = false;
+
+  /** Makes calls side by side; resolves with all of them in their order when the last has ended. */
+  function finishCalls(step: JournalledStep): Promise<Finished[]> {
+    return Promise.all(
+      step.calls.map(async (journalled): Promise<Finished> => {
+        if (journalled.answer) return journalled as Finished;
+        const { place, call } = journalled;
+        const begunAt = clock.monotonic();
+        const context = { turn, callId: callIdOf(turn.id, step.step, place), signal, notify: options.notify };
+        const finished = { place, call, answer: bounded(await makeCall(call, context, { surface, clock, log })) };
+        await persist(() => journal.finishCall(turn, step.step, finished, clock.monotonic() - begunAt));
+        return finished;
+      }),
+    );
+  }
+
+  /** What stands in the way of going on after a step, if anything. */
+  function addStep(step: JournalledStep, calls: readonly Finished[]): string | undefined {
+    window.add(messagesOfStep({ ...step, calls }));
+    if (blind) window.dropImages();
+    for (const { call } of calls) callIds.add(call.id);
+    const often = calls.filter(({ call, answer }) => repeats.note(call, answer.isError));
+    return often[0] && repeatedSentence(often[0].call.name);
+  }
+
+  /** A step of an attempt that was cut short: what was under way is made again where that does no harm. */
+  function resumed(step: JournalledStep): JournalledStep {
+    const calls = step.calls.map((journalled) => {
+      if (journalled.answer || surface.repeatable(journalled.call.name)) return journalled;
+      return { ...journalled, answer: OUTCOME_UNKNOWN };
+    });
+    return { ...step, calls };
+  }
+
+  async function resumeSteps(): Promise<{ steps: number; obstacle?: string | undefined }> {
+    const steps = journal.steps(turn.id);
+    let obstacle: string | undefined;
+    for (const step of steps) {
+      const again = resumed(step);
+      for (const { place, call, answer } of again.calls) {
+        if (answer !== OUTCOME_UNKNOWN) continue;
+        await persist(() => journal.finishCall(turn, step.step, { place, call, answer }, 0));
+      }
+      obstacle = addStep(again, await finishCalls(again)) ?? obstacle;
+    }
+    return { steps: steps.length, obstacle };
+  }
+
+  function showArrivals(): void {
+    for (const arrival of options.arrived(ARRIVALS_SHOWN)) {
+      if (shownArrivals.has(arrival.id)) continue;
+      shownArrivals.add(arrival.id);
+      window.add([{ role: 'user', content: renderArrival(arrival) }]);
+    }
+  }
+
+  /** The request of a step; makes room for it first. */
+  async function requestOf(step: number): Promise<{ request?: Omit<ModelRequest, 'occasion' | 'signal' | 'onText'> }> {
+    const tools = model.callsTools ? surface.schemas() : [];
+    const memories = await background.memories();
+    const block = (contextUsed: number) =>
+      systemBlock({
+        turn,
+        now: clock.now(),
+        whole: background.whole,
+        tools,
+        warnings: model.callsTools ? surface.warnings() : [],
+        profile: background.profile(),
+        memories,
+        older: background.older,
+        step,
+        steps: STEPS_PER_TURN,
+        contextUsed,
+      });
+    const fixedTokens = tokensOf(block(1)) + tokensOfTools(tools);
+    const fit = await window.fit(fixedTokens);
+    signal.throwIfAborted();
+    if (fit === 'compacted') log.info({ turn_id: turn.id, step }, 'the older part of the context has been summarized');
+    if (fit === 'full') return {};
+    return { request: { system: block(window.partTaken(fixedTokens)), messages: window.messages(), tools } };
+  }
+
+  /** Asks; a model that refuses images is asked again without them. */
+  async function askOnce(request: Omit<ModelRequest, 'occasion' | 'signal' | 'onText'>): Promise<ModelAnswer> {
+    try {
+      return await options.ask(request);
+    } catch (thrown) {
+      const refused = thrown instanceof ReveilleError && thrown.code === 'invalid_request';
+      if (signal.aborted || !refused || blind || !window.dropImages()) throw thrown;
+      blind = true;
+      log.warn(
+        { turn_id: turn.id, reason: thrown.message },
+        'the model refused a request with images; going on without',
+      );
+      return options.ask({ ...request, messages: window.messages() });
+    }
+  }
+
+  /** Endpoints may name a call as they named an earlier one; the results would be mistaken for each other. */
+  function withOwnId(call: ModelToolCall, step: number, place: number): ModelToolCall {
+    return callIds.has(call.id) || call.id === '' ? { ...call, id: `s${step}c${place}`.padEnd(9, 'x') } : call;
+  }
+
+  async function takeStep(step: number, { text, toolCalls = [] }: ModelAnswer): Promise<string | undefined> {
+    const asked: JournalledStep = {
+      step,
+      said: text.toWellFormed(),
+      leftOut: Math.max(0, toolCalls.length - CALLS_PER_STEP),
+      calls: toolCalls.slice(0, CALLS_PER_STEP).map((call, place) => {
+        const own = withOwnId(call, step, place);
+        const whole = { ...own, input: own.input.toWellFormed(), name: own.name.toWellFormed() };
+        // A call that must not be made is settled before anybody could take it for one that may have been.
+        return { place, call: whole, ...(call.fault === undefined ? {} : { answer: textAnswer(call.fault, true) }) };
+      }),
+    };
+    await persist(() => journal.beginStep(turn, asked));
+    return addStep(asked, await finishCalls(asked));
+  }
+
+  /** The end of a turn that cannot go on: the model is asked for its last words, and the turn is failed whatever they are. */
+  async function giveUp(reason: string, step: number): Promise<Outcome> {
+    const failed = { status: 'failed', error: `the turn was stopped: ${reason}`, model: model.name } as const;
+    window.add([LAST_WORD(reason)]);
+    options.nextSpeech();
+    try {
+      const { request } = await requestOf(step);
+      if (!request) return failed;
+      const { text, model: name } = await askOnce({ ...request, wordsOnly: true });
+      const reply = text.trim() === '' ? {} : { reply: text.toWellFormed() };
+      return { ...failed, model: name, ...reply };
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      log.warn({ err: thrown, turn_id: turn.id }, 'the model had no last words');
+      return failed;
+    }
+  }
+
+  const { steps, obstacle } = await resumeSteps();
+  if (obstacle !== undefined) return giveUp(obstacle, steps + 1);
+  for (let step = steps + 1; ; step++) {
+    signal.throwIfAborted();
+    // What waited before the turn began has its own turn next; only what comes while this one works can change it.
+    if (step > 1) showArrivals();
+    if (step > STEPS_PER_TURN) return giveUp(`it has taken all of its ${STEPS_PER_TURN} steps`, step);
+    const { request } = await requestOf(step);
+    if (!request) {
+      const error =
+        'the turn was stopped: what it has to keep in mind does not fit into the model (NEO_CONTEXT_TOKENS)';
+      return { status: 'failed', error, model: model.name };
+    }
+    options.nextSpeech();
+    const answer = await askOnce(request);
+    if ((answer.toolCalls ?? []).length === 0) return outcomeOf(answer);
+    const stop = await takeStep(step, answer);
+    if (stop !== undefined) return giveUp(stop, step + 1);
+  }
+}
+
+function outcomeOf(answer: ModelAnswer): Outcome {
+  const { model, cutOff } = answer;
+  // An endpoint can send half of a surrogate pair, which no file can hold.
+  const reply = answer.text.toWellFormed();
+  return cutOff === undefined ? { status: 'done', reply, model } : { status: 'failed', error: cutOff, model, reply };
+}

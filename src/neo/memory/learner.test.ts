@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { settle } from '../../clock/testing/manual-clock.ts';
+import { silentLogger } from '../../log/log.ts';
+import { openAICompatibleModel } from '../model/openai-compatible.ts';
+import {
+  beginStream,
+  endStream,
+  modelEndpoint,
+  refusing,
+  type Script,
+  saying,
+  sendPiece,
+} from '../testing/model-endpoint.ts';
+import type { Turn } from '../turn.ts';
+import { askModel } from './cheap-model.ts';
+import { createLearner } from './learner.ts';
+import { cortexBench, doneTurn } from './testing/cortex-bench.ts';
+
+const answer = (...texts: string[]) =>
+  JSON.stringify({ memories: texts.map((text) => ({ kind: 'fact', text, salience: 0.5 })) });
+
+async function workbench(t: TestContext, ...scripts: Script[]) {
+  const bench = cortexBench(t);
+  const { clock, cortex } = bench;
+  const endpoint = await modelEndpoint(t, ...scripts);
+  const turns = new Map<string, Turn>();
+  let learned = 0;
+  const make = (file = cortex) => {
+    const model = openAICompatibleModel({ baseUrl: endpoint.baseUrl, model: 'cheap', apiKey: undefined, clock });
+    const learner = createLearner({
+      cortex: file,
+      ask: askModel(model),
+      turns: { turn: (id) => turns.get(id), newestDone: () => [...turns.values()] },
+      clock,
+      log: silentLogger,
+      onLearned: () => learned++,
+    });
+    t.after(() => learner.close());
+    return learner;
+  };
+  const offer = async (learner: ReturnType<typeof make>, id: string, members: Partial<Turn> = {}) => {
+    const turn = doneTurn(id, members);
+    turns.set(id, turn);
+    await learner.offer(turn);
+  };
+  const texts = () => cortex.list({ superseded: true, limit: 1000 }).map(({ text }) => text);
+  return { ...bench, endpoint, turns, make, offer, texts, learned: () => learned };
+}
+
+/** Lets the loop turn until the condition holds; what it waits for happens on the network, not on a clock. */
+async function until(condition: () => boolean): Promise<void> {
+  for (let turn = 0; !condition(); turn++) {
+    if (turn > 10_000) assert.fail('the condition never came to hold');
+    await settle();
+  }
+}
+
+test('what the cheap model finds in a turn is remembered with that turn as its source', async (t) => {
+  const { make, offer, cortex, endpoint, learned } = await workbench(t, saying(answer('The user lives in Lisbon.')));
+  const learner = make();
+  await offer(learner, 't1', { message: 'I have moved to Lisbon', conversationId: 'c7' });
+  await until(() => learned() === 1);
+  const [memory] = cortex.list({ superseded: true, limit: 9 });
+  assert.deepEqual([memory?.text, memory?.turnId, memory?.conversationId], ['The user lives in Lisbon.', 't1', 'c7']);
+  assert.equal(endpoint.requests[0]!.body.model, 'cheap');
+  assert.match(endpoint.requests[0]!.body.messages.at(-1)!.content, /I have moved to Lisbon/);
+  assert.equal(learner.warning(), undefined);
+});
+
+test('turns that are not done, or were offered before, are passed over', async (t) => {
+  const { make, offer, endpoint, cortex } = await workbench(t, saying(answer()));
+  const learner = make();
+  for (const status of ['queued', 'running', 'failed', 'interrupted'] as const)
+    await offer(learner, status, { status });
+  await offer(learner, 't1');
+  await until(() => cortex.lessons.counts().learned === 1);
+  await offer(learner, 't1');
+  await offer(learner, 't2');
+  await until(() => cortex.lessons.counts().learned === 2);
+  assert.equal(endpoint.requests.length, 2);
+});
+
+test('a model that fails or talks nonsense is asked again later, five times in all', async (t) => {
+  const { make, offer, clock, endpoint, cortex } = await workbench(
+    t,
+    refusing(503, 'busy'),
+    saying('I would say that'),
+  );
+  const learner = make();
+  await offer(learner, 't1');
+  for (const [asked, pause] of [
+    [1, 30_000],
+    [2, 120_000],
+    [3, 600_000],
+    [4, 3_600_000],
+  ] as const) {
+    await until(() => endpoint.requests.length === asked && cortex.lessons.next()?.attempts === asked);
+    await until(() => clock.timers === 1);
+    await clock.advance(pause);
+  }
+  await until(() => cortex.lessons.counts().given_up === 1);
+  assert.equal(endpoint.requests.length, 5);
+  assert.match(learner.warning()!, /1 could not be learned from/);
+});
+
+test('a lesson that fails holds no other up', async (t) => {
+  const { make, offer, texts } = await workbench(t, (response, request) => {
+    const bad = request.body.messages.at(-1)!.content.includes('bad turn');
+    return bad ? refusing(500, 'no')(response, request) : saying(answer('Something good'))(response, request);
+  });
+  const learner = make();
+  await offer(learner, 't1', { message: 'bad turn' });
+  await offer(learner, 't2', { message: 'good turn' });
+  await until(() => texts().includes('Something good'));
+});
+
+test('when too many wait, the oldest are dropped and counted', async (t) => {
+  const { make, offer, clock, endpoint, cortex } = await workbench(t, beginStream);
+  const learner = make();
+  await offer(learner, 'first');
+  await until(() => endpoint.requests.length === 1);
+  for (let n = 0; n < 258; n++) {
+    await clock.advance(1);
+    await offer(learner, `t${n}`);
+  }
+  assert.deepEqual(cortex.lessons.counts(), { waiting: 256, learned: 0, given_up: 0, dropped: 3 });
+  assert.match(learner.warning()!, /3 were dropped because too many waited \(256 wait now\)/);
+});
+
+test('what was queued is learned by the next process, and a turn that is gone is given up', async (t) => {
+  const { make, offer, endpoint, cortex, open, turns } = await workbench(
+    t,
+    beginStream,
+    saying(answer('Learned after the restart')),
+  );
+  const learner = make();
+  await offer(learner, 't1');
+  await until(() => endpoint.requests.length === 1);
+  await offer(learner, 't2');
+  turns.delete('t2');
+  await learner.close();
+  await cortex.close();
+  const again = open();
+  make(again);
+  await until(() => again.lessons.counts().waiting === 0);
+  assert.deepEqual(again.lessons.counts(), { waiting: 0, learned: 1, given_up: 1, dropped: 0 });
+  assert.deepEqual(
+    again.list({ superseded: true, limit: 9 }).map(({ text }) => text),
+    ['Learned after the restart'],
+  );
+});
+
+test('turns that a crash took before they were offered are caught up with, once', async (t) => {
+  const { make, turns, cortex, endpoint } = await workbench(t, saying(answer()));
+  for (const id of ['t1', 't2']) turns.set(id, doneTurn(id));
+  turns.set('t3', doneTurn('t3', { status: 'running' }));
+  const first = make();
+  await until(() => cortex.lessons.counts().learned === 2);
+  await first.close();
+  await make().offer(doneTurn('t1'));
+  assert.equal(endpoint.requests.length, 2);
+});
+
+test('closing does not wait for a model that is silent', async (t) => {
+  const { make, offer, endpoint } = await workbench(t, beginStream);
+  const learner = make();
+  await offer(learner, 't1');
+  await until(() => endpoint.requests.length === 1);
+  await learner.close();
+  await endpoint.requests[0]!.gone;
+});
+
+test('an answer that was cut off is not believed', async (t) => {
+  const { make, offer, cortex, texts } = await workbench(t, (response) => {
+    beginStream(response);
+    sendPiece(response, answer('Half of it'));
+    endStream(response, 'length');
+  });
+  await offer(make(), 't1');
+  await until(() => cortex.lessons.next()?.attempts === 1);
+  assert.deepEqual(texts(), []);
+});

@@ -1,0 +1,172 @@
+/**
+ * Learning from turns that have ended, in the background, one at a time. The queue is in the file: what was offered is still there
+ * after a crash, and a lesson ends in the transaction that stores what was learned, so nothing is learned twice.
+ */
+import type { Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import type { Turn } from '../turn.ts';
+import type { Cortex } from './cortex.ts';
+import { EXTRACTION_SYSTEM, extractionPrompt, parseExtraction } from './extraction.ts';
+import type { Lesson } from './lesson-table.ts';
+
+/**
+ * Asks a model. Rejects when the signal aborts or the model does not answer.
+ *
+ * @throws ReveilleError
+ */
+export type Ask = (request: { system: string; prompt: string; turn: Turn; signal: AbortSignal }) => Promise<string>;
+
+export type LearnerOptions = {
+  cortex: Pick<Cortex, 'lessons' | 'write' | 'rememberIn'>;
+  ask: Ask;
+  /** Where the words of a turn are. */
+  turns: {
+    turn(id: string, conversationId: string): Turn | undefined;
+    /** The newest turns that are done; of these, a crash may have taken some before they could be offered. */
+    newestDone?(limit: number): readonly Turn[];
+  };
+  clock: Clock;
+  log: Logger;
+  /** Called when something has been learned. */
+  onLearned: () => void;
+};
+
+export type Learner = {
+  /**
+   * Queues a turn that is done; any other is passed over, and so is one that was offered before. Returns at once.
+   *
+   * @returns resolves when it is on disk, or was not to be stored; nobody needs to wait. Never rejects.
+   */
+  offer(turn: Turn): Promise<void>;
+  /** What was not learned, as a sentence. */
+  warning(): string | undefined;
+  close(): Promise<void>;
+};
+
+/** Turns that wait at most; when there are more, the oldest are dropped and counted. */
+const WAITING_MAX = 256;
+/** Turns that are looked at after a start: as many as could end at once, several times over. */
+const CAUGHT_UP = 64;
+/** How often a turn is tried, and the pauses after each failure. */
+const ATTEMPTS = 5;
+const PAUSES_MS = [30_000, 120_000, 600_000, 3_600_000];
+/** Between attempts to store something while the disk refuses. */
+const STORE_PAUSE_MS = 300_000;
+
+/** Makes the learner and takes up what the last process left. */
+export function createLearner(options: LearnerOptions): Learner {
+  const { cortex, ask, turns, clock, log, onLearned } = options;
+  const { lessons } = cortex;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let working: Promise<void> | undefined;
+  let cancelTimer: (() => void) | undefined;
+  let asked = false;
+
+  /** Tries a turn once. */
+  async function learnFrom({ turnId, conversationId, attempts }: Lesson): Promise<void> {
+    const turn = turns.turn(turnId, conversationId);
+    if (turn?.status !== 'done') {
+      await cortex.write(() => lessons.settle(turnId, 'given_up', 'the turn is not there any more'));
+      return;
+    }
+    try {
+      const answer = await ask({ system: EXTRACTION_SYSTEM, prompt: extractionPrompt(turn), turn, signal });
+      const { memories, refused } = parseExtraction(answer);
+      const source = { turnId, conversationId, at: turn.createdAt };
+      const learned = await cortex.write(() =>
+        // Another process with this file may have been faster.
+        lessons.settle(turnId, 'learned') ? cortex.rememberIn(memories, source) : [],
+      );
+      log.debug({ turn_id: turnId, learned: learned.length, refused }, 'learned from a turn');
+      if (learned.length > 0) onLearned();
+    } catch (thrown) {
+      if (signal.aborted) return;
+      await failedOnce(turnId, attempts + 1, thrown);
+    }
+  }
+
+  async function failedOnce(turnId: string, attempts: number, thrown: unknown): Promise<void> {
+    const { message } = toReveilleError(thrown);
+    if (!(thrown instanceof ReveilleError)) log.error({ err: thrown, turn_id: turnId }, 'learning failed on our side');
+    if (attempts >= ATTEMPTS) {
+      log.warn({ turn_id: turnId, attempts, reason: message }, 'nothing is learned from a turn');
+      await cortex.write(() => lessons.settle(turnId, 'given_up', message));
+      return;
+    }
+    log.debug({ turn_id: turnId, attempts, reason: message }, 'learning from a turn is tried again later');
+    const asksFor = thrown instanceof ReveilleError ? (thrown.retryAfterSeconds ?? 0) * 1000 : 0;
+    const pause = Math.min(Math.max(PAUSES_MS[attempts - 1]!, asksFor), PAUSES_MS.at(-1)!);
+    await cortex.write(() => lessons.putOff(turnId, clock.now() + pause, message));
+  }
+
+  async function work(): Promise<void> {
+    try {
+      while (asked && !signal.aborted) {
+        asked = false;
+        for (let lesson = lessons.next(); lesson && !signal.aborted; lesson = lessons.next()) {
+          const ahead = lesson.dueAt - clock.now();
+          if (ahead > 0) {
+            // A wall clock that was put back must not hold a lesson up for longer than its longest pause.
+            later(Math.min(ahead, PAUSES_MS.at(-1)!));
+            break;
+          }
+          await learnFrom(lesson);
+        }
+      }
+    } catch (err) {
+      if (signal.aborted) return;
+      log.error({ err }, 'the state of what is to be learned could not be stored; trying again');
+      later(STORE_PAUSE_MS);
+    }
+  }
+
+  function later(delayMs: number): void {
+    cancelTimer?.();
+    cancelTimer = clock.after(delayMs, () => {
+      cancelTimer = undefined;
+      wake();
+    });
+  }
+
+  function wake(): void {
+    asked = true;
+    if (working || signal.aborted) return;
+    working = work().finally(() => {
+      working = undefined;
+      // Somebody asked between the last look and now.
+      if (asked && !cancelTimer) wake();
+    });
+  }
+
+  async function offer({ id, conversationId, status }: Turn): Promise<void> {
+    if (status !== 'done' || signal.aborted) return;
+    try {
+      const dropped = await cortex.write(() => lessons.add(id, conversationId, clock.now(), WAITING_MAX));
+      if (dropped > 0) log.warn({ dropped }, 'turns are dropped unlearned: too many were waiting');
+      wake();
+    } catch (err) {
+      log.warn({ err, turn_id: id }, 'a turn could not be queued for learning');
+    }
+  }
+
+  wake();
+  const caughtUp = Promise.all((turns.newestDone?.(CAUGHT_UP) ?? []).map(offer));
+  return {
+    offer,
+
+    warning() {
+      const { given_up: failed, dropped, waiting } = lessons.counts();
+      if (failed + dropped === 0) return undefined;
+      return `memory: of the latest turns ${failed} could not be learned from and ${dropped} were dropped because too many waited (${waiting} wait now)`;
+    },
+
+    async close() {
+      stopping.abort();
+      cancelTimer?.();
+      await caughtUp;
+      await working;
+    },
+  };
+}

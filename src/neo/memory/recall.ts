@@ -1,0 +1,63 @@
+/** Recalling: words, meaning, salience and age brought together into one order. */
+import type { Cortex } from './cortex.ts';
+import type { StoredMemory } from './memory.ts';
+import { fuse, scoreOf } from './ranking.ts';
+import type { Semantics } from './semantics.ts';
+
+export type RecallRequest = {
+  /** What is looked for, in any words; absent or without any word: what matters most and is newest. */
+  readonly query?: string | undefined;
+  /** At most so many; 10 unless told. */
+  readonly limit?: number;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+};
+
+/** A memory and its place in the order; scores are comparable within one answer only. */
+export type Recollection = StoredMemory & { readonly score: number };
+
+const LIMIT = 10;
+/** Findings of each kind of search that are ordered; salience and age can lift a memory from as far below. */
+const CANDIDATES = 100;
+
+type Searches = {
+  cortex: Pick<Cortex, 'findByText' | 'many' | 'foremost'>;
+  semantics: Pick<Semantics, 'near'> | undefined;
+};
+
+/** Memories that fit a query and how well, from 0 to 1. */
+async function relevances(query: string, { cortex, semantics }: Searches): Promise<Map<number, number>> {
+  const near = await semantics?.near(query, CANDIDATES);
+  const hits = cortex.findByText(query, CANDIDATES);
+  if (near !== undefined && near.length > 0) return fuse([hits.map(({ seq }) => seq), near]);
+  const best = hits[0]?.fit ?? 1;
+  // A word that is in more than half of all memories has no weight in BM25; what only has such words fits equally badly.
+  return new Map(hits.map(({ seq, fit }) => [seq, best > 0 ? Math.max(0, fit / best) : 1]));
+}
+
+/**
+ * The memories that a request asks for, best first.
+ *
+ * @throws ReveilleError `unavailable` when the file cannot be read
+ */
+export async function recall(
+  { query = '', limit = LIMIT, now }: RecallRequest,
+  searches: Searches,
+): Promise<Recollection[]> {
+  const asked = query.trim() !== '';
+  const relevance = asked ? await relevances(query, searches) : undefined;
+  const found = relevance ? searches.cortex.many([...relevance.keys()]) : searches.cortex.foremost(CANDIDATES);
+  const different = new Map(found.map((memory) => [memory.seq, memory]));
+  return [...different.values()]
+    .map((memory) => {
+      const score = scoreOf({
+        relevance: relevance?.get(memory.seq) ?? 1,
+        salience: memory.salience,
+        ageMs: now - memory.lastSeenAt,
+        superseded: memory.supersededBy !== undefined,
+      });
+      return { ...memory, score };
+    })
+    .sort((one, other) => other.score - one.score || other.seq - one.seq)
+    .slice(0, limit);
+}

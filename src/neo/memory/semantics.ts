@@ -1,0 +1,215 @@
+/**
+ * Finding memories by their meaning, where an embedding model is configured. Vectors are made in the background; a query whose vector
+ * cannot be had in time is answered by words alone, and after a failure the endpoint is left alone for a while.
+ */
+import type { Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import type { Cortex } from './cortex.ts';
+import type { Embed } from './embedding-endpoint.ts';
+import { cosineOf, Sketches, sketchOf } from './sketch.ts';
+
+export type SemanticsOptions = {
+  cortex: Pick<Cortex, 'vectors' | 'write'>;
+  embed: Embed;
+  /** The model's name: vectors of different models cannot be compared. */
+  model: string;
+  clock: Clock;
+  log: Logger;
+};
+
+export type Semantics = {
+  /** There may be memories without a vector. */
+  wake(): void;
+  /** Memories near a query, nearest first; `undefined` when the endpoint does not answer. */
+  near(query: string, limit: number): Promise<readonly number[] | undefined>;
+  /** What is wrong at present, as a sentence. */
+  warning(): string | undefined;
+  close(): Promise<void>;
+};
+
+/** A turn waits for the vector of its query no longer than this. */
+const QUERY_MS = 2000;
+const BATCH_MS = 60_000;
+/** After a failure queries do without for so long. */
+const PAUSE_MS = 30_000;
+const RETRY_MS = [5_000, 30_000, 120_000, 600_000];
+/** Characters of a text that are embedded: models take a few thousand tokens. */
+const TEXT_MAX = 2000;
+const BATCH = 64;
+/** Rows that are read before others get their turn. */
+const PAGE = 2000;
+/** An endpoint that refuses more memories than this in a row refuses all of them. */
+const REFUSALS = 3;
+/** How many more sketches are looked at than memories are wanted: sketches order only roughly. */
+const OVERSAMPLE = 8;
+/** Texts that have less in common than this are not near, whatever else there is. */
+const NEAR = 0.2;
+
+const breath = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Makes the search; vectors are made from the first `wake` on. */
+export function createSemantics({ cortex, embed, model, clock, log }: SemanticsOptions): Semantics {
+  const { vectors } = cortex;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let space = vectors.spaceOf(`${model}/`);
+  /** Memories up to this one have a vector, or cannot have one. */
+  let cursor = 0;
+  let sketches: Promise<Sketches> | undefined;
+  let batchSize = BATCH;
+  /** Memories refused one after the other. */
+  let refused = 0;
+  let failures = 0;
+  let asked = false;
+  let pausedUntil = 0;
+  let trouble: string | undefined;
+  let cancelRetry: (() => void) | undefined;
+  let working: Promise<void> | undefined;
+
+  /** Vectors of these dimensions are what the model makes; when it made others before, all are made anew. */
+  function enter(dimensions: number): string {
+    const present = `${model}/${dimensions}`;
+    if (space !== present) {
+      space = present;
+      cursor = 0;
+      sketches = undefined;
+    }
+    return present;
+  }
+
+  async function readSketches(from: string): Promise<Sketches> {
+    const read = new Sketches(Number(from.slice(model.length + 1)));
+    for (let after = 0; !signal.aborted; ) {
+      const page = vectors.sketches(from, after, PAGE);
+      for (const { seq, sketch } of page) read.add(seq, sketch);
+      if (page.length < PAGE) break;
+      after = page.at(-1)!.seq;
+      await breath();
+    }
+    return read;
+  }
+
+  function well(): void {
+    failures = 0;
+    trouble = undefined;
+  }
+
+  function failed(thrown: unknown): void {
+    pausedUntil = clock.monotonic() + PAUSE_MS;
+    if (trouble === undefined) log.warn({ err: thrown }, 'no embeddings; memories are found by their words alone');
+    trouble = `memories are found by their words alone: ${toReveilleError(thrown).message}`;
+  }
+
+  /** Makes the next vectors. @returns false when there are none to be made */
+  async function embedBatch(): Promise<boolean> {
+    const newest = vectors.newestSeq();
+    let batch: { seq: number; text: string }[] = [];
+    while (batch.length === 0 && cursor < newest) {
+      const through = Math.min(cursor + PAGE, newest);
+      batch = vectors.missing(cursor, through, space ?? '', batchSize);
+      if (batch.length === 0) {
+        cursor = through;
+        await breath();
+      }
+    }
+    if (batch.length === 0 || signal.aborted) return false;
+    const texts = batch.map(({ text }) => text.slice(0, TEXT_MAX).toWellFormed());
+    let made: Float32Array[];
+    try {
+      made = await embed(texts, { signal, timeoutMs: BATCH_MS });
+    } catch (thrown) {
+      if (!(thrown instanceof ReveilleError) || thrown.code !== 'invalid_request') throw thrown;
+      // One of the texts may be what the endpoint does not take: they are sent one by one, and that one is left out.
+      if (batch.length === 1 && ++refused > REFUSALS) throw thrown;
+      if (batch.length === 1) {
+        log.warn({ seq: batch[0]!.seq, reason: thrown.message }, 'the embedding endpoint refuses a memory');
+        cursor = batch[0]!.seq;
+      }
+      batchSize = 1;
+      return true;
+    }
+    const present = enter(made[0]!.length);
+    refused = 0;
+    if (batchSize < BATCH) batchSize *= 2;
+    await cortex.write(() => {
+      for (const [at, { seq }] of batch.entries()) vectors.put(seq, present, made[at]!);
+    });
+    const known = await sketches;
+    if (known && space === present) {
+      for (const [at, { seq }] of batch.entries()) known.add(seq, sketchOf(made[at]!));
+    }
+    well();
+    return true;
+  }
+
+  async function work(): Promise<void> {
+    try {
+      while (asked && !signal.aborted) {
+        asked = false;
+        while (await embedBatch());
+      }
+    } catch (thrown) {
+      if (signal.aborted) return;
+      failed(thrown);
+      const delay = RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)]!;
+      cancelRetry = clock.after(delay, () => {
+        cancelRetry = undefined;
+        wake();
+      });
+    }
+  }
+
+  function wake(): void {
+    asked = true;
+    if (working || cancelRetry || signal.aborted) return;
+    working = work().finally(() => {
+      working = undefined;
+      // Somebody asked between the last look and now.
+      if (asked) wake();
+    });
+  }
+
+  async function nearest(vector: Float32Array, limit: number): Promise<number[]> {
+    const present = enter(vector.length);
+    sketches ??= readSketches(present).catch((thrown: unknown) => {
+      sketches = undefined;
+      throw thrown;
+    });
+    const candidates = (await sketches).nearest(sketchOf(vector), limit * OVERSAMPLE);
+    return vectors
+      .vectors(present, candidates)
+      .map(({ seq, vector: other }) => ({ seq, cosine: cosineOf(vector, other) }))
+      .filter(({ cosine }) => cosine >= NEAR)
+      .sort((one, other) => other.cosine - one.cosine || other.seq - one.seq)
+      .slice(0, limit)
+      .map(({ seq }) => seq);
+  }
+
+  return {
+    wake,
+
+    async near(query, limit) {
+      if (clock.monotonic() < pausedUntil || signal.aborted) return undefined;
+      try {
+        const text = query.slice(0, TEXT_MAX).toWellFormed();
+        const [vector] = (await embed([text], { signal, timeoutMs: QUERY_MS })) as [Float32Array];
+        const found = await nearest(vector, limit);
+        well();
+        return found;
+      } catch (thrown) {
+        if (!signal.aborted) failed(thrown);
+        return undefined;
+      }
+    },
+
+    warning: () => trouble,
+
+    async close() {
+      stopping.abort();
+      cancelRetry?.();
+      await working;
+      await sketches?.catch(() => {});
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/** What the tests of memory share: a real file in a folder of its own, and ways to fill it. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { ManualClock } from '../../../clock/testing/manual-clock.ts';
+import type { Turn } from '../../turn.ts';
+import { openCortex } from '../cortex.ts';
+import type { NewMemory, Source } from '../memory.ts';
+
+export const CLOCK_START = Date.UTC(2026, 5, 15, 8, 10);
+
+/** Something to remember; a fact of middling weight unless told. */
+export function note(text: string, members: Partial<NewMemory> = {}): NewMemory {
+  return { kind: 'fact', text, salience: 0.5, ...members };
+}
+
+/** A fact with a claim about the person. */
+export function claimed(attribute: string, value: string, text = `The user's ${attribute} is ${value}.`): NewMemory {
+  return note(text, { claim: { subject: 'user', attribute, value } });
+}
+
+export function from(turnId: string, at = CLOCK_START): Source {
+  return { turnId, conversationId: 'c1', at };
+}
+
+/** A turn that is done. */
+export function doneTurn(id: string, members: Partial<Turn> = {}): Turn {
+  return {
+    id,
+    conversationId: 'c1',
+    seq: 1,
+    origin: 'user',
+    message: `message of ${id}`,
+    reply: `reply of ${id}`,
+    status: 'done',
+    attempts: 1,
+    createdAt: CLOCK_START,
+    ...members,
+  };
+}
+
+/** A folder that is gone when the test is over. The daemon's own workbench would load all of Neo into each child process. */
+export function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-memory-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A file, opened as often as a test asks. */
+export function cortexBench(t: TestContext) {
+  const dataDir = temporaryFolder(t);
+  const path = join(dataDir, 'cortex.db');
+  const clock = new ManualClock(CLOCK_START);
+  const open = () => {
+    const cortex = openCortex({ path, clock });
+    t.after(() => cortex.close());
+    return cortex;
+  };
+  return { dataDir, path, clock, open, cortex: open() };
+}

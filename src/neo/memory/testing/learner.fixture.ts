@@ -1,0 +1,33 @@
+/** A learner as a process of its own, for the test that kills it. Says on stdout which turns are queued for good, and when all are settled. */
+import { systemClock } from '../../../clock/clock.ts';
+import { createLogger } from '../../../log/log.ts';
+import { openAICompatibleModel } from '../../model/openai-compatible.ts';
+import { askModel } from '../cheap-model.ts';
+import { cortexPath, openCortex } from '../cortex.ts';
+import { createLearner } from '../learner.ts';
+import { doneTurn } from './cortex-bench.ts';
+
+const [dataDir, baseUrl, first, count] = process.argv.slice(2) as [string, string, string, string];
+const cortex = openCortex({ path: cortexPath(dataDir), clock: systemClock });
+const model = openAICompatibleModel({ baseUrl, model: 'cheap', apiKey: undefined, clock: systemClock });
+const learner = createLearner({
+  cortex,
+  ask: askModel(model),
+  turns: { turn: (id) => doneTurn(id) },
+  clock: systemClock,
+  log: createLogger('learner', 'warn'),
+  onLearned: () => {},
+});
+for (let n = Number(first); n < Number(first) + Number(count); n++) {
+  await learner.offer(doneTurn(`t${n}`));
+  process.stdout.write(`t${n}\n`);
+}
+const look = () => {
+  if (cortex.lessons.counts().waiting === 0) {
+    process.stdout.write('settled\n');
+    void learner.close().then(() => cortex.close());
+    return;
+  }
+  setTimeout(look, 5);
+};
+look();

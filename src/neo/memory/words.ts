@@ -1,0 +1,77 @@
+/**
+ * Text as words for the text index, of memories and of queries alike. Pure.
+ *
+ * SQLite's tokenizer takes a run of letters for a word, which it is not in Chinese, Japanese, Korean or Thai, and passes over emoji.
+ * So runs of those scripts are indexed as their characters and pairs of neighbours, and an emoji as a word that spells its code point.
+ */
+
+const PIECES = /(?<word>[\p{L}\p{N}\p{M}]+)|(?<emoji>\p{Extended_Pictographic}|\p{Regional_Indicator}{2})/gu;
+const UNSPACED =
+  /(?:\p{Script_Extensions=Han}|\p{Script_Extensions=Hiragana}|\p{Script_Extensions=Katakana}|\p{Script_Extensions=Hangul}|\p{Script_Extensions=Thai}|\p{Script_Extensions=Lao}|\p{Script_Extensions=Khmer}|\p{Script_Extensions=Myanmar})+/gu;
+
+/** No word of any language is longer; an identifier that is, is found by its beginning. In UTF-16 units. */
+const WORD_MAX = 128;
+
+function spelled(emoji: string): string {
+  return `emoji${Array.from(emoji, (char) => char.codePointAt(0)!.toString(16)).join('x')}`;
+}
+
+/** Characters of a run and, with more than one, the pairs of neighbours. */
+function grams(run: string): { single: string[]; pairs: string[] } {
+  const single = Array.from(run);
+  return { single, pairs: single.slice(1).map((char, at) => single[at]! + char) };
+}
+
+/** The words of a text in order, repeated ones too. `asked`: a run of characters gives its pairs alone, which are more telling. */
+function* wordsOf(text: string, asked: boolean): Generator<string> {
+  for (const { groups } of text.toWellFormed().normalize('NFKC').matchAll(PIECES)) {
+    if (groups?.emoji !== undefined) {
+      yield spelled(groups.emoji);
+      continue;
+    }
+    const word = groups!.word!;
+    let at = 0;
+    for (const run of word.matchAll(UNSPACED)) {
+      if (run.index > at) yield word.slice(at, run.index).slice(0, WORD_MAX).toWellFormed();
+      at = run.index + run[0].length;
+      const { single, pairs } = grams(run[0]);
+      if (!asked || pairs.length === 0) yield* single;
+      yield* pairs;
+    }
+    if (at < word.length) yield word.slice(at, at + WORD_MAX).toWellFormed();
+  }
+}
+
+/** Words of the question rather than of what is asked for. Frequent words of any language are left out by their count instead. */
+const ASKING = new Set(
+  (
+    'a about all am an and any are as at be been but by can could did do does for from had has have he her his how i if in is it its ' +
+    'me my no not of on or our she should so that the their them then there they this to us was we were what when where which who ' +
+    'why will with would you your'
+  ).split(' '),
+);
+
+/** Characters of a query that are read; what is beyond would only cost time. */
+const QUERY_MAX = 4000;
+
+/** A text as the index takes it: words with blanks between. */
+export function searchTextOf(text: string): string {
+  return [...wordsOf(text, false)].join(' ');
+}
+
+/**
+ * The different words that a query asks for, in order; those that only make a question of it are left out as long as others are
+ * there. Each is made of letters, digits and marks, so that it can stand between quotes in a query of the index.
+ *
+ * @param most how many words at most
+ */
+export function queryWords(query: string, most: number): string[] {
+  const found = new Set<string>();
+  const asking = new Set<string>();
+  for (const word of wordsOf(query.slice(0, QUERY_MAX), true)) {
+    const lower = word.toLowerCase();
+    (ASKING.has(lower) ? asking : found).add(lower);
+    if (found.size === most) break;
+  }
+  return [...(found.size > 0 ? found : asking)].slice(0, most);
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { randomInt, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { systemClock } from '../clock/clock.ts';
+import { receiptKey } from '../identity/receipt-key.ts';
+import { verifyWebhook } from '../identity/webhook-signature.ts';
+import { WAKE_HEADERS } from '../wire/wake.ts';
+import { modelEndpoint, saying } from './testing/model-endpoint.ts';
+import { type NeoChild, neoChild } from './testing/neo-child.ts';
+import { postChat, TOKEN, temporaryFolder, wakeBody } from './testing/workbench.ts';
+
+const DUE = Date.UTC(2026, 5, 15, 8, 10);
+const KILLS = 8;
+
+type Taken = { turnId: string; ok: boolean | undefined };
+
+/** A chronosd of sorts that takes what is signed as it should be, and now and then refuses, hangs up, or answers after its work. */
+async function startReceiver(t: TestContext) {
+  const finished = new Map<string, Taken[]>();
+  let moody = true;
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    const headers = request.headers as Record<string, string>;
+    const verdict = verifyWebhook({ headers, body, secrets: [receiptKey(TOKEN)], nowMs: systemClock.now() });
+    const mood = moody ? randomInt(6) : 5;
+    if (mood === 0) return void request.socket.destroy();
+    if (mood === 1) return void response.writeHead(503).end('{}');
+    const { receipts } = JSON.parse(body) as { receipts: { stage: string; turn_id: string; ok?: boolean }[] };
+    assert.ok(verdict.ok);
+    for (const { stage, turn_id: turnId, ok } of receipts) {
+      if (stage !== 'turn_finished') continue;
+      const fireId = headers['webhook-id']!;
+      finished.set(fireId, [...(finished.get(fireId) ?? []), { turnId, ok }]);
+    }
+    if (mood === 2) return void request.socket.destroy();
+    response.end('{}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const calm = () => {
+    moody = false;
+  };
+  return { finished, url, calm };
+}
+
+/** Sends wakes until the daemon is gone; keeps the fires that were acknowledged, with their turns. */
+async function sendUntilGone(neo: NeoChild, acknowledged: Map<string, string>): Promise<void> {
+  for (;;) {
+    const wake = wakeBody(DUE, { conversation_id: `c${randomInt(12)}` }, randomUUID());
+    try {
+      const answer = await postChat(neo, wake, { [WAKE_HEADERS.user]: 'alice' });
+      acknowledged.set(wake.fire_id as string, JSON.parse(answer.text).data.turn_id);
+    } catch {
+      return;
+    }
+  }
+}
+
+test(`${KILLS} times killed at any moment, to a chronosd that has its moods: the end of every turn is reported`, async (t) => {
+  const { finished, url, calm } = await startReceiver(t);
+  const endpoint = await modelEndpoint(t, saying('answered'));
+  const env = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl, NEO_CHRONOS_URL: url };
+  const dataDir = temporaryFolder(t);
+  const acknowledged = new Map<string, string>();
+  for (let kill = 0; kill < KILLS; kill++) {
+    const neo = await neoChild(dataDir, env);
+    const sending = sendUntilGone(neo, acknowledged);
+    await delay(30 + randomInt(250));
+    await neo.end('SIGKILL');
+    await sending;
+  }
+  calm();
+  const last = await neoChild(dataDir, env);
+  t.after(() => last.end('SIGKILL'));
+  const until = performance.now() + 60_000;
+  const missing = () => [...acknowledged.keys()].filter((fireId) => !finished.has(fireId));
+  while (missing().length > 0) {
+    assert.ok(performance.now() < until, `${missing().length} of ${acknowledged.size} are not reported`);
+    await delay(20);
+  }
+  assert.ok(acknowledged.size > 0);
+  for (const [fireId, turnId] of acknowledged)
+    for (const taken of finished.get(fireId)!) assert.equal(taken.turnId, turnId);
+});

@@ -1,0 +1,57 @@
+/** A call of a tool as the loop would make it, for tests of what stands behind. */
+import type { ToolAnswer, ToolCallContext, ToolNotice } from '../tools/surface.ts';
+import type { Turn } from '../turn.ts';
+
+export const CONVERSATION = 'conversation-1';
+
+const TURN: Turn = {
+  id: '0197f5a0-0000-7000-8000-00000000000a',
+  conversationId: CONVERSATION,
+  seq: 1,
+  origin: 'user',
+  message: 'do it',
+  createdAt: 0,
+  status: 'running',
+  attempts: 1,
+};
+
+export type TestCall = ToolCallContext & {
+  /** What the call has told so far. */
+  readonly told: ToolNotice[];
+  readonly abort: (reason: unknown) => void;
+  /** The first notice, told already or yet to come, that fits. */
+  until(fits: (notice: ToolNotice) => boolean): Promise<ToolNotice>;
+};
+
+export function testCall(callId = 'call-1'): TestCall {
+  const controller = new AbortController();
+  const told: ToolNotice[] = [];
+  const listeners = new Set<() => void>();
+  return {
+    turn: TURN,
+    callId,
+    signal: controller.signal,
+    told,
+    abort: (reason) => controller.abort(reason),
+    notify(notice) {
+      told.push(notice);
+      for (const listener of [...listeners]) listener();
+    },
+    until: (fits) =>
+      new Promise((resolve) => {
+        const look = () => {
+          const found = told.find(fits);
+          if (!found) return;
+          listeners.delete(look);
+          resolve(found);
+        };
+        listeners.add(look);
+        look();
+      }),
+  };
+}
+
+/** The texts of an answer, one below the other. */
+export function textOf({ content }: ToolAnswer): string {
+  return content.map((part) => (part.type === 'text' ? part.text : `<${part.mediaType}>`)).join('\n');
+}

@@ -1,0 +1,103 @@
+/** The two functions of the surface that no server serves: `core_execute` and `memory_recall`. */
+import { utf8Bytes } from '../../wire/text.ts';
+import type { ToolSchema } from './surface.ts';
+
+export const CORE_EXECUTE = 'core_execute';
+export const MEMORY_RECALL = 'memory_recall';
+
+/** The longest description of a task; with its escapes it still fits into a request of 256 KiB. */
+const INTENT_MAX_BYTES = 32 * 1024;
+const QUERY_MAX_CHARACTERS = 4096;
+
+export const CORE_EXECUTE_SCHEMA: ToolSchema = {
+  name: CORE_EXECUTE,
+  description:
+    'Hand a task that moves money, commits the user to something, or needs rigour over to the secure executor. It compiles the task into a plan, asks the user to approve every step that cannot be taken back, carries the plan out and gives back the verifiable outcome. It is the only way to do such things. It can take minutes, because a person may have to answer. Hand a task over once: an answer that says it is pending means that it is still under way.',
+  parameters: {
+    type: 'object',
+    properties: {
+      intent: {
+        type: 'string',
+        description:
+          'A clear, self-contained description of the task: what is to be done, to what or whom, with every amount, address, id and limit written out. The executor sees nothing of this conversation.',
+      },
+    },
+    required: ['intent'],
+    additionalProperties: false,
+  },
+};
+
+export const MEMORY_RECALL_SCHEMA: ToolSchema = {
+  name: MEMORY_RECALL,
+  description:
+    'Search your own durable memory for what you know: facts, events, preferences, goals and patterns from earlier conversations, and the profile of the user. What fits this turn is shown to you anyway; use this to look for something on purpose, such as when the user asks what you remember.',
+  parameters: {
+    type: 'object',
+    properties: {
+      query: {
+        type: 'string',
+        description: 'What to look for, in a few words. Without it you get the profile and what matters most.',
+      },
+    },
+    additionalProperties: false,
+  },
+};
+
+/** The names that servers cannot take. */
+export const OWN_FUNCTIONS: ReadonlySet<string> = new Set([CORE_EXECUTE, MEMORY_RECALL]);
+
+/** What a function was called with, or a sentence for the model about what is wrong with it. */
+export type Reading<T> = { readonly value: T } | { readonly wrong: string };
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'a list' : typeof value;
+}
+
+/** Arguments as they go to a server. */
+export function readArguments(name: string, args: unknown): Reading<Record<string, unknown>> {
+  // Models leave the arguments out where there is nothing to say.
+  if (args === undefined || args === null) return { value: {} };
+  if (isObject(args)) return { value: args };
+  return { wrong: `the arguments of ${name} must be a JSON object (got ${kindOf(args)})` };
+}
+
+function unknownMember(name: string, args: Record<string, unknown>, known: string): string | undefined {
+  const other = Object.keys(args).find((key) => key !== known);
+  return other === undefined
+    ? undefined
+    : `${name} takes only ${known} (got ${JSON.stringify(other.slice(0, 80))} as well)`;
+}
+
+/** The task in the arguments of `core_execute`. */
+export function readIntent(args: unknown): Reading<string> {
+  const read = readArguments(CORE_EXECUTE, args);
+  if ('wrong' in read) return read;
+  const extra = unknownMember(CORE_EXECUTE, read.value, 'intent');
+  if (extra !== undefined) return { wrong: extra };
+  const { intent } = read.value;
+  if (typeof intent !== 'string') return { wrong: `intent must be a string (got ${kindOf(intent)})` };
+  if (intent.trim() === '') return { wrong: 'intent must describe the task; it is empty' };
+  if (!intent.isWellFormed()) return { wrong: 'intent must be well-formed Unicode; it holds half of a surrogate pair' };
+  const bytes = utf8Bytes(intent);
+  if (bytes > INTENT_MAX_BYTES) return { wrong: `intent must be at most ${INTENT_MAX_BYTES} bytes, it has ${bytes}` };
+  return { value: intent };
+}
+
+/** The query in the arguments of `memory_recall`; an empty one counts as none. */
+export function readQuery(args: unknown): Reading<string | undefined> {
+  const read = readArguments(MEMORY_RECALL, args);
+  if ('wrong' in read) return read;
+  const extra = unknownMember(MEMORY_RECALL, read.value, 'query');
+  if (extra !== undefined) return { wrong: extra };
+  const { query } = read.value;
+  if (query === undefined || query === null) return { value: undefined };
+  if (typeof query !== 'string') return { wrong: `query must be a string (got ${kindOf(query)})` };
+  if (query.length > QUERY_MAX_CHARACTERS)
+    return { wrong: `query must have at most ${QUERY_MAX_CHARACTERS} characters, it has ${query.length}` };
+  const words = query.toWellFormed().trim();
+  return { value: words === '' ? undefined : words };
+}

@@ -1,0 +1,54 @@
+/** Pinning: writing down which definition each tool has now, so that a later change is noticed. */
+import { ReveilleError } from '../../wire/errors.ts';
+import { type HostOptions, startHost } from './start-host.ts';
+
+export type PinChange = {
+  alias: string;
+  tool: string;
+  change: 'new' | 'changed' | 'same' | 'gone';
+};
+
+export type PinReport = {
+  /** The lock that was written, beside the manifest. */
+  file: string;
+  /** Every tool of the servers that run, and those that were pinned and are gone. */
+  tools: PinChange[];
+  /** A sentence for each server that did not start; its pins stay as they were. */
+  unpinned: string[];
+};
+
+/**
+ * Starts the servers, whatever the present lock says, and writes a lock that agrees with them. Tools must still be those that the
+ * manifest declares.
+ *
+ * @throws ReveilleError as `startHost` does; `unavailable` when the lock cannot be written
+ */
+export async function pinTools(options: HostOptions): Promise<PinReport> {
+  const { lockOf, lockPathOf, readLock, writeLock } = await import('../../mcp-host/tool-lock.ts');
+  const { pool, manifestPath } = await startHost(options, false);
+  try {
+    const file = lockPathOf(manifestPath);
+    const before = readLock(file)?.servers ?? {};
+    const now = lockOf(pool.tools()).servers;
+    const down = pool.servers().filter(({ state }) => state !== 'ready');
+    const kept = Object.fromEntries(down.flatMap(({ alias }) => (before[alias] ? [[alias, before[alias]]] : [])));
+    const tools = Object.entries(now).flatMap(([alias, pins]) => {
+      const old = before[alias] ?? {};
+      const present = Object.entries(pins).map(([tool, digest]): PinChange => {
+        const change = old[tool] === undefined ? 'new' : old[tool] === digest ? 'same' : 'changed';
+        return { alias, tool, change };
+      });
+      const gone = Object.keys(old).filter((tool) => pins[tool] === undefined);
+      return [...present, ...gone.map((tool): PinChange => ({ alias, tool, change: 'gone' }))];
+    });
+    try {
+      writeLock(file, { lock_version: 1, servers: { ...kept, ...now } });
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new ReveilleError('unavailable', `the tool lock ${file} cannot be written: ${why}`, { cause });
+    }
+    return { file, tools, unpinned: pool.warnings() };
+  } finally {
+    await pool.close();
+  }
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ESCALATE_PATTERNS } from './classify.ts';
+import { parseToolConfig } from './settings.ts';
+
+const EXECUTOR = {
+  NEO_EXECUTOR_URL: 'http://127.0.0.1:8081/',
+  NEO_EXECUTOR_TOKEN: 'a-token-of-the-executor',
+  MATRIX_USER_ID: 'alice',
+};
+
+test('without settings Neo has the manifest that ships, a workspace below its data, and no executor', () => {
+  assert.deepEqual(parseToolConfig({}, '/data/neo'), {
+    manifest: 'bundled',
+    workspace: '/data/neo/workspace',
+    patterns: ESCALATE_PATTERNS,
+    executor: undefined,
+  });
+});
+
+test('what is set is taken', () => {
+  const settings = { ...EXECUTOR, NEO_MANIFEST: 'mine.json', NEO_WORKSPACE: '/w', NEO_ESCALATE_PATTERNS: 'pay' };
+  assert.deepEqual(parseToolConfig(settings, '/data/neo'), {
+    manifest: { path: 'mine.json' },
+    workspace: '/w',
+    patterns: ['pay'],
+    executor: { url: 'http://127.0.0.1:8081', token: EXECUTOR.NEO_EXECUTOR_TOKEN, userId: 'alice' },
+  });
+  assert.equal(parseToolConfig({ NEO_MANIFEST: 'none' }, '/data/neo').manifest, undefined);
+});
+
+test('half an executor stops the start, naming what is missing and no secret', () => {
+  for (const name of Object.keys(EXECUTOR)) {
+    assert.throws(
+      () => parseToolConfig({ ...EXECUTOR, [name]: undefined }, '/d'),
+      (thrown: Error) => thrown.message.startsWith(name) && !thrown.message.includes(EXECUTOR.NEO_EXECUTOR_TOKEN),
+    );
+  }
+});
+
+test('values that cannot be meant are refused', () => {
+  const wrong: Record<string, string>[] = [
+    { ...EXECUTOR, NEO_EXECUTOR_URL: 'ftp://x' },
+    { ...EXECUTOR, NEO_EXECUTOR_URL: 'http://u:p@x' },
+    { ...EXECUTOR, NEO_EXECUTOR_URL: 'http://x?token=1' },
+    { ...EXECUTOR, NEO_EXECUTOR_TOKEN: 'short' },
+    { ...EXECUTOR, NEO_EXECUTOR_TOKEN: 'a token with blanks in it' },
+    { ...EXECUTOR, MATRIX_USER_ID: 'a/b' },
+    { NEO_ESCALATE_PATTERNS: ',' },
+  ];
+  for (const settings of wrong) assert.throws(() => parseToolConfig(settings, '/d'), { code: 'invalid_request' });
+});

@@ -1,0 +1,69 @@
+/** The variables that decide what Neo can do (contracts §11). */
+import { join } from 'node:path';
+import { z } from 'zod';
+import { labelSchema } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { parseSettings, type Settings, secretSetting, urlSetting } from '../../wire/settings.ts';
+import type { ExecutorAddress } from '../delegate/executor-client.ts';
+import { ESCALATE_PATTERNS, readEscalatePatterns } from './classify.ts';
+
+export type ToolConfig = {
+  /** The agent manifest; `bundled` is the one that ships, absent when Neo is to have no tools. */
+  readonly manifest: { readonly path: string } | 'bundled' | undefined;
+  /** The folder that the agent may work in. */
+  readonly workspace: string;
+  /** Parts of names that escalate. */
+  readonly patterns: readonly string[];
+  /** What stands behind `core_execute`. */
+  readonly executor: ExecutorAddress | undefined;
+};
+
+const schema = z.object({
+  NEO_MANIFEST: z.string().optional(),
+  NEO_WORKSPACE: z.string().optional(),
+  NEO_ESCALATE_PATTERNS: z.string().max(4096).optional(),
+  NEO_EXECUTOR_URL: urlSetting.optional(),
+  NEO_EXECUTOR_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
+  MATRIX_USER_ID: labelSchema.optional(),
+});
+
+/** The names of the variables that decide over tools. */
+export const TOOL_VARIABLES: readonly string[] = Object.keys(schema.shape);
+
+/** What stands in `NEO_MANIFEST` for no tools at all. */
+const NO_MANIFEST = 'none';
+
+function stop(message: string): never {
+  throw new ReveilleError('invalid_request', message);
+}
+
+function executorOf(read: z.output<typeof schema>): ExecutorAddress | undefined {
+  const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: token, MATRIX_USER_ID: userId } = read;
+  if (url === undefined) {
+    if (token !== undefined) stop('NEO_EXECUTOR_URL is not set, but NEO_EXECUTOR_TOKEN is: give the address as well');
+    return undefined;
+  }
+  if (token === undefined) stop('NEO_EXECUTOR_TOKEN is not set, but NEO_EXECUTOR_URL is: give the token as well');
+  if (userId === undefined)
+    stop('MATRIX_USER_ID is not set: the executor at NEO_EXECUTOR_URL has to know whose agent this is');
+  const { username, password, search } = new URL(url);
+  if (username !== '' || password !== '' || search !== '') {
+    stop('NEO_EXECUTOR_URL must be an address without a user name, password or query');
+  }
+  return { url, token, userId };
+}
+
+/**
+ * @param dataDir Neo's own folder; the workspace is below it unless told
+ * @throws ReveilleError `invalid_request` naming what is missing or wrong
+ */
+export function parseToolConfig(settings: Settings, dataDir: string): ToolConfig {
+  const read = parseSettings(schema, settings);
+  const { NEO_MANIFEST: path, NEO_WORKSPACE: workspace, NEO_ESCALATE_PATTERNS: patterns } = read;
+  return Object.freeze({
+    manifest: path === undefined ? 'bundled' : path === NO_MANIFEST ? undefined : { path },
+    workspace: workspace ?? join(dataDir, 'workspace'),
+    patterns: patterns === undefined ? ESCALATE_PATTERNS : readEscalatePatterns(patterns),
+    executor: executorOf(read),
+  });
+}

@@ -1,0 +1,200 @@
+/**
+ * Neo's tool surface: natural tools are functions of the model's, escalated ones are reached through `core_execute` alone, and
+ * `memory_recall` looks into the memory.
+ */
+import type { Logger } from '../../log/log.ts';
+import type { SurfaceView } from '../../wire/tool-surface.ts';
+import { classify } from './classify.ts';
+import { answerOf } from './content.ts';
+import type { HostTool, ToolHost } from './host.ts';
+import {
+  CORE_EXECUTE,
+  CORE_EXECUTE_SCHEMA,
+  MEMORY_RECALL,
+  MEMORY_RECALL_SCHEMA,
+  OWN_FUNCTIONS,
+  readArguments,
+  readIntent,
+  readQuery,
+} from './own-functions.ts';
+import {
+  type ToolAnswer,
+  type ToolCallContext,
+  ToolFailure,
+  type ToolSchema,
+  type ToolSurface,
+  textAnswer,
+} from './surface.ts';
+
+/** Hands a task to the executor and gives back what came of it. Rejects as {@link ToolSurface.dispatch} does. */
+export type Delegate = (intent: string, context: ToolCallContext) => Promise<ToolAnswer>;
+
+/** Looks into the memory: a digest of what fits the query and the profile. */
+export type Recall = (query: string | undefined) => Promise<string>;
+
+export type ToolSetOptions = {
+  /** Runs the servers of the manifest; none without one. */
+  host?: ToolHost | undefined;
+  /** Parts of names that escalate. */
+  patterns: readonly string[];
+  delegate?: Delegate | undefined;
+  recall?: Recall | undefined;
+  /** Sentences about what was left out before there was a surface. */
+  warnings?: readonly string[];
+  log: Logger;
+};
+
+type EscalatedTool = SurfaceView['escalated'][number];
+
+type Bound = {
+  readonly natural: ReadonlyMap<string, HostTool>;
+  readonly escalated: ReadonlyMap<string, EscalatedTool>;
+  readonly warnings: readonly string[];
+};
+
+const byName = ([one]: [string, unknown], [other]: [string, unknown]) => (one < other ? -1 : 1);
+
+/** Sorts what the servers have into the two surfaces. */
+function bind(tools: readonly HostTool[], patterns: readonly string[]): Bound {
+  const natural: [string, HostTool][] = [];
+  const escalated: [string, EscalatedTool][] = [];
+  const warnings: string[] = [];
+  for (const tool of tools) {
+    const { functionName: name, uri, definition, surface } = tool;
+    if (OWN_FUNCTIONS.has(name)) {
+      warnings.push(`${uri} is left out: ${name} is a function of Neo's own`);
+      continue;
+    }
+    const found = classify({ name: tool.tool, surface, annotations: definition.annotations }, patterns);
+    if (found.surface === 'natural') natural.push([name, tool]);
+    else escalated.push([name, { name, uri, reason: found.reason }]);
+  }
+  return { natural: new Map(natural.sort(byName)), escalated: new Map(escalated.sort(byName)), warnings };
+}
+
+function schemaOf({ functionName, definition, alias }: HostTool): ToolSchema {
+  const parameters = definition.inputSchema as Record<string, unknown>;
+  return {
+    name: functionName,
+    description: definition.description ?? `A tool of the server ${alias}.`,
+    // Some endpoints refuse a schema that leaves out what it is a schema of.
+    parameters: parameters.type === undefined ? { ...parameters, type: 'object' } : parameters,
+  };
+}
+
+const allows = (limit: ReadonlySet<string> | undefined, { functionName, uri }: HostTool) =>
+  limit === undefined || limit.has(functionName) || limit.has(uri);
+
+/** Whether a call may be made twice. The manifest's word goes before what a server says of its own tool. */
+function isRepeatable({ sideEffectClass, definition: { annotations } }: HostTool): boolean {
+  if (sideEffectClass === 'read' || annotations?.idempotentHint === true) return true;
+  return sideEffectClass === undefined && annotations?.readOnlyHint === true;
+}
+
+/** A failure of the host's as the turn needs to know it. */
+function failureOf(thrown: unknown, tool: HostTool): ToolFailure {
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const said = typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'mayHaveRun') : undefined;
+  const mayHaveRun = said !== false;
+  return new ToolFailure(message, { mayHaveRun, repeatable: !mayHaveRun || isRepeatable(tool), cause: thrown });
+}
+
+export function createToolSet(options: ToolSetOptions): ToolSurface {
+  const { host, patterns, delegate, recall, log } = options;
+  let sorted: readonly HostTool[] = [];
+  let latest = bind(sorted, patterns);
+
+  /** The tools there are now; sorted anew only when the host has others. */
+  function bound(): Bound {
+    const tools = host?.tools() ?? [];
+    if (tools !== sorted) {
+      latest = bind(tools, patterns);
+      sorted = tools;
+    }
+    return latest;
+  }
+
+  async function callTool(tool: HostTool, args: unknown, { signal }: ToolCallContext): Promise<ToolAnswer> {
+    const read = readArguments(tool.functionName, args);
+    if ('wrong' in read) return textAnswer(read.wrong, true);
+    try {
+      return answerOf(await host!.call(tool.alias, tool.tool, read.value, { signal }));
+    } catch (thrown) {
+      signal.throwIfAborted();
+      throw failureOf(thrown, tool);
+    }
+  }
+
+  async function execute(args: unknown, context: ToolCallContext): Promise<ToolAnswer> {
+    const read = readIntent(args);
+    return 'wrong' in read ? textAnswer(read.wrong, true) : delegate!(read.value, context);
+  }
+
+  async function lookUp(args: unknown, { signal }: ToolCallContext): Promise<ToolAnswer> {
+    const read = readQuery(args);
+    if ('wrong' in read) return textAnswer(read.wrong, true);
+    try {
+      return textAnswer(await recall!(read.value));
+    } catch (cause) {
+      signal.throwIfAborted();
+      log.warn({ err: cause }, 'the memory could not be searched');
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new ToolFailure(`the memory could not be searched: ${why}`, { mayHaveRun: false, repeatable: true, cause });
+    }
+  }
+
+  function refusal(name: string, { escalated, natural }: Bound): ToolAnswer {
+    const quoted = JSON.stringify(name.slice(0, 200));
+    if (escalated.has(name)) {
+      const where = delegate
+        ? `use ${CORE_EXECUTE}`
+        : `use ${CORE_EXECUTE}, which needs an executor: none is configured`;
+      return textAnswer(`${quoted} moves funds or commits the user and cannot be called directly — ${where}`, true);
+    }
+    const out = natural.has(name) ? 'the skill at work does not list it' : 'it is not available';
+    return textAnswer(`unknown tool ${quoted} — ${out}`, true);
+  }
+
+  const surface: ToolSurface = {
+    schemas(limit) {
+      const natural = [...bound().natural.values()].filter((tool) => allows(limit, tool)).map(schemaOf);
+      return [...natural, ...(delegate ? [CORE_EXECUTE_SCHEMA] : []), ...(recall ? [MEMORY_RECALL_SCHEMA] : [])];
+    },
+
+    async dispatch(name, args, context) {
+      context.signal.throwIfAborted();
+      if (name === CORE_EXECUTE && delegate) return execute(args, context);
+      if (name === MEMORY_RECALL && recall) return lookUp(args, context);
+      const now = bound();
+      const tool = now.natural.get(name);
+      return tool && allows(context.limit, tool) ? callTool(tool, args, context) : refusal(name, now);
+    },
+
+    repeatable(name) {
+      // The executor knows a task again by its call.
+      if (OWN_FUNCTIONS.has(name)) return true;
+      const tool = bound().natural.get(name);
+      return tool !== undefined && isRepeatable(tool);
+    },
+
+    describe() {
+      const now = bound();
+      return {
+        tools: surface.schemas().map((schema) => {
+          const uri = now.natural.get(schema.name)?.uri;
+          return uri === undefined ? schema : { ...schema, uri };
+        }),
+        escalate: [...now.escalated.keys()],
+        escalated: [...now.escalated.values()],
+        warnings: [...surface.warnings()],
+      };
+    },
+
+    warnings: () => [...(options.warnings ?? []), ...(host?.warnings() ?? []), ...bound().warnings],
+
+    async close() {
+      await host?.close();
+    },
+  };
+  return surface;
+}

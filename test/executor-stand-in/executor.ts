@@ -1,0 +1,262 @@
+/**
+ * A small executor for tests of those who hand tasks to it: contracts §6 over real HTTP, with intents that take the course a test
+ * gives them and ways to misbehave. It plans and executes nothing.
+ */
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { errorEnvelope, okEnvelope } from '../../src/wire/envelope.ts';
+import { ReveilleError, toReveilleError } from '../../src/wire/errors.ts';
+import {
+  type GateAnswer,
+  gateAnswerSchema,
+  type INTENT_EVENTS,
+  type IntentStatus,
+  intentRequestSchema,
+  RAW_INTENT_FIELDS,
+} from '../../src/wire/executor.ts';
+import { parseJsonObject, RawJson } from '../../src/wire/json.ts';
+import { parseOrThrow } from '../../src/wire/validate.ts';
+
+/** A step of an intent that needs a person. `args` is JSON source text. */
+export type ScriptedGate = { nodeId: string; question: string; tool: string; args: string; options?: string[] };
+
+/** What becomes of a task. */
+export type Course = {
+  gates?: ScriptedGate[];
+  /** JSON source text. */
+  result?: string;
+  /** How it ends when every gate was approved; `completed` unless told. `held` stays as it is until `finish`. */
+  end?: IntentStatus | 'held';
+  error?: { code: string; message: string };
+  clarify?: string;
+};
+
+export type Intent = {
+  readonly id: string;
+  readonly user: string;
+  readonly prose: string;
+  readonly course: Course;
+  status: IntentStatus;
+  pending: ScriptedGate[];
+  /** Every answer that was taken. */
+  readonly answers: { nodeId: string; answer: GateAnswer }[];
+  error?: { code: string; message: string };
+};
+
+export type Misbehaviour = (request: IncomingMessage, response: ServerResponse) => boolean;
+
+export type StandInExecutor = {
+  readonly url: string;
+  readonly token: string;
+  readonly intents: Intent[];
+  /** `METHOD /path` of every request, in the order of arrival. */
+  readonly seen: string[];
+  /** Decides what becomes of a task; completes it with `"done"` unless set. */
+  course: (prose: string) => Course;
+  /** Handles a request in another way than an executor would; `true` when it did. */
+  misbehave: Misbehaviour | undefined;
+  /** Whether events are told; they are not while this is `false`. */
+  telling: boolean;
+  /** Sends an event again and again on every stream, this many times. */
+  flood(times: number): void;
+  /** Open event streams. */
+  streams(): number;
+  /** Cuts every event stream. */
+  dropStreams(): void;
+  /** Ends an intent that was `held`. */
+  finish(intent: Intent, status: IntentStatus): void;
+  /** Forgets an intent, as an executor with another data folder would. */
+  forget(intent: Intent): void;
+  /** Stops listening and cuts every connection; the intents stay, as on a disk. */
+  stop(): Promise<void>;
+  /** Listens again on the same port. */
+  start(): Promise<void>;
+};
+
+const digestOf = (tool: string, args: string) => createHash('sha256').update(`${tool}\n${args}`).digest('hex');
+
+/** The digest that the stand-in gives a gate's call. */
+export const callSha256 = ({ tool, args }: ScriptedGate) => digestOf(tool, args);
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+export async function startStandInExecutor(token = 'stand-in-executor-token'): Promise<StandInExecutor> {
+  const intents: Intent[] = [];
+  const byKey = new Map<string, Intent>();
+  const streams = new Map<ServerResponse, string>();
+  const seen: string[] = [];
+  let server: Server | undefined;
+  let port = 0;
+  let made = 0;
+
+  function tell(intent: Intent, event: (typeof INTENT_EVENTS)[number]): void {
+    if (!executor.telling) return;
+    for (const [stream, id] of streams) {
+      if (id === intent.id) stream.write(`event: ${event}\ndata: ${JSON.stringify({ intent_id: id })}\n\n`);
+    }
+  }
+
+  function end(intent: Intent, status: IntentStatus): void {
+    intent.status = status;
+    tell(intent, status === 'completed' ? 'intent.attest' : status === 'cancelled' ? 'intent.cancel' : 'intent.fail');
+  }
+
+  /** Goes on where an intent stands. */
+  function proceed(intent: Intent): void {
+    const { course } = intent;
+    if (course.clarify !== undefined) return;
+    if (intent.pending.length > 0) {
+      intent.status = 'awaiting_approval';
+      tell(intent, 'gate.invoked');
+      return;
+    }
+    intent.status = 'executing';
+    if (course.error) intent.error = course.error;
+    if (course.end !== 'held') end(intent, course.end ?? 'completed');
+  }
+
+  function submit(user: string, body: string): { intent_id: string } {
+    const given = parseOrThrow(intentRequestSchema, parseJsonObject(body, RAW_INTENT_FIELDS));
+    const key = `${user} ${given.idempotency_key ?? `#${made}`}`;
+    const known = byKey.get(key);
+    if (known) {
+      if (known.prose !== given.prose) throw new ReveilleError('conflict', 'idempotency_key names another task');
+      return { intent_id: known.id };
+    }
+    made++;
+    const course = executor.course(given.prose ?? '');
+    const intent: Intent = {
+      ...{ id: `intent-${made}`, user, prose: given.prose ?? '', course, status: 'drafting', answers: [] },
+      pending: [...(course.gates ?? [])],
+    };
+    intents.push(intent);
+    byKey.set(key, intent);
+    // A plan takes a while: whoever submits gets to look at the draft.
+    setImmediate(() => proceed(intent));
+    return { intent_id: intent.id };
+  }
+
+  function stateOf({ status, course, error }: Intent) {
+    return {
+      status,
+      ...(status === 'completed' ? { result: new RawJson(course.result ?? '"done"') } : {}),
+      ...(course.clarify === undefined ? {} : { clarify: course.clarify }),
+      ...(error ? { error } : {}),
+    };
+  }
+
+  function answer(intent: Intent, nodeId: string, body: string) {
+    const given = parseOrThrow(gateAnswerSchema, parseJsonObject(body));
+    const gate = intent.pending.find((one) => one.nodeId === nodeId);
+    if (!gate) throw new ReveilleError('conflict', `the gate ${nodeId} does not wait for an answer`);
+    if (given.call_sha256 !== undefined && given.call_sha256 !== callSha256(gate)) {
+      throw new ReveilleError('conflict', 'call_sha256 is that of another call');
+    }
+    intent.pending = intent.pending.filter((one) => one !== gate);
+    intent.answers.push({ nodeId, answer: given });
+    if (given.approved) proceed(intent);
+    else {
+      intent.pending = [];
+      intent.error = { code: 'forbidden', message: `the gate ${nodeId} was denied` };
+      end(intent, 'failed');
+    }
+    return { status: intent.status };
+  }
+
+  function cancel(intent: Intent) {
+    intent.pending = [];
+    end(intent, 'cancelled');
+    return { status: intent.status };
+  }
+
+  const pendingOf = ({ pending }: Intent) => ({
+    pending: pending.map((gate) => ({
+      node_id: gate.nodeId,
+      question: gate.question,
+      options: gate.options ?? ['approve', 'deny'],
+      call: { tool: gate.tool, args: new RawJson(gate.args), call_sha256: callSha256(gate) },
+    })),
+  });
+
+  function route(request: IncomingMessage, url: URL, body: string): unknown {
+    if (request.headers.authorization !== `Bearer ${token}`) throw new ReveilleError('unauthorized', 'wrong bearer');
+    const user = request.headers['x-matrix-user'];
+    if (typeof user !== 'string') throw new ReveilleError('invalid_request', 'X-Matrix-User is required');
+    const at = `${request.method} ${url.pathname}`;
+    if (at === 'POST /messages/async') return submit(user, body);
+    const [, id, rest] = /^\/(?:messages\/async|intents)\/([^/]+)(\/.*)?$/.exec(url.pathname) ?? [];
+    const intent = intents.find((one) => one.id === id && one.user === user);
+    if (!intent) throw new ReveilleError('not_found', 'there is no such intent');
+    if (at === `GET /messages/async/${id}`) return stateOf(intent);
+    if (at === `GET /intents/${id}/gates`) return pendingOf(intent);
+    if (at === `POST /intents/${id}/cancel`) return cancel(intent);
+    const node = /^\/gates\/([^/]+)\/answer$/.exec(rest ?? '')?.[1];
+    if (node !== undefined && request.method === 'POST') return answer(intent, node, body);
+    throw new ReveilleError('not_found', `no route ${at}`);
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await bodyOf(request);
+    const url = new URL(request.url ?? '/', 'http://stand-in');
+    seen.push(`${request.method} ${url.pathname}`);
+    if (executor.misbehave?.(request, response)) return;
+    if (url.pathname === '/events') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(': here\n\n');
+      streams.set(response, url.searchParams.get('intent_id') ?? '');
+      response.on('close', () => streams.delete(response));
+      return;
+    }
+    response.setHeader('content-type', 'application/json');
+    try {
+      response.end(okEnvelope(route(request, url, body)));
+    } catch (thrown) {
+      const error = toReveilleError(thrown);
+      response.writeHead(error.status).end(errorEnvelope(error));
+    }
+  }
+
+  const executor: StandInExecutor = {
+    get url() {
+      return `http://127.0.0.1:${port}`;
+    },
+    token,
+    intents,
+    seen,
+    course: () => ({}),
+    misbehave: undefined,
+    telling: true,
+    flood(times) {
+      for (const stream of streams.keys()) {
+        for (let n = 0; n < times; n++) stream.write('event: gate.invoked\ndata: {}\n\n');
+      }
+    },
+    streams: () => streams.size,
+    dropStreams() {
+      for (const stream of streams.keys()) stream.destroy();
+    },
+    finish: end,
+    forget(intent) {
+      intents.splice(intents.indexOf(intent), 1);
+    },
+    async stop() {
+      await new Promise<void>((resolve) => {
+        server?.close(() => resolve());
+        server?.closeAllConnections();
+      });
+    },
+    async start() {
+      const listening = createServer((request, response) => void handle(request, response));
+      await new Promise<void>((resolve) => listening.listen(port, '127.0.0.1', resolve));
+      server = listening;
+      port = (listening.address() as AddressInfo).port;
+    },
+  };
+  await executor.start();
+  return executor;
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { systemClock } from '../../src/clock/clock.ts';
+import { silentLogger } from '../../src/log/log.ts';
+import { bundledManifest } from '../../src/mcp-host/bundled-programs.ts';
+import { lockPathOf, readLock } from '../../src/mcp-host/tool-lock.ts';
+import { testCall, textOf } from '../../src/neo/testing/tool-call.ts';
+import { parseToolConfig } from '../../src/neo/tools/settings.ts';
+import { spawnTools } from '../../src/neo/tools/spawn.ts';
+import type { ToolSurface } from '../../src/neo/tools/surface.ts';
+import { makeAgentFiles } from '../chronos-mcp/agent-files.ts';
+import { payloadTextOf, startStandInChronosd } from '../stand-ins/chronosd.ts';
+
+/** The tools of the manifest that ships, on a machine with an empty PATH and no settings but these. */
+async function bundledTools(t: TestContext, variables: Record<string, string> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-bundled-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  const config = parseToolConfig({}, folder);
+  const surface = await spawnTools({
+    config,
+    variables: { PATH: '/nowhere', HOME: folder, REVEILLE_HOME: folder, ...variables },
+    dataDir: folder,
+    clock: systemClock,
+    log: silentLogger,
+  });
+  t.after(() => surface.close());
+  return { surface, folder, workspace: realpathSync(config.workspace) };
+}
+
+/** A number that JavaScript cannot carry, as the loop hands it on. */
+const rawNumber = (digits: string): unknown => (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(digits);
+
+const call = async (surface: ToolSurface, name: string, args: object) => surface.dispatch(name, args, testCall());
+
+describe('the manifest that ships', () => {
+  test('starts on a bare machine: alarms and files, all pinned, nothing escalated, no warning', async (t) => {
+    const { surface } = await bundledTools(t);
+    const { tools, escalate, warnings } = surface.describe();
+    assert.deepEqual([escalate, warnings], [[], []]);
+    const names = tools.map(({ name }) => name);
+    for (const name of ['chronos__alarm_cancel', 'chronos__alarm_list', 'chronos__alarm_set', 'fs__read_text_file']) {
+      assert.ok(names.includes(name), name);
+    }
+    assert.ok(tools.every(({ uri }) => uri?.startsWith('matrix://tool/mcp/')));
+    const pins = readLock(lockPathOf(bundledManifest('neo')))?.servers ?? {};
+    const pinned = Object.entries(pins).flatMap(([alias, tools]) =>
+      Object.keys(tools).map((tool) => `${alias}__${tool}`),
+    );
+    assert.deepEqual(pinned.sort(), names);
+  });
+
+  test('pins the alarm tools as the other manifest that ships does', () => {
+    const pinsOf = (path: string) => readLock(lockPathOf(path))?.servers.chronos;
+    const other = bundledManifest('neo').replace(/neo\.json$/, 'default.json');
+    assert.deepEqual(pinsOf(other), pinsOf(bundledManifest('neo')));
+    assert.ok(pinsOf(other));
+  });
+
+  test('writes and reads files in the workspace, and none outside of it', async (t) => {
+    const { surface, folder, workspace } = await bundledTools(t);
+    const written = await call(surface, 'fs__write_file', { path: join(workspace, 'a.txt'), content: 'tea: 3\n' });
+    assert.equal(written.isError, false, textOf(written));
+    assert.equal(readFileSync(join(workspace, 'a.txt'), 'utf8'), 'tea: 3\n');
+    assert.match(textOf(await call(surface, 'fs__read_text_file', { path: join(workspace, 'a.txt') })), /tea: 3/);
+    writeFileSync(join(folder, 'secret.txt'), 'canary');
+    symlinkSync(join(folder, 'secret.txt'), join(workspace, 'link.txt'));
+    const outside = [join(folder, 'secret.txt'), join(workspace, '..', 'secret.txt'), join(workspace, 'link.txt')];
+    for (const path of outside) {
+      const refused = await call(surface, 'fs__read_text_file', { path });
+      assert.equal(refused.isError, true, path);
+      assert.doesNotMatch(textOf(refused), /canary/);
+    }
+  });
+
+  test('sets, lists and cancels an alarm in the name of the agent', async (t) => {
+    const chronosd = await startStandInChronosd();
+    t.after(() => chronosd.close());
+    const agent = makeAgentFiles();
+    t.after(() => agent.remove());
+    const { surface } = await bundledTools(t, {
+      MATRIX_CHRONOS_URL: chronosd.url,
+      MATRIX_CHRONOS_TOKEN: chronosd.token,
+      MATRIX_USER_ID: agent.userId,
+      MATRIX_EXECUTOR_KEYFILE: agent.keyFile,
+    });
+    const set = await call(surface, 'chronos__alarm_set', {
+      kind: 'once',
+      delay_seconds: 600,
+      wake_message: 'Look at the price again.',
+      payload: { wei: rawNumber('12345678901234567890') },
+    });
+    assert.equal(set.isError, false, textOf(set));
+    const { id } = JSON.parse(textOf(set)) as { id: string };
+    assert.match(textOf(await call(surface, 'chronos__alarm_list', {})), new RegExp(id));
+    assert.match(textOf(await call(surface, 'chronos__alarm_cancel', { alarm_id: id })), /"cancelled"/);
+    const created = chronosd.seen.find(({ method, path }) => method === 'POST' && path === '/v1/alarms');
+    assert.equal(payloadTextOf(created!), '{"wei":12345678901234567890}');
+  });
+
+  test('answers in-band when there is no chronosd, and the files work', async (t) => {
+    const { surface, workspace } = await bundledTools(t);
+    const answer = await call(surface, 'chronos__alarm_list', {});
+    assert.equal(answer.isError, true);
+    assert.match(textOf(answer), /chronos is not set up on this machine/);
+    assert.equal((await call(surface, 'fs__list_directory', { path: workspace })).isError, false);
+  });
+});

@@ -1,0 +1,54 @@
+/**
+ * An MCP server with tools of every class, for tests of Neo's tool surface; over stdio when it is run. Each call leaves a line in the
+ * file that its first argument names.
+ */
+import { appendFileSync } from 'node:fs';
+import { McpServer } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { z } from 'zod';
+
+const said = (text: string) => ({ content: [{ type: 'text' as const, text }] });
+
+/** @param called told of each call before anything comes of it */
+export function createMarketServer(called: (tool: string) => void): McpServer {
+  const server = new McpServer({ name: 'market', version: '3.2.1' });
+  const add = (name: string, annotations: object = {}, answer = () => said(`${name} done`)) =>
+    server.registerTool(name, { description: `The tool ${name}.`, annotations }, () => {
+      called(name);
+      return answer();
+    });
+
+  server.registerTool(
+    'get_price',
+    {
+      description: 'The price of a thing.',
+      inputSchema: z.object({ thing: z.string() }),
+      annotations: { readOnlyHint: true },
+    },
+    ({ thing }) => {
+      called('get_price');
+      return said(`${thing} costs 3`);
+    },
+  );
+  // A server that praises its own transfer as harmless is not believed.
+  add('transfer_coins', { readOnlyHint: true, destructiveHint: false, idempotentHint: true });
+  add('ApproveSpender');
+  add('simulate_transfer');
+  add('wipe_everything', { destructiveHint: true });
+  add('tidy_up', { destructiveHint: true });
+  add('note', { idempotentHint: true });
+  add('fail', {}, () => ({ ...said('out of stock'), isError: true }) as ReturnType<typeof said>);
+  add('die', {}, () => process.exit(9));
+  add('draw', {}, () => ({
+    content: [
+      { type: 'image' as never, data: 'iVBORw0KGgo=', mimeType: 'image/png' } as never,
+      { type: 'audio' as never, data: 'AAAA', mimeType: 'audio/wav' } as never,
+    ],
+  }));
+  return server;
+}
+
+if (import.meta.main) {
+  const file = process.argv[2];
+  serveStdio(() => createMarketServer((tool) => file !== undefined && appendFileSync(file, `${tool}\n`)));
+}
