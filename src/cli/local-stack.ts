@@ -8,6 +8,8 @@ import type { AgentIdentity } from '../identity/agent.ts';
 import { agentIdentity } from '../identity/agent.ts';
 import { loadOrCreateKey } from '../identity/keys.ts';
 import { parseNeoConfig } from '../neo/config.ts';
+import { manifestVariables } from '../neo/tools/manifest-variables.ts';
+import type { ToolConfig } from '../neo/tools/settings.ts';
 import { parseRouterConfig } from '../router/config.ts';
 import { type RunningRouter, startRouter } from '../router/daemon.ts';
 import type { WakeNotice } from '../router/wake.ts';
@@ -24,7 +26,8 @@ import { createRouterClient, type RouterClient } from './router-access.ts';
 const NEO_IDLE_SECONDS = 300;
 
 /** Variables that Neo reads; those that are set here are handed on by name, so that their values are written nowhere. */
-const HANDED_ON = /^NEO_(?:MODEL|CHEAP_MODEL|MODEL_BASE_URL|MODEL_API_KEY|EMBED_MODEL|MANIFEST|DATA_DIR)$/;
+const HANDED_ON =
+  /^NEO_(?:MODEL|CHEAP_MODEL|MODEL_PROVIDER|MODEL_BASE_URL|MODEL_API_KEY|EMBED_MODEL|CONTEXT_TOKENS|MANIFEST|WORKSPACE|ESCALATE_PATTERNS|EXECUTOR_URL|EXECUTOR_TOKEN|DATA_DIR)$/;
 
 /** Who is woken here: Neo, or an agent of the user's own. */
 export type LocalAgent = { kind: 'neo' } | { kind: 'own'; machine: MachineView };
@@ -60,14 +63,18 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   const environment = { ...context.environment, REVEILLE_HOME: home.path };
 
   // Neo reads these when it is woken; a wrong one should not wait for that.
-  parseNeoConfig({ ...settings, NEO_DAEMON_TOKEN: secrets.NEO_DAEMON_TOKEN });
+  const { tools } = parseNeoConfig({ ...settings, NEO_DAEMON_TOKEN: secrets.NEO_DAEMON_TOKEN });
+  // chronosd needs the router's address first, and nobody reports to chronosd before it runs.
+  const routerConfig = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
+  let { chronosUrl } = routerConfig;
   const router = await startRouter({
-    config: parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN }),
+    config: routerConfig,
     environment,
     version: VERSION,
     clock,
     log: await context.log('router', 'error'),
     onWake: events.onWake,
+    chronosUrl: () => chronosUrl,
   });
   let chronos: RunningChronos;
   try {
@@ -77,6 +84,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
       log: await context.log('chronosd', 'error'),
       onFire: events.onFire,
     });
+    chronosUrl ??= chronos.url;
   } catch (error) {
     await router.close();
     throw error;
@@ -96,7 +104,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
     });
     agent = await ensureMachine(createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN }), {
       owner: identity.owner,
-      env: neoEnvironment(context),
+      env: await neoEnvironment(context, tools, { label: identity.label, chronosUrl: chronos.url }),
       token: secrets.NEO_DAEMON_TOKEN,
     });
     writeRun(home, {
@@ -159,11 +167,22 @@ async function ensureMachine(
     spec: { command: [process.execPath, PROGRAM, 'neo'], env: neo.env },
     idle_seconds: NEO_IDLE_SECONDS,
     token: neo.token,
+    // Somebody's own setting, which starting anew must not take away.
+    ...(there?.budget ? { budget: there.budget } : {}),
   });
   return { kind: 'neo' };
 }
 
-function neoEnvironment({ environment }: CliContext): Record<string, string> {
-  const names = Object.keys(environment).filter((name) => HANDED_ON.test(name) && environment[name]);
+/** What Neo gets of our environment: its own settings, and what the servers of its manifest refer to. */
+async function neoEnvironment(
+  { environment, settings }: CliContext,
+  tools: ToolConfig | undefined,
+  { label, chronosUrl }: { label: string; chronosUrl: string },
+): Promise<Record<string, string>> {
+  // What else Neo will have when it reads the manifest.
+  const own = { MATRIX_USER_ID: label, NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl };
+  const referred = tools ? await manifestVariables(tools, { ...own, ...settings }) : [];
+  const wanted = new Set([...Object.keys(environment).filter((name) => HANDED_ON.test(name)), ...referred]);
+  const names = [...wanted].filter((name) => environment[name]);
   return Object.fromEntries(names.map((name) => [name, `\${${name}}`]));
 }

@@ -2,10 +2,11 @@
 import { resolve } from 'node:path';
 import { MACHINE_PROVIDERS, type MachinePut, machinePutSchema, presetNameSchema } from '../wire/machine.ts';
 import { parseOrThrow, showValue } from '../wire/validate.ts';
+import { BUDGET_FLAG_NAMES, type BudgetFlags, budgetOf } from './budget-flags.ts';
 import { choiceFlag, wholeNumberFlag } from './flags.ts';
 import { UsageError } from './usage-error.ts';
 
-export type PutFlags = {
+export type PutFlags = BudgetFlags & {
   provider: string;
   url?: string;
   /** The words after `--`. */
@@ -141,7 +142,7 @@ const presetMaker: Maker = {
   },
 };
 
-const COMMON: readonly (keyof PutFlags)[] = ['provider', 'idleSeconds', 'state', 'token'];
+const COMMON: readonly (keyof PutFlags)[] = ['provider', 'idleSeconds', 'state', 'token', ...BUDGET_FLAG_NAMES];
 
 const flagOf = (name: string) =>
   name === 'command' ? 'a command after --' : `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
@@ -191,6 +192,7 @@ export function machineOf(flags: PutFlags, here: string): MachinePut {
     idle_seconds: wholeNumberFlag('--idle-seconds', flags.idleSeconds, 1, 2_592_000),
     state: choiceFlag('--state', flags.state, ['active', 'provisioning'] as const),
     token: flags.token,
+    budget: budgetOf(flags),
   };
   // Members that are `undefined` are left out, so that what is shown is what is sent.
   const text = JSON.stringify(machine);

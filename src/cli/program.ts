@@ -6,7 +6,9 @@ import { addAlarm } from './tree/alarm.ts';
 import { addDaemons } from './tree/daemons.ts';
 import { addDoctor } from './tree/doctor.ts';
 import { addMachine } from './tree/machine.ts';
+import { addMemory } from './tree/memory.ts';
 import { addMigrate } from './tree/migrate.ts';
+import { addTools } from './tree/tools.ts';
 
 /** Commander answers `bogus --help` with the help of what is above it, as if it had been understood; here it is refused. */
 class StrictCommand extends Command {
@@ -38,6 +40,8 @@ export function buildProgram(): Command {
   addAlarm(program);
   addAgent(program);
   addMachine(program);
+  addTools(program);
+  addMemory(program);
   addMigrate(program);
   addDoctor(program);
   return program;

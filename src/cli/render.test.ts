@@ -91,6 +91,15 @@ test('a list that goes on says how to see the rest, and an empty one says that i
   assert.deepEqual(renderAlarms([], false, look), ['No alarms.']);
 });
 
+test('an alarm that is held back says why, in the list and by itself', () => {
+  const reason = 'held back: quiet hours of this user until 07:00 Europe/Berlin';
+  const held = { ...once, urgent: true, held_back: { reason, until: '2026-06-16T05:00:00.000Z' } };
+  assert.equal(renderAlarms([held], false, look)[2]?.trim(), reason);
+  const shown = renderAlarm(held, look).join('\n');
+  assert.match(shown, /waits +held back: quiet hours of this user until 07:00/);
+  assert.match(shown, /urgent +yes: quiet hours do not hold it back/);
+});
+
 test('an alarm under way and one that is overdue are said to be', () => {
   const lines = renderAlarms(
     [
@@ -196,11 +205,11 @@ test('the ledger has a line for each attempt and says below it what went wrong',
   assert.deepEqual(renderFires([failed, fire], false, look), [
     '',
     'Rings, latest first',
-    '  DUE       ATTEMPT  OUTCOME          STARTED     TOOK',
-    '  14:10:00  2        failed (503)     12 ms late  38 ms',
+    '  DUE       ATTEMPT  OUTCOME         STARTED     TOOK',
+    '  14:10:00  2        failed (503)    12 ms late  38 ms',
     '      3 earlier occurrences were missed',
     '      no\\nluck',
-    '  14:10:00  1        delivered (202)  12 ms late  38 ms',
+    '  14:10:00  1        accepted (202)  12 ms late  38 ms',
   ]);
   assert.deepEqual(renderFires([], false, look), ['', 'It has not rung yet.']);
   assert.equal(renderFires([fire], true, look)[1], 'Rings, the 1 latest attempts');

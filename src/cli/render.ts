@@ -82,6 +82,11 @@ function attempts(count: number): string {
   return `${count} failed attempt${count === 1 ? '' : 's'}`;
 }
 
+/** What holds the next ring back, if anything does. */
+function heldBack({ held_back: held }: AlarmView): string | undefined {
+  return held && oneLine(held.reason);
+}
+
 /** A line about what goes wrong with an alarm, if anything does. */
 function trouble(alarm: AlarmView): string | undefined {
   const last = alarm.last_error === undefined ? '' : `: ${oneLine(plainWakeError(alarm.last_error))}`;
@@ -107,9 +112,13 @@ export function renderAlarms(alarms: readonly AlarmView[], more: boolean, look: 
     const over = alarm.status === 'fired' || alarm.status === 'cancelled';
     const line = over ? look.paint('dim', lines[at]!) : lines[at]!;
     const wrong = over ? undefined : trouble(alarm);
-    if (wrong === undefined) return [line];
-    const below = fit(`${' '.repeat(ID_PREFIX + 2)}${wrong}`, look.width);
-    return [line, look.paint(alarm.status === 'failed' ? 'red' : 'yellow', below)];
+    const held = over ? undefined : heldBack(alarm);
+    const below = (text: string) => fit(`${' '.repeat(ID_PREFIX + 2)}${text}`, look.width);
+    return [
+      line,
+      ...(held === undefined ? [] : [look.paint('dim', below(held))]),
+      ...(wrong === undefined ? [] : [look.paint(alarm.status === 'failed' ? 'red' : 'yellow', below(wrong))]),
+    ];
   });
   const count = `${alarms.length}${more ? ' newest' : ''} alarm${alarms.length === 1 ? '' : 's'}`;
   const rest = more ? '; --all shows the others' : '';
@@ -150,7 +159,9 @@ export function renderAlarm(alarm: AlarmView, look: Look): string[] {
       ['status', alarm.in_flight ? `${alarm.status}, rings right now` : alarm.status],
       ['label', alarm.label === '' ? undefined : oneLine(alarm.label)],
       ['rings', alarm.next_fire_at === undefined ? undefined : ringsAt(alarm.next_fire_at, look)],
+      ['waits', heldBack(alarm)],
       ['schedule', schedule(alarm, look)],
+      ['urgent', alarm.urgent ? 'yes: quiet hours do not hold it back' : undefined],
       ['until', alarm.ends_at === undefined ? undefined : localTime(instant(alarm.ends_at), look)],
       ['at most', alarm.max_fires === undefined ? undefined : `${alarm.max_fires} times`],
       ['jitter', alarm.jitter_seconds === undefined ? undefined : `up to ${inSeconds(alarm.jitter_seconds)}`],
@@ -174,8 +185,10 @@ export function renderAlarm(alarm: AlarmView, look: Look): string[] {
   ];
 }
 
-function outcomeOf(fire: FireView): string {
-  return fire.http_status === undefined ? fire.outcome : `${fire.outcome} (${fire.http_status})`;
+/** What the router answered: that a wake was taken does not mean that its turn is done. */
+function outcomeOf({ outcome, http_status: status }: FireView): string {
+  const word = outcome === 'delivered' ? 'accepted' : outcome;
+  return status === undefined ? word : `${word} (${status})`;
 }
 
 /** The ledger of an alarm: one line for each attempt, and what went wrong below it. */

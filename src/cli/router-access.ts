@@ -1,5 +1,6 @@
 /** The router's admin routes (contracts §4), as far as commands need them. */
 import { z } from 'zod';
+import type { Budget } from '../wire/budget.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, encodeJson, RawJson, sliceAt } from '../wire/json.ts';
@@ -10,6 +11,7 @@ import {
   machinePutAnswerSchema,
   machineViewSchema,
 } from '../wire/machine.ts';
+import { type MachineChangeList, machineChangeListSchema } from '../wire/machine-change.ts';
 import { type MachineTurnList, machineTurnListSchema } from '../wire/machine-turn.ts';
 import { parseSettings, portSetting } from '../wire/settings.ts';
 import { VERSION } from '../wire/version.ts';
@@ -27,8 +29,14 @@ export type RouterClient = {
   show(userId: string): Promise<MachineView>;
   /** Turns of a machine without a daemon, newest first. Payloads are as JavaScript reads them; the source text is in `texts`. */
   turns(userId: string, query: Record<string, string>): Promise<MachineTurnList & { texts: RawJson[] }>;
+  /** Sets the machine's budget, or with `null` leaves it to the router's own setting. */
+  bound(userId: string, budget: Budget | null): Promise<MachineView>;
+  /** What was done to a machine, newest first. */
+  changes(userId: string, limit: number | undefined): Promise<MachineChangeList>;
   suspend(userId: string): Promise<MachineView>;
   restore(userId: string): Promise<MachineView>;
+  /** Gives the machine a new token, which is in this answer and in no other. */
+  rotateToken(userId: string): Promise<MachinePutAnswer>;
   remove(userId: string): Promise<MachineView>;
 };
 
@@ -103,8 +111,20 @@ export function createRouterClient({ url, token }: { url: string; token?: string
       const texts = elementsOf(sliceAt(answer.text, ['turns']) ?? '[]') ?? [];
       return { ...read(machineTurnListSchema, answer), texts: texts.map((text) => new RawJson(text)) };
     },
+    bound: (userId, budget) =>
+      view(
+        budget === null
+          ? call('DELETE', `${machinePath(userId)}/budget`)
+          : call('PUT', `${machinePath(userId)}/budget`, budget),
+      ),
+    async changes(userId, limit) {
+      const query = limit === undefined ? '' : `?limit=${limit}`;
+      return read(machineChangeListSchema, await call('GET', `${machinePath(userId)}/changes${query}`));
+    },
     suspend: (userId) => view(call('POST', `${machinePath(userId)}/suspend`)),
     restore: (userId) => view(call('POST', `${machinePath(userId)}/restore`)),
+    rotateToken: async (userId) =>
+      read(machinePutAnswerSchema, await call('POST', `${machinePath(userId)}/rotate-token`)),
     remove: (userId) => view(call('DELETE', machinePath(userId))),
   };
 }

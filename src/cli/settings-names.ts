@@ -2,6 +2,7 @@
 import { CHRONOS_VARIABLES } from '../chronos/config.ts';
 import { MCP_VARIABLES } from '../chronos-mcp/mcp-settings.ts';
 import { NEO_VARIABLES } from '../neo/config.ts';
+import { TOOL_VARIABLES } from '../neo/tools/settings.ts';
 import { ROUTER_VARIABLES } from '../router/config.ts';
 
 /** Read by the command line itself, for every part. */
@@ -9,7 +10,6 @@ const COMMON = ['REVEILLE_HOME', 'REVEILLE_LOG'];
 
 /** Named by the contracts (§11) for parts that are not here yet: a file that serves those as well must not stop these. */
 const RESERVED = [
-  ...['CHEAP_MODEL', 'EMBED_MODEL', 'EXECUTOR_URL', 'EXECUTOR_TOKEN'].map((name) => `NEO_${name}`),
   ...['HOST', 'PORT', 'DATA_DIR', 'TOKEN', 'MANIFEST', 'POLICY', 'DEV'].map((name) => `EXECUTOR_${name}`),
   ...['MODEL', 'CHEAP_MODEL', 'MODEL_BASE_URL', 'MODEL_API_KEY', 'EMBED_MODEL'].map((name) => `EXECUTOR_${name}`),
   'FLY_API_TOKEN',
@@ -21,6 +21,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...CHRONOS_VARIABLES,
   ...ROUTER_VARIABLES,
   ...NEO_VARIABLES,
+  ...TOOL_VARIABLES,
   ...MCP_VARIABLES,
   ...COMMON,
   ...RESERVED,

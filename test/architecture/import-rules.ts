@@ -4,7 +4,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path';
 
 /** Leaf kits that every folder may use. */
 const LEAVES = ['clock', 'log'];
-const KITS = ['identity', 'http-kit', 'sqlite-kit'];
+const KITS = ['identity', 'http-kit', 'sqlite-kit', 'receipt-kit'];
 
 /**
  * For each folder below `src`, what it may import besides itself and the leaves. The most specific entry counts, for the
@@ -17,6 +17,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   identity: ['wire'],
   'http-kit': ['wire'],
   'sqlite-kit': ['wire'],
+  'receipt-kit': ['wire', 'identity'],
   'chronos/alarm': ['wire'],
   'chronos/store': ['wire', 'chronos/alarm'],
   'chronos/store/sqlite': ['wire', 'chronos/alarm', 'chronos/store', 'sqlite-kit'],
@@ -24,7 +25,16 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   'chronos/store/transfer': ['wire', 'chronos/alarm', 'chronos/store', 'sqlite-kit'],
   'chronos/dispatch': ['wire', 'chronos/alarm', 'chronos/store/store.ts', 'identity'],
   'chronos/auth': ['wire', 'chronos/alarm', 'chronos/store/store.ts', 'identity'],
-  'chronos/http': ['wire', 'chronos/alarm', 'chronos/auth', 'chronos/dispatch', 'chronos/store/store.ts', 'http-kit'],
+  'chronos/receipts': ['wire', 'identity'],
+  'chronos/http': [
+    'wire',
+    'chronos/alarm',
+    'chronos/auth',
+    'chronos/dispatch',
+    'chronos/receipts',
+    'chronos/store/store.ts',
+    'http-kit',
+  ],
   'chronos/client.ts': ['wire', 'chronos/client-answers.ts', 'chronos/client-exchange.ts'],
   'chronos/client-answers.ts': ['wire', 'chronos/client-exchange.ts'],
   'chronos/client-exchange.ts': ['wire'],
@@ -34,7 +44,8 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   'chronos/daemon.ts': ['wire', 'chronos', ...KITS],
   'chronos-mcp': ['wire', ...KITS, 'chronos/client.ts'],
   router: ['wire', ...KITS],
-  neo: ['wire', ...KITS],
+  'mcp-host': ['wire', ...KITS],
+  neo: ['wire', ...KITS, 'mcp-host'],
   cli: ['wire', ...KITS, 'chronos', 'chronos-mcp', 'router', 'neo'],
 };
 

@@ -63,6 +63,18 @@ test('an agent of the user\'s own stays the one that is woken when "up" starts a
   });
 });
 
+test('a budget that the user gave Neo is still there when "up" starts again', async () => {
+  const env = environment();
+  await besideUp(env, async () => {
+    const neo = [process.execPath, PROGRAM, 'neo'];
+    await reveille(env, 'machine', 'put', '--provider', 'process', '--max-per-day', '7', '--', ...neo);
+  });
+  await besideUp(env, async () => {
+    const { stdout } = await reveille(env, 'machine', 'show', '--json');
+    assert.deepEqual(JSON.parse(stdout).budget, { wakes_per_day: 7 });
+  });
+});
+
 test('a wrong model setting stops the start with its name, not the first wake', async () => {
   await assert.rejects(
     reveille(environment({ NEO_MODEL: 'x' }), 'up', '--once'),

@@ -36,6 +36,7 @@ test('everything else is handed on, the payload as its source text', () => {
     maxFailures: '3',
     maxLateness: '5m',
     jitter: '0s',
+    urgent: true,
   };
   const { payload, ...others } = alarmOf(' spaces stay \n', flags);
   assert.equal(payload?.text, '{"n":12345678901234567890, "f":1.0}');
@@ -49,6 +50,7 @@ test('everything else is handed on, the payload as its source text', () => {
     max_failures: 3,
     max_lateness_seconds: 300,
     jitter_seconds: 0,
+    urgent: true,
   });
 });
 

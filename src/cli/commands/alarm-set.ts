@@ -24,6 +24,7 @@ export type SetFlags = {
   maxFailures?: string;
   maxLateness?: string;
   jitter?: string;
+  urgent?: boolean;
 };
 
 const MAX_INTEGER = 999_999_999;
@@ -94,6 +95,7 @@ export function alarmOf(message: string | undefined, flags: SetFlags): AlarmCrea
     conversation_id: flags.conversation,
     payload,
     idempotency_key: flags.key,
+    urgent: flags.urgent,
     ...limits,
   };
 }

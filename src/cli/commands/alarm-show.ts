@@ -3,6 +3,7 @@
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { alarmClient } from '../chronos-access.ts';
 import type { CliContext } from '../context.ts';
+import { renderCourses } from '../fire-course.ts';
 import { wholeNumberFlag } from '../flags.ts';
 import { lookOf } from '../look.ts';
 import { renderAlarm, renderFires } from '../render.ts';
@@ -17,6 +18,10 @@ export async function alarmShow(context: CliContext, flags: { limit?: string }, 
   const alarm = await client.getAlarm(id);
   const page = await client.listFires(id, { limit });
   const look = lookOf(context);
-  const lines = [...renderAlarm(alarm, look), ...renderFires(page.fires, page.next_cursor !== undefined, look)];
+  const lines = [
+    ...renderAlarm(alarm, look),
+    ...renderFires(page.fires, page.next_cursor !== undefined, look),
+    ...renderCourses(page.fires, look),
+  ];
   context.out.result({ alarm, ...page }, lines);
 }

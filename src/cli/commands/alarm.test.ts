@@ -224,7 +224,7 @@ describe('changing an alarm', () => {
     assert.match(shown, /\n {2}has rung +1 time, the last /);
     assert.match(
       shown,
-      /\nRings, latest first\n {2}DUE +ATTEMPT +OUTCOME +STARTED +TOOK\n.* 1 +delivered \(20\d\) +.*(late|on time) +[\d.]+ m?s\n/,
+      /\nRings, latest first\n {2}DUE +ATTEMPT +OUTCOME +STARTED +TOOK\n.* 1 +accepted \(20\d\) +.*(late|on time) +[\d.]+ m?s\n/,
     );
   });
 

@@ -55,6 +55,39 @@ describe('reveille machine', () => {
     assert.match(stderr, /^error: the machine of carol is deleted/);
   });
 
+  test('budget is set, shown and taken away in words, and the history says who did what', async () => {
+    await house.run(
+      'machine',
+      'put',
+      'dora',
+      '--provider',
+      'http',
+      '--url',
+      'http://127.0.0.1:1',
+      '--max-per-day',
+      '50',
+    );
+    assert.match(await house.run('machine', 'show', 'dora'), /budget +at most 50 wakes a day\n/);
+    const quiet = ['--quiet', '22:00-07:00', '--zone', 'Europe/Berlin'];
+    assert.equal(
+      await house.run('machine', 'budget', 'dora', '--max-per-hour', '10', ...quiet),
+      'Budget of dora: at most 10 wakes an hour; quiet from 22:00 to 07:00 Europe/Berlin\n',
+    );
+    assert.equal(await house.run('machine', 'budget', 'dora', '--unlimited'), 'Budget of dora: no limits\n');
+    assert.equal(await house.run('machine', 'budget', 'dora', '--default'), 'Budget of dora: no limits\n');
+    assert.equal(await house.run('machine', 'budget', 'dora'), 'Budget of dora: no limits\n');
+    const wrong = await house.attempt(['machine', 'budget', 'dora', '--default', '--breaker', '5']);
+    assert.equal(wrong.status, 2);
+    const history = await house.run('machine', 'history', 'dora');
+    assert.match(history, /^WHEN +WHO +DID +STATE AFTER +WHAT CHANGED\n/);
+    assert.match(history, /an operator +put +active +provider, spec\.url/);
+    const lines = (await house.run('machine', 'history', 'dora', '--json', '--limit', '2')).trimEnd().split('\n');
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line).action),
+      ['budget', 'budget'],
+    );
+  });
+
   test('a machine that is not there fails with 1, a user id that cannot be one with 2', async () => {
     const absent = await house.attempt(['machine', 'show', 'nobody', '--json']);
     assert.equal(absent.status, 1);
@@ -64,6 +97,19 @@ describe('reveille machine', () => {
     assert.match(wrong.stderr, /the user id must be 1 to 64/);
     assert.equal((await house.attempt(['machine', 'put', '--url', 'http://x'])).status, 2);
     assert.equal((await house.attempt(['machine', 'delete'])).status, 2);
+  });
+
+  test('rotate-token shows a new token once, and who has to be told', async () => {
+    const put = JSON.parse(
+      await house.run('machine', 'put', 'dora', '--provider', 'http', '--url', 'http://127.0.0.1:1', '--json'),
+    );
+    const said = await house.run('machine', 'rotate-token', 'dora');
+    assert.match(said, /^The machine of dora has a new token; it is not shown again:\n {2}[\w-]{40,}\n/);
+    assert.match(said, /\nDo this now: the daemon must be given the new token/);
+    const again = JSON.parse(await house.run('machine', 'rotate-token', 'dora', '--json'));
+    assert.ok(again.token !== put.token && !said.includes(again.token));
+    assert.equal((await house.attempt(['machine', 'rotate-token', 'nobody-at-all'])).status, 1);
+    assert.equal((await house.attempt(['machine', 'rotate-token'])).status, 2);
   });
 
   test('a router that does not run, and one that refuses the token, are told apart', async () => {

@@ -8,6 +8,7 @@ import { machineOf, type PutFlags } from '../machine-flags.ts';
 import { userOf } from '../machine-user.ts';
 import { facts, type Look } from '../render.ts';
 import { routerClient } from '../router-access.ts';
+import { budgetOfMachine } from './machine-budget.ts';
 
 const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
 const listed = (value: unknown) => (Array.isArray(value) ? value.map(String).join(' ') : undefined);
@@ -59,6 +60,7 @@ function renderMachine(machine: MachineView, look: Look): string[] {
         ['limits', limitsOf(spec.limits)],
         ...env.map(([name, value]) => [`env ${name}`, oneLine(String(value))] as const),
         ['sleeps', idle],
+        ['budget', budgetOfMachine(machine)],
         ['since', localTime(Date.parse(machine.created_at), look)],
         ['changed', localTime(Date.parse(machine.updated_at), look)],
       ],
@@ -85,6 +87,17 @@ export async function machinePut(context: CliContext, flags: PutFlags, given: st
   if (answer.token !== undefined && holder !== undefined)
     lines.push('', `${holder}; it is not shown again:`, `  ${out.paint('bold', answer.token)}`);
   for (const warning of answer.warnings ?? []) lines.push('', `Not ready yet: ${warning}`);
+  out.result(answer, lines);
+}
+
+export async function machineRotateToken(context: CliContext, given: string): Promise<void> {
+  const { out } = context;
+  const answer = await routerClient(context).rotateToken(userOf(context, given));
+  const lines = [
+    `The machine of ${answer.user_id} has a new token; it is not shown again:`,
+    `  ${out.paint('bold', answer.token ?? '')}`,
+  ];
+  for (const warning of answer.warnings ?? []) lines.push('', `Do this now: ${warning}`);
   out.result(answer, lines);
 }
 

@@ -2,9 +2,20 @@
 import { parseNeoConfig } from '../../neo/config.ts';
 import { startNeo } from '../../neo/daemon.ts';
 import type { CliContext } from '../context.ts';
+import { EXIT } from '../exit-status.ts';
 import { runDaemon } from '../foreground.ts';
+import { readLabel } from '../home.ts';
 
 export async function neo(context: CliContext): Promise<void> {
-  const config = parseNeoConfig(context.settings);
-  await runDaemon(context, 'neo', (log) => startNeo({ config, clock: context.clock, log }));
+  // Not through `tool-options.ts`, which brings chronosd's client along: a woken machine is waited for.
+  const label = context.settings.MATRIX_USER_ID ?? readLabel(context.home);
+  const variables = label === undefined ? context.settings : { ...context.settings, MATRIX_USER_ID: label };
+  const config = parseNeoConfig(variables);
+  const { clock } = context;
+  // Whoever starts Neo again, with the tools as they should be, finds the turns where they were.
+  const onFatal = (error: Error) => {
+    process.stderr.write(`${error.message}\n`);
+    process.exit(EXIT.failed);
+  };
+  await runDaemon(context, 'neo', (log) => startNeo({ config, variables, clock, log, onFatal }));
 }

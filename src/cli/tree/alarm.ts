@@ -22,7 +22,8 @@ const setOptions = (command: Command) =>
     .option('--key <text>', 'idempotency key: repeating the command sets no second alarm')
     .option('--max-failures <n>', 'give an occurrence up after this many failed attempts')
     .option('--max-lateness <duration>', 'rather miss an occurrence than ring later than this')
-    .option('--jitter <duration>', 'ring up to this much later, to spread load');
+    .option('--jitter <duration>', 'ring up to this much later, to spread load')
+    .option('--urgent', 'ring in quiet hours too');
 
 const ACTIONS: Readonly<Record<AlarmAction, string>> = {
   cancel: 'cancel an alarm for good',

@@ -34,7 +34,8 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
   command.addHelpText('after', `\nExample:\n  $ ${spec.example}`);
   spec.options?.(command);
   command.action(async (...received: unknown[]) => {
-    const flags = command.opts<Record<string, unknown>>();
+    // A command below one that has flags itself, such as `neo tools`, finds them there.
+    const flags = command.optsWithGlobals<Record<string, unknown>>();
     // Commander hands over the positional arguments, then the options, then the command.
     const args = received.slice(0, -2).filter((arg): arg is string => typeof arg === 'string');
     const overrides = spec.settings?.(flags as Record<string, FlagValue>) ?? {};

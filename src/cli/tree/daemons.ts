@@ -47,13 +47,20 @@ export function addDaemons(program: Command): void {
     settings: listenSettings('ROUTER'),
     run: async (context) => (await import('../commands/router.ts')).router(context),
   });
-  addCommand(program, {
+  const neo = addCommand(program, {
     usage: 'neo',
     summary: 'a conversational agent daemon',
     example: 'NEO_DAEMON_TOKEN=a-secret-of-my-own reveille neo --port 8080',
     options: listenOptions,
     settings: listenSettings('NEO'),
     run: async (context) => (await import('../commands/neo.ts')).neo(context),
+  });
+  addCommand(neo, {
+    usage: 'tools',
+    summary: 'what the agent can do: starts the servers of its manifest, shows their tools, and stops them',
+    example: 'reveille neo tools',
+    settings: listenSettings('NEO'),
+    run: async (context) => (await import('../commands/neo-tools.ts')).neoTools(context),
   });
   addCommand<{ selftest?: boolean }>(program, {
     usage: 'mcp',

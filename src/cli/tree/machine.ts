@@ -1,6 +1,8 @@
 /** `machine …`: the machines that the router wakes. */
 import type { Command } from 'commander';
 import type { MachineChange } from '../commands/machine.ts';
+import type { SetBudgetFlags } from '../commands/machine-budget.ts';
+import type { HistoryFlags } from '../commands/machine-history.ts';
 import type { TurnFlags } from '../commands/machine-turns.ts';
 import type { PutFlags } from '../machine-flags.ts';
 import { addCommand, addGroup } from './command.ts';
@@ -53,6 +55,18 @@ const putOptions = (command: Command) =>
     .option('--state <state>', 'active or provisioning (default: active)')
     .option('--token <token>', 'the bearer token that the daemon expects (default: a new one, shown once)');
 
+const budgetOptions = (command: Command) =>
+  command
+    .option('--max-per-hour <n>', 'most wakes in any hour; more are held back until there is room')
+    .option('--max-per-day <n>', 'most wakes in any 24 hours')
+    .option('--min-gap <duration>', 'from one wake to the next, at least: 90s, 10m')
+    .option('--quiet <from-to>', 'hold alarms that are not urgent back from 22:00-07:00')
+    .option('--zone <name>', 'time zone of --quiet, such as Europe/Berlin')
+    .option('--quiet-days <days>', 'on which days --quiet begins: mon,tue,wed,thu,fri (default: every day)')
+    .option('--breaker <n>', 'after so many failed starts in a row try nothing for a while')
+    .option('--breaker-pause <duration>', 'how long at first (default: 5m), twice as long each time, up to an hour')
+    .option('--unlimited', 'no budget, whatever ROUTER_BUDGET says');
+
 const CHANGES: readonly [name: string, change: MachineChange, summary: string][] = [
   ['suspend', 'suspend', 'stop a machine and refuse its wakes until it is restored'],
   ['restore', 'restore', 'let a suspended machine be woken again'],
@@ -65,7 +79,7 @@ export function addMachine(program: Command): void {
     usage: 'put [user_id]',
     summary: "register a machine (default: this agent's own)",
     example: 'reveille machine put --provider process --idle-seconds 300 -- node my-agent.js',
-    options: putOptions,
+    options: (command) => budgetOptions(putOptions(command)),
     run: async (context, flags, [userId]) => (await load()).machinePut(context, flags, userId),
   });
   addCommand(machine, {
@@ -92,6 +106,29 @@ export function addMachine(program: Command): void {
         .option('--limit <n>', 'at most so many (default: 20)'),
     run: async (context, flags, [userId]) =>
       (await import('../commands/machine-turns.ts')).machineTurns(context, flags, userId),
+  });
+  addCommand<SetBudgetFlags>(machine, {
+    usage: 'budget [user_id]',
+    summary: "say how often and when an agent may be woken (default: this machine's own)",
+    example: 'reveille machine budget --max-per-hour 10 --quiet 22:00-07:00 --zone Europe/Berlin',
+    options: (command) =>
+      budgetOptions(command).option('--default', "take its budget away: the router's own setting applies again"),
+    run: async (context, flags, [userId]) =>
+      (await import('../commands/machine-budget.ts')).machineBudget(context, flags, userId),
+  });
+  addCommand<HistoryFlags>(machine, {
+    usage: 'history [user_id]',
+    summary: "what was done to a machine, by whom (default: this agent's own)",
+    example: 'reveille machine history alice',
+    options: (command) => command.option('--limit <n>', 'at most so many changes (default: 50)'),
+    run: async (context, flags, [userId]) =>
+      (await import('../commands/machine-history.ts')).machineHistory(context, flags, userId),
+  });
+  addCommand(machine, {
+    usage: 'rotate-token <user_id>',
+    summary: 'give a machine a new token, shown once',
+    example: 'reveille machine rotate-token alice',
+    run: async (context, _flags, [userId]) => (await load()).machineRotateToken(context, userId!),
   });
   for (const [name, change, summary] of CHANGES) {
     addCommand(machine, {

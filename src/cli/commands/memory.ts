@@ -1,0 +1,151 @@
+/**
+ * `reveille memory`: what Neo remembers. These commands open Neo's file themselves, beside it when it runs: a Neo that sleeps has no
+ * address, and one that was woken has a port that only the router knows.
+ */
+import { existsSync } from 'node:fs';
+import { type Cortex, cortexPath, openCortex } from '../../neo/memory/cortex.ts';
+import { MEMORY_KINDS, type StoredMemory } from '../../neo/memory/memory.ts';
+import { recall } from '../../neo/memory/recall.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/instant.ts';
+import { showValue } from '../../wire/validate.ts';
+import { columns, fit, oneLine } from '../columns.ts';
+import type { CliContext } from '../context.ts';
+import { choiceFlag, wholeNumberFlag } from '../flags.ts';
+import { shortTime } from '../local-time.ts';
+import { lookOf } from '../look.ts';
+import { type Look, shortIds } from '../render.ts';
+import { UsageError } from '../usage-error.ts';
+
+export type MemoryListFlags = { query?: string; kind?: string; limit?: string; all?: boolean };
+export type ForgetFlags = { all?: boolean; yes?: boolean };
+
+const LIST_LIMIT = 100;
+const LIST_MAX = 100_000;
+const PAGE = 500;
+const PREFIX = /^[0-9a-f][0-9a-f-]{5,}$/;
+/** Memories that are named when a prefix fits several. */
+const NAMED = 5;
+
+/** Runs with the file open; without a file `use` is not called, for looking must not make one. */
+async function withCortex<T>(
+  { settings, clock }: CliContext,
+  use: (cortex: Cortex) => Promise<T>,
+): Promise<T | undefined> {
+  const path = cortexPath(settings.NEO_DATA_DIR!);
+  if (!existsSync(path)) return undefined;
+  const cortex = openCortex({ path, clock });
+  try {
+    return await use(cortex);
+  } finally {
+    await cortex.close();
+  }
+}
+
+/** A memory as programs read it. */
+function recordOf(memory: StoredMemory) {
+  return {
+    id: memory.id,
+    kind: memory.kind,
+    text: memory.text,
+    claim: memory.claim,
+    salience: memory.salience,
+    strength: memory.strength,
+    created_at: formatInstant(memory.createdAt),
+    last_seen_at: formatInstant(memory.lastSeenAt),
+    turn_id: memory.turnId,
+    conversation_id: memory.conversationId,
+    superseded_by: memory.supersededBy,
+  };
+}
+
+function render(memories: readonly StoredMemory[], total: number, look: Look): string[] {
+  if (memories.length === 0) return [total === 0 ? 'No memories.' : `None of ${total} memories.`];
+  const ids = shortIds(memories.map(({ id }) => id));
+  const rows = memories.map(({ id, kind, salience, lastSeenAt, text, supersededBy }) => [
+    ids.get(id)!,
+    supersededBy === undefined ? kind : `${kind}, outdated`,
+    salience.toFixed(2),
+    shortTime(lastSeenAt, look),
+    oneLine(text),
+  ]);
+  const headings = ['ID', 'KIND', 'WEIGHT', 'LAST', 'MEMORY'];
+  const [heading, ...lines] = columns([headings, ...rows], look.width);
+  return [look.paint('dim', heading!), ...lines, '', look.paint('dim', `${memories.length} of ${total} memories`)];
+}
+
+export async function memoryList(context: CliContext, flags: MemoryListFlags): Promise<void> {
+  const { out, clock } = context;
+  const kind = choiceFlag('--kind', flags.kind, MEMORY_KINDS);
+  const given = wholeNumberFlag('--limit', flags.limit, 1, LIST_MAX);
+  const limit = given ?? (flags.all ? LIST_MAX : LIST_LIMIT);
+  const wanted = (memory: StoredMemory) =>
+    (kind === undefined || memory.kind === kind) && (flags.all || memory.supersededBy === undefined);
+  const found = await withCortex(context, async (cortex) => {
+    const memories =
+      flags.query === undefined
+        ? cortex.list({ kind, superseded: flags.all ?? false, limit })
+        : (await recall({ query: flags.query, limit: LIST_MAX, now: clock.now() }, { cortex, semantics: undefined }))
+            .filter(wanted)
+            .slice(0, limit);
+    return { memories, total: cortex.count() };
+  });
+  const { memories, total } = found ?? { memories: [], total: 0 };
+  if (out.json) for (const memory of memories) out.result(recordOf(memory), []);
+  else for (const line of render(memories, total, lookOf(context))) out.line(line);
+}
+
+/** The memory that a word of the command line means. */
+function findOne(cortex: Cortex, given: string): StoredMemory {
+  const prefix = given.toLowerCase();
+  if (!PREFIX.test(prefix)) {
+    const right = 'a memory\'s id, or at least its first 6 characters; "reveille memory list" shows them';
+    throw new UsageError(`the id must be ${right} (got ${showValue(given)})`);
+  }
+  const [only, ...others] = cortex.startingWith(prefix, NAMED + 1);
+  if (!only) {
+    const remedy = '"reveille memory list" shows those there are';
+    throw new ReveilleError('not_found', `there is no memory whose id begins with ${prefix}; ${remedy}`);
+  }
+  if (others.length === 0) return only;
+  const ids = shortIds([only, ...others].map(({ id }) => id));
+  const named = [only, ...others].slice(0, NAMED).map(({ id, text }) => `${ids.get(id)} (${fit(oneLine(text), 30)})`);
+  throw new ReveilleError('conflict', `${prefix} could be any of ${named.join(', ')}; give more of the id`);
+}
+
+export async function memoryForget(context: CliContext, flags: ForgetFlags, given: string | undefined): Promise<void> {
+  if ((given === undefined) === !flags.all) throw new UsageError('give the id of a memory, or --all, and not both');
+  if (flags.all && !flags.yes)
+    throw new UsageError(
+      '--all forgets everything for good; add --yes, and "reveille memory export" first to keep a copy',
+    );
+  const { out } = context;
+  const forgotten = await withCortex(context, async (cortex) => {
+    if (given !== undefined) {
+      const memory = findOne(cortex, given);
+      await cortex.forget([memory.id]);
+      out.result(recordOf(memory), `Forgotten: ${oneLine(memory.text)}`);
+      return 1;
+    }
+    let count = 0;
+    for (let page = cortex.after(0, PAGE); page.length > 0; page = cortex.after(0, PAGE))
+      count += await cortex.forget(page.map(({ id }) => id));
+    out.result({ forgotten: count }, `Forgotten: ${count} memories`);
+    return count;
+  });
+  if (forgotten !== undefined) return;
+  if (given !== undefined) throw new ReveilleError('not_found', 'there are no memories yet');
+  out.result({ forgotten: 0 }, 'There are no memories yet.');
+}
+
+export async function memoryExport(context: CliContext): Promise<void> {
+  await withCortex(context, async (cortex) => {
+    for (let page = cortex.after(0, PAGE); page.length > 0; page = cortex.after(page.at(-1)!.seq, PAGE)) {
+      for (const memory of page) {
+        const turns = cortex.turnsOf(memory.seq).map(({ turnId, at }) => ({ turn_id: turnId, at: formatInstant(at) }));
+        const line = { ...recordOf(memory), turns };
+        context.out.result(line, JSON.stringify(line));
+      }
+    }
+  });
+}

@@ -1,0 +1,101 @@
+/** chronosd and a router in this process, wired to each other, for the tests of what machines report back. */
+import assert from 'node:assert/strict';
+import { mkdirSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { createChronosClient } from '../../src/chronos/client.ts';
+import { parseChronosConfig } from '../../src/chronos/config.ts';
+import { type RunningChronos, startChronos } from '../../src/chronos/daemon.ts';
+import { systemClock } from '../../src/clock/clock.ts';
+import { agentIdentity } from '../../src/identity/agent.ts';
+import { generateKey } from '../../src/identity/keys.ts';
+import { silentLogger } from '../../src/log/log.ts';
+import { parseRouterConfig } from '../../src/router/config.ts';
+import { startRouter } from '../../src/router/daemon.ts';
+import {
+  ADMIN_TOKEN,
+  atEnd,
+  clientOf,
+  eventually,
+  temporaryFolder,
+  WAKE_TOKEN,
+} from '../../src/router/testing/bench.ts';
+import type { FireView } from '../../src/wire/alarm.ts';
+
+const TRANSPORT = 'transport-token-of-the-tests';
+export const USER = 'alice';
+
+export type ReceiptHouse = Awaited<ReturnType<typeof openReceiptHouse>>;
+
+/** @param environment of the router, of which processes get the allow-listed part */
+export async function openReceiptHouse(t: TestContext, environment: NodeJS.ProcessEnv = process.env) {
+  const folder = realpathSync(temporaryFolder(t));
+  let chronos: RunningChronos | undefined;
+  let chronosUrl: string | undefined;
+  const router = await startRouter({
+    config: parseRouterConfig({
+      ...{ ROUTER_PORT: '0', ROUTER_DATA_DIR: join(folder, 'router'), ROUTER_ORPHAN_SECONDS: '0' },
+      ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
+    }),
+    ...{ clock: systemClock, log: silentLogger, version: '0.0.0', environment },
+    chronosUrl: () => chronosUrl,
+  });
+  const openChronos = async () => {
+    chronos = await startChronos({
+      config: parseChronosConfig({
+        CHRONOS_PORT: chronosUrl === undefined ? '0' : new URL(chronosUrl).port,
+        CHRONOS_DATA_DIR: join(folder, 'chronos'),
+        ...{ CHRONOS_TOKEN: TRANSPORT, CHRONOS_WAKE_TOKEN: WAKE_TOKEN, CHRONOS_DEV: '1' },
+        CHRONOS_AGENT_AUTH_SECRET: 'a secret for principals, kept over restarts',
+        CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake`,
+      }),
+      ...{ clock: systemClock, log: silentLogger },
+    });
+    chronosUrl = chronos.url;
+  };
+  await openChronos();
+  atEnd(t, () => router.close());
+  atEnd(t, () => chronos?.close());
+  const identity = agentIdentity(USER, generateKey());
+  const client = () => createChronosClient({ url: chronosUrl!, token: TRANSPORT, identity });
+  const fires = async (alarmId: string) => (await client().listFires(alarmId)).fires;
+  mkdirSync(join(folder, 'work'));
+
+  return {
+    ...clientOf(router.url),
+    folder,
+    work: join(folder, 'work'),
+    get chronosUrl() {
+      return chronosUrl!;
+    },
+    closeChronos: () => chronos!.close(),
+    openChronos,
+    /** Sets an alarm that rings in a second, in a conversation of its own. */
+    async ring(): Promise<string> {
+      const { id } = await client().createAlarm({ kind: 'once', wake_message: 'go on', delay_seconds: 1 });
+      return id;
+    },
+    fires,
+    /** The first line of an alarm's ledger, once it says what a test waits for. */
+    fire: (alarmId: string, what: string, fits: (fire: FireView) => boolean): Promise<FireView> =>
+      eventually(what, async () => {
+        const [fire] = await fires(alarmId);
+        return fire !== undefined && fits(fire) && fire;
+      }),
+    finished(alarmId: string): Promise<FireView> {
+      return this.fire(alarmId, 'the turn is reported finished', ({ reached }) => reached === 'turn_finished');
+    },
+  };
+}
+
+/** Holds the course of a fire to its order: nothing is shown to have happened before what it follows from. */
+export function assertInOrder(fire: FireView): void {
+  const { started_at, machine_ready_at, accepted_at, turn } = fire;
+  const instants = [fire.scheduled_for, started_at, machine_ready_at, turn?.started_at, turn?.finished_at]
+    .filter((instant) => instant !== undefined)
+    .map((instant) => Date.parse(instant));
+  // The machine's clock is this computer's; a millisecond may fall between reading it here and there.
+  for (const [n, instant] of instants.entries())
+    assert.ok(n === 0 || instant >= instants[n - 1]! - 1, JSON.stringify(fire));
+  assert.ok(accepted_at === undefined || machine_ready_at === undefined || accepted_at >= machine_ready_at);
+}

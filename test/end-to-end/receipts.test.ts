@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { modelEndpoint, refusing, saying } from '../../src/neo/testing/model-endpoint.ts';
+import { neoChild } from '../../src/neo/testing/neo-child.ts';
+import { heldModel, settledTurns, startedNeo, TOKEN } from '../../src/neo/testing/workbench.ts';
+import { atEnd, eventually } from '../../src/router/testing/bench.ts';
+import { assertInOrder, openReceiptHouse, USER } from './receipt-house.ts';
+
+const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));
+
+const remoteNeo = (url: string) => ({ provider: 'http', spec: { url }, token: TOKEN });
+
+test('an alarm wakes a sleeping Neo, and its record says when the machine was ready and that the turn is done', async (t) => {
+  const house = await openReceiptHouse(t);
+  const env = { NEO_DATA_DIR: join(house.folder, 'neo') };
+  await house.put(USER, { provider: 'process', spec: { command: [process.execPath, NEO], env } });
+  const fire = await house.finished(await house.ring());
+  assert.equal(fire.outcome, 'delivered');
+  assert.equal(fire.turn?.ok, true);
+  assert.ok(fire.turn.turn_id && fire.turn.conversation_id && fire.turn.started_at && fire.turn.finished_at);
+  assert.ok(fire.machine_ready_at && fire.accepted_at);
+  assertInOrder(fire);
+});
+
+test('a turn that the model fails is finished and not ok, with the reason', async (t) => {
+  const house = await openReceiptHouse(t);
+  const endpoint = await modelEndpoint(t, refusing(400, 'the model is not here'));
+  const neo = await neoChild(join(house.folder, 'neo'), {
+    ...{ NEO_CHRONOS_URL: house.chronosUrl, NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl },
+  });
+  atEnd(t, () => neo.end('SIGKILL'));
+  await house.put(USER, remoteNeo(neo.url));
+  const { turn } = await house.finished(await house.ring());
+  assert.equal(turn?.ok, false);
+  assert.match(turn.error ?? '', /the model is not here/);
+  assert.doesNotMatch(neo.log(), new RegExp(TOKEN));
+});
+
+test('a Neo that is killed with its news in hand tells it when it runs again', async (t) => {
+  const house = await openReceiptHouse(t);
+  const endpoint = await modelEndpoint(t, saying('done'));
+  const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl };
+  // Takes connections and never answers.
+  const sockets = new Set<Socket>();
+  const silent = createServer((socket) => void sockets.add(socket)).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  atEnd(t, () => {
+    for (const socket of sockets) socket.destroy();
+    silent.close();
+  });
+  const { port } = silent.address() as { port: number };
+  const dataDir = join(house.folder, 'neo');
+  const doomed = await neoChild(dataDir, { NEO_CHRONOS_URL: `http://127.0.0.1:${port}`, ...model });
+  atEnd(t, () => doomed.end('SIGKILL'));
+  await house.put(USER, remoteNeo(doomed.url));
+  const id = await house.ring();
+  await house.fire(id, 'the wake is accepted', ({ reached }) => reached === 'accepted');
+  await eventually('Neo tries to tell', () => sockets.size > 0);
+  const list = await fetch(`${doomed.url}/conversations`, { headers: { authorization: `Bearer ${TOKEN}` } });
+  const { data } = (await list.json()) as { data: { conversations: { id: string }[] } };
+  const [turn] = await settledTurns(doomed, data.conversations[0]!.id);
+  assert.equal(turn!.status, 'done');
+  await doomed.end('SIGKILL');
+  assert.equal((await house.fires(id))[0]!.reached, 'accepted');
+
+  const heir = await neoChild(dataDir, { NEO_CHRONOS_URL: house.chronosUrl, ...model });
+  atEnd(t, () => heir.end('SIGKILL'));
+  const fire = await house.finished(id);
+  assert.deepEqual([fire.turn?.ok, fire.turn?.turn_id], [true, turn!.id]);
+  assert.equal(fire.turn?.started_at, turn!.started_at);
+});
+
+test('a chronosd that is down while the turn ends hears of it afterwards', async (t) => {
+  const house = await openReceiptHouse(t);
+  const model = heldModel();
+  const neo = await startedNeo(t, { model, config: { chronosUrl: house.chronosUrl } });
+  await house.put(USER, remoteNeo(neo.url));
+  const id = await house.ring();
+  const request = await model.next();
+  await house.fire(id, 'the turn is reported started', ({ reached }) => reached === 'turn_started');
+  const [fire] = await house.fires(id);
+  assert.equal(fire!.turn!.ok, undefined);
+  await house.closeChronos();
+  request.answer('done while nobody listened');
+  await settledTurns(neo, fire!.turn!.conversation_id!);
+  await house.openChronos();
+  assert.equal((await house.finished(id)).turn?.ok, true);
+});
+
+test('a machine whose token is replaced reports under the new one at once, and under the old one for a while', async (t) => {
+  const house = await openReceiptHouse(t);
+  const model = heldModel();
+  const neo = await startedNeo(t, { model, config: { chronosUrl: house.chronosUrl } });
+  await house.put(USER, remoteNeo(neo.url));
+  const id = await house.ring();
+  const request = await model.next();
+  const rotated = await house.admin('POST', `/${USER}/rotate-token`);
+  assert.equal(rotated.status, 200, rotated.text);
+  assert.notEqual(rotated.json.data.token, TOKEN);
+  request.answer('under the old token');
+  assert.equal((await house.finished(id)).turn?.ok, true);
+});
