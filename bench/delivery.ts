@@ -26,7 +26,10 @@ export function createDelivery(url: string): Delivery {
       new Promise((resolve, reject) => {
         const exchange = new WakeExchange(
           url,
-          (result) => (result.outcome === 'delivered' ? resolve() : reject(new Error(result.error))),
+          (result) => {
+            if (result.outcome === 'delivered') resolve();
+            else reject(new Error(result.outcome === 'held' ? result.reason : result.error));
+          },
           () => {},
         );
         pool.dispatch({ method: 'POST', path: pathname, headers, body }, exchange);

@@ -6,7 +6,7 @@ import { VERSION } from '../src/wire/version.ts';
 import { withClient } from './databases.ts';
 import { describeMachine } from './machine.ts';
 import { type Options, readOptions, USAGE, WrongOption } from './options.ts';
-import { type Plan, planOf, type WorkloadName } from './plan.ts';
+import { needsServers, type Plan, planOf, type WorkloadName } from './plan.ts';
 import { Progress } from './progress.ts';
 import { renderPage } from './report/page.ts';
 import { renderText } from './report/table.ts';
@@ -18,13 +18,16 @@ import { reveilleOnSqlite } from './systems/reveille-sqlite.ts';
 import { type ReveilleSystem, Unavailable } from './systems/system.ts';
 import { verdictsOf } from './verdicts.ts';
 import { BENCH_FOLDER, Workbench } from './workbench.ts';
+import { measureBoot } from './workloads/boot.ts';
 import { measureBurst } from './workloads/burst.ts';
 import type { Context } from './workloads/context.ts';
 import { measureCreates } from './workloads/creates.ts';
 import { measureFootprint } from './workloads/footprint.ts';
 import { measureGrowth } from './workloads/growth.ts';
 import { measureLateness } from './workloads/lateness.ts';
+import { measureMemory } from './workloads/memory.ts';
 import { measureReplicas } from './workloads/replicas.ts';
+import { measureTools } from './workloads/tools.ts';
 
 const PEERS_FOLDER = join(BENCH_FOLDER, 'peers');
 const FINDINGS = join(BENCH_FOLDER, 'report', 'findings.md');
@@ -49,20 +52,28 @@ function installPeers(progress: Progress): void {
   });
 }
 
-function peerVersion(name: string): string {
-  const path = join(PEERS_FOLDER, 'node_modules', name, 'package.json');
+function installedVersion(folder: string, name: string): string {
+  const path = join(folder, 'node_modules', name, 'package.json');
   return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
 }
 
-async function versionsOf(bench: Workbench): Promise<Record<string, string>> {
-  const { rows } = await withClient(bench.postgres.uri(), (client) => client.query('SHOW server_version'));
+function ownVersions(): Record<string, string> {
+  const own = join(BENCH_FOLDER, '..');
   return {
     Reveille: VERSION,
     Node: process.versions.node,
     SQLite: process.versions.sqlite ?? 'unknown',
+    'MCP SDK': installedVersion(own, '@modelcontextprotocol/client'),
+    'MCP files server': installedVersion(own, '@modelcontextprotocol/server-filesystem'),
+  };
+}
+
+async function serverVersions(bench: Workbench): Promise<Record<string, string>> {
+  const { rows } = await withClient(bench.postgres.uri(), (client) => client.query('SHOW server_version'));
+  return {
     PostgreSQL: String(rows[0].server_version),
-    'graphile-worker': peerVersion('graphile-worker'),
-    'pg-boss': peerVersion('pg-boss'),
+    'graphile-worker': installedVersion(PEERS_FOLDER, 'graphile-worker'),
+    'pg-boss': installedVersion(PEERS_FOLDER, 'pg-boss'),
   };
 }
 
@@ -100,6 +111,9 @@ const MEASURE: { [Name in WorkloadName]: (context: Context) => Promise<NonNullab
   growth: measureGrowth,
   replicas: measureReplicas,
   footprint: measureFootprint,
+  tools: measureTools,
+  boot: measureBoot,
+  memory: measureMemory,
 };
 
 async function measureInto<Name extends WorkloadName>(report: Report, name: Name, context: Context): Promise<void> {
@@ -108,16 +122,16 @@ async function measureInto<Name extends WorkloadName>(report: Report, name: Name
   report.measuredAt[name] = new Date().toISOString();
 }
 
-/** What an earlier run left in the folder, of the workloads that this one does not measure. */
-function earlierResults(options: Options): Pick<Report, 'results' | 'measuredAt'> {
+/** What an earlier run left in the folder, without the results of the workloads that this one measures. */
+function earlierReport(options: Options): Report | undefined {
   const path = options.out === undefined ? undefined : join(options.out, 'benchmarks.json');
-  if (path === undefined || !existsSync(path)) return { results: {}, measuredAt: {} };
-  const { results, measuredAt } = JSON.parse(readFileSync(path, 'utf8')) as Report;
+  if (path === undefined || !existsSync(path)) return undefined;
+  const report = JSON.parse(readFileSync(path, 'utf8')) as Report;
   for (const name of options.only) {
-    delete results[name];
-    delete measuredAt[name];
+    delete report.results[name];
+    delete report.measuredAt[name];
   }
-  return { results, measuredAt };
+  return report;
 }
 
 function write(report: Report, out: string): void {
@@ -135,32 +149,43 @@ function print(results: Results): void {
   process.stdout.write(`${all.flatMap(renderText).join('\n')}\n`);
 }
 
-async function measureAll(bench: Workbench, options: Options, plan: Plan, progress: Progress): Promise<void> {
-  progress.step('looking at the machine');
+type Schedulers = Pick<Context, 'reveille' | 'peers' | 'peersByDefault'> &
+  Pick<Report, 'versions' | 'postgres' | 'systems' | 'unavailable'>;
+
+/** Those who keep alarms or jobs, and what is to be known of them. */
+async function lookAtSchedulers(bench: Workbench, options: Options): Promise<Schedulers> {
   const { available, unavailable } = await tryOut([reveilleOnSqlite(bench), reveilleOnPostgres(bench)]);
   const wanted = ({ name }: { name: string }) => options.systems?.includes(name) ?? true;
-  const context: Context = {
-    bench,
-    plan,
-    progress,
-    reveille: available.filter(wanted),
-    peers: peersIn(bench, 'best').filter(wanted),
-    peersByDefault: peersIn(bench, 'default').filter(wanted),
+  const reveille = available.filter(wanted);
+  const peers = peersIn(bench, 'best').filter(wanted);
+  const peersByDefault = peersIn(bench, 'default').filter(wanted);
+  const systems = [...reveille, ...peers, ...peersByDefault];
+  return {
+    ...{ reveille, peers, peersByDefault, unavailable },
+    versions: await serverVersions(bench),
+    postgres: await settingsOf(bench),
+    systems: systems.map(({ name, title, settings }) => ({ name, title, settings })),
   };
+}
+
+const NO_SCHEDULERS = { reveille: [], peers: [], peersByDefault: [] };
+
+async function measureAll(bench: Workbench, options: Options, plan: Plan, progress: Progress): Promise<void> {
+  progress.step('looking at the machine');
+  const earlier = earlierReport(options);
+  const schedulers = needsServers(options.only) ? await lookAtSchedulers(bench, options) : undefined;
+  // What this run knows nothing of is as the earlier one had it.
+  const { postgres = {}, systems = [], unavailable = [] } = schedulers ?? earlier ?? {};
   const report: Report = {
     schema: 1,
     machine: describeMachine(bench.folder),
-    versions: await versionsOf(bench),
-    postgres: await settingsOf(bench),
-    systems: [...context.reveille, ...context.peers, ...context.peersByDefault].map(({ name, title, settings }) => ({
-      name,
-      title,
-      settings,
-    })),
-    unavailable,
-    plan,
-    ...earlierResults(options),
+    versions: { ...earlier?.versions, ...ownVersions(), ...schedulers?.versions },
+    ...{ postgres, systems, unavailable, plan },
+    results: earlier?.results ?? {},
+    measuredAt: earlier?.measuredAt ?? {},
   };
+  const { reveille, peers, peersByDefault } = schedulers ?? NO_SCHEDULERS;
+  const context: Context = { bench, plan, progress, reveille, peers, peersByDefault };
   for (const name of options.only) {
     await measureInto(report, name, context);
     progress.clear();
@@ -168,15 +193,19 @@ async function measureAll(bench: Workbench, options: Options, plan: Plan, progre
     // After each workload: a run that is cut short leaves what it has found.
     if (options.out !== undefined) write(report, options.out);
   }
-  for (const { title, reason } of unavailable) process.stdout.write(`\n${title} could not be measured: ${reason}\n`);
+  for (const { title, reason } of schedulers?.unavailable ?? [])
+    process.stdout.write(`\n${title} could not be measured: ${reason}\n`);
   if (options.out !== undefined) process.stdout.write(`\nWritten to ${join(options.out, 'benchmarks.md')}\n`);
 }
 
 async function run(options: Options): Promise<void> {
   const progress = new Progress(process.stderr);
-  installPeers(progress);
-  progress.step('starting PostgreSQL and the sink');
-  const bench = await Workbench.open({ profiles: options.profile });
+  const servers = needsServers(options.only);
+  if (servers) {
+    installPeers(progress);
+    progress.step('starting PostgreSQL and the sink');
+  }
+  const bench = await Workbench.open({ servers, profiles: options.profile });
   const interrupted = new Promise<NodeJS.Signals>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal));
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readOptions, WrongOption } from './options.ts';
-import { WORKLOADS } from './plan.ts';
+import { needsServers, WORKLOADS } from './plan.ts';
 
 test('without options everything is measured and docs is written', () => {
   const options = readOptions([]);
@@ -16,6 +16,14 @@ test('a quick look writes nothing unless told where', () => {
 
 test('workloads keep their order, whatever order they are asked for in', () => {
   assert.deepEqual(readOptions(['--only', 'burst, lateness']).only, ['lateness', 'burst']);
+});
+
+test('an agent’s workloads are known and need no servers, unless chronosd is measured as well', () => {
+  const { only } = readOptions(['--only', 'memory,tools,boot']);
+  assert.deepEqual(only, ['tools', 'boot', 'memory']);
+  assert.equal(needsServers(only), false);
+  assert.equal(needsServers(readOptions(['--only', 'memory,footprint']).only), true);
+  assert.equal(needsServers(WORKLOADS), true);
 });
 
 test('a wrong option is named with what would be right', () => {

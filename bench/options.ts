@@ -5,7 +5,7 @@ import { WORKLOADS, type WorkloadName } from './plan.ts';
 export const USAGE = `npm run bench -- [options]
 
   --only <names>       some of: ${WORKLOADS.join(', ')}
-  --quick              fewer rounds, shorter windows: about four minutes
+  --quick              fewer rounds, shorter windows: about five minutes
   --rounds <n>         rounds whose medians are shown
   --seconds <n>        length of a window of the lateness workload
   --growth-max <n>     most pending alarms of the growth workload

@@ -1,7 +1,25 @@
 /** How much is measured: everything, or a quick look. Pure. */
 
-export const WORKLOADS = ['lateness', 'burst', 'creates', 'growth', 'replicas', 'footprint'] as const;
+export const WORKLOADS = [
+  'lateness',
+  'burst',
+  'creates',
+  'growth',
+  'replicas',
+  'footprint',
+  'tools',
+  'boot',
+  'memory',
+] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
+
+/** These are about an agent: they wake nobody and need neither a database server nor the sink. */
+const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory']);
+
+/** Whether any of these workloads is about chronosd, which stores somewhere and wakes somebody. */
+export function needsServers(names: readonly WorkloadName[]): boolean {
+  return names.some((name) => !ALONE.has(name));
+}
 
 export type Plan = {
   rounds: number;
@@ -19,6 +37,12 @@ export type Plan = {
   growth: { pending: number[]; rate: number; seconds: number };
   replicas: { counts: number[] };
   footprint: { starts: number };
+  /** Calls of each kind through each way in a round. */
+  tools: { calls: number };
+  /** MCP servers of one agent, and how often they are started. */
+  boot: { servers: number[]; starts: number };
+  /** Memories in the file, ascending, and queries of each kind. */
+  memory: { memories: number[]; queries: number };
 };
 
 const FULL: Plan = {
@@ -34,6 +58,9 @@ const FULL: Plan = {
   growth: { pending: [10_000, 1_000_000, 5_000_000], rate: 200, seconds: 8 },
   replicas: { counts: [1, 2, 4] },
   footprint: { starts: 7 },
+  tools: { calls: 5_000 },
+  boot: { servers: [1, 10], starts: 7 },
+  memory: { memories: [10_000, 100_000], queries: 1_000 },
 };
 
 const QUICK: Plan = {
@@ -49,6 +76,9 @@ const QUICK: Plan = {
   growth: { pending: [10_000, 200_000], rate: 200, seconds: 4 },
   replicas: { counts: [1, 2] },
   footprint: { starts: 3 },
+  tools: { calls: 1_000 },
+  boot: { servers: [1, 10], starts: 3 },
+  memory: { memories: [10_000, 100_000], queries: 200 },
 };
 
 export type PlanChanges = {

@@ -1,12 +1,15 @@
 /** Everything that one or several runs have found, as it is kept in `docs/benchmarks.json`. */
 import type { Machine } from './machine.ts';
 import type { Plan, WorkloadName } from './plan.ts';
+import type { BootRow } from './workloads/boot.ts';
 import type { BurstResult } from './workloads/burst.ts';
 import type { CreatesRow } from './workloads/creates.ts';
 import type { Footprint } from './workloads/footprint.ts';
 import type { GrowthRow } from './workloads/growth.ts';
 import type { LatenessRow } from './workloads/lateness.ts';
+import type { MemoryRow } from './workloads/memory.ts';
 import type { ReplicasRow } from './workloads/replicas.ts';
+import type { ToolsRow } from './workloads/tools.ts';
 
 export type Results = {
   lateness?: LatenessRow[];
@@ -15,6 +18,9 @@ export type Results = {
   growth?: GrowthRow[];
   replicas?: ReplicasRow[];
   footprint?: Footprint;
+  tools?: ToolsRow[];
+  boot?: BootRow[];
+  memory?: MemoryRow[];
 };
 
 export type Report = {
@@ -22,7 +28,7 @@ export type Report = {
   machine: Machine;
   /** Name to version, of everything that has part in it. */
   versions: Record<string, string>;
-  /** PostgreSQL's settings that matter here, by name. */
+  /** PostgreSQL's settings that matter here, by name; none when nothing was measured on it. */
   postgres: Record<string, string>;
   /** How each system was configured. */
   systems: { name: string; title: string; settings: string }[];

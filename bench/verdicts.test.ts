@@ -97,6 +97,24 @@ test('growth compares the largest stock with the smallest, whatever their order'
   assert.deepEqual([verdict?.measured, verdict?.reached], ['1.60 ×', false]);
 });
 
+const recalled = (query: string, memories: number, p99: number) => ({
+  ...{ query, memories, p99 },
+  queries: 100,
+  p50: 1,
+  max: 100,
+});
+
+test('recall is judged by its slowest kind of query, among a hundred thousand memories alone', () => {
+  const memory = [recalled('a', 10_000, 90), recalled('b', 100_000, 20), recalled('c', 100_000, 3)];
+  const [verdict, ...more] = verdictsOf({ memory });
+  assert.deepEqual([verdict?.limit, verdict?.measured, verdict?.reached], ['at most 20.0 ms', '20.0 ms', true]);
+  assert.match(verdict?.target ?? '', /100,000 memories.*\(b\)/);
+  assert.deepEqual(more, []);
+  assert.deepEqual(verdictsOf({ memory: memory.slice(0, 1) }), []);
+  const [missed] = verdictsOf({ memory: [recalled('b', 100_000, 30)] });
+  assert.deepEqual([missed?.reached, missed?.missedBy], [false, '50 % over']);
+});
+
 test('what was not measured is not judged', () => {
   assert.deepEqual(verdictsOf({}), []);
 });

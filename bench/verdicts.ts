@@ -162,14 +162,33 @@ function footprintBounds({ idle }: NonNullable<Results['footprint']>): Bound[] {
   }));
 }
 
+const MANY_MEMORIES = 100_000;
+
+/** A person does not choose what kind of query it is, so the slowest kind counts. */
+function memoryBounds(rows: NonNullable<Results['memory']>): Bound[] {
+  const many = rows.filter(({ memories }) => memories === MANY_MEMORIES).toSorted((a, b) => b.p99 - a.p99);
+  const [slowest] = many;
+  if (!slowest) return [];
+  return [
+    {
+      target: `Recall p99 among ${count(MANY_MEMORIES)} memories, the slowest kind of query (${slowest.query})`,
+      limit: 20,
+      measured: slowest.p99,
+      at: 'most',
+      write: (value) => `${ms(value)} ms`,
+    },
+  ];
+}
+
 /** Every target that the results have something to say about. */
-export function verdictsOf({ lateness, burst, creates, growth, footprint }: Results): Verdict[] {
+export function verdictsOf({ lateness, burst, creates, growth, footprint, memory }: Results): Verdict[] {
   const bounds = [
     ...(lateness ? latenessBounds(lateness) : []),
     ...(burst ? burstBounds(burst) : []),
     ...(creates ? createsBounds(creates) : []),
     ...(growth ? growthBounds(growth) : []),
     ...(footprint ? footprintBounds(footprint) : []),
+    ...(memory ? memoryBounds(memory) : []),
   ];
   return bounds.map(judge);
 }

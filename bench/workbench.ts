@@ -1,4 +1,4 @@
-/** What all workloads share: a folder, a database server, a sink, and children that do not outlive the run. */
+/** What all workloads share: a folder, children that do not outlive the run and, where they are wanted, a database server and a sink. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,32 +10,42 @@ export const BENCH_FOLDER = import.meta.dirname;
 
 export class Workbench {
   readonly folder: string;
-  /** Its settings are PostgreSQL's defaults, so durable; everybody works on this one server, each in a database of their own. */
-  readonly postgres: PostgresServer;
-  readonly sink: Sink;
   /** Where chronosd is to leave CPU profiles; nowhere unless asked for. */
   readonly profiles: string | undefined;
-  readonly #children: Set<Child>;
+  readonly #children = new Set<Child>();
+  #postgres: PostgresServer | undefined;
+  #sink: Sink | undefined;
   #folders = 0;
   #closed: Promise<void> | undefined;
 
-  private constructor(folder: string, postgres: PostgresServer, sink: Sink, sinkChild: Child, profiles?: string) {
+  private constructor(folder: string, profiles?: string) {
     this.folder = folder;
-    this.postgres = postgres;
-    this.sink = sink;
     this.profiles = profiles;
-    this.#children = new Set([sinkChild]);
   }
 
-  static async open(options: { profiles?: string | undefined }): Promise<Workbench> {
-    const postgres = await startPostgres();
-    const folder = mkdtempSync(join(tmpdir(), 'reveille-bench-'));
-    const child = new Child('the sink', {
-      command: [join(BENCH_FOLDER, 'sink', 'server.ts')],
-      log: join(folder, 'sink.log'),
-    });
-    const sink = new Sink(await child.says<{ fires: number; control: number }>());
-    return new Workbench(folder, postgres, sink, child, options.profiles);
+  /** @param options with `servers`, PostgreSQL and the sink are started */
+  static async open({ servers, profiles }: { servers: boolean; profiles?: string | undefined }): Promise<Workbench> {
+    const postgres = servers ? await startPostgres() : undefined;
+    const bench = new Workbench(mkdtempSync(join(tmpdir(), 'reveille-bench-')), profiles);
+    if (!postgres) return bench;
+    bench.#postgres = postgres;
+    const child = bench.start('the sink', [join(BENCH_FOLDER, 'sink', 'server.ts')]);
+    bench.#sink = new Sink(await child.says<{ fires: number; control: number }>());
+    return bench;
+  }
+
+  /** Its settings are PostgreSQL's defaults, so durable; everybody works on this one server, each in a database of their own. */
+  get postgres(): PostgresServer {
+    return this.#started(this.#postgres, 'PostgreSQL');
+  }
+
+  get sink(): Sink {
+    return this.#started(this.#sink, 'the sink');
+  }
+
+  #started<T>(server: T | undefined, name: string): T {
+    if (server === undefined) throw new Error(`${name} was not started: the workload is not known to need it`);
+    return server;
   }
 
   /** Starts a Node process; its log is a file in the bench's folder. */
@@ -62,7 +72,7 @@ export class Workbench {
 
   async #close(): Promise<void> {
     await Promise.all([...this.#children].map((child) => child.stop()));
-    await this.postgres.remove();
+    await this.#postgres?.remove();
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

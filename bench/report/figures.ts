@@ -7,6 +7,17 @@ export function ms(value: number | null): string {
   return value < 100 ? value.toFixed(1) : count(value);
 }
 
+/** Milliseconds as microseconds. */
+export function micros(milliseconds: number): string {
+  return count(1000 * milliseconds);
+}
+
+/** The same, of a difference: with its sign, whichever it is. */
+export function moreMicros(milliseconds: number): string {
+  const size = micros(Math.abs(milliseconds));
+  return size === '0' ? size : `${milliseconds < 0 ? '−' : '+'}${size}`;
+}
+
 /** A whole number. */
 export function count(value: number): string {
   return Math.round(value).toLocaleString('en-US');

@@ -8,19 +8,19 @@ import { tablesOf, verdictsTable } from './tables.ts';
 
 const INTRODUCTION = `# Benchmarks
 
-What Reveille does on one machine, beside two schedulers that people would otherwise put in its place. Everything here comes from
-one command, from a checkout after \`npm ci\`:
+What Reveille does on one machine: its alarms beside two schedulers that people would otherwise put in their place, its agent's tools
+beside the bare MCP library. Everything here comes from one command, from a checkout after \`npm ci\`:
 
 \`\`\`
-npm run bench                                  # about 45 minutes; writes this page and benchmarks.json
-npm run bench -- --quick                       # about 4 minutes; prints, writes nothing
+npm run bench                                  # about 50 minutes; writes this page and benchmarks.json
+npm run bench -- --quick                       # about 5 minutes; prints, writes nothing
 npm run bench -- --only lateness,burst         # one or some of: ${WORKLOADS.join(', ')}
 \`\`\`
 
 This page is written by that command. Do not edit it; what the profiles show is kept in \`bench/report/findings.md\`.`;
 
 function method({ plan }: Report): string {
-  const { rounds, lateness, burst, creates, growth } = plan;
+  const { rounds, lateness, burst, creates, growth, tools, boot, memory } = plan;
   return `## Method
 
 - **One machine, one clock.** The sink that receives the fires is a process of its own: it reads each body to its end, answers 202 and
@@ -42,7 +42,18 @@ function method({ plan }: Report): string {
   row as wide as the alarm's in a transaction of its own, by as many clients at once, through the same driver.
 - **Growth:** ${growth.seconds} s windows at ${growth.rate} fires/s while the others wait for a day or more, a thousand for each user. Claim time is that of
   one \`claim\` of 16 through the store port, in a process of its own.
-- **Cold start:** from starting the process until it is of use, after one start that filled Node's compile cache.`;
+- **Cold start:** from starting the process until it is of use, after one start that filled Node's compile cache.
+- **Tool calls:** ${count(tools.calls)} calls of each kind a round through each way, all in one process, one call at a time, each way in turn in an order
+  that is drawn anew for each call. Each way has a server process of its own, the official files server, new in each round: the
+  short call lists the folders that it may read, the long one reads a file. The bare client has the library's default settings and
+  has not asked for the list of tools, so it holds no result against a schema, as the host does not. The host guards against floods and
+  long messages, keeps the tool's time limit, can be called off and cuts text that is too long; Neo makes parts for a model of it.
+  All clients share one process and its garbage collection, so a p99 says little about a single way.
+- **Boot:** ${boot.starts} starts, each in a new process, from the loading of the code to the last list of tools; the servers are official files
+  servers, for Neo declared and pinned as in the manifest that ships. The compile cache was filled by a start before. Neo's time holds
+  the loading of what a daemon has in use already, such as the logger.
+- **Memory:** invented memories of some 15 words whose frequencies are those of speech (Zipf), in one file; ${count(memory.queries)} queries of each
+  kind one after the other, without embeddings: what an endpoint takes is its own affair.`;
 }
 
 function machineSection({ machine, versions, postgres }: Report): string {
@@ -52,14 +63,13 @@ function machineSection({ machine, versions, postgres }: Report): string {
 
 - ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGigabytes.toFixed(0)} GB of memory, ${machine.os}
 - ${count(machine.syncsPerSecond)} appends of 4 KiB per second, each followed by \`fdatasync\`, on the disk that holds the databases
-- ${named.join(', ')}
-- PostgreSQL: ${settings.join(', ')}`;
+- ${named.join(', ')}${settings.length === 0 ? '' : `\n- PostgreSQL: ${settings.join(', ')}`}`;
 }
 
-function systemsSection({ systems, unavailable }: Report): string {
+function systemsSection({ systems, unavailable }: Report): string[] {
   const lines = systems.map(({ title, settings }) => `- **${title}.** ${settings}`);
   const missing = unavailable.map(({ title, reason }) => `- **${title}** could not be measured: ${reason}`);
-  return ['## Who runs, and how', '', ...lines, ...missing].join('\n');
+  return lines.length + missing.length === 0 ? [] : [['## Who runs, and how', '', ...lines, ...missing].join('\n')];
 }
 
 function resultsSection({ results }: Report): string {
@@ -72,7 +82,7 @@ function targetsSection({ results }: Report, findings: string): string {
   const missed = verdicts.filter(({ reached }) => !reached);
   const sentence =
     missed.length === 0
-      ? `All ${verdicts.length} targets are reached.`
+      ? `${verdicts.length === 1 ? 'The one target is' : `All ${verdicts.length} targets are`} reached.`
       : `${verdicts.length - missed.length} of ${verdicts.length} targets are reached. It falls short here:`;
   const lines = missed.map(({ target, limit, measured, missedBy, note }) => {
     const because = note === undefined ? '' : ` It ${note}.`;
@@ -97,7 +107,7 @@ export function renderPage(report: Report, findings: string): string {
     dates(report),
     targetsSection(report, findings),
     resultsSection(report),
-    systemsSection(report),
+    ...systemsSection(report),
     method(report),
     machineSection(report),
   ];

@@ -2,13 +2,16 @@
 import type { Results } from '../results.ts';
 import type { Lateness } from '../statistics.ts';
 import { bestPeer, type Verdict } from '../verdicts.ts';
+import type { BootRow } from '../workloads/boot.ts';
 import type { BurstResult } from '../workloads/burst.ts';
 import type { CreatesRow } from '../workloads/creates.ts';
 import type { Footprint } from '../workloads/footprint.ts';
 import type { GrowthRow } from '../workloads/growth.ts';
 import type { LatenessRow } from '../workloads/lateness.ts';
+import type { MemoryRow } from '../workloads/memory.ts';
 import type { ReplicasRow } from '../workloads/replicas.ts';
-import { count, megabytes, ms, times } from './figures.ts';
+import type { ToolsRow } from '../workloads/tools.ts';
+import { count, megabytes, micros, moreMicros, ms, times } from './figures.ts';
 import type { Table } from './table.ts';
 
 const unique = <T>(items: readonly T[]) => [...new Set(items)];
@@ -117,6 +120,56 @@ export function startsTable({ starts }: Footprint): Table {
   };
 }
 
+export function toolsTable(rows: readonly ToolsRow[]): Table {
+  const calls = unique(rows.map(({ callTitle }) => callTitle));
+  const cells = (title: string) =>
+    calls.flatMap((call) => {
+      const row = rows.find((each) => each.title === title && each.callTitle === call);
+      if (!row) return ['', '', '', ''];
+      const added = row.way === 'sdk' ? ['', ''] : [moreMicros(row.added.p50), moreMicros(row.added.p99)];
+      return [micros(row.median.p50), added[0]!, micros(row.median.p99), added[1]!];
+    });
+  return {
+    title: 'One tool call over stdio, microseconds',
+    headings: ['Through', ...calls.flatMap((call) => [`${call} p50`, 'added', `${call} p99`, 'added'])],
+    rows: unique(rows.map(({ title }) => title)).map((title) => [title, ...cells(title)]),
+    note: 'Added: to what the first line took in the same round. What the second line adds is chance.',
+  };
+}
+
+export function bootTable(rows: readonly BootRow[]): Table {
+  const counts = unique(rows.map(({ servers }) => servers));
+  const cell = (title: string, servers: number) => {
+    const row = rows.find((each) => each.title === title && each.servers === servers);
+    return row ? count(row.milliseconds) : '';
+  };
+  return {
+    title: 'Until an agent’s tools are ready, milliseconds',
+    headings: ['Way', ...counts.map((servers) => `${count(servers)} server${servers === 1 ? '' : 's'}`)],
+    rows: unique(rows.map(({ title }) => title)).map((title) => [
+      title,
+      ...counts.map((servers) => cell(title, servers)),
+    ]),
+  };
+}
+
+export function memoryTable(rows: readonly MemoryRow[]): Table {
+  const counts = unique(rows.map(({ memories }) => memories));
+  const cells = (query: string) =>
+    counts.flatMap((memories) => {
+      const row = rows.find((each) => each.query === query && each.memories === memories);
+      return row ? [row.p50, row.p99, row.max].map((value) => value.toFixed(2)) : ['', '', ''];
+    });
+  return {
+    title: 'Recall from memory by words, milliseconds',
+    headings: [
+      'Query',
+      ...counts.flatMap((memories) => ['p50', 'p99', 'max'].map((name) => `${count(memories)} ${name}`)),
+    ],
+    rows: unique(rows.map(({ query }) => query)).map((query) => [query, ...cells(query)]),
+  };
+}
+
 export function verdictsTable(verdicts: readonly Verdict[]): Table {
   return {
     title: 'Targets',
@@ -131,7 +184,8 @@ export function verdictsTable(verdicts: readonly Verdict[]): Table {
 }
 
 /** All that there are results for, in the order of the page. */
-export function tablesOf({ lateness, burst, creates, growth, replicas, footprint }: Results): Table[] {
+export function tablesOf(results: Results): Table[] {
+  const { lateness, burst, creates, growth, replicas, footprint, tools, boot, memory } = results;
   return [
     ...(lateness ? [latenessTable(lateness)] : []),
     ...(burst ? [burstTable(burst)] : []),
@@ -139,5 +193,8 @@ export function tablesOf({ lateness, burst, creates, growth, replicas, footprint
     ...(growth ? [growthTable(growth)] : []),
     ...(replicas ? [replicasTable(replicas)] : []),
     ...(footprint ? [idleTable(footprint), startsTable(footprint)] : []),
+    ...(tools ? [toolsTable(tools)] : []),
+    ...(boot ? [bootTable(boot)] : []),
+    ...(memory ? [memoryTable(memory)] : []),
   ];
 }
