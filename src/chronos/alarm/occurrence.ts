@@ -16,7 +16,7 @@
  */
 import { countWallTimes, HORIZON_YEARS, nextWallTime, shortestWallGap } from './calendar.ts';
 import type { CronFields } from './cron.ts';
-import type { CronSchedule } from './schedule.ts';
+import type { CronSchedule } from './cron-schedule.ts';
 import type { Span, Zone } from './zone.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,24 +1,9 @@
 /** When an alarm rings: the one question every other part of chronos asks of a schedule. Pure; instants are epoch milliseconds. */
 import { parseCron } from './cron.ts';
+import type { CronSchedule } from './cron-schedule.ts';
 import { isEvery, parseEvery } from './every.ts';
 import { cronOccurrences, LAST_INSTANT } from './occurrence.ts';
 import { zoneOf } from './zone.ts';
-
-/** A cron series, ready to be asked. Immutable; equal questions get equal answers in every process. */
-export type CronSchedule = {
-  /** The first occurrence strictly after `after`; `undefined` when there is none within 48 years or before the year 10000. */
-  next(after: number): number | undefined;
-  /**
-   * The latest occurrence in `(after, now]` and how many there were, counted exactly without visiting them; `undefined` when
-   * there was none.
-   */
-  latest(after: number, now: number): { at: number; count: number } | undefined;
-  /**
-   * The shortest time between two consecutive occurrences, in milliseconds of the wall clock (a clock change can bring two
-   * closer together). At least 60 000 for a cron expression.
-   */
-  readonly shortestIntervalMs: number;
-};
 
 /** What an expression in a zone means before an anchor is known. */
 type Compiled = (anchorMs: number) => CronSchedule;

@@ -1,8 +1,9 @@
 /** From one occurrence of an alarm to the next: where schedule, jitter and the series' end meet. */
 import { fireIdOf } from '../../wire/wake.ts';
 import type { Alarm, Occurrence } from './alarm.ts';
+import type { CronSchedule } from './cron-schedule.ts';
 import { jitterMs } from './jitter.ts';
-import { type CronSchedule, compileSchedule } from './schedule.ts';
+import { compileSchedule } from './schedule.ts';
 
 /** The zone that stands for an absent `timezone`. */
 export const DEFAULT_TIMEZONE = 'UTC';
