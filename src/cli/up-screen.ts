@@ -83,7 +83,10 @@ function turnLines(out: Output, { wake, turn }: Ring): string[] {
   }
   const why = turn?.error ? `: ${printable(turn.error)}` : '';
   if (turn) return [out.paint('yellow', `the turn is ${turn.status}${why}`)];
-  return wake?.turn_id ? [out.paint('dim', 'the turn was accepted; its outcome could not be read')] : [];
+  if (!wake?.turn_id) return [];
+  const lost =
+    'the turn was accepted; its outcome could not be read. See machine-logs/ in the router\'s data folder; "reveille neo tools" starts Neo\'s tools alone';
+  return wrap(lost, out.columns - INDENT.length).map((line) => out.paint('dim', line));
 }
 
 /** One ring: how late, how long the machine took, and what the agent said. */

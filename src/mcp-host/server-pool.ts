@@ -13,7 +13,7 @@ import { HostedServer, type ServerState, type StartOutcome } from './hosted-serv
 import type { Manifest, ServerSpec } from './manifest.ts';
 import { capOutput, DEFAULT_OUTPUT_TOKENS, inBandError, type ToolResult } from './output-cap.ts';
 import { ServerLog } from './server-log.ts';
-import { SpillFolder } from './spill-folder.ts';
+import { SpillFolder, spillFolderPath } from './spill-folder.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import type { ToolLock } from './tool-lock.ts';
 
@@ -107,7 +107,7 @@ export class ServerPool {
 
   private constructor(manifest: Manifest, options: ServerPoolOptions) {
     this.#options = options;
-    this.#spill = new SpillFolder(join(options.dataDir, 'tool-output'));
+    this.#spill = new SpillFolder(spillFolderPath(options.dataDir));
     this.#servers = new Map(
       manifest.servers.map((spec) => [spec.alias, this.#host(withProgram(spec, options.programs))]),
     );

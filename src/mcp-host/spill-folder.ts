@@ -1,10 +1,15 @@
 /** Where tool output goes that is too long for a model: files that it can be told the path of. */
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 
 /** Beyond this the oldest files go. */
 const MOST_BYTES = 256 * 1024 * 1024;
+
+/** Where it is below a data folder; absolute, because the path is told to programs that may run elsewhere. */
+export function spillFolderPath(dataDir: string): string {
+  return resolve(dataDir, 'tool-output');
+}
 
 export class SpillFolder {
   readonly #path: string;

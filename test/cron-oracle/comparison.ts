@@ -1,5 +1,6 @@
 /** Holds the product's schedule engine against the oracle, question by question. */
-import { type CronSchedule, compileSchedule } from '../../src/chronos/alarm/cron-schedule.ts';
+import type { CronSchedule } from '../../src/chronos/alarm/cron-schedule.ts';
+import { compileSchedule } from '../../src/chronos/alarm/schedule.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 import { drawExpression, drawGap, drawInstant, drawPlaces, drawZones, type Random, randomOf } from './generator.ts';
 import { oracleOf } from './oracle.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -30,6 +30,19 @@ test('"reveille up" hands on to Neo what its manifest refers to, and starts noth
   const [request] = endpoint.requests;
   const names = request?.body.tools?.map((tool) => tool.function.name);
   assert.deepEqual(names, ['ledger__enter', 'ledger__look', 'memory_recall']);
+
+  manifestWith(home, 'ledger', 'ledger-server.ts', [join(home, 'ledger.txt')], { tools: [{ name: 'erase' }] });
+  const toPerson = run(process.execPath, [PROGRAM, 'up', '--once'], { env });
+  await assert.rejects(toPerson, (error: Error & { stdout: string; stderr: string }) => {
+    assert.match(
+      error.stdout.replace(/\s+/g, ' '),
+      /its outcome could not be read\. See machine-logs\/ .*"reveille neo tools"/,
+    );
+    assert.match(error.stderr, /the wake was accepted, but its turn did not finish/);
+    return true;
+  });
+  const logs = globSync(join(home, 'router', 'machine-logs', '*.log')).map((file) => readFileSync(file, 'utf8'));
+  assert.match(logs.join(''), /"erase" is declared in the manifest and the server does not have it/);
 
   writeFileSync(manifest, '{\n  "servers": [\n    {"alias": "x", "comand": "y"}\n  ]\n}\n');
   await assert.rejects(up(), (error: Error & { code: number; stderr: string }) => {

@@ -75,6 +75,18 @@ describe('the manifest that ships', () => {
     }
   });
 
+  test('shows a model the whole of a file that was too long for it', async (t) => {
+    const { surface, workspace } = await bundledTools(t);
+    const long = Array.from({ length: 20_000 }, (_, line) => `line ${line}`).join('\n');
+    writeFileSync(join(workspace, 'long.txt'), long);
+    // As a model may write it, below the workspace.
+    const cut = textOf(await call(surface, 'fs__read_text_file', { path: 'long.txt' }));
+    const path = /bytes are left out here; the whole is in (.+)\]/.exec(cut)?.[1];
+    assert.ok(path !== undefined && !cut.includes('line 15000\n'));
+    const begun = await call(surface, 'fs__read_text_file', { path, head: 3 });
+    assert.equal(textOf(begun), 'line 0\nline 1\nline 2');
+  });
+
   test('sets, lists and cancels an alarm in the name of the agent', async (t) => {
     const chronosd = await startStandInChronosd();
     t.after(() => chronosd.close());

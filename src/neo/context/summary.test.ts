@@ -12,6 +12,12 @@ test('the validator adds what a summary dropped, once, and leaves a faithful one
   assert.match(mended, /^Paying somebody\.\n\nIdentifiers of the original .*verbatim:\n0xAbC\w+\n\/a\/b\.txt$/);
 });
 
+test('a signed address is kept however long servers take one, a run of data is not', () => {
+  const signed = `https://store.example/report.pdf?X-Token=${'a1B2'.repeat(600)}`;
+  const data = 'a1B2'.repeat(600);
+  assert.equal(withIdentifiers(`Get ${signed} and ${data}.`, 'Get it.').split('\n').at(-1), signed);
+});
+
 test('a text is cut into parts of the size that is asked for, and none of it is lost', () => {
   const text = `${'word '.repeat(2000)}\n${'x'.repeat(5000)}\n\n${'𝒳é'.repeat(500)}`;
   const parts = partsOf(text, 300);

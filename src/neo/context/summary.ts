@@ -8,6 +8,8 @@ export type Summarizer = (text: string) => Promise<string>;
 
 /** A longer run is data, not a name for something: it is not carried along. In UTF-16 units. */
 const LONGEST_IDENTIFIER = 2000;
+/** Signed addresses are longer; beyond this no server takes one. */
+const LONGEST_ADDRESS = 8192;
 
 /** What stands for a part that no summary could be had of. */
 const EXCERPT_CHARACTERS = 600;
@@ -33,7 +35,8 @@ export function transcriptOf(messages: readonly ModelMessage[]): string {
 /** The validator: a summary with every identifier of its source, those that it has dropped added at its end. */
 export function withIdentifiers(source: string, summary: string): string {
   const kept = identifiersIn(summary);
-  const lost = [...identifiersIn(source)].filter((token) => token.length <= LONGEST_IDENTIFIER && !kept.has(token));
+  const isName = (token: string) => token.length <= (token.includes('://') ? LONGEST_ADDRESS : LONGEST_IDENTIFIER);
+  const lost = [...identifiersIn(source)].filter((token) => isName(token) && !kept.has(token));
   return lost.length === 0 ? summary : `${summary}\n\n${KEPT}\n${lost.join('\n')}`;
 }
 

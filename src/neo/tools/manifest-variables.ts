@@ -14,6 +14,8 @@ export async function manifestVariables(
 ): Promise<readonly string[]> {
   if (manifest === undefined || manifest === 'bundled') return [];
   const { loadManifest } = await import('../../mcp-host/manifest.ts');
-  const { servers } = loadManifest(manifest.path, { ...variables, NEO_WORKSPACE: workspace });
+  // Where both really are matters to servers that run, and to nothing here.
+  const folders = { NEO_WORKSPACE: workspace, NEO_TOOL_OUTPUT: workspace };
+  const { servers } = loadManifest(manifest.path, { ...variables, ...folders });
   return [...new Set(servers.flatMap((server) => server.variables))];
 }

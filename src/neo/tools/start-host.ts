@@ -24,12 +24,13 @@ export type HostOptions = {
 /** A pool and the manifest that it was started from. */
 export type StartedHost = { readonly pool: ServerPool; readonly manifestPath: string };
 
-function makeWorkspace(folder: string): void {
+/** @param called what an error calls it */
+function makeFolder(called: string, folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('unavailable', `NEO_WORKSPACE ${folder} cannot be made: ${why}`, { cause });
+    throw new ReveilleError('unavailable', `${called} ${folder} cannot be made: ${why}`, { cause });
   }
 }
 
@@ -39,18 +40,28 @@ function makeWorkspace(folder: string): void {
  *   tools are not those that are declared and pinned; `unavailable` when a required server does not start
  */
 export async function startHost(options: HostOptions, pinned = true): Promise<StartedHost> {
-  const [{ loadManifest }, { ServerPool: Pool }, { lockPathOf, readLock }, { bundledManifest, bundledPrograms }] =
-    await Promise.all([
-      import('../../mcp-host/manifest.ts'),
-      import('../../mcp-host/server-pool.ts'),
-      import('../../mcp-host/tool-lock.ts'),
-      import('../../mcp-host/bundled-programs.ts'),
-    ]);
+  const [
+    { loadManifest },
+    { ServerPool: Pool },
+    { lockPathOf, readLock },
+    { bundledManifest, bundledPrograms },
+    { spillFolderPath },
+  ] = await Promise.all([
+    import('../../mcp-host/manifest.ts'),
+    import('../../mcp-host/server-pool.ts'),
+    import('../../mcp-host/tool-lock.ts'),
+    import('../../mcp-host/bundled-programs.ts'),
+    import('../../mcp-host/spill-folder.ts'),
+  ]);
   const { config, variables, clock, log, dataDir, signal, startTimeoutMs } = options;
   const manifestPath = config.manifest === 'bundled' ? bundledManifest('neo') : config.manifest.path;
-  const manifest = loadManifest(manifestPath, { ...variables, NEO_WORKSPACE: config.workspace });
+  const toolOutput = spillFolderPath(dataDir);
+  const folders = { NEO_WORKSPACE: config.workspace, NEO_TOOL_OUTPUT: toolOutput };
+  const manifest = loadManifest(manifestPath, { ...variables, ...folders });
   const lock = pinned ? readLock(lockPathOf(manifestPath)) : undefined;
-  makeWorkspace(config.workspace);
+  makeFolder('NEO_WORKSPACE', config.workspace);
+  // A files server that is to show what was cut out of results does not start without it.
+  makeFolder('the folder for tool output', toolOutput);
   const pool = await Pool.start(manifest, {
     ...{ clock, log, dataDir, programs: bundledPrograms() },
     ...(lock && { lock }),
