@@ -16,6 +16,7 @@ import { addReceiptKeyRoutes } from './http/receipt-key-routes.ts';
 import { addWakeRoutes } from './http/wake-routes.ts';
 import { IdleKeeper } from './idle-keeper.ts';
 import { type Machine, noMachine, suspendMachine } from './machines/machine.ts';
+import { OwedTurns } from './machines/owed-turns.ts';
 import { Registry } from './machines/registry.ts';
 import { Undertaker } from './orphans/undertaker.ts';
 import { AwakeRecords } from './providers/awake-records.ts';
@@ -25,6 +26,7 @@ import { createHealthProbe } from './providers/health.ts';
 import { createHttpProvider } from './providers/http.ts';
 import { ProcessProvider } from './providers/process.ts';
 import { ProcessRecords } from './providers/process-records.ts';
+import { Restarter } from './restarter.ts';
 import type { OnStage } from './targets/stages.ts';
 import { Targets } from './targets/targets.ts';
 import { type WakeNotice, Wakes } from './wake.ts';
@@ -100,7 +102,9 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     docker: createDockerProvider({ ...remote('docker'), dockerHost: config.dockerHost }),
     fly: createFlyProvider({ ...remote('fly'), apiToken: config.flyApiToken, apiUrl: config.flyApiUrl }),
   };
-  const fleet = new Fleet(registry, { providers, clock, log, startLimitMs });
+  const owed = new OwedTurns(registry.file, registry.commits, log);
+  const fleet = new Fleet(registry, { providers, owed, probe, clock, log, startLimitMs });
+  const restarter = new Restarter({ fleet, registry, owed, clock, log });
   const budgets = new Budgets({
     records: new WakeRecords(registry.file, registry.commits),
     standard: config.budget,
@@ -121,6 +125,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   });
   const keeper = new IdleKeeper(fleet, probe, clock, log);
   const release = async () => {
+    restarter.close();
     keeper.close();
     budgets.close();
     for (const provider of Object.values(providers)) provider.close();
@@ -158,6 +163,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     // Only a router that got its port touches what an earlier one left; no request is read before this turn of the event loop ends.
     fleet.recover();
     targets.recover();
+    restarter.open();
   } catch (thrown) {
     await server?.close();
     await release();
@@ -166,6 +172,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const { url, port, close: closeServer } = server;
   const close = async () => {
     wakes.close();
+    restarter.close();
     keeper.close();
     await closeServer();
     await Promise.all([fleet.close(), targets.close()]);

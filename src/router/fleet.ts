@@ -34,6 +34,11 @@ export class Fleet {
     return phase === 'asleep' && !this.#options.providers[machine.provider].sleeps ? undefined : phase;
   }
 
+  /** Whether the machine has a daemon that can be put to sleep, and so can owe a turn while it does not run. */
+  sleeps(machine: Machine): boolean {
+    return hasDaemon(machine) && this.#options.providers[machine.provider].sleeps;
+  }
+
   /**
    * Settles what an earlier router left running: machines that are still what they were are taken over, others stopped. The work
    * goes on in the background; a wake that arrives meanwhile waits for it.

@@ -1,12 +1,15 @@
-/** Puts machines to sleep that nobody has woken for a while and that have nothing to do. */
+/**
+ * Puts machines to sleep that nobody has woken for a while and that have nothing to do; learns before that when they have done
+ * what they accepted.
+ */
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import type { Fleet } from './fleet.ts';
-import type { HealthProbe } from './providers/health.ts';
+import { type HealthProbe, isIdle } from './providers/health.ts';
 import type { Idleness, Supervisor } from './supervisor.ts';
 
 const SWEEP_MS = 1000;
-/** A daemon that is busy after its idle time is asked again after this long. */
+/** A daemon that owes a turn is asked this long after its last use, one that is busy is asked again after as long. */
 const BUSY_MS = 5000;
 
 export class IdleKeeper {
@@ -42,21 +45,23 @@ export class IdleKeeper {
     const now = this.#clock.monotonic();
     for (const supervisor of this.#fleet) {
       const idleness = supervisor.idleness();
-      const idleSeconds = idleness?.machine.idleSeconds;
-      if (!idleness || idleSeconds === null || idleSeconds === undefined) continue;
-      if (now - idleness.sinceMs < idleSeconds * 1000 || now < (this.#notBefore.get(supervisor) ?? 0)) continue;
+      if (!idleness) continue;
+      const idleMs = (idleness.machine.idleSeconds ?? Number.POSITIVE_INFINITY) * 1000;
+      const dueMs = supervisor.owes ? Math.min(idleMs, BUSY_MS) : idleMs;
+      if (now - idleness.sinceMs < dueMs || now < (this.#notBefore.get(supervisor) ?? 0)) continue;
       this.#notBefore.set(supervisor, now + BUSY_MS);
-      void this.#putToSleep(supervisor, idleness);
+      void this.#ask(supervisor, idleness, now - idleness.sinceMs >= idleMs);
     }
   }
 
-  async #putToSleep(supervisor: Supervisor, idleness: Idleness): Promise<void> {
+  async #ask(supervisor: Supervisor, idleness: Idleness, maySleep: boolean): Promise<void> {
     const { daemon, machine } = idleness;
     const health = await this.#probe.look(daemon.url, machine.spec.health_path);
     // A daemon that does not answer may be in the middle of a turn.
-    if (!health.healthy || health.busy || health.queued > 0) return;
-    if (!supervisor.stopIfStill(idleness)) return;
+    if (!health.healthy && supervisor.owes) supervisor.missed(idleness);
+    if (!isIdle(health) || !supervisor.settleIfStill(idleness)) return;
     this.#notBefore.delete(supervisor);
+    if (!maySleep || !supervisor.stopIfStill(idleness)) return;
     this.#log.info({ user_id: machine.userId, idle_seconds: machine.idleSeconds }, 'an idle machine goes to sleep');
   }
 }

@@ -2,14 +2,18 @@
  * The supervisor of one machine: it keeps starting, being ready and stopping apart, so that there is one start however many
  * wakes wait for it, and so that a wake that meets a stop waits for its end and starts the machine again.
  */
-import type { Clock } from '../clock/clock.ts';
+import { type Clock, wait } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { type DaemonMachine, hasDaemon, type Machine } from './machines/machine.ts';
+import type { OwedTurns } from './machines/owed-turns.ts';
+import { type HealthProbe, isIdle } from './providers/health.ts';
 import type { Daemon, Provider, Tell } from './providers/provider.ts';
 
 export type SupervisorOptions = {
   providers: Readonly<Record<DaemonMachine['provider'], Provider>>;
+  owed: OwedTurns;
+  probe: HealthProbe;
   clock: Clock;
   log: Logger;
   /** A start that takes longer is given up. */
@@ -23,6 +27,8 @@ export type Lease = {
   readonly machine: DaemonMachine;
   /** How long the start took that the holder waited for; 0 when the daemon already ran. */
   readonly startMs: number;
+  /** The daemon accepted a wake: until it is seen idle, it owes a turn. Resolves when that is on record; never rejects. */
+  accepted(): Promise<void>;
   release(): void;
 };
 
@@ -48,6 +54,9 @@ type Held = { provider: Provider; machine: Machine };
 
 /** How long a stop waits for deliveries that are under way. */
 const DRAIN_MS = 3000;
+/** How long a stop waits for a daemon that owes a turn to be done with it, and how often it asks. */
+const LAST_LOOKS_MS = 1000;
+const LAST_LOOK_EVERY_MS = 50;
 
 /** Ends a start that nobody wants any more; whoever waited for it looks at the machine again. */
 const SUPERSEDED = new Error('the machine was stopped while it started');
@@ -148,12 +157,33 @@ export class Supervisor {
     return { daemon, machine, sinceMs: this.#usedAt, uses: this.#uses };
   }
 
+  /** Whether the machine's daemon accepted a wake and has not been seen idle since. */
+  get owes(): boolean {
+    return this.#options.owed.has(this.#userId);
+  }
+
+  /** The daemon said that it has nothing to do: it owes nothing, if nobody has used it since `idleness` was taken. */
+  settleIfStill(idleness: Idleness): boolean {
+    if (!this.#isStill(idleness)) return false;
+    this.#options.owed.settle(this.#userId);
+    return true;
+  }
+
+  /** The daemon was not healthy when it was looked at. Only a provider that is not told of a daemon's end looks at it again. */
+  missed(idleness: Idleness): void {
+    if (this.#isStill(idleness) && this.#held?.provider.trustMs !== undefined) this.doubt(idleness.daemon);
+  }
+
   /** Stops the machine if it has been idle all the while since `idleness` was taken. */
   stopIfStill(idleness: Idleness): boolean {
-    const now = this.idleness();
-    if (now?.uses !== idleness.uses || now.daemon !== idleness.daemon) return false;
+    if (!this.#isStill(idleness)) return false;
     void this.stop();
     return true;
+  }
+
+  #isStill(idleness: Idleness): boolean {
+    const now = this.idleness();
+    return now?.uses === idleness.uses && now.daemon === idleness.daemon;
   }
 
   #providerOf(machine: DaemonMachine): Provider {
@@ -251,6 +281,7 @@ export class Supervisor {
         await before.settled;
       }
       await this.#drain();
+      if (before.name === 'ready') await this.#lastLooks(before);
       await held.provider.stop(held.machine);
     };
     void ended()
@@ -277,7 +308,23 @@ export class Supervisor {
       this.#usedAt = this.#options.clock.monotonic();
       if (this.#leases === 0) this.#whenDrained();
     };
-    return { daemon, machine, startMs, release };
+    const accepted = async () => {
+      if (this.#providerOf(machine).sleeps) await this.#options.owed.owe(this.#userId);
+    };
+    return { daemon, machine, startMs, accepted, release };
+  }
+
+  /** A daemon that is stopped while it is idle is not started again for what it had accepted. */
+  async #lastLooks({ daemon, machine }: Extract<Phase, { name: 'ready' }>): Promise<void> {
+    const { clock, probe, owed } = this.#options;
+    const over = new AbortController();
+    const cancel = clock.after(LAST_LOOKS_MS, () => over.abort(new Error(`not idle within ${LAST_LOOKS_MS} ms`)));
+    while (this.owes && !daemon.gone.aborted && !over.signal.aborted) {
+      const health = await probe.look(daemon.url, machine.spec.health_path, over.signal);
+      if (isIdle(health) && this.#leases === 0) owed.settle(this.#userId);
+      else await wait(clock, LAST_LOOK_EVERY_MS, over.signal);
+    }
+    cancel();
   }
 
   async #drain(): Promise<void> {

@@ -12,6 +12,7 @@ import { type DaemonAnswer, deliver } from './deliver.ts';
 import type { Fleet } from './fleet.ts';
 import { type CommandMachine, type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
+import { NotThere } from './not-there.ts';
 import type { Lease } from './supervisor.ts';
 import type { Targets } from './targets/targets.ts';
 
@@ -158,10 +159,9 @@ export class Wakes {
       admission.started();
       return { answer, startMs: 0 };
     } catch (thrown) {
-      const { status, message } = toReveilleError(thrown);
-      // 502: it was reached, and may have taken the wake. What there is no program or no server for has not been started.
-      if (status === 502) admission.mayHaveArrived();
-      else if (status >= 503) admission.startFailed(message);
+      // 502: it was reached, and may have taken the wake. One that is there and has no room for the wake has not failed to start.
+      if (thrown instanceof NotThere) admission.startFailed(thrown.message);
+      else if (toReveilleError(thrown).status === 502) admission.mayHaveArrived();
       throw thrown;
     }
   }
@@ -183,7 +183,10 @@ export class Wakes {
       try {
         const { machine, daemon } = lease;
         const delivery = await deliver(dispatcher, { url: daemon.url, machine, wake: request, signal: deadline });
-        if (delivery.result === 'answered') return { answer: usable(delivery.answer), startMs, daemonUrl: daemon.url };
+        if (delivery.result === 'answered') {
+          if (delivery.answer.status <= 299) await lease.accepted();
+          return { answer: usable(delivery.answer), startMs, daemonUrl: daemon.url };
+        }
         fleet.of(userId).doubt(daemon);
         if (delivery.result === 'unknown') {
           admission.mayHaveArrived();

@@ -142,6 +142,23 @@ describe('a machine that runs elsewhere', () => {
     assert.equal(container.starts, 1);
   });
 
+  test('is started again without another wake when it ended before it was seen idle', async (t) => {
+    const { engine, container, settings, machine } = await dockerHouse(t);
+    const clock = new ShiftingClock();
+    const router = await startBench(t, { clock, settings });
+    await router.put(USER, machine);
+    assert.equal((await router.wake(USER)).status, 202);
+    await engine.set('neo', 'exited');
+    const running = async () => (await router.admin('GET', `/${USER}`)).json.data.running;
+    clock.advance(6000);
+    await eventually('it is noticed', async () => (await running()) === 'asleep');
+    await eventually('it runs again', async () => {
+      if ((await running()) === 'asleep') clock.advance(1000);
+      return container.status === 'running';
+    });
+    assert.deepEqual([container.starts, container.daemon.chats.length], [2, 1]);
+  });
+
   test('is put to sleep by the next router when it was given to another provider while none ran', async (t) => {
     const { container, settings, machine } = await dockerHouse(t);
     const { machine: other } = await flyHouse(t);

@@ -36,6 +36,16 @@ describe('an account', () => {
     goes(account, budget, 'e', NOW + places[3]!);
   });
 
+  test('leaves those who ask before their time the place that they have', () => {
+    const budget: Budget = { wakes_per_hour: 2, min_gap_seconds: 60 };
+    const account = new Account([]);
+    goes(account, budget, 'a', NOW);
+    const fires = ['b', 'c', 'd', 'e'];
+    const places = fires.map((fireId) => held(account, budget, fireId, NOW).until);
+    const again = [3, 0, 2, 1].map((n) => [n, held(account, budget, fires[n]!, NOW + 20 * SECOND).until]);
+    for (const [n, until] of again) assert.equal(until, places[n!], fires[n!]);
+  });
+
   test('says in words which rule holds a wake back', () => {
     const reason = (budget: Budget, counted: number[], now = NOW) =>
       held(new Account(counted.map((at, n) => ({ fireId: `old${n}`, at }))), budget, 'x', now).reason;
@@ -215,6 +225,18 @@ describe('the breaker', () => {
     account.started();
     fails(account, 'e', NOW);
     goes(account, budget, 'e', NOW);
+  });
+
+  test('closes when the machine is changed, and what failed with the machine as it was does not count', () => {
+    const account = new Account([]);
+    fails(account, 'a', NOW);
+    fails(account, 'a', NOW);
+    held(account, budget, 'b', NOW);
+    const since = account.failures;
+    account.machineChanged();
+    account.startFailed(budget, { since, now: NOW, error: 'it died' });
+    fails(account, 'b', NOW);
+    goes(account, budget, 'b', NOW);
   });
 
   test('is not stuck when the one that tries ends without an answer, or the clock is put back', () => {

@@ -86,6 +86,12 @@ export class Account {
     this.#breaker = CLOSED;
   }
 
+  /** The machine is another one now: what it failed at before, and what is still under way with it, says nothing about it. */
+  machineChanged(): void {
+    this.#failures++;
+    this.#breaker = CLOSED;
+  }
+
   /** @param since {@link failures} when the wake was let in */
   startFailed(budget: Budget, { since, now, error }: { since: number; now: number; error: string }): void {
     if (!budget.breaker || since !== this.#failures) return;

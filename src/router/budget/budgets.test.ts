@@ -1,12 +1,18 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { pino } from 'pino';
+import { systemClock } from '../../clock/clock.ts';
+import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
+import { openDatabase } from '../../sqlite-kit/open.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { parseInstant } from '../../wire/instant.ts';
 import { HELD_UNTIL_HEADER } from '../../wire/wake.ts';
 import {
   ALARM_ID,
   type Answer,
+  atEnd,
   type Bench,
   eventsOf,
   eventually,
@@ -17,6 +23,7 @@ import {
 import { type PlainDaemon, startPlainDaemon } from '../testing/plain-daemon.ts';
 import { startRouterProcess } from '../testing/router-process.ts';
 import { ShiftingClock } from '../testing/shifting-clock.ts';
+import { WakeRecords } from './wake-records.ts';
 
 const USER = 'alice';
 const MINUTE = 60_000;
@@ -89,6 +96,43 @@ describe('a wake beyond its user’s budget', () => {
     daemon.answer = undefined;
     heldUntil(await router.wake(USER));
     assert.equal((await router.wake(USER, { fire_id })).status, 202, 'the very one may have been accepted');
+  });
+
+  test('counts when one of two calls for it is refused and the other one is accepted, whichever ends first', async (t) => {
+    const { router, daemon } = await bounded(t, { wakes_per_hour: 2 });
+    for (const [n, statuses] of [
+      [503, 202],
+      [202, 503],
+    ].entries()) {
+      const waiting: ServerResponse[] = [];
+      daemon.answer = (response) => void waiting.push(response);
+      const fire_id = `${ALARM_ID}@${n}`;
+      const calls: Promise<Answer>[] = [];
+      for (const attempt of [1, 2]) {
+        calls.push(router.wake(USER, { fire_id, attempt }));
+        await eventually('it is with the daemon', () => waiting.length === attempt);
+      }
+      for (const [call, status] of statuses.entries()) {
+        waiting[call]!.writeHead(status).end();
+        assert.equal((await calls[call]!).status, status);
+      }
+    }
+    daemon.answer = undefined;
+    heldUntil(await router.wake(USER));
+    assert.equal((await router.wake(USER, { fire_id: `${ALARM_ID}@0`, attempt: 3 })).status, 202);
+  });
+
+  test('does not count when both calls for it are refused', async (t) => {
+    const { router, daemon } = await bounded(t, { wakes_per_hour: 1 });
+    const waiting: ServerResponse[] = [];
+    daemon.answer = (response) => void waiting.push(response);
+    const fire_id = `${ALARM_ID}@1`;
+    const calls = [1, 2].map((attempt) => router.wake(USER, { fire_id, attempt }));
+    await eventually('both are with the daemon', () => waiting.length === 2);
+    for (const response of waiting) response.writeHead(503).end();
+    await Promise.all(calls);
+    daemon.answer = undefined;
+    assert.equal((await router.wake(USER)).status, 202);
   });
 
   test('is held back before anything is started', async (t) => {
@@ -212,6 +256,21 @@ describe('the budget of a user', () => {
     assert.equal((await third.wake(USER)).status, 202);
   });
 
+  test('counts a fire that comes again after a day from then on, also after a restart', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const file = openDatabase({
+      path: join(dataDir, 'router.db'),
+      migrations: new URL('../machines/migrations', import.meta.url),
+      clock: systemClock,
+      lock: 'exclusive',
+    });
+    atEnd(t, () => file.close());
+    const records = new WakeRecords(file, new GroupCommit(file.db));
+    await records.put(USER, { fireId: 'a', at: 1000 });
+    await records.put(USER, { fireId: 'a', at: 1000 + 25 * HOUR });
+    assert.deepEqual(records.of(USER, 1000 + HOUR), [{ fireId: 'a', at: 1000 + 25 * HOUR }]);
+  });
+
   test('is not exceeded when the router is killed with wakes under way: what may have been accepted counts', async (t) => {
     const dataDir = temporaryFolder(t);
     const daemon = await startPlainDaemon(t);
@@ -267,6 +326,70 @@ describe('the breaker', () => {
     const [trying, waiting] = await Promise.all([router.wake(USER), router.wake(USER)]);
     assert.equal(trying.status, 202, trying.text);
     assert.ok([202, 429].includes(waiting.status));
+    assert.equal((await router.wake(USER)).status, 202);
+  });
+
+  test('counts a server that nobody listens at, and not one that has no time', async (t) => {
+    const { router, daemon } = await bounded(t, {});
+    const budget: Budget = { breaker: { failures: 1 } };
+    const specs = [
+      { preset: 'webhook', url: `${daemon.url}/hook`, allow_private: true },
+      { preset: 'openclaw', url: daemon.url },
+      { preset: 'opencode', url: daemon.url },
+    ];
+    const statuses = { webhook: [429, 503], openclaw: [409, 429, 502, 503], opencode: [401] };
+    for (const spec of specs) {
+      await router.put(USER, { provider: 'command', spec, budget });
+      for (const status of statuses[spec.preset as keyof typeof statuses]) {
+        daemon.answer = (response) => response.writeHead(status).end();
+        for (let n = 0; n < 2; n++) assert.equal((await router.wake(USER)).status, 503, `${spec.preset} ${status}`);
+      }
+    }
+    await daemon.close();
+    for (const spec of [...specs, { preset: 'a2a', url: daemon.url }]) {
+      await router.put(USER, { provider: 'command', spec, budget });
+      assert.equal((await router.wake(USER)).status, 503, spec.preset);
+      heldUntil(await router.wake(USER));
+    }
+  });
+
+  test('counts a program and a folder that are missing', async (t) => {
+    const { router } = await bounded(t, {});
+    const budget: Budget = { breaker: { failures: 1 } };
+    const bin = process.execPath;
+    for (const spec of [
+      { preset: 'claude', bin: '/no/such/program' },
+      { preset: 'claude', bin, cwd: '/no/such/folder' },
+    ]) {
+      await router.put(USER, { provider: 'command', spec, budget });
+      assert.equal((await router.wake(USER)).status, 503);
+      heldUntil(await router.wake(USER));
+    }
+  });
+
+  test('closes at once when the machine is changed, gets a token or is restored, and not for another budget', async (t) => {
+    const clock = new ShiftingClock();
+    const router = await startBench(t, { clock });
+    const gone = await startPlainDaemon(t);
+    await gone.close();
+    const daemon = await startPlainDaemon(t);
+    const machine = { provider: 'http', spec: { url: gone.url }, budget: { breaker: { failures: 1 } } };
+    const opened = async () => {
+      assert.equal((await router.wake(USER)).status, 503);
+      heldUntil(await router.wake(USER));
+    };
+    await router.put(USER, machine);
+    await opened();
+    await router.put(USER, machine);
+    await router.put(USER, { ...machine, idle_seconds: 100 });
+    await router.admin('PUT', `/${USER}/budget`, { breaker: { failures: 1, pause_seconds: 50 } });
+    heldUntil(await router.wake(USER));
+    await router.admin('POST', `/${USER}/rotate-token`);
+    await opened();
+    await router.admin('POST', `/${USER}/suspend`);
+    await router.admin('POST', `/${USER}/restore`);
+    await opened();
+    await router.put(USER, { ...machine, spec: { url: daemon.url } });
     assert.equal((await router.wake(USER)).status, 202);
   });
 });

@@ -45,9 +45,20 @@ const PRUNE_MS = 3_600_000;
 /** The error that opened a breaker travels with every hold. */
 const ERROR_CHARACTERS = 160;
 
+/** One fire's calls that are under way together. */
+type UnderWay = {
+  calls: number;
+  /** The count stays: one of them, or an earlier one, was accepted or may have been. */
+  stays: boolean;
+  /** The count is on disk. */
+  stored: Promise<void>;
+};
+
 export class Budgets {
   readonly #options: BudgetsOptions;
   readonly #accounts = new Map<string, Account>();
+  /** By user and fire. */
+  readonly #underWay = new Map<string, UnderWay>();
   #cancelPrune: CancelTimer = () => {};
 
   constructor(options: BudgetsOptions) {
@@ -78,16 +89,28 @@ export class Budgets {
     const verdict = account.ask(budget, { fireId, urgent, now, probeMs });
     if (!verdict.go) throw new HeldBack(verdict.reason, verdict.until, now);
     const since = account.failures;
-    if (!counted) {
-      try {
-        await records.put(userId, { fireId, at: now });
-      } catch (error) {
-        account.uncount(fireId);
-        account.undecided(since);
-        throw error;
-      }
+    const key = `${userId} ${fireId}`;
+    let fire = this.#underWay.get(key);
+    if (!fire) {
+      // One that counted before may have been accepted then.
+      const stored = counted ? Promise.resolve() : records.put(userId, { fireId, at: now });
+      fire = { calls: 0, stays: counted, stored };
+      this.#underWay.set(key, fire);
     }
-    return this.#admission(account, budget, { userId, fireId, counted, since });
+    fire.calls++;
+    try {
+      await fire.stored;
+    } catch (error) {
+      if (this.#leave(key, fire)) account.uncount(fireId);
+      account.undecided(since);
+      throw error;
+    }
+    return this.#admission(account, budget, { userId, fireId, fire, since });
+  }
+
+  /** Tells that the user's machine was changed or restored: its breaker closes at once. */
+  machineChanged(userId: string): void {
+    this.#accounts.get(userId)?.machineChanged();
   }
 
   close(): void {
@@ -97,21 +120,20 @@ export class Budgets {
   #admission(
     account: Account,
     budget: Budget,
-    { userId, fireId, counted, since }: { userId: string; fireId: string; counted: boolean; since: number },
+    { userId, fireId, fire, since }: { userId: string; fireId: string; fire: UnderWay; since: number },
   ): Admission {
     const { clock, log, records } = this.#options;
-    // One that counted before may have been accepted then.
-    let stays = counted;
     return {
       started: () => account.started(),
       startFailed: (why) =>
         account.startFailed(budget, { since, now: clock.now(), error: why.slice(0, ERROR_CHARACTERS).toWellFormed() }),
       mayHaveArrived() {
-        stays = true;
+        fire.stays = true;
       },
-      async end(accepted) {
+      end: async (accepted) => {
         account.undecided(since);
-        if (accepted || stays) return;
+        if (accepted) fire.stays = true;
+        if (!this.#leave(`${userId} ${fireId}`, fire) || fire.stays) return;
         account.uncount(fireId);
         try {
           await records.remove(userId, fireId);
@@ -120,6 +142,14 @@ export class Budgets {
         }
       },
     };
+  }
+
+  /** A call of a fire is over. Returns whether it was the last one. */
+  #leave(key: string, fire: UnderWay): boolean {
+    fire.calls--;
+    if (fire.calls > 0) return false;
+    this.#underWay.delete(key);
+    return true;
   }
 
   #accountOf(userId: string, now: number): Account {

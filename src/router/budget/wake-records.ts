@@ -16,7 +16,8 @@ export class WakeRecords {
 
   constructor({ db }: SqliteFile, commits: GroupCommit) {
     this.#commits = commits;
-    this.#put = db.prepare('INSERT OR IGNORE INTO wakes (user_id, fire_id, at) VALUES (?, ?, ?)');
+    // A row that is there is one that no longer counted: the fire has come again after a day.
+    this.#put = db.prepare('INSERT OR REPLACE INTO wakes (user_id, fire_id, at) VALUES (?, ?, ?)');
     this.#remove = db.prepare('DELETE FROM wakes WHERE user_id = ? AND fire_id = ?');
     this.#of = db.prepare('SELECT fire_id, at FROM wakes WHERE user_id = ? AND at > ?');
     this.#prune = db.prepare('DELETE FROM wakes WHERE at <= ?');

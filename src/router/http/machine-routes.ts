@@ -21,6 +21,7 @@ import {
   putMachine,
   restoreMachine,
   rotateToken,
+  startsOtherwise,
   suspendMachine,
   viewOf,
 } from '../machines/machine.ts';
@@ -103,8 +104,14 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
       minted = command && targets.signs(command) ? signingSecret() : randomSecret();
       return minted;
     };
-    const changed = (current: Machine | undefined) => putMachine(current, userId, body, clock.now(), mint);
+    let mended = false;
+    const changed = (current: Machine | undefined) => {
+      const after = putMachine(current, userId, body, clock.now(), mint);
+      mended = current === undefined || startsOtherwise(current, after);
+      return after;
+    };
     const machine = await registry.change(userId, changed, { actor: 'admin', action: 'put' });
+    if (mended) budgets.machineChanged(userId);
     fleet.of(userId).refresh(machine);
     log.info({ user_id: userId, action: 'put', provider: machine.provider, state: machine.state }, 'machine changed');
     return sendOk(c, { ...view(machine), token: minted, warnings: missing.length > 0 ? missing : undefined });
@@ -127,6 +134,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
         return token;
       }),
     );
+    budgets.machineChanged(machine.userId);
     fleet.of(machine.userId).refresh(machine);
     const warning = whoMustLearn(machine);
     return sendOk(c, { ...view(machine), token, warnings: warning === undefined ? undefined : [warning] });
@@ -136,9 +144,11 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
 
   app.post('/admin/machines/:user_id/suspend', (c) => changeAndStop(c, 'suspend', suspendMachine));
 
-  app.post('/admin/machines/:user_id/restore', async (c) =>
-    sendOk(c, view(await change(c, 'restore', restoreMachine))),
-  );
+  app.post('/admin/machines/:user_id/restore', async (c) => {
+    const machine = await change(c, 'restore', restoreMachine);
+    budgets.machineChanged(machine.userId);
+    return sendOk(c, view(machine));
+  });
 }
 
 /** Whose token is to be changed by hand after a rotation; a process is started again with the new one. */

@@ -116,6 +116,12 @@ export function putMachine(
   return before && unchanged(before, after) ? before : after;
 }
 
+/** Whether something else is started, or reached, for one machine than for the other; bounds and idle time do not matter. */
+export function startsOtherwise(one: Machine, other: Machine): boolean {
+  const essence = ({ provider, spec, token, state }: Machine) => JSON.stringify({ provider, spec, token, state });
+  return essence(one) !== essence(other);
+}
+
 /**
  * Changes how often and when the machine's agent may be woken, and nothing else of it.
  *

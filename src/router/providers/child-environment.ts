@@ -1,6 +1,6 @@
 /** The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into it. */
-import { ReveilleError } from '../../wire/errors.ts';
 import { namesSecret, referenceOf } from '../machines/machine.ts';
+import { NotThere } from '../not-there.ts';
 
 /** What a program needs to find its files, speak its language and reach the network. */
 const INHERITED = new Set([
@@ -37,10 +37,7 @@ function resolved(name: string, value: string, inherited: Variables): string {
   if (variable === undefined) return value;
   const found = inherited[variable];
   if (found !== undefined) return found;
-  throw new ReveilleError(
-    'unavailable',
-    `the machine's env.${name} refers to ${variable}, which is not set where the router runs`,
-  );
+  throw new NotThere(`the machine's env.${name} refers to ${variable}, which is not set where the router runs`);
 }
 
 function resolvedAll(own: Readonly<Record<string, string>>, inherited: Variables): Record<string, string> {
@@ -70,7 +67,7 @@ export function secretsOf(inherited: Variables, own: Readonly<Record<string, str
  *
  * @param inherited the router's own environment
  * @param own variables of the machine's specification; `${NAME}` takes the router's own
- * @throws ReveilleError `unavailable` naming a variable that is referred to and not set
+ * @throws NotThere naming a variable that is referred to and not set
  */
 export function childEnvironment(
   inherited: Variables,
@@ -100,7 +97,7 @@ export function childEnvironment(
  *
  * @param own as above
  * @param passedOn names of more variables of the router that it gets, where they are set
- * @throws ReveilleError `unavailable` naming a variable that is referred to and not set
+ * @throws NotThere naming a variable that is referred to and not set
  */
 export function programEnvironment(
   inherited: Variables,

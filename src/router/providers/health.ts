@@ -10,6 +10,11 @@ type Load = Pick<DaemonHealth, 'busy' | 'queued'>;
 /** What a look at a daemon showed; `silent`: there was no answer, and no refusal either. */
 export type Health = ({ healthy: true } & Load) | { healthy: false; silent: boolean; why: string };
 
+/** Whether the daemon answered, and has nothing to do. */
+export function isIdle(health: Health): boolean {
+  return health.healthy && !health.busy && health.queued === 0;
+}
+
 const LOOK_MS = 2000;
 const MAX_BYTES = 64 * 1024;
 /** The first pauses between looks, in milliseconds: a start of 30 ms must not be rounded up to the full interval. */

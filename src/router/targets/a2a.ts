@@ -5,6 +5,7 @@ import { type Clock, wait } from '../../clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { below } from '../exchange.ts';
 import type { CommandMachine } from '../machines/machine.ts';
+import { NotThere } from '../not-there.ts';
 import { answerOf, outcomeOfTask, type Task, taskOf } from './a2a-task.ts';
 import { type CallResult, call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
@@ -54,8 +55,9 @@ class A2aTarget implements TurnTarget {
     const answer = await this.#get(new URL('/.well-known/agent-card.json', url), limit.signal);
     limit.cancel();
     // Whatever it answers, it is there: its card may stand elsewhere.
-    if (answer.result !== 'answered')
-      throw new ReveilleError('unavailable', `the agent at ${url} was not reached: ${answer.why}`);
+    if (answer.result === 'answered') return;
+    const message = `the agent at ${url} was not reached: ${answer.why}`;
+    throw answer.result === 'unsent' ? new NotThere(message) : new ReveilleError('unavailable', message);
   }
 
   async run(attempt: Attempt): Promise<Outcome> {

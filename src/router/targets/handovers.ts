@@ -3,6 +3,7 @@ import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
+import { NotThere } from '../not-there.ts';
 import { type OnStage, stageOf } from './stages.ts';
 import type { DirectTarget, Handover } from './target.ts';
 import type { Turn } from './turn.ts';
@@ -72,6 +73,8 @@ function refusalOf(handover: Exclude<Handover, { result: 'accepted' }>): Reveill
       const { retryAfterSeconds } = handover;
       return new ReveilleError('unavailable', why, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
     }
+    case 'not_there':
+      return new NotThere(why);
     case 'refused':
       return new ReveilleError('unavailable', why, { status: 502 });
     case 'unknown':

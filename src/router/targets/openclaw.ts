@@ -39,8 +39,7 @@ export function openclawTarget({
         maxBytes: ANSWER_MAX_BYTES,
       });
       limit.cancel();
-      if (answer.result === 'unsent')
-        return { result: 'not_started', why: `the gateway was not reached: ${answer.why}` };
+      if (answer.result === 'unsent') return { result: 'not_there', why: `the gateway was not reached: ${answer.why}` };
       if (answer.result === 'unknown') return { result: 'unknown', why: `the gateway did not answer: ${answer.why}` };
       const { status, json, said, retryAfterSeconds } = answer;
       if (status >= 200 && status <= 299) {

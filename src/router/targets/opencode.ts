@@ -7,6 +7,7 @@ import { type Clock, wait } from '../../clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { below } from '../exchange.ts';
 import type { CommandMachine } from '../machines/machine.ts';
+import { NotThere } from '../not-there.ts';
 import { type Answered, type CallResult, call, within } from './call.ts';
 import { findTurn, messageOf, opencodeMessageId, outcomeOf } from './opencode-message.ts';
 import type { PresetOf } from './preset.ts';
@@ -46,8 +47,8 @@ class OpencodeTarget implements TurnTarget {
     if (answer.result === 'answered' && answer.status !== 401 && answer.status !== 403) return;
     const why = answer.result === 'answered' ? `it answered ${answer.said}` : answer.why;
     const remedy = 'start it with: opencode serve; give its password as --token';
-    const { url } = this.#machine.spec;
-    throw new ReveilleError('unavailable', `the OpenCode server at ${url} cannot be used (${why}); ${remedy}`);
+    const message = `the OpenCode server at ${this.#machine.spec.url} cannot be used (${why}); ${remedy}`;
+    throw answer.result === 'unsent' ? new NotThere(message) : new ReveilleError('unavailable', message);
   }
 
   async run(attempt: Attempt): Promise<Outcome> {

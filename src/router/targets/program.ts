@@ -2,8 +2,8 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { ReveilleError } from '../../wire/errors.ts';
 import type { CommandSpec } from '../../wire/machine.ts';
+import { NotThere } from '../not-there.ts';
 import { programEnvironment } from '../providers/child-environment.ts';
 import type { TerminalPreset } from './preset.ts';
 
@@ -24,21 +24,18 @@ async function isExecutable(path: string): Promise<boolean> {
   }
 }
 
-function missing(message: string): ReveilleError {
-  return new ReveilleError('unavailable', message);
-}
-
 /**
  * @param bin a name that is looked for on `path`, or an absolute path
  * @param path folders as `PATH` has them
  * @param install how to get it
  * @returns the program's path
- * @throws ReveilleError `unavailable` saying where it was looked for, or that it may not be executed, and what to do
+ * @throws NotThere saying where it was looked for, or that it may not be executed, and what to do
  */
 async function findProgram(bin: string, path: string | undefined, install: string): Promise<string> {
   if (isAbsolute(bin)) {
-    if (!(await isFile(bin))) throw missing(`the program ${bin} is not there; register the machine with another --bin`);
-    if (!(await isExecutable(bin))) throw missing(`the program ${bin} may not be executed; try: chmod +x ${bin}`);
+    if (!(await isFile(bin)))
+      throw new NotThere(`the program ${bin} is not there; register the machine with another --bin`);
+    if (!(await isExecutable(bin))) throw new NotThere(`the program ${bin} may not be executed; try: chmod +x ${bin}`);
     return bin;
   }
   const folders = (path ?? '').split(delimiter).filter((folder) => isAbsolute(folder));
@@ -50,17 +47,17 @@ async function findProgram(bin: string, path: string | undefined, install: strin
     forbidden ??= candidate;
   }
   if (forbidden !== undefined)
-    throw missing(`the program ${forbidden} may not be executed; try: chmod +x ${forbidden}`);
+    throw new NotThere(`the program ${forbidden} may not be executed; try: chmod +x ${forbidden}`);
   const where = folders.length === 0 ? 'which has no folders' : folders.join(delimiter);
-  throw missing(
+  throw new NotThere(
     `the program ${JSON.stringify(bin)} is not on the PATH of the router (${where}); install it (${install}), or register its path with --bin`,
   );
 }
 
-/** @throws ReveilleError `unavailable` when there is no such folder */
+/** @throws NotThere when there is no such folder */
 export async function checkFolder(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined);
-  if (!found?.isDirectory()) throw missing(`the machine's cwd ${JSON.stringify(path)} is not a folder`);
+  if (!found?.isDirectory()) throw new NotThere(`the machine's cwd ${JSON.stringify(path)} is not a folder`);
 }
 
 /** A program that can be started, and what it is started with. */
@@ -70,7 +67,7 @@ export type Program = { path: string; env: Record<string, string> };
  * The program of a preset on a machine.
  *
  * @param inherited the router's own environment
- * @throws ReveilleError `unavailable` saying what is missing, and what to do
+ * @throws NotThere saying what is missing, and what to do
  */
 export async function programOf(
   { bin, install, environment }: TerminalPreset,

@@ -79,6 +79,8 @@ export type Handover =
   | { result: 'accepted'; handle?: string | undefined }
   /** Nothing ran; it may be tried again. */
   | { result: 'not_started'; why: string; retryAfterSeconds?: number | undefined }
+  /** Nobody listens where it should be handed over; it may be tried again. */
+  | { result: 'not_there'; why: string }
   /** Nothing ran, and the next attempt fares no better unless somebody changes something. */
   | { result: 'refused'; why: string }
   /** It may have been accepted; another attempt is told apart by its fire id. */

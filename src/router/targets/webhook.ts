@@ -57,7 +57,7 @@ export function webhookTarget({ client, clock }: WebhookOptions): TargetMaker<Pr
       limit.cancel();
       if (answer.result === 'unsent') {
         if (answer.error instanceof RefusedAddress) return { result: 'refused', why: answer.error.message };
-        return { result: 'not_started', why: `the webhook was not reached: ${answer.why}` };
+        return { result: 'not_there', why: `the webhook was not reached: ${answer.why}` };
       }
       if (answer.result === 'unknown') return { result: 'unknown', why: `the webhook did not answer: ${answer.why}` };
       const { status, said, retryAfterSeconds } = answer;

@@ -174,12 +174,13 @@ export async function startBench(
   return { ...router, ...clientOf(router.url), notices, dataDir };
 }
 
-/** Waits for a condition, looking every few milliseconds; fails the test when it takes longer than 15 seconds. */
+/** Waits for a condition, looking every few milliseconds; fails the test when it takes longer than 15 seconds, or than told. */
 export async function eventually<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
+  seconds = 15,
 ): Promise<T> {
-  const until = performance.now() + 15_000;
+  const until = performance.now() + seconds * 1000;
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== false) return found;

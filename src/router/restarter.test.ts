@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, type TestContext, test } from 'node:test';
+import {
+  type Bench,
+  eventsOf,
+  eventually,
+  fixtureMachine,
+  isAlive,
+  startBench,
+  temporaryFolder,
+} from './testing/bench.ts';
+import { startPlainDaemon } from './testing/plain-daemon.ts';
+import { startRouterProcess } from './testing/router-process.ts';
+import { ShiftingClock } from './testing/shifting-clock.ts';
+
+const USER = 'alice';
+
+const startsOf = (folder: string) => eventsOf(folder, 'listening').length;
+const runningOf = async (router: Bench) => (await router.admin('GET', `/${USER}`)).json.data.running;
+
+/** What is written down of who owes a turn. */
+function recordOf(dataDir: string): unknown[] {
+  const db = new DatabaseSync(join(dataDir, 'router.db'), { readOnly: true });
+  const rows = db.prepare('SELECT user_id FROM owed_turns').all() as { user_id: string }[];
+  db.close();
+  return rows.map(({ user_id }) => user_id);
+}
+
+/** A machine that was woken once; `busy`: it is in the middle of the turn, until the file of that name is gone. */
+async function woken(t: TestContext, { busy, more = {} }: { busy: boolean; more?: object }) {
+  const clock = new ShiftingClock();
+  const router = await startBench(t, { clock });
+  const folder = temporaryFolder(t);
+  if (busy) writeFileSync(join(folder, 'busy'), '');
+  await router.put(USER, fixtureMachine(folder, undefined, more));
+  assert.equal((await router.wake(USER)).status, 202);
+  return { clock, router, folder };
+}
+
+/** Moves the clock on while the machine sleeps, a second at a time, until it has been started so often. */
+async function untilStarted(starts: number, { clock, router, folder }: Awaited<ReturnType<typeof woken>>) {
+  await eventually(`start ${starts}`, async () => {
+    if (startsOf(folder) >= starts) return true;
+    if ((await runningOf(router)) === 'asleep') clock.advance(1000);
+    return false;
+  });
+  assert.equal(startsOf(folder), starts);
+}
+
+describe('a machine in mid-turn is started again without another wake', () => {
+  test('when its token is replaced', async (t) => {
+    const house = await woken(t, { busy: true });
+    const { router, folder } = house;
+    await router.admin('POST', `/${USER}/rotate-token`);
+    await eventually('the first is gone', () => eventsOf(folder, 'end').length === 1);
+    await untilStarted(2, house);
+    await eventually('it is ready', async () => (await runningOf(router)) === 'ready');
+    const [first, second] = eventsOf(folder, 'start');
+    assert.notEqual(first?.env?.NEO_DAEMON_TOKEN, second?.env?.NEO_DAEMON_TOKEN);
+    assert.equal(eventsOf(folder, 'chat').length, 1);
+  });
+
+  test('when its daemon is killed, as often as that happens, ever later', async (t) => {
+    const house = await woken(t, { busy: true });
+    const { clock, router, folder } = house;
+    for (let starts = 2; starts <= 4; starts++) {
+      process.kill(eventsOf(folder, 'start').at(-1)!.pid, 'SIGKILL');
+      await eventually('it is noticed', async () => (await runningOf(router)) === 'asleep');
+      const before = clock.monotonic();
+      await untilStarted(starts, house);
+      assert.ok(clock.monotonic() - before >= 1000 * 2 ** (starts - 2));
+      await eventually('it is ready', async () => (await runningOf(router)) === 'ready');
+    }
+    assert.equal(eventsOf(folder, 'second').length, 0);
+  });
+
+  test('when it was suspended, once it is restored', async (t) => {
+    const house = await woken(t, { busy: true });
+    const { clock, router, folder } = house;
+    await router.admin('POST', `/${USER}/suspend`);
+    for (let second = 0; second < 20; second++) clock.advance(1000);
+    assert.equal(await runningOf(router), 'asleep');
+    assert.equal(startsOf(folder), 1);
+    await router.admin('POST', `/${USER}/restore`);
+    await untilStarted(2, house);
+  });
+
+  test('when its start fails at first, until one succeeds', async (t) => {
+    const house = await woken(t, { busy: true });
+    const { clock, router, folder } = house;
+    writeFileSync(join(folder, 'fail'), 'not now');
+    process.kill(eventsOf(folder, 'start')[0]!.pid, 'SIGKILL');
+    await eventually('three starts have failed', async () => {
+      if ((await runningOf(router)) === 'asleep') clock.advance(1000);
+      return eventsOf(folder, 'start').length >= 4;
+    });
+    rmSync(join(folder, 'fail'));
+    await untilStarted(2, house);
+    await eventually('it is ready', async () => (await runningOf(router)) === 'ready');
+  });
+
+  test('when its router is stopped and started', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const folder = temporaryFolder(t);
+    writeFileSync(join(folder, 'busy'), '');
+    const first = await startRouterProcess(t, dataDir);
+    await first.put(USER, fixtureMachine(folder));
+    assert.equal((await first.wake(USER)).status, 202);
+    assert.equal((await first.wake(USER)).status, 202);
+    first.child.kill('SIGTERM');
+    await eventually('the router has ended', () => first.child.exitCode === 0);
+    assert.ok(!isAlive(eventsOf(folder, 'start')[0]!.pid));
+    assert.deepEqual(recordOf(dataDir), [USER]);
+    const second = await startRouterProcess(t, dataDir);
+    await eventually('it runs again', () => startsOf(folder) === 2);
+    await eventually('it is ready', async () => (await second.admin('GET', `/${USER}`)).json.data.running === 'ready');
+    rmSync(join(folder, 'busy'));
+    second.child.kill('SIGTERM');
+    await eventually('the router has ended', () => second.child.exitCode === 0);
+    assert.deepEqual(recordOf(dataDir), []);
+  });
+});
+
+describe('a machine is not started again', () => {
+  test('when it had become idle before its daemon was killed', async (t) => {
+    const { clock, router, folder } = await woken(t, { busy: true });
+    rmSync(join(folder, 'busy'));
+    clock.advance(6000);
+    await eventually('it owes nothing', () => recordOf(router.dataDir).length === 0);
+    process.kill(eventsOf(folder, 'start')[0]!.pid, 'SIGKILL');
+    await eventually('it is noticed', async () => (await runningOf(router)) === 'asleep');
+    for (let second = 0; second < 20; second++) clock.advance(1000);
+    assert.equal(await runningOf(router), 'asleep');
+    assert.equal(eventsOf(folder, 'start').length, 1);
+  });
+
+  test('when it is idle as its token is replaced, or is put to sleep', async (t) => {
+    const { clock, router, folder } = await woken(t, { busy: false, more: { idle_seconds: 60 } });
+    await router.admin('POST', `/${USER}/rotate-token`);
+    await eventually('it sleeps', async () => (await runningOf(router)) === 'asleep');
+    assert.deepEqual(recordOf(router.dataDir), []);
+    assert.equal((await router.wake(USER)).status, 202);
+    assert.deepEqual(recordOf(router.dataDir), [USER]);
+    clock.advance(61_000);
+    await eventually('it sleeps', async () => (await runningOf(router)) === 'asleep');
+    for (let second = 0; second < 20; second++) clock.advance(1000);
+    assert.equal(await runningOf(router), 'asleep');
+    assert.equal(startsOf(folder), 2);
+    assert.deepEqual(recordOf(router.dataDir), []);
+  });
+
+  test('when it was deleted, or has become one that is always on', async (t) => {
+    const daemon = await startPlainDaemon(t);
+    const changes: ((router: Bench) => Promise<unknown>)[] = [
+      (router) => router.admin('DELETE', `/${USER}`),
+      (router) => router.put(USER, { provider: 'http', spec: { url: daemon.url } }),
+    ];
+    for (const change of changes) {
+      const { clock, router, folder } = await woken(t, { busy: true });
+      await change(router);
+      await eventually('it owes nothing', () => {
+        clock.advance(1000);
+        return recordOf(router.dataDir).length === 0;
+      });
+      assert.equal(startsOf(folder), 1);
+    }
+  });
+
+  test('by a router that is closing', async (t) => {
+    const { clock, router, folder } = await woken(t, { busy: true });
+    process.kill(eventsOf(folder, 'start')[0]!.pid, 'SIGKILL');
+    await eventually('it is noticed', async () => (await runningOf(router)) === 'asleep');
+    const closed = router.close();
+    for (let second = 0; second < 20; second++) clock.advance(1000);
+    await closed;
+    assert.equal(startsOf(folder), 1);
+    assert.deepEqual(recordOf(router.dataDir), [USER]);
+  });
+});
+
+test('a wake and the start that is owed are one start', async (t) => {
+  const { clock, router, folder } = await woken(t, { busy: true });
+  process.kill(eventsOf(folder, 'start')[0]!.pid, 'SIGKILL');
+  await eventually('it is noticed', async () => (await runningOf(router)) === 'asleep');
+  clock.advance(1000);
+  clock.advance(1000);
+  assert.equal((await router.wake(USER)).status, 202);
+  assert.equal(eventsOf(folder, 'start').length, 2);
+  assert.equal(eventsOf(folder, 'second').length, 0);
+});
