@@ -148,7 +148,6 @@ test('nothing is believed without the signature of the very machine, for this ve
     post(bench, fireId, body, { sent: text.replace('t1', 't2') }),
     post(bench, fireId, body, { headers: { 'webhook-signature': '' } }),
     post(bench, fireId, body, { headers: { 'webhook-timestamp': 'soon' } }),
-    post(bench, fireId, { ...body, user_id: 'nobody' }),
     bench.call('POST', `/v1/fires/${fireId}/receipts`, { body }),
   ];
   for (const answer of await Promise.all(attempts)) refused(answer, 401, 'unauthorized', /webhook signature/);
@@ -173,6 +172,21 @@ test("another user's fire and one that does not exist are answered alike", async
     `../../v1/alarms`,
   ])
     refused(await post(bench, unknown, ada), 404, 'not_found');
+});
+
+test('the router is not asked about fires that do not exist, however many users are named', async (t) => {
+  const bench = await benchWithKeys(t);
+  const { fireId, now } = await rungFire(bench);
+  const receipts = [started(now)];
+  for (let n = 0; n < 40; n++) {
+    const garbage = await post(bench, fireId, { user_id: `user-${n}`, receipts }, { key: 'garbage' });
+    refused(garbage, 404, 'not_found', UNKNOWN);
+  }
+  const other = `${fireId.slice(0, 36)}@${now - 1}`;
+  refused(await post(bench, other, { user_id: 'ada', receipts }, { key: 'garbage' }), 404, 'not_found', UNKNOWN);
+  assert.deepEqual(bench.asked, []);
+  refused(await post(bench, fireId, { user_id: 'ada', receipts }, { key: 'garbage' }), 401, 'unauthorized');
+  assert.deepEqual(bench.asked, ['ada']);
 });
 
 test('what is no receipt is refused, with what is wrong', async (t) => {

@@ -63,12 +63,13 @@ export function completeContract(open: OpenStore): void {
       const { store, reopen } = await openFor(t, open);
       const claimed = await createClaimed(store, { urgent: true });
       const { fireId } = claimed.occurrence;
-      const hold = { until: NOW + 5, reason: 'held back: "quiet hours" \\ until 07:00 {Европа}' };
+      const hold = { until: NOW + 500, dueAt: NOW + 5, reason: 'held back: "quiet hours" \\ until 07:00 {Европа}' };
       const held = {
         ...claimed.occurrence,
         attempt: 0,
         dueAt: NOW + 5,
         heldReason: hold.reason,
+        heldUntil: NOW + 500,
         leaseUntil: null,
         claimedAt: null,
       };

@@ -39,6 +39,7 @@ export function createContract(open: OpenStore): void {
         attempt: 3,
         missedCount: 6,
         heldReason: 'wait',
+        heldUntil: NOW + 77,
       });
       const state = { alarm, occurrences: [occurrence] };
 

@@ -45,6 +45,7 @@ export function occurrenceOf(alarm: Alarm, at: number, change: Partial<Occurrenc
     leaseUntil: null,
     claimedAt: null,
     heldReason: null,
+    heldUntil: null,
     ...change,
   };
 }

@@ -78,6 +78,16 @@ export function makeModelStore(): AlarmStore {
     }
   }
 
+  function knows({ owner, alarmId, fireId, dueAt }: Parameters<AlarmStore['hasFire']>[0]): boolean {
+    const owed = find(owner, alarmId)?.occurrences.some((one) => one.fireId === fireId && one.attempt >= 1);
+    return (
+      owed === true ||
+      ledger.some(
+        (one) => one.owner === owner && one.alarmId === alarmId && one.fireId === fireId && one.startedAt >= dueAt,
+      )
+    );
+  }
+
   /** All or nothing, as a transaction is. */
   function atomically<T>(work: () => T): T {
     const before = { states, ledger: [...ledger] };
@@ -136,12 +146,10 @@ export function makeModelStore(): AlarmStore {
       ledger = ledger.filter((attempt) => !pruned.has(attempt));
       return pruned.size;
     },
-    async recordReceipts({ owner, alarmId, fireId, dueAt, reports, recordedAt }) {
-      const owed = find(owner, alarmId)?.occurrences.some((one) => one.fireId === fireId && one.attempt >= 1);
-      const tried = ledger.some(
-        (one) => one.owner === owner && one.alarmId === alarmId && one.fireId === fireId && one.startedAt >= dueAt,
-      );
-      if (!owed && !tried) return undefined;
+    hasFire: async (fire) => knows(fire),
+    async recordReceipts(given) {
+      if (!knows(given)) return undefined;
+      const { owner, alarmId, fireId, reports, recordedAt } = given;
       const fresh = reports.filter(
         ({ stage }) => !receipts.some((one) => one.owner === owner && one.fireId === fireId && one.stage === stage),
       );

@@ -141,7 +141,7 @@ class Walk {
       const settle: Record<typeof outcome, Transition> = {
         rung: rung(fireId),
         again: again(fireId, at),
-        held: (state) => settleHeld(state, fireId, { until: at, reason: `held back until ${at}` }),
+        held: (state) => settleHeld(state, fireId, { until: at + 1000, dueAt: at, reason: `held back until ${at}` }),
         park: again(fireId, null),
         cancel: cancelled,
         onward: ({ alarm, occurrences }) => ({

@@ -62,10 +62,15 @@ export function receiptsContract(open: OpenStore): void {
       const { alarm, occurrences } = await createDue(store, NOW);
       const fire = { owner: ADA, alarmId: alarm.id, fireId: occurrences[0]!.fireId };
       assert.equal(await store.recordReceipts(report(fire)), undefined);
+      assert.equal(await store.hasFire(report(fire)), false);
       const [claimed] = await claim(store);
+      assert.equal(await store.hasFire(report(fire)), true);
       assert.deepEqual(await store.recordReceipts(report(fire)), new Set(['turn_started', 'turn_finished']));
       await store.complete([delivered(claimed!)]);
       assert.equal((await kept(store, alarm.id, [fire.fireId])).length, 2);
+      assert.equal(await store.hasFire(report(fire)), true);
+      assert.equal(await store.hasFire(report({ ...fire, owner: BOB })), false);
+      assert.equal(await store.hasFire(report(fire, { dueAt: NOW + 1_000_000 })), false, 'no attempt since then');
     });
 
     test('knows an attempt among many others at the alarm', async (t) => {

@@ -117,6 +117,7 @@ export function updateContract(open: OpenStore): void {
         missedCount: 2,
         nominal: NOW - 5,
         heldReason: 'held back: "quiet" until 07:00 🦘',
+        heldUntil: NOW + 99,
       };
       const third = occurrenceOf(alarm, NOW + 2);
       await store.update(ADA, alarm.id, () => ({ alarm, occurrences: [third, parked] }));

@@ -114,7 +114,7 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
   ]);
   await createDue(store, NOW - 50_000, { owner, label: 'held back' });
   const [five] = (await claim(store, { now: NOW - 50_000 })).filter(({ alarm }) => alarm.label === 'held back');
-  const hold = { until: LATER, reason: 'held back: "quiet" \\ {hours} 🦘, until 07:00' };
+  const hold = { until: LATER + 1000, dueAt: LATER, reason: 'held back: "quiet" \\ {hours} 🦘, until 07:00' };
   await store.complete([
     { key: keyOf(five!), attempt: null, settle: (state) => settleHeld(state, five!.occurrence.fireId, hold) },
   ]);

@@ -117,7 +117,7 @@ describe('programs that are run for a turn', () => {
 
   test('no more than four turns of a user run at a time, and a conversation does not pile up wakes without end', async (t) => {
     const bench = await startTargetBench(t);
-    await bench.put('alice', claude(bench.work));
+    await bench.put('alice', { ...claude(bench.work), budget: { breaker: { failures: 1 } } });
     behave(bench.home, { mode: 'wait' });
     for (let index = 0; index < 6; index++)
       assert.equal((await bench.wake('alice', { conversation_id: `c${index}` })).status, 202);
@@ -132,6 +132,7 @@ describe('programs that are run for a turn', () => {
     }
     assert.equal(statuses.filter((status) => status === 202).length, 31);
     assert.equal(refused, '60 32 turns wait in the conversation c5 already');
+    assert.equal((await bench.wake('alice', { conversation_id: 'another' })).status, 202, 'that is no failed start');
     await bench.admin('DELETE', '/alice');
   });
 

@@ -78,11 +78,16 @@ export type Occurrence = {
   /** When the attempt under way was claimed; `null` when none is. */
   claimedAt: number | null;
   /**
-   * Why the router last held it back until `dueAt`, in words without U+0000; `null` when it did not. A hold is no attempt and no
-   * failure.
+   * Why the router last held it back, in words without U+0000; `null` when it did not. A hold is no attempt and no failure. At
+   * `dueAt` the router is asked again, which may be long before the hold ends.
    */
   heldReason: string | null;
+  /** When the hold ends, as far as the router knew; `null` without one. */
+  heldUntil: number | null;
 };
+
+/** Of an occurrence that nothing holds back. */
+export const NOT_HELD = { heldReason: null, heldUntil: null } as const;
 
 /** An alarm together with everything it still owes. */
 export type AlarmState = { alarm: Alarm; occurrences: readonly Occurrence[] };

@@ -3,7 +3,7 @@ import { type AlarmCreate, type AlarmPatch, DELAY_MAX_SECONDS } from '../../wire
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/instant.ts';
 import { showValue } from '../../wire/validate.ts';
-import { type Alarm, type AlarmState, isLeased, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, isLeased, NOT_HELD, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { compileSchedule } from './schedule.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence } from './series.ts';
 
@@ -175,9 +175,9 @@ function replaceScheduled(state: AlarmState, first: Occurrence, now: number): Oc
   const others = state.occurrences.filter((occurrence) => occurrence !== current);
   if (!current) return [...others, first];
   // The same instant is the same occurrence: its holder keeps it, and what has been tried of it counts.
-  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt, heldReason: null }];
+  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt, ...NOT_HELD }];
   if (!isLeased(current, now)) return [...others, first];
-  return [...others, { ...current, source: 'trigger', dueAt: null, heldReason: null }, first];
+  return [...others, { ...current, source: 'trigger', dueAt: null, ...NOT_HELD }, first];
 }
 
 function begin(state: AlarmState, alarm: Alarm, first: Occurrence, now: number): AlarmState {
@@ -199,7 +199,7 @@ function released(state: AlarmState, now: number): AlarmState {
   const occurrences = state.occurrences.map((occurrence) =>
     occurrence.heldReason === null || isLeased(occurrence, now)
       ? occurrence
-      : { ...occurrence, dueAt: now, heldReason: null },
+      : { ...occurrence, dueAt: now, ...NOT_HELD },
   );
   return { alarm: state.alarm, occurrences };
 }

@@ -10,7 +10,11 @@ import { viewAlarm } from './view.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DUE = NOW + MINUTE;
-const HOLD = { until: NOW + 8 * HOUR, reason: 'held back: quiet hours of this user until 07:00 Europe/Berlin' };
+const HOLD = {
+  until: NOW + 8 * HOUR,
+  dueAt: NOW + 8 * HOUR,
+  reason: 'held back: quiet hours of this user until 07:00 Europe/Berlin',
+};
 
 /** An alarm whose only occurrence the router has held back. */
 function heldAlarm(body: Body = { kind: 'once', delay_seconds: 60 }): AlarmState {
@@ -31,8 +35,20 @@ describe('what is held back', () => {
     const before = setAlarm({ kind: 'once', delay_seconds: 60 });
     const { alarm, occurrences } = heldAlarm();
     assert.deepEqual(alarm, before.alarm);
-    const [{ dueAt, heldReason, attempt, fence }] = occurrences as [AlarmState['occurrences'][0]];
-    assert.deepEqual([dueAt, heldReason, attempt, fence], [HOLD.until, HOLD.reason, 0, 1]);
+    const [{ dueAt, heldReason, heldUntil, attempt, fence }] = occurrences as [AlarmState['occurrences'][0]];
+    assert.deepEqual([dueAt, heldReason, heldUntil, attempt, fence], [HOLD.dueAt, HOLD.reason, HOLD.until, 0, 1]);
+  });
+
+  test('is asked about before the hold ends, and people are told the end all the while', () => {
+    const state = setAlarm({ kind: 'once', delay_seconds: 60 });
+    const { fireId } = scheduled(state);
+    const asked = { ...HOLD, dueAt: NOW + HOUR };
+    const held = complete(claim(state, fireId, DUE), fireId, (given) => settleHeld(given, fireId, asked));
+    assert.equal(scheduled(held).dueAt, NOW + HOUR);
+    const shown = viewAlarm(held, NOW + MINUTE);
+    assert.deepEqual([shown.held_back?.until, shown.next_fire_at], Array(2).fill('2026-06-15T16:10:00.000Z'));
+    const released = [edit(held, { urgent: true }, NOW + 2 * MINUTE), pauseAlarm(held, NOW + 2 * MINUTE)];
+    for (const after of released) assert.deepEqual(scheduled(after).heldUntil, null);
   });
 
   test('is shown with its reason and its instant until it is tried again', () => {
@@ -46,7 +62,7 @@ describe('what is held back', () => {
 
   test('can be a triggered occurrence; that which comes back first is shown', () => {
     const { state, fireId } = triggerAlarm(heldAlarm(), NOW + HOUR);
-    const sooner = { until: NOW + 2 * HOUR, reason: 'held back: a limit' };
+    const sooner = { until: NOW + 2 * HOUR, dueAt: NOW + 2 * HOUR, reason: 'held back: a limit' };
     const both = complete(claim(state, fireId, NOW + HOUR), fireId, (given) => settleHeld(given, fireId, sooner));
     assert.equal(viewAlarm(both, NOW + HOUR).held_back?.reason, sooner.reason);
     assert.equal(viewAlarm(both, NOW + HOUR).next_fire_at, '2026-06-15T16:10:00.000Z');

@@ -6,12 +6,12 @@
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/wake.ts';
-import { type AlarmState, isLeased, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type AlarmState, isLeased, NOT_HELD, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
 /** Owed, but not to be tried until somebody says so; what held it back does not matter meanwhile. */
 export function park(occurrence: Occurrence): Occurrence {
-  return { ...occurrence, dueAt: null, heldReason: null };
+  return { ...occurrence, dueAt: null, ...NOT_HELD };
 }
 
 /** How many triggered occurrences of one alarm may wait at once. */
@@ -54,7 +54,7 @@ function owedOnResume(state: AlarmState, now: number): Occurrence | undefined {
   // What a series let pass while it was paused was not missed: its owner asked for that.
   const passed = !begun && (!parked || parked.scheduledFor <= now);
   if (state.alarm.kind === 'cron' && passed) return nextOccurrence(state.alarm, now);
-  return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, begun ? now : 0), heldReason: null };
+  return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, begun ? now : 0), ...NOT_HELD };
 }
 
 /**
@@ -104,7 +104,7 @@ export function triggerAlarm(state: AlarmState, now: number): { state: AlarmStat
     fence: 0,
     leaseUntil: null,
     claimedAt: null,
-    heldReason: null,
+    ...NOT_HELD,
   };
   return { state: { alarm, occurrences: [...occurrences, triggered] }, fireId };
 }
@@ -119,7 +119,7 @@ export function redriveAlarm(state: AlarmState, now: number): AlarmState {
     throw new ReveilleError('conflict', `only a failed alarm can be redriven; this one is ${alarm.status}`);
   const parked = scheduledOccurrence(state);
   // A series fails only when its next occurrence could not be told, so it owes none: it starts again from now.
-  const owed = parked ? { ...parked, dueAt: now, heldReason: null } : nextOccurrence(alarm, now);
+  const owed = parked ? { ...parked, dueAt: now, ...NOT_HELD } : nextOccurrence(alarm, now);
   if (!owed) throw new ReveilleError('conflict', 'the series of this alarm is over; set a new one');
   return {
     alarm: { ...alarm, status: 'active', failureCount: 0, maxLatenessSeconds: null, updatedAt: now },

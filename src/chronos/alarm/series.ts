@@ -1,6 +1,6 @@
 /** From one occurrence of an alarm to the next: where schedule, jitter and the series' end meet. */
 import { fireIdOf } from '../../wire/wake.ts';
-import type { Alarm, Occurrence } from './alarm.ts';
+import { type Alarm, NOT_HELD, type Occurrence } from './alarm.ts';
 import type { CronSchedule } from './cron-schedule.ts';
 import { jitterMs } from './jitter.ts';
 import { compileSchedule } from './schedule.ts';
@@ -56,7 +56,7 @@ function occurrenceAt(alarm: AlarmTiming, nominal: number, missedCount: number):
     fence: 0,
     leaseUntil: null,
     claimedAt: null,
-    heldReason: null,
+    ...NOT_HELD,
   };
 }
 

@@ -3,7 +3,7 @@
  * may have been edited, paused or cancelled while the attempt was under way.
  */
 import { ReveilleError } from '../../wire/errors.ts';
-import type { Alarm, AlarmState, Attempt, Occurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, type Attempt, NOT_HELD, type Occurrence } from './alarm.ts';
 import { park } from './lifecycle.ts';
 import { nextOccurrence } from './series.ts';
 
@@ -76,7 +76,7 @@ export function settleFailed(state: AlarmState, fireId: string, failure: Failure
     // Parked, it belongs to a schedule that has been edited away; otherwise its own attempts are its ladder.
     if (parked || failure.final || settled.attempt >= alarm.maxFailures) return { alarm, occurrences: others };
     const dueAt = failure.retryAt(settled.attempt - 1);
-    return { alarm, occurrences: [...others, { ...settled, dueAt, heldReason: null }] };
+    return { alarm, occurrences: [...others, { ...settled, dueAt, ...NOT_HELD }] };
   }
 
   const failures = alarm.failureCount + 1;
@@ -85,7 +85,7 @@ export function settleFailed(state: AlarmState, fireId: string, failure: Failure
     const dueAt = parked ? null : failure.retryAt(failures - 1);
     return {
       alarm: { ...alarm, failureCount: failures },
-      occurrences: [...others, { ...settled, dueAt, heldReason: null }],
+      occurrences: [...others, { ...settled, dueAt, ...NOT_HELD }],
     };
   }
   if (alarm.kind === 'once') {
@@ -117,20 +117,23 @@ export function settleMissed(state: AlarmState, fireId: string, reason: string):
   return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others);
 }
 
+/** The router's answer that a wake may not begin before `until`. At `dueAt` it is asked again, for it may have changed its mind. */
+type HoldUntil = { until: number; dueAt: number; reason: string };
+
 /**
- * The router let nothing begin before `until`, which is no attempt: nothing enters the ledger, no failure is counted, and the
+ * The router let nothing begin yet, which is no attempt: nothing enters the ledger, no failure is counted, and the
  * attempt that the claim counted is given back, so that the numbers of attempts have no gaps.
  */
-export function settleHeld(state: AlarmState, fireId: string, hold: { until: number; reason: string }): AlarmState {
+export function settleHeld(state: AlarmState, fireId: string, hold: HoldUntil): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const { alarm } = state;
   const parked = settled.dueAt === null;
   // Nobody waits for it any more: it was cancelled, or its schedule was edited away while the router was asked.
   if (alarm.status === 'cancelled' || (parked && settled.source === 'trigger')) return { alarm, occurrences: others };
   const attempt = Math.max(0, settled.attempt - 1);
-  const dueAt = parked ? null : hold.until;
-  const heldReason = parked ? null : hold.reason;
-  return { alarm, occurrences: [...others, { ...settled, attempt, dueAt, heldReason }] };
+  if (parked) return { alarm, occurrences: [...others, { ...settled, attempt, ...NOT_HELD }] };
+  const { until: heldUntil, dueAt, reason: heldReason } = hold;
+  return { alarm, occurrences: [...others, { ...settled, attempt, dueAt, heldReason, heldUntil }] };
 }
 
 /** A later occurrence of the series stands in for one that downtime made stale. */

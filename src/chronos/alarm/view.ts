@@ -2,7 +2,7 @@
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { formatInstant } from '../../wire/instant.ts';
 import { RawJson } from '../../wire/json.ts';
-import { type AlarmState, type Attempt, isLeased, scheduledOccurrence } from './alarm.ts';
+import { type AlarmState, type Attempt, isLeased, type Occurrence, scheduledOccurrence } from './alarm.ts';
 
 /** Leaves out what is absent, so that the JSON does too. */
 function present<T extends object>(members: { [K in keyof T]: T[K] | null | undefined }): T {
@@ -12,19 +12,28 @@ function present<T extends object>(members: { [K in keyof T]: T[K] | null | unde
 const instantOrNull = (epochMs: number | null | undefined) =>
   epochMs === null || epochMs === undefined ? null : formatInstant(epochMs);
 
+/** The instant of an occurrence's next attempt: for one that is held back, when the hold ends, and not when the router is asked again. */
+function nextAttemptAt({ dueAt, heldUntil }: Occurrence): number | undefined {
+  return dueAt === null ? undefined : Math.max(dueAt, heldUntil ?? dueAt);
+}
+
 /** The instant of the next attempt of an active alarm's own schedule. */
 export function nextFireAt(state: AlarmState): number | undefined {
-  if (state.alarm.status !== 'active') return undefined;
-  return scheduledOccurrence(state)?.dueAt ?? undefined;
+  const scheduled = scheduledOccurrence(state);
+  return state.alarm.status === 'active' && scheduled ? nextAttemptAt(scheduled) : undefined;
 }
 
 /** What the router holds back at present: of several, the occurrence that comes back first. */
 function heldBack({ occurrences }: AlarmState): AlarmView['held_back'] | null {
   // What is held is later than it was meant to be. A replica of a version that knows no holds may leave a reason behind where the next
   // occurrence of a series took the row over; that one is on time.
-  const held = occurrences.flatMap(({ heldReason: reason, dueAt: until, scheduledFor, leaseUntil }) =>
-    reason === null || until === null || until <= scheduledFor || leaseUntil !== null ? [] : [{ reason, until }],
-  );
+  const held = occurrences.flatMap((occurrence) => {
+    const { heldReason: reason, scheduledFor, leaseUntil } = occurrence;
+    const until = nextAttemptAt(occurrence);
+    return reason === null || until === undefined || until <= scheduledFor || leaseUntil !== null
+      ? []
+      : [{ reason, until }];
+  });
   const [first] = held.sort((one, other) => one.until - other.until);
   return first ? { reason: first.reason, until: formatInstant(first.until) } : null;
 }

@@ -53,6 +53,8 @@ const CONTENTION_MS = 3;
 /** A hold lasts this long at least and at most, whatever the router asks for: a wrong clock over there must not lose an alarm. */
 const SHORTEST_HOLD_MS = 1000;
 const LONGEST_HOLD_MS = 48 * 3_600_000;
+/** The router is asked again this often while it holds a wake back: nobody tells us when a budget is lifted. */
+const ASK_AGAIN_MS = 15 * 60_000;
 /** What a drain gives up needs this long at most to end as an outcome in the store. */
 const GIVE_UP_MS = 1000;
 
@@ -265,7 +267,8 @@ export class Dispatcher {
   async #hold(key: LeaseKey, { until: asked, reason }: Hold, now: number): Promise<void> {
     const until = Math.min(Math.max(asked, now + SHORTEST_HOLD_MS), now + LONGEST_HOLD_MS);
     this.#options.log.info({ fire_id: key.fireId, until: formatInstant(until), reason }, 'a wake is held back');
-    await this.#complete(key, null, (state) => settleHeld(state, key.fireId, { until, reason }));
+    const dueAt = Math.min(until, now + ASK_AGAIN_MS);
+    await this.#complete(key, null, (state) => settleHeld(state, key.fireId, { until, dueAt, reason }));
     this.#options.onHold?.();
   }
 

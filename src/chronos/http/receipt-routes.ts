@@ -37,7 +37,14 @@ export function receiptRoutes(
     const fireId = fireIdOf(c);
     const post = parseOrThrow(receiptPostSchema, await readJson(c));
     const userId = ownerOf(post.user_id);
-    const refusal = await refusalOf({ userId, fireId, headers: c.req.header(), body: bodyBytes(c) }, { ring, clock });
+    const { alarmId, dueEpochMs: dueAt } = partsOfFireId(fireId);
+    const fire = { owner: userId, alarmId, fireId, dueAt };
+    // Whoever signs nothing could name ever new users, and have the router asked about each.
+    const beforeKeys = async () => {
+      if (!(await store.hasFire(fire))) throw fireNotFound();
+    };
+    const signed = { userId, fireId, headers: c.req.header(), body: bodyBytes(c), beforeKeys };
+    const refusal = await refusalOf(signed, { ring, clock });
     if (refusal !== undefined) {
       log.debug({ user_id: userId, fire_id: fireId, reason: refusal }, 'a receipt was not believed');
       throw new ReveilleError(
@@ -45,13 +52,8 @@ export function receiptRoutes(
         "a receipt must carry the webhook signature of the user's machine, with the fire's id as webhook-id and the present time",
       );
     }
-    const { alarmId, dueEpochMs } = partsOfFireId(fireId);
     const reports = reportsOf(post);
-    const fresh = await store.recordReceipts({
-      ...{ owner: userId, alarmId, fireId, reports },
-      dueAt: dueEpochMs,
-      recordedAt: clock.now(),
-    });
+    const fresh = await store.recordReceipts({ ...fire, reports, recordedAt: clock.now() });
     if (!fresh) throw fireNotFound();
     return sendOk(c, { recorded: fresh.size, known: reports.length - fresh.size });
   });

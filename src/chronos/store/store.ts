@@ -148,6 +148,9 @@ export type AlarmStore = {
    */
   recordReceipts(receipts: FireReceipts): Promise<ReadonlySet<TurnStage> | undefined>;
 
+  /** Whether {@link recordReceipts} would know the fire. */
+  hasFire(fire: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>): Promise<boolean>;
+
   /** What has been recorded of some fires of one alarm, in no particular order; nothing of an alarm that is not the owner's. */
   receiptsOf(owner: string, alarmId: string, fireIds: readonly string[]): Promise<FireReceipt[]>;
 

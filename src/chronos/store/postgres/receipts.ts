@@ -7,20 +7,22 @@ import { RECEIPT } from './rows.ts';
 import { isStorable } from './state.ts';
 import { statement } from './statement.ts';
 
-/**
- * One statement, and so one snapshot: a fire that is being settled is owed or in the ledger, never neither. The first column says
- * whether there is such a fire, the second which stages were new.
- */
-const RECORD = statement(
-  'record_receipts',
-  `
-  WITH fire AS (
+/** A fire of owner $1 and alarm $2 that was attempted. In one statement, and so one snapshot: one that is being settled is owed or in the ledger, never neither. */
+const FIRE = `
     SELECT 1 FROM occurrences WHERE owner = $1 AND alarm_id = $2 AND fire_id = $3 AND attempt >= 1
     UNION ALL
     SELECT 1 FROM (
       SELECT fire_id FROM fire_attempts WHERE owner = $1 AND alarm_id = $2 AND started_at >= $4
       ORDER BY started_at, fire_id, attempt LIMIT ${ATTEMPTS_LOOKED_AT}
-    ) AS tried WHERE fire_id = $3
+    ) AS tried WHERE fire_id = $3`;
+
+const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);
+
+/** The first column says whether there is such a fire, the second which stages were new. */
+const RECORD = statement(
+  'record_receipts',
+  `
+  WITH fire AS (${FIRE}
   ), recorded AS (
     INSERT INTO fire_receipts (${RECEIPT.list()})
     SELECT ${RECEIPT.list('given')} FROM unnest(${RECEIPT.arrays(5)}) AS given (${RECEIPT.list()})
@@ -51,6 +53,15 @@ const PRUNE = statement(
   )
   SELECT count(*) FROM pruned`,
 );
+
+/** Whether there is such a fire. */
+export async function hasFire(
+  executor: Executor,
+  { owner, alarmId, fireId, dueAt }: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>,
+): Promise<boolean> {
+  if (!isStorable(owner, alarmId, fireId)) return false;
+  return (await executor.query(HAS_FIRE, [owner, alarmId, fireId, dueAt]))[0]![0] as boolean;
+}
 
 /** Stores what is new; `undefined` when there is no such fire. */
 export async function recordReceipts(

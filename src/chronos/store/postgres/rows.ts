@@ -173,6 +173,7 @@ export const OCCURRENCE = new Shape<Occurrence>({
   leaseUntil: bigint('lease_until'),
   claimedAt: bigint('claimed_at'),
   heldReason: text('held_reason'),
+  heldUntil: bigint('held_until'),
 });
 
 export const ATTEMPT = new Shape<Attempt>({

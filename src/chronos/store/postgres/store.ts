@@ -18,7 +18,7 @@ import { migrate } from './migrate.ts';
 import { countDue, nextDue } from './next-due.ts';
 import { putNonce, takeNonce } from './nonces.ts';
 import { PrimaryPool } from './pool.ts';
-import { pruneReceipts, receiptsOf, recordReceipts } from './receipts.ts';
+import { hasFire, pruneReceipts, receiptsOf, recordReceipts } from './receipts.ts';
 import { renew } from './renew.ts';
 import { findByKey, readOne } from './state.ts';
 import { statement } from './statement.ts';
@@ -109,6 +109,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     attempts: (owner, alarmId, page) => pageOfAttempts(pool, owner, alarmId, page),
     pruneAttempts: (request) => pruneAttempts(pool, request),
     recordReceipts: (report) => recordReceipts(pool, report),
+    hasFire: (fire) => hasFire(pool, fire),
     receiptsOf: (owner, alarmId, fireIds) => receiptsOf(pool, owner, alarmId, fireIds),
     pruneReceipts: (request) => pruneReceipts(pool, request),
 

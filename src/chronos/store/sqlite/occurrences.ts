@@ -41,6 +41,7 @@ export function prepareOccurrences(db: DatabaseSync) {
       'leaseUntil',
       'claimedAt',
       'heldReason',
+      'heldUntil',
     ],
     BY_FIRE,
     ['owner', 'alarmId', 'fireId'],

@@ -36,10 +36,16 @@ export function prepareReceipts(db: DatabaseSync) {
       SELECT owner, alarm_id, fire_id, stage FROM fire_receipts INDEXED BY fire_receipts_by_age
       WHERE recorded_at < ? ORDER BY recorded_at ${LIMIT})`);
 
+  const knows = ({ owner, alarmId, fireId, dueAt }: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>) =>
+    (owed.get(owner, alarmId, fireId) ?? attempted.get(owner, alarmId, dueAt, fireId)) !== undefined;
+
   return {
+    knows,
+
     /** Stores what is new; `undefined` when there is no such fire. */
-    record({ owner, alarmId, fireId, dueAt, reports, recordedAt }: FireReceipts): Set<TurnStage> | undefined {
-      if (!owed.get(owner, alarmId, fireId) && !attempted.get(owner, alarmId, dueAt, fireId)) return undefined;
+    record(receipts: FireReceipts): Set<TurnStage> | undefined {
+      if (!knows(receipts)) return undefined;
+      const { owner, alarmId, fireId, reports, recordedAt } = receipts;
       const fresh = new Set<TurnStage>();
       for (const { stage, at, outcome, error, turnId, conversationId } of reports) {
         const { changes } = insert.run(

@@ -63,6 +63,7 @@ export const OCCURRENCE_COLUMNS: Record<Member<Occurrence>, string> = {
   leaseUntil: 'lease_until',
   claimedAt: 'claimed_at',
   heldReason: 'held_reason',
+  heldUntil: 'held_until',
 };
 
 export const ATTEMPT_COLUMNS: Record<Member<Attempt>, string> = {

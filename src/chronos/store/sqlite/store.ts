@@ -84,6 +84,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
     pruneAttempts: ({ before, limit }) => commits.run(() => tables.ledger.prune(before, limit)),
     recordReceipts: (report) => commits.run(() => receipts.record(report)),
+    hasFire: (fire) => read(() => receipts.knows(fire)),
     receiptsOf: (owner, alarmId, fireIds) => read(() => receipts.of(owner, alarmId, fireIds)),
     pruneReceipts: ({ before, limit }) => commits.run(() => receipts.prune(before, limit)),
 

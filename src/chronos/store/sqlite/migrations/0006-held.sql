@@ -1,5 +1,6 @@
 -- Quiet hours of its owner do not hold an urgent alarm back: 1, or 0.
 ALTER TABLE alarms ADD COLUMN urgent INTEGER NOT NULL DEFAULT 0 CHECK (urgent IN (0, 1));
 
--- Why the router last held the occurrence back until due_at; NULL when it did not.
+-- Why, and until when, the router last held the occurrence back; NULL when it did not. At due_at it is asked again.
 ALTER TABLE occurrences ADD COLUMN held_reason TEXT;
+ALTER TABLE occurrences ADD COLUMN held_until INTEGER;
