@@ -10,6 +10,7 @@ import { loadOrCreateKey } from '../identity/keys.ts';
 import { parseNeoConfig } from '../neo/config.ts';
 import { manifestVariables } from '../neo/tools/manifest-variables.ts';
 import type { ToolConfig } from '../neo/tools/settings.ts';
+import { readSkill } from '../neo/tools/skill.ts';
 import { parseRouterConfig } from '../router/config.ts';
 import { type RunningRouter, startRouter } from '../router/daemon.ts';
 import type { WakeNotice } from '../router/wake.ts';
@@ -27,7 +28,7 @@ const NEO_IDLE_SECONDS = 300;
 
 /** Variables that Neo reads; those that are set here are handed on by name, so that their values are written nowhere. */
 const HANDED_ON =
-  /^NEO_(?:MODEL|CHEAP_MODEL|MODEL_PROVIDER|MODEL_BASE_URL|MODEL_API_KEY|EMBED_MODEL|CONTEXT_TOKENS|MANIFEST|WORKSPACE|ESCALATE_PATTERNS|EXECUTOR_URL|EXECUTOR_TOKEN|DATA_DIR)$/;
+  /^NEO_(?:MODEL|CHEAP_MODEL|MODEL_PROVIDER|MODEL_BASE_URL|MODEL_API_KEY|EMBED_MODEL|CONTEXT_TOKENS|MANIFEST|WORKSPACE|SKILL|ESCALATE_PATTERNS|EXECUTOR_URL|EXECUTOR_TOKEN|DATA_DIR)$/;
 
 /** Who is woken here: Neo, or an agent of the user's own. */
 export type LocalAgent = { kind: 'neo' } | { kind: 'own'; machine: MachineView };
@@ -64,6 +65,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
 
   // Neo reads these when it is woken; a wrong one should not wait for that.
   const { tools } = parseNeoConfig({ ...settings, NEO_DAEMON_TOKEN: secrets.NEO_DAEMON_TOKEN });
+  if (tools?.skill !== undefined) readSkill(tools.skill);
   // chronosd needs the router's address first, and nobody reports to chronosd before it runs.
   const routerConfig = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
   let { chronosUrl } = routerConfig;

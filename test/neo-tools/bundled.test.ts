@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../src/clock/clock.ts';
 import { silentLogger } from '../../src/log/log.ts';
 import { bundledManifest } from '../../src/mcp-host/bundled-programs.ts';
@@ -15,10 +16,14 @@ import { makeAgentFiles } from '../chronos-mcp/agent-files.ts';
 import { payloadTextOf, startStandInChronosd } from '../stand-ins/chronosd.ts';
 
 /** The tools of the manifest that ships, on a machine with an empty PATH and no settings but these. */
-async function bundledTools(t: TestContext, variables: Record<string, string> = {}) {
+async function bundledTools(
+  t: TestContext,
+  variables: Record<string, string> = {},
+  settings: Record<string, string> = {},
+) {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-bundled-'));
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
-  const config = parseToolConfig({}, folder);
+  const config = parseToolConfig(settings, folder);
   const surface = await spawnTools({
     config,
     variables: { PATH: '/nowhere', HOME: folder, REVEILLE_HOME: folder, ...variables },
@@ -50,6 +55,30 @@ describe('the manifest that ships', () => {
       Object.keys(tools).map((tool) => `${alias}__${tool}`),
     );
     assert.deepEqual(pinned.sort(), names);
+  });
+
+  test('is limited to what the skill at work lists, and hands its words on', async (t) => {
+    const skill = fileURLToPath(new URL('../../skills/assistant/SKILL.mtx', import.meta.url));
+    const { surface, workspace } = await bundledTools(t, {}, { NEO_SKILL: skill });
+    const names = surface.schemas().map(({ name }) => name);
+    assert.deepEqual(names, ['chronos__alarm_cancel', 'chronos__alarm_list', 'chronos__alarm_set']);
+    const refused = await call(surface, 'fs__write_file', { path: join(workspace, 'a.txt'), content: 'tea' });
+    assert.deepEqual([refused.isError, existsSync(join(workspace, 'a.txt'))], [true, false]);
+    assert.match(textOf(refused), /the skill at work does not list it/);
+    assert.equal(surface.guide, readFileSync(skill, 'utf8'));
+    assert.deepEqual(surface.warnings(), []);
+  });
+
+  test('says which tool of the skill at work nobody has', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'reveille-skill-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, 'SKILL.mtx');
+    writeFileSync(
+      path,
+      '§TOOLS\n  matrix://tool/mcp/chronos/alarm_list@0.1.0\n  matrix://tool/mcp/web/search@1\nend\n',
+    );
+    const { surface } = await bundledTools(t, {}, { NEO_SKILL: path });
+    assert.deepEqual(surface.warnings(), ['the skill lists matrix://tool/mcp/web/search@1, which no server has now']);
   });
 
   test('pins the alarm tools as the other manifest that ships does', () => {

@@ -48,6 +48,14 @@ test('who woke it and why, and where it is, stands in every block', () => {
   );
 });
 
+test('the skill at work is shown in the words of those who run the agent', () => {
+  assert.match(
+    block({ guide: '§GUIDE\n  Be brief.\nend\n' }),
+    /in the words of those who run you:\n§GUIDE\n {2}Be brief\.\nend\n\n/,
+  );
+  assert.doesNotMatch(block(), /skill/);
+});
+
 test('profile, memories and older turns are shown where there are any', () => {
   const shown = block({ profile: 'PROFILE', memories: 'MEMORIES', older: 'OLDER', whole: false });
   assert.match(shown, /PROFILE\n\nThe beginning of this conversation is not shown\.\n\nOLDER\n\nMEMORIES/);

@@ -151,6 +151,7 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
         whole: background.whole,
         tools,
         warnings: model.callsTools ? surface.warnings() : [],
+        guide: surface.guide,
         profile: background.profile(),
         memories,
         older: background.older,

@@ -13,16 +13,24 @@ test('without settings Neo has the manifest that ships, a workspace below its da
   assert.deepEqual(parseToolConfig({}, '/data/neo'), {
     manifest: 'bundled',
     workspace: '/data/neo/workspace',
+    skill: undefined,
     patterns: ESCALATE_PATTERNS,
     executor: undefined,
   });
 });
 
 test('what is set is taken', () => {
-  const settings = { ...EXECUTOR, NEO_MANIFEST: 'mine.json', NEO_WORKSPACE: '/w', NEO_ESCALATE_PATTERNS: 'pay' };
+  const settings = {
+    ...EXECUTOR,
+    NEO_MANIFEST: 'mine.json',
+    NEO_WORKSPACE: '/w',
+    NEO_SKILL: 's.mtx',
+    NEO_ESCALATE_PATTERNS: 'pay',
+  };
   assert.deepEqual(parseToolConfig(settings, '/data/neo'), {
     manifest: { path: 'mine.json' },
     workspace: '/w',
+    skill: 's.mtx',
     patterns: ['pay'],
     executor: { url: 'http://127.0.0.1:8081', token: EXECUTOR.NEO_EXECUTOR_TOKEN, userId: 'alice' },
   });

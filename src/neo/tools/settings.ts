@@ -12,6 +12,8 @@ export type ToolConfig = {
   readonly manifest: { readonly path: string } | 'bundled' | undefined;
   /** The folder that the agent may work in. */
   readonly workspace: string;
+  /** The file of the skill that the agent works under. */
+  readonly skill: string | undefined;
   /** Parts of names that escalate. */
   readonly patterns: readonly string[];
   /** What stands behind `core_execute`. */
@@ -21,6 +23,7 @@ export type ToolConfig = {
 const schema = z.object({
   NEO_MANIFEST: z.string().optional(),
   NEO_WORKSPACE: z.string().optional(),
+  NEO_SKILL: z.string().min(1).optional(),
   NEO_ESCALATE_PATTERNS: z.string().max(4096).optional(),
   NEO_EXECUTOR_URL: urlSetting.optional(),
   NEO_EXECUTOR_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
@@ -59,10 +62,12 @@ function executorOf(read: z.output<typeof schema>): ExecutorAddress | undefined 
  */
 export function parseToolConfig(settings: Settings, dataDir: string): ToolConfig {
   const read = parseSettings(schema, settings);
-  const { NEO_MANIFEST: path, NEO_WORKSPACE: workspace, NEO_ESCALATE_PATTERNS: patterns } = read;
+  const { NEO_MANIFEST: path, NEO_WORKSPACE: workspace, NEO_SKILL: skill } = read;
+  const { NEO_ESCALATE_PATTERNS: patterns } = read;
   return Object.freeze({
     manifest: path === undefined ? 'bundled' : path === NO_MANIFEST ? undefined : { path },
     workspace: workspace ?? join(dataDir, 'workspace'),
+    skill,
     patterns: patterns === undefined ? ESCALATE_PATTERNS : readEscalatePatterns(patterns),
     executor: executorOf(read),
   });

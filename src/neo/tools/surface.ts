@@ -35,7 +35,7 @@ export type ToolCallContext = {
   readonly signal: AbortSignal;
   /** Never throws; may be called after the call has ended. */
   readonly notify: (notice: ToolNotice) => void;
-  /** What the skill at work allows, as {@link ToolSurface.schemas} was given it; all when absent. */
+  /** What the call is limited to, as {@link ToolSurface.schemas} was given it; what the skill at work lists when absent. */
   readonly limit?: ReadonlySet<string> | undefined;
 };
 
@@ -64,11 +64,13 @@ export class ToolFailure extends Error {
 }
 
 export type ToolSurface = {
+  /** What the skill at work tells the agent; its operator's words. */
+  readonly guide?: string | undefined;
   /**
    * The functions for the model: natural tools by name, then `core_execute` and `memory_recall` where there is something behind
    * them.
    *
-   * @param limit tool URIs and function names that the skill at work lists; it leaves Neo's own functions alone
+   * @param limit tool URIs and function names, in the place of those that the skill at work lists; it leaves Neo's own functions alone
    */
   schemas(limit?: ReadonlySet<string>): readonly ToolSchema[];
   /**

@@ -17,6 +17,7 @@ import {
   readIntent,
   readQuery,
 } from './own-functions.ts';
+import type { Skill } from './skill.ts';
 import {
   type ToolAnswer,
   type ToolCallContext,
@@ -37,6 +38,8 @@ export type ToolSetOptions = {
   host?: ToolHost | undefined;
   /** Parts of names that escalate. */
   patterns: readonly string[];
+  /** What the agent works under: no other tools are shown or called. */
+  skill?: Skill | undefined;
   delegate?: Delegate | undefined;
   recall?: Recall | undefined;
   /** Sentences about what was left out before there was a surface. */
@@ -100,7 +103,7 @@ function failureOf(thrown: unknown, tool: HostTool): ToolFailure {
 }
 
 export function createToolSet(options: ToolSetOptions): ToolSurface {
-  const { host, patterns, delegate, recall, log } = options;
+  const { host, patterns, skill, delegate, recall, log } = options;
   let sorted: readonly HostTool[] = [];
   let latest = bind(sorted, patterns);
 
@@ -155,8 +158,18 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     return textAnswer(`unknown tool ${quoted} — ${out}`, true);
   }
 
+  /** A skill without its tools is worth a word, whether they are misspelt or their server is away. */
+  function missing(): string[] {
+    const there = new Set((host?.tools() ?? []).map(({ uri }) => uri));
+    return [...(skill?.uris ?? [])]
+      .filter((uri) => !there.has(uri))
+      .map((uri) => `the skill lists ${uri}, which no server has now`);
+  }
+
   const surface: ToolSurface = {
-    schemas(limit) {
+    guide: skill?.text,
+
+    schemas(limit = skill?.uris) {
       const natural = [...bound().natural.values()].filter((tool) => allows(limit, tool)).map(schemaOf);
       return [...natural, ...(delegate ? [CORE_EXECUTE_SCHEMA] : []), ...(recall ? [MEMORY_RECALL_SCHEMA] : [])];
     },
@@ -167,7 +180,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
       if (name === MEMORY_RECALL && recall) return lookUp(args, context);
       const now = bound();
       const tool = now.natural.get(name);
-      return tool && allows(context.limit, tool) ? callTool(tool, args, context) : refusal(name, now);
+      return tool && allows(context.limit ?? skill?.uris, tool) ? callTool(tool, args, context) : refusal(name, now);
     },
 
     repeatable(name) {
@@ -190,7 +203,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
       };
     },
 
-    warnings: () => [...(options.warnings ?? []), ...(host?.warnings() ?? []), ...bound().warnings],
+    warnings: () => [...(options.warnings ?? []), ...(host?.warnings() ?? []), ...bound().warnings, ...missing()],
 
     async close() {
       await host?.close();

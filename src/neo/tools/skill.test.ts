@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { readSkill } from './skill.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'reveille-skill-'));
+after(() => rmSync(folder, { recursive: true }));
+
+function fileOf(text: string): string {
+  const path = join(folder, 'SKILL.mtx');
+  writeFileSync(path, text);
+  return path;
+}
+
+test('a skill has its words and the tools of its blocks; without a block it limits nothing', () => {
+  const uri = 'matrix://tool/mcp/chronos/alarm_set@0.1.0';
+  const text = `§GUIDE\n  Be brief.\nend\n§TOOLS\n  # one\n  ${uri}\nend\n`;
+  assert.deepEqual(readSkill(fileOf(text)), { text, uris: new Set([uri]) });
+  assert.deepEqual(readSkill(fileOf('§GUIDE\n  Be brief.\nend\n')), { text: '§GUIDE\n  Be brief.\nend\n' });
+});
+
+test('what is wrong with a skill is said with its file and line', () => {
+  const path = fileOf('§TOOLS\n  alarm_set\nend');
+  assert.throws(() => readSkill(path), {
+    code: 'invalid_request',
+    message: `NEO_SKILL: ${path} line 2: "alarm_set" is no tool URI; it must look like matrix://tool/mcp/<alias>/<tool>@<version>`,
+  });
+  assert.throws(
+    () => readSkill(fileOf('§TOOLS\n')),
+    /SKILL\.mtx cannot be understood: the §TOOLS block of line 1 has no end/,
+  );
+  assert.throws(() => readSkill(join(folder, 'none')), /NEO_SKILL: .*none cannot be read: ENOENT/);
+  assert.throws(() => readSkill(fileOf('a'.repeat(33_000))), /is longer than 32768 characters/);
+});

@@ -1,0 +1,51 @@
+/** The skill that an agent works under: a guide for the model, and the tools that it may use while it does. */
+import { readFileSync } from 'node:fs';
+import { ReveilleError } from '../../wire/errors.ts';
+import { readSkillTools } from '../../wire/skill-tools.ts';
+import { readToolUri } from '../../wire/tool-uri.ts';
+
+export type Skill = {
+  /** The file as it stands, for the model to read. */
+  readonly text: string;
+  /** The URIs of its `§TOOLS` blocks; absent when it has none and limits nothing. */
+  readonly uris?: ReadonlySet<string>;
+};
+
+/** The model reads it anew with every step. In UTF-16 units. */
+const LONGEST = 32 * 1024;
+
+function wrong(path: string, problem: string, cause?: unknown): ReveilleError {
+  return new ReveilleError('invalid_request', `NEO_SKILL: ${path} ${problem}`, { cause });
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw wrong(path, `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+  }
+}
+
+/**
+ * Reads a skill, `SKILL.mtx`.
+ *
+ * @throws ReveilleError `invalid_request` naming the file, the line where there is one, and what would be right
+ */
+export function readSkill(path: string): Skill {
+  const text = readText(path);
+  if (text.length > LONGEST)
+    throw wrong(path, `is longer than ${LONGEST} characters; a model reads all of it at every step`);
+  let entries: ReturnType<typeof readSkillTools>;
+  try {
+    entries = readSkillTools(text);
+  } catch (cause) {
+    throw wrong(path, `cannot be understood: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+  }
+  if (!entries) return { text };
+  for (const { line, text: uri } of entries) {
+    if (readToolUri(uri)) continue;
+    const form = 'matrix://tool/mcp/<alias>/<tool>@<version>';
+    throw wrong(path, `line ${line}: ${JSON.stringify(uri.slice(0, 200))} is no tool URI; it must look like ${form}`);
+  }
+  return { text, uris: new Set(entries.map((entry) => entry.text)) };
+}
