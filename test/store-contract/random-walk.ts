@@ -152,7 +152,9 @@ class Walk {
           ],
         }),
       };
-      const attempt = attemptOf(claimed, { startedAt: this.#now, finishedAt: this.#now + 1 });
+      // A hold gives the attempt back, so it leaves none in the ledger.
+      const attempt =
+        outcome === 'held' ? null : attemptOf(claimed, { startedAt: this.#now, finishedAt: this.#now + 1 });
       return { key: keyOf(claimed), attempt, settle: settle[outcome] };
     });
     return this.#both((store) => store.complete(batch));

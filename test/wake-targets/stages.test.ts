@@ -38,7 +38,8 @@ function start(t: TestContext) {
     return targets.wake(machine, parseOrThrow(wakeRequestSchema, wakeBody('alice')), new AbortController().signal);
   };
   const until = (stage: TurnStage['stage']) => eventually(stage, () => stages.some((said) => said.stage === stage));
-  return { home, stages, clock, wake, until };
+  const waits = () => eventually('it waits', () => targets.store.unfinished().some((turn) => turn.waits !== undefined));
+  return { home, stages, clock, wake, until, waits };
 }
 
 test('a turn is announced when it is accepted, when it has begun, and when it is over with what came of it', async (t) => {
@@ -57,10 +58,11 @@ test('a turn is announced when it is accepted, when it has begun, and when it is
 });
 
 test('a turn that waits for a busy target is not said to have begun', async (t) => {
-  const { home, stages, clock, wake, until } = start(t);
+  const { home, stages, clock, wake, until, waits } = start(t);
   behave(home, { mode: 'writer', times: 1 });
   await wake({ preset: 'codex', cwd: home });
-  await eventually('it is tried', () => callsIn(home).length === 1);
+  await waits();
+  assert.equal(callsIn(home).length, 1);
   await eventually('it is tried again', () => {
     clock.advance(1_000);
     return callsIn(home).length === 2;
