@@ -1,5 +1,6 @@
 /** Answering one turn: what surrounds its loop, what is said on the way, and how it ends. */
 import type { Clock } from '../clock/clock.ts';
+import { orAborted } from '../clock/or-aborted.ts';
 import type { Logger } from '../log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { OLDER_TURNS_READ, renderOlder } from './context/older-turns.ts';
@@ -11,7 +12,6 @@ import { formatDuration } from './duration.ts';
 import type { Background } from './loop/loop.ts';
 import { runLoop } from './loop/loop.ts';
 import { noTools, StoppedWhileStarting } from './loop/no-tools.ts';
-import { orAborted } from './loop/or-aborted.ts';
 import type { Model } from './model/model.ts';
 import { generateWithRetries } from './model/retry.ts';
 import { EARLIER_TURNS, renderHistory, renderQuestion } from './prompt.ts';

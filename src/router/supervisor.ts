@@ -2,13 +2,16 @@
  * The supervisor of one machine: it keeps starting, being ready and stopping apart, so that there is one start however many
  * wakes wait for it, and so that a wake that meets a stop waits for its end and starts the machine again.
  */
-import { type Clock, wait } from '../clock/clock.ts';
+import type { Clock } from '../clock/clock.ts';
+import { orAborted } from '../clock/or-aborted.ts';
 import type { Logger } from '../log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
+import { takeLastLooks } from './last-looks.ts';
 import { type DaemonMachine, hasDaemon, type Machine } from './machines/machine.ts';
 import type { OwedTurns } from './machines/owed-turns.ts';
-import { type HealthProbe, isIdle } from './providers/health.ts';
+import type { HealthProbe } from './providers/health.ts';
 import type { Daemon, Provider, Tell } from './providers/provider.ts';
+import { Uses } from './uses.ts';
 
 export type SupervisorOptions = {
   providers: Readonly<Record<DaemonMachine['provider'], Provider>>;
@@ -54,9 +57,6 @@ type Held = { provider: Provider; machine: Machine };
 
 /** How long a stop waits for deliveries that are under way. */
 const DRAIN_MS = 3000;
-/** How long a stop waits for a daemon that owes a turn to be done with it, and how often it asks. */
-const LAST_LOOKS_MS = 1000;
-const LAST_LOOK_EVERY_MS = 50;
 
 /** Ends a start that nobody wants any more; whoever waited for it looks at the machine again. */
 const SUPERSEDED = new Error('the machine was stopped while it started');
@@ -67,14 +67,12 @@ export class Supervisor {
   #phase: Phase = { name: 'asleep' };
   /** What was last asked to start, and the machine as it was then: what a stop has to stop. */
   #held: Held | undefined;
-  #leases = 0;
-  #uses = 0;
-  #usedAt = 0;
-  #whenDrained: () => void = () => {};
+  readonly #uses: Uses;
 
   constructor(userId: string, options: SupervisorOptions) {
     this.#userId = userId;
     this.#options = options;
+    this.#uses = new Uses(options.clock);
   }
 
   get phase(): Phase['name'] {
@@ -103,8 +101,8 @@ export class Supervisor {
       const phase = this.#phase;
       if (phase.name === 'ready' && this.#isTrusted()) return this.#lease(phase.daemon, machine, startMs);
       if (phase.name === 'ready') this.#leaveReady(phase);
-      if (phase.name === 'stopping') await unlessAborted(phase.done, signal);
-      else startMs = await unlessAborted(phase.name === 'starting' ? phase.outcome : this.#start(machine), signal);
+      if (phase.name === 'stopping') await orAborted(phase.done, signal);
+      else startMs = await orAborted(phase.name === 'starting' ? phase.outcome : this.#start(machine), signal);
     }
   }
 
@@ -152,9 +150,9 @@ export class Supervisor {
 
   /** Since when nobody has used the ready machine; `undefined` while it is in use or not ready, and for one that never sleeps. */
   idleness(): Idleness | undefined {
-    if (this.#phase.name !== 'ready' || this.#leases > 0 || !this.#held?.provider.sleeps) return undefined;
+    if (this.#phase.name !== 'ready' || this.#uses.now > 0 || !this.#held?.provider.sleeps) return undefined;
     const { daemon, machine } = this.#phase;
-    return { daemon, machine, sinceMs: this.#usedAt, uses: this.#uses };
+    return { daemon, machine, sinceMs: this.#uses.lastAt, uses: this.#uses.total };
   }
 
   /** Whether the machine's daemon accepted a wake and has not been seen idle since. */
@@ -199,7 +197,8 @@ export class Supervisor {
   #isTrusted(): boolean {
     const { trustMs } = this.#held?.provider ?? {};
     // Deliveries that are under way are as good as a look.
-    return trustMs === undefined || this.#leases > 0 || this.#options.clock.monotonic() - this.#usedAt <= trustMs;
+    if (trustMs === undefined || this.#uses.now > 0) return true;
+    return this.#options.clock.monotonic() - this.#uses.lastAt <= trustMs;
   }
 
   /** Runs a provider's start or adoption as the phase `starting`. */
@@ -253,7 +252,7 @@ export class Supervisor {
     const onGone = () => this.doubt(daemon);
     daemon.gone.addEventListener('abort', onGone);
     const forgetGone = () => daemon.gone.removeEventListener('abort', onGone);
-    this.#usedAt = this.#options.clock.monotonic();
+    this.#uses.begin();
     const phase = { name: 'ready', machine, daemon, forgetGone } as const;
     this.#phase = phase;
     if (daemon.gone.aborted) this.#leaveReady(phase);
@@ -280,7 +279,7 @@ export class Supervisor {
         before.abort.abort(reason);
         await before.settled;
       }
-      await this.#drain();
+      await this.#uses.free(DRAIN_MS);
       if (before.name === 'ready') await this.#lastLooks(before);
       await held.provider.stop(held.machine);
     };
@@ -298,58 +297,23 @@ export class Supervisor {
   }
 
   #lease(daemon: Daemon, machine: DaemonMachine, startMs: number): Lease {
-    this.#leases++;
-    this.#uses++;
-    let released = false;
-    const release = () => {
-      if (released) return;
-      released = true;
-      this.#leases--;
-      this.#usedAt = this.#options.clock.monotonic();
-      if (this.#leases === 0) this.#whenDrained();
-    };
     const accepted = async () => {
       if (this.#providerOf(machine).sleeps) await this.#options.owed.owe(this.#userId);
     };
-    return { daemon, machine, startMs, accepted, release };
+    return { daemon, machine, startMs, accepted, release: this.#uses.take() };
   }
 
   /** A daemon that is stopped while it is idle is not started again for what it had accepted. */
-  async #lastLooks({ daemon, machine }: Extract<Phase, { name: 'ready' }>): Promise<void> {
+  #lastLooks({ daemon, machine }: Extract<Phase, { name: 'ready' }>): Promise<void> {
     const { clock, probe, owed } = this.#options;
-    const over = new AbortController();
-    const cancel = clock.after(LAST_LOOKS_MS, () => over.abort(new Error(`not idle within ${LAST_LOOKS_MS} ms`)));
-    while (this.owes && !daemon.gone.aborted && !over.signal.aborted) {
-      const health = await probe.look(daemon.url, machine.spec.health_path, over.signal);
-      if (isIdle(health) && this.#leases === 0) owed.settle(this.#userId);
-      else await wait(clock, LAST_LOOK_EVERY_MS, over.signal);
-    }
-    cancel();
-  }
-
-  async #drain(): Promise<void> {
-    if (this.#leases === 0) return;
-    await new Promise<void>((resolve) => {
-      const cancel = this.#options.clock.after(DRAIN_MS, resolve);
-      this.#whenDrained = () => {
-        cancel();
-        resolve();
-      };
-    });
-    this.#whenDrained = () => {};
+    const onIdle = () => {
+      if (this.#uses.now === 0) owed.settle(this.#userId);
+    };
+    return takeLastLooks({ daemon, machine, owes: () => this.owes, onIdle, probe, clock });
   }
 }
 
 function startTimedOut(limitMs: number, { words }: Heard): ReveilleError {
   const message = `starting the machine took longer than ${limitMs} ms and was given up${words === undefined ? '' : `: ${words}`}`;
   return new ReveilleError('unavailable', message, { status: 504 });
-}
-
-/** Waits for a promise, but no longer than until the signal aborts. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }

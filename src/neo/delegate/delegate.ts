@@ -7,6 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 import { type Clock, wait } from '../../clock/clock.ts';
+import { orAborted } from '../../clock/or-aborted.ts';
 import type { Logger } from '../../log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
@@ -72,16 +73,6 @@ const TOO_LONG = 'what it would do is too long to be shown to a person';
 /** The key under which the executor knows a call again. */
 function idempotencyKey(callId: string): string {
   return /^[\x21-\x7e]{1,200}$/.test(callId) ? callId : createHash('sha256').update(callId).digest('hex');
-}
-
-/** Rejects with the signal's reason as soon as it aborts. */
-function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort);
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }
 
 export function createExecutorLink(options: DelegateOptions): ExecutorLink {

@@ -1,10 +1,10 @@
 /** Making one call: reading its arguments, the recovery ladder, and what the model is told when it comes to nothing. */
 import { type Clock, wait } from '../../clock/clock.ts';
+import { orAborted } from '../../clock/or-aborted.ts';
 import type { Logger } from '../../log/log.ts';
 import type { ModelToolCall } from '../model/model.ts';
 import { type ToolAnswer, type ToolCallContext, ToolFailure, type ToolSurface, textAnswer } from '../tools/surface.ts';
 import { readArguments } from './arguments.ts';
-import { orAborted } from './or-aborted.ts';
 
 /** Pauses before a call that may be repeated is made again after a failure on its way. */
 const RETRY_DELAYS_MS = [250, 1000, 4000];
