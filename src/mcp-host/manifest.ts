@@ -3,10 +3,10 @@
  * with file, line and column before anything is spawned.
  */
 import { readFileSync } from 'node:fs';
+import { inheritedVariables } from '../process-kit/inherited-variables.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { agentManifestSchema, type ManifestServer, type SideEffectClass, type ToolSurface } from '../wire/manifest.ts';
 import { checkInput, type Problem } from '../wire/validate.ts';
-import { inheritedVariables } from './child-environment.ts';
 import { CommandLineError, splitCommand } from './command-line.ts';
 import { JsonSyntaxError, type Place, type PlacedJson, readPlacedJson } from './json-places.ts';
 import { assignmentsOf, literalOf, looksSecret, namesSecret, resolveReferences, type Variables } from './references.ts';

@@ -1,30 +1,7 @@
 /** The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into it. */
+import { inheritedVariables } from '../../process-kit/inherited-variables.ts';
 import { namesSecret, referenceOf } from '../machines/machine.ts';
 import { NotThere } from '../not-there.ts';
-
-/** What a program needs to find its files, speak its language and reach the network. */
-const INHERITED = new Set([
-  'PATH',
-  'HOME',
-  'USER',
-  'LOGNAME',
-  'SHELL',
-  'LANG',
-  'TZ',
-  'TMPDIR',
-  'XDG_RUNTIME_DIR',
-  'REVEILLE_HOME',
-  'REVEILLE_LOG',
-  'NODE_EXTRA_CA_CERTS',
-  'SSL_CERT_FILE',
-  'SSL_CERT_DIR',
-  'HTTP_PROXY',
-  'HTTPS_PROXY',
-  'NO_PROXY',
-  'http_proxy',
-  'https_proxy',
-  'no_proxy',
-]);
 
 /** What marks a process as started by a router; its value is the `spawn_id` of the record. */
 export const SPAWN_ID_VARIABLE = 'REVEILLE_SPAWN_ID';
@@ -42,14 +19,6 @@ function resolved(name: string, value: string, inherited: Variables): string {
 
 function resolvedAll(own: Readonly<Record<string, string>>, inherited: Variables): Record<string, string> {
   return Object.fromEntries(Object.entries(own).map(([name, value]) => [name, resolved(name, value, inherited)]));
-}
-
-function allowed(inherited: Variables): Record<string, string> {
-  const environment: Record<string, string> = {};
-  for (const [name, value] of Object.entries(inherited)) {
-    if (value !== undefined && (INHERITED.has(name) || name.startsWith('LC_'))) environment[name] = value;
-  }
-  return environment;
 }
 
 /** The values that a process gets under names that look like secrets, whether written down or referred to. */
@@ -80,7 +49,7 @@ export function childEnvironment(
   }: { port: number; token: string; spawnId: string; chronosUrl: string | undefined },
 ): Record<string, string> {
   return {
-    ...allowed(inherited),
+    ...inheritedVariables(inherited),
     HOST: '127.0.0.1',
     // Where receipts go is only proposed: a daemon may have reasons to reach chronosd another way.
     ...(chronosUrl === undefined ? {} : { NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl }),
@@ -106,7 +75,7 @@ export function programEnvironment(
 ): Record<string, string> {
   const more = passedOn.flatMap((name) => (inherited[name] === undefined ? [] : [[name, inherited[name]] as const]));
   return {
-    ...allowed(inherited),
+    ...inheritedVariables(inherited),
     ...Object.fromEntries(more),
     ...resolvedAll(own, inherited),
     [SPAWN_ID_VARIABLE]: spawnId,

@@ -1,5 +1,4 @@
-/** The environment of a server that runs as a child: an allow-list, so that no secret of ours leaks into it. */
-import type { Variables } from './references.ts';
+/** What programs that we start get of our own environment: an allow-list, so that no secret of ours leaks into them. */
 
 /** What a program needs to find its files, speak its language and reach the network. */
 const INHERITED = new Set([
@@ -49,8 +48,12 @@ function isInherited(name: string): boolean {
   return INHERITED.has(name) || (/_proxy$/.test(name) && INHERITED.has(upper)) || upper === 'PATH';
 }
 
-/** What a child gets of our own variables, without those that the manifest adds. */
-export function inheritedVariables(own: Variables): Record<string, string> {
+/**
+ * Picks what a child gets.
+ *
+ * @param own our own variables
+ */
+export function inheritedVariables(own: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const inherited: Record<string, string> = {};
   for (const [name, value] of Object.entries(own)) {
     // Shells export functions under values that begin like this; they are code.
