@@ -46,3 +46,11 @@ test('a line without end is kept in part', (t) => {
   for (let chunk = 0; chunk < 100; chunk++) log.stderr(Buffer.alloc(65_536, 'x'));
   assert.equal(log.lastWords.length, 401);
 });
+
+test('last words are never cut through the middle of a character', (t) => {
+  const { log } = makeLog(t);
+  for (const tail of ['', 'x']) {
+    log.line('stderr', `${'🔔'.repeat(300)}${tail}`);
+    assert.ok(log.lastWords.isWellFormed());
+  }
+});

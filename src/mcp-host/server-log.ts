@@ -86,7 +86,7 @@ export class ServerLog {
     if (partial !== '') this.line('stderr', this.#partial);
     this.#partial = '';
     const words = this.#last.join(' | ');
-    return words.length > LAST_CHARACTERS ? `…${words.slice(-LAST_CHARACTERS)}` : words;
+    return words.length > LAST_CHARACTERS ? `…${words.slice(-LAST_CHARACTERS).toWellFormed()}` : words;
   }
 
   /** Forgets the last words: another process begins. */
