@@ -1,9 +1,9 @@
 /** From the source text of a tool call's arguments to fields that are checked and lost no digit. */
 import type { z } from 'zod';
 import { ReveilleError } from '../wire/errors.ts';
+import { isExact, isNumberLiteral } from '../wire/exact-number.ts';
 import { parseJsonObject, sliceAt } from '../wire/json.ts';
 import { parseOrThrow, showValue } from '../wire/validate.ts';
-import { isExact, isNumberLiteral } from './exact-number.ts';
 import type { ToolDefinition } from './tools.ts';
 
 function inexact(name: string, literal: string): ReveilleError {

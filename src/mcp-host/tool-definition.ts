@@ -1,6 +1,6 @@
 /** What a server says of a tool, as far as it matters to a model, and the fingerprint that pins it. */
 import { createHash } from 'node:crypto';
-import { canonicalJson } from './canonical-json.ts';
+import { canonicalJson } from '../wire/canonical-json.ts';
 
 export type ToolDefinition = {
   name: string;

@@ -22,6 +22,16 @@ export const intentIdSchema = pathId;
 export const nodeIdSchema = pathId;
 export const callDigestSchema = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
 
+export const CONTEXT_PIECES_MAX = 64;
+
+/** A piece of the conversation that a task is handed over from. */
+export const contextPieceSchema = z.strictObject({
+  /** A person, an alarm's message or payload, or what a tool gave back. */
+  from: z.enum(['person', 'alarm', 'tool']),
+  text: verbatimText(64 * 1024),
+});
+export type ContextPiece = z.output<typeof contextPieceSchema>;
+
 /** The members of {@link intentRequestSchema} that are kept as source text. */
 export const RAW_INTENT_FIELDS = ['intent'] as const;
 
@@ -32,6 +42,13 @@ export const intentRequestSchema = z
     intent: z.instanceof(RawJson).optional(),
     idempotency_key: shortText(200).min(1).optional(),
     conversation_id: conversationIdSchema.optional(),
+    /** Who is behind it: `chronos` for a turn that an alarm began, with nobody there. A person is taken to be there unless told. */
+    origin: z.enum(['chronos', 'person']).optional(),
+    /**
+     * What was said and read in the conversation, oldest first: values of the plan may come from here. The agent's own words are left
+     * out, for it could have made them up.
+     */
+    context: z.array(contextPieceSchema).max(CONTEXT_PIECES_MAX).optional(),
   })
   .refine(({ prose, intent }) => (prose === undefined) !== (intent === undefined), {
     message: 'exactly one of prose and intent must be given',
@@ -44,6 +61,10 @@ export const intentAcceptedSchema = z.object({ intent_id: intentIdSchema });
 /** `GET /messages/async/{id}`. */
 export const intentStateSchema = z.object({
   status: z.enum(INTENT_STATUSES),
+  /** The intent of the same user that has to come to its end first. */
+  queued_behind: intentIdSchema.optional(),
+  /** Whether the agent that handed it over waits no more and is to be woken when it is over. */
+  parked: z.boolean().optional(),
   /** What came of it; written as its source text. */
   result: z.unknown().optional(),
   /** What the executor needs to know before it can plan. */
@@ -78,6 +99,17 @@ export const gateAnsweredSchema = z.object({
   intent_id: intentIdSchema,
   node_id: nodeIdSchema,
   approved: z.boolean(),
+});
+
+/**
+ * `POST /intents/{id}/park`: the agent ends its turn. When the intent is over, an alarm says so in this conversation. Harmless when
+ * repeated; an intent that is over is not parked any more, and the answer says how it stands.
+ */
+export const parkSchema = z.strictObject({ conversation_id: conversationIdSchema });
+export const parkedSchema = z.object({
+  intent_id: intentIdSchema,
+  status: z.enum(INTENT_STATUSES),
+  parked: z.boolean(),
 });
 
 /** The kinds of server-sent events of `GET /events?intent_id=`. */

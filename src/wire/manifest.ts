@@ -17,12 +17,49 @@ const assignments = z.union(
   { error: `must be an object such as {"NAME": "\${NAME}"} or a list such as ["NAME=$env:NAME"]` },
 );
 
+/** A JSON Pointer (RFC 6901) into arguments or a result. */
+const pointer = z.string().regex(/^(\/([^~/]|~[01])*)+$/, 'must be a JSON Pointer such as /amount');
+
+/**
+ * Another tool of the same server and what it is called with. A value that is exactly `$args/<pointer>`, `$result/<pointer>` or `$key`
+ * stands for a part of the call's arguments, of its structured result, or for its idempotency key.
+ */
+const companionCall = z.strictObject({ tool: z.string().min(1).max(128), args: z.record(z.string(), z.unknown()) });
+export type CompanionCall = z.output<typeof companionCall>;
+
+/** What the executor has to know of a tool to use it with care. */
+export const railSchema = z.strictObject({
+  /** The argument that takes an idempotency key; the executor fills it in. */
+  idempotency_key: z.string().min(1).optional(),
+  /** Tries the call out without doing it; its answer is shown with the question. */
+  dry_run: companionCall.optional(),
+  /** Tells what became of a call whose answer got lost. */
+  status: companionCall
+    .extend({
+      /** Where the answer says how it stands. */
+      field: pointer,
+      /** The values there that mean: it was carried out; it was not, and will not be. Any other leaves it unknown. */
+      done: z.array(z.string()).min(1),
+      not_done: z.array(z.string()).min(1),
+    })
+    .optional(),
+  /** Reads back what the call has changed. */
+  read_back: companionCall.optional(),
+  /** Where the arguments say how much is at stake, and of what; limits of policies count these. */
+  amount: pointer.optional(),
+  currency: pointer.optional(),
+  /** Where the result names what it made elsewhere, such as a transaction's id. */
+  references: z.array(pointer).optional(),
+});
+export type Rail = z.output<typeof railSchema>;
+
 export const manifestToolSchema = z.strictObject({
   name: z.string().min(1).max(128),
   description: z.string().optional(),
   side_effect_class: z.enum(SIDE_EFFECT_CLASSES).optional(),
   surface: z.enum(TOOL_SURFACES).optional(),
   timeout_ms: z.int().min(1).optional(),
+  rail: railSchema.optional(),
 });
 
 export const manifestServerSchema = z.strictObject({

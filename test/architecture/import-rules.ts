@@ -46,8 +46,13 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   'chronos-mcp': ['wire', ...KITS, 'chronos/client.ts'],
   router: ['wire', ...KITS],
   'mcp-host': ['wire', ...KITS],
-  neo: ['wire', ...KITS, 'mcp-host'],
-  cli: ['wire', ...KITS, 'chronos', 'chronos-mcp', 'router', 'neo'],
+  'model-kit': ['wire'],
+  neo: ['wire', ...KITS, 'mcp-host', 'model-kit'],
+  // It wakes agents as any agent would: by an alarm.
+  executor: ['wire', ...KITS, 'mcp-host', 'model-kit', 'chronos/client.ts'],
+  ledger: ['wire', 'sqlite-kit'],
+  chronometric: ['wire', ...KITS],
+  cli: ['wire', ...KITS, 'mcp-host', 'chronos', 'chronos-mcp', 'router', 'neo', 'executor', 'ledger', 'chronometric'],
 };
 
 /** Packages that may be imported below a folder; folders that are not named, and tests, may import any. */

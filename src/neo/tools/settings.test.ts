@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ESCALATE_PATTERNS } from './classify.ts';
+import { ESCALATE_PATTERNS } from '../../mcp-host/classify.ts';
 import { parseToolConfig } from './settings.ts';
 
 const EXECUTOR = {

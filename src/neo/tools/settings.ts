@@ -1,11 +1,11 @@
 /** The variables that decide what Neo can do (contracts §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { ESCALATE_PATTERNS, readEscalatePatterns } from '../../mcp-host/classify.ts';
 import { labelSchema } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, type Settings, secretSetting, urlSetting } from '../../wire/settings.ts';
 import type { ExecutorAddress } from '../delegate/executor-client.ts';
-import { ESCALATE_PATTERNS, readEscalatePatterns } from './classify.ts';
 
 export type ToolConfig = {
   /** The agent manifest; `bundled` is the one that ships, absent when Neo is to have no tools. */

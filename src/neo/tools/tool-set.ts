@@ -3,8 +3,8 @@
  * `memory_recall` looks into the memory.
  */
 import type { Logger } from '../../log/log.ts';
+import { classify } from '../../mcp-host/classify.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
-import { classify } from './classify.ts';
 import { answerOf } from './content.ts';
 import type { HostTool, ToolHost } from './host.ts';
 import {

@@ -2,7 +2,7 @@
  * Which tools Neo uses by itself and which only the executor may: natural ones can be taken back, the others move or commit
  * something and need a human's word. Pure.
  */
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError } from '../wire/errors.ts';
 
 /** Parts of names under which tools move or commit something; letters in either case. */
 export const ESCALATE_PATTERNS: readonly string[] = [

@@ -1,0 +1,147 @@
+/**
+ * What each kind of envelope says (docs/receipts.md has the same for other implementations). Everything is JSON that canonical form
+ * keeps: numbers are exact, instants are RFC 3339 in UTC, hashes 64 lower-case hex digits.
+ */
+import type { ContextPiece } from '../../wire/executor.ts';
+import type { Intent } from '../../wire/intent.ts';
+import type { ReceiptKind } from '../../wire/intent-receipt.ts';
+
+type At = { readonly at: string };
+type OfCall = At & { readonly node_id: string };
+
+/** A call as it is bound to its approval: `call_sha256` is over the canonical JSON of `{"args":…,"tool":…}`. */
+export type BoundCall = {
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly call_sha256: string;
+  /** Over the canonical JSON of `args` alone. */
+  readonly args_sha256: string;
+  /** Of the tool's definition: name, description, schemas, annotations. */
+  readonly definition_sha256: string;
+};
+
+/** An answer of a tool as it was received. */
+export type Received = {
+  /** SHA-256 and length of the answer's message, byte for byte as it came; absent where none came. */
+  readonly response_sha256?: string;
+  readonly response_bytes?: number;
+  /** The answer in words, cut to a length that fits a receipt. */
+  readonly text?: string;
+};
+
+/** A read that was made while the intent was compiled. */
+export type CompileRead = Received & {
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly args_sha256: string;
+  readonly is_error: boolean;
+};
+
+/** What became of a call. `not_run`: it is certain that it never began; `unknown`: nobody can say. */
+export type CallStatus = 'succeeded' | 'failed' | 'not_run' | 'unknown';
+
+export type ReceiptBodies = {
+  'intent.accepted': At & {
+    readonly intent_id: string;
+    readonly principal: {
+      readonly user: string;
+      readonly conversation_id?: string;
+      readonly origin: 'chronos' | 'person';
+    };
+    readonly idempotency_key?: string;
+    /** What was submitted, verbatim: one of the two. `intent` is the JSON source text. */
+    readonly prose?: string;
+    readonly intent?: string;
+    /** Where the conversation's pieces came from, and over the canonical JSON of all of them. */
+    readonly context?: { readonly pieces: readonly ContextPiece['from'][]; readonly sha256: string };
+    readonly manifest_sha256: string;
+    readonly policy_sha256: string;
+  };
+  'intent.compiled': At & {
+    readonly intent: Intent;
+    /** The model that compiled it; `none` for an intent that was submitted as JSON. */
+    readonly compiler: string;
+    readonly reads: readonly CompileRead[];
+    /** Each tool of the plan and the definition that its arguments were checked against. */
+    readonly tools: Readonly<Record<string, string>>;
+  };
+  'intent.clarify': At & {
+    readonly question: string;
+    readonly compiler: string;
+    readonly reads: readonly CompileRead[];
+  };
+  'intent.parked': At & { readonly conversation_id: string };
+  /** What the policy says of a call. */
+  'call.decided': OfCall & {
+    readonly call: BoundCall;
+    readonly surface: 'natural' | 'escalate';
+    readonly effect: 'allow' | 'ask' | 'deny';
+    readonly rule: string;
+    readonly reason: string;
+    readonly policy_sha256: string;
+    readonly amount?: { readonly value: string; readonly currency: string };
+  };
+  /** A dry run, made to be shown with the question. */
+  'call.tried': OfCall &
+    Received & {
+      readonly tool: string;
+      readonly args: Readonly<Record<string, unknown>>;
+      readonly args_sha256: string;
+      readonly status: CallStatus;
+    };
+  'gate.asked': OfCall & {
+    readonly call_sha256: string;
+    /** What the person is shown, whole. */
+    readonly displayed: string;
+    readonly displayed_sha256: string;
+    readonly expires_at: string;
+  };
+  'gate.answered': OfCall & {
+    readonly call_sha256: string;
+    readonly approved: boolean;
+    readonly by: string;
+    readonly answer?: string;
+  };
+  /** An answer that does not count: of the wrong user, about another call, or a second one. */
+  'gate.refused': OfCall & { readonly by: string; readonly reason: string; readonly call_sha256?: string };
+  'gate.expired': OfCall & { readonly call_sha256: string };
+  /** Written before the call is made. A call that was started and has no `call.finished` may or may not have been made. */
+  'call.started': OfCall & {
+    readonly call: BoundCall;
+    readonly surface: 'natural' | 'escalate';
+    readonly idempotency_key?: string;
+  };
+  'call.finished': OfCall &
+    Received & {
+      readonly status: CallStatus;
+      readonly reason?: string;
+      /** What the tool made elsewhere, by the pointers that the manifest names. */
+      readonly references?: Readonly<Record<string, unknown>>;
+      /** The structured result, where there is one and it is short enough. */
+      readonly result?: unknown;
+    };
+  /** What the tool's own status call says of a call whose answer got lost. */
+  'call.reconciled': OfCall &
+    Received & {
+      readonly tool: string;
+      readonly args_sha256: string;
+      readonly status: CallStatus;
+      readonly reason: string;
+    };
+  'call.read_back': OfCall &
+    Received & { readonly tool: string; readonly args_sha256: string; readonly status: CallStatus };
+  'wait.started': OfCall & { readonly until: string };
+  'wait.finished': OfCall;
+  /** The journal was changed behind the executor's back; what stood after `good_seq` does not count. */
+  'journal.broken': At & { readonly good_seq: number; readonly reason: string };
+  'intent.completed': At & { readonly result: unknown };
+  'intent.failed': At & { readonly code: string; readonly reason: string };
+  'intent.cancelled': At & { readonly by: string; readonly reason: string };
+  /** Somebody has to look: which call, and how it can be found out. */
+  'intent.unknown': At & { readonly reason: string; readonly nodes: readonly string[] };
+};
+
+/** An envelope before it is signed. */
+export type ReceiptEntry = {
+  [Kind in ReceiptKind]: { readonly kind: Kind; readonly body: ReceiptBodies[Kind] };
+}[ReceiptKind];
