@@ -2,6 +2,7 @@
 import type { Clock } from '../clock/clock.ts';
 import { orAborted } from '../clock/or-aborted.ts';
 import type { Logger } from '../log/log.ts';
+import { generateWithRetries } from '../model-kit/retry.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { OLDER_TURNS_READ, renderOlder } from './context/older-turns.ts';
 import { modelSummarizer } from './context/summarizer.ts';
@@ -12,8 +13,7 @@ import { formatDuration } from './duration.ts';
 import type { Background } from './loop/loop.ts';
 import { runLoop } from './loop/loop.ts';
 import { noTools, StoppedWhileStarting } from './loop/no-tools.ts';
-import type { Model } from './model/model.ts';
-import { generateWithRetries } from './model/retry.ts';
+import type { NeoModel } from './model/request.ts';
 import { EARLIER_TURNS, renderHistory, renderQuestion } from './prompt.ts';
 import type { Remembrance } from './remembrance.ts';
 import { beginSpeech } from './speech.ts';
@@ -22,7 +22,7 @@ import type { Outcome, Turn } from './turn.ts';
 
 export type AnswerOptions = {
   store: Pick<ConversationStore, 'turnsBefore' | 'arrivedAfter' | 'journal' | 'say' | 'status' | 'gate'>;
-  model: Model;
+  model: NeoModel;
   /** What the turn can do, once it has had its time to start; rejects with {@link StoppedWhileStarting}. */
   surface: () => Promise<ToolSurface>;
   memory?: Remembrance | undefined;

@@ -1,6 +1,7 @@
 /** Neo's configuration (contracts §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { type ModelConfig, modelSettings, parseModelConfig } from '../model-kit/settings.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,
@@ -13,18 +14,6 @@ import {
 } from '../wire/settings.ts';
 import { parseToolConfig, type ToolConfig } from './tools/settings.ts';
 
-/** Without an endpoint Neo answers by itself, from what reached it. */
-export type ModelConfig =
-  | { readonly kind: 'offline' }
-  | {
-      readonly kind: 'endpoint';
-      /** Which language the endpoint speaks; OpenAI's chat completions when absent. */
-      readonly provider?: 'anthropic';
-      readonly baseUrl: string;
-      readonly model: string;
-      readonly apiKey: string | undefined;
-    };
-
 export type NeoConfig = {
   readonly host: string;
   readonly port: number;
@@ -35,6 +24,7 @@ export type NeoConfig = {
   readonly allowedHosts: readonly string[];
   /** What the agent can do; nothing when absent. */
   readonly tools?: ToolConfig | undefined;
+  /** Without an endpoint Neo answers by itself, from what reached it. */
   readonly model: ModelConfig;
   /** The model at the same endpoint that learns from turns; the first one when absent, and `null` when none is to learn. */
   readonly cheapModel?: string | null | undefined;
@@ -59,15 +49,9 @@ const neoSettingsSchema = z.object({
   REVEILLE_HOME: z.string().optional(),
   NEO_DAEMON_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
   NEO_DEV: switchSetting.default(false),
-  NEO_MODEL: z.string().max(200).optional(),
   NEO_CHEAP_MODEL: z.string().max(200).optional(),
   NEO_EMBED_MODEL: z.string().max(200).optional(),
-  NEO_MODEL_PROVIDER: z.enum(['openai', 'anthropic']).optional(),
-  NEO_MODEL_BASE_URL: urlSetting.optional(),
-  NEO_MODEL_API_KEY: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII without spaces')
-    .optional(),
+  ...modelSettings('NEO'),
   NEO_CHRONOS_URL: urlSetting.optional(),
   NEO_CONTEXT_TOKENS: wholeNumber(4000, 10_000_000).default(128_000),
 });
@@ -85,58 +69,10 @@ function stop(message: string): never {
   throw new ReveilleError('invalid_request', message);
 }
 
-/** Anthropic's own address speaks for itself; a gateway to it must be named. */
-function isAnthropic({ NEO_MODEL_PROVIDER: provider }: NeoSettings, baseUrl: URL): boolean {
-  return provider === undefined ? baseUrl.hostname === 'api.anthropic.com' : provider === 'anthropic';
-}
-
-/**
- * The model that the settings name. A key is never sent to an address that nobody wrote down, so there is no default one; and
- * half a configuration stops the start instead of turning into the offline model.
- */
-function modelOf(settings: NeoSettings): ModelConfig {
-  const { NEO_MODEL: model, NEO_MODEL_BASE_URL: baseUrl, NEO_MODEL_API_KEY: apiKey } = settings;
-  if (model === 'offline' || (model === undefined && baseUrl === undefined && apiKey === undefined)) {
-    return { kind: 'offline' };
-  }
-  if (baseUrl === undefined) {
-    const given = model === undefined ? 'NEO_MODEL_API_KEY' : 'NEO_MODEL';
-    stop(
-      `NEO_MODEL_BASE_URL is not set, but ${given} is: give the endpoint's address, such as https://api.openai.com/v1`,
-    );
-  }
-  if (model === undefined) {
-    stop('NEO_MODEL is not set, but NEO_MODEL_BASE_URL is: give the name of a model that the endpoint serves');
-  }
-  const address = new URL(baseUrl);
-  const { username, password, search } = address;
-  if (username !== '' || password !== '' || search !== '') {
-    stop(
-      'NEO_MODEL_BASE_URL must be an address without a user name, password or query; a key goes into NEO_MODEL_API_KEY',
-    );
-  }
-  const provider = isAnthropic(settings, address) ? ({ provider: 'anthropic' } as const) : {};
-  return { kind: 'endpoint', ...provider, baseUrl, model, apiKey };
-}
-
 function dataDirOf({ NEO_DATA_DIR, REVEILLE_HOME }: NeoSettings): string {
   if (NEO_DATA_DIR !== undefined) return NEO_DATA_DIR;
   if (REVEILLE_HOME !== undefined) return join(REVEILLE_HOME, 'neo');
   return stop('NEO_DATA_DIR is not set: give a folder for conversations, or set REVEILLE_HOME');
-}
-
-function warningsOf(settings: NeoSettings, model: ModelConfig): string[] {
-  const warnings: string[] = [];
-  if (settings.NEO_DAEMON_TOKEN === undefined) {
-    warnings.push('NEO_DAEMON_TOKEN is not set: any program on this computer may talk to this agent (NEO_DEV=1)');
-  }
-  if (model.kind === 'endpoint' && model.apiKey !== undefined) {
-    const url = new URL(model.baseUrl);
-    if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname)) {
-      warnings.push('NEO_MODEL_BASE_URL is not https: NEO_MODEL_API_KEY and conversations travel in the clear');
-    }
-  }
-  return warnings;
 }
 
 /**
@@ -155,7 +91,7 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
       stop(`NEO_DAEMON_TOKEN is not set: without it NEO_HOST must be a loopback address (got ${got})`);
     }
   }
-  const model = modelOf(read);
+  const { model, warnings } = parseModelConfig('NEO', settings);
   const dataDir = dataDirOf(read);
   const allowedHosts = (read.NEO_ALLOWED_HOSTS ?? '').split(',').map((name) => name.trim());
   return Object.freeze({
@@ -170,6 +106,11 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
     embedModel: read.NEO_EMBED_MODEL,
     contextTokens: read.NEO_CONTEXT_TOKENS,
     ...(read.NEO_CHRONOS_URL === undefined ? {} : { chronosUrl: read.NEO_CHRONOS_URL }),
-    warnings: warningsOf(read, model),
+    warnings: [
+      ...(read.NEO_DAEMON_TOKEN === undefined
+        ? ['NEO_DAEMON_TOKEN is not set: any program on this computer may talk to this agent (NEO_DEV=1)']
+        : []),
+      ...warnings,
+    ],
   });
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import { createLogger, type Logger } from '../log/log.ts';
-import { modelEndpoint, refusing, saying } from './testing/model-endpoint.ts';
+import { modelEndpoint, refusing, saying } from '../model-kit/testing/model-endpoint.ts';
 import {
   accepted,
   ask,

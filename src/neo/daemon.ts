@@ -13,7 +13,7 @@ import { eventFeed } from './events.ts';
 import { createHands, type Hands } from './hands.ts';
 import { startNeoServer } from './http/server.ts';
 import { chooseModel } from './model/choose.ts';
-import type { Model } from './model/model.ts';
+import type { NeoModel } from './model/request.ts';
 import { createRunner, type Runner } from './runner.ts';
 
 /** How long a drain waits for running turns; what is left runs again at the next start. */
@@ -32,7 +32,7 @@ export type NeoOptions = {
   /** What references in the agent manifest refer to; nothing unless told. */
   variables?: Settings;
   /** Answers instead of the model that the configuration names. */
-  model?: Model;
+  model?: NeoModel;
   /** Told when Neo has closed itself because its tools are not what the manifest says, or a required server does not start. */
   onFatal?: (error: ReveilleError) => void;
   drainMs?: number;

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../clock/clock.ts';
 import { silentLogger } from '../log/log.ts';
+import { modelEndpoint, saying } from '../model-kit/testing/model-endpoint.ts';
 import { createApprovers } from './delegate/approvers.ts';
 import { createHands } from './hands.ts';
 import { cortexPath, openCortex } from './memory/cortex.ts';
 import { doneTurn } from './memory/testing/cortex-bench.ts';
-import { modelEndpoint, saying } from './testing/model-endpoint.ts';
 import { temporaryFolder, testConfig } from './testing/workbench.ts';
 import { parseToolConfig } from './tools/settings.ts';
 
@@ -22,7 +22,14 @@ async function offered(t: TestContext, cheapModel: string | null): Promise<numbe
       cheapModel,
     }),
     variables: {},
-    store: { turn: () => turn, newestDone: () => [] },
+    store: {
+      turn: () => turn,
+      newestDone: () => [],
+      turnsBefore: () => [],
+      arrivedAfter: () => [],
+      journal: { steps: () => [] },
+      gate: async () => {},
+    },
     approvers: createApprovers(systemClock),
     clock: systemClock,
     log: silentLogger,

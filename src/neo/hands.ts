@@ -10,7 +10,9 @@ import type { SurfaceView } from '../wire/tool-surface.ts';
 import type { NeoConfig } from './config.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { Approvers } from './delegate/approvers.ts';
+import type { ConversationSource } from './delegate/conversations.ts';
 import type { ExecutorLink } from './delegate/delegate.ts';
+import type { ExecutorAddress } from './delegate/executor-client.ts';
 import { noTools, StoppedWhileStarting } from './loop/no-tools.ts';
 import type { Memory } from './memory/open-memory.ts';
 import { chooseModel } from './model/choose.ts';
@@ -22,7 +24,7 @@ export type HandsOptions = {
   config: NeoConfig;
   /** What references in the manifest refer to. */
   variables: Settings;
-  store: Pick<ConversationStore, 'turn' | 'newestDone'>;
+  store: Pick<ConversationStore, 'turn' | 'newestDone'> & ConversationSource;
   approvers: Approvers;
   clock: Clock;
   log: Logger;
@@ -40,7 +42,7 @@ export type Hands = {
   readonly memory: Remembrance;
   /** A turn has ended; what can be learned from it is learned in the background. */
   learnFrom(turn: Turn): void;
-  readonly executor: Pick<ExecutorLink, 'answer'> | undefined;
+  readonly executor: Pick<ExecutorLink, 'answer' | 'openGates'> | undefined;
   /** Calls a start off that is under way: nobody is to wait for it any more. */
   stopStarting(): void;
   close(): Promise<void>;
@@ -64,17 +66,24 @@ async function memoryModels({ model, cheapModel, embedModel }: NeoConfig, clock:
   };
 }
 
+/** The way to the executor. */
+async function linkExecutor(executor: ExecutorAddress, { store, approvers, clock, log }: HandsOptions) {
+  const [{ createExecutorLink }, { conversationsOf }] = await Promise.all([
+    import('./delegate/delegate.ts'),
+    import('./delegate/conversations.ts'),
+  ]);
+  return createExecutorLink({ executor, approvers, conversations: conversationsOf(store, log), clock, log });
+}
+
 /** Makes the hands; nothing is started before `start`. */
 export async function createHands(options: HandsOptions): Promise<Hands> {
-  const { config, variables, store, approvers, clock, log, onFatal } = options;
+  const { config, variables, store, clock, log, onFatal } = options;
   const { tools, dataDir } = config;
   const stopping = new AbortController();
   let memory: Memory | undefined;
   let starting: Promise<ToolSurface> | undefined;
   let isReady = false;
-  const executor =
-    tools?.executor &&
-    (await import('./delegate/delegate.ts')).createExecutorLink({ executor: tools.executor, approvers, clock, log });
+  const executor = tools?.executor && (await linkExecutor(tools.executor, options));
 
   async function startMemory(): Promise<readonly string[]> {
     const [{ openMemoryOrWarn }, models] = await Promise.all([

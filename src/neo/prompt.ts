@@ -1,14 +1,15 @@
 /**
  * Turns as the model is shown them. Pure: the same turn is always rendered the same. Words from outside (messages, payloads) stand
- * between markers (`context/quotation.ts`). What is around the turns is the system block (`context/system-block.ts`).
+ * between markers (`model-kit/quotation.ts`). What is around the turns is the system block (`context/system-block.ts`).
  */
+
+import type { ModelMessage } from '../model-kit/model.ts';
+import { codeFor, quoted } from '../model-kit/quotation.ts';
 import { formatInstant } from '../wire/instant.ts';
 import { utf8Bytes } from '../wire/text.ts';
-import { codeFor, quoted } from './context/quotation.ts';
 import { formatDuration, formatLateness } from './duration.ts';
 import { wordsOfAnswer } from './loop/call-events.ts';
 import type { JournalledStep } from './loop/journal.ts';
-import type { ModelMessage } from './model/model.ts';
 import type { Turn } from './turn.ts';
 
 /** How many earlier turns of the conversation are shown at most. */

@@ -9,8 +9,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../clock/clock.ts';
 import { receiptKey } from '../identity/receipt-key.ts';
 import { verifyWebhook } from '../identity/webhook-signature.ts';
+import { modelEndpoint, saying } from '../model-kit/testing/model-endpoint.ts';
 import { WAKE_HEADERS } from '../wire/wake.ts';
-import { modelEndpoint, saying } from './testing/model-endpoint.ts';
 import { type NeoChild, neoChild } from './testing/neo-child.ts';
 import { postChat, TOKEN, temporaryFolder, wakeBody } from './testing/workbench.ts';
 

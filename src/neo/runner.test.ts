@@ -4,7 +4,7 @@ import { ManualClock, settle } from '../clock/testing/manual-clock.ts';
 import { silentLogger } from '../log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { type ConversationStore, openConversationStore } from './conversations/store.ts';
-import type { Model } from './model/model.ts';
+import type { NeoModel } from './model/request.ts';
 import { createRunner, type RunnerOptions } from './runner.ts';
 import { heldModel, temporaryFolder } from './testing/workbench.ts';
 
@@ -125,7 +125,7 @@ test('a retried request tells its readers to wait, and what it said before is vo
 });
 
 test('an answer that was cut off is a failed turn that keeps what there is', async (t) => {
-  const model: Model = {
+  const model: NeoModel = {
     name: 'm',
     generate: () => Promise.resolve({ text: 'half', model: 'm', cutOff: 'the model reached its output limit' }),
   };
@@ -169,7 +169,7 @@ test('a turn that outlasts the stop waits for the next start, and the attempt st
 
 test('a model that does not listen to the stop cannot hold it up', async (t) => {
   const asked = Promise.withResolvers<void>();
-  const model: Model = {
+  const model: NeoModel = {
     name: 'deaf',
     generate() {
       asked.resolve();

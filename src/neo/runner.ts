@@ -9,14 +9,14 @@ import type { Logger } from '../log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import { noTools } from './loop/no-tools.ts';
-import type { Model } from './model/model.ts';
+import type { NeoModel } from './model/request.ts';
 import type { Remembrance } from './remembrance.ts';
 import { type ToolSurface, TurnCancelled } from './tools/surface.ts';
 import type { Turn } from './turn.ts';
 
 export type RunnerOptions = {
   store: ConversationStore;
-  model: Model;
+  model: NeoModel;
   /** What a turn can do; asked for by turns of a model that calls tools. No tools unless told. */
   surface?: (() => Promise<ToolSurface>) | undefined;
   memory?: Remembrance | undefined;

@@ -8,8 +8,12 @@ export function isNumberLiteral(text: string): boolean {
   return LITERAL.test(text);
 }
 
-/** A decimal text as its significant digits and the power of ten of the last one, so that `1.50`, `15e-1` and `1.5` are equal. */
-function normalForm(text: string): string {
+/**
+ * A number as its significant digits and the power of ten of the last one, so that `1.50`, `15e-1` and `1.5` are equal.
+ *
+ * @param text a number as JSON or JavaScript writes it
+ */
+export function decimalForm(text: string): string {
   const [, sign, whole, fraction = '', exponent = '0'] = NUMBER.exec(text)!;
   const digits = `${whole}${fraction}`;
   let first = 0;
@@ -29,5 +33,5 @@ function normalForm(text: string): string {
  */
 export function isExact(literal: string): boolean {
   const value = Number(literal);
-  return Number.isFinite(value) && normalForm(literal) === normalForm(String(value));
+  return Number.isFinite(value) && decimalForm(literal) === decimalForm(String(value));
 }

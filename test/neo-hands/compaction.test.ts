@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { ModelMessage } from '../../src/model-kit/model.ts';
 import { transcriptOf } from '../../src/neo/context/summary.ts';
 import { contextWindow } from '../../src/neo/context/window.ts';
-import type { ModelMessage } from '../../src/neo/model/model.ts';
 import { randomFrom } from '../random/random.ts';
 
 const TRANSCRIPTS = 10_000;

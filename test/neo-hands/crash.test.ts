@@ -10,7 +10,7 @@ import {
   modelEndpoint,
   type Script,
   saying,
-} from '../../src/neo/testing/model-endpoint.ts';
+} from '../../src/model-kit/testing/model-endpoint.ts';
 import { neoChild } from '../../src/neo/testing/neo-child.ts';
 import { accepted, settledTurns, temporaryFolder } from '../../src/neo/testing/workbench.ts';
 import { until } from '../house/processes.ts';

@@ -11,7 +11,7 @@ import {
   modelEndpoint,
   type Script,
   saying,
-} from '../../src/neo/testing/model-endpoint.ts';
+} from '../../src/model-kit/testing/model-endpoint.ts';
 import { readNeo } from '../house/neo-reader.ts';
 import { until } from '../house/processes.ts';
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { calling, modelEndpoint, refusing, type Script, saying } from '../../src/neo/testing/model-endpoint.ts';
+import { calling, modelEndpoint, refusing, type Script, saying } from '../../src/model-kit/testing/model-endpoint.ts';
 import { neoChild } from '../../src/neo/testing/neo-child.ts';
 import {
   accepted,

@@ -4,7 +4,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { modelEndpoint, saying } from '../../src/neo/testing/model-endpoint.ts';
+import { modelEndpoint, saying } from '../../src/model-kit/testing/model-endpoint.ts';
 import { temporaryFolder } from '../../src/neo/testing/workbench.ts';
 import { PROGRAM } from '../house/processes.ts';
 import { manifestWith } from './manifests.ts';
@@ -18,7 +18,7 @@ test('"reveille up" hands on to Neo what its manifest refers to, and starts noth
     env: ['LEDGER_TOKEN=$env:MY_LEDGER'],
   });
   const env = {
-    ...{ PATH: process.env.PATH, REVEILLE_HOME: home, CHRONOS_PORT: '0', ROUTER_PORT: '0' },
+    ...{ PATH: process.env.PATH, REVEILLE_HOME: home, CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' },
     ...{ NEO_MODEL: 'm', NEO_CHEAP_MODEL: 'none', NEO_MODEL_BASE_URL: endpoint.baseUrl },
     ...{ NEO_MANIFEST: manifest, MY_LEDGER: 'a-word-for-the-ledger' },
   };
@@ -29,7 +29,7 @@ test('"reveille up" hands on to Neo what its manifest refers to, and starts noth
   assert.equal(JSON.parse(stdout).reply, 'Here I am.');
   const [request] = endpoint.requests;
   const names = request?.body.tools?.map((tool) => tool.function.name);
-  assert.deepEqual(names, ['ledger__enter', 'ledger__look', 'memory_recall']);
+  assert.deepEqual(names, ['ledger__enter', 'ledger__look', 'core_execute', 'memory_recall']);
 
   manifestWith(home, 'ledger', 'ledger-server.ts', [join(home, 'ledger.txt')], { tools: [{ name: 'erase' }] });
   const toPerson = run(process.execPath, [PROGRAM, 'up', '--once'], { env });

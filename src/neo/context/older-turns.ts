@@ -1,7 +1,8 @@
 /** What of a long conversation's older turns belongs to the present one: those that share its rarer words. Pure. */
+
+import { codeFor, quoted } from '../../model-kit/quotation.ts';
 import { formatInstant } from '../../wire/instant.ts';
 import type { Turn } from '../turn.ts';
-import { codeFor, quoted } from './quotation.ts';
 
 /** How many older turns are looked through, and how many are shown. */
 export const OLDER_TURNS_READ = 200;

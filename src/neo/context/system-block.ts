@@ -1,7 +1,8 @@
 /** The system block: what a model is told before the conversation, built anew for every request. Pure. */
+
+import type { ToolSchema } from '../../model-kit/model.ts';
 import { formatInstant } from '../../wire/instant.ts';
 import { CORE_EXECUTE, MEMORY_RECALL } from '../tools/own-functions.ts';
-import type { ToolSchema } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
 
 export type SystemFacts = {

@@ -2,7 +2,7 @@
 import { type Clock, wait } from '../../clock/clock.ts';
 import { orAborted } from '../../clock/or-aborted.ts';
 import type { Logger } from '../../log/log.ts';
-import type { ModelToolCall } from '../model/model.ts';
+import type { ModelToolCall } from '../../model-kit/model.ts';
 import { type ToolAnswer, type ToolCallContext, ToolFailure, type ToolSurface, textAnswer } from '../tools/surface.ts';
 import { readArguments } from './arguments.ts';
 

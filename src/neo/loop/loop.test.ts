@@ -2,10 +2,6 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Clock, systemClock } from '../../clock/clock.ts';
 import { silentLogger } from '../../log/log.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import { type ConversationStore, openConversationStore } from '../conversations/store.ts';
-import { chooseModel } from '../model/choose.ts';
-import { createRunner, type RunnerOptions } from '../runner.ts';
 import {
   beginStream,
   calling,
@@ -16,7 +12,11 @@ import {
   type Script,
   saying,
   sendDelta,
-} from '../testing/model-endpoint.ts';
+} from '../../model-kit/testing/model-endpoint.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { type ConversationStore, openConversationStore } from '../conversations/store.ts';
+import { chooseModel } from '../model/choose.ts';
+import { createRunner, type RunnerOptions } from '../runner.ts';
 import { surfaceOf, type TestTool } from '../testing/surface.ts';
 import { temporaryFolder } from '../testing/workbench.ts';
 import { ToolFailure, textAnswer } from '../tools/surface.ts';

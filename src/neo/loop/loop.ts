@@ -7,11 +7,12 @@
  */
 import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
+import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall } from '../../model-kit/model.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { systemBlock } from '../context/system-block.ts';
 import { tokensOf, tokensOfTools } from '../context/tokens.ts';
 import type { ContextWindow } from '../context/window.ts';
-import type { Model, ModelAnswer, ModelMessage, ModelRequest, ModelToolCall } from '../model/model.ts';
+import type { NeoModel } from '../model/request.ts';
 import { renderArrival } from '../prompt.ts';
 import { type ToolAnswer, type ToolNotice, type ToolSurface, textAnswer } from '../tools/surface.ts';
 import type { Outcome, Turn } from '../turn.ts';
@@ -24,7 +25,7 @@ import { CALLS_PER_STEP, messagesOfStep, OUTCOME_UNKNOWN } from './transcript.ts
 export const STEPS_PER_TURN = 50;
 
 /** How many messages that arrived meanwhile a turn is shown. */
-const ARRIVALS_SHOWN = 20;
+export const ARRIVALS_SHOWN = 20;
 
 /** A result beyond this is cut whatever made it; tool servers are held to much less by the host. In UTF-16 units. */
 const LONGEST_RESULT = 1024 * 1024;
@@ -40,7 +41,7 @@ export type Background = {
 };
 
 export type LoopOptions = {
-  model: Model;
+  model: NeoModel;
   surface: ToolSurface;
   window: ContextWindow;
   background: Background;

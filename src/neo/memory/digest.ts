@@ -5,8 +5,9 @@
  * between marker lines whose code does not occur in them, each a JSON string on a line of its own: none can end its quotation and
  * speak as the program.
  */
+
+import { codeFor, quoted } from '../../model-kit/quotation.ts';
 import { formatInstant } from '../../wire/instant.ts';
-import { codeFor, quoted } from '../context/quotation.ts';
 import type { StoredMemory } from './memory.ts';
 
 /** What a block of memories may take, in UTF-16 units; the last ones are left out. */

@@ -3,8 +3,8 @@
  * first request.
  */
 import { type Clock, wait } from '../../clock/clock.ts';
+import { endpointError, streamError } from '../../model-kit/endpoint-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { endpointError, streamError } from '../model/endpoint-error.ts';
 import { unitVector } from './sketch.ts';
 
 export type EmbeddingConfig = {
@@ -85,7 +85,7 @@ export function embeddingEndpoint({ baseUrl, model, apiKey }: EmbeddingConfig, c
         throw new ReveilleError('unavailable', `the embedding endpoint did not answer within ${timeoutMs / 1000} s`);
       if (thrown instanceof ReveilleError) throw thrown;
       if (APICallError.isInstance(thrown) && (thrown.statusCode === undefined || thrown.statusCode >= 300))
-        throw ofEmbeddings(endpointError(thrown, clock.now(), apiKey));
+        throw ofEmbeddings(endpointError(thrown, { now: clock.now(), apiKey, prefix: 'NEO' }));
       throw ofEmbeddings(streamError(thrown instanceof Error ? thrown.message : String(thrown), apiKey));
     } finally {
       over.abort();

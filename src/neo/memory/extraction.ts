@@ -1,9 +1,9 @@
 /** What the cheap model is asked about a turn, and what is believed of its answer. Pure. */
 import { z } from 'zod';
+import { codeFor, quoted } from '../../model-kit/quotation.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/instant.ts';
 import { wording } from '../../wire/validate.ts';
-import { codeFor, quoted } from '../context/quotation.ts';
 import type { Turn } from '../turn.ts';
 import { CLAIM_TEXT_MAX, checkNewMemory, MEMORY_KINDS, type NewMemory } from './memory.ts';
 

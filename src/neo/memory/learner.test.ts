@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { settle } from '../../clock/testing/manual-clock.ts';
 import { silentLogger } from '../../log/log.ts';
-import { openAICompatibleModel } from '../model/openai-compatible.ts';
+import { openAICompatibleModel } from '../../model-kit/openai-compatible.ts';
 import {
   beginStream,
   endStream,
@@ -11,7 +11,7 @@ import {
   type Script,
   saying,
   sendPiece,
-} from '../testing/model-endpoint.ts';
+} from '../../model-kit/testing/model-endpoint.ts';
 import type { Turn } from '../turn.ts';
 import { askModel } from './cheap-model.ts';
 import { createLearner } from './learner.ts';
@@ -27,7 +27,13 @@ async function workbench(t: TestContext, ...scripts: Script[]) {
   const turns = new Map<string, Turn>();
   let learned = 0;
   const make = (file = cortex) => {
-    const model = openAICompatibleModel({ baseUrl: endpoint.baseUrl, model: 'cheap', apiKey: undefined, clock });
+    const model = openAICompatibleModel({
+      baseUrl: endpoint.baseUrl,
+      model: 'cheap',
+      apiKey: undefined,
+      prefix: 'NEO',
+      clock,
+    });
     const learner = createLearner({
       cortex: file,
       ask: askModel(model),

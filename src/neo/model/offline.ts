@@ -2,9 +2,9 @@
 import { formatInstant } from '../../wire/instant.ts';
 import { formatLateness } from '../duration.ts';
 import type { Occasion } from '../turn.ts';
-import type { Model } from './model.ts';
+import type { NeoModel } from './request.ts';
 
-export const OFFLINE = 'offline';
+const OFFLINE = 'offline';
 
 /** Longer quotes are cut; the whole message stands in the conversation. */
 const QUOTED_CHARACTERS = 600;
@@ -57,7 +57,7 @@ export function offlineReply(occasion: Occasion): string {
   ].join('\n');
 }
 
-export const offlineModel: Model = {
+export const offlineModel: NeoModel = {
   name: OFFLINE,
   generate({ occasion, onText, signal }) {
     if (signal.aborted) return Promise.reject(signal.reason);

@@ -4,7 +4,7 @@ import type { Turn } from '../turn.ts';
 
 export const CONVERSATION = 'conversation-1';
 
-const TURN: Turn = {
+export const TURN: Turn = {
   id: '0197f5a0-0000-7000-8000-00000000000a',
   conversationId: CONVERSATION,
   seq: 1,
@@ -23,12 +23,12 @@ export type TestCall = ToolCallContext & {
   until(fits: (notice: ToolNotice) => boolean): Promise<ToolNotice>;
 };
 
-export function testCall(callId = 'call-1'): TestCall {
+export function testCall(callId = 'call-1', turn: Turn = TURN): TestCall {
   const controller = new AbortController();
   const told: ToolNotice[] = [];
   const listeners = new Set<() => void>();
   return {
-    turn: TURN,
+    turn,
     callId,
     signal: controller.signal,
     told,

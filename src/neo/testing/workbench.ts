@@ -6,11 +6,12 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { systemClock } from '../../clock/clock.ts';
 import { silentLogger } from '../../log/log.ts';
+import type { ModelRequest } from '../../model-kit/model.ts';
 import { conversationViewSchema, type TurnView } from '../../wire/turn.ts';
 import { type ChatAccepted, chatAcceptedSchema } from '../../wire/wake.ts';
 import type { NeoConfig } from '../config.ts';
 import { type NeoOptions, type RunningNeo, startNeo } from '../daemon.ts';
-import type { Model, ModelRequest } from '../model/model.ts';
+import type { NeoModel } from '../model/request.ts';
 
 export const TOKEN = 'a-token-for-the-tests';
 
@@ -119,7 +120,7 @@ export type HeldRequest = {
 };
 
 /** A model that answers when the test says so. */
-export function heldModel(): Model & { readonly held: HeldRequest[]; next(): Promise<HeldRequest> } {
+export function heldModel(): NeoModel & { readonly held: HeldRequest[]; next(): Promise<HeldRequest> } {
   const held: HeldRequest[] = [];
   const waiting: ((request: HeldRequest) => void)[] = [];
   let given = 0;

@@ -1,7 +1,7 @@
 /** A learner as a process of its own, for the test that kills it. Says on stdout which turns are queued for good, and when all are settled. */
 import { systemClock } from '../../../clock/clock.ts';
 import { createLogger } from '../../../log/log.ts';
-import { openAICompatibleModel } from '../../model/openai-compatible.ts';
+import { openAICompatibleModel } from '../../../model-kit/openai-compatible.ts';
 import { askModel } from '../cheap-model.ts';
 import { cortexPath, openCortex } from '../cortex.ts';
 import { createLearner } from '../learner.ts';
@@ -9,7 +9,7 @@ import { doneTurn } from './cortex-bench.ts';
 
 const [dataDir, baseUrl, first, count] = process.argv.slice(2) as [string, string, string, string];
 const cortex = openCortex({ path: cortexPath(dataDir), clock: systemClock });
-const model = openAICompatibleModel({ baseUrl, model: 'cheap', apiKey: undefined, clock: systemClock });
+const model = openAICompatibleModel({ baseUrl, model: 'cheap', apiKey: undefined, prefix: 'NEO', clock: systemClock });
 const learner = createLearner({
   cortex,
   ask: askModel(model),

@@ -1,6 +1,6 @@
 /** When a request to a model endpoint is given up. */
-import type { Clock } from '../../clock/clock.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import type { Clock } from '../clock/clock.ts';
+import { ReveilleError } from '../wire/errors.ts';
 
 export type Deadline = {
   /** Fires with the caller's signal, or when the endpoint is silent or takes too long. */

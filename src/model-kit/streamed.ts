@@ -1,7 +1,7 @@
 /** A model behind one of the provider packages, streamed. One request, no retries (`retry.ts` has those). */
 import { APICallError, type LanguageModelV4 } from '@ai-sdk/provider';
-import type { Clock } from '../../clock/clock.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import type { Clock } from '../clock/clock.ts';
+import { ReveilleError } from '../wire/errors.ts';
 import { type Deadline, startDeadline } from './deadline.ts';
 import { endpointError, streamError } from './endpoint-error.ts';
 import type { Model, ModelAnswer, ModelRequest } from './model.ts';
@@ -14,6 +14,8 @@ export type EndpointOptions = {
   baseUrl: string;
   model: string;
   apiKey: string | undefined;
+  /** Of the variables that all this comes from: `NEO`, `EXECUTOR`. */
+  prefix: string;
   clock: Clock;
   /** A request in which nothing arrives for this long has failed; 5 minutes unless told, which slow local models need. */
   silenceMs?: number;
@@ -35,7 +37,7 @@ function wordsOf(thrown: unknown): string {
 
 /** Makes a model over a provider's. Nothing is asked of the endpoint until the first request. */
 export function streamedModel(language: LanguageModelV4, manners: ProviderManners, options: EndpointOptions): Model {
-  const { clock, silenceMs = 5 * 60_000, totalMs = 30 * 60_000, apiKey } = options;
+  const { clock, silenceMs = 5 * 60_000, totalMs = 30 * 60_000, apiKey, prefix } = options;
 
   async function read(request: ModelRequest, limit: Deadline): Promise<ModelAnswer> {
     const { stream } = await language.doStream({
@@ -64,7 +66,7 @@ export function streamedModel(language: LanguageModelV4, manners: ProviderManner
         if (limit.signal.aborted) throw limit.signal.reason;
         if (thrown instanceof ReveilleError) throw thrown;
         if (APICallError.isInstance(thrown) && !isSuccess(thrown.statusCode)) {
-          throw endpointError(thrown, clock.now(), apiKey);
+          throw endpointError(thrown, { now: clock.now(), apiKey, prefix });
         }
         throw streamError(thrown instanceof BrokenOff ? thrown.message : wordsOf(thrown), apiKey);
       } finally {

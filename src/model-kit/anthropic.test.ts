@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../clock/clock.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { systemClock } from '../clock/clock.ts';
+import { ReveilleError } from '../wire/errors.ts';
 import { anthropicModel } from './anthropic.ts';
 import type { ModelRequest } from './model.ts';
 
@@ -36,7 +36,10 @@ async function endpoint(t: TestContext, answer: (response: ServerResponse) => vo
     server.close();
   });
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  return { requests, model: anthropicModel({ baseUrl, model: 'asked-model', apiKey: KEY, clock: systemClock }) };
+  return {
+    requests,
+    model: anthropicModel({ baseUrl, model: 'asked-model', apiKey: KEY, prefix: 'NEO', clock: systemClock }),
+  };
 }
 
 function send(response: ServerResponse, type: string, members: object): void {
@@ -73,7 +76,6 @@ function request(members: Partial<ModelRequest> = {}): ModelRequest {
     system: 'You are Neo.',
     messages: [{ role: 'user', content: 'Look.' }],
     tools: [{ name: 'fs__read', description: 'Reads.', parameters: { type: 'object', properties: {} } }],
-    occasion: { origin: 'user', message: 'Look.', createdAt: 0 },
     signal: new AbortController().signal,
     onText: () => {},
     ...members,

@@ -1,7 +1,7 @@
 /** Asking a model again when it may answer the next time. Pure but for the clock it waits on. */
-import { type Clock, wait } from '../../clock/clock.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import type { Model } from './model.ts';
+import { type Clock, wait } from '../clock/clock.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { Model, ModelAnswer, ModelRequest } from './model.ts';
 
 /** How often a request is made in all. */
 const TRIES = 4;
@@ -24,11 +24,11 @@ export type Retry = { readonly error: ReveilleError; readonly delayMs: number; r
  * @param onRetry called before each wait; text given to `onText` until then is void
  * @throws ReveilleError the last error; how often it was tried is added to the message
  */
-export async function generateWithRetries(
-  model: Model,
-  request: Parameters<Model['generate']>[0],
+export async function generateWithRetries<Request extends ModelRequest>(
+  model: Model<Request>,
+  request: Request,
   { clock, onRetry }: { clock: Clock; onRetry: (retry: Retry) => void },
-): ReturnType<Model['generate']> {
+): Promise<ModelAnswer> {
   for (let n = 1; ; n++) {
     try {
       return await model.generate(request);

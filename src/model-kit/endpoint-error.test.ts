@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { endpointError, retryAfterSeconds, streamError } from './endpoint-error.ts';
 
 const NOW = Date.UTC(2026, 5, 15, 8, 10);
+const CONTEXT = { now: NOW, apiKey: undefined, prefix: 'NEO' };
 
 test('statuses become codes, and only those that may pass are retryable', () => {
   const cases: [number, string, boolean][] = [
@@ -18,11 +19,11 @@ test('statuses become codes, and only those that may pass are retryable', () => 
     [529, 'unavailable', true],
   ];
   for (const [statusCode, code, retryable] of cases) {
-    const error = endpointError({ message: 'no', statusCode }, NOW, undefined);
+    const error = endpointError({ message: 'no', statusCode }, CONTEXT);
     assert.deepEqual([error.code, error.retryable], [code, retryable], String(statusCode));
     assert.match(error.message, new RegExp(`^the model endpoint answered ${statusCode}: no`));
   }
-  const unreached = endpointError({ message: 'connect ECONNREFUSED' }, NOW, undefined);
+  const unreached = endpointError({ message: 'connect ECONNREFUSED' }, CONTEXT);
   assert.equal(unreached.message, 'the model endpoint cannot be reached: connect ECONNREFUSED');
   assert.equal(unreached.retryable, true);
 });
@@ -34,18 +35,17 @@ test('Retry-After is read as seconds or as a date', () => {
   assert.equal(retryAfterSeconds('Mon, 15 Jun 2026 08:09:00 GMT', NOW), 0);
   assert.equal(retryAfterSeconds('soon', NOW), undefined);
   assert.equal(retryAfterSeconds(undefined, NOW), undefined);
-  const error = endpointError(
-    { message: 'x', statusCode: 429, responseHeaders: { 'retry-after': '7' } },
-    NOW,
-    undefined,
-  );
+  const error = endpointError({ message: 'x', statusCode: 429, responseHeaders: { 'retry-after': '7' } }, CONTEXT);
   assert.equal(error.retryAfterSeconds, 7);
 });
 
 test('the key is taken out of the words, which stay short and on one line', () => {
   const key = 'sk-canary/+1';
   const words = `bad key ${key} or ${encodeURIComponent(key)}\n${'x'.repeat(2000)}`;
-  for (const error of [endpointError({ message: words, statusCode: 401 }, NOW, key), streamError(words, key)]) {
+  for (const error of [
+    endpointError({ message: words, statusCode: 401 }, { ...CONTEXT, apiKey: key }),
+    streamError(words, key),
+  ]) {
     assert.ok(!error.message.includes('canary'));
     assert.match(error.message, /bad key \[redacted\] or \[redacted\] x/);
     assert.ok(error.message.length < 700);

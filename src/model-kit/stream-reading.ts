@@ -1,6 +1,6 @@
 /** Reading a provider's stream into an answer. Bounded: whatever an endpoint sends, what is kept of it is small. */
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError } from '../wire/errors.ts';
 import type { ModelAnswer, ModelToolCall } from './model.ts';
 
 /** Nobody reads more than this, and an endpoint that never stops must not fill the disk. In UTF-16 units. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ManualClock } from '../../clock/testing/manual-clock.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
+import { ReveilleError } from '../wire/errors.ts';
 import type { Model, ModelRequest } from './model.ts';
 import { generateWithRetries, type Retry } from './retry.ts';
 
@@ -9,7 +9,6 @@ function request(signal = new AbortController().signal): ModelRequest {
   return {
     system: '',
     messages: [],
-    occasion: { origin: 'user', message: 'x', createdAt: 0 },
     signal,
     onText: () => {},
   };

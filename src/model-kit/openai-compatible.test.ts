@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../clock/clock.ts';
-import { ManualClock } from '../../clock/testing/manual-clock.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { systemClock } from '../clock/clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { ModelRequest } from './model.ts';
+import { openAICompatibleModel } from './openai-compatible.ts';
+import type { EndpointOptions } from './streamed.ts';
 import {
   beginStream,
   breakingOff,
@@ -12,10 +15,7 @@ import {
   type Script,
   saying,
   sendPiece,
-} from '../testing/model-endpoint.ts';
-import type { ModelRequest } from './model.ts';
-import { openAICompatibleModel } from './openai-compatible.ts';
-import type { EndpointOptions } from './streamed.ts';
+} from './testing/model-endpoint.ts';
 
 const KEY = 'sk-canary-0123456789';
 
@@ -27,7 +27,6 @@ function request(members: Partial<ModelRequest> = {}): ModelRequest {
       { role: 'assistant', content: 'two' },
       { role: 'user', content: 'three \0 𝒳  ' },
     ],
-    occasion: { origin: 'user', message: 'three', createdAt: 0 },
     signal: new AbortController().signal,
     onText: () => {},
     ...members,
@@ -37,7 +36,14 @@ function request(members: Partial<ModelRequest> = {}): ModelRequest {
 async function endpointAndModel(t: TestContext, script: Script, options: Partial<EndpointOptions> = {}) {
   const endpoint = await modelEndpoint(t, script);
   const { baseUrl } = endpoint;
-  const model = openAICompatibleModel({ baseUrl, model: 'asked-model', apiKey: KEY, clock: systemClock, ...options });
+  const model = openAICompatibleModel({
+    baseUrl,
+    model: 'asked-model',
+    apiKey: KEY,
+    prefix: 'NEO',
+    clock: systemClock,
+    ...options,
+  });
   return { endpoint, model };
 }
 

@@ -1,5 +1,5 @@
 /** What a model endpoint did wrong, in words that a person may read: the endpoint's own, without the key. Pure. */
-import { type ErrorCode, ReveilleError } from '../../wire/errors.ts';
+import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 
 /** The part of a failed call that says why. */
 export type FailedCall = {
@@ -38,11 +38,12 @@ function codeOf(status: number): ErrorCode {
 }
 
 /** Where to look when the endpoint refuses for a reason that waiting does not mend. */
-const REMEDY_OF_CODE: Partial<Record<ErrorCode, string>> = {
-  unauthorized: '; check NEO_MODEL_API_KEY',
-  forbidden: '; check NEO_MODEL_API_KEY and what it may use',
-  not_found: '; check NEO_MODEL and NEO_MODEL_BASE_URL',
-};
+function remedyFor(code: ErrorCode, prefix: string): string {
+  if (code === 'unauthorized') return `; check ${prefix}_MODEL_API_KEY`;
+  if (code === 'forbidden') return `; check ${prefix}_MODEL_API_KEY and what it may use`;
+  if (code === 'not_found') return `; check ${prefix}_MODEL and ${prefix}_MODEL_BASE_URL`;
+  return '';
+}
 
 /**
  * How long a `Retry-After` header asks to wait (RFC 9110 §10.2.3: seconds or a date).
@@ -57,8 +58,16 @@ export function retryAfterSeconds(header: string | undefined, now: number): numb
   return Number.isNaN(at) ? undefined : Math.max(0, (at - now) / 1000);
 }
 
+export type EndpointContext = {
+  /** Wall clock, milliseconds since the epoch. */
+  readonly now: number;
+  readonly apiKey: string | undefined;
+  /** Of the variables that the endpoint's address and key come from: `NEO`, `EXECUTOR`. */
+  readonly prefix: string;
+};
+
 /** A call that the endpoint refused, or that never reached it. */
-export function endpointError(call: FailedCall, now: number, apiKey: string | undefined): ReveilleError {
+export function endpointError(call: FailedCall, { now, apiKey, prefix }: EndpointContext): ReveilleError {
   const words = shown(call.message, apiKey);
   if (call.statusCode === undefined) {
     return new ReveilleError('unavailable', `the model endpoint cannot be reached: ${words}`);
@@ -66,7 +75,7 @@ export function endpointError(call: FailedCall, now: number, apiKey: string | un
   const code = codeOf(call.statusCode);
   const wait = retryAfterSeconds(call.responseHeaders?.['retry-after'], now);
   const said = words === '' ? '' : `: ${words}`;
-  return new ReveilleError(code, `the model endpoint answered ${call.statusCode}${said}${REMEDY_OF_CODE[code] ?? ''}`, {
+  return new ReveilleError(code, `the model endpoint answered ${call.statusCode}${said}${remedyFor(code, prefix)}`, {
     ...(wait === undefined ? {} : { retryAfterSeconds: wait }),
   });
 }

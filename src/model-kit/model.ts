@@ -1,6 +1,13 @@
 /** The port to a language model. What stands behind it answers one request at a time and keeps nothing in between. */
-import type { ToolSchema } from '../tools/surface.ts';
-import type { Occasion } from '../turn.ts';
+
+/** A function as a model sees it. */
+export type ToolSchema = {
+  /** `^[A-Za-z0-9_-]{1,64}$`, as model endpoints want it. */
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments, an object. */
+  readonly parameters: Record<string, unknown>;
+};
 
 /** A call that a model asks for. */
 export type ModelToolCall = {
@@ -39,8 +46,6 @@ export type ModelRequest = {
   readonly tools?: readonly ToolSchema[];
   /** The model is shown the tools, for earlier calls refer to them, but must answer in words. */
   readonly wordsOnly?: boolean;
-  /** The facts of the turn as data, for a model that does not read. */
-  readonly occasion: Occasion;
   /** Ends the request; the promise then rejects. */
   readonly signal: AbortSignal;
   /** Called with each piece of the answer as it comes. */
@@ -61,7 +66,8 @@ export type ModelAnswer = {
   readonly cutOff?: string;
 };
 
-export type Model = {
+/** @typeParam Request what it has to be told; a model that needs no more than others do goes wherever more is told */
+export type Model<Request extends ModelRequest = ModelRequest> = {
   /** What it is called before it has answered. */
   readonly name: string;
   /** Whether it can call tools; a model that cannot needs none started for it. */
@@ -72,5 +78,5 @@ export type Model = {
    * @throws ReveilleError whose message may be shown to people: `rate_limited` or `unavailable` (retryable) when the same
    *   request may succeed later, any other code when it will not
    */
-  generate(request: ModelRequest): Promise<ModelAnswer>;
+  generate(request: Request): Promise<ModelAnswer>;
 };
