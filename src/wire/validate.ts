@@ -177,6 +177,8 @@ function sentence(schema: z.ZodType, issue: z.core.$ZodIssue, input: unknown, hi
 export type Problem = {
   /** Where the value stands that is concerned; of an unknown field, the field itself. */
   path: readonly PropertyKey[];
+  /** Whether the field's name is wrong, or its being there, and not its value. */
+  ofName: boolean;
   /** As {@link parseOrThrow} would say it. */
   sentence: string;
 };
@@ -197,6 +199,7 @@ export function checkInput<T extends z.ZodType>(
   const secret = new Set(hidden);
   const problems = result.error.issues.map((issue) => ({
     path: issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0]!] : issue.path,
+    ofName: issue.code === 'unrecognized_keys' || isAboutName(issue),
     sentence: sentence(schema, issue, input, secret),
   }));
   return { problems };

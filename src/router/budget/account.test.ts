@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { quietUntil } from '../../clock/quiet-hours.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { Account, type Caller } from './account.ts';
-import { quietUntil } from './quiet-hours.ts';
 import { limitsOf } from './slots.ts';
 
 const NOW = Date.UTC(2026, 5, 15, 12);

@@ -1,8 +1,9 @@
 /** Whether a wake may go now, by its user's budget; and if not, when, and for which reason. Pure. */
+
+import { quietUntil } from '../../clock/quiet-hours.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { formatInstant } from '../../wire/instant.ts';
 import { type Breaker, pausedUntil } from './breaker.ts';
-import { quietUntil } from './quiet-hours.ts';
 import { earliestFree, type Limit, limitsOf, type Taken } from './slots.ts';
 
 /** What is known of a user when a wake arrives. */

@@ -5,31 +5,21 @@
  * It is quiet whenever the wall clock of the zone shows a time within the hours. So a clock that is put forward over their end
  * ends them, and one that is put back into them begins them anew.
  */
-import { type QuietHours, WEEKDAYS } from '../../wire/budget.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { changeBetween, offsetAt } from './wall-clock.ts';
 
-const SECOND_MS = 1000;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-const OFFSET = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/;
+const WEEKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
-const formats = new Map<string, Intl.DateTimeFormat>();
-
-/** How far the zone's wall clock is ahead of UTC. */
-function offsetAt(timezone: string, instant: number): number {
-  let format = formats.get(timezone);
-  if (!format) {
-    format = new Intl.DateTimeFormat('en-US', { timeZone: timezone, timeZoneName: 'longOffset' });
-    formats.set(timezone, format);
-  }
-  const text = format.format(instant);
-  const match = OFFSET.exec(text);
-  if (!match) throw new ReveilleError('internal', `no offset in ${JSON.stringify(text)}`);
-  const [, sign, hours = '0', minutes = '0', seconds = '0'] = match;
-  const size = (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * SECOND_MS;
-  return sign === '-' ? -size : size;
-}
+/** From `from` on and before `to`, both as `22:00`; past midnight where `from` is the later one. They differ. */
+type QuietHours = {
+  readonly from: string;
+  readonly to: string;
+  readonly timezone: string;
+  /** On which days quiet hours begin; every day without it. */
+  readonly days?: readonly (typeof WEEKDAYS)[number][] | undefined;
+};
 
 function timeOfDay(text: string): number {
   const [hours, minutes] = text.split(':').map(Number) as [number, number];
@@ -52,19 +42,6 @@ function quietUntilWall({ from, to, days }: QuietHours, wall: number): number | 
   const weekday = WEEKDAYS[(midnight / DAY_MS + began + 3) % 7]!;
   if (days && !days.includes(weekday)) return undefined;
   return midnight + end + (overnight && began === 0 ? DAY_MS : 0);
-}
-
-/** The first instant in `(before, after]` at which the offset is no longer the one at `before`, to the second. */
-function changeBetween(timezone: string, before: number, after: number): number {
-  const offset = offsetAt(timezone, before);
-  let low = Math.floor(before / SECOND_MS);
-  let high = Math.ceil(after / SECOND_MS);
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2);
-    if (offsetAt(timezone, middle * SECOND_MS) === offset) low = middle;
-    else high = middle;
-  }
-  return high * SECOND_MS;
 }
 
 /** The first instant after `at` at which it is no longer quiet; `undefined` when it is not quiet at `at`. */

@@ -1,0 +1,131 @@
+/** `reveille policy explain`: what a policy makes of one call. The call is made up; nothing is asked of the executor. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { amountOf } from '../../executor/intent/stake.ts';
+import type { Decision, PolicyRequest, Spend } from '../../executor/policy/policy.ts';
+import { readPolicy } from '../../executor/policy/read-policy.ts';
+import { classify, ESCALATE_PATTERNS } from '../../mcp-host/classify.ts';
+import { JsonSyntaxError, readPlacedJson } from '../../mcp-host/json-places.ts';
+import { formatInstant, parseInstant } from '../../wire/instant.ts';
+import { agentManifestSchema, type Rail, TOOL_SURFACES, type ToolSurface } from '../../wire/manifest.ts';
+import { parseOrThrow, showValue } from '../../wire/validate.ts';
+import { columns, oneLine } from '../columns.ts';
+import type { CliContext } from '../context.ts';
+import { choiceFlag, fileFlag, instantFlag } from '../flags.ts';
+import { lookOf } from '../look.ts';
+import { PACKAGE_ROOT } from '../package-root.ts';
+import { UsageError } from '../usage-error.ts';
+
+export type PolicyExplainFlags = {
+  tool?: string;
+  args?: string;
+  user?: string;
+  unattended?: boolean;
+  at?: string;
+  spent?: readonly string[];
+  amount?: string;
+  surface?: string;
+  manifest?: string;
+};
+
+const COLOURS = { allow: 'green', ask: 'yellow', deny: 'red' } as const;
+
+function argumentsFlag(given: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = readPlacedJson(given, true).value;
+  } catch (cause) {
+    if (!(cause instanceof JsonSyntaxError)) throw cause;
+    throw new UsageError(`--args must be JSON, such as '{"to":"bob"}' in single quotes (${cause.message})`, cause);
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new UsageError(`--args must be a JSON object such as '{"to":"bob"}' (got ${showValue(value)})`);
+}
+
+/** `10 EUR`; a number alone is of no currency. */
+function amountFlag(name: string, given: string): { value: string; currency: string } {
+  const match = /^(\d+(?:\.\d+)?)(?: (\S+))?$/.exec(given);
+  if (match) return { value: match[1]!, currency: match[2] ?? '' };
+  throw new UsageError(`${name} must be an amount such as "10.50 EUR" (got ${showValue(given)})`);
+}
+
+/** What the executor's manifest says of a tool; nothing where there is no manifest, or none that names it. */
+function declared(
+  context: CliContext,
+  given: string | undefined,
+  tool: string,
+): { surface?: ToolSurface; rail?: Rail } {
+  const shipped = join(PACKAGE_ROOT, 'agents', 'executor.json');
+  const path = given ?? context.settings.EXECUTOR_MANIFEST ?? (existsSync(shipped) ? shipped : undefined);
+  if (path === undefined || path === 'none') return {};
+  const text = fileFlag('--manifest', path);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new UsageError(`the manifest ${path} must be JSON (${(cause as Error).message})`, cause);
+  }
+  const [alias, name] = [tool.slice(0, tool.indexOf('/')), tool.slice(tool.indexOf('/') + 1)];
+  const server = parseOrThrow(agentManifestSchema, value).servers.find((one) => one.alias === alias);
+  const found = server?.tools?.find((one) => one.name === name);
+  if (!found) context.out.remark(`${path} does not name ${oneLine(tool)}: its class is guessed from its name.`);
+  return { ...(found?.surface && { surface: found.surface }), ...(found?.rail && { rail: found.rail }) };
+}
+
+function requestOf(context: CliContext, flags: PolicyExplainFlags): PolicyRequest {
+  const { tool, spent = [] } = flags;
+  if (tool === undefined || !/^[^/]+\/.+$/.test(tool))
+    throw new UsageError(`--tool must be <alias>/<tool>, such as ledger/transfer (got ${showValue(tool)})`);
+  const at = instantFlag('--at', flags.at);
+  const now = at === undefined ? context.clock.now() : parseInstant(at)!;
+  const args = argumentsFlag(flags.args ?? '{}');
+  const { surface, rail } = declared(context, flags.manifest, tool);
+  const classified = classify({ name: tool.slice(tool.indexOf('/') + 1), surface }, ESCALATE_PATTERNS).surface;
+  const amount = flags.amount === undefined ? amountOf({ rail }, args) : amountFlag('--amount', flags.amount);
+  return {
+    user: flags.user ?? context.settings.MATRIX_USER_ID ?? '',
+    tool,
+    args,
+    surface: choiceFlag('--surface', flags.surface, TOOL_SURFACES) ?? classified,
+    amount: amount === 'unreadable' ? undefined : amount,
+    amountUnreadable: amount === 'unreadable',
+    unattended: flags.unattended === true,
+    spends: spent.map((given): Spend => ({ tool, ...amountFlag('--spent', given), at: now })),
+    now,
+  };
+}
+
+function situation({ tool, surface, amount, amountUnreadable, unattended, now }: PolicyRequest): string {
+  const stake = amount ? `, about ${`${amount.value} ${amount.currency}`.trim()}` : '';
+  const unreadable = amountUnreadable ? ', about an amount that cannot be read' : '';
+  return `${tool} (${surface}${stake}${unreadable}) at ${formatInstant(now)}${unattended ? ', nobody there' : ''}`;
+}
+
+export async function policyExplain(
+  context: CliContext,
+  flags: PolicyExplainFlags,
+  given: string | undefined,
+): Promise<void> {
+  const policy = readPolicy(given ?? context.settings.EXECUTOR_POLICY);
+  const request = requestOf(context, flags);
+  const { decision, rules } = policy.explain(request);
+  const { paint, width } = lookOf(context);
+  const rows = rules.map(({ rule, fit, because }) => [rule.name, rule.effect, fit, because].map(oneLine));
+  const [heading, ...table] = columns([['RULE', 'EFFECT', 'FITS', 'BECAUSE'], ...rows], width);
+  const verdict = (word: Decision['effect']) => paint(COLOURS[word], word);
+  context.out.result(
+    {
+      ...decision,
+      policy_sha256: policy.sha256,
+      surface: request.surface,
+      amount: request.amount,
+      rules: rules.map(({ rule, fit, because }) => ({ name: rule.name, effect: rule.effect, fit, because })),
+    },
+    [
+      oneLine(situation(request)),
+      `${verdict(decision.effect)}  by ${oneLine(decision.rule)}`,
+      oneLine(decision.reason),
+      ...(rows.length === 0 ? [] : ['', paint('dim', heading!), ...table]),
+    ],
+  );
+}

@@ -1,0 +1,116 @@
+/** From a policy's file to a policy: everything that is wrong with it is said, with line and column. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { ReveilleError } from '../../wire/errors.ts';
+import { checkInput } from '../../wire/validate.ts';
+import { type PlacedProblem, type PlacedYaml, readYaml } from '../../yaml-kit/placed-yaml.ts';
+import { coveredRules } from './coverage.ts';
+import { type Defaults, decide } from './decide.ts';
+import { readIsoDuration } from './iso-duration.ts';
+import type { Decision, Policy, PolicyRequest } from './policy.ts';
+import { type PolicyFile, policyFileSchema } from './policy-file.ts';
+import { compileRule, type RuleFit } from './rules.ts';
+
+const LARGEST_BYTES = 256 * 1024;
+const APPROVAL_TIMEOUT = 'PT24H';
+
+/** A policy with what it was made of. */
+export type ReadPolicy = Policy & {
+  readonly file: PolicyFile;
+  /** What is allowed but cannot be meant, as `path:line:column: sentence`. */
+  readonly warnings: readonly string[];
+  /** The decision, and how each rule stands to the call. */
+  explain(request: PolicyRequest): { readonly decision: Decision; readonly rules: readonly RuleFit[] };
+};
+
+function makePolicy(file: PolicyFile, bytes: Uint8Array | string, warnings: readonly string[]): ReadPolicy {
+  const rules = (file.rules ?? []).map(compileRule);
+  const defaults: Defaults = { ...file, timezone: file.timezone ?? 'UTC' };
+  const explain = (request: PolicyRequest) => {
+    const fits = rules.map((test) => test(request));
+    return { decision: decide(fits, request, defaults), rules: fits };
+  };
+  return {
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    approvalTimeoutMs: readIsoDuration(file.approval_timeout ?? APPROVAL_TIMEOUT)!,
+    file,
+    warnings,
+    explain,
+    decide: (request) => explain(request).decision,
+  };
+}
+
+/** Problems of the text and of the shape, in the order of the file. */
+function problemsIn(yaml: PlacedYaml, path: string): { file: PolicyFile } | { problems: string[] } {
+  const checked = checkInput(policyFileSchema, yaml.value);
+  const found: PlacedProblem[] = [...yaml.problems];
+  if ('problems' in checked)
+    for (const { path: at, sentence, ofName } of checked.problems) {
+      const { line, column } = yaml.place(at, ofName);
+      // What YAML itself stumbled over is not of the right shape either.
+      if (yaml.problems.some((known) => known.line === line && known.column === column)) continue;
+      // Nor is a text of which nothing could be read.
+      if (at.length === 0 && yaml.value === null && yaml.problems.length > 0) continue;
+      found.push({ line, column, sentence: at.length === 0 ? `the file ${sentence}` : sentence });
+    }
+  if (found.length === 0 && 'value' in checked) return { file: checked.value };
+  found.sort((one, other) => one.line - other.line || one.column - other.column);
+  const lines = found.map(({ line, column, sentence }) => `${path}:${line}:${column}: ${sentence}`);
+  return { problems: [...new Set(lines)] };
+}
+
+function warningsOf({ rules = [], quiet_hours = [], timezone }: PolicyFile, yaml: PlacedYaml, path: string): string[] {
+  const at = (place: readonly PropertyKey[], sentence: string) => {
+    const { line, column } = yaml.place(place);
+    return `${path}:${line}:${column}: ${sentence}`;
+  };
+  const covered = coveredRules(rules).map(({ index, by }) => {
+    const verb = by.effect === 'deny' ? 'denies' : 'asks about';
+    const sentence = `the rule "${rules[index]!.name}" has no effect: "${by.name}" ${verb} every call that it is about`;
+    return at(['rules', index, 'name'], sentence);
+  });
+  const counted = quiet_hours.length > 0 || rules.some(({ limits }) => limits?.per_day !== undefined);
+  const zone = at(
+    [],
+    'timezone is not given, so days and quiet hours are those of UTC; write one such as Europe/Berlin',
+  );
+  return counted && timezone === undefined ? [zone, ...covered] : covered;
+}
+
+/**
+ * @param path stands before each problem
+ * @throws ReveilleError `invalid_request` with every problem on a line of its own, `path:line:column: sentence`
+ */
+export function parsePolicy(text: string, path: string): ReadPolicy {
+  const yaml = readYaml(text);
+  const read = problemsIn(yaml, path);
+  if ('problems' in read) throw new ReveilleError('invalid_request', read.problems.join('\n'));
+  const { file } = read;
+  return makePolicy(file, text, warningsOf(file, yaml, path));
+}
+
+/**
+ * Reads a policy's file.
+ *
+ * @param path without one, the policy is that of a file that says nothing but its version
+ * @throws ReveilleError `invalid_request` as {@link parsePolicy}, and for a file that cannot be read
+ */
+export function readPolicy(path: string | undefined): ReadPolicy {
+  if (path === undefined) return makePolicy({ version: 1 }, '', []);
+  const refused = (why: string, cause?: unknown) => new ReveilleError('invalid_request', `${path}: ${why}`, { cause });
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (cause) {
+    throw refused(`the policy cannot be read: ${(cause as Error).message}`, cause);
+  }
+  if (bytes.length > LARGEST_BYTES)
+    throw refused(`the policy must have at most ${LARGEST_BYTES} bytes, it has ${bytes.length}`);
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    throw refused('the policy must be UTF-8 text; it holds bytes that are not', cause);
+  }
+  return parsePolicy(text, path);
+}
