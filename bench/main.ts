@@ -26,6 +26,7 @@ import { measureFootprint } from './workloads/footprint.ts';
 import { measureGrowth } from './workloads/growth.ts';
 import { measureLateness } from './workloads/lateness.ts';
 import { measureMemory } from './workloads/memory.ts';
+import { measureReceipts } from './workloads/receipts.ts';
 import { measureReplicas } from './workloads/replicas.ts';
 import { measureTools } from './workloads/tools.ts';
 
@@ -114,6 +115,7 @@ const MEASURE: { [Name in WorkloadName]: (context: Context) => Promise<NonNullab
   tools: measureTools,
   boot: measureBoot,
   memory: measureMemory,
+  receipts: measureReceipts,
 };
 
 async function measureInto<Name extends WorkloadName>(report: Report, name: Name, context: Context): Promise<void> {

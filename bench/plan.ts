@@ -10,11 +10,12 @@ export const WORKLOADS = [
   'tools',
   'boot',
   'memory',
+  'receipts',
 ] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
 
 /** These are about an agent: they wake nobody and need neither a database server nor the sink. */
-const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory']);
+const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory', 'receipts']);
 
 /** Whether any of these workloads is about chronosd, which stores somewhere and wakes somebody. */
 export function needsServers(names: readonly WorkloadName[]): boolean {
@@ -43,6 +44,8 @@ export type Plan = {
   boot: { servers: number[]; starts: number };
   /** Memories in the file, ascending, and queries of each kind. */
   memory: { memories: number[]; queries: number };
+  /** Length of a window of each way in a round. */
+  receipts: { seconds: number };
 };
 
 const FULL: Plan = {
@@ -61,6 +64,7 @@ const FULL: Plan = {
   tools: { calls: 5_000 },
   boot: { servers: [1, 10], starts: 7 },
   memory: { memories: [10_000, 100_000], queries: 1_000 },
+  receipts: { seconds: 3 },
 };
 
 const QUICK: Plan = {
@@ -79,6 +83,7 @@ const QUICK: Plan = {
   tools: { calls: 1_000 },
   boot: { servers: [1, 10], starts: 3 },
   memory: { memories: [10_000, 100_000], queries: 200 },
+  receipts: { seconds: 1 },
 };
 
 export type PlanChanges = {

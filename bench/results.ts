@@ -8,6 +8,7 @@ import type { Footprint } from './workloads/footprint.ts';
 import type { GrowthRow } from './workloads/growth.ts';
 import type { LatenessRow } from './workloads/lateness.ts';
 import type { MemoryRow } from './workloads/memory.ts';
+import type { ReceiptsRow } from './workloads/receipts.ts';
 import type { ReplicasRow } from './workloads/replicas.ts';
 import type { ToolsRow } from './workloads/tools.ts';
 
@@ -21,6 +22,7 @@ export type Results = {
   tools?: ToolsRow[];
   boot?: BootRow[];
   memory?: MemoryRow[];
+  receipts?: ReceiptsRow[];
 };
 
 export type Report = {

@@ -115,6 +115,18 @@ test('recall is judged by its slowest kind of query, among a hundred thousand me
   assert.deepEqual([missed?.reached, missed?.missedBy], [false, '50 % over']);
 });
 
+test('checking receipts is judged, signing them is not', () => {
+  const row = { title: '', bytes: 662, ofBare: 1, rounds: [] };
+  const receipts = [
+    { ...row, way: 'verify' as const, median: 6000 },
+    { ...row, way: 'append' as const, median: 10 },
+  ];
+  assert.deepEqual(
+    verdictsOf({ receipts }).map(({ limit, measured, reached }) => [limit, measured, reached]),
+    [['at least 5,000', '6,000', true]],
+  );
+});
+
 test('what was not measured is not judged', () => {
   assert.deepEqual(verdictsOf({}), []);
 });

@@ -180,8 +180,20 @@ function memoryBounds(rows: NonNullable<Results['memory']>): Bound[] {
   ];
 }
 
+function receiptsBounds(rows: NonNullable<Results['receipts']>): Bound[] {
+  return rows
+    .filter(({ way }) => way === 'verify')
+    .map(({ median }) => ({
+      target: 'Envelopes of receipts checked per second, on one core',
+      limit: 5000,
+      measured: median,
+      at: 'least',
+      write: count,
+    }));
+}
+
 /** Every target that the results have something to say about. */
-export function verdictsOf({ lateness, burst, creates, growth, footprint, memory }: Results): Verdict[] {
+export function verdictsOf({ lateness, burst, creates, growth, footprint, memory, receipts }: Results): Verdict[] {
   const bounds = [
     ...(lateness ? latenessBounds(lateness) : []),
     ...(burst ? burstBounds(burst) : []),
@@ -189,6 +201,7 @@ export function verdictsOf({ lateness, burst, creates, growth, footprint, memory
     ...(growth ? growthBounds(growth) : []),
     ...(footprint ? footprintBounds(footprint) : []),
     ...(memory ? memoryBounds(memory) : []),
+    ...(receipts ? receiptsBounds(receipts) : []),
   ];
   return bounds.map(judge);
 }

@@ -20,7 +20,7 @@ npm run bench -- --only lateness,burst         # one or some of: ${WORKLOADS.joi
 This page is written by that command. Do not edit it; what the profiles show is kept in \`bench/report/findings.md\`.`;
 
 function method({ plan }: Report): string {
-  const { rounds, lateness, burst, creates, growth, tools, boot, memory } = plan;
+  const { rounds, lateness, burst, creates, growth, tools, boot, memory, receipts } = plan;
   return `## Method
 
 - **One machine, one clock.** The sink that receives the fires is a process of its own: it reads each body to its end, answers 202 and
@@ -53,7 +53,9 @@ function method({ plan }: Report): string {
   servers, for Neo declared and pinned as in the manifest that ships. The compile cache was filled by a start before. Neo's time holds
   the loading of what a daemon has in use already, such as the logger.
 - **Memory:** invented memories of some 15 words whose frequencies are those of speech (Zipf), in one file; ${count(memory.queries)} queries of each
-  kind one after the other, without embeddings: what an endpoint takes is its own affair.`;
+  kind one after the other, without embeddings: what an endpoint takes is its own affair.
+- **Receipts:** ${receipts.seconds} s windows in one process and one thread, each way in turn; the receipt of a transfer that was approved, from its task
+  to its end. Checking it is reading the text strictly, hashes, signatures and whether what it tells can have happened.`;
 }
 
 function machineSection({ machine, versions, postgres }: Report): string {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { BootRow } from '../workloads/boot.ts';
 import type { ToolsRow } from '../workloads/tools.ts';
-import { bootTable, memoryTable, tablesOf, toolsTable } from './tables.ts';
+import { bootTable, memoryTable, receiptsTable, tablesOf, toolsTable } from './tables.ts';
 
 const time = (p50: number, p99: number) => ({ p50, p99 });
 
@@ -55,6 +55,13 @@ test('recall has a line for each kind of query and columns for each number of me
   ]);
   assert.deepEqual(headings.slice(0, 5), ['Query', '10,000 p50', '10,000 p99', '10,000 max', '100,000 p50']);
   assert.deepEqual(rows, [['a word', '0.13', '12.00', '20.00', '0.13', '12.00', '30.00']]);
+});
+
+test('receipts have a line for each way beside the bare signature', () => {
+  const row = { way: 'verify' as const, title: 'check', bytes: 662, rounds: [6000] };
+  const { rows, note } = receiptsTable([{ ...row, median: 6000, ofBare: 0.75 }]);
+  assert.deepEqual(rows, [['check', '6,000', '0.75 ×']]);
+  assert.match(note ?? '', /662 bytes/);
 });
 
 test('there are tables only of what was measured', () => {

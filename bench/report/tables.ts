@@ -9,6 +9,7 @@ import type { Footprint } from '../workloads/footprint.ts';
 import type { GrowthRow } from '../workloads/growth.ts';
 import type { LatenessRow } from '../workloads/lateness.ts';
 import type { MemoryRow } from '../workloads/memory.ts';
+import type { ReceiptsRow } from '../workloads/receipts.ts';
 import type { ReplicasRow } from '../workloads/replicas.ts';
 import type { ToolsRow } from '../workloads/tools.ts';
 import { count, megabytes, micros, moreMicros, ms, times } from './figures.ts';
@@ -170,6 +171,15 @@ export function memoryTable(rows: readonly MemoryRow[]): Table {
   };
 }
 
+export function receiptsTable(rows: readonly ReceiptsRow[]): Table {
+  return {
+    title: 'Receipts: envelopes per second, on one core',
+    headings: ['What', 'envelopes/s', 'of bare'],
+    rows: rows.map(({ title, median, ofBare }) => [title, count(median), times(ofBare)]),
+    note: `An envelope has ${count(rows[0]?.bytes ?? 0)} bytes on average. Bare: the signature alone, over the same bytes.`,
+  };
+}
+
 export function verdictsTable(verdicts: readonly Verdict[]): Table {
   return {
     title: 'Targets',
@@ -185,7 +195,7 @@ export function verdictsTable(verdicts: readonly Verdict[]): Table {
 
 /** All that there are results for, in the order of the page. */
 export function tablesOf(results: Results): Table[] {
-  const { lateness, burst, creates, growth, replicas, footprint, tools, boot, memory } = results;
+  const { lateness, burst, creates, growth, replicas, footprint, tools, boot, memory, receipts } = results;
   return [
     ...(lateness ? [latenessTable(lateness)] : []),
     ...(burst ? [burstTable(burst)] : []),
@@ -196,5 +206,6 @@ export function tablesOf(results: Results): Table[] {
     ...(tools ? [toolsTable(tools)] : []),
     ...(boot ? [bootTable(boot)] : []),
     ...(memory ? [memoryTable(memory)] : []),
+    ...(receipts ? [receiptsTable(receipts)] : []),
   ];
 }

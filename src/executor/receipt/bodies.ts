@@ -37,6 +37,17 @@ export type CompileRead = Received & {
   readonly is_error: boolean;
 };
 
+/** Where a value of a call's arguments comes from. */
+export type ValueSource = {
+  readonly node_id: string;
+  /** JSON Pointer into the arguments. */
+  readonly place: string;
+  readonly value: string;
+  readonly from: string;
+  /** The tool that was read while the intent was compiled. */
+  readonly tool?: string;
+};
+
 /** What became of a call. `not_run`: it is certain that it never began; `unknown`: nobody can say. */
 export type CallStatus = 'succeeded' | 'failed' | 'not_run' | 'unknown';
 
@@ -64,6 +75,8 @@ export type ReceiptBodies = {
     readonly reads: readonly CompileRead[];
     /** Each tool of the plan and the definition that its arguments were checked against. */
     readonly tools: Readonly<Record<string, string>>;
+    /** Where each value of its calls comes from, as its questions say it; absent for an intent that was submitted as JSON. */
+    readonly provenance?: readonly ValueSource[];
   };
   'intent.clarify': At & {
     readonly question: string;

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { reveille, temporaryFolder } from '../testing/installation.ts';
+
+const VECTORS = join(import.meta.dirname, '..', '..', '..', 'test', 'receipt-vectors');
+/** Test 1 of RFC 8032 §7.1. */
+const SEED = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
+const PUBLIC_KEY = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
+
+function textOf(file: string, name: string): string {
+  const lines = readFileSync(join(VECTORS, file), 'utf8').trimEnd().split('\n');
+  return lines.map((line) => JSON.parse(line) as { name: string; text: string }).find((each) => each.name === name)!
+    .text;
+}
+
+const TRANSFER = textOf('valid.jsonl', 'transfer-approved');
+
+describe('reveille receipt verify', () => {
+  test('tells what was asked, who approved it, what was done, and that all of it holds', async (t) => {
+    const home = temporaryFolder(t);
+    writeFileSync(join(home, 'r.json'), TRANSFER);
+    const { status, stdout, stderr } = await reveille(join(home, 'nothing-here'), ['receipt', 'verify', 'r.json'], {
+      cwd: home,
+    });
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /^Intent intent-1\n {2}asked +by alice at 2026-06-15T08:10:00\.000Z; a person was there\n/);
+    assert.match(stdout, /approved by alice at 2026-06-15T08:10:30\.000Z\n/);
+    assert.match(stdout, /succeeded \(\/id = "t-77"\)\n/);
+    assert.match(stdout, /by the file’s own claim: name it with --key/);
+    assert.match(stdout, /\nValid: all 11 envelopes hold\.\n$/);
+  });
+
+  test('takes the key as hex digits, a did, or a file, and finds the receipt of another', async (t) => {
+    const home = temporaryFolder(t);
+    writeFileSync(join(home, 'r.json'), TRANSFER);
+    writeFileSync(join(home, 'executor.key'), `${SEED}\n`, { mode: 0o600 });
+    writeFileSync(join(home, 'public'), PUBLIC_KEY);
+    const did = `did:matrix:executor:${PUBLIC_KEY.slice(0, 16)}`;
+    for (const key of [PUBLIC_KEY.toUpperCase(), 'executor.key', 'public', did]) {
+      const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json', '--key', key], { cwd: home });
+      assert.equal(status, 0, key);
+      assert.match(stdout, /the one that you\s+named/);
+    }
+    const other = await reveille(home, ['receipt', 'verify', 'r.json', '--key', '0'.repeat(64), '--json'], {
+      cwd: home,
+    });
+    assert.equal(other.status, 1);
+    const { valid, key_expected, broken } = JSON.parse(other.stdout) as Record<string, { property: string }>;
+    assert.deepEqual([valid, key_expected, broken?.property], [false, false, 'key']);
+  });
+
+  test('names the first envelope that does not hold, and says what stands before it', async (t) => {
+    const home = temporaryFolder(t);
+    writeFileSync(join(home, 'r.json'), textOf('broken.jsonl', 'no-made-yes'));
+    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json'], { cwd: home });
+    assert.equal(status, 1);
+    assert.match(stdout, /Broken: Envelope 7 of 11, signature\n/);
+    assert.ok(!stdout.includes('approved by'), 'what does not hold is not told');
+    writeFileSync(join(home, 's.json'), textOf('broken.jsonl', 'start-without-an-answer'));
+    const story = await reveille(home, ['receipt', 'verify', 's.json'], { cwd: home });
+    assert.match(
+      story.stdout,
+      /Broken: Envelope 5 of 5, story, rule "consent"\n {2}"pay" was started although nobody had\s+approved it/,
+    );
+  });
+
+  test('says of a receipt that holds that it has not come to its end', async (t) => {
+    const home = temporaryFolder(t);
+    writeFileSync(join(home, 'r.json'), textOf('valid.jsonl', 'not-at-its-end'));
+    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json'], { cwd: home });
+    assert.equal(status, 0);
+    assert.match(stdout, /It has not come to its end: the last thing on record is gate\.asked\./);
+  });
+
+  test('checks every receipt of a file of JSON lines, and what is cut off is no receipt', async (t) => {
+    const home = temporaryFolder(t);
+    writeFileSync(
+      join(home, 'r.jsonl'),
+      `${TRANSFER}\n${textOf('valid.jsonl', 'cancelled')}\n${TRANSFER.slice(0, 500)}`,
+    );
+    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.jsonl', '--json'], { cwd: home });
+    assert.equal(status, 1);
+    const found = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { line: number; valid: boolean });
+    assert.deepEqual(
+      found.map(({ line, valid }) => [line, valid]),
+      [
+        [1, true],
+        [2, true],
+        [3, false],
+      ],
+    );
+  });
+
+  test('tells a receipt that is none from a file that cannot be looked at', async (t) => {
+    const home = temporaryFolder(t);
+    const files = {
+      empty: '',
+      binary: Buffer.from([0xff, 0xfe, 0]),
+      words: 'no receipt',
+      list: '[]',
+      twice: '{"a":1,"a":2}',
+    };
+    for (const [name, text] of Object.entries(files)) {
+      writeFileSync(join(home, name), text);
+      const { status, stdout } = await reveille(home, ['receipt', 'verify', name], { cwd: home });
+      assert.equal(status, 1, name);
+      assert.match(stdout, /Broken: /, name);
+    }
+    for (const [words, message] of [
+      [['missing'], /missing cannot be read: /],
+      [['.'], /cannot be read: /],
+      [['list', '--key', 'missing'], /--key must be 64 hex digits, a did, or a file/],
+      [['list', '--key', 'words'], /words must hold 64 hex digits/],
+      [['list', '--key', 'did:web:x'], /--key must look like did:matrix/],
+      [[], /missing required argument/],
+    ] as const) {
+      const { status, stderr } = await reveille(home, ['receipt', 'verify', ...words], { cwd: home });
+      assert.equal(status, 2, words.join(' '));
+      assert.match(stderr, message);
+    }
+  });
+
+  test('text in a receipt cannot paint the terminal', async (t) => {
+    const home = temporaryFolder(t);
+    writeFileSync(join(home, 'r.json'), textOf('valid.jsonl', 'names-and-numbers'));
+    const { stdout } = await reveille(home, ['receipt', 'verify', 'r.json'], { cwd: home });
+    assert.match(stdout, /Größe “½” 😀 \\u0007/);
+  });
+});

@@ -1,0 +1,110 @@
+/** `reveille receipt verify`: checks receipts on any machine, with nothing but the file. */
+import { createReadStream, readFileSync, statSync } from 'node:fs';
+import { readValues, type Unreadable } from '../../executor/receipt/receipt-text.ts';
+import { verifyReceipt } from '../../executor/receipt/verify-receipt.ts';
+import { AgentKey } from '../../identity/keys.ts';
+import { parseDid } from '../../wire/did.ts';
+import type { CliContext } from '../context.ts';
+import { EXIT } from '../exit-status.ts';
+import { UsageError } from '../usage-error.ts';
+import { factsOf, linesOf } from './receipt-words.ts';
+
+export type VerifyFlags = { key?: string };
+
+/** A receipt is some kilobytes; files are read whole. */
+const MAX_BYTES = 256 * 1024 * 1024;
+const KEY_FILE_MAX_BYTES = 1024;
+const HEX = /^[0-9a-f]{64}$/i;
+
+const reasonOf = (thrown: unknown) => (thrown instanceof Error ? thrown.message : String(thrown));
+
+async function readBytes(file: string, name: string): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let total = 0;
+  try {
+    for await (const piece of file === '-' ? process.stdin : createReadStream(file)) {
+      pieces.push(piece as Buffer);
+      total += (piece as Buffer).length;
+      if (total > MAX_BYTES) throw new Error(`it is bigger than ${MAX_BYTES} bytes; check it in parts`);
+    }
+  } catch (thrown) {
+    throw new UsageError(`${name} cannot be read: ${reasonOf(thrown)}`, thrown);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** What the key may be, as hex digits. A file may hold the public key or its id, or be the executor's own key file. */
+function keysIn(given: string): readonly string[] {
+  if (HEX.test(given)) return [given.toLowerCase()];
+  if (given.startsWith('did:')) {
+    const did = parseDid(given);
+    if (did) return [did.fingerprint];
+    throw new UsageError(`--key must look like did:matrix:<label>:<16 hex digits> (got ${given})`);
+  }
+  let text: string;
+  try {
+    if (statSync(given).size > KEY_FILE_MAX_BYTES) throw new Error(`it has more than ${KEY_FILE_MAX_BYTES} bytes`);
+    text = readFileSync(given, 'utf8').trim();
+  } catch (thrown) {
+    const what = '--key must be 64 hex digits, a did, or a file that can be read';
+    throw new UsageError(`${what} (${given}: ${reasonOf(thrown)})`, thrown);
+  }
+  // What it holds is not repeated: it may be the secret itself.
+  if (!HEX.test(text)) throw new UsageError(`--key: ${given} must hold 64 hex digits and nothing else`);
+  return [text.toLowerCase(), new AgentKey(text).publicKeyHex];
+}
+
+/** @returns `undefined` when the bytes are no UTF-8 */
+function decoded(bytes: Buffer): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (thrown) {
+    if (thrown instanceof TypeError) return undefined;
+    throw thrown;
+  }
+}
+
+function reportUnreadable({ out }: CliContext, file: string, { line, column, message }: Unreadable): void {
+  out.result({ file, line, valid: false, broken: { property: 'unreadable', line, column, message } }, [
+    out.paint('red', `Broken: ${file}, line ${line}, column ${column}: ${message}`),
+    '  This is no text that every reader would understand in the same way; what stands before it was checked.',
+  ]);
+}
+
+/**
+ * Checks each receipt of a file. The exit status is 0 when all hold, 1 when one does not or there is none.
+ *
+ * @throws UsageError when the file or the key cannot be read
+ */
+export async function receiptVerify(context: CliContext, flags: VerifyFlags, file: string): Promise<void> {
+  const { out } = context;
+  const keys = flags.key === undefined ? undefined : keysIn(flags.key);
+  const name = file === '-' ? 'standard input' : file;
+  const text = decoded(await readBytes(file, name));
+  if (text === undefined) {
+    reportUnreadable(context, name, { line: 1, column: 1, message: 'it is not UTF-8' });
+    process.exitCode = EXIT.failed;
+    return;
+  }
+  let receipts = 0;
+  let broken = 0;
+  for (const read of readValues(text)) {
+    receipts++;
+    if ('unreadable' in read) {
+      broken++;
+      reportUnreadable(context, name, read.unreadable);
+      continue;
+    }
+    const report = verifyReceipt(read.value, { keys });
+    if (report.broken) broken++;
+    const place = { file: name, line: read.line, keyExpected: keys !== undefined && report.broken?.property !== 'key' };
+    if (receipts > 1) out.line();
+    out.result(factsOf(report, place), linesOf(report, place, out));
+  }
+  if (receipts === 0) {
+    reportUnreadable(context, name, { line: 1, column: 1, message: 'it is empty: there is no receipt in it' });
+    broken++;
+  }
+  if (receipts > 1) out.line(`\n${receipts} receipts, ${broken} of them broken`);
+  if (broken > 0) process.exitCode = EXIT.failed;
+}

@@ -1,0 +1,114 @@
+/** What the body of each kind of envelope must look like. Members that are not named are let pass: they are signed like the others. */
+import { z } from 'zod';
+import { parseInstant } from '../../wire/instant.ts';
+import { intentSchema } from '../../wire/intent.ts';
+import type { ReceiptKind } from '../../wire/intent-receipt.ts';
+import type { ReceiptBodies } from './bodies.ts';
+
+const text = z.string();
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
+const UTC = 'must be an RFC 3339 instant in UTC, ending in Z';
+const instant = z.string().refine((value) => value.endsWith('Z') && parseInstant(value) !== undefined, UTC);
+const args = z.record(z.string(), z.unknown());
+const surface = z.enum(['natural', 'escalate']);
+const status = z.enum(['succeeded', 'failed', 'not_run', 'unknown']);
+const at = { at: instant };
+const ofCall = { ...at, node_id: text };
+const received = {
+  response_sha256: sha256.exactOptional(),
+  response_bytes: z.int().min(0).exactOptional(),
+  text: text.exactOptional(),
+};
+const boundCall = z.looseObject({
+  tool: text,
+  args,
+  call_sha256: sha256,
+  args_sha256: sha256,
+  definition_sha256: sha256,
+});
+const read = z.looseObject({ ...received, tool: text, args, args_sha256: sha256, is_error: z.boolean() });
+
+const valueSource = z.looseObject({
+  ...{ node_id: text, place: text, value: text, from: text },
+  tool: text.exactOptional(),
+});
+
+export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBodies[Kind]> } = {
+  'intent.accepted': z.looseObject({
+    ...at,
+    intent_id: text,
+    principal: z.looseObject({
+      user: text,
+      conversation_id: text.exactOptional(),
+      origin: z.enum(['chronos', 'person']),
+    }),
+    idempotency_key: text.exactOptional(),
+    prose: text.exactOptional(),
+    intent: text.exactOptional(),
+    context: z.looseObject({ pieces: z.array(z.enum(['person', 'alarm', 'tool'])), sha256 }).exactOptional(),
+    manifest_sha256: sha256,
+    policy_sha256: sha256,
+  }),
+  'intent.compiled': z.looseObject({
+    ...at,
+    intent: intentSchema,
+    compiler: text,
+    reads: z.array(read),
+    tools: z.record(z.string(), sha256),
+    provenance: z.array(valueSource).exactOptional(),
+  }),
+  'intent.clarify': z.looseObject({ ...at, question: text, compiler: text, reads: z.array(read) }),
+  'intent.parked': z.looseObject({ ...at, conversation_id: text }),
+  'call.decided': z.looseObject({
+    ...ofCall,
+    call: boundCall,
+    surface,
+    effect: z.enum(['allow', 'ask', 'deny']),
+    rule: text,
+    reason: text,
+    policy_sha256: sha256,
+    amount: z.looseObject({ value: text, currency: text }).exactOptional(),
+  }),
+  'call.tried': z.looseObject({ ...ofCall, ...received, tool: text, args, args_sha256: sha256, status }),
+  'gate.asked': z.looseObject({
+    ...ofCall,
+    call_sha256: sha256,
+    displayed: text,
+    displayed_sha256: sha256,
+    expires_at: instant,
+  }),
+  'gate.answered': z.looseObject({
+    ...ofCall,
+    call_sha256: sha256,
+    approved: z.boolean(),
+    by: text,
+    answer: text.exactOptional(),
+  }),
+  'gate.refused': z.looseObject({ ...ofCall, by: text, reason: text, call_sha256: text.exactOptional() }),
+  'gate.expired': z.looseObject({ ...ofCall, call_sha256: sha256 }),
+  'call.started': z.looseObject({ ...ofCall, call: boundCall, surface, idempotency_key: text.exactOptional() }),
+  'call.finished': z.looseObject({
+    ...ofCall,
+    ...received,
+    status,
+    reason: text.exactOptional(),
+    references: args.exactOptional(),
+    result: z.unknown().optional(),
+  }),
+  'call.reconciled': z.looseObject({
+    ...ofCall,
+    ...received,
+    tool: text,
+    args_sha256: sha256,
+    status,
+    reason: text,
+  }),
+  'call.read_back': z.looseObject({ ...ofCall, ...received, tool: text, args_sha256: sha256, status }),
+  'wait.started': z.looseObject({ ...ofCall, until: instant }),
+  'wait.finished': z.looseObject(ofCall),
+  'journal.broken': z.looseObject({ ...at, good_seq: z.int().min(0), reason: text }),
+  'intent.completed': z.looseObject({ ...at, result: z.unknown() }),
+  'intent.failed': z.looseObject({ ...at, code: text, reason: text }),
+  'intent.cancelled': z.looseObject({ ...at, by: text, reason: text }),
+  'intent.unknown': z.looseObject({ ...at, reason: text, nodes: z.array(text) }),
+};

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { RECEIPT_DEPTH_MAX } from './envelope.ts';
+import { readValues } from './receipt-text.ts';
+
+/** Line, column and words of the first thing that cannot be read. */
+function refusal(text: string): string | undefined {
+  for (const read of readValues(text)) {
+    if ('unreadable' in read) return `${read.unreadable.line}:${read.unreadable.column} ${read.unreadable.message}`;
+  }
+  return undefined;
+}
+
+test('what JSON.stringify writes is read as the same value', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ stringUnit: 'binary' }), fc.nat(3), (value, indent) => {
+      const reads = [...readValues(JSON.stringify(value, null, indent))];
+      assert.deepEqual(reads, [{ value: JSON.parse(JSON.stringify(value)) as unknown, line: 1 }]);
+    }),
+  );
+});
+
+test('text that JSON.parse refuses is refused', () => {
+  const pieces = fc.constantFrom(
+    '{',
+    '}',
+    '[',
+    ']',
+    '"',
+    ',',
+    ':',
+    '\\',
+    '0',
+    '1',
+    '-',
+    '.',
+    'e',
+    'true',
+    'null',
+    ' ',
+    '\n',
+  );
+  fc.assert(
+    fc.property(fc.array(pieces, { minLength: 1, maxLength: 12 }), (parts) => {
+      const text = parts.join('');
+      const reads = [...readValues(text)];
+      if (reads.length !== 1 || 'unreadable' in reads[0]!) return;
+      assert.deepEqual(reads[0]!.value, JSON.parse(text));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('several values stand in one text, each with its line', () => {
+  assert.deepEqual(
+    [...readValues('{"a":1}\n\n[2] 3\n')],
+    [
+      { value: { a: 1 }, line: 1 },
+      { value: [2], line: 3 },
+      { value: 3, line: 3 },
+    ],
+  );
+  assert.deepEqual([...readValues(' \n')], []);
+});
+
+test('what readers could understand in two ways is refused with its place', () => {
+  assert.equal(refusal('{"a":1,\n "\\u0061":2}'), '2:2 the member "a" stands in one object twice');
+  assert.equal(
+    refusal('[12345678901234567890]'),
+    '1:2 the number 12345678901234567890 has more digits than a double keeps',
+  );
+  assert.equal(refusal('[1e400]'), '1:2 the number 1e400 has more digits than a double keeps');
+  assert.equal(refusal('["\\ud800"]'), '1:2 a string holds half of a surrogate pair');
+  assert.equal(refusal('{"\\udc00":1}'), '1:2 a string holds half of a surrogate pair');
+  const deep = RECEIPT_DEPTH_MAX;
+  assert.equal(refusal('['.repeat(deep) + ']'.repeat(deep)), undefined);
+  assert.match(refusal('['.repeat(100_000))!, /^1:257 values stand in one another more than 256 deep$/);
+});
+
+test('text that is cut off says so; other mistakes are named', () => {
+  const cut = 'the text ends in the middle of a value: it was cut off';
+  for (const text of ['{', '{"a"', '{"a":', '{"a":1,', '[', '[1', '"a', '"\\', 'tru', '-']) {
+    assert.match(refusal(text)!, new RegExp(`${cut}|not a JSON value`), text);
+  }
+  assert.equal(refusal('{"a":1,}'), "1:8 a member's name must stand here");
+  assert.equal(refusal('[1 2]'), '1:4 a comma or a closing bracket must stand here');
+  assert.equal(refusal('"a\u0001"'), '1:3 a string holds a control character that is not escaped');
+  assert.equal(refusal('"\\x"'), '1:1 a string holds an escape that JSON does not have');
+  assert.equal(refusal('01'), '1:1 not a JSON value');
+});
+
+test('members that JavaScript takes for something else are members', () => {
+  const [read] = readValues('{"__proto__":{"a":1},"constructor":2}');
+  assert.ok(read && 'value' in read);
+  assert.deepEqual(Object.keys(read.value as object), ['__proto__', 'constructor']);
+});

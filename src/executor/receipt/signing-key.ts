@@ -1,0 +1,32 @@
+/** The key that an executor signs receipts with: `executor.key` in its data folder. */
+import { createHash } from 'node:crypto';
+import { type AgentKey, loadOrCreateKey } from '../../identity/keys.ts';
+
+export type SigningKey = {
+  /** SHA-256 of the public key's 32 bytes; stands in every envelope. */
+  readonly keyId: string;
+  /** 64 hex digits. */
+  readonly publicKeyHex: string;
+  /** Signs a text's UTF-8 form; 128 hex digits. */
+  sign(message: string): string;
+};
+
+/** @param publicKeyHex 64 hex digits */
+export function keyIdOf(publicKeyHex: string): string {
+  return createHash('sha256').update(Buffer.from(publicKeyHex, 'hex')).digest('hex');
+}
+
+export function signingKey(key: AgentKey): SigningKey {
+  const { publicKeyHex } = key;
+  return { keyId: keyIdOf(publicKeyHex), publicKeyHex, sign: (message) => key.sign(message) };
+}
+
+/**
+ * The key of a file, which is made (0600) when there is none.
+ *
+ * @throws ReveilleError `forbidden` when others can read the file, `invalid_request` when it holds no seed, `unavailable` when it
+ *   cannot be read or made
+ */
+export function loadSigningKey(path: string): SigningKey {
+  return signingKey(loadOrCreateKey(path));
+}

@@ -1,0 +1,130 @@
+/** Stories that cannot have happened, each signed as if it had: the rule that each breaks, and where. */
+import type { ReceiptEntry } from '../../src/executor/receipt/bodies.ts';
+import type { StoryRule } from '../../src/executor/receipt/story.ts';
+import * as tell from './stories.ts';
+import { INTENT_ID, looking, nodes, payNode, sequence, TRANSFER, waiting } from './stories.ts';
+
+export type FalseStory = {
+  readonly entries: readonly ReceiptEntry[];
+  /** The envelope that contradicts those before it. */
+  readonly seq: number;
+  readonly rule: StoryRule;
+};
+
+const { accepted, compiled, decided, asked, answered, started, finished, transfer } = tell;
+
+const upTo = (kinds: number) =>
+  [accepted(), compiled(payNode), decided(), asked(), answered(), started()].slice(0, kinds);
+
+/** The last entry is the one that does not fit. */
+function wrong(rule: StoryRule, ...entries: readonly ReceiptEntry[]): FalseStory {
+  return { entries, seq: entries.length, rule };
+}
+
+const dearer = tell.bound('ledger/transfer', { ...TRANSFER, amount: '1000.00' });
+const elsewhere = tell.bound('ledger/transfer', { ...TRANSFER, to: 'mallory' });
+const otherTool = tell.bound('ledger/empty', TRANSFER);
+const redefined = tell.bound('ledger/transfer', TRANSFER, tell.sha256('redefined'));
+const submitted = { verb: 'transfer', plan: payNode };
+
+export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
+  'begins-in-the-middle': wrong('begin', decided()),
+  'accepted-twice': wrong('begin', accepted(), accepted()),
+  'of-another-intent': wrong('intent', accepted({ intent_id: 'intent-2' })),
+  'prose-and-json': wrong('task', accepted({ intent: JSON.stringify(submitted) })),
+  'compiled-twice': wrong('compiled', accepted(), compiled(payNode), compiled(payNode)),
+  'compiled-after-asking-back': wrong('compiled', ...tell.TRUE_STORIES['asked-back']!, compiled(payNode)),
+  'one-id-for-two-nodes': wrong('compiled', accepted(), compiled(sequence(payNode, payNode))),
+  'not-what-was-submitted': wrong(
+    'compiled',
+    accepted({ prose: undefined, intent: JSON.stringify(submitted) } as never),
+    compiled({ id: 'pay', kind: 'call', tool: dearer.tool, args: dearer.args }, { compiler: 'none' }),
+  ),
+  'call-before-it-was-compiled': wrong('node', accepted(), decided()),
+  'call-that-was-not-planned': wrong('node', ...upTo(2), decided({ node_id: 'more' })),
+  'call-with-other-arguments': wrong('plan', ...upTo(2), decided({ call: dearer })),
+  'call-of-another-tool': wrong('plan', ...upTo(2), decided({ call: otherTool })),
+  'other-arguments-at-the-start': wrong('plan', ...upTo(5), started({ call: elsewhere })),
+  'idempotency-key-of-another-call': wrong('plan', ...upTo(5), started({ idempotency_key: `${INTENT_ID}.other` })),
+  'second-step-first': wrong(
+    'order',
+    ...[accepted(), compiled(sequence(nodes.look, nodes.pay)), decided(), asked(), answered(), started()],
+  ),
+  'second-step-after-a-failure': wrong(
+    'order',
+    ...[accepted(), compiled(sequence(nodes.look, nodes.pay)), looking.decided, looking.started],
+    tell.entry('call.finished', { at: tell.second(21), node_id: 'look', status: 'failed' }),
+    ...[decided(), asked(), answered(), started()],
+  ),
+  'wait-out-of-turn': wrong('order', accepted(), compiled(sequence(nodes.pay, nodes.rest)), waiting.started),
+  'start-without-a-decision': wrong('decision', ...upTo(2), started()),
+  'start-that-was-denied': wrong('decision', ...upTo(2), decided({ effect: 'deny' }), started()),
+  'start-under-another-definition': wrong('decision', ...upTo(5), started({ call: redefined })),
+  'start-as-another-class': wrong('decision', ...upTo(5), started({ surface: 'natural' })),
+  'denied-after-the-approval': wrong('decision', ...upTo(5), decided({ effect: 'deny' }), started()),
+  'asked-without-reason': wrong('question', ...upTo(2), decided({ effect: 'allow' }), asked()),
+  'asked-about-another-call': wrong('question', ...upTo(3), asked({ call_sha256: elsewhere.call_sha256 })),
+  'answer-without-a-question': wrong('answer', ...upTo(3), answered()),
+  'answer-about-another-call': wrong('answer', ...upTo(4), answered({ call_sha256: elsewhere.call_sha256 })),
+  'two-answers': wrong('answer', ...upTo(5), answered()),
+  'answer-of-another-user': wrong('answer', ...upTo(4), answered({ by: 'mallory' })),
+  'approval-that-came-too-late': wrong('answer', ...upTo(4), answered({ at: tell.second(86_401) })),
+  'answer-after-expiry': wrong('answer', ...upTo(4), tell.expired(), answered()),
+  'expiry-after-the-answer': wrong('answer', ...upTo(5), tell.expired()),
+  'start-without-an-answer': wrong('consent', ...upTo(4), started()),
+  'start-after-a-no': wrong('consent', ...upTo(4), answered({ approved: false }), started()),
+  'start-after-expiry': wrong('consent', ...upTo(4), tell.expired(), started()),
+  'approval-of-another-definition': wrong(
+    'consent',
+    ...upTo(5),
+    decided({ call: redefined }),
+    started({ call: redefined }),
+  ),
+  'asked-anew-and-not-answered': wrong('consent', ...upTo(5), asked(), started()),
+  'transfer-twice': wrong('once', ...upTo(6), finished(), decided(), asked(), answered(), started()),
+  'transfer-repeated-after-a-crash': wrong('once', ...upTo(6), decided(), asked(), answered(), started()),
+  'read-repeated-after-it-succeeded': wrong(
+    'once',
+    ...[accepted(), compiled(nodes.look), looking.decided, looking.started, looking.finished, looking.started],
+  ),
+  'one-consent-for-two-calls': wrong(
+    'decision',
+    ...upTo(6),
+    finished({ status: 'not_run', reason: 'the server was not there' }),
+    started(),
+  ),
+  'result-without-a-call': wrong('started', ...upTo(5), finished()),
+  'two-results': wrong('started', ...upTo(6), finished(), finished()),
+  'reconciled-without-a-call': wrong('started', ...upTo(5), tell.reconciled()),
+  'reconciled-against-its-result': wrong('started', ...upTo(6), finished({ status: 'failed' }), tell.reconciled()),
+  'read-back-without-a-call': wrong('started', ...upTo(5), tell.readBack()),
+  'start-after-the-deadline': wrong(
+    'deadline',
+    accepted(),
+    compiled(payNode, { intent: { verb: 'transfer', plan: payNode, deadline: '2026-06-15T10:10:30+02:00' } }),
+    ...[decided(), asked(), answered(), started()],
+  ),
+  'wait-twice': wrong('wait', accepted(), compiled(nodes.rest), waiting.started, waiting.started),
+  'wait-over-before-it-began': wrong('wait', accepted(), compiled(nodes.rest), waiting.finished),
+  'wait-that-was-not-planned': wrong('node', accepted(), compiled(payNode), waiting.started),
+  'call-after-the-end': wrong('end', ...upTo(5), tell.cancelled(), started()),
+  'two-ends': wrong('end', ...transfer, tell.failed()),
+  'unknown-made-good-without-a-look': wrong('end', ...upTo(6), tell.unknown(), tell.failed()),
+  'completed-with-nothing-done': wrong('outcome', ...upTo(5), tell.completed()),
+  'completed-without-a-plan': wrong('outcome', accepted(), tell.completed()),
+  'completed-with-a-step-left-out': wrong(
+    'outcome',
+    ...[accepted(), compiled(sequence(nodes.pay, nodes.rest)), decided(), asked(), answered(), started(), finished()],
+    tell.completed(),
+  ),
+  'failed-though-nobody-knows': wrong('outcome', ...upTo(6), tell.failed('failed', 'it did not work')),
+  'cancelled-though-nobody-knows': wrong('outcome', ...upTo(6), finished({ status: 'unknown' }), tell.cancelled()),
+  'unknown-of-another-call': wrong('outcome', ...upTo(6), tell.unknown(['other'])),
+  'unknown-though-all-is-known': wrong('outcome', ...upTo(6), finished(), tell.unknown()),
+  'completed-after-a-look-in-vain': wrong(
+    'outcome',
+    ...[...upTo(6), tell.unknown(), tell.reconciled({ status: 'unknown' }), tell.completed()],
+  ),
+  'broken-somewhere-else': wrong('journal', ...upTo(6), tell.broken(4)),
+  'goes-on-after-a-broken-journal': wrong('journal', ...upTo(5), tell.broken(5), started()),
+};

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { nextEnvelope } from '../../src/executor/receipt/chain.ts';
+import { readValues } from '../../src/executor/receipt/receipt-text.ts';
+import { verifyReceipt } from '../../src/executor/receipt/verify-receipt.ts';
+import { canonicalJson } from '../../src/wire/canonical-json.ts';
+import { KEY, OTHER_KEY, receiptOf, seal } from './sealing.ts';
+import { TRUE_STORIES } from './stories.ts';
+
+type Json = Record<string, unknown>;
+
+const RECEIPTS = Object.values(TRUE_STORIES).map((entries) => canonicalJson(receiptOf(seal(entries))));
+const receipts = fc.constantFrom(...RECEIPTS);
+const where = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+const at = (share: number, length: number) => Math.floor(share * length);
+const RUNS = { numRuns: 400 };
+
+/** Whether a file's text is one receipt of our key that holds. */
+function holds(text: string): boolean {
+  const [read, ...more] = readValues(text);
+  if (read === undefined || 'unreadable' in read || more.length > 0) return false;
+  return verifyReceipt(read.value, { keys: [KEY.publicKeyHex] }).broken === undefined;
+}
+
+/** The text as the receipt's value, or `undefined` where it is none. */
+function canonicalOf(text: string): string | undefined {
+  try {
+    return canonicalJson(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+test('any byte that is changed, added or left out is found, unless the receipt is still the same value', () => {
+  const change = fc.constantFrom('change', 'add', 'leave out');
+  fc.assert(
+    fc.property(receipts, where, fc.integer({ min: 0, max: 255 }), change, (receipt, share, byte, how) => {
+      const bytes = [...Buffer.from(receipt)];
+      bytes.splice(at(share, bytes.length), how === 'add' ? 0 : 1, ...(how === 'leave out' ? [] : [byte]));
+      const text = Buffer.from(bytes).toString();
+      if (holds(text)) assert.equal(canonicalOf(text), receipt);
+    }),
+    RUNS,
+  );
+});
+
+/** Every place in a value: the object or list around it, and its name there. */
+function placesIn(value: unknown, found: { around: Json; name: string }[] = []): { around: Json; name: string }[] {
+  if (typeof value !== 'object' || value === null) return found;
+  for (const [name, member] of Object.entries(value)) {
+    found.push({ around: value as Json, name });
+    placesIn(member, found);
+  }
+  return found;
+}
+
+test('any member that gets another value, another name or is taken away is found', () => {
+  fc.assert(
+    fc.property(
+      receipts,
+      where,
+      fc.jsonValue(),
+      fc.constantFrom('set', 'rename', 'take'),
+      (text, share, value, how) => {
+        const receipt = JSON.parse(text) as { envelopes: Json[] };
+        const { envelopes } = receipt;
+        const all: unknown = envelopes;
+        const places = placesIn(receipt);
+        const { around, name } = places[at(share, places.length)]!;
+        const before = around[name];
+        // A chain without its last envelope is a chain; the next test is about it.
+        fc.pre(how !== 'take' || around !== all || Number(name) < envelopes.length - 1);
+        if (Array.isArray(around)) around.splice(Number(name), 1, ...(how === 'take' ? [] : [value]));
+        else {
+          if (how !== 'set') delete around[name];
+          if (how !== 'take') around[how === 'set' ? name : `${name}_`] = how === 'set' ? value : before;
+        }
+        const changed = canonicalJson(receipt);
+        assert.equal(holds(changed), changed === text);
+      },
+    ),
+    RUNS,
+  );
+});
+
+test('envelopes that are taken out, exchanged, repeated or put in are found; a chain that only ends earlier holds and has no end', () => {
+  fc.assert(
+    fc.property(receipts, where, where, fc.constantFrom('out', 'exchange', 'repeat', 'in'), (text, one, other, how) => {
+      const receipt = JSON.parse(text) as { envelopes: Json[] };
+      const { envelopes } = receipt;
+      const [from, to] = [at(one, envelopes.length), at(other, envelopes.length)];
+      const wasLast = from === envelopes.length - 1;
+      if (how === 'out') envelopes.splice(from, 1);
+      if (how === 'exchange') [envelopes[from], envelopes[to]] = [envelopes[to]!, envelopes[from]!];
+      if (how === 'repeat') envelopes.splice(to, 0, envelopes[from]!);
+      const foreign = (JSON.parse(RECEIPTS[at(other, RECEIPTS.length)]!) as typeof receipt).envelopes;
+      if (how === 'in') envelopes.splice(from, 0, foreign[at(one, foreign.length)]!);
+      const isPrefix = (how === 'out' && wasLast && envelopes.length > 0) || (how === 'exchange' && from === to);
+      assert.equal(holds(canonicalJson(receipt)), isPrefix);
+    }),
+    RUNS,
+  );
+});
+
+test('what another key has signed is found, whatever of it is made to look right', () => {
+  const stories = fc.constantFrom(...Object.values(TRUE_STORIES));
+  // The other key signs under this one's name.
+  const impostor = { ...OTHER_KEY, keyId: KEY.keyId };
+  fc.assert(
+    fc.property(stories, where, (entries, share) => {
+      const own = seal(entries);
+      const from = at(share, own.length);
+      const head = { seq: from, hash: own[from]!.prev_hash };
+      const forged = nextEnvelope({ head, entry: entries[from]!, key: impostor }).envelope;
+      const { broken } = verifyReceipt(receiptOf(own.with(from, forged)));
+      assert.deepEqual([broken?.seq, broken?.property], [from + 1, 'signature']);
+      assert.equal(verifyReceipt(receiptOf(seal(entries, impostor))).broken?.property, 'signature');
+      assert.equal(verifyReceipt(receiptOf(seal(entries, OTHER_KEY), OTHER_KEY)).broken, undefined);
+      assert.equal(
+        verifyReceipt(receiptOf(seal(entries, OTHER_KEY), OTHER_KEY), { keys: [KEY.keyId] }).broken?.property,
+        'key',
+      );
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('whatever is put before the verifier, it gives a verdict', () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), fc.json(), fc.string({ unit: fc.constantFrom(...'{}[]",:\\0e-u ') })), (text) => {
+      for (const read of readValues(text)) if ('value' in read) assert.ok(verifyReceipt(read.value).broken);
+    }),
+    { numRuns: 1000 },
+  );
+});
