@@ -39,7 +39,7 @@ function installed(name: string): string | undefined {
 }
 
 /** A manifest that comes with this package. */
-export function bundledManifest(agent: 'neo'): string {
+export function bundledManifest(agent: 'neo' | 'executor'): string {
   const own = ownPackageFile(import.meta.dirname);
   return join(own === undefined ? '.' : dirname(own), 'agents', `${agent}.json`);
 }

@@ -2,6 +2,7 @@
 import {
   type CallToolResult,
   Client,
+  isInputRequiredResult,
   type JSONRPCMessage,
   ProtocolError,
   type Tool,
@@ -14,8 +15,10 @@ import { withDeadline } from './deadline.ts';
 import { FloodGuard } from './flood-guard.ts';
 import { httpWire } from './http-transport.ts';
 import type { ServerSpec } from './manifest.ts';
+import { type AnswerSlot, RawAnswers } from './raw-answers.ts';
 import type { ServerLog } from './server-log.ts';
 import { StdioTransport } from './stdio-transport.ts';
+import { AskedForMore } from './tool-call-failure.ts';
 import { definitionOf, type ToolDefinition } from './tool-definition.ts';
 
 export type ConnectionOptions = {
@@ -57,6 +60,7 @@ export function describeError(thrown: unknown): string {
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #flood: FloodGuard;
+  readonly #answers = new RawAnswers();
   #client: Client | undefined;
   #wire: Wire | undefined;
   #isOpen = false;
@@ -143,11 +147,11 @@ export class Connection {
     const { spec, cwd, clock, output } = this.#options;
     const { link } = spec;
     if (link.kind === 'stdio') {
-      const transport = new StdioTransport({ link, cwd, clock, output });
+      const transport = new StdioTransport({ link, cwd, clock, output, answers: this.#answers });
       return { transport, ending: () => transport.ending, close: () => transport.close() };
     }
     output.begin();
-    const { transport, destroy } = httpWire(link, (why) => this.fail(why));
+    const { transport, destroy } = httpWire(link, this.#answers, (why) => this.fail(why));
     const close = async () => {
       const farewell = withDeadline(clock, FAREWELL_MS, undefined, () => transport.terminateSession());
       await farewell.catch((error: unknown) => {
@@ -205,18 +209,33 @@ export class Connection {
     return tools.map((tool) => definitionOf(tool as ToolDefinition));
   }
 
-  /** Calls a tool. Throws what the SDK throws. */
+  /**
+   * Calls a tool. Throws what the SDK throws.
+   *
+   * @param slot gets the digest of the answer; with one, exactly one request is sent: a server that asks to be called again with more
+   *   is not
+   * @throws AskedForMore only with a slot
+   */
   async call(
     { name, inputSchema }: ToolDefinition,
     args: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
+    slot?: AnswerSlot,
   ): Promise<CallToolResult> {
     // Some arguments travel as headers too, as the input schema says. Without an output schema the result is not checked against it:
     // what fails the check would be lost after the tool has run.
     const toolDefinition = { name, inputSchema } as Tool;
     const options = { ...NO_LIMIT, signal, toolDefinition };
-    const result = await this.#client!.callTool({ name, arguments: { ...args } }, options);
+    const params = { name, arguments: { ...args } };
+    if (!slot) {
+      const result = await this.#client!.callTool(params, options);
+      this.#flood.answered();
+      return result;
+    }
+    const once = { ...options, allowInputRequired: true } as const;
+    const result = await this.#answers.during(slot, () => this.#client!.callTool(params, once));
     this.#flood.answered();
+    if (isInputRequiredResult(result)) throw new AskedForMore();
     return result;
   }
 

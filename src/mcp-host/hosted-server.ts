@@ -10,10 +10,11 @@ import { Connection, describeError } from './connection.ts';
 import { Cancelled, TimedOut, withDeadline } from './deadline.ts';
 import { HealthWatch } from './health-watch.ts';
 import type { ServerSpec } from './manifest.ts';
+import type { AnswerSlot, RawAnswer } from './raw-answers.ts';
 import { restartDelayMs } from './restart-delay.ts';
 import type { ServerLog } from './server-log.ts';
-import { type CallVerdict, judgeFailure, judgeUnsent } from './tool-call-failure.ts';
-import type { ToolDefinition } from './tool-definition.ts';
+import { AnotherDefinition, type CallVerdict, type InBand, judgeFailure, judgeUnsent } from './tool-call-failure.ts';
+import { digestOf, type ToolDefinition } from './tool-definition.ts';
 import { pinDifferences, type ToolPins } from './tool-lock.ts';
 import { ToolWatch } from './tool-watch.ts';
 
@@ -44,6 +45,18 @@ export type HostedServerOptions = {
 
 /** What became of the first start. */
 export type StartOutcome = { ready: true } | { ready: false; why: string; differences?: readonly string[] };
+
+export type CallOptions = {
+  timeoutMs: number;
+  signal: AbortSignal | undefined;
+  /** The definition that the caller knows: another one is not called. */
+  definitionSha256?: string | undefined;
+  /** Exactly one request is sent, and the digest of its answer is wanted. */
+  once?: boolean | undefined;
+};
+
+/** What came of a call; `raw` where a digest was wanted and an answer came. */
+export type CallOutcome = ({ result: CallToolResult } | InBand) & { raw?: RawAnswer };
 
 /** A server that ran for so long has not failed in a row. */
 const STEADY_MS = 60_000;
@@ -151,13 +164,10 @@ export class HostedServer {
    * @returns the result, or words for the model
    * @throws ToolCallFailure
    */
-  async call(
-    tool: string,
-    args: Readonly<Record<string, unknown>>,
-    timeoutMs: number,
-    signal: AbortSignal | undefined,
-  ): Promise<{ result: CallToolResult } | { inBand: string }> {
+  async call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallOutcome> {
     if (this.#state === 'quarantined') return this.#quarantined(tool);
+    const { timeoutMs, signal, definitionSha256, once } = options;
+    const slot: AnswerSlot | undefined = once ? {} : undefined;
     let begun: Connection | undefined;
     const running = withDeadline(this.#options.clock, timeoutMs, signal, async (inner) => {
       // It may just have changed its tools: nothing is called before they have been looked at.
@@ -166,15 +176,18 @@ export class HostedServer {
       if (!connection || inner.aborted || this.#state !== 'ready') throw new Error('not connected');
       const definition = this.#definitions.find(({ name }) => name === tool);
       if (!definition) throw new Error('the tool is gone');
+      const live = definitionSha256 === undefined ? undefined : digestOf(definition);
+      if (live !== definitionSha256) throw new AnotherDefinition(definitionSha256!, live!);
       begun = connection;
-      return connection.call(definition, args, inner);
+      return connection.call(definition, args, inner, slot);
     });
     this.#calls.add(running);
     try {
-      return { result: await running };
+      const result = await running;
+      return { result, ...slot };
     } catch (thrown) {
       const verdict = this.#judge(tool, thrown, begun);
-      if ('inBand' in verdict) return verdict;
+      if ('inBand' in verdict) return { ...verdict, ...slot };
       throw verdict.failure;
     } finally {
       this.#calls.delete(running);
@@ -323,8 +336,11 @@ export class HostedServer {
     return judgeUnsent(alias, tool, thrown, isThere ? undefined : why);
   }
 
-  #quarantined(tool: string): { inBand: string } {
+  #quarantined(tool: string): InBand {
     const { alias } = this.spec;
-    return { inBand: `${alias}/${tool} is not available: server "${alias}" ${this.#problem}` };
+    return {
+      inBand: `${alias}/${tool} is not available: server "${alias}" ${this.#problem}`,
+      withoutResult: 'unsent',
+    };
   }
 }

@@ -1,7 +1,14 @@
 /** MCP over streamable HTTP, with bounds on what a server may send. */
-import { type FetchLike, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import {
+  type FetchLike,
+  type JSONRPCMessage,
+  StreamableHTTPClientTransport,
+  type StreamableHTTPClientTransportOptions,
+} from '@modelcontextprotocol/client';
 import { Agent, fetch as undiciFetch } from 'undici';
+import { eventDataReader } from './event-data.ts';
 import type { HttpLink } from './manifest.ts';
+import type { RawAnswers } from './raw-answers.ts';
 
 /** A message of more bytes ends the connection, as over stdio. */
 const LONGEST_MESSAGE_BYTES = 10 * 1024 * 1024;
@@ -42,12 +49,54 @@ function bounded(
 const lastOf = (chunk: Uint8Array, end: string) =>
   Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).lastIndexOf(end);
 
+/** Passes a body on, and lets the calls that wait know of the messages in it. Hold it behind {@link bounded}: it keeps one message. */
+function tapped(body: ReadableStream<Uint8Array>, isEvents: boolean, answers: RawAnswers): ReadableStream<Uint8Array> {
+  const read = (text: Buffer) => {
+    if (!answers.areAwaited) return;
+    try {
+      answers.came(JSON.parse(text.toString('utf8')), text);
+    } catch {
+      // What is no message is for the SDK to refuse.
+    }
+  };
+  const chunks: Uint8Array[] = [];
+  const feed = isEvents ? eventDataReader(read) : (chunk: Uint8Array) => void chunks.push(chunk);
+  return body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        feed(chunk);
+        controller.enqueue(chunk);
+      },
+      flush() {
+        if (!isEvents) read(Buffer.concat(chunks));
+      },
+    }),
+  );
+}
+
+class TappedHttpTransport extends StreamableHTTPClientTransport {
+  readonly #answers: RawAnswers;
+
+  constructor(url: URL, options: StreamableHTTPClientTransportOptions, answers: RawAnswers) {
+    super(url, options);
+    this.#answers = answers;
+  }
+
+  override send(
+    message: JSONRPCMessage,
+    options?: Parameters<StreamableHTTPClientTransport['send']>[1],
+  ): Promise<void> {
+    this.#answers.sent(message);
+    return super.send(message, options);
+  }
+}
+
 /**
  * Opens nothing yet. Redirects are followed within the origin only, so that headers do not reach strangers.
  *
  * @param onTooLong a message beyond the limit was cut off; its call will get no answer
  */
-export function httpWire(link: HttpLink, onTooLong: (why: string) => void): HttpWire {
+export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (why: string) => void): HttpWire {
   // How long a call may take is not for the connection to say: tools have timeouts of their own, some of hours.
   const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const request: FetchLike = async (url, init) => {
@@ -60,11 +109,12 @@ export function httpWire(link: HttpLink, onTooLong: (why: string) => void): Http
     const tooLong = () => onTooLong(`sent a message of more than ${LONGEST_MESSAGE_BYTES} bytes`);
     const { status, statusText } = response;
     const headers = [...response.headers.entries()];
-    return new Response(bounded(response.body, isEvents, tooLong), { status, statusText, headers });
+    const within = bounded(response.body, isEvents, tooLong);
+    // An answer comes with the response to its request, or with that to a later one that takes the events up again.
+    const body = answers.areAwaited ? tapped(within, isEvents, answers) : within;
+    return new Response(body, { status, statusText, headers });
   };
-  const transport = new StreamableHTTPClientTransport(new URL(link.url), {
-    requestInit: { headers: { ...link.headers } },
-    fetch: request,
-  });
+  const options = { requestInit: { headers: { ...link.headers } }, fetch: request };
+  const transport = new TappedHttpTransport(new URL(link.url), options, answers);
   return { transport, destroy: () => agent.destroy() };
 }

@@ -87,3 +87,21 @@ for (const [text, message, line, column] of [
     assert.throws(() => readPlacedJson(text), { name: 'JsonSyntaxError', message, place: { line, column } });
   });
 }
+
+test('numbers that would be rounded are refused with their place where they matter, and only there', () => {
+  const text = '{"a": [0.1, {"b":\n 12345678901234567890}]}';
+  assert.deepEqual(readPlacedJson(text).value, { a: [0.1, { b: Number('12345678901234567890') }] });
+  assert.throws(() => readPlacedJson(text, true), {
+    name: 'JsonSyntaxError',
+    message: '12345678901234567890 cannot be carried exactly; write it with fewer digits, or as text',
+    place: { line: 2, column: 2 },
+    path: ['a', 1, 'b'],
+  });
+  assert.deepEqual(readPlacedJson('[1.50, 1e3, -0]', true).value, [1.5, 1000, -0]);
+});
+
+test('an error tells which value was being read, also after one inside it', () => {
+  assert.throws(() => readPlacedJson('{"a": [{"b": 1} 2]}'), { path: ['a'] });
+  assert.throws(() => readPlacedJson('{"a": {"b": 1, "b": 2}}'), { path: ['a'] });
+  assert.throws(() => readPlacedJson('{"a": [1, [2], x]}'), { path: ['a', 2] });
+});

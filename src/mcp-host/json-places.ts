@@ -1,15 +1,19 @@
 /** Strict JSON whose values are remembered with their place, so that an error can name line and column. */
+import { isExact } from '../wire/exact-number.ts';
 
 /** Counts from 1. */
 export type Place = { line: number; column: number };
 
 export class JsonSyntaxError extends Error {
   readonly place: Place;
+  /** Which value was being read. */
+  readonly path: readonly PropertyKey[];
 
-  constructor(message: string, place: Place) {
+  constructor(message: string, place: Place, path: readonly PropertyKey[]) {
     super(message);
     this.name = 'JsonSyntaxError';
     this.place = place;
+    this.path = path;
   }
 }
 
@@ -35,10 +39,14 @@ const keyOf = (path: readonly PropertyKey[]) => path.map(String).join('\0');
 class PlacedReader {
   readonly offsets = new Map<string, number>();
   readonly #text: string;
+  readonly #isExact: boolean;
   #at = 0;
+  /** Of the value that is being read. */
+  #path: readonly PropertyKey[] = [];
 
-  constructor(text: string) {
+  constructor(text: string, isExact: boolean) {
     this.#text = text;
+    this.#isExact = isExact;
   }
 
   document(): unknown {
@@ -49,7 +57,7 @@ class PlacedReader {
   }
 
   #fail(message: string, offset = this.#at): never {
-    throw new JsonSyntaxError(message, placeAt(this.#text, offset));
+    throw new JsonSyntaxError(message, placeAt(this.#text, offset), this.#path);
   }
 
   #skipBlank(): void {
@@ -83,6 +91,7 @@ class PlacedReader {
 
   #value(path: readonly PropertyKey[]): unknown {
     this.#skipBlank();
+    this.#path = path;
     if (path.length > DEEPEST) this.#fail(`values may be nested ${DEEPEST} deep`);
     this.offsets.set(keyOf(path), this.#at);
     const first = this.#text[this.#at];
@@ -94,8 +103,18 @@ class PlacedReader {
       this.#at += word.length;
       return value;
     }
-    const number = this.#take(NUMBER);
-    return number === undefined ? this.#fail('a JSON value must stand here') : Number(number);
+    return this.#number();
+  }
+
+  #number(): number {
+    const from = this.#at;
+    const literal = this.#take(NUMBER);
+    if (literal === undefined) return this.#fail('a JSON value must stand here');
+    if (this.#isExact && !isExact(literal)) {
+      const shown = literal.length > 60 ? `${literal.slice(0, 60)}…` : literal;
+      this.#fail(`${shown} cannot be carried exactly; write it with fewer digits, or as text`, from);
+    }
+    return Number(literal);
   }
 
   #object(path: readonly PropertyKey[]): Record<string, unknown> {
@@ -111,6 +130,7 @@ class PlacedReader {
       if (Object.hasOwn(members, key)) this.#fail(`the field ${JSON.stringify(key)} is there twice`, at);
       if (!this.#passes(':')) this.#fail('a colon must follow the field name');
       members[key] = this.#value([...path, key]);
+      this.#path = path;
     } while (this.#passes(','));
     if (!this.#passes('}')) this.#fail('a comma or } must follow');
     return members;
@@ -124,6 +144,7 @@ class PlacedReader {
       this.#skipBlank();
       if (this.#text[this.#at] === ']') this.#fail('no comma may stand before ]');
       elements.push(this.#value([...path, elements.length]));
+      this.#path = path;
     } while (this.#passes(','));
     if (!this.#passes(']')) this.#fail('a comma or ] must follow');
     return elements;
@@ -139,10 +160,11 @@ export type PlacedJson = {
 /**
  * Reads text as `JSON.parse` does, but refuses a field that is there twice.
  *
- * @throws JsonSyntaxError which does not quote the text: it may hold secrets
+ * @param isExact refuses numbers, too, that JavaScript would round; the error quotes them
+ * @throws JsonSyntaxError which does not quote anything else: it may hold secrets
  */
-export function readPlacedJson(text: string): PlacedJson {
-  const reader = new PlacedReader(text);
+export function readPlacedJson(text: string, isExact = false): PlacedJson {
+  const reader = new PlacedReader(text, isExact);
   const value = reader.document();
   const placeOf = (path: readonly PropertyKey[]): Place => {
     for (let length = path.length; length > 0; length--) {

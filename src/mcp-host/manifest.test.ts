@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -40,6 +41,19 @@ const refusalOf = (server: object, variables: Record<string, string> = {}) =>
   );
 
 describe('a manifest', () => {
+  test('is known by the digest of its text, and carries what it says for the executor', () => {
+    const rail = { idempotency_key: 'key', dry_run: { tool: 'try', args: { a: '$args/a' } }, references: ['/id'] };
+    const { sha256, servers } = load({ servers: [{ alias: 'a', command: 'x', tools: [{ name: 'pay', rail }] }] });
+    assert.equal(sha256, createHash('sha256').update(readFileSync(path)).digest('hex'));
+    assert.deepEqual(servers[0]?.tools?.get('pay')?.rail, rail);
+    const wrong = refusalOf({
+      tools: [{ name: 'pay', rail: { amount: 'amount', dry_run: { tool: 'try' }, undo: 'x' } }],
+    });
+    assert.match(wrong.join('\n'), /rail\.amount must be a JSON Pointer such as \/amount/);
+    assert.match(wrong.join('\n'), /rail\.dry_run\.args is required/);
+    assert.match(wrong.join('\n'), /unknown field "servers\.0\.tools\.0\.rail\.undo"/);
+  });
+
   test('that ships is loaded, with its variables', () => {
     const variables = {
       MATRIX_CHRONOS_URL: 'http://127.0.0.1:9096',

@@ -2,10 +2,17 @@
  * Loading an agent manifest (contracts §8): from a file to servers that can be started. Everything that is wrong is found and told
  * with file, line and column before anything is spawned.
  */
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { inheritedVariables } from '../process-kit/inherited-variables.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { agentManifestSchema, type ManifestServer, type SideEffectClass, type ToolSurface } from '../wire/manifest.ts';
+import {
+  agentManifestSchema,
+  type ManifestServer,
+  type Rail,
+  type SideEffectClass,
+  type ToolSurface,
+} from '../wire/manifest.ts';
 import { checkInput, type Problem } from '../wire/validate.ts';
 import { CommandLineError, splitCommand } from './command-line.ts';
 import { JsonSyntaxError, type Place, type PlacedJson, readPlacedJson } from './json-places.ts';
@@ -17,6 +24,8 @@ export type DeclaredTool = {
   sideEffectClass: SideEffectClass | undefined;
   surface: ToolSurface | undefined;
   timeoutMs: number | undefined;
+  /** What an executor has to know of it. */
+  rail: Rail | undefined;
 };
 
 export type StdioLink = {
@@ -47,6 +56,8 @@ export type ServerSpec = {
 export type Manifest = {
   /** The file it came from. */
   path: string;
+  /** SHA-256 of its text in lower-case hex. */
+  sha256: string;
   agent: string | undefined;
   servers: readonly ServerSpec[];
 };
@@ -68,7 +79,7 @@ class Problems {
   readonly found: Problem[] = [];
 
   add(path: readonly (string | number)[], what: string): void {
-    this.found.push({ path, sentence: `${path.join('.')} ${what}` });
+    this.found.push({ path, ofName: false, sentence: `${path.join('.')} ${what}` });
   }
 }
 
@@ -160,14 +171,15 @@ function readTools(
 ): ReadonlyMap<string, DeclaredTool> | undefined {
   if (tools === undefined) return undefined;
   const declared = new Map<string, DeclaredTool>();
-  for (const [index, { name, side_effect_class: sideEffectClass, surface, timeout_ms: timeoutMs }] of tools.entries()) {
+  for (const [index, tool] of tools.entries()) {
+    const { name, side_effect_class: sideEffectClass, surface, timeout_ms: timeoutMs, rail } = tool;
     const at = [...path, 'tools', index];
     if (declared.has(name)) problems.add([...at, 'name'], `is there twice (${JSON.stringify(name)})`);
     if (sideEffectClass !== undefined && allowed !== undefined && !allowed.includes(sideEffectClass)) {
       const what = `is ${sideEffectClass}, which allowed_side_effects does not name; add it there or remove the tool`;
       problems.add([...at, 'side_effect_class'], what);
     }
-    declared.set(name, { name, sideEffectClass, surface, timeoutMs });
+    declared.set(name, { name, sideEffectClass, surface, timeoutMs, rail });
   }
   return declared;
 }
@@ -214,12 +226,13 @@ function refuse(path: string, problems: readonly { place: Place; sentence: strin
   throw new ReveilleError('invalid_request', [...new Set(lines)].join('\n'));
 }
 
-function readText(path: string): string {
+function readText(path: string): { text: string; sha256: string } {
   try {
     const bytes = readFileSync(path);
     if (bytes.length > LONGEST_FILE_BYTES)
       throw new Error(`it has ${bytes.length} bytes, at most ${LONGEST_FILE_BYTES} are read`);
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return { text, sha256: createHash('sha256').update(bytes).digest('hex') };
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new ReveilleError('invalid_request', `the agent manifest ${path} cannot be read: ${why}`, { cause });
@@ -243,7 +256,8 @@ function parse(path: string, text: string): PlacedJson {
  * not repeated. A variable that is not set is a problem of a required server, otherwise it is left to the start.
  */
 export function loadManifest(path: string, variables: Variables): Manifest {
-  const { value, placeOf } = parse(path, readText(path));
+  const { text, sha256 } = readText(path);
+  const { value, placeOf } = parse(path, text);
   const checked = checkInput(agentManifestSchema, value, hiddenFields(value));
   const refuseAll = (found: readonly Problem[]): never =>
     refuse(
@@ -261,5 +275,5 @@ export function loadManifest(path: string, variables: Variables): Manifest {
     return readServer(server, manifest.allowed_side_effects, { problems, path: at, variables });
   });
   if (problems.found.length > 0) return refuseAll(problems.found);
-  return { path, agent: manifest.agent, servers };
+  return { path, sha256, agent: manifest.agent, servers };
 }

@@ -2,9 +2,11 @@
 import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/client';
 
 const NEWLINE = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
 
 export type MessageSink = {
-  message(message: JSONRPCMessage): void;
+  /** @param line its bytes, without the line end */
+  message(message: JSONRPCMessage, line: Buffer): void;
   /** A line that is no JSON-RPC message. @param bytes of the line */
   garbage(line: string, bytes: number): void;
   /** A line grew beyond the limit. Nothing is read any more. */
@@ -34,7 +36,7 @@ export function messageReader(longestBytes: number, sink: MessageSink): (chunk: 
       sink.garbage(line.subarray(0, SHOWN_BYTES).toString('utf8'), line.length);
       return;
     }
-    sink.message(message);
+    sink.message(message, line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
   };
 
   return (chunk) => {

@@ -1,7 +1,9 @@
 /** Keeping tool output to what a model can take in; the rest is kept in a file that the model is told of. */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
+import type { RawAnswer } from './raw-answers.ts';
 import type { SpillFolder } from './spill-folder.ts';
 import { blocksOf } from './structured-content.ts';
+import type { InBand, WithoutResult } from './tool-call-failure.ts';
 
 /** What a tool gave back, as far as a model and a program need it. */
 export type ToolResult = {
@@ -13,6 +15,10 @@ export type ToolResult = {
   isError: boolean;
   /** Files that hold what was cut out of `content`. */
   spilled?: readonly string[];
+  /** Where the words are ours and not the tool's. */
+  withoutResult?: WithoutResult;
+  /** The message that carried the answer; only for a call that is made `once`, and where an answer came. */
+  raw?: RawAnswer;
 };
 
 /** What a model gets to read of one result, in tokens. */
@@ -101,6 +107,6 @@ export function capOutput(result: CallToolResult, maxTokens: number, folder: Spi
 }
 
 /** An answer of our own in the place of a tool's. */
-export function inBandError(text: string): ToolResult {
-  return { content: [{ type: 'text', text }], isError: true };
+export function inBandError({ inBand, withoutResult }: InBand): ToolResult {
+  return { content: [{ type: 'text', text: inBand }], isError: true, withoutResult };
 }

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
-import type { SideEffectClass, ToolSurface } from '../wire/manifest.ts';
+import type { Rail, SideEffectClass, ToolSurface } from '../wire/manifest.ts';
 import { writeToolUri } from '../wire/tool-uri.ts';
 import { bindNames } from './function-names.ts';
-import { HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
+import { type CallOptions, HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
 import type { Manifest, ServerSpec } from './manifest.ts';
 import { capOutput, DEFAULT_OUTPUT_TOKENS, inBandError, type ToolResult } from './output-cap.ts';
 import { ServerLog } from './server-log.ts';
@@ -54,6 +54,7 @@ export type HostedTool = {
   /** As the manifest declares them. */
   sideEffectClass: SideEffectClass | undefined;
   surface: ToolSurface | undefined;
+  rail: Rail | undefined;
   timeoutMs: number;
 };
 
@@ -77,6 +78,8 @@ const HEALTH_TIMEOUT_MS = 10_000;
 const DRAIN_MS = 5000;
 /** What stands for the version of a server that has none. */
 const NO_VERSION = '0.0.0';
+/** What a manifest says of a tool that it does not name. */
+const UNDECLARED = { sideEffectClass: undefined, surface: undefined, rail: undefined };
 
 /** A server whose program is one that we know the place of. */
 function withProgram(spec: ServerSpec, programs: ServerPoolOptions['programs'] = {}): ServerSpec {
@@ -186,6 +189,8 @@ export class ServerPool {
    * Calls a tool within its time.
    *
    * @param args numbers that JavaScript cannot carry may be given as `JSON.rawJSON` objects
+   * @param options with `definitionSha256` a tool whose definition is another one now is not called; with `once` exactly one request is
+   *   sent, and the result tells the digest of the message that answered it
    * @returns what it gave back, its text capped; a tool that is not there answers in-band
    * @throws ToolCallFailure when there is no answer, saying whether the tool may have run
    */
@@ -193,16 +198,21 @@ export class ServerPool {
     alias: string,
     tool: string,
     args: Readonly<Record<string, unknown>>,
-    { signal }: { signal?: AbortSignal } = {},
+    options: { signal?: AbortSignal } & Pick<CallOptions, 'definitionSha256' | 'once'> = {},
   ): Promise<ToolResult> {
     const server = this.#servers.get(alias);
-    if (!server) return inBandError(`there is no server ${JSON.stringify(alias)}`);
+    const unsent = (inBand: string) => inBandError({ inBand, withoutResult: 'unsent' });
+    if (!server) return unsent(`there is no server ${JSON.stringify(alias)}`);
     const isKnown = server.definitions.some(({ name }) => name === tool);
-    if (server.state === 'ready' && !isKnown)
-      return inBandError(`server "${alias}" has no tool ${JSON.stringify(tool)}`);
-    const outcome = await server.call(tool, args, this.#timeoutOf(server, tool), signal);
-    if ('inBand' in outcome) return inBandError(outcome.inBand);
-    return capOutput(outcome.result, this.#options.outputTokens ?? DEFAULT_OUTPUT_TOKENS, this.#spill);
+    if (server.state === 'ready' && !isKnown) return unsent(`server "${alias}" has no tool ${JSON.stringify(tool)}`);
+    const { signal, definitionSha256, once } = options;
+    const timeoutMs = this.#timeoutOf(server, tool);
+    const { raw, ...outcome } = await server.call(tool, args, { timeoutMs, signal, definitionSha256, once });
+    const result =
+      'inBand' in outcome
+        ? inBandError(outcome)
+        : capOutput(outcome.result, this.#options.outputTokens ?? DEFAULT_OUTPUT_TOKENS, this.#spill);
+    return raw === undefined ? result : { ...result, raw };
   }
 
   /** Takes no more calls, lets those under way end for up to five seconds, and ends every server. Resolves when nothing is left. */
@@ -244,9 +254,10 @@ export class ServerPool {
       const { alias, version = server.serverVersion ?? NO_VERSION, tools } = server.spec;
       return server.definitions.map((definition) => {
         const tool = definition.name;
-        const { sideEffectClass, surface } = tools?.get(tool) ?? { sideEffectClass: undefined, surface: undefined };
+        const { sideEffectClass, surface, rail } = tools?.get(tool) ?? UNDECLARED;
         const uri = writeToolUri({ alias, tool, version });
-        return { alias, tool, uri, definition, sideEffectClass, surface, timeoutMs: this.#timeoutOf(server, tool) };
+        const timeoutMs = this.#timeoutOf(server, tool);
+        return { alias, tool, uri, definition, sideEffectClass, surface, rail, timeoutMs };
       });
     });
   }

@@ -7,6 +7,7 @@ import { HAS_GROUPS, LIFELINE, signalGroup, watched } from './lifeline.ts';
 import type { StdioLink } from './manifest.ts';
 import { messageReader } from './message-reader.ts';
 import { isProgram } from './program.ts';
+import type { RawAnswers } from './raw-answers.ts';
 import type { ServerLog } from './server-log.ts';
 
 /** A message of more bytes ends the connection. Images travel in base64, so this is generous. */
@@ -22,7 +23,13 @@ const KILL_MS = 5000;
 /** Between the end of a process and that of its pipes, either way: a descendant may hold them. */
 const PIPES_MS = 500;
 
-export type StdioTransportOptions = { link: StdioLink; cwd: string | undefined; clock: Clock; output: ServerLog };
+export type StdioTransportOptions = {
+  link: StdioLink;
+  cwd: string | undefined;
+  clock: Clock;
+  output: ServerLog;
+  answers: RawAnswers;
+};
 
 export class StdioTransport implements Transport {
   onclose?: () => void;
@@ -79,10 +86,12 @@ export class StdioTransport implements Transport {
   }
 
   #listen(child: ChildProcess): void {
-    const { output, clock } = this.#options;
+    const { output, clock, answers } = this.#options;
     const read = messageReader(LONGEST_MESSAGE_BYTES, {
-      message: (message) => {
-        if (!this.#isClosed) this.onmessage?.(message);
+      message: (message, line) => {
+        if (this.#isClosed) return;
+        answers.came(message, line);
+        this.onmessage?.(message);
       },
       garbage: (line, bytes) => this.#onGarbage(line, bytes),
       tooLong: () => this.#fail(`sent a message of more than ${LONGEST_MESSAGE_BYTES} bytes`),
@@ -148,6 +157,7 @@ export class StdioTransport implements Transport {
     if (this.#isClosed || !stdin || this.#hasExited) return Promise.reject(new Error('the server is gone'));
     if (stdin.writableLength > MOST_UNREAD_BYTES)
       return Promise.reject(new Error('the server does not read its stdin'));
+    this.#options.answers.sent(message);
     return write(stdin, `${JSON.stringify(message)}\n`);
   }
 

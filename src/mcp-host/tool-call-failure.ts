@@ -7,8 +7,27 @@ import { Cancelled, TimedOut } from './deadline.ts';
  * - `timeout`: no answer within the tool's time
  * - `cancelled`: the caller gave up
  * - `connection`: the server died, hung up or could not be reached
+ * - `changed`: the tool has another definition than the one that the caller knows
  */
-export type FailureReason = 'timeout' | 'cancelled' | 'connection';
+export type FailureReason = 'timeout' | 'cancelled' | 'connection' | 'changed';
+
+/** The server did not carry the call out as it stands: it wants to be called again with more. */
+export class AskedForMore extends Error {
+  override name = 'AskedForMore';
+
+  constructor() {
+    super('it wants to be called again with more input');
+  }
+}
+
+/** Between the caller's look at a tool and its call the tool has changed. */
+export class AnotherDefinition extends Error {
+  override name = 'AnotherDefinition';
+
+  constructor(known: string, live: string) {
+    super(`its definition has changed (known ${known.slice(0, 12)}, live ${live.slice(0, 12)})`);
+  }
+}
 
 /**
  * A failure of the transport: there is no result that a model could read. Whoever repeats the call must ask {@link mayHaveRun}
@@ -27,8 +46,27 @@ export class ToolCallFailure extends ReveilleError {
   }
 }
 
+/**
+ * How a call stands that has no result of its tool, only words for the model:
+ * - `unsent`: nothing was sent
+ * - `refused`: the server turned it away
+ * - `unclear`: the server answered, and the tool may have run all the same
+ */
+export type WithoutResult = 'unsent' | 'refused' | 'unclear';
+
+/** Words for the model in the place of a result. */
+export type InBand = { inBand: string; withoutResult: WithoutResult };
+
 /** What went wrong with a call: a failure to throw, or words for the model, because the server did answer. */
-export type CallVerdict = { failure: ToolCallFailure } | { inBand: string };
+export type CallVerdict = { failure: ToolCallFailure } | InBand;
+
+/** The codes with which a server says that it did not take a request on. */
+const TURNED_AWAY: ReadonlySet<number> = new Set([
+  ProtocolErrorCode.InvalidParams,
+  ProtocolErrorCode.MethodNotFound,
+  ProtocolErrorCode.InvalidRequest,
+  ProtocolErrorCode.ParseError,
+]);
 
 /** Failures before a connection existed over which anything could have been sent. */
 const NEVER_CONNECTED = new Set([
@@ -57,14 +95,18 @@ function codesOf(thrown: unknown): string[] {
 
 function verdictOnProtocolError(error: ProtocolError): CallVerdict {
   const words = error.message.replace(/^MCP error -?\d+: /, '');
-  if (error.code === ProtocolErrorCode.InvalidParams) return { inBand: `the server refused the call: ${words}` };
-  return { inBand: `the server answered with an error (${error.code}): ${words}` };
+  if (error.code === ProtocolErrorCode.InvalidParams) {
+    return { inBand: `the server refused the call: ${words}`, withoutResult: 'refused' };
+  }
+  const withoutResult = TURNED_AWAY.has(error.code) ? 'refused' : 'unclear';
+  return { inBand: `the server answered with an error (${error.code}): ${words}`, withoutResult };
 }
 
 function verdictOnHttpError(called: string, error: SdkHttpError): CallVerdict {
   const { status } = error;
-  // A status in the 400s says that the request itself was turned away; after one in the 500s anything may have happened.
-  const mayHaveRun = status >= 500 || status < 400;
+  // A status in the 400s says that the request itself was turned away, but for 408, which gateways send when they have waited long
+  // enough for what is behind them; after one in the 500s anything may have happened.
+  const mayHaveRun = status >= 500 || status < 400 || status === 408;
   const message = `${called}: the server answered with HTTP status ${status}`;
   return { failure: new ToolCallFailure('connection', message, { mayHaveRun, cause: error }) };
 }
@@ -86,13 +128,21 @@ export function judgeFailure(called: string, thrown: unknown, ending: string | u
   }
   if (thrown instanceof ProtocolError) return verdictOnProtocolError(thrown);
   if (thrown instanceof SdkHttpError) return verdictOnHttpError(called, thrown);
+  if (thrown instanceof AskedForMore) {
+    return {
+      inBand: `the server asks for something that this host does not give: ${thrown.message}`,
+      withoutResult: 'unclear',
+    };
+  }
   if (thrown instanceof SdkError) {
     const { code, message } = thrown;
     if (ASKS_FOR_MORE.has(code)) {
-      return { inBand: `the server asks for something that this host does not give: ${message}` };
+      const inBand = `the server asks for something that this host does not give: ${message}`;
+      return { inBand, withoutResult: 'unclear' };
     }
     if (code === SdkErrorCode.InvalidResult || code === SdkErrorCode.UnsupportedResultType) {
-      return { inBand: 'the tool has run, but the server answered with something that is no tool result' };
+      const inBand = 'the tool has run, but the server answered with something that is no tool result';
+      return { inBand, withoutResult: 'unclear' };
     }
   }
   const mayHaveRun = !codesOf(thrown).some((code) => NEVER_CONNECTED.has(code) || code === SdkErrorCode.NotConnected);
@@ -116,6 +166,11 @@ export function judgeUnsent(alias: string, tool: string, thrown: unknown, why: s
     const message = `${called} was not sent within ${thrown.limitMs} ms: the server was still being looked at`;
     return { failure: new ToolCallFailure('timeout', message, options) };
   }
-  if (why === undefined) return { inBand: `${called} is not available: the server does not have it any more` };
+  if (thrown instanceof AnotherDefinition) {
+    return { failure: new ToolCallFailure('changed', `${called} was not called: ${thrown.message}`, options) };
+  }
+  if (why === undefined) {
+    return { inBand: `${called} is not available: the server does not have it any more`, withoutResult: 'unsent' };
+  }
   return { failure: new ToolCallFailure('connection', `${called}: server "${alias}" ${why}`, options) };
 }

@@ -58,6 +58,7 @@ describe('a server over HTTP', () => {
   test('that turns a call away has not run it; one that breaks down may have', async (t) => {
     for (const [status, mayHaveRun] of [
       [403, false],
+      [408, true],
       [503, true],
     ] as const) {
       const server = await startHostileHttp(t, (response) => response.writeHead(status).end('no'));

@@ -37,6 +37,11 @@ export type CallReport =
 export type Toolbox = {
   /** SHA-256 of the manifest's text; part of every receipt. */
   readonly manifestSha256: string;
+  /**
+   * Resolves when the servers have been started, or when it is certain that they cannot be for now; at once when absent. Until then
+   * there are no tools: whoever checks a plan or goes on with one waits for it first.
+   */
+  ready?(): Promise<void>;
   tools(): readonly RailTool[];
   find(name: string): RailTool | undefined;
   /** Why a tool is not there, and which ones are; a sentence for people. */

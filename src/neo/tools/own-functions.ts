@@ -1,6 +1,7 @@
 /** The two functions of the surface that no server serves: `core_execute` and `memory_recall`. */
+
+import type { ToolSchema } from '../../model-kit/model.ts';
 import { utf8Bytes } from '../../wire/text.ts';
-import type { ToolSchema } from './surface.ts';
 
 export const CORE_EXECUTE = 'core_execute';
 export const MEMORY_RECALL = 'memory_recall';
@@ -12,14 +13,14 @@ const QUERY_MAX_CHARACTERS = 4096;
 export const CORE_EXECUTE_SCHEMA: ToolSchema = {
   name: CORE_EXECUTE,
   description:
-    'Hand a task that moves money, commits the user to something, or needs rigour over to the secure executor. It compiles the task into a plan, asks the user to approve every step that cannot be taken back, carries the plan out and gives back the verifiable outcome. It is the only way to do such things. It can take minutes, because a person may have to answer. Hand a task over once: an answer that says it is pending means that it is still under way.',
+    'Hand a task that moves money, commits the user to something, or needs rigour over to the secure executor. It compiles the task into a plan, asks the user to approve every step that cannot be taken back, carries the plan out and gives back the verifiable outcome. It is the only way to do such things. It can take minutes, because a person may have to answer. Hand a task over once: an answer that says it is pending means that it is still under way; where it says that you will be woken, end your turn.',
   parameters: {
     type: 'object',
     properties: {
       intent: {
         type: 'string',
         description:
-          'A clear, self-contained description of the task: what is to be done, to what or whom, with every amount, address, id and limit written out. The executor sees nothing of this conversation.',
+          'A clear, self-contained description of the task: what is to be done, to what or whom, with every amount, address, id and limit written out as you were given it. Of this conversation the executor sees what people, alarms and tools said, for comparison, and nothing that you said.',
       },
     },
     required: ['intent'],

@@ -1,16 +1,11 @@
 /** The port to what an agent can do: functions that a model is shown, and the calls it makes of them. */
+import type { ToolSchema } from '../../model-kit/model.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import type { Turn } from '../turn.ts';
 
-/** A function as the model sees it. */
-export type ToolSchema = {
-  /** `^[A-Za-z0-9_-]{1,64}$`, as model endpoints want it. */
-  readonly name: string;
-  readonly description: string;
-  /** JSON Schema of the arguments, an object. */
-  readonly parameters: Record<string, unknown>;
-};
+/** A question of the executor, or what became of it. */
+export type GateNotice = Omit<TurnEventData<'gate'>, 'conversation_id' | 'turn_id'>;
 
 export type ToolPart =
   | { readonly type: 'text'; readonly text: string }
@@ -22,7 +17,7 @@ export type ToolAnswer = { readonly content: readonly ToolPart[]; readonly isErr
 /** What a call tells while it runs, for the people who follow the turn. */
 export type ToolNotice =
   | { readonly type: 'status'; readonly text: string }
-  | { readonly type: 'gate'; readonly gate: Omit<TurnEventData<'gate'>, 'conversation_id' | 'turn_id'> };
+  | { readonly type: 'gate'; readonly gate: GateNotice };
 
 export type ToolCallContext = {
   readonly turn: Turn;

@@ -4,6 +4,7 @@
  */
 import type { Logger } from '../../log/log.ts';
 import { classify } from '../../mcp-host/classify.ts';
+import type { ToolSchema } from '../../model-kit/model.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 import { answerOf } from './content.ts';
 import type { HostTool, ToolHost } from './host.ts';
@@ -18,14 +19,7 @@ import {
   readQuery,
 } from './own-functions.ts';
 import type { Skill } from './skill.ts';
-import {
-  type ToolAnswer,
-  type ToolCallContext,
-  ToolFailure,
-  type ToolSchema,
-  type ToolSurface,
-  textAnswer,
-} from './surface.ts';
+import { type ToolAnswer, type ToolCallContext, ToolFailure, type ToolSurface, textAnswer } from './surface.ts';
 
 /** Hands a task to the executor and gives back what came of it. Rejects as {@link ToolSurface.dispatch} does. */
 export type Delegate = (intent: string, context: ToolCallContext) => Promise<ToolAnswer>;

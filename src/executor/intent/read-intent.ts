@@ -1,0 +1,88 @@
+/**
+ * Reading an intent from its source text. What is approved later must be what is sent, to the last digit, so everything that two
+ * readers could take for two things is refused here: numbers that JavaScript rounds, fields that are there twice, half characters.
+ */
+import { JsonSyntaxError, readPlacedJson } from '../../mcp-host/json-places.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { type Intent, intentSchema, PLAN_DEPTH_MAX, PLAN_NODES_MAX, type PlanNode } from '../../wire/intent.ts';
+import { utf8Bytes } from '../../wire/text.ts';
+import { checkInput } from '../../wire/validate.ts';
+
+export const INTENT_MAX_BYTES = 256 * 1024;
+
+/** Names that mean something else to JavaScript than to other languages. */
+const DANGEROUS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
+type Path = readonly PropertyKey[];
+
+/** `plan.nodes[1].args.amount` */
+function placeOf(path: Path): string {
+  return path
+    .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+function refuse(path: Path, what: string): never {
+  const place = placeOf(path);
+  throw new ReveilleError('invalid_request', `${place === '' ? 'the intent' : place} ${what}`);
+}
+
+function parse(text: string): unknown {
+  try {
+    return readPlacedJson(text, true).value;
+  } catch (thrown) {
+    if (!(thrown instanceof JsonSyntaxError)) throw thrown;
+    const { line, column } = thrown.place;
+    return refuse(thrown.path, `cannot be read (line ${line}, column ${column}): ${thrown.message}`);
+  }
+}
+
+/** Looks at every text and every field name, however deep. */
+function checkTexts(value: unknown, path: Path): void {
+  if (typeof value === 'string' && !value.isWellFormed()) {
+    refuse(path, 'must be well-formed Unicode; it holds half of a surrogate pair');
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, member] of Object.entries(value)) {
+    if (!name.isWellFormed()) refuse(path, 'must not have a field whose name holds half of a surrogate pair');
+    if (DANGEROUS.has(name)) refuse(path, `must not have a field that is named ${name}`);
+    checkTexts(member, [...path, Array.isArray(value) ? Number(name) : name]);
+  }
+}
+
+/** Checks what a schema cannot: how many nodes there are, how deep they stand, and that no two share an id. */
+function checkNodes(plan: PlanNode): void {
+  const seen = new Map<string, Path>();
+  const visit = (node: PlanNode, path: Path, depth: number) => {
+    const other = seen.get(node.id);
+    if (other) refuse([...path, 'id'], `is ${JSON.stringify(node.id)}, which is the id of ${placeOf(other)} as well`);
+    seen.set(node.id, path);
+    if (seen.size > PLAN_NODES_MAX) refuse(['plan'], `must have at most ${PLAN_NODES_MAX} nodes`);
+    if (node.kind === 'call' || node.kind === 'wait') return;
+    if (depth === PLAN_DEPTH_MAX) {
+      refuse(path, `stands too deep: sequences and parallels may stand ${PLAN_DEPTH_MAX} deep in one another`);
+    }
+    for (const [index, inner] of node.nodes.entries()) visit(inner, [...path, 'nodes', index], depth + 1);
+  };
+  visit(plan, ['plan'], 0);
+}
+
+/**
+ * @param sourceText JSON as it was submitted or as a model wrote it
+ * @returns the intent; every number in it is exact
+ * @throws ReveilleError `invalid_request` naming the place, such as `plan.nodes[1].args.amount`
+ */
+export function readIntent(sourceText: string): Intent {
+  const bytes = utf8Bytes(sourceText);
+  if (bytes > INTENT_MAX_BYTES) refuse([], `must be at most ${INTENT_MAX_BYTES} bytes of UTF-8, it has ${bytes}`);
+  const value = parse(sourceText);
+  checkTexts(value, []);
+  const checked = checkInput(intentSchema, value);
+  if ('problems' in checked) {
+    const sentences = checked.problems.map(({ path, sentence }) => sentence.replace(path.join('.'), placeOf(path)));
+    throw new ReveilleError('invalid_request', [...new Set(sentences)].join('; '));
+  }
+  checkNodes(checked.value.plan);
+  return checked.value;
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Rail } from '../../wire/manifest.ts';
+import { type Neighbour, railMismatches, railProblems } from './rail-check.ts';
+import { surfaceOf } from './surface.ts';
+
+const status = (more: object = {}): Rail['status'] => ({
+  ...{ tool: 'status', args: { key: '$key' }, field: '/status', done: ['done'], not_done: ['open'] },
+  ...more,
+});
+const read = { sideEffectClass: 'read', surface: 'natural' } as const;
+const neighbours = new Map<string, Neighbour>([
+  ['look', read],
+  ['status', { sideEffectClass: 'write', surface: 'natural' }],
+  ['write', { sideEffectClass: 'write', surface: 'natural' }],
+  ['send', { sideEffectClass: 'read', surface: 'escalate' }],
+]);
+const problems = (rail: Rail) => railProblems(rail, neighbours).join('\n');
+
+test('a rail that says what can be is fine', () => {
+  const rail: Rail = {
+    ...{ idempotency_key: 'key', amount: '/amount', currency: '/currency' },
+    dry_run: { tool: 'look', args: { a: '$args/a' } },
+    read_back: { tool: 'look', args: { a: '$result/a' } },
+    ...(status() && { status: status() }),
+  };
+  assert.equal(problems(rail), '');
+});
+
+test('companions must be there, need no approval, and only look', () => {
+  assert.match(
+    problems({ dry_run: { tool: 'nowhere', args: {} } }),
+    /names "nowhere", which the manifest does not declare/,
+  );
+  assert.match(problems({ read_back: { tool: 'send', args: {} } }), /names "send", which needs approval itself/);
+  assert.match(problems({ dry_run: { tool: 'write', args: {} } }), /declared write; it must be a read/);
+});
+
+test('placeholders must be known when the companion is called', () => {
+  assert.match(
+    problems({ dry_run: { tool: 'look', args: { a: '$result/a' } } }),
+    /uses \$result\/a, which is not known by then/,
+  );
+  assert.match(problems({ idempotency_key: 'k', dry_run: { tool: 'look', args: { a: ['$key/a'] } } }), /write \$key/);
+  const rail: Rail = { ...(status() && { status: status() }) };
+  assert.match(problems(rail), /uses \$key, but rail\.idempotency_key is not set/);
+  const both = status({ done: ['x', 'y'], not_done: ['y'] });
+  assert.match(
+    problems({ idempotency_key: 'k', ...(both && { status: both }) }),
+    /lists y under done and under not_done/,
+  );
+  assert.match(problems({ currency: '/c' }), /without rail\.amount/);
+});
+
+test('a rail is held against the schemas of the tools', () => {
+  const tool = (properties: object, required: string[] = []) => ({
+    name: 'x',
+    inputSchema: { type: 'object', properties, required, additionalProperties: false },
+  });
+  const beside = new Map([['look', { definition: tool({ a: {}, b: {} }, ['b']), surface: 'natural' as const }]]);
+  const mismatches = railMismatches(
+    {
+      ...{ idempotency_key: 'key', amount: '/sum/value' },
+      dry_run: { tool: 'look', args: { a: '$args/gone', c: 1 } },
+    },
+    tool({ amount: {} }),
+    beside,
+  );
+  assert.deepEqual(mismatches, [
+    'rail.idempotency_key names "key", which is no argument of the tool',
+    'rail.amount points to /sum/value, which is no argument of the tool',
+    'rail.dry_run gives c, which look does not take',
+    'rail.dry_run does not give b, which look needs',
+    'rail.dry_run uses $args/gone, which is no argument of the tool',
+  ]);
+  const escalated = new Map([['look', { definition: tool({}), surface: 'escalate' as const }]]);
+  const [problem] = railMismatches({ dry_run: { tool: 'look', args: {} } }, tool({}), escalated);
+  assert.match(problem!, /needs approval itself/);
+  assert.deepEqual(railMismatches({ amount: '/x' }, { name: 'x', inputSchema: { type: 'object' } }, new Map()), []);
+});
+
+test('in doubt a tool of the executor’s needs approval', () => {
+  const surface = (tool: Omit<Parameters<typeof surfaceOf>[0], 'name'>, name = 'look') =>
+    surfaceOf({ name, ...tool }, ['transfer']);
+  assert.equal(surface({}), 'escalate');
+  assert.equal(surface({ annotations: { readOnlyHint: true } }), 'escalate');
+  assert.equal(surface({ sideEffectClass: 'network' }), 'escalate');
+  assert.equal(surface({ sideEffectClass: 'read' }), 'natural');
+  assert.equal(surface({ sideEffectClass: 'read', annotations: { destructiveHint: true } }), 'escalate');
+  assert.equal(surface({ sideEffectClass: 'read' }, 'getTransfer'), 'escalate');
+  assert.equal(surface({ sideEffectClass: 'read', surface: 'natural' }, 'getTransfer'), 'natural');
+  assert.equal(surface({ sideEffectClass: 'read', surface: 'escalate' }), 'escalate');
+});

@@ -1,0 +1,130 @@
+/** Whether what a manifest says for the executor can be true: found out before the first call, when it would be too late. Pure. */
+import type { DeclaredTool } from '../../mcp-host/manifest.ts';
+import type { ToolDefinition } from '../../mcp-host/tool-definition.ts';
+import type { CompanionCall, Rail, ToolSurface } from '../../wire/manifest.ts';
+import { placeholdersOf } from '../intent/companion.ts';
+
+const COMPANIONS = ['dry_run', 'status', 'read_back'] as const;
+type Role = (typeof COMPANIONS)[number];
+
+/** What there is to fill in when the companion is called; the result is what a status call asks about. */
+const SOURCES: Readonly<Record<Role, readonly string[]>> = {
+  dry_run: ['args', 'key'],
+  status: ['args', 'key'],
+  read_back: ['args', 'result', 'key'],
+};
+
+/** A tool beside the one that is looked at. */
+export type Neighbour = Pick<DeclaredTool, 'sideEffectClass'> & { readonly surface: ToolSurface };
+
+function companionProblems(
+  role: Role,
+  companion: CompanionCall,
+  rail: Rail,
+  neighbour: Neighbour | undefined,
+): string[] {
+  const quoted = JSON.stringify(companion.tool);
+  if (neighbour === undefined)
+    return [`rail.${role} names ${quoted}, which the manifest does not declare on this server`];
+  const problems: string[] = [];
+  if (neighbour.surface === 'escalate') {
+    problems.push(
+      `rail.${role} names ${quoted}, which needs approval itself; declare it "natural" if it can be called without, or take it out`,
+    );
+  }
+  const { sideEffectClass } = neighbour;
+  // A status call may settle what it is asked about; the others only look.
+  if (role !== 'status' && sideEffectClass !== undefined && sideEffectClass !== 'read') {
+    problems.push(`rail.${role} names ${quoted}, which is declared ${sideEffectClass}; it must be a read`);
+  }
+  for (const { source, pointer } of placeholdersOf(companion.args)) {
+    const written = `$${source}${pointer}`;
+    if (!SOURCES[role].includes(source)) problems.push(`rail.${role} uses ${written}, which is not known by then`);
+    else if (source === 'key' && pointer !== '') problems.push(`rail.${role} uses ${written}; write $key`);
+    else if (source === 'key' && rail.idempotency_key === undefined) {
+      problems.push(`rail.${role} uses $key, but rail.idempotency_key is not set`);
+    }
+  }
+  return problems;
+}
+
+/**
+ * What is wrong with a rail by the manifest alone.
+ *
+ * @param neighbours the tools that the manifest declares on the same server
+ */
+export function railProblems(rail: Rail, neighbours: ReadonlyMap<string, Neighbour>): string[] {
+  const problems = COMPANIONS.flatMap((role) => {
+    const companion = rail[role];
+    return companion === undefined ? [] : companionProblems(role, companion, rail, neighbours.get(companion.tool));
+  });
+  const both = rail.status?.done.filter((value) => rail.status?.not_done.includes(value)) ?? [];
+  if (both.length > 0) problems.push(`rail.status lists ${both.join(', ')} under done and under not_done`);
+  if (rail.currency !== undefined && rail.amount === undefined)
+    problems.push('rail.currency is set without rail.amount');
+  return problems;
+}
+
+type Shape = {
+  readonly properties: Readonly<Record<string, unknown>>;
+  readonly required: readonly string[];
+  readonly isClosed: boolean;
+};
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The members that a schema names at its top; what it says by other means is not looked at. */
+function shapeOf({ inputSchema }: ToolDefinition): Shape {
+  const { properties, required, additionalProperties } = inputSchema;
+  return {
+    properties: isObject(properties) ? properties : {},
+    required: Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [],
+    isClosed: additionalProperties === false,
+  };
+}
+
+/** A tool of the same server as it is now. */
+export type LiveNeighbour = { readonly definition: ToolDefinition; readonly surface: ToolSurface };
+
+/** The first member that a pointer leads through. */
+const firstOf = (pointer: string) => pointer.split('/')[1]!.replaceAll('~1', '/').replaceAll('~0', '~');
+
+/** What is wrong with a rail when it is held against what the server says of its tools. */
+export function railMismatches(
+  rail: Rail,
+  own: ToolDefinition,
+  neighbours: ReadonlyMap<string, LiveNeighbour>,
+): string[] {
+  const { properties, isClosed } = shapeOf(own);
+  const lacks = (name: string) => !Object.hasOwn(properties, name) && (isClosed || Object.keys(properties).length > 0);
+  const problems: string[] = [];
+  const { idempotency_key: key } = rail;
+  if (key !== undefined && lacks(key))
+    problems.push(`rail.idempotency_key names ${JSON.stringify(key)}, which is no argument of the tool`);
+  for (const member of ['amount', 'currency'] as const) {
+    const pointer = rail[member];
+    if (pointer !== undefined && lacks(firstOf(pointer)))
+      problems.push(`rail.${member} points to ${pointer}, which is no argument of the tool`);
+  }
+  for (const role of COMPANIONS) {
+    const companion = rail[role];
+    const neighbour = companion && neighbours.get(companion.tool);
+    if (!neighbour) continue;
+    const shape = shapeOf(neighbour.definition);
+    if (neighbour.surface === 'escalate')
+      problems.push(`rail.${role} names ${companion.tool}, which needs approval itself by what its server says of it`);
+    const given = Object.keys(companion.args);
+    const surplus = given.filter((name) => shape.isClosed && !Object.hasOwn(shape.properties, name));
+    const absent = shape.required.filter((name) => !given.includes(name));
+    if (surplus.length > 0)
+      problems.push(`rail.${role} gives ${surplus.join(', ')}, which ${companion.tool} does not take`);
+    if (absent.length > 0)
+      problems.push(`rail.${role} does not give ${absent.join(', ')}, which ${companion.tool} needs`);
+    for (const { source, pointer } of placeholdersOf(companion.args)) {
+      if (source === 'args' && pointer !== '' && lacks(firstOf(pointer)))
+        problems.push(`rail.${role} uses $args${pointer}, which is no argument of the tool`);
+    }
+  }
+  return problems;
+}

@@ -1,0 +1,18 @@
+/** Amounts of money as whole cents, and as the decimal text that people read. No floating point comes near them. */
+
+const AMOUNT = /^(?:0|[1-9]\d{0,11})(?:\.\d{1,2})?$/;
+
+/** Cents of an amount such as `12.50` or `7`; `undefined` for what is no amount above zero with at most two decimals. */
+export function centsOf(text: string): number | undefined {
+  if (!AMOUNT.test(text)) return undefined;
+  const [whole = '0', decimals = ''] = text.split('.');
+  // At most 14 digits: JavaScript carries them exactly.
+  const cents = Number(whole) * 100 + Number(decimals.padEnd(2, '0'));
+  return cents > 0 ? cents : undefined;
+}
+
+/** `1250` is `12.50`. */
+export function amountText(cents: number): string {
+  const digits = String(Math.abs(cents)).padStart(3, '0');
+  return `${cents < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`;
+}

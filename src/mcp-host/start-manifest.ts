@@ -1,0 +1,61 @@
+/** From a manifest's file to its running servers: read, held against the lock beside it, started. */
+import { mkdirSync } from 'node:fs';
+import type { Clock } from '../clock/clock.ts';
+import type { Logger } from '../log/log.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { bundledPrograms } from './bundled-programs.ts';
+import { loadManifest, type Manifest } from './manifest.ts';
+import type { Variables } from './references.ts';
+import { ServerPool } from './server-pool.ts';
+import { spillFolderPath } from './spill-folder.ts';
+import { lockPathOf, readLock } from './tool-lock.ts';
+
+export type ManifestStart = {
+  manifestPath: string;
+  /** What references in the manifest refer to, and what servers get an allow-list of. */
+  variables: Variables;
+  /** Gets `mcp-logs/` and `tool-output/`. */
+  dataDir: string;
+  clock: Clock;
+  log: Logger;
+  /** Calls the start off. */
+  signal?: AbortSignal | undefined;
+  /** How long a server may take to start; 30 seconds unless told. */
+  startTimeoutMs?: number | undefined;
+  /** Whether the tools must be those of the lock beside the manifest, where there is one; they must unless told. */
+  pinned?: boolean;
+  /** More folders that servers need, by what an error calls them. */
+  folders?: Readonly<Record<string, string>>;
+  /** Looks at the manifest before anything is started. @throws ReveilleError to call the start off */
+  inspect?: (manifest: Manifest) => void;
+};
+
+function makeFolder(called: string, folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('unavailable', `${called} ${folder} cannot be made: ${why}`, { cause });
+  }
+}
+
+/**
+ * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, before anything is started; `conflict` when a server's
+ *   tools are not those that are declared and pinned; `unavailable` when a required server does not start
+ */
+export async function startManifest(start: ManifestStart): Promise<{ pool: ServerPool; manifest: Manifest }> {
+  const { manifestPath, variables, dataDir, clock, log, signal, startTimeoutMs } = start;
+  const manifest = loadManifest(manifestPath, variables);
+  const lock = start.pinned === false ? undefined : readLock(lockPathOf(manifestPath));
+  start.inspect?.(manifest);
+  for (const [called, folder] of Object.entries(start.folders ?? {})) makeFolder(called, folder);
+  // A files server that is to show what was cut out of results does not start without it.
+  makeFolder('the folder for tool output', spillFolderPath(dataDir));
+  const pool = await ServerPool.start(manifest, {
+    ...{ clock, log, dataDir, programs: bundledPrograms() },
+    ...(lock && { lock }),
+    ...(signal && { signal }),
+    ...(startTimeoutMs !== undefined && { startTimeoutMs }),
+  });
+  return { pool, manifest };
+}
