@@ -55,6 +55,7 @@ export type ExecutorRail = {
   gates(user: string, intentId: string): readonly z.output<typeof gateSchema>[];
   /** `conflict` when the gate does not wait or the answer is about another call; recorded in the receipt either way. */
   answer(user: string, intentId: string, nodeId: string, answer: GateAnswer): Promise<void>;
+  /** `parked: false` when the intent is over, or nobody could wake the agent. */
   park(user: string, intentId: string, conversationId: string): Promise<{ status: IntentStatus; parked: boolean }>;
   /** `conflict` once the first escalate-class call has started. */
   cancel(user: string, intentId: string): Promise<IntentState>;

@@ -1,0 +1,79 @@
+/** Reading a chain from its rows, and finding out whether it is the one that was written. Pure. */
+import { canonicalJson } from '../../wire/canonical-json.ts';
+import type { ReceiptEnvelope } from '../../wire/intent-receipt.ts';
+import type { ReceiptEntry } from '../receipt/bodies.ts';
+import type { ChainHead } from '../receipt/chain.ts';
+import { verifyChain } from '../receipt/verify.ts';
+import type { EnvelopeRow } from './envelope-table.ts';
+import { apply, begin, type IntentFold } from './fold.ts';
+import { lostIntent } from './lost-intent.ts';
+
+export type ChainReading = {
+  /** The envelopes that are as they were written. */
+  readonly envelopes: readonly ReceiptEnvelope[];
+  readonly head: ChainHead;
+  /** What they come to; `undefined` when not even the first one holds. */
+  readonly state: IntentFold | undefined;
+  /** What is wrong after them. */
+  readonly broken: string | undefined;
+  /** A row that does not count any more tells of an escalate-class call, or cannot be read. */
+  readonly mayHaveStarted: boolean;
+};
+
+function parse(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    // Two members of one name would be read as one, and a hash is over the text.
+    return canonicalJson(value) === text ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function foldEnvelopes(envelopes: readonly ReceiptEnvelope[], lost: IntentFold): IntentFold | undefined {
+  const entries = envelopes as readonly unknown[] as readonly ReceiptEntry[];
+  const [first, ...others] = entries;
+  if (first?.kind === 'intent.accepted') return others.reduce(apply, begin(first.body));
+  // The chain was ended when not even its first envelope held.
+  return first?.kind === 'journal.broken' ? entries.reduce(apply, lost) : undefined;
+}
+
+function tellsOfStart(value: unknown): boolean {
+  if (value === undefined) return true;
+  const { kind, body } = value as { kind?: unknown; body?: { surface?: unknown } };
+  return kind === 'call.started' && body?.surface !== 'natural';
+}
+
+/** Whether the first envelope is that of this intent: a whole chain can be put in another one's place. */
+function isOf(first: unknown, intentId: string): boolean {
+  const { kind, body } = (first ?? {}) as { kind?: unknown; body?: { intent_id?: unknown } };
+  return kind !== 'intent.accepted' || body?.intent_id === intentId;
+}
+
+/**
+ * @param chain whose chain it is, by which key, and what its last envelope must be
+ */
+export function readChain(
+  rows: readonly EnvelopeRow[],
+  chain: { readonly publicKey: string; readonly intentId: string; readonly user: string; readonly head: ChainHead },
+): ChainReading {
+  const values = rows.map(({ seq, text }, index) => (seq === index + 1 ? parse(text) : undefined));
+  const report = verifyChain(isOf(values[0], chain.intentId) ? values : [undefined], chain);
+  const { head } = report;
+  const envelopes = values.slice(0, head.seq) as ReceiptEnvelope[];
+  const isMissing = rows.length < chain.head.seq;
+  const broken = (() => {
+    if (report.broken)
+      return `envelope ${report.broken.seq} does not hold (${report.broken.property}): ${report.broken.message}`;
+    if (isMissing) return `${chain.head.seq - rows.length} envelopes are missing at the end of the chain`;
+    if (rows.length > chain.head.seq) return 'there are more envelopes than the executor has put down';
+    return head.hash === chain.head.hash ? undefined : 'the last envelope is not the one that the executor put down';
+  })();
+  return {
+    envelopes,
+    head,
+    state: foldEnvelopes(envelopes, lostIntent(chain.intentId, chain.user)),
+    broken,
+    mayHaveStarted: broken !== undefined && (isMissing || values.slice(head.seq).some(tellsOfStart)),
+  };
+}

@@ -1,0 +1,94 @@
+/** The `errands` table: the book of what the executor owes others, filled in the transaction that causes it. */
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import type { Clock } from '../../clock/clock.ts';
+import type { GroupCommit } from '../../sqlite-kit/group-commit.ts';
+import type { Errand, ErrandBook } from '../errands/errands.ts';
+import type { ReceiptEntry } from '../receipt/bodies.ts';
+import { type IntentFold, isEnd, openGates, recordOf } from './fold.ts';
+
+function errandOf(row: Record<string, SQLOutputValue>): Errand {
+  return {
+    id: row.id as string,
+    kind: row.kind as Errand['kind'],
+    user: row.user_id as string,
+    intentId: row.intent_id as string,
+    nodeId: (row.node_id as string | null) ?? undefined,
+    conversationId: (row.conversation_id as string | null) ?? undefined,
+    attempts: row.attempts as number,
+  };
+}
+
+const notifyId = (intentId: string, nodeId: string, times: number) => `notify-${intentId}-${nodeId}-${times}`;
+
+export function errandTable(db: DatabaseSync, writes: GroupCommit, clock: Clock) {
+  const insert = db.prepare(`
+    INSERT INTO errands (id, kind, user_id, intent_id, node_id, conversation_id, due_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO NOTHING`);
+  const due = db.prepare(`SELECT * FROM errands WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT ?`);
+  const next = db.prepare(`SELECT min(due_at) AS at FROM errands WHERE state = 'waiting'`);
+  const end = db.prepare(
+    `UPDATE errands SET state = ?, error = ?, attempts = attempts + 1 WHERE id = ? AND state = 'waiting'`,
+  );
+  const postpone = db.prepare(`
+    UPDATE errands SET due_at = ?, error = ?, attempts = attempts + 1 WHERE id = ? AND state = 'waiting'`);
+  const settle = db.prepare(`
+    UPDATE errands SET state = 'dropped', error = 'the question does not wait any more'
+    WHERE intent_id = ? AND node_id = ? AND kind = 'notify' AND state = 'waiting'`);
+  const listeners = new Set<() => void>();
+
+  function notify(state: IntentFold, nodeId: string, times: number): boolean {
+    const { intent_id: intentId, principal } = state.accepted;
+    const id = notifyId(intentId, nodeId, times);
+    return insert.run(id, 'notify', principal.user, intentId, nodeId, null, clock.now()).changes > 0;
+  }
+
+  function wake(state: IntentFold): boolean {
+    const { intent_id: intentId, principal } = state.accepted;
+    if (state.parkedIn === undefined) return false;
+    const id = `wake-${intentId}`;
+    return insert.run(id, 'wake', principal.user, intentId, null, state.parkedIn, clock.now()).changes > 0;
+  }
+
+  const book: ErrandBook = {
+    due: (now, limit) => due.all(now, limit).map(errandOf),
+    nextDue: () => (next.get()?.at as number | null) ?? undefined,
+    done: (id) => writes.runNow(() => void end.run('done', null, id)),
+    later: (id, at, error) => writes.runNow(() => void postpone.run(at, error, id)),
+    drop: (id, reason) => writes.runNow(() => void end.run('dropped', reason, id)),
+    onNew(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+
+  return {
+    book,
+
+    /** Tells that there is something new, once it is on disk. */
+    tell(): void {
+      for (const listener of [...listeners]) listener();
+    },
+
+    /**
+     * Takes in one more envelope.
+     *
+     * @param state the intent with it
+     * @returns whether there is something new to do
+     */
+    take(state: IntentFold, { kind, body }: ReceiptEntry): boolean {
+      const { intent_id: intentId, principal } = state.accepted;
+      const nobodyThere = principal.origin === 'chronos' || state.parkedIn !== undefined;
+      if (kind === 'gate.asked')
+        return nobodyThere && notify(state, body.node_id, recordOf(state, body.node_id).gate!.times);
+      if (kind === 'gate.answered' || kind === 'gate.expired') {
+        settle.run(intentId, body.node_id);
+        return false;
+      }
+      if (kind === 'intent.parked') {
+        const waiting = openGates(state).map(({ nodeId, gate }) => notify(state, nodeId, gate.times));
+        return waiting.includes(true);
+      }
+      return (isEnd(kind) || kind === 'intent.clarify') && wake(state);
+    },
+  };
+}

@@ -1,0 +1,233 @@
+/**
+ * The executor's journal: one SQLite file, one process. Each intent is a chain of signed envelopes, and what happens to it is one more of
+ * them; everything else in the file follows from the chains and is written in the same transaction. A chain is checked whenever it is
+ * read, and its end whenever it grows.
+ */
+import { join } from 'node:path';
+import { v7 as uuidv7 } from 'uuid';
+import type { Clock } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
+import { openDatabase } from '../../sqlite-kit/open.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { IntentRequest, IntentStatus } from '../../wire/executor.ts';
+import { type IntentReceipt, RECEIPT_FORMAT } from '../../wire/intent-receipt.ts';
+import type { ErrandBook } from '../errands/errands.ts';
+import type { Spend } from '../policy/policy.ts';
+import type { ReceiptEntry } from '../receipt/bodies.ts';
+import { EMPTY_CHAIN, nextEnvelope } from '../receipt/chain.ts';
+import type { SigningKey } from '../receipt/signing-key.ts';
+import { acceptedBody, differenceOf } from './acceptance.ts';
+import { Chains, type Decide, type Grown, type Held } from './chains.ts';
+import { errandTable } from './errand-table.ts';
+import { type IntentFold, isOver } from './fold.ts';
+import { claimJournal } from './owner-key.ts';
+import { spendTable } from './spend-table.ts';
+
+/** One user's intents that are not over; more are refused, so that nobody fills the disk. */
+const OPEN_PER_USER = 1000;
+/** Intents that are over and need not be checked again when they are looked at twice. */
+const ENDED_KEPT = 256;
+
+export type JournalOptions = {
+  /** The folder that holds `journal.db`; made when missing. */
+  readonly dataDir: string;
+  readonly key: SigningKey;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+export type Appended = {
+  readonly state: IntentFold;
+  readonly entries: readonly ReceiptEntry[];
+  /** The chain was found changed: it has been ended, and nothing was decided. */
+  readonly broken: boolean;
+};
+
+export type ChangeListener = (intentId: string, entries: readonly ReceiptEntry[], state: IntentFold) => void;
+
+export type Journal = {
+  /**
+   * Puts a task down, or finds the one that has its idempotency key.
+   *
+   * @param hashes of what holds at that moment; part of the receipt
+   * @throws ReveilleError `conflict` when the key names another task, `rate_limited` when too many of the user's are open
+   */
+  accept(
+    user: string,
+    request: IntentRequest,
+    hashes: { readonly manifestSha256: string; readonly policySha256: string },
+  ): Promise<{ intentId: string; isNew: boolean }>;
+  /**
+   * The user's intent, its chain checked unless this process has written all of it.
+   *
+   * @throws ReveilleError `not_found`, for another user's as well
+   */
+  load(user: string, intentId: string): Held;
+  /** As {@link load}, whoever's it is. */
+  held(intentId: string): Held;
+  /** Changes one intent; changes of the same one happen one after the other. Resolves when it is on disk. */
+  change(intentId: string, decide: Decide): Promise<Appended>;
+  /** Intents that are not over, in order of acceptance. */
+  open(): { id: string; user: string }[];
+  list(user: string, limit: number, status: IntentStatus | undefined): string[];
+  spends(user: string, now: number): Spend[];
+  /** Checked anew from the first envelope to the last. */
+  receipt(user: string, intentId: string): IntentReceipt;
+  readonly errands: ErrandBook;
+  /** Called after each change that is on disk. @returns ends that */
+  onChange(listener: ChangeListener): () => void;
+  /** Waits for what is under way. */
+  close(): Promise<void>;
+};
+
+/** Opens (or makes) the journal. Throws what `openDatabase` throws, and `conflict` when another key has signed it. */
+export function openJournal({ dataDir, key, clock, log }: JournalOptions): Journal {
+  const path = join(dataDir, 'journal.db');
+  const migrations = new URL('./migrations/', import.meta.url);
+  const file = openDatabase({ path, migrations, clock, lock: 'exclusive' });
+  const writes = new GroupCommit(file.db);
+  try {
+    writes.runNow(() => claimJournal(file.db, key.keyId, path));
+  } catch (thrown) {
+    file.close();
+    throw thrown;
+  }
+  const spends = spendTable(file.db);
+  const errands = errandTable(file.db, writes, clock);
+  const chains = new Chains({ db: file.db, key, clock, log, spends, errands });
+  const { intents, envelopes } = chains;
+  /** Open intents, as they are on disk. */
+  const memory = new Map<string, Held>();
+  /** Some of those that are over, as they were when their chain was checked. */
+  const ended = new Map<string, Held>();
+  /** For each intent the end of the changes that wait for one another. */
+  const turns = new Map<string, Promise<unknown>>();
+  const listeners = new Set<ChangeListener>();
+
+  function keep(held: Held): void {
+    const { id } = held.row;
+    if (!isOver(held.state)) {
+      memory.set(id, held);
+      return;
+    }
+    memory.delete(id);
+    ended.delete(id);
+    ended.set(id, held);
+    if (ended.size > ENDED_KEPT) ended.delete(ended.keys().next().value!);
+  }
+
+  /** Takes in what is on disk now, and tells of it. */
+  function settle({ held, entries, hasErrand }: Grown): void {
+    keep(held);
+    for (const listener of [...listeners]) listener(held.row.id, entries, held.state);
+    if (hasErrand) errands.tell();
+  }
+
+  /** Reads the chain; one that was changed is ended. */
+  function check(intentId: string): Held {
+    const row = chains.row(intentId);
+    const reading = chains.read(row);
+    if (reading.broken === undefined && reading.state) return { row, state: reading.state, head: reading.head };
+    const grown = writes.runNow(() => chains.end(row, reading));
+    settle(grown);
+    return grown.held;
+  }
+
+  function held(intentId: string): Held {
+    const known = memory.get(intentId);
+    if (known) return known;
+    const before = ended.get(intentId);
+    if (before && chains.isAsBefore(before)) return before;
+    const fresh = check(intentId);
+    keep(fresh);
+    return fresh;
+  }
+
+  function load(user: string, intentId: string): Held {
+    // Nobody learns of another user's intents whether they are there.
+    if (chains.row(intentId).user !== user) chains.row('');
+    return held(intentId);
+  }
+
+  async function change(intentId: string, decide: Decide): Promise<Appended> {
+    const before = turns.get(intentId);
+    const mine = (async () => {
+      await before;
+      const grown = await writes.run(() => chains.grow(intentId, memory.get(intentId), decide));
+      settle(grown);
+      return { state: grown.held.state, entries: grown.entries, broken: grown.broken };
+    })();
+    const settled = mine.then(
+      () => {},
+      () => {},
+    );
+    turns.set(intentId, settled);
+    try {
+      return await mine;
+    } finally {
+      if (turns.get(intentId) === settled) turns.delete(intentId);
+    }
+  }
+
+  return {
+    async accept(user, request, hashes) {
+      const id = uuidv7({ msecs: clock.now() });
+      return writes.run(() => {
+        const keyed = request.idempotency_key;
+        const known = keyed === undefined ? undefined : intents.idOf(user, keyed);
+        if (known !== undefined) {
+          const [first] = envelopes.of(known);
+          const difference = differenceOf(first?.text, request);
+          if (difference !== undefined) throw new ReveilleError('conflict', difference);
+          return { intentId: known, isNew: false };
+        }
+        if (intents.countOpen(user) >= OPEN_PER_USER) {
+          const message = `${OPEN_PER_USER} intents of yours are not over yet; wait for some of them, or cancel them`;
+          throw new ReveilleError('rate_limited', message);
+        }
+        const createdAt = clock.now();
+        const entry: ReceiptEntry = {
+          kind: 'intent.accepted',
+          body: acceptedBody(id, user, request, { ...hashes, at: createdAt }),
+        };
+        const sealed = nextEnvelope({ head: EMPTY_CHAIN, entry, key });
+        const { head } = sealed;
+        intents.insert({ id, user, idempotencyKey: keyed, context: request.context, head, createdAt });
+        envelopes.append(id, sealed);
+        return { intentId: id, isNew: true };
+      });
+    },
+
+    load,
+    held,
+    change,
+    open: () => intents.open(),
+    list: (user, limit, status) => intents.newest(user, limit, status),
+    spends: (user, now) => spends.of(user, now),
+
+    receipt(user, intentId) {
+      load(user, intentId);
+      check(intentId);
+      return {
+        format: RECEIPT_FORMAT,
+        intent_id: intentId,
+        public_key: key.publicKeyHex,
+        envelopes: [...chains.read(chains.row(intentId)).envelopes],
+      };
+    },
+
+    errands: errands.book,
+
+    onChange(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+
+    async close() {
+      while (turns.size > 0) await Promise.all(turns.values());
+      await writes.drain();
+      file.close();
+    },
+  };
+}

@@ -1,0 +1,66 @@
+/** Calls that the manifest puts beside a tool: its dry run, its status, what reads it back. They change nothing, so they may be repeated. */
+import type { CallNode } from '../../wire/intent.ts';
+import type { CompanionCall } from '../../wire/manifest.ts';
+import { fillIn } from '../intent/companion.ts';
+import { idempotencyKey } from '../intent/idempotency-key.ts';
+import { argsDigest } from '../intent/plan.ts';
+import type { CallStatus, Received } from '../receipt/bodies.ts';
+import type { CallReport } from '../tools/toolbox.ts';
+import { clip } from './clip.ts';
+import type { Course } from './course.ts';
+
+/** What of an answer's text stands in a receipt. */
+const TEXT_CHARACTERS = 4000;
+
+export type CompanionAnswer = {
+  /** `<alias>/<tool>` */
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly args_sha256: string;
+  readonly status: CallStatus;
+  readonly report: CallReport;
+};
+
+/** What a receipt says of an answer. */
+export function receivedOf({ report }: { report: CallReport }): Received {
+  if (report.status !== 'answered') return { text: clip(report.message, TEXT_CHARACTERS) };
+  const { rawSha256, rawBytes, text } = report;
+  return { response_sha256: rawSha256, response_bytes: rawBytes, text: clip(text, TEXT_CHARACTERS) };
+}
+
+export function statusOfReport(report: CallReport): CallStatus {
+  if (report.status !== 'answered') return report.status;
+  return report.isError ? 'failed' : 'succeeded';
+}
+
+/**
+ * Makes a companion call for one call of a plan.
+ *
+ * @param result the call's structured result, where there is one
+ */
+export async function callCompanion(
+  course: Course,
+  { id, tool, args }: CallNode,
+  companion: CompanionCall,
+  { result, signal }: { result?: unknown; signal: AbortSignal },
+): Promise<CompanionAnswer> {
+  const { toolbox } = course.parts;
+  const name = `${tool.slice(0, tool.indexOf('/'))}/${companion.tool}`;
+  const filled = fillIn(companion.args, { args, result, key: idempotencyKey(course.intentId, id) });
+  const answer = (report: CallReport, sent: Readonly<Record<string, unknown>>) => ({
+    tool: name,
+    args: sent,
+    args_sha256: argsDigest(sent),
+    status: statusOfReport(report),
+    report,
+  });
+  if ('missing' in filled) return answer({ status: 'not_run', message: `it was not called: ${filled.missing}` }, {});
+  const found = toolbox.find(name);
+  if (!found) return answer({ status: 'not_run', message: toolbox.absence(name) }, filled.args);
+  if (found.surface === 'escalate') {
+    const message = `it was not called: ${name} moves or commits something itself`;
+    return answer({ status: 'not_run', message }, filled.args);
+  }
+  const report = await toolbox.call(name, filled.args, { signal, definitionSha256: found.definitionSha256 });
+  return answer(report, filled.args);
+}

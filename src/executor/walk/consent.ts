@@ -1,0 +1,130 @@
+/** What stands between a node and its call: the tool as it is now, the deadline, the policy, and a person's approval of this very call. */
+import { canonicalJson } from '../../wire/canonical-json.ts';
+import { formatInstant } from '../../wire/instant.ts';
+import type { CallNode } from '../../wire/intent.ts';
+import { idempotencyKey } from '../intent/idempotency-key.ts';
+import { argsDigest, callDigest } from '../intent/plan.ts';
+import { amountOf } from '../intent/stake.ts';
+import { type IntentFold, type NodeRecord, recordOf } from '../journal/fold.ts';
+import type { BoundCall, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
+import type { RailTool } from '../tools/toolbox.ts';
+import type { Course } from './course.ts';
+import { askGate, awaitAnswer } from './gate.ts';
+import { Stopped } from './halt.ts';
+
+type Decided = ReceiptBodies['call.decided'];
+
+/** @throws Stopped when there is no such tool any more */
+export function toolOf(course: Course, { id, tool }: CallNode): RailTool {
+  const found = course.parts.toolbox.find(tool);
+  if (found) return found;
+  throw new Stopped('unknown_tool', `node ${id}: ${course.parts.toolbox.absence(tool)}`);
+}
+
+function bind({ tool, args }: CallNode, { definitionSha256 }: RailTool): BoundCall {
+  return {
+    tool,
+    args,
+    call_sha256: callDigest(tool, args),
+    args_sha256: argsDigest(args),
+    definition_sha256: definitionSha256,
+  };
+}
+
+function decide(course: Course, state: IntentFold, node: CallNode, tool: RailTool, now: number): Decided {
+  const { policy, journal } = course.parts;
+  const { user, origin } = state.accepted.principal;
+  const read = amountOf(tool, node.args);
+  const amount = read === 'unreadable' ? undefined : read;
+  const decision = policy.decide({
+    user,
+    tool: node.tool,
+    args: node.args,
+    surface: tool.surface,
+    amount,
+    amountUnreadable: read === 'unreadable',
+    unattended: origin === 'chronos',
+    spends: journal.spends(user, now),
+    now,
+  });
+  return {
+    at: formatInstant(now),
+    node_id: node.id,
+    call: bind(node, tool),
+    surface: tool.surface,
+    ...decision,
+    policy_sha256: policy.sha256,
+    ...(amount && { amount }),
+  };
+}
+
+/** Whether a decision says anything that the last one did not. */
+function isNews(before: Decided | undefined, after: Decided): boolean {
+  return before === undefined || canonicalJson({ ...before, at: '' }) !== canonicalJson({ ...after, at: '' });
+}
+
+/** Whether the last question was about this call, by this definition of its tool. */
+function isAbout({ gate }: NodeRecord, call: BoundCall): boolean {
+  return gate?.asked.call_sha256 === call.call_sha256 && gate.definitionSha256 === call.definition_sha256;
+}
+
+/** @throws Stopped for an answer that ends the intent */
+function holdToAnswer({ gate }: NodeRecord, { id, tool }: CallNode): void {
+  if (gate?.expired) {
+    throw new Stopped('approval_expired', `nobody answered in time whether ${tool} may be called (node ${id})`);
+  }
+  if (gate?.answered?.approved !== false) return;
+  const { by, answer } = gate.answered;
+  throw new Stopped(
+    'denied',
+    `${by} denied the call of ${tool} (node ${id})${answer === undefined ? '' : `: ${answer}`}`,
+  );
+}
+
+/**
+ * Gets the consent that a call needs, however long that takes, and puts down that it starts. What is decided is decided in the transaction
+ * that starts it: a limit cannot be passed by two calls at once.
+ *
+ * @returns the tool as it was judged
+ * @throws Stopped when the call must not be made, Halted when it was called off meanwhile
+ */
+export async function startCall(course: Course, node: CallNode): Promise<RailTool> {
+  const { clock } = course.parts;
+  for (;;) {
+    const tool = toolOf(course, node);
+    let started = false;
+    const state = await course.begin((before) => {
+      started = false;
+      const now = clock.now();
+      const record = recordOf(before, node.id);
+      holdToAnswer(record, node);
+      if (now > course.deadline()) {
+        const deadline = formatInstant(course.deadline());
+        throw new Stopped(
+          'deadline_passed',
+          `the deadline ${deadline} passed before ${node.tool} (node ${node.id}) could be called`,
+        );
+      }
+      const decided = decide(course, before, node, tool, now);
+      const entries: ReceiptEntry[] = isNews(record.decided, decided) ? [{ kind: 'call.decided', body: decided }] : [];
+      const { effect, call } = decided;
+      const isApproved = record.gate?.answered?.approved === true && isAbout(record, call);
+      if (effect === 'deny' || (effect === 'ask' && !isApproved)) return entries;
+      started = true;
+      const { at, surface } = decided;
+      const key =
+        tool.rail?.idempotency_key === undefined ? {} : { idempotency_key: idempotencyKey(course.intentId, node.id) };
+      return [...entries, { kind: 'call.started', body: { at, node_id: node.id, call, surface, ...key } }];
+    });
+    if (started) return tool;
+    const record = recordOf(state, node.id);
+    const { effect, reason, rule, call } = record.decided!;
+    if (effect === 'deny')
+      throw new Stopped(
+        'denied_by_policy',
+        `the policy denies ${node.tool} (node ${node.id}): ${reason} (rule ${rule})`,
+      );
+    if (!isAbout(record, call) || record.gate?.answered) await askGate(course, node, tool);
+    else await awaitAnswer(course, node.id);
+  }
+}

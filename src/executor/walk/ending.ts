@@ -1,0 +1,77 @@
+/** How an intent ends: what its envelopes allow to be said, and no more. Pure. */
+import { canonicalJson } from '../../wire/canonical-json.ts';
+import { callNodes } from '../intent/plan.ts';
+import { nodesInDoubt } from '../journal/break.ts';
+import { type Ending, type IntentFold, intentOf, type NodeRecord, recordOf } from '../journal/fold.ts';
+import type { CallStatus } from '../receipt/bodies.ts';
+import { clip } from './clip.ts';
+
+const ARGUMENT_CHARACTERS = 1000;
+
+/** What became of a call, as far as it is on record; `undefined` before it is started. */
+export function outcomeOf({ started, finished, reconciled }: NodeRecord): CallStatus | undefined {
+  if (!started) return undefined;
+  return reconciled?.status ?? finished?.status ?? 'unknown';
+}
+
+/** What the calls gave: `{nodes: {id: {status, references?, result? or text?}}}`. */
+export function resultOf(state: IntentFold): { readonly nodes: Readonly<Record<string, unknown>> } {
+  const plan = intentOf(state)?.plan;
+  const nodes = (plan ? callNodes(plan) : []).flatMap(({ id }) => {
+    const record = recordOf(state, id);
+    const status = outcomeOf(record);
+    if (status === undefined) return [];
+    const { references, result, text } = record.finished ?? {};
+    const said = result !== undefined ? { result } : text !== undefined ? { text } : {};
+    return [[id, { status, ...(references && { references }), ...said }] as const];
+  });
+  return { nodes: Object.fromEntries(nodes) };
+}
+
+/** Which calls took effect, for somebody who learns that the rest did not. */
+function doneBefore(state: IntentFold): string {
+  const plan = intentOf(state)?.plan;
+  const done = (plan ? callNodes(plan) : []).filter(({ id }) => outcomeOf(recordOf(state, id)) === 'succeeded');
+  if (done.length === 0) return '';
+  return ` Carried out before: ${done.map(({ id, tool }) => `${tool} (node ${id})`).join(', ')}; what comes after was not begun.`;
+}
+
+/**
+ * Calls with an unknown outcome that count.
+ *
+ * @param isRead whether the tool moves nothing: a read whose answer got lost leaves nothing to find out
+ */
+export function inDoubt(state: IntentFold, isRead: (tool: string) => boolean): string[] {
+  return nodesInDoubt(state).filter((id) => {
+    const { surface, call } = recordOf(state, id).started!;
+    return surface === 'escalate' || !isRead(call.tool);
+  });
+}
+
+function unknownReason(state: IntentFold, nodes: readonly string[]): string {
+  const calls = nodes.map((id) => {
+    const { started, reconciled, finished } = recordOf(state, id);
+    const { tool, args } = started!.call;
+    const why = reconciled?.reason ?? finished?.reason ?? 'the executor ended before an answer came';
+    return `${tool} (node ${id}) with ${clip(canonicalJson(args), ARGUMENT_CHARACTERS)}, started at ${started!.at}: ${why}`;
+  });
+  const id = state.accepted.intent_id;
+  return `It is not known whether this was carried out: ${calls.join('; ')}. Look for it in the tool's own records, and do not have it done again before. "reveille intent reconcile ${id}" asks the tools again.${doneBefore(state)}`;
+}
+
+/**
+ * The envelope that ends an intent.
+ *
+ * @param stop why it cannot go on; `undefined` when its plan has been carried out
+ */
+export function endingOf(
+  state: IntentFold,
+  stop: { readonly code: string; readonly message: string } | undefined,
+  { at, isRead }: { at: string; isRead: (tool: string) => boolean },
+): Ending {
+  const nodes = inDoubt(state, isRead);
+  if (nodes.length > 0) return { kind: 'intent.unknown', body: { at, reason: unknownReason(state, nodes), nodes } };
+  if (!stop) return { kind: 'intent.completed', body: { at, result: resultOf(state) } };
+  const reason = `${clip(stop.message, 4000)}${/[.!?]$/.test(stop.message) ? '' : '.'}${doneBefore(state)}`;
+  return { kind: 'intent.failed', body: { at, code: stop.code, reason } };
+}

@@ -1,0 +1,279 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RawJson } from '../../wire/json.ts';
+import { refused } from './testing/bank.ts';
+import { call, createWorkbench, DAY_MS, planOf, transfer, until } from './testing/workbench.ts';
+
+test('a transfer waits for its approval, is made once, read back, and proved by its receipt', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(call('look', 'balance', { of: 'bob' }), transfer('pay')));
+  const gate = await bench.gate(id, 'pay');
+  assert.equal(bench.status(id), 'awaiting_approval');
+  assert.deepEqual(gate.call.args, { to: 'bob', amount: '10.00', currency: 'EUR', key: `${id}.pay` });
+  assert.equal(bench.bank.transfers.size, 0);
+  await bench.approve(id, 'pay');
+  await bench.reaches(id, 'completed');
+  assert.deepEqual([...bench.bank.transfers.keys()], [`${id}.pay`]);
+  assert.deepEqual(bench.kinds(id), [
+    ...['intent.accepted', 'intent.compiled', 'call.decided', 'call.started', 'call.finished'],
+    ...['call.decided', 'call.tried', 'gate.asked', 'gate.answered', 'call.started', 'call.finished'],
+    ...['call.read_back', 'intent.completed'],
+  ]);
+  assert.deepEqual(bench.rail.state('alice', id).result, {
+    nodes: {
+      look: { status: 'succeeded', result: { of: 'bob', balance: '100.00' } },
+      pay: { status: 'succeeded', references: { '/id': 't-1' }, result: { id: 't-1', to: 'bob' } },
+    },
+  });
+  bench.verified(id);
+});
+
+test('a plan with mistakes is refused with its place and leaves no trace; one that the tools cannot follow is recorded', async (t) => {
+  const bench = createWorkbench(t);
+  const twice = planOf(transfer('a'), transfer('a'));
+  await assert.rejects(bench.submit(twice), { code: 'invalid_request', message: /plan\.nodes\[1\]\.id/ });
+  await assert.rejects(
+    bench.submit(
+      new RawJson('{"verb":"pay","plan":{"id":"a","kind":"call","tool":"bank/wire","args":{"amount":1e400}}}'),
+    ),
+    {
+      code: 'invalid_request',
+    },
+  );
+  assert.deepEqual(bench.rail.list('alice', { limit: 10 }), []);
+  const unknown = await bench.submit(planOf(call('a', 'nothing', {})));
+  const wrong = await bench.submit(planOf(call('a', 'wire', { to: 'bob', amount: 7 })));
+  const keyed = await bench.submit(planOf({ ...transfer('a'), args: { ...transfer('a').args, key: 'mine' } }));
+  for (const [id, words] of [
+    [unknown, /there is no tool bank\/nothing/],
+    [wrong, /plan\.args.*amount/],
+    [keyed, /must not set "key"/],
+  ] as const) {
+    await bench.reaches(id, 'failed');
+    const { error } = bench.rail.state('alice', id);
+    assert.equal(error?.code, 'invalid_plan');
+    assert.match(error.message, words);
+    bench.verified(id);
+  }
+  assert.deepEqual(bench.bank.calls, []);
+});
+
+test('the same key and task give the same intent, another task is a conflict that names what differs', async (t) => {
+  const bench = createWorkbench(t);
+  const plan = planOf(transfer('pay'));
+  const [one, same] = await Promise.all([1, 2].map(() => bench.submit(plan, { idempotency_key: 'k' })));
+  assert.equal(one, same);
+  await assert.rejects(bench.submit(planOf(transfer('pay', '11.00')), { idempotency_key: 'k' }), {
+    code: 'conflict',
+    message: /another intent/,
+  });
+  await assert.rejects(bench.rail.submit('alice', { prose: 'pay bob', idempotency_key: 'k' }), {
+    code: 'conflict',
+    message: /an intent instead of prose/,
+  });
+  assert.notEqual(await bench.submit(plan, { idempotency_key: 'k' }, 'bob'), one);
+  assert.notEqual(await bench.submit(plan), await bench.submit(plan));
+});
+
+test('a denied call is not made, nor anything after it', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(transfer('one'), transfer('two')));
+  await bench.approve(id, 'one');
+  await bench.gate(id, 'two');
+  await bench.rail.answer('alice', id, 'two', { approved: false, answer: 'too dear' });
+  await bench.reaches(id, 'failed');
+  const { error } = bench.rail.state('alice', id);
+  assert.equal(error?.code, 'denied');
+  assert.match(error.message, /alice denied.*too dear.*Carried out before: bank\/transfer \(node one\)/);
+  assert.equal(bench.bank.transfers.size, 1);
+  assert.deepEqual(
+    bench.rail.view('alice', id).nodes.map(({ state }) => state),
+    ['done', 'denied'],
+  );
+  bench.verified(id);
+});
+
+test('answers that do not count are refused with a reason and recorded, but not without end', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(
+    planOf({ id: 'both', kind: 'parallel', nodes: [transfer('a'), transfer('b', '2.00')] }),
+  );
+  const a = await bench.gate(id, 'a');
+  const b = await bench.gate(id, 'b');
+  const approve = (node: string, sha?: string, user = 'alice') =>
+    bench.rail.answer(user, id, node, { approved: true, ...(sha !== undefined && { call_sha256: sha }) });
+  await assert.rejects(approve('a', b.call.call_sha256), { code: 'conflict', message: /another call/ });
+  await assert.rejects(approve('a'), { code: 'conflict', message: /several questions wait/ });
+  await assert.rejects(approve('a', a.call.call_sha256, 'mallory'), { code: 'not_found' });
+  await assert.rejects(approve('nowhere', a.call.call_sha256), { code: 'not_found' });
+  await assert.rejects(approve('both', a.call.call_sha256), { code: 'conflict', message: /no question/ });
+  assert.equal(bench.bank.transfers.size, 0);
+  await approve('a', a.call.call_sha256);
+  await assert.rejects(approve('a', a.call.call_sha256), { code: 'conflict', message: /approved already/ });
+  await approve('b', b.call.call_sha256);
+  await bench.reaches(id, 'completed');
+  for (let n = 0; n < 50; n++) await assert.rejects(approve('a', a.call.call_sha256), { code: 'conflict' });
+  const refusals = bench.kinds(id).filter((kind) => kind === 'gate.refused');
+  assert.equal(refusals.length, 32);
+  assert.equal(bench.bank.transfers.size, 2);
+  bench.verified(id);
+});
+
+test('a question that nobody answers expires, also while no executor runs', async (t) => {
+  const bench = createWorkbench(t);
+  const first = await bench.submit(planOf(transfer('pay')));
+  await bench.gate(first, 'pay');
+  await bench.clock.advance(DAY_MS);
+  await bench.reaches(first, 'failed');
+  assert.equal(bench.rail.state('alice', first).error?.code, 'approval_expired');
+  const second = await bench.submit(planOf(transfer('pay')));
+  const { call: shown } = await bench.gate(second, 'pay');
+  await bench.stop();
+  bench.clock.jump(DAY_MS + 1);
+  bench.start();
+  await bench.reaches(second, 'failed');
+  assert.equal(bench.rail.view('alice', second).nodes[0]?.state, 'expired');
+  await assert.rejects(bench.rail.answer('alice', second, 'pay', { approved: true, call_sha256: shown.call_sha256 }), {
+    code: 'conflict',
+    message: /expired/,
+  });
+  assert.equal(bench.bank.transfers.size, 0);
+  bench.verified(first);
+  bench.verified(second);
+});
+
+test('when the definition changes after the approval, the approval does not count and the question is asked anew', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(transfer('pay')));
+  await bench.gate(id, 'pay');
+  bench.bank.describe('Moves money, and keeps half of it.');
+  await bench.approve(id, 'pay');
+  await until(() => bench.kinds(id).filter((kind) => kind === 'gate.asked').length === 2, 'it is asked again');
+  assert.equal(bench.bank.transfers.size, 0);
+  await assert.rejects(bench.rail.answer('alice', id, 'pay', { approved: true }), {
+    code: 'conflict',
+    message: /asked anew/,
+  });
+  await bench.approve(id, 'pay');
+  await bench.reaches(id, 'completed');
+  assert.equal(bench.bank.transfers.size, 1);
+  bench.verified(id);
+});
+
+test('the policy is asked again when a call starts: two that are within a limit each cannot pass it together', async (t) => {
+  const bench = createWorkbench(t);
+  bench.decide = ({ spends, surface }) => {
+    if (surface === 'natural') return { effect: 'allow', rule: 'reads', reason: 'reads are free' };
+    return spends.length > 0
+      ? { effect: 'deny', rule: 'daily', reason: 'the day is used up' }
+      : { effect: 'ask', rule: 'ask', reason: 'ask' };
+  };
+  const id = await bench.submit(planOf({ id: 'both', kind: 'parallel', nodes: [transfer('a'), transfer('b')] }));
+  await bench.gate(id, 'b');
+  await bench.approve(id, 'a');
+  await until(() => bench.bank.transfers.size === 1, 'the first is made');
+  await bench.approve(id, 'b');
+  await bench.reaches(id, 'failed');
+  assert.equal(bench.rail.state('alice', id).error?.code, 'denied_by_policy');
+  assert.equal(bench.bank.transfers.size, 1);
+  bench.verified(id);
+});
+
+test('one intent of a user is walked at a time; those of others do not wait', async (t) => {
+  const bench = createWorkbench(t);
+  const first = await bench.submit(planOf(transfer('pay')));
+  const second = await bench.submit(planOf(transfer('pay')));
+  const other = await bench.submit(planOf(transfer('pay')), {}, 'bob');
+  await bench.gate(first, 'pay');
+  await bench.gate(other, 'pay', 'bob');
+  await bench.reaches(second, 'planned');
+  assert.equal(bench.rail.state('alice', second).queued_behind, first);
+  assert.deepEqual(bench.rail.gates('alice', second), []);
+  await bench.rail.cancel('alice', first);
+  await bench.approve(second, 'pay');
+  await bench.reaches(second, 'completed');
+  bench.verified(first);
+});
+
+test('an intent can be called off until its first escalate-class call has started', async (t) => {
+  const bench = createWorkbench(t);
+  const queued = planOf(transfer('pay'));
+  const first = await bench.submit(planOf(transfer('one'), transfer('two')));
+  const behind = await bench.submit(queued);
+  assert.equal((await bench.rail.cancel('alice', behind)).status, 'cancelled');
+  assert.equal((await bench.rail.cancel('alice', behind)).status, 'cancelled');
+  await bench.approve(first, 'one');
+  await bench.gate(first, 'two');
+  await assert.rejects(bench.rail.cancel('alice', first), {
+    code: 'conflict',
+    message: /cannot be cancelled any more/,
+  });
+  await assert.rejects(bench.rail.cancel('mallory', first), { code: 'not_found' });
+  await bench.approve(first, 'two');
+  await bench.reaches(first, 'completed');
+  await assert.rejects(bench.rail.cancel('alice', first), { code: 'conflict' });
+  for (const id of [first, behind]) bench.verified(id);
+});
+
+test('nothing begins after the deadline', async (t) => {
+  const bench = createWorkbench(t);
+  const deadline = new Date(bench.clock.now() + 60_000).toISOString();
+  const plan = {
+    id: 'all',
+    kind: 'sequence',
+    nodes: [{ id: 'w', kind: 'wait', seconds: 120 }, call('n', 'note', { text: 'x' })],
+  };
+  const id = await bench.submit(new RawJson(JSON.stringify({ verb: 'pay', deadline, plan })));
+  await until(() => bench.kinds(id).includes('wait.started'), 'it waits');
+  await bench.stop();
+  bench.clock.jump(60_000);
+  bench.start();
+  await bench.reaches(id, 'executing');
+  assert.deepEqual(bench.bank.calls, []);
+  await bench.clock.advance(75_000);
+  await bench.reaches(id, 'failed');
+  assert.equal(bench.rail.state('alice', id).error?.code, 'deadline_passed');
+  assert.equal(bench.kinds(id).filter((kind) => kind === 'wait.started').length, 1);
+  assert.deepEqual(bench.bank.calls, []);
+  bench.verified(id);
+});
+
+test('a call that fails ends the intent, and what stood beside it is brought to its end', async (t) => {
+  const bench = createWorkbench(t);
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  bench.bank.misbehave = (tool, args, carryOut) => {
+    if (tool !== 'bank/note') return undefined;
+    if (args.text === 'slow') return held.then(carryOut);
+    return Promise.resolve(refused('the bank is closed'));
+  };
+  const nodes = [call('slow', 'note', { text: 'slow' }), call('bad', 'note', { text: 'bad' }), transfer('pay')];
+  const id = await bench.submit(planOf({ id: 'beside', kind: 'parallel', nodes }));
+  await until(() => bench.kinds(id).includes('call.finished'), 'one has failed');
+  assert.equal(bench.status(id) === 'failed', false);
+  release();
+  await bench.reaches(id, 'failed');
+  const { error } = bench.rail.state('alice', id);
+  assert.equal(error?.code, 'tool_failed');
+  assert.match(error.message, /the bank is closed.*Carried out before: bank\/note \(node slow\)/);
+  assert.deepEqual(
+    bench.rail.view('alice', id).nodes.map(({ state }) => state),
+    ['done', 'failed', 'skipped'],
+  );
+  assert.equal(bench.bank.transfers.size, 0);
+  bench.verified(id);
+});
+
+test('subscribers are told of questions and of the end', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(transfer('pay')));
+  const told: string[] = [];
+  const leave = bench.rail.subscribe('alice', id, ({ type, nodeId }) => void told.push(`${type} ${nodeId ?? ''}`));
+  await bench.approve(id, 'pay');
+  await bench.reaches(id, 'completed');
+  leave();
+  assert.deepEqual(told, ['gate.invoked pay', 'intent.attest ']);
+  assert.throws(() => bench.rail.subscribe('bob', id, () => {}), { code: 'not_found' });
+});

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { generateKey } from '../../identity/keys.ts';
+import { silentLogger } from '../../log/log.ts';
+import { openJournal } from '../journal/journal.ts';
+import { signingKey } from '../receipt/signing-key.ts';
+import { call, createWorkbench, planOf, transfer, until, type Workbench } from './testing/workbench.ts';
+
+type Change = (db: DatabaseSync, intentId: string) => void;
+
+const edit: Change = (db, id) =>
+  void db
+    .prepare(`UPDATE envelopes SET envelope = replace(envelope, '10.00', '99.00') WHERE intent_id = ? AND seq = 3`)
+    .run(id);
+const remove: Change = (db, id) => void db.prepare('DELETE FROM envelopes WHERE intent_id = ? AND seq = 3').run(id);
+const cutOff: Change = (db, id) => void db.prepare('DELETE FROM envelopes WHERE intent_id = ? AND seq > 3').run(id);
+const swap: Change = (db, id) => {
+  const rows = db.prepare('SELECT envelope FROM envelopes WHERE intent_id = ? AND seq IN (3, 4) ORDER BY seq').all(id);
+  const put = db.prepare('UPDATE envelopes SET envelope = ? WHERE intent_id = ? AND seq = ?');
+  put.run(rows[1]!.envelope!, id, 3);
+  put.run(rows[0]!.envelope!, id, 4);
+};
+const garble: Change = (db, id) =>
+  void db.prepare(`UPDATE envelopes SET envelope = '{' WHERE intent_id = ? AND seq = 4`).run(id);
+const forge: Change = (db, id) =>
+  void db
+    .prepare(
+      `INSERT INTO envelopes SELECT intent_id, 99, replace(envelope, 'gate.asked', 'gate.answered') FROM envelopes
+       WHERE intent_id = ? ORDER BY seq DESC LIMIT 1`,
+    )
+    .run(id);
+const first: Change = (db, id) =>
+  void db
+    .prepare(`UPDATE envelopes SET envelope = replace(envelope, 'alice', 'mallory') WHERE intent_id = ? AND seq = 1`)
+    .run(id);
+const headBack: Change = (db, id) => void db.prepare('UPDATE intents SET head_seq = 2 WHERE id = ?').run(id);
+
+function tamper(bench: Workbench, change: Change, intentId: string): void {
+  const db = new DatabaseSync(join(bench.folder, 'journal.db'));
+  change(db, intentId);
+  db.close();
+}
+
+for (const change of [edit, remove, cutOff, swap, garble, forge, first, headBack]) {
+  test(`a chain that was changed (${change.name}) ends, says so, and verifies up to there`, async (t) => {
+    const bench = createWorkbench(t);
+    const id = await bench.submit(planOf(transfer('pay')));
+    await bench.gate(id, 'pay');
+    const before = bench.rail.receipt('alice', id).envelopes;
+    await bench.stop();
+    tamper(bench, change, id);
+    bench.start();
+    await until(() => ['failed', 'unknown'].includes(bench.status(id)), 'it has ended');
+    // Rows that are gone or cannot be read could have told of a call.
+    if (change === edit || change === first || change === headBack) assert.equal(bench.status(id), 'failed');
+    // Whoever comes next is not held up.
+    const next = await bench.submit(planOf(call('look', 'balance', { of: 'bob' })));
+    await bench.reaches(next, 'completed');
+    const { envelopes } = bench.verified(id);
+    const broken = envelopes.findIndex(({ kind }) => kind === 'journal.broken');
+    assert.ok(broken >= 0);
+    assert.deepEqual(envelopes.slice(0, broken), before.slice(0, broken));
+    assert.deepEqual(
+      envelopes.slice(broken + 1).map(({ kind }) => kind),
+      [`intent.${bench.status(id)}`],
+    );
+    assert.match(bench.rail.state('alice', id).error?.message ?? '', /changed behind the executor's back/);
+    await assert.rejects(bench.rail.answer('alice', id, 'pay', { approved: true }), { code: /conflict|not_found/ });
+    assert.equal(bench.bank.transfers.size, 0);
+    bench.verified(id);
+  });
+}
+
+test('a chain that is changed while the executor runs does not grow; a call that had started leaves it unknown', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(transfer('one'), transfer('two')));
+  await bench.approve(id, 'one');
+  await bench.gate(id, 'two');
+  tamper(bench, cutOff, id);
+  const [waiting] = bench.rail.gates('alice', id);
+  await assert.rejects(
+    bench.rail.answer('alice', id, 'two', { approved: true, call_sha256: waiting!.call.call_sha256 }),
+    { code: 'conflict', message: /journal of this intent was changed|the intent is over/ },
+  );
+  await bench.reaches(id, 'unknown');
+  assert.equal(bench.bank.transfers.size, 1);
+  bench.verified(id);
+});
+
+test('an intent that is over is checked again when its receipt is asked for', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(transfer('pay')));
+  await bench.approve(id, 'pay');
+  await bench.reaches(id, 'completed');
+  tamper(bench, edit, id);
+  const { envelopes } = bench.verified(id);
+  assert.deepEqual(
+    envelopes.slice(-2).map(({ kind }) => kind),
+    ['journal.broken', 'intent.unknown'],
+  );
+  assert.equal(bench.status(id), 'unknown');
+});
+
+test('a whole chain in the place of another one is found out', async (t) => {
+  const bench = createWorkbench(t);
+  const one = await bench.submit(planOf(transfer('pay')));
+  const other = await bench.submit(planOf(transfer('pay')), {}, 'bob');
+  await bench.gate(one, 'pay');
+  await bench.gate(other, 'pay', 'bob');
+  await bench.stop();
+  tamper(
+    bench,
+    (db, id) => {
+      db.prepare('DELETE FROM envelopes WHERE intent_id = ?').run(id);
+      db.prepare('UPDATE envelopes SET intent_id = ? WHERE intent_id = ?').run(id, other);
+      const head = db.prepare('SELECT head_seq, head_hash FROM intents WHERE id = ?').get(other)!;
+      db.prepare('UPDATE intents SET head_seq = ?, head_hash = ? WHERE id = ?').run(
+        head.head_seq!,
+        head.head_hash!,
+        id,
+      );
+    },
+    one,
+  );
+  bench.start();
+  for (const [id, user] of [
+    [one, 'alice'],
+    [other, 'bob'],
+  ] as const) {
+    assert.match(bench.rail.state(user, id).error?.message ?? '', /changed behind/);
+    bench.verified(id, user);
+  }
+});
+
+test('a journal of another key is left alone', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(transfer('pay')));
+  await bench.gate(id, 'pay');
+  await bench.stop();
+  const key = signingKey(generateKey());
+  assert.throws(() => openJournal({ dataDir: bench.folder, key, clock: bench.clock, log: silentLogger }), {
+    code: 'conflict',
+    message: /put the old executor.key back/,
+  });
+  bench.start();
+  await bench.approve(id, 'pay');
+  await bench.reaches(id, 'completed');
+});

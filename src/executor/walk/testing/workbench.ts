@@ -1,0 +1,141 @@
+/** An executor for tests: a real journal in a temporary folder, a clock that stands still, and a bank. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { ManualClock } from '../../../clock/testing/manual-clock.ts';
+import { generateKey } from '../../../identity/keys.ts';
+import { silentLogger } from '../../../log/log.ts';
+import type { IntentRequest } from '../../../wire/executor.ts';
+import { RawJson } from '../../../wire/json.ts';
+import type { Compiler } from '../../compile/compiler.ts';
+import { type Journal, openJournal } from '../../journal/journal.ts';
+import type { Policy, PolicyRequest } from '../../policy/policy.ts';
+import type { ExecutorRail } from '../../rail.ts';
+import { signingKey } from '../../receipt/signing-key.ts';
+import { verifyReceipt } from '../../receipt/verify-receipt.ts';
+import { createRail } from '../rail.ts';
+import { type Bank, createBank } from './bank.ts';
+
+const LIMIT_MS = 10_000;
+export const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** Waits, by the machine's own clock, until something holds. */
+export async function until(holds: () => boolean, what: string): Promise<void> {
+  const end = performance.now() + LIMIT_MS;
+  while (!holds()) {
+    assert.ok(performance.now() < end, `it never came about that ${what}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** An intent that consists of these nodes, one after the other. */
+export function planOf(...nodes: unknown[]): RawJson {
+  const plan = nodes.length === 1 ? nodes[0] : { id: 'all', kind: 'sequence', nodes };
+  return new RawJson(JSON.stringify({ verb: 'pay', plan }));
+}
+
+export const transfer = (id: string, amount = '10.00', to = 'bob') => ({
+  id,
+  kind: 'call',
+  tool: 'bank/transfer',
+  args: { to, amount, currency: 'EUR' },
+});
+export const call = (id: string, tool: string, args: object) => ({ id, kind: 'call', tool: `bank/${tool}`, args });
+
+export type Workbench = {
+  readonly clock: ManualClock;
+  readonly bank: Bank;
+  readonly folder: string;
+  rail: ExecutorRail;
+  journal: Journal;
+  /** Decides instead of the usual: ask for escalate-class calls, allow for others. */
+  decide: ((request: PolicyRequest) => ReturnType<Policy['decide']>) | undefined;
+  compile: Compiler['compile'];
+  submit(intent: RawJson, more?: Partial<IntentRequest>, user?: string): Promise<string>;
+  status(intentId: string, user?: string): string;
+  /** Waits until the intent stands like this. */
+  reaches(intentId: string, status: string, user?: string): Promise<void>;
+  /** Waits for the gate of a node. */
+  gate(intentId: string, nodeId: string, user?: string): Promise<ReturnType<ExecutorRail['gates']>[number]>;
+  approve(intentId: string, nodeId: string, user?: string): Promise<void>;
+  kinds(intentId: string, user?: string): string[];
+  /** The intent's receipt, which must verify. */
+  verified(intentId: string, user?: string): ReturnType<ExecutorRail['receipt']>;
+  stop(): Promise<void>;
+  /** Begins where the last executor ended. */
+  start(): void;
+};
+
+export function createWorkbench(t: TestContext): Workbench {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-rail-'));
+  const clock = new ManualClock();
+  const bank = createBank();
+  const key = signingKey(generateKey());
+  const policy: Policy = {
+    sha256: 'b'.repeat(64),
+    approvalTimeoutMs: DAY_MS,
+    decide: (request) =>
+      bench.decide?.(request) ?? {
+        effect: request.surface === 'escalate' ? 'ask' : 'allow',
+        rule: 'default',
+        reason: 'no rule says otherwise',
+      },
+  };
+  const open = () => {
+    const journal = openJournal({ dataDir: folder, key, clock, log: silentLogger });
+    const compiler: Compiler = { compile: (draft) => bench.compile(draft) };
+    const rail = createRail({
+      ...{ journal, policy, compiler, clock },
+      toolbox: bank.toolbox,
+      log: silentLogger,
+      reconcileMs: 2000,
+    });
+    return { journal, rail };
+  };
+  const bench: Workbench = {
+    clock,
+    bank,
+    folder,
+    ...open(),
+    decide: undefined,
+    compile: async () => ({ outcome: 'refused', code: 'no_model', reason: 'there is no model' }),
+    async submit(intent, more = {}, user = 'alice') {
+      const { intentId } = await bench.rail.submit(user, { intent, ...more });
+      return intentId;
+    },
+    status: (intentId, user = 'alice') => bench.rail.state(user, intentId).status,
+    reaches: (intentId, status, user = 'alice') =>
+      until(() => bench.status(intentId, user) === status, `${intentId} is ${status}`),
+    async gate(intentId, nodeId, user = 'alice') {
+      const find = () => bench.rail.gates(user, intentId).find(({ node_id }) => node_id === nodeId);
+      await until(() => find() !== undefined, `the gate ${nodeId} waits`);
+      return find()!;
+    },
+    async approve(intentId, nodeId, user = 'alice') {
+      const { call: shown } = await bench.gate(intentId, nodeId, user);
+      await bench.rail.answer(user, intentId, nodeId, { approved: true, call_sha256: shown.call_sha256 });
+    },
+    kinds: (intentId, user = 'alice') => bench.rail.receipt(user, intentId).envelopes.map(({ kind }) => kind),
+    verified(intentId, user = 'alice') {
+      const receipt = bench.rail.receipt(user, intentId);
+      const report = verifyReceipt(receipt);
+      assert.equal(report.broken, undefined, JSON.stringify(report.broken));
+      return receipt;
+    },
+    async stop() {
+      await bench.rail.close(0);
+      await bench.journal.close();
+    },
+    start() {
+      Object.assign(bench, open());
+      bench.rail.start();
+    },
+  };
+  t.after(async () => {
+    await bench.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return bench;
+}

@@ -1,0 +1,95 @@
+/** How an intent looks to its owner. Pure. */
+import type { z } from 'zod';
+import type { gateSchema } from '../../wire/executor.ts';
+import type { PlanNode } from '../../wire/intent.ts';
+import { type IntentFold, intentOf, isOver, type NodeRecord, openGates, recordOf, statusOf } from '../journal/fold.ts';
+import type { IntentState, IntentView, NodeState } from '../rail.ts';
+import { outcomeOf } from './ending.ts';
+
+export function errorOf({ ending }: IntentFold): IntentState['error'] {
+  switch (ending?.kind) {
+    case 'intent.failed':
+      return { code: ending.body.code, message: ending.body.reason };
+    case 'intent.cancelled':
+      return { code: 'cancelled', message: ending.body.reason };
+    case 'intent.unknown':
+      return { code: 'unknown', message: ending.body.reason };
+    default:
+      return undefined;
+  }
+}
+
+/** @param queuedBehind the intent before it in its owner's queue */
+export function stateView(state: IntentFold, queuedBehind: string | undefined): IntentState {
+  const { ending, clarify, parkedIn } = state;
+  const error = errorOf(state);
+  const parked = parkedIn !== undefined && !isOver(state);
+  return {
+    status: statusOf(state),
+    ...(ending?.kind === 'intent.completed' && { result: ending.body.result }),
+    ...(clarify && { clarify: clarify.question }),
+    ...(error && { error }),
+    ...(queuedBehind !== undefined && { queued_behind: queuedBehind }),
+    ...(parked && { parked }),
+  };
+}
+
+type Standing = Pick<NodeState, 'state' | 'detail'>;
+
+function callStanding(record: NodeRecord, isIntentOver: boolean): Standing {
+  const { decided, gate, started, finished, reconciled } = record;
+  const status = outcomeOf(record);
+  const detail = reconciled?.reason ?? finished?.reason;
+  const said = detail === undefined ? {} : { detail };
+  if (status === 'succeeded') return { state: 'done', ...said };
+  if (status === 'failed' || status === 'not_run') return { state: status, ...said };
+  if (started) return { state: isIntentOver ? 'unknown' : 'running', ...said };
+  if (gate?.answered?.approved === false) return { state: 'denied', detail: `denied by ${gate.answered.by}` };
+  if (gate?.expired) return { state: 'expired', detail: `nobody answered before ${gate.asked.expires_at}` };
+  if (decided?.effect === 'deny') return { state: 'denied', detail: `denied by the policy: ${decided.reason}` };
+  if (isIntentOver) return { state: 'skipped' };
+  if (gate && !gate.answered) return { state: 'awaiting_approval', detail: `until ${gate.asked.expires_at}` };
+  return { state: 'waiting' };
+}
+
+function waitStanding({ waitUntil, waited }: NodeRecord, isIntentOver: boolean): Standing {
+  if (waited) return { state: 'done' };
+  if (isIntentOver) return { state: 'skipped' };
+  return waitUntil === undefined ? { state: 'waiting' } : { state: 'running', detail: `until ${waitUntil}` };
+}
+
+/** The calls and waits of a plan, in the order in which they are written. */
+function nodesOf(state: IntentFold, node: PlanNode): NodeState[] {
+  if (node.kind === 'sequence' || node.kind === 'parallel') return node.nodes.flatMap((child) => nodesOf(state, child));
+  const record = recordOf(state, node.id);
+  const standing = node.kind === 'call' ? callStanding(record, isOver(state)) : waitStanding(record, isOver(state));
+  return [{ node_id: node.id, ...standing }];
+}
+
+export function intentView(state: IntentFold, queuedBehind: string | undefined): IntentView {
+  const { intent_id, at, principal, prose } = state.accepted;
+  const intent = intentOf(state);
+  return {
+    ...stateView(state, queuedBehind),
+    intent_id,
+    created_at: at,
+    ...(principal.conversation_id !== undefined && { conversation_id: principal.conversation_id }),
+    origin: principal.origin,
+    ...(prose !== undefined && { prose }),
+    ...(intent && { intent }),
+    nodes: intent ? nodesOf(state, intent.plan) : [],
+  };
+}
+
+/** The questions that wait for an answer. */
+export function gateViews(state: IntentFold): z.output<typeof gateSchema>[] {
+  return openGates(state).map(({ nodeId, gate }) => {
+    const { tool, args } = recordOf(state, nodeId).decided!.call;
+    return {
+      node_id: nodeId,
+      question: gate.asked.displayed,
+      options: ['approve', 'deny'],
+      call: { tool, args, call_sha256: gate.asked.call_sha256 },
+    };
+  });
+}
