@@ -2,6 +2,7 @@
 import type { ContextPiece } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
 import type { CompileRead } from '../receipt/bodies.ts';
+import type { Provenance } from './grounding.ts';
 
 export type Draft = {
   readonly prose: string;
@@ -9,6 +10,9 @@ export type Draft = {
   readonly context: readonly ContextPiece[];
   readonly now: number;
   readonly signal: AbortSignal;
+  /** Whose task it is, and whether nobody is there: for the policy about lookups. */
+  readonly user?: string;
+  readonly unattended?: boolean;
 };
 
 export type Compiled =
@@ -17,6 +21,8 @@ export type Compiled =
       readonly intent: Intent;
       readonly compiler: string;
       readonly reads: readonly CompileRead[];
+      /** Where each value of its calls comes from, for the questions about them. */
+      readonly provenance?: readonly Provenance[];
     }
   /** Something is missing or ambiguous; nothing was guessed. */
   | {

@@ -1,0 +1,95 @@
+/** The functions that the compiling model is shown: to look things up, to hand its intent in, to ask. */
+import { functionName } from '../../mcp-host/function-names.ts';
+import type { ToolSchema } from '../../model-kit/model.ts';
+import type { RailTool } from '../tools/toolbox.ts';
+
+export const SUBMIT = 'submit_intent';
+export const CLARIFY = 'clarify';
+
+/** Our own checks are the ones that count; this tells the model what they want. */
+export const SUBMIT_SCHEMA: ToolSchema = {
+  name: SUBMIT,
+  description:
+    'Hands in the compiled intent. It is checked: what is wrong comes back to you with the reason. Every call of a tool that is not for lookups is shown to a person before it is made.',
+  parameters: {
+    type: 'object',
+    properties: {
+      verb: { type: 'string', description: 'What is to be done, in one to five plain words: transfer, rotate key.' },
+      objects: {
+        type: 'object',
+        description: 'What it is done to and with, as the task names it. Only words and values of the task.',
+      },
+      constraints: {
+        type: 'object',
+        description: 'What must hold, as the task says it. Only words and values of the task.',
+      },
+      deadline: {
+        type: 'string',
+        description: 'Only if the task gives one as an RFC 3339 instant with an offset. Leave it out otherwise.',
+      },
+      plan: {
+        type: 'object',
+        description:
+          'A node: {"id","kind":"call","tool":"<alias>/<tool>","args":{…}}, {"id","kind":"wait","seconds"}, or {"id","kind":"sequence"|"parallel","nodes":[…]}. Ids differ from each other.',
+        properties: {
+          id: { type: 'string' },
+          kind: { type: 'string', enum: ['call', 'wait', 'sequence', 'parallel'] },
+          tool: { type: 'string' },
+          args: { type: 'object' },
+          seconds: { type: 'integer' },
+          nodes: { type: 'array', items: { type: 'object' } },
+        },
+        required: ['id', 'kind'],
+      },
+    },
+    required: ['verb', 'plan'],
+    additionalProperties: false,
+  },
+};
+
+export const CLARIFY_SCHEMA: ToolSchema = {
+  name: CLARIFY,
+  description:
+    'Asks whoever gave the task, in the place of an intent, when something is missing or can be understood in more than one way.',
+  parameters: {
+    type: 'object',
+    properties: {
+      question: { type: 'string', description: 'One question in plain words, with the choices there are.' },
+    },
+    required: ['question'],
+    additionalProperties: false,
+  },
+};
+
+/** Whether a tool only looks, so that it may be used before anybody has agreed to anything. */
+export function isForLooking({ surface, sideEffectClass, definition }: RailTool): boolean {
+  if (surface !== 'natural') return false;
+  if (sideEffectClass !== undefined) return sideEffectClass === 'read';
+  return definition.annotations?.readOnlyHint === true;
+}
+
+const LONGEST_DESCRIPTION = 1000;
+
+function splitName(name: string): [string, string] {
+  const at = name.indexOf('/');
+  return [name.slice(0, at), name.slice(at + 1)];
+}
+
+/** The tools that only look, by the names of their functions. Of two that would share one, neither is there. */
+export function lookupFunctions(tools: readonly RailTool[]): ReadonlyMap<string, RailTool> {
+  const byName = new Map<string, RailTool | undefined>();
+  for (const tool of tools.filter(isForLooking)) {
+    const name = functionName(...splitName(tool.name));
+    byName.set(name, byName.has(name) || name === SUBMIT || name === CLARIFY ? undefined : tool);
+  }
+  return new Map([...byName].flatMap(([name, tool]) => (tool === undefined ? [] : [[name, tool]])));
+}
+
+export function schemaOf(name: string, { name: tool, definition }: RailTool): ToolSchema {
+  const description = (definition.description ?? '').slice(0, LONGEST_DESCRIPTION).toWellFormed();
+  return {
+    name,
+    description: `Looks something up now, with the tool ${tool}, which says of itself: ${JSON.stringify(description)}`,
+    parameters: { ...definition.inputSchema },
+  };
+}
