@@ -1,19 +1,48 @@
-/** Writes the published schemas from `src/wire`: an OpenAPI document for each daemon, a JSON Schema for the agent manifest. */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+/**
+ * Writes the published schemas from `src/wire`: an OpenAPI document for each daemon, a JSON Schema for the agent manifest, and two for
+ * each tool of chronometric.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { STATUS_OF } from '../src/wire/errors.ts';
+import { planNodeSchema } from '../src/wire/intent.ts';
 import { agentManifestSchema } from '../src/wire/manifest.ts';
 import { VERSION } from '../src/wire/version.ts';
+import { schemaFile, toolSchemas } from './chronometric/published.ts';
 import { APIS, type Api, type Credential, type Route } from './routes.ts';
 
 type Json = Record<string, unknown>;
 
+/** Schemas that refer to themselves stand once in a document, under a name. */
+const NAMED = z.registry<{ id: string }>().add(planNodeSchema, { id: 'PlanNode' });
+const inComponents = (name: string) => `#/components/schemas/${name}`;
+
+/** References point into the document in which a schema is going to stand, not into the schema. */
+function reanchored(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reanchored);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([key, member]) => {
+    const name = key === '$ref' && /^#\/\$defs\/(\w+)$/.exec(String(member))?.[1];
+    return [key, name ? inComponents(name) : reanchored(member)];
+  });
+  return Object.fromEntries(entries);
+}
+
 /** What a schema accepts (`input`) or gives (`output`), without the `$schema` line that OpenAPI does not want inside. */
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   // A payload is any JSON, kept as source text; JSON Schema has no other word for that than "anything".
-  const { $schema, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json;
-  return rest;
+  const whole = z.toJSONSchema(schema, { io, unrepresentable: 'any', metadata: NAMED }) as Json;
+  const { $schema, $defs, ...rest } = whole;
+  return reanchored(rest) as Json;
+}
+
+/** The named schemas that a document refers to. */
+function namedSchemas(paths: Json): Json {
+  const text = JSON.stringify(paths);
+  const { $defs = {} } = z.toJSONSchema(z.object({ planNode: planNodeSchema }), { metadata: NAMED }) as Json;
+  const used = Object.entries($defs as Record<string, Json>).filter(([name]) => text.includes(inComponents(name)));
+  return Object.fromEntries(used.map(([name, { id, ...schema }]) => [name, reanchored(schema)]));
 }
 
 const errorSchema: Json = {
@@ -39,6 +68,7 @@ const SECURITY: Record<Credential, Json[]> = {
   principal: [{ bearer: [], principal: [] }],
   admin: [{ adminBearer: [] }],
   machine: [{ webhookId: [], webhookTimestamp: [], webhookSignature: [] }],
+  user: [{ bearer: [], user: [] }],
 };
 
 function parameters({ path, query }: Route): Json[] {
@@ -90,11 +120,12 @@ function openApi(api: Api): Json {
     info: { title: api.name, version: VERSION, description: api.description, license: { name: 'Apache-2.0' } },
     paths,
     components: {
-      schemas: { Error: errorSchema },
+      schemas: { Error: errorSchema, ...namedSchemas(paths) },
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer' },
         adminBearer: { type: 'http', scheme: 'bearer' },
         principal: { type: 'apiKey', in: 'header', name: 'X-Chronos-Agent' },
+        user: { type: 'apiKey', in: 'header', name: 'X-Matrix-User' },
         webhookId: { type: 'apiKey', in: 'header', name: 'webhook-id' },
         webhookTimestamp: { type: 'apiKey', in: 'header', name: 'webhook-timestamp' },
         webhookSignature: { type: 'apiKey', in: 'header', name: 'webhook-signature' },
@@ -108,9 +139,15 @@ export function publishedSchemas(): Map<string, string> {
   const text = (value: Json) => `${JSON.stringify(value, null, 2)}\n`;
   const files = new Map(APIS.map((api) => [`${api.name}.openapi.json`, text(openApi(api))]));
   const manifest = z.toJSONSchema(agentManifestSchema, { io: 'input' }) as Json;
-  return files.set('agent-manifest.schema.json', text({ title: 'Agent manifest', ...manifest }));
+  files.set('agent-manifest.schema.json', text({ title: 'Agent manifest', ...manifest }));
+  for (const tool of toolSchemas()) files.set(schemaFile(tool), text(tool.schema));
+  return files;
 }
 
 if (import.meta.main) {
-  for (const [name, contents] of publishedSchemas()) writeFileSync(join(import.meta.dirname, name), contents);
+  for (const [name, contents] of publishedSchemas()) {
+    const file = join(import.meta.dirname, name);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, contents);
+  }
 }

@@ -20,7 +20,24 @@ import {
   fireListSchema,
 } from '../src/wire/alarm.ts';
 import { budgetSchema } from '../src/wire/budget.ts';
-import { gateAnsweredSchema, gateAnswerSchema } from '../src/wire/executor.ts';
+import {
+  gateAnsweredSchema,
+  gateAnswerSchema,
+  gateListSchema,
+  intentAcceptedSchema,
+  intentRequestSchema,
+  intentStateSchema,
+  parkedSchema,
+  parkSchema,
+} from '../src/wire/executor.ts';
+import { intentSchema } from '../src/wire/intent.ts';
+import { intentReceiptSchema } from '../src/wire/intent-receipt.ts';
+import {
+  intentEventQuerySchema,
+  intentListQuerySchema,
+  intentListSchema,
+  intentViewSchema,
+} from '../src/wire/intent-view.ts';
 import {
   machineListQuerySchema,
   machinePutAnswerSchema,
@@ -42,7 +59,7 @@ import {
 import { chatAcceptedSchema, chatRequestSchema, daemonHealthSchema, wakeRequestSchema } from '../src/wire/wake.ts';
 
 /** Which credentials a route asks for. */
-export type Credential = 'none' | 'transport' | 'principal' | 'admin' | 'machine';
+export type Credential = 'none' | 'transport' | 'principal' | 'admin' | 'machine' | 'user';
 
 export type Route = {
   method: 'get' | 'post' | 'put' | 'patch' | 'delete';
@@ -355,4 +372,99 @@ const neo: Api = {
   ],
 };
 
-export const APIS: readonly Api[] = [chronosd, router, neo];
+const ofUser = { credential: 'user' } as const;
+
+const executor: Api = {
+  name: 'executor',
+  description:
+    'Carries tasks out under the eyes of a person: compiles them to a plan, asks before every step that cannot be undone, and proves what happened.',
+  routes: [
+    {
+      ...ofUser,
+      method: 'post',
+      path: '/messages/async',
+      summary: 'hand a task over, in words or as an intent; acknowledged once it is durable',
+      // Read as source text, so that its numbers keep their digits; this is its shape.
+      body: z.strictObject({ ...intentRequestSchema.shape, intent: intentSchema.optional() }),
+      data: intentAcceptedSchema,
+    },
+    {
+      ...ofUser,
+      method: 'get',
+      path: '/messages/async/{id}',
+      summary: 'how it stands',
+      data: intentStateSchema,
+    },
+    {
+      ...ofUser,
+      method: 'get',
+      path: '/intents',
+      summary: 'your intents, newest first',
+      query: intentListQuerySchema,
+      data: intentListSchema,
+    },
+    {
+      ...ofUser,
+      method: 'get',
+      path: '/intents/{id}',
+      summary: 'an intent, its plan, and how each step stands',
+      data: intentViewSchema,
+    },
+    {
+      ...ofUser,
+      method: 'get',
+      path: '/intents/{id}/receipt',
+      summary: 'the chain of signed envelopes that "reveille receipt verify" reads',
+      data: intentReceiptSchema,
+    },
+    {
+      ...ofUser,
+      method: 'get',
+      path: '/intents/{id}/gates',
+      summary: 'the steps that wait for a person, with the very calls that would be made',
+      data: gateListSchema,
+    },
+    {
+      ...ofUser,
+      method: 'post',
+      path: '/intents/{id}/gates/{node_id}/answer',
+      summary: "a person's word on a step; it counts for the call that was shown and for no other",
+      body: gateAnswerSchema,
+      data: gateAnsweredSchema,
+    },
+    {
+      ...ofUser,
+      method: 'post',
+      path: '/intents/{id}/cancel',
+      summary: 'end it, as long as no call that cannot be undone has started',
+      data: intentStateSchema,
+    },
+    {
+      ...ofUser,
+      method: 'post',
+      path: '/intents/{id}/reconcile',
+      summary: 'ask the tools again what became of calls whose outcome is unknown',
+      data: intentStateSchema,
+    },
+    {
+      ...ofUser,
+      method: 'post',
+      path: '/intents/{id}/park',
+      summary: 'wait for it no more; an alarm in this conversation tells what came of it',
+      body: parkSchema,
+      data: parkedSchema,
+    },
+    {
+      ...ofUser,
+      method: 'get',
+      path: '/events',
+      summary:
+        'server-sent events: gate.invoked, intent.attest, intent.fail, intent.cancel; begins with what holds now',
+      query: intentEventQuerySchema,
+      data: z.unknown(),
+    },
+    ...probes,
+  ],
+};
+
+export const APIS: readonly Api[] = [chronosd, router, neo, executor];

@@ -23,12 +23,19 @@ export const nodeIdSchema = pathId;
 export const callDigestSchema = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
 
 export const CONTEXT_PIECES_MAX = 64;
+export const CONTEXT_PIECE_MAX_BYTES = 64 * 1024;
+
+/**
+ * Largest body of a request to the executor. More than the 256 KiB of other daemons: a task comes with what was said and read before. Less
+ * than the pieces could be together; whoever hands a task over leaves the oldest ones out.
+ */
+export const INTENT_BODY_MAX_BYTES = 2 * 1024 * 1024;
 
 /** A piece of the conversation that a task is handed over from. */
 export const contextPieceSchema = z.strictObject({
   /** A person, an alarm's message or payload, or what a tool gave back. */
   from: z.enum(['person', 'alarm', 'tool']),
-  text: verbatimText(64 * 1024),
+  text: verbatimText(CONTEXT_PIECE_MAX_BYTES),
 });
 export type ContextPiece = z.output<typeof contextPieceSchema>;
 

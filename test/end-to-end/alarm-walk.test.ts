@@ -18,7 +18,13 @@ const PAYLOAD =
   '{"cursor":12345678901234567890,"price":1.0,"huge":1e400,"tiny":-0.0,"10":"ten","2":"two","same":1,"same":2,  "spaced" : [ 98765432109876543210 , "\\u00e9\\ud83d\\ude80" ] }';
 
 const home = mkdtempSync(join(tmpdir(), 'reveille-walk-'));
-const env = { PATH: process.env.PATH ?? '', REVEILLE_HOME: home, CHRONOS_PORT: '0', ROUTER_PORT: '0' };
+const env = {
+  PATH: process.env.PATH ?? '',
+  REVEILLE_HOME: home,
+  CHRONOS_PORT: '0',
+  ROUTER_PORT: '0',
+  EXECUTOR_PORT: '0',
+};
 const rings: Record<string, unknown>[] = [];
 let up: ChildProcess;
 

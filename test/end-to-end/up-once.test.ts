@@ -9,7 +9,7 @@ import { PROGRAM } from '../house/processes.ts';
 
 const run = promisify(execFile);
 const home = mkdtempSync(join(tmpdir(), 'reveille-once-'));
-const env = { PATH: process.env.PATH, REVEILLE_HOME: home, CHRONOS_PORT: '0', ROUTER_PORT: '0' };
+const env = { PATH: process.env.PATH, REVEILLE_HOME: home, CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
 after(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
 
 const FIELDS = [

@@ -17,7 +17,14 @@ after(() => {
 function environment(more: Record<string, string> = {}) {
   const home = mkdtempSync(join(tmpdir(), 'reveille-again-'));
   homes.push(home);
-  return { PATH: process.env.PATH, REVEILLE_HOME: home, CHRONOS_PORT: '0', ROUTER_PORT: '0', ...more };
+  return {
+    PATH: process.env.PATH,
+    REVEILLE_HOME: home,
+    CHRONOS_PORT: '0',
+    ROUTER_PORT: '0',
+    EXECUTOR_PORT: '0',
+    ...more,
+  };
 }
 
 const reveille = (env: NodeJS.ProcessEnv, ...args: string[]) => run(process.execPath, [PROGRAM, ...args], { env });

@@ -1,0 +1,187 @@
+/** The executor's configuration (contracts §11). */
+import { join } from 'node:path';
+import { z } from 'zod';
+import { type ModelConfig, modelSettings, parseModelConfig } from '../model-kit/settings.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import {
+  parseSettings,
+  portSetting,
+  type Settings,
+  secretSetting,
+  switchSetting,
+  urlSetting,
+  wholeNumber,
+} from '../wire/settings.ts';
+
+/** Who is told when a question waits and nobody may be there. */
+export type NotifyConfig = {
+  /** Where a signed webhook goes. */
+  readonly webhook: { readonly url: string; readonly secret: string | undefined } | undefined;
+  /** A program and its arguments; gets the question as JSON on its standard input. */
+  readonly command: readonly [string, ...string[]] | undefined;
+};
+
+export type ExecutorConfig = {
+  readonly host: string;
+  readonly port: number;
+  /** `Host` values that pass besides loopback names and `host`. */
+  readonly allowedHosts: readonly string[];
+  readonly dataDir: string;
+  /** `undefined`: every request is let in; only in development and only on loopback. */
+  readonly token: string | undefined;
+  /** The tools that it holds; `bundled` is the manifest that ships. */
+  readonly manifest: { readonly path: string } | 'bundled';
+  /** A file of rules; without one every escalate-class call is asked about. */
+  readonly policy: string | undefined;
+  /** What compiles prose; without an endpoint only intents given as JSON can be carried out. */
+  readonly model: ModelConfig;
+  /** How long a call with a lost answer is asked about before its outcome counts as unknown. */
+  readonly reconcileMs: number;
+  readonly notify: NotifyConfig;
+  /** Where agents are woken that wait for an intent no more; nobody is woken without it. */
+  readonly chronos: { readonly url: string; readonly token: string } | undefined;
+  /** Sentences for the log: what was let through that should not stay so. */
+  readonly warnings: readonly string[];
+};
+
+const hostName = /^[A-Za-z0-9.:[\]_-]{1,253}$/;
+const printableAscii = /^[\x21-\x7e]+$/;
+const NO_SPACES = 'must be printable ASCII without spaces';
+
+const commandLine = z.tuple([z.string().min(1)], z.string());
+const commandSetting = z.string().transform((text, context) => {
+  try {
+    const command = commandLine.safeParse(JSON.parse(text));
+    if (command.success) return command.data as [string, ...string[]];
+  } catch {
+    // Said below.
+  }
+  context.addIssue('must be a JSON list of a program and its arguments, such as ["/usr/bin/notify-me","--now"]');
+  return z.NEVER;
+});
+
+const executorSettingsSchema = z.object({
+  EXECUTOR_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
+  EXECUTOR_PORT: portSetting.default(8081),
+  EXECUTOR_ALLOWED_HOSTS: z.string().optional(),
+  EXECUTOR_DATA_DIR: z.string().optional(),
+  REVEILLE_HOME: z.string().optional(),
+  EXECUTOR_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
+  EXECUTOR_DEV: switchSetting.default(false),
+  EXECUTOR_MANIFEST: z.string().optional(),
+  EXECUTOR_POLICY: z.string().optional(),
+  ...modelSettings('EXECUTOR'),
+  EXECUTOR_RECONCILE_SECONDS: wholeNumber(0, 24 * 60 * 60).default(60),
+  EXECUTOR_NOTIFY_URL: urlSetting.optional(),
+  EXECUTOR_NOTIFY_SECRET: secretSetting.optional(),
+  EXECUTOR_NOTIFY_COMMAND: commandSetting.optional(),
+  EXECUTOR_CHRONOS_URL: urlSetting.optional(),
+  EXECUTOR_CHRONOS_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
+});
+/** The names of the variables that the executor reads. */
+export const EXECUTOR_VARIABLES: readonly string[] = Object.keys(executorSettingsSchema.shape);
+
+type ExecutorSettings = z.output<typeof executorSettingsSchema>;
+
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
+
+function stop(message: string): never {
+  throw new ReveilleError('invalid_request', message);
+}
+
+/** An address that can be shown in a log. */
+function plainAddress(name: string, url: string): URL {
+  const address = new URL(url);
+  if (address.username === '' && address.password === '') return address;
+  return stop(`${name} must be an address without a user name or password`);
+}
+
+function tokenOf(read: ExecutorSettings): string | undefined {
+  if (read.EXECUTOR_TOKEN !== undefined) return read.EXECUTOR_TOKEN;
+  if (!read.EXECUTOR_DEV) {
+    stop('EXECUTOR_TOKEN is not set: give a secret of at least 16 characters, or EXECUTOR_DEV=1 while developing');
+  }
+  if (!LOOPBACK.test(read.EXECUTOR_HOST)) {
+    const got = JSON.stringify(read.EXECUTOR_HOST);
+    stop(`EXECUTOR_TOKEN is not set: without it EXECUTOR_HOST must be a loopback address (got ${got})`);
+  }
+  return undefined;
+}
+
+function dataDirOf({ EXECUTOR_DATA_DIR, REVEILLE_HOME }: ExecutorSettings): string {
+  if (EXECUTOR_DATA_DIR !== undefined) return EXECUTOR_DATA_DIR;
+  if (REVEILLE_HOME !== undefined) return join(REVEILLE_HOME, 'executor');
+  return stop('EXECUTOR_DATA_DIR is not set: give a folder for intents and their receipts, or set REVEILLE_HOME');
+}
+
+function notifyOf(read: ExecutorSettings): NotifyConfig {
+  const { EXECUTOR_NOTIFY_URL: url, EXECUTOR_NOTIFY_SECRET: secret, EXECUTOR_NOTIFY_COMMAND: command } = read;
+  if (url === undefined && secret !== undefined) {
+    stop('EXECUTOR_NOTIFY_URL is not set, but EXECUTOR_NOTIFY_SECRET is: give the address as well');
+  }
+  if (url !== undefined) plainAddress('EXECUTOR_NOTIFY_URL', url);
+  return { webhook: url === undefined ? undefined : { url, secret }, command };
+}
+
+function chronosOf(read: ExecutorSettings): ExecutorConfig['chronos'] {
+  const { EXECUTOR_CHRONOS_URL: url, EXECUTOR_CHRONOS_TOKEN: token } = read;
+  if (url === undefined) {
+    if (token !== undefined)
+      stop('EXECUTOR_CHRONOS_URL is not set, but EXECUTOR_CHRONOS_TOKEN is: give the address as well');
+    return undefined;
+  }
+  if (token === undefined)
+    stop('EXECUTOR_CHRONOS_TOKEN is not set, but EXECUTOR_CHRONOS_URL is: give the token as well');
+  plainAddress('EXECUTOR_CHRONOS_URL', url);
+  return { url, token };
+}
+
+function warningsOf({ token, notify, chronos }: Pick<ExecutorConfig, 'token' | 'notify' | 'chronos'>): string[] {
+  const warnings: string[] = [];
+  if (token === undefined) {
+    warnings.push('EXECUTOR_TOKEN is not set: any program on this computer may hand tasks over (EXECUTOR_DEV=1)');
+  }
+  if (chronos === undefined) {
+    warnings.push(
+      'EXECUTOR_CHRONOS_URL is not set: an agent that was woken by an alarm and parks a task is not told what became of it',
+    );
+  }
+  const { webhook } = notify;
+  if (webhook !== undefined && webhook.secret === undefined) {
+    warnings.push('EXECUTOR_NOTIFY_SECRET is not set: whoever is notified cannot tell our notices from forged ones');
+  }
+  const isOpen = (url: string) => url.startsWith('http:') && !LOOPBACK.test(new URL(url).hostname);
+  if (webhook !== undefined && isOpen(webhook.url)) {
+    warnings.push('EXECUTOR_NOTIFY_URL is not https: questions, with all amounts and names, travel in the clear');
+  }
+  if (chronos !== undefined && isOpen(chronos.url)) {
+    warnings.push('EXECUTOR_CHRONOS_URL is not https: EXECUTOR_CHRONOS_TOKEN and results travel in the clear');
+  }
+  return warnings;
+}
+
+/**
+ * Reads the executor's variables.
+ *
+ * @throws ReveilleError `invalid_request` naming every variable that is missing or wrong, and what is allowed
+ */
+export function parseExecutorConfig(settings: Settings): ExecutorConfig {
+  const read = parseSettings(executorSettingsSchema, settings);
+  const [token, notify, chronos] = [tokenOf(read), notifyOf(read), chronosOf(read)];
+  const { model, warnings } = parseModelConfig('EXECUTOR', settings);
+  const allowedHosts = (read.EXECUTOR_ALLOWED_HOSTS ?? '').split(',').map((name) => name.trim());
+  return Object.freeze({
+    host: read.EXECUTOR_HOST,
+    port: read.EXECUTOR_PORT,
+    allowedHosts: allowedHosts.filter((name) => name !== ''),
+    dataDir: dataDirOf(read),
+    token,
+    manifest: read.EXECUTOR_MANIFEST === undefined ? 'bundled' : { path: read.EXECUTOR_MANIFEST },
+    policy: read.EXECUTOR_POLICY,
+    model,
+    reconcileMs: read.EXECUTOR_RECONCILE_SECONDS * 1000,
+    notify,
+    chronos,
+    warnings: [...warningsOf({ token, notify, chronos }), ...warnings],
+  });
+}

@@ -1,0 +1,143 @@
+/** The executor: wires journal, tools, policy, compiler, walk, errands and HTTP server from a configuration. Nothing else does. */
+import { join } from 'node:path';
+import type { Clock } from '../clock/clock.ts';
+import type { RunningServer } from '../http-kit/server.ts';
+import type { Logger } from '../log/log.ts';
+import type { Model } from '../model-kit/model.ts';
+import type { ReveilleError } from '../wire/errors.ts';
+import type { Settings } from '../wire/settings.ts';
+import type { Compiler } from './compile/compiler.ts';
+import { offlineCompiler } from './compile/offline-compiler.ts';
+import type { ExecutorConfig } from './config.ts';
+import { createErrandRunner } from './errands/runner.ts';
+import { startExecutorServer } from './http/server.ts';
+import { openJournal } from './journal/journal.ts';
+import { lateToolbox } from './late-toolbox.ts';
+import { type ReadPolicy, readPolicy } from './policy/read-policy.ts';
+import { loadSigningKey } from './receipt/signing-key.ts';
+import type { Toolbox } from './tools/toolbox.ts';
+import { createRail } from './walk/rail.ts';
+
+/** How long a drain waits for calls under way; what is left is found out about at the next start. */
+const DRAIN_MS = 10_000;
+
+export type ExecutorOptions = {
+  readonly config: ExecutorConfig;
+  /** What references in the manifest refer to, and what programs that are started get an allow-list of; nothing unless told. */
+  readonly variables?: Settings;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Compiles prose instead of the model that the configuration names. */
+  readonly model?: Model;
+  /**
+   * When the servers of the manifest are started at the latest, in milliseconds from now; they are started sooner when a task needs
+   * them. At once unless told.
+   */
+  readonly toolsAfterMs?: number;
+  /** Told when the servers of the manifest cannot be had. The executor goes on without them unless it is closed. */
+  readonly onNoTools?: (error: ReveilleError) => void;
+  readonly drainMs?: number;
+};
+
+export type RunningExecutor = {
+  readonly port: number;
+  readonly url: string;
+  /** Signs receipts, and speaks to chronosd; 64 hex digits. */
+  readonly publicKey: string;
+  /** Accepts nothing more, waits for calls under way for a while, and leaves the rest to the next process. */
+  close(): Promise<void>;
+};
+
+/** What makes intents of prose. The model's client is loaded with the first task that needs it. */
+function compilerOf(
+  { config, model, clock, log }: ExecutorOptions,
+  { toolbox, policy }: { toolbox: Toolbox; policy: ReadPolicy },
+): Compiler {
+  const { model: endpoint } = config;
+  if (model === undefined && endpoint.kind === 'offline') return offlineCompiler;
+  let compiler: Promise<Compiler> | undefined;
+  const load = async (): Promise<Compiler> => {
+    const [{ createCompiler }, { endpointModel }] = await Promise.all([
+      import('./compile/model-compiler.ts'),
+      import('../model-kit/endpoint.ts'),
+    ]);
+    const speaker = endpoint.kind === 'endpoint' ? endpointModel(endpoint, 'EXECUTOR', clock) : undefined;
+    return createCompiler({ model: model ?? speaker!, toolbox, policy, clock, log });
+  };
+  return {
+    async compile(draft) {
+      compiler ??= load();
+      return (await compiler).compile(draft);
+    },
+  };
+}
+
+/**
+ * Starts the executor; resolves when it accepts requests. Intents that the last process left behind are taken up as soon as the tools
+ * are there.
+ *
+ * @throws ReveilleError `invalid_request` for a policy or key file that is wrong, `unavailable` when the data folder is in use or
+ *   damaged or the address is taken, `conflict` when the data folder is another key's or a newer version's
+ */
+export async function startExecutor(options: ExecutorOptions): Promise<RunningExecutor> {
+  const { config, variables = {}, clock, log, toolsAfterMs = 0, onNoTools, drainMs = DRAIN_MS } = options;
+  const { dataDir, manifest, reconcileMs } = config;
+  for (const warning of config.warnings) log.warn(warning);
+  const policy = readPolicy(config.policy);
+  for (const warning of policy.warnings) log.warn(warning);
+  const key = loadSigningKey(join(dataDir, 'executor.key'));
+  const toolbox = lateToolbox({
+    manifest,
+    log,
+    onFailure: onNoTools,
+    async open(signal) {
+      // The MCP host costs as much to load as the rest of the executor.
+      const { createToolbox } = await import('./tools/create-toolbox.ts');
+      return createToolbox({ manifest, variables, dataDir, clock, log, signal });
+    },
+  });
+  const journal = openJournal({ dataDir, key, clock, log });
+  const compiler = compilerOf(options, { toolbox, policy });
+  const canWake = config.chronos !== undefined;
+  const rail = createRail({ journal, toolbox, policy, compiler, clock, log, reconcileMs, canWake });
+  const errands = createErrandRunner({
+    ...{ book: journal.errands, rail, config, key, variables, clock, log },
+    random: Math.random,
+  });
+  let server: RunningServer;
+  try {
+    server = await startExecutorServer({ config, rail, tools: toolbox, clock, log, drainMs });
+  } catch (error) {
+    await journal.close();
+    throw error;
+  }
+  const cancelTools = clock.after(toolsAfterMs, toolbox.start);
+  errands.start();
+  const takeUp = async () => {
+    const left = journal.open().length;
+    if (left > 0) await toolbox.ready();
+    // A manifest that is broken for a day must not fail what waits for an answer.
+    if (left > 0 && toolbox.failure()) return log.error({ intents: left }, 'intents wait for the tools to be there');
+    if (closed === undefined) rail.start();
+  };
+  let closed: Promise<void> | undefined;
+  void takeUp();
+  log.info({ url: server.url, data: dataDir, model: config.model.kind }, 'the executor is ready');
+
+  const close = async () => {
+    cancelTools();
+    // All at once: requests that are being answered, calls that have begun, and errands have nothing to wait for one another.
+    await Promise.all([server.close(), rail.close(drainMs), errands.close()]);
+    await toolbox.close();
+    await journal.close();
+  };
+  return {
+    port: server.port,
+    url: server.url,
+    publicKey: key.publicKeyHex,
+    close() {
+      closed ??= close();
+      return closed;
+    },
+  };
+}

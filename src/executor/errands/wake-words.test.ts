@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { IntentReceipt, ReceiptEnvelope } from '../../wire/intent-receipt.ts';
+import type { IntentView } from '../rail.ts';
+import { wakePayload, wakeWords } from './wake-words.ts';
+
+const view = (more: Partial<IntentView>): IntentView => ({
+  ...{ status: 'completed', intent_id: 'i-1', created_at: '2026-06-15T03:00:00.000Z', origin: 'chronos', nodes: [] },
+  prose: 'Pay the rent',
+  ...more,
+});
+
+const receipt = (...envelopes: [kind: ReceiptEnvelope['kind'], body: Record<string, unknown>][]): IntentReceipt => ({
+  format: 'reveille-receipt/1',
+  intent_id: 'i-1',
+  public_key: '',
+  envelopes: envelopes.map(([kind, body]) => ({ kind, body, seq: 1, prev_hash: '', key_id: '', signature: '' })),
+});
+
+const at = '2026-06-15T07:00:00.000Z';
+
+test('it tells what came of it, by whom it was decided, and that it must not be handed over again', () => {
+  const done = wakeWords(
+    view({ result: { id: 't-1' } }),
+    receipt(['gate.answered', { at, node_id: 'pay', approved: true, by: 'ada' }]),
+  );
+  assert.match(done, /intent i-1/);
+  assert.match(done, /The step pay was approved by ada at 2026-06-15T07:00:00\.000Z\./);
+  assert.match(done, /It was completed; the payload has what the tools gave back\.\n.*do not hand it over again/);
+  assert.doesNotMatch(done, /t-1/);
+  const error = { code: 'denied', message: 'ada said no' };
+  const denied = receipt(['gate.answered', { at, node_id: 'pay', approved: false, by: 'ada', answer: 'not\nnow' }]);
+  const failed = wakeWords(view({ status: 'failed', error }), denied);
+  assert.match(failed, /was denied by ada at .*, with the words "not\\nnow"\./);
+  assert.match(failed, /It failed\. Reason: ada said no\nDo not hand it over again unless a person asks/);
+  const expired = wakeWords(view({ status: 'failed', error }), receipt(['gate.expired', { at, node_id: 'pay' }]));
+  assert.match(expired, /Nobody answered about the step pay in time; its approval expired at/);
+  const cancelled = wakeWords(view({ status: 'cancelled' }), receipt());
+  assert.match(cancelled, /It was cancelled\.\nDo not hand it over again/);
+});
+
+test('of an unknown outcome it says that repeating could do it twice, and the way out', () => {
+  const words = wakeWords(
+    view({ status: 'unknown', error: { code: 'unknown', message: 'no answer came' } }),
+    receipt(),
+  );
+  assert.match(words, /outcome is unknown.*no answer came/);
+  assert.match(words, /could be done twice.*"reveille intent reconcile i-1"/);
+});
+
+test('a question back is told as one, and that nothing was carried out', () => {
+  const words = wakeWords(view({ status: 'drafting', clarify: 'Which account?' }), receipt());
+  assert.match(words, /nothing was carried out.*Which account\?\nAsk a person/);
+});
+
+test('what others wrote stays on its line and within its length, and the message fits an alarm', () => {
+  const words = wakeWords(
+    view({ prose: `Pay\nIt was completed.\n${'x'.repeat(70_000)}`, result: '\ud83d\ude00'.repeat(50_000) }),
+    receipt(
+      ...Array.from({ length: 64 }, (_, n): [ReceiptEnvelope['kind'], Record<string, unknown>] => [
+        'gate.answered',
+        { at, node_id: `n${n}`, approved: true, by: 'ada', answer: 'y'.repeat(16 * 1024) },
+      ]),
+    ),
+  );
+  assert.equal(words.split('\n').filter((line) => line === 'It was completed.').length, 0);
+  assert.ok(Buffer.byteLength(words) <= 64 * 1024, `${Buffer.byteLength(words)}`);
+  assert.ok(words.isWellFormed());
+  assert.match(words, /It is done: do not hand it over again/);
+});
+
+test('what the tools gave back is in the payload, unless it is too long for one', () => {
+  assert.equal(
+    wakePayload(view({ result: { id: 't-1' } })).text,
+    '{"intent_id":"i-1","status":"completed","result":{"id":"t-1"}}',
+  );
+  const long = wakePayload(view({ result: '\ud83d\ude00'.repeat(50_000) }));
+  assert.match(long.text, /^\{"intent_id":"i-1","status":"completed","result_left_out":"it is \d+ characters long"\}$/);
+});

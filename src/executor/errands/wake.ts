@@ -1,0 +1,71 @@
+/**
+ * Waking the agent that parked an intent: by an alarm in chronosd, set with the executor's own key under the user's label. The
+ * idempotency key makes of any number of attempts one alarm.
+ */
+import { createChronosClient } from '../../chronos/client.ts';
+import type { Clock } from '../../clock/clock.ts';
+import { didOf } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { RawJson } from '../../wire/json.ts';
+import type { SigningKey } from '../receipt/signing-key.ts';
+import { type Carried, DONE } from './carried.ts';
+
+export type WakeOptions = {
+  readonly chronos: { readonly url: string; readonly token: string };
+  readonly key: SigningKey;
+  readonly clock: Clock;
+};
+
+export type Wake = {
+  readonly user: string;
+  readonly conversationId: string;
+  readonly intentId: string;
+  readonly message: string;
+  readonly payload: RawJson;
+};
+
+const DELAY_SECONDS = 1;
+const LABEL = 'task is over';
+
+function verdictOn(thrown: unknown, { user, intentId }: Wake, publicKey: string): Carried {
+  if (!(thrown instanceof ReveilleError)) throw thrown;
+  const { code, message, retryable } = thrown;
+  // Set by an earlier attempt, before the intent's outcome was found out better.
+  if (code === 'conflict') return { result: 'drop', why: `an alarm intent-${intentId} is there already: ${message}` };
+  if (code === 'forbidden') {
+    const remedy = `let it in with: reveille agent enroll --label ${user} --public-key ${publicKey}`;
+    return { result: 'later', slow: true, why: `chronosd does not accept the executor's key for ${user}; ${remedy}` };
+  }
+  if (code === 'unauthorized') {
+    const remedy = 'EXECUTOR_CHRONOS_TOKEN must be the CHRONOS_TOKEN of the chronosd at EXECUTOR_CHRONOS_URL';
+    return { result: 'later', slow: true, why: `chronosd does not let the executor in (${message}); ${remedy}` };
+  }
+  return { result: 'later', slow: !retryable, why: message };
+}
+
+/** Sets the alarm once. @returns what became of it */
+export function createWaker({ chronos, key, clock }: WakeOptions) {
+  return async (wake: Wake, signal: AbortSignal): Promise<Carried> => {
+    const { user, conversationId, intentId, message, payload } = wake;
+    try {
+      // Without a holder for the principal every call proves the key anew.
+      const identity = { ...key, did: didOf(user, key.publicKeyHex) };
+      const client = createChronosClient({ ...chronos, identity, clock });
+      await client.createAlarm(
+        {
+          kind: 'once',
+          delay_seconds: DELAY_SECONDS,
+          label: LABEL,
+          wake_message: message,
+          conversation_id: conversationId,
+          payload,
+          idempotency_key: `intent-${intentId}`,
+        },
+        { signal },
+      );
+      return DONE;
+    } catch (thrown) {
+      return verdictOn(thrown, wake, key.publicKeyHex);
+    }
+  };
+}

@@ -1,0 +1,22 @@
+/** The steps that wait for a person, and their answers (contracts §6). */
+import { readJson } from '../../http-kit/body.ts';
+import { sendOk } from '../../http-kit/envelope.ts';
+import type { HttpApp } from '../../http-kit/environment.ts';
+import { gateAnswerSchema } from '../../wire/executor.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import type { ExecutorRail } from '../rail.ts';
+import { intentIdOf, nodeIdOf, refuseArguments } from './path.ts';
+import { userOf } from './principal.ts';
+
+export function gateRoutes(app: HttpApp, rail: Pick<ExecutorRail, 'gates' | 'answer'>): void {
+  app.get('/intents/:intent/gates', async (c) => {
+    await refuseArguments(c);
+    return sendOk(c, { pending: rail.gates(userOf(c), intentIdOf(c)) });
+  });
+  app.post('/intents/:intent/gates/:node/answer', async (c) => {
+    const [user, intentId, nodeId] = [userOf(c), intentIdOf(c), nodeIdOf(c)];
+    const answer = parseOrThrow(gateAnswerSchema, await readJson(c));
+    await rail.answer(user, intentId, nodeId, answer);
+    return sendOk(c, { intent_id: intentId, node_id: nodeId, approved: answer.approved });
+  });
+}

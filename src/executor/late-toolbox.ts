@@ -1,0 +1,105 @@
+/**
+ * A toolbox whose servers are started beside everything else: the executor answers at once, and a server that is slow or broken keeps
+ * nobody from looking at intents, answering questions or reading receipts.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Logger } from '../log/log.ts';
+import { bundledManifest } from '../mcp-host/bundled-programs.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { ExecutorConfig } from './config.ts';
+import type { Toolbox } from './tools/toolbox.ts';
+
+export type LateToolbox = Required<Toolbox> & {
+  /** Begins to start the servers; harmless when repeated. */
+  start(): void;
+  /** Why there are no tools; `undefined` when there are, or may be in a moment. */
+  failure(): ReveilleError | undefined;
+};
+
+export type LateToolboxOptions = {
+  readonly manifest: ExecutorConfig['manifest'];
+  /** Starts the servers. */
+  readonly open: (signal: AbortSignal) => Promise<Toolbox>;
+  readonly log: Logger;
+  /** Told when the servers cannot be had. */
+  readonly onFailure?: ((error: ReveilleError) => void) | undefined;
+};
+
+function digestOfFile(path: string): string {
+  try {
+    return createHash('sha256').update(readFileSync(path)).digest('hex');
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('invalid_request', `EXECUTOR_MANIFEST ${path} cannot be read: ${why}`, { cause });
+  }
+}
+
+/** @throws ReveilleError `invalid_request` when there is no manifest to read */
+export function lateToolbox({ manifest, open, log, onFailure }: LateToolboxOptions): LateToolbox {
+  const manifestSha256 = digestOfFile(manifest === 'bundled' ? bundledManifest('executor') : manifest.path);
+  const closing = new AbortController();
+  const settled = Promise.withResolvers<void>();
+  let begun: Promise<void> | undefined;
+  let toolbox: Toolbox | undefined;
+  let failure: ReveilleError | undefined;
+
+  const begin = async () => {
+    try {
+      const opened = await open(closing.signal);
+      if (opened.manifestSha256 !== manifestSha256) {
+        await opened.close();
+        throw new ReveilleError('conflict', 'the manifest was changed while it was being read; start again');
+      }
+      toolbox = opened;
+      for (const warning of opened.warnings()) log.warn(warning);
+      log.info({ tools: opened.tools().length }, 'the tools are ready');
+    } catch (thrown) {
+      if (closing.signal.aborted) return;
+      failure =
+        thrown instanceof ReveilleError
+          ? thrown
+          : new ReveilleError(
+              'unavailable',
+              'the servers of the manifest could not be started; the log has the details',
+              {
+                cause: thrown,
+              },
+            );
+      log.error({ err: thrown }, 'the executor has no tools: the servers of its manifest could not be started');
+      onFailure?.(failure);
+    } finally {
+      settled.resolve();
+    }
+  };
+  const start = () => {
+    if (!closing.signal.aborted) begun ??= begin();
+  };
+  const absent = (name: string) => {
+    if (failure) return `the tool ${name} is not there: ${failure.message}`;
+    return `the tool ${name} is not there yet: the servers of the manifest are being started`;
+  };
+
+  return {
+    manifestSha256,
+    start,
+    failure: () => failure,
+    ready() {
+      start();
+      return settled.promise;
+    },
+    tools: () => toolbox?.tools() ?? [],
+    find: (name) => toolbox?.find(name),
+    absence: (name) => toolbox?.absence(name) ?? absent(name),
+    async call(name, args, options) {
+      return toolbox ? toolbox.call(name, args, options) : { status: 'not_run', message: absent(name) };
+    },
+    warnings: () => toolbox?.warnings() ?? (failure ? [failure.message] : []),
+    async close() {
+      closing.abort(new Error('the executor is shutting down'));
+      await begun;
+      settled.resolve();
+      await toolbox?.close();
+    },
+  };
+}

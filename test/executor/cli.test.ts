@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { reveille } from '../../src/cli/testing/installation.ts';
+import { temporaryFolder } from '../../src/router/testing/bench.ts';
+import { callerOf, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
+
+async function open(t: TestContext) {
+  const folder = temporaryFolder(t);
+  const executor = await startedExecutor(t, folder);
+  const home = join(folder, 'home');
+  const env = { EXECUTOR_PORT: String(executor.port), EXECUTOR_TOKEN: TOKEN, MATRIX_USER_ID: 'ada' };
+  const run = (words: string[], more: Record<string, string> = {}, input = '') =>
+    reveille(home, ['intent', ...words], { env: { ...env, ...more }, input });
+  const file = join(folder, 'intent.json');
+  writeFileSync(file, JSON.stringify(transfer()));
+  const submit = async (text = JSON.stringify(transfer())) => {
+    const { stdout, stderr } = await run(['submit', '--json-file', '-', '--json'], {}, text);
+    assert.equal(stderr, '');
+    return JSON.parse(stdout).intent_id as string;
+  };
+  return { folder, executor, run, submit, file, ada: callerOf(executor, 'ada') };
+}
+
+test('a task is submitted, looked at, approved by its digest, followed to its end, and proved by hand', async (t) => {
+  const { folder, run, file, ada } = await open(t);
+  const submitted = await run(['submit', '--json-file', file, '--idempotency-key', 'k']);
+  assert.equal(submitted.status, 0, submitted.stderr);
+  const [id] = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(submitted.stdout)!;
+  const { call } = await ada.waiting(id);
+  const shown = await run(['show', id]);
+  assert.match(shown.stdout, /status +awaiting approval/);
+  assert.ok(shown.stdout.includes(`call_sha256 ${call.call_sha256}`));
+  assert.ok(shown.stdout.includes('"amount": "12.50"'));
+  const listed = await run(['list', '--status', 'awaiting_approval', '--json']);
+  assert.equal(JSON.parse(listed.stdout).intent_id, id);
+
+  const asked = await run(['approve', id]);
+  assert.equal(asked.status, 2, 'nobody is there to say yes');
+  assert.match(asked.stderr, /--call-sha256/);
+  const wrong = await run(['approve', id, '--call-sha256', 'f'.repeat(64)]);
+  assert.equal(wrong.status, 1);
+  assert.match(wrong.stderr, /another call/);
+  assert.equal((await ada.state(id)).status, 'awaiting_approval');
+  const approved = await run(['approve', id, 'pay', '--call-sha256', call.call_sha256]);
+  assert.equal(approved.status, 0, approved.stderr);
+  assert.ok(approved.stdout.includes('"amount": "12.50"'), 'what is approved is shown');
+  const watched = await run(['watch', id]);
+  assert.equal(watched.status, 0);
+  assert.match(watched.stdout, /completed/);
+  const again = await run(['approve', id, '--call-sha256', call.call_sha256]);
+  assert.equal(again.status, 1);
+
+  const receipt = join(folder, 'receipt.json');
+  const written = await run(['receipt', id, '--output', receipt]);
+  assert.equal(written.status, 0, written.stderr);
+  const printed = await run(['receipt', id]);
+  assert.equal(printed.stdout, readFileSync(receipt, 'utf8'));
+  const verified = await reveille(join(folder, 'elsewhere'), ['receipt', 'verify', receipt]);
+  assert.equal(verified.status, 0, verified.stdout + verified.stderr);
+  const over = await run(['receipt', id, '--output', receipt]);
+  assert.equal(over.status, 1, 'a file that is there is left as it is');
+  assert.ok(statSync(receipt).size > 0);
+});
+
+test('a denied step is not carried out, and watching it ends with 1', async (t) => {
+  const { run, submit, ada } = await open(t);
+  const id = await submit();
+  await ada.waiting(id);
+  const denied = await run(['deny', id, '--answer', 'not this month']);
+  assert.equal(denied.status, 0, denied.stderr);
+  const watched = await run(['watch', id, '--json']);
+  assert.equal(watched.status, 1);
+  assert.match(watched.stdout, /"status":"failed"/);
+  assert.match(watched.stdout, /not this month|denied/);
+});
+
+test('an intent is cancelled, and asking the tools about one that is known changes nothing', async (t) => {
+  const { run, submit, ada } = await open(t);
+  const id = await submit();
+  await ada.waiting(id);
+  assert.match((await run(['cancel', id])).stdout, new RegExp(`Intent ${id} is cancelled`));
+  assert.match((await run(['reconcile', id])).stdout, /is cancelled/);
+});
+
+test('characters that hide or turn text are laid open where a call is approved', async (t) => {
+  const { run, submit, ada } = await open(t);
+  const hidden = 'rent\u202e05.21\u200b\u2066 \u001b[2K';
+  const id = await submit(JSON.stringify(transfer('12.50', { memo: hidden })));
+  await ada.waiting(id);
+  const { stdout } = await run(['show', id]);
+  assert.doesNotMatch(stdout, /[\u202e\u200b\u2066\u001b]/);
+  assert.match(stdout, /\\u\{?202e/i);
+});
+
+test('what cannot be meant ends with 2, what cannot be done with 1, and each says why', async (t) => {
+  const { run, file } = await open(t);
+  const cases: [words: string[], env: Record<string, string>, status: number, said: RegExp][] = [
+    [['submit'], {}, 2, /give the task in words or with --json-file/],
+    [['submit', 'pay', '--json-file', file], {}, 2, /one of the two/],
+    [['submit', '--json-file', '/nowhere.json'], {}, 2, /cannot be read/],
+    [['list', '--status', 'done'], {}, 2, /--status must be one of/],
+    [['list', '--limit', '0'], {}, 2, /--limit/],
+    [['list', '--user', 'a b'], {}, 2, /user id/],
+    [['approve', 'x', '--call-sha256', 'abc'], {}, 2, /64 lower-case hex/],
+    [['show', 'nothing'], {}, 1, /no intent with this id/],
+    [['list'], { EXECUTOR_TOKEN: 'another-token-altogether' }, 1, /Bearer/],
+    [['list'], { EXECUTOR_PORT: '1' }, 1, /cannot reach the executor at http:\/\/127\.0\.0\.1:1 .*reveille up/],
+    [['list'], { NEO_EXECUTOR_URL: 'http://127.0.0.1:1' }, 1, /cannot reach the executor at http:\/\/127\.0\.0\.1:1/],
+  ];
+  for (const [words, env, status, said] of cases) {
+    const outcome = await run(words, env);
+    assert.deepEqual([words, outcome.status], [words, status], outcome.stderr);
+    assert.match(outcome.stderr, said);
+  }
+});
