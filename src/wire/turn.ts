@@ -113,11 +113,12 @@ export const turnEventSchemas = {
   }),
   /**
    * The executor asks a human before it goes on (contracts §6). Answered by `POST /intents/{intent_id}/gates/{node_id}/answer`; told
-   * again with `state` when it has been decided.
+   * again with `state` when it has been decided. To a stream that has just been opened, what waits by then is told without an event id.
    */
   gate: z.object({
     conversation_id: z.string(),
-    turn_id: z.string(),
+    /** Absent when the question came up after its turn had ended. */
+    turn_id: z.string().optional(),
     intent_id: z.string(),
     node_id: z.string(),
     state: z.enum(['asked', 'approved', 'denied', 'lapsed']),

@@ -8,11 +8,13 @@ import type { AddressInfo } from 'node:net';
 import { errorEnvelope, okEnvelope } from '../../src/wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../../src/wire/errors.ts';
 import {
+  type ContextPiece,
   type GateAnswer,
   gateAnswerSchema,
   type INTENT_EVENTS,
   type IntentStatus,
   intentRequestSchema,
+  parkSchema,
   RAW_INTENT_FIELDS,
 } from '../../src/wire/executor.ts';
 import { parseJsonObject, RawJson } from '../../src/wire/json.ts';
@@ -30,17 +32,24 @@ export type Course = {
   end?: IntentStatus | 'held';
   error?: { code: string; message: string };
   clarify?: string;
+  /** The intent that it stands behind; it does not begin before a test takes that away. */
+  queuedBehind?: string;
 };
 
 export type Intent = {
   readonly id: string;
   readonly user: string;
   readonly prose: string;
+  readonly origin: 'chronos' | 'person';
+  readonly conversationId: string | undefined;
+  readonly context: readonly ContextPiece[];
   readonly course: Course;
   status: IntentStatus;
   pending: ScriptedGate[];
   /** Every answer that was taken. */
   readonly answers: { nodeId: string; answer: GateAnswer }[];
+  /** The conversation that the agent is woken in when it is over. */
+  parkedIn?: string;
   error?: { code: string; message: string };
 };
 
@@ -58,12 +67,16 @@ export type StandInExecutor = {
   misbehave: Misbehaviour | undefined;
   /** Whether events are told; they are not while this is `false`. */
   telling: boolean;
+  /** Whether it can wake agents; parking comes to nothing while this is `false`. */
+  waking: boolean;
   /** Sends an event again and again on every stream, this many times. */
   flood(times: number): void;
   /** Open event streams. */
   streams(): number;
   /** Cuts every event stream. */
   dropStreams(): void;
+  /** Asks another question of an intent. */
+  ask(intent: Intent, gate: ScriptedGate): void;
   /** Ends an intent that was `held`. */
   finish(intent: Intent, status: IntentStatus): void;
   /** Forgets an intent, as an executor with another data folder would. */
@@ -110,6 +123,10 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
   function proceed(intent: Intent): void {
     const { course } = intent;
     if (course.clarify !== undefined) return;
+    if (course.queuedBehind !== undefined) {
+      intent.status = 'planned';
+      return;
+    }
     if (intent.pending.length > 0) {
       intent.status = 'awaiting_approval';
       tell(intent, 'gate.invoked');
@@ -132,6 +149,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     const course = executor.course(given.prose ?? '');
     const intent: Intent = {
       ...{ id: `intent-${made}`, user, prose: given.prose ?? '', course, status: 'drafting', answers: [] },
+      ...{ origin: given.origin ?? 'person', conversationId: given.conversation_id, context: given.context ?? [] },
       pending: [...(course.gates ?? [])],
     };
     intents.push(intent);
@@ -141,9 +159,14 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     return { intent_id: intent.id };
   }
 
-  function stateOf({ status, course, error }: Intent) {
+  const isOver = ({ status }: Pick<Intent, 'status'>) =>
+    ['completed', 'failed', 'cancelled', 'unknown'].includes(status);
+
+  function stateOf({ status, course, error, parkedIn }: Intent) {
     return {
       status,
+      ...(course.queuedBehind === undefined ? {} : { queued_behind: course.queuedBehind }),
+      ...(parkedIn === undefined || isOver({ status }) ? {} : { parked: true }),
       ...(status === 'completed' ? { result: new RawJson(course.result ?? '"done"') } : {}),
       ...(course.clarify === undefined ? {} : { clarify: course.clarify }),
       ...(error ? { error } : {}),
@@ -168,6 +191,25 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     return { status: intent.status };
   }
 
+  function park(intent: Intent, body: string) {
+    const { conversation_id } = parseOrThrow(parkSchema, parseJsonObject(body));
+    const parked = executor.waking && !isOver(intent);
+    if (parked) intent.parkedIn = conversation_id;
+    return { intent_id: intent.id, status: intent.status, parked };
+  }
+
+  function list(user: string, status: string | null) {
+    const found = intents.filter((one) => one.user === user && (status === null || one.status === status));
+    return { intents: found.toReversed().map(viewOf) };
+  }
+
+  const viewOf = (intent: Intent) => ({
+    ...stateOf(intent),
+    ...{ intent_id: intent.id, created_at: '2026-11-22T00:00:00.000Z', origin: intent.origin, prose: intent.prose },
+    ...(intent.conversationId === undefined ? {} : { conversation_id: intent.conversationId }),
+    nodes: [],
+  });
+
   function cancel(intent: Intent) {
     intent.pending = [];
     end(intent, 'cancelled');
@@ -189,12 +231,14 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     if (typeof user !== 'string') throw new ReveilleError('invalid_request', 'X-Matrix-User is required');
     const at = `${request.method} ${url.pathname}`;
     if (at === 'POST /messages/async') return submit(user, body);
+    if (at === 'GET /intents') return list(user, url.searchParams.get('status'));
     const [, id, rest] = /^\/(?:messages\/async|intents)\/([^/]+)(\/.*)?$/.exec(url.pathname) ?? [];
     const intent = intents.find((one) => one.id === id && one.user === user);
     if (!intent) throw new ReveilleError('not_found', 'there is no such intent');
     if (at === `GET /messages/async/${id}`) return stateOf(intent);
     if (at === `GET /intents/${id}/gates`) return pendingOf(intent);
     if (at === `POST /intents/${id}/cancel`) return cancel(intent);
+    if (at === `POST /intents/${id}/park`) return park(intent, body);
     const node = /^\/gates\/([^/]+)\/answer$/.exec(rest ?? '')?.[1];
     if (node !== undefined && request.method === 'POST') return answer(intent, node, body);
     throw new ReveilleError('not_found', `no route ${at}`);
@@ -231,6 +275,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     course: () => ({}),
     misbehave: undefined,
     telling: true,
+    waking: true,
     flood(times) {
       for (const stream of streams.keys()) {
         for (let n = 0; n < times; n++) stream.write('event: gate.invoked\ndata: {}\n\n');
@@ -239,6 +284,10 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     streams: () => streams.size,
     dropStreams() {
       for (const stream of streams.keys()) stream.destroy();
+    },
+    ask(intent, gate) {
+      intent.pending.push(gate);
+      proceed(intent);
     },
     finish: end,
     forget(intent) {

@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/clock/clock.ts';
 import { silentLogger } from '../../src/log/log.ts';
 import { createApprovers } from '../../src/neo/delegate/approvers.ts';
+import type { Conversations } from '../../src/neo/delegate/conversations.ts';
 import { createExecutorLink, type DelegateOptions } from '../../src/neo/delegate/delegate.ts';
 import { CONVERSATION, testCall, textOf } from '../../src/neo/testing/tool-call.ts';
 import { ToolFailure, type ToolNotice, TurnCancelled } from '../../src/neo/tools/surface.ts';
@@ -17,12 +18,16 @@ const PAY: ScriptedGate = {
   args: '{"to":"0xABC","amount":12345678901234567890,"1":1.0}',
 };
 
+/** Conversations of which nothing is known. */
+const ALONE: Conversations = { evidence: () => [], tell: () => {} };
+
 async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
   const executor = await startStandInExecutor();
   const approvers = createApprovers(systemClock);
   const link = createExecutorLink({
     executor: { url: executor.url, token: executor.token, userId: 'alice' },
     approvers,
+    conversations: ALONE,
     clock: systemClock,
     log: silentLogger,
     approverMs: 20,
@@ -319,6 +324,7 @@ test('a token that the executor does not take is a failure that names the variab
   const link = createExecutorLink({
     executor: { url: executor.url, token: 'another-token-altogether', userId: 'alice' },
     approvers: createApprovers(systemClock),
+    conversations: ALONE,
     clock: systemClock,
     log: silentLogger,
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { calling, modelEndpoint, type Script, saying } from '../../src/neo/testing/model-endpoint.ts';
+import { calling, modelEndpoint, type Script, saying } from '../../src/model-kit/testing/model-endpoint.ts';
 import { type NeoChild, neoChild } from '../../src/neo/testing/neo-child.ts';
 import { accepted, ask, dataOf, readEvents, settledTurns, temporaryFolder } from '../../src/neo/testing/workbench.ts';
 import { type ScriptedGate, startStandInExecutor } from '../executor-stand-in/executor.ts';

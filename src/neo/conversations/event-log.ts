@@ -12,6 +12,9 @@ export type StoredEvent = { readonly id: number; readonly type: TurnEventType; r
 /** Which events a reader wants. */
 export type EventFilter = { readonly conversationId?: string };
 
+/** Stands for the turn of an event that has none. */
+const OF_NO_TURN = '';
+
 /** Old events are dropped in batches of this many. */
 const DROP_EVERY = 500;
 
@@ -46,11 +49,8 @@ export function eventLog(db: DatabaseSync, retained: number) {
   return {
     dropOld,
 
-    append<Type extends TurnEventType>(
-      type: Type,
-      event: TurnEventData<Type> & { conversation_id: string; turn_id: string },
-    ): void {
-      append.run(event.conversation_id, event.turn_id, type, encodeJson(event));
+    append<Type extends TurnEventType>(type: Type, event: TurnEventData<Type> & { conversation_id: string }): void {
+      append.run(event.conversation_id, event.turn_id ?? OF_NO_TURN, type, encodeJson(event));
       if (++appended % DROP_EVERY === 0) dropOld();
     },
 

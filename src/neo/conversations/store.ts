@@ -11,6 +11,7 @@ import { openDatabase } from '../../sqlite-kit/open.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import { callBegunEvent, callFinishedEvent } from '../loop/call-events.ts';
 import type { Journal } from '../loop/journal.ts';
+import type { GateNotice } from '../tools/surface.ts';
 import { afterCrash, MAX_ATTEMPTS, type NewTurn, type Outcome, reportOf, type Turn, turnEventOf } from '../turn.ts';
 import { type ActivityCursor, type Conversation, conversationTable } from './conversation-table.ts';
 import { type EventFilter, eventLog, type StoredEvent } from './event-log.ts';
@@ -36,6 +37,8 @@ export type ConversationStoreOptions = {
 
 /** What stood unfinished when the store was opened. */
 export type Unfinished = { conversationIds: string[]; queued: number };
+
+type GateTurn = Pick<Turn, 'conversationId'> & { readonly id?: string | undefined };
 
 export type TurnPage = { turns: Turn[]; more: boolean };
 
@@ -179,9 +182,9 @@ export function openConversationStore(options: ConversationStoreOptions) {
       return telling(() => events.append('status', status));
     },
 
-    /** Stores a gate of the executor, or what became of it. */
-    gate(turn: Turn, gate: Omit<TurnEventData<'gate'>, 'conversation_id' | 'turn_id'>): Promise<void> {
-      return telling(() => events.append('gate', { conversation_id: turn.conversationId, turn_id: turn.id, ...gate }));
+    /** Stores a gate of the executor, or what became of it; also one that came up when its turn was over. */
+    gate({ conversationId, id }: GateTurn, gate: GateNotice): Promise<void> {
+      return telling(() => events.append('gate', { conversation_id: conversationId, turn_id: id, ...gate }));
     },
 
     /** What the turns do: stored before it is done, and what came of it before the model is told. */

@@ -9,7 +9,9 @@ import {
   type IntentStatus,
   intentAcceptedSchema,
   intentStateSchema,
+  parkedSchema,
 } from '../../wire/executor.ts';
+import { intentListSchema } from '../../wire/intent-view.ts';
 import { elementsOf, encodeJson, RawJson, sliceAt } from '../../wire/json.ts';
 import { WAKE_HEADERS } from '../../wire/wake.ts';
 
@@ -28,6 +30,10 @@ export type IntentState = {
   readonly result: string | undefined;
   readonly clarify: string | undefined;
   readonly error: { readonly code?: string | undefined; readonly message: string } | undefined;
+  /** The intent that has to come to its end first. */
+  readonly queuedBehind: string | undefined;
+  /** Whether the agent is woken when it is over. */
+  readonly parked: boolean;
 };
 
 /** A step that waits for a human. */
@@ -178,8 +184,9 @@ export function createExecutorClient({ url, token, userId }: ExecutorAddress, cl
     async state(intentId: string, signal: AbortSignal): Promise<IntentState> {
       const data = await exchange('GET', `/messages/async/${intentId}`, undefined, signal);
       return understood(data, () => {
-        const { status, clarify, error } = intentStateSchema.parse(data.value());
-        return { status, clarify, error, result: sliceAt(data.text, ['result']) };
+        const { status, clarify, error, parked = false, ...read } = intentStateSchema.parse(data.value());
+        const { queued_behind: queuedBehind } = read;
+        return { status, clarify, error, parked, queuedBehind, result: sliceAt(data.text, ['result']) };
       });
     },
 
@@ -190,6 +197,26 @@ export function createExecutorClient({ url, token, userId }: ExecutorAddress, cl
         if (pending === undefined) throw new Error('pending must be a list');
         return pending.map(gateOf);
       });
+    },
+
+    /** The user's intents that wait for somebody: the conversation of each by its id, where it has one. */
+    async waiting(signal: AbortSignal): Promise<Map<string, string | undefined>> {
+      const data = await exchange('GET', '/intents?status=awaiting_approval', undefined, signal);
+      return understood(data, () => {
+        const { intents } = intentListSchema.parse(data.value());
+        return new Map(intents.map((intent) => [intent.intent_id, intent.conversation_id]));
+      });
+    },
+
+    /**
+     * Asks for the agent to be woken in a conversation when the intent is over.
+     *
+     * @returns whether it will be; it is not when the intent is over already
+     */
+    async park(intentId: string, conversationId: string, signal: AbortSignal): Promise<boolean> {
+      const body = { conversation_id: conversationId };
+      const data = await exchange('POST', `/intents/${intentId}/park`, body, signal);
+      return understood(data, () => parkedSchema.parse(data.value()).parked);
     },
 
     async answerGate(intentId: string, nodeId: string, answer: GateAnswer): Promise<void> {

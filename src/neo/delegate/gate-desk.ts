@@ -4,15 +4,26 @@
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
-import type { ToolNotice } from '../tools/surface.ts';
+import type { GateNotice } from '../tools/surface.ts';
 import { type ExecutorClient, ExecutorUnreachable, type PendingGate } from './executor-client.ts';
 
 type GateState = 'asked' | 'approved' | 'denied' | 'lapsed';
 
+/** Where a gate is shown. */
+export type Place = {
+  /** `undefined` when nobody knows. */
+  readonly conversationId: string | undefined;
+  /** Tells those who follow; never throws. */
+  readonly tell: (gate: GateNotice) => void;
+};
+
+/** An open gate and where it is shown. */
+export type ShownGate = GateNotice & { readonly conversation_id: string };
+
 type Gate = {
   readonly intentId: string;
   readonly pending: PendingGate;
-  readonly notify: (notice: ToolNotice) => void;
+  readonly place: Place;
   state: GateState;
   /** An answer is on its way to the executor. */
   answering: boolean;
@@ -34,6 +45,15 @@ const DECIDED: Record<Exclude<GateState, 'asked'>, string> = {
   lapsed: 'does not wait for an answer any more',
 };
 
+function askedNotice(intentId: string, { nodeId, question, options, call, isShowable }: PendingGate): GateNotice {
+  return {
+    intent_id: intentId,
+    node_id: nodeId,
+    state: 'asked',
+    ...(isShowable ? { question, options: [...options], call } : { question: question.slice(0, QUESTION_BEGINNING) }),
+  };
+}
+
 export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGate'>) {
   const gates = new Map<string, Gate>();
 
@@ -46,11 +66,8 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
 
   function decide(gate: Gate, state: Exclude<GateState, 'asked'>, reason?: string): void {
     gate.state = state;
-    const { intentId, pending, notify } = gate;
-    notify({
-      type: 'gate',
-      gate: { intent_id: intentId, node_id: pending.nodeId, state, ...(reason === undefined ? {} : { reason }) },
-    });
+    const { intentId, pending, place } = gate;
+    place.tell({ intent_id: intentId, node_id: pending.nodeId, state, ...(reason === undefined ? {} : { reason }) });
   }
 
   /** Whether the gate still waits at the executor; when nobody can say, it does. */
@@ -111,7 +128,8 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
     }
     const known = gates.get(keyOf(intentId, nodeId));
     if (known) return known;
-    const gate: Gate = { intentId, pending, notify: () => {}, state: 'asked', answering: false };
+    const place = { conversationId: undefined, tell: () => {} };
+    const gate: Gate = { intentId, pending, place, state: 'asked', answering: false };
     gates.set(keyOf(intentId, nodeId), gate);
     forget();
     return gate;
@@ -123,7 +141,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
      *
      * @returns whether it is open: nobody has answered it, nor is anybody about to
      */
-    open(intentId: string, pending: PendingGate, notify: Gate['notify']): boolean {
+    open(intentId: string, pending: PendingGate, place: Place): boolean {
       const key = keyOf(intentId, pending.nodeId);
       const known = gates.get(key);
       if (known && known.pending.callSha256 === pending.callSha256) {
@@ -132,19 +150,9 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
       }
       if (known?.state === 'asked') decide(known, 'lapsed', 'the plan was changed; another call is asked for now');
       gates.delete(key);
-      gates.set(key, { intentId, pending, notify, state: 'asked', answering: false });
+      gates.set(key, { intentId, pending, place, state: 'asked', answering: false });
       forget();
-      notify({
-        type: 'gate',
-        gate: {
-          intent_id: intentId,
-          node_id: pending.nodeId,
-          state: 'asked',
-          ...(pending.isShowable
-            ? { question: pending.question, options: [...pending.options], call: pending.call }
-            : { question: pending.question.slice(0, QUESTION_BEGINNING) }),
-        },
-      });
+      place.tell(askedNotice(intentId, pending));
       return true;
     },
 
@@ -162,6 +170,16 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
       [...gates.values()]
         .filter((gate) => gate.intentId === intentId && gate.state === 'asked')
         .map(({ pending }) => pending.question),
+
+    /** The open gates that are shown in a conversation, or in any; as they are told. */
+    shown(conversationId?: string): ShownGate[] {
+      return [...gates.values()].flatMap(({ intentId, pending, place, state }) => {
+        const where = place.conversationId;
+        if (state !== 'asked' || where === undefined) return [];
+        if (conversationId !== undefined && where !== conversationId) return [];
+        return [{ ...askedNotice(intentId, pending), conversation_id: where }];
+      });
+    },
 
     /** Denies an open gate in nobody's name; does nothing when somebody was faster. Rejects as `answer` does. */
     async deny(intentId: string, nodeId: string, reason: string): Promise<void> {
@@ -188,3 +206,4 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
     },
   };
 }
+export type GateDesk = ReturnType<typeof createGateDesk>;

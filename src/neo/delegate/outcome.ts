@@ -7,9 +7,10 @@ export function isOver({ status }: IntentState): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled' || status === 'unknown';
 }
 
-/** Whether the executor goes no further until it is told more. */
-export function asksBack({ status, clarify }: IntentState): boolean {
-  return status === 'drafting' && clarify !== undefined && clarify !== '';
+/** Whether there is nothing to wait for: it is over, or the executor goes no further until it is told more. */
+export function isSettled(state: IntentState): boolean {
+  const { status, clarify } = state;
+  return isOver(state) || (status === 'drafting' && clarify !== undefined && clarify !== '');
 }
 
 /** A result's source text as a model reads it: a plain string without its quotes. */
@@ -54,16 +55,31 @@ export function renderOutcome(intentId: string, state: IntentState, unattended: 
   return textAnswer(lines.join('\n'), status !== 'completed');
 }
 
-/** When the time for waiting is over and the intent is not. */
-export function renderPending(
-  intentId: string,
-  waitedMs: number,
-  { status, questions }: { status: string; questions: readonly string[] },
-): ToolAnswer {
+export type Pending = Pick<IntentState, 'queuedBehind'> & {
+  readonly status: string;
+  /** What its open gates ask. */
+  readonly questions: readonly string[];
+  /** How long it was waited for; absent where nobody was there to wait for. */
+  readonly waitedMs?: number | undefined;
+  /** Whether the executor has promised to wake the agent. */
+  readonly parked: boolean;
+};
+
+const AGAIN = 'Do not hand the task over again: that would be a second intent.';
+const PARKED =
+  'It is parked: a person has been asked, and may answer much later. An alarm wakes you in this conversation when the intent is over, and tells you what came of it.';
+
+/** When the turn is not to wait any longer, and the intent is not over. */
+export function renderPending(intentId: string, pending: Pending): ToolAnswer {
+  const { status, queuedBehind, questions, waitedMs, parked } = pending;
+  const after = waitedMs === undefined ? '' : ` after ${Math.round(waitedMs / 60_000)} minutes`;
   const lines = [
-    `Intent ${intentId} is still pending after ${Math.round(waitedMs / 60_000)} minutes (${status}). It is neither done nor cancelled and may still be carried out.`,
+    `Intent ${intentId} is still pending${after} (${status}). It is neither done nor cancelled and may still be carried out.`,
+    ...(queuedBehind === undefined ? [] : [`It begins when intent ${queuedBehind} of the same user is over.`]),
     ...questions.map((question) => `It waits for an answer to: ${question}`),
-    'Do not hand the task over again: that would be a second intent. Tell the user that it is pending, and its id.',
+    ...(parked
+      ? [PARKED, `${AGAIN} End this turn now: say what waits and the id of the intent.`]
+      : [`${AGAIN} Tell the user that it is pending, and its id.`]),
   ];
   return textAnswer(lines.join('\n'));
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { turnEventSchemas } from '../../wire/turn.ts';
-import type { Model } from '../model/model.ts';
+import type { NeoModel } from '../model/request.ts';
 import {
   accepted,
   ask,
@@ -91,7 +91,7 @@ test('event ids go on growing after a restart, and a reader resumes across it', 
 test('a reader that does not read costs nobody anything and gets everything when it goes on', async (t) => {
   const reply = 'x'.repeat(200_000);
   const TURNS = 60;
-  const model: Model = {
+  const model: NeoModel = {
     name: 'long',
     generate({ onText }) {
       onText(reply);

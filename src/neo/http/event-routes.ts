@@ -1,16 +1,21 @@
 /** `GET /events`: what happens, as server-sent events that can be resumed. */
 import { once } from 'node:events';
-import type { Clock } from '../../clock/clock.ts';
+import { type Clock, wait } from '../../clock/clock.ts';
 import type { HttpApp } from '../../http-kit/environment.ts';
 import { type EventStream, openEventStream } from '../../http-kit/sse.ts';
 import type { Logger } from '../../log/log.ts';
+import { encodeJson } from '../../wire/json.ts';
 import { eventHeadersSchema, eventQuerySchema } from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Approvers } from '../delegate/approvers.ts';
+import type { ExecutorLink } from '../delegate/delegate.ts';
 import type { EventFeed, FeedRequest } from '../events.ts';
 
 /** A single event can hold a whole reply, whose characters JSON may write with six each. */
 const BUFFERED_BYTES = 4 * 1024 * 1024;
+
+/** How often the executor is asked what waits while somebody listens. */
+const GATES_AGAIN_MS = 5000;
 
 /** Sends a feed; waits whenever the reader is slower than the log. */
 async function forward(
@@ -27,15 +32,36 @@ async function forward(
   }
 }
 
+/**
+ * Tells a stream which gates wait: whoever comes late has not seen the questions. Looks for new ones as long as somebody listens, for no
+ * turn waits beside a task that is parked; they are told through the log, as is what becomes of them.
+ */
+async function tellGates(
+  executor: Pick<ExecutorLink, 'openGates'>,
+  conversationId: string | undefined,
+  stream: EventStream,
+  clock: Clock,
+): Promise<void> {
+  for (const gate of await executor.openGates(conversationId, stream.closed)) {
+    stream.send({ event: 'gate', data: encodeJson(gate) });
+  }
+  while (!stream.closed.aborted) {
+    await wait(clock, GATES_AGAIN_MS, stream.closed);
+    if (!stream.closed.aborted) await executor.openGates(conversationId, stream.closed);
+  }
+}
+
 type EventRoutesOptions = {
   feed: EventFeed;
   clock: Clock;
   log: Logger;
   /** Told of whoever follows; they can answer gates. */
   approvers: Pick<Approvers, 'enter'> | undefined;
+  /** Knows what waits for an answer. */
+  executor: Pick<ExecutorLink, 'openGates'> | undefined;
 };
 
-export function eventRoutes(app: HttpApp, { feed, clock, log, approvers }: EventRoutesOptions): void {
+export function eventRoutes(app: HttpApp, { feed, clock, log, approvers, executor }: EventRoutesOptions): void {
   app.get('/events', (c) => {
     const query = parseOrThrow(eventQuerySchema, c.req.query());
     const header = parseOrThrow(eventHeadersSchema, { 'Last-Event-ID': c.req.header('last-event-id') });
@@ -49,6 +75,7 @@ export function eventRoutes(app: HttpApp, { feed, clock, log, approvers }: Event
     const leave = approvers?.enter(query.conversation_id);
     if (leave) stream.closed.addEventListener('abort', leave);
     if (stream.closed.aborted) leave?.();
+    if (executor) void tellGates(executor, query.conversation_id, stream, clock);
     forward(feed, request, stream, c.env.outgoing).catch((err: unknown) => {
       log.error({ err }, 'an event stream failed');
       stream.close();

@@ -59,7 +59,7 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
       app.use(requireBearer(config.token));
       chatRoutes(app, { store, clock, onAccepted: runner.accepted });
       conversationRoutes(app, store);
-      eventRoutes(app, { feed, clock, log, approvers });
+      eventRoutes(app, { feed, clock, log, approvers, executor: hands.executor });
       turnRoutes(app, runner);
       toolRoutes(app, hands.describe);
       gateRoutes(app, hands.executor);

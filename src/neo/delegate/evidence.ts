@@ -1,0 +1,70 @@
+/**
+ * What was said and read in a conversation, for the executor: the values of a plan have to come from somewhere. The agent's own words are
+ * no evidence, nor are memories, which a model wrote, nor the failures of tools, which quote what they were called with. Pure.
+ */
+import { CONTEXT_PIECE_MAX_BYTES, CONTEXT_PIECES_MAX, type ContextPiece } from '../../wire/executor.ts';
+import { utf8Bytes } from '../../wire/text.ts';
+import { wordsOfAnswer } from '../loop/call-events.ts';
+import type { JournalledStep } from '../loop/journal.ts';
+import { MEMORY_RECALL } from '../tools/own-functions.ts';
+import type { Turn } from '../turn.ts';
+
+/** What all pieces may take together as JSON. */
+const EVIDENCE_MAX_BYTES = 128 * 1024;
+
+export type Surroundings = {
+  /** Turns of the conversation before this one, oldest first. */
+  readonly earlier: readonly Turn[];
+  /** Turns that were accepted since, oldest first. */
+  readonly arrived: readonly Turn[];
+  /** What a turn called, and what came back. */
+  readonly stepsOf: (turn: Turn) => readonly JournalledStep[];
+};
+
+const BETWEEN_VALUES = /[\s",;{}[\]]/;
+
+/** The beginning of a text that is too long for a piece; half a value would be another value. */
+function beginningOf(text: string): string {
+  if (utf8Bytes(text) <= CONTEXT_PIECE_MAX_BYTES) return text;
+  let end = Buffer.from(text).subarray(0, CONTEXT_PIECE_MAX_BYTES).toString('utf8').length - 1;
+  while (end > 0 && !BETWEEN_VALUES.test(text[end]!)) end--;
+  return text.slice(0, end);
+}
+
+function pieces(from: ContextPiece['from'], texts: readonly (string | undefined)[]): ContextPiece[] {
+  return texts.flatMap((text) => {
+    const whole = beginningOf(text?.toWellFormed() ?? '');
+    return whole === '' ? [] : [{ from, text: whole }];
+  });
+}
+
+const saidIn = ({ origin, message, payload }: Turn) =>
+  pieces(origin === 'chronos' ? 'alarm' : 'person', [message, payload]);
+
+function readIn(steps: readonly JournalledStep[]): ContextPiece[] {
+  const results = steps.flatMap(({ calls }) =>
+    calls.map(({ call, answer }) =>
+      answer === undefined || answer.isError || call.name === MEMORY_RECALL ? undefined : wordsOfAnswer(answer),
+    ),
+  );
+  return pieces('tool', results);
+}
+
+/**
+ * The pieces that a task of a turn is handed over with, oldest first. Where not all of them fit the turn's own message stays, and of the
+ * others the newest.
+ */
+export function evidenceFor(turn: Turn, { earlier, arrived, stepsOf }: Surroundings): ContextPiece[] {
+  const before = earlier.flatMap((each) => [...saidIn(each), ...readIn(stepsOf(each))]);
+  const own = saidIn(turn);
+  const since = [...readIn(stepsOf(turn)), ...arrived.flatMap(saidIn)];
+  const kept = new Set<ContextPiece>();
+  let left = EVIDENCE_MAX_BYTES;
+  for (const piece of [...own, ...[...before, ...since].reverse()]) {
+    const bytes = utf8Bytes(JSON.stringify(piece));
+    if (kept.size === CONTEXT_PIECES_MAX || bytes > left) continue;
+    left -= bytes;
+    kept.add(piece);
+  }
+  return [...before, ...own, ...since].filter((piece) => kept.has(piece));
+}

@@ -1,0 +1,223 @@
+/**
+ * Following an intent: its questions go to whoever listens, and what came of it comes back.
+ *
+ * A turn that an alarm began does not wait for people who are not there: its intent is parked, the turn ends, and the executor has the
+ * agent woken in the conversation when the intent is over. So is one that has not come to its end within the time for waiting.
+ */
+import { type Clock, wait } from '../../clock/clock.ts';
+import type { Logger } from '../../log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } from '../tools/surface.ts';
+import type { Approvers } from './approvers.ts';
+import { createBell } from './bell.ts';
+import { type ExecutorClient, ExecutorUnreachable, type IntentState, type PendingGate } from './executor-client.ts';
+import type { GateDesk } from './gate-desk.ts';
+import { followIntent } from './intent-events.ts';
+import { isOver, isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
+
+export type PursuitOptions = {
+  client: ExecutorClient;
+  desk: GateDesk;
+  approvers: Approvers;
+  clock: Clock;
+  log: Logger;
+  /** How long an answer is waited for; 30 minutes unless told. */
+  waitMs?: number;
+  /** How long a gate waits for somebody to listen before it is denied or the intent parked; 5 seconds unless told. */
+  approverMs?: number;
+};
+
+const WAIT_MS = 30 * 60_000;
+const APPROVER_MS = 5000;
+
+/** How often the executor is asked while events come, and while none can. */
+const POLL_LIVE_MS = 10_000;
+const POLL_MS = [500, 1000, 2000, 5000];
+/** However many events come, the executor is asked no more often than this. */
+const LOOK_GAP_MS = 50;
+
+/** What a call's gates have come to. */
+type Relayed = {
+  /** Gates that somebody was there for. */
+  readonly seen: Set<string>;
+  /** Whether one was denied because nobody was. */
+  unattended: boolean;
+  /** Whether something waits in a turn that an alarm began, with nobody there. */
+  deserted: boolean;
+  /** The intent that it was last told to stand behind. */
+  behind: string | undefined;
+};
+
+const ANSWERED_THERE = 'it was answered at the executor';
+const NOBODY = 'nobody was listening on GET /events';
+const TOO_LONG = 'what it would do is too long to be shown to a person';
+
+function lost(intentId: string, error: ReveilleError): ToolAnswer {
+  const lines = [
+    `The executor took the task as intent ${intentId}, but says nothing more about it: ${error.message}`,
+    'It is not known whether it was carried out. Do not hand it over again; tell the user.',
+  ];
+  return textAnswer(lines.join('\n'), true);
+}
+
+/** @returns follows an intent until it is over, or until there is no use in waiting; throws the signal's reason */
+export function createPursuit(options: PursuitOptions) {
+  const { client, desk, approvers, clock, log, waitMs = WAIT_MS, approverMs = APPROVER_MS } = options;
+
+  /** Denies a gate in nobody's name. Another answer that was faster is as good. */
+  async function denyUnattended(intentId: string, nodeId: string, reason: string): Promise<void> {
+    try {
+      await desk.deny(intentId, nodeId, reason);
+    } catch (thrown) {
+      if (!(thrown instanceof ReveilleError && thrown.code === 'conflict')) throw thrown;
+    }
+  }
+
+  /** Takes what waits at the executor to the desk. @returns the gates that are open */
+  async function takeGates(intentId: string, { turn, notify, signal }: ToolCallContext): Promise<PendingGate[]> {
+    const waiting = await client.gates(intentId, signal);
+    desk.lapse(intentId, waiting, ANSWERED_THERE);
+    const place = { conversationId: turn.conversationId, tell: (gate: GateNotice) => notify({ type: 'gate', gate }) };
+    return waiting.filter((gate) => desk.open(intentId, gate, place));
+  }
+
+  /**
+   * Brings the intent's questions to whoever listens. Where nobody does they are denied; in a turn that an alarm began they are left to
+   * wait.
+   */
+  async function relayGates(intentId: string, context: ToolCallContext, relayed: Relayed): Promise<void> {
+    const { turn, signal } = context;
+    const attend = async ({ nodeId, callSha256, isShowable }: PendingGate): Promise<void> => {
+      if (!isShowable) return denyUnattended(intentId, nodeId, TOO_LONG);
+      const key = `${nodeId} ${callSha256}`;
+      // Whoever was there for the question may have left since; beside an alarm's turn nobody waits for its end.
+      if (relayed.seen.has(key) && turn.origin !== 'chronos') return;
+      const attended = await approvers.expect(turn.conversationId, approverMs, signal);
+      signal.throwIfAborted();
+      if (attended) relayed.seen.add(key);
+      else if (turn.origin === 'chronos') relayed.deserted = true;
+      else {
+        relayed.unattended = true;
+        await denyUnattended(intentId, nodeId, NOBODY);
+      }
+    };
+    await Promise.all((await takeGates(intentId, context)).map(attend));
+  }
+
+  /** An intent that waits for another one, which may take until somebody comes. */
+  async function standInLine(intentId: string, behind: string, context: ToolCallContext, relayed: Relayed) {
+    const { turn, notify, signal } = context;
+    if (relayed.behind !== behind) notify({ type: 'status', text: `intent ${intentId} begins when ${behind} is over` });
+    relayed.behind = behind;
+    if (turn.origin !== 'chronos') return;
+    relayed.deserted ||= !(await approvers.expect(turn.conversationId, approverMs, signal));
+  }
+
+  /** What the model is told of an intent that has come to its end, or goes no further; its questions wait no more. */
+  function settled(intentId: string, state: IntentState, { unattended }: Relayed): ToolAnswer {
+    if (isOver(state)) desk.lapse(intentId, [], `the intent is ${state.status}`);
+    return renderOutcome(intentId, state, unattended);
+  }
+
+  /** What the model is told of an intent that its turn does not wait for any more. */
+  const pending = (intentId: string, state: IntentState | undefined, more: Pick<Pending, 'parked' | 'waitedMs'>) =>
+    renderPending(intentId, {
+      status: state?.status ?? 'the executor does not answer',
+      queuedBehind: state?.queuedBehind,
+      questions: desk.openQuestions(intentId),
+      ...more,
+    });
+
+  /** Ends the waiting for an intent that is not over: the agent is woken when it is, where the executor can see to that. */
+  async function leave(
+    intentId: string,
+    { turn, notify, signal }: ToolCallContext,
+    relayed: Relayed,
+    waitedMs?: number,
+  ) {
+    const parked = await client.park(intentId, turn.conversationId, signal);
+    const state = await client.state(intentId, signal);
+    if (isSettled(state)) return settled(intentId, state, relayed);
+    log.info({ intent_id: intentId, turn_id: turn.id, parked }, 'a turn ends before its intent does');
+    if (parked) notify({ type: 'status', text: `intent ${intentId} is parked; the agent is woken when it is over` });
+    return pending(intentId, state, { parked, waitedMs });
+  }
+
+  /** As {@link leave}, when the time for waiting is over whatever the executor says. */
+  async function leaveAtLast(
+    intentId: string,
+    seen: IntentState | undefined,
+    context: ToolCallContext,
+    relayed: Relayed,
+    waitedMs: number,
+  ) {
+    try {
+      return await leave(intentId, context, relayed, waitedMs);
+    } catch (err) {
+      context.signal.throwIfAborted();
+      log.warn({ err, intent_id: intentId }, 'an intent could not be parked');
+      return pending(intentId, seen, { parked: false, waitedMs });
+    }
+  }
+
+  /** Looks how an intent stands and brings its questions on. @returns what the model is told when there is nothing to wait for */
+  async function look(intentId: string, state: IntentState, context: ToolCallContext, relayed: Relayed) {
+    if (isSettled(state)) return settled(intentId, state, relayed);
+    if (state.parked) {
+      // An earlier run of this call has parked it, and was cut short before it could say so.
+      await takeGates(intentId, context);
+      return pending(intentId, state, { parked: true });
+    }
+    relayed.deserted = false;
+    if (state.status !== 'drafting') await relayGates(intentId, context, relayed);
+    if (state.queuedBehind !== undefined) await standInLine(intentId, state.queuedBehind, context, relayed);
+    return relayed.deserted ? leave(intentId, context, relayed) : undefined;
+  }
+
+  /** Follows an intent to its end, or until there is no use in waiting. */
+  async function follow(intentId: string, context: ToolCallContext): Promise<ToolAnswer> {
+    const over = new AbortController();
+    const signal = AbortSignal.any([context.signal, over.signal]);
+    const bell = createBell(clock);
+    const relayed: Relayed = { seen: new Set(), unattended: false, deserted: false, behind: undefined };
+    const began = clock.monotonic();
+    // An answered gate is worth a look at once.
+    const notify: ToolCallContext['notify'] = (notice) => {
+      context.notify(notice);
+      bell.ring();
+    };
+    const events = followIntent((end) => client.openEvents(intentId, end), { clock, signal, onHint: bell.ring });
+    let state: IntentState | undefined;
+    let missed = 0;
+    try {
+      for (let looks = 0; ; looks++) {
+        try {
+          state = await client.state(intentId, signal);
+          const told = await look(intentId, state, { ...context, notify, signal }, relayed);
+          if (told) return told;
+          missed = 0;
+        } catch (thrown) {
+          context.signal.throwIfAborted();
+          if (thrown instanceof ReveilleError && !thrown.retryable && thrown.code !== 'conflict') {
+            return lost(intentId, thrown);
+          }
+          if (!(thrown instanceof ReveilleError || thrown instanceof ExecutorUnreachable)) throw thrown;
+          if (missed++ === 0) {
+            log.warn({ intent_id: intentId, reason: thrown.message }, 'the executor does not answer; asking again');
+            context.notify({ type: 'status', text: `${thrown.message}; asking again about intent ${intentId}` });
+          }
+        }
+        const waited = clock.monotonic() - began;
+        if (waited >= waitMs) return await leaveAtLast(intentId, state, { ...context, notify }, relayed, waited);
+        const pause = events.live() && missed === 0 ? POLL_LIVE_MS : POLL_MS[Math.min(looks, POLL_MS.length - 1)]!;
+        await wait(clock, LOOK_GAP_MS, signal);
+        await bell.wait(Math.min(pause, waitMs - waited), signal);
+        context.signal.throwIfAborted();
+      }
+    } finally {
+      over.abort();
+    }
+  }
+
+  return follow;
+}
