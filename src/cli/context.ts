@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../clock/clock.ts';
 import type { Logger, LogLevel } from '../log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
-import { type Home, homeAt, type MadeSecrets, readSecrets } from './home.ts';
+import { type Home, homeAt, type KnownSecrets, readSecrets } from './home.ts';
 import { createOutput, type Output } from './output.ts';
 import { readSettingsFile } from './settings-file.ts';
 
@@ -24,12 +24,14 @@ export type CliContext = {
 };
 
 /** The defaults that depend on the home folder. */
-function homeDefaults(home: Home, made: MadeSecrets | undefined): Record<string, string> {
+function homeDefaults(home: Home, made: KnownSecrets | undefined): Record<string, string> {
   return {
     REVEILLE_HOME: home.path,
     CHRONOS_DATA_DIR: join(home.path, 'chronos'),
     ROUTER_DATA_DIR: join(home.path, 'router'),
     NEO_DATA_DIR: join(home.path, 'neo'),
+    EXECUTOR_DATA_DIR: join(home.path, 'executor'),
+    CHRONOMETRIC_DATA_DIR: join(home.path, 'chronometric'),
     ...made,
     ...(made ? { ROUTER_WAKE_TOKEN: made.CHRONOS_WAKE_TOKEN } : {}),
   };

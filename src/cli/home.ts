@@ -18,11 +18,27 @@ const MADE_SECRETS = [
   'ROUTER_ADMIN_TOKEN',
   'NEO_DAEMON_TOKEN',
 ] as const;
-export type MadeSecrets = Record<(typeof MADE_SECRETS)[number], string>;
+/** Made in a file of their own: installations that are older than the executor have the one above, and it is never written over. */
+const MADE_EXECUTOR_SECRETS = ['EXECUTOR_TOKEN'] as const;
 
-const secretsSchema = z.object(Object.fromEntries(MADE_SECRETS.map((name) => [name, z.string().min(16)])));
+type BaseSecrets = Record<(typeof MADE_SECRETS)[number], string>;
+type ExecutorSecrets = Record<(typeof MADE_EXECUTOR_SECRETS)[number], string>;
+export type MadeSecrets = BaseSecrets & ExecutorSecrets;
+/** What there is before the first start with an executor, and after it. */
+export type KnownSecrets = BaseSecrets & Partial<ExecutorSecrets>;
+
+const secretsOf = (names: readonly string[]) =>
+  z.object(Object.fromEntries(names.map((name) => [name, z.string().min(16)])));
+const secretsSchema = secretsOf(MADE_SECRETS);
+const executorSecretsSchema = secretsOf(MADE_EXECUTOR_SECRETS);
 const identitySchema = z.object({ label: labelSchema });
-const runSchema = z.object({ pid: z.int(), chronos_url: z.string(), router_url: z.string(), started_at: z.string() });
+const runSchema = z.object({
+  pid: z.int(),
+  chronos_url: z.string(),
+  router_url: z.string(),
+  executor_url: z.string().optional(),
+  started_at: z.string(),
+});
 
 /** Where a running `reveille up` listens. */
 export type RunRecord = z.output<typeof runSchema>;
@@ -31,6 +47,7 @@ export type Home = {
   readonly path: string;
   readonly configFile: string;
   readonly secretsFile: string;
+  readonly executorSecretsFile: string;
   readonly identityFile: string;
   readonly keyFile: string;
   readonly runFile: string;
@@ -43,6 +60,7 @@ export function homeAt(configured: string | undefined): Home {
     path,
     configFile: join(path, 'config.yaml'),
     secretsFile: join(path, 'secrets.json'),
+    executorSecretsFile: join(path, 'executor-secrets.json'),
     identityFile: join(path, 'identity.json'),
     keyFile: join(path, 'keys', 'agent.key'),
     runFile: join(path, 'run.json'),
@@ -104,14 +122,21 @@ export function makeHome(home: Home): void {
 }
 
 /** The secrets of this installation, if it has made any. */
-export function readSecrets(home: Home): MadeSecrets | undefined {
-  return readJsonFile(home.secretsFile, secretsSchema) as MadeSecrets | undefined;
+export function readSecrets(home: Home): KnownSecrets | undefined {
+  const made = readJsonFile(home.secretsFile, secretsSchema) as BaseSecrets | undefined;
+  if (made === undefined) return undefined;
+  return { ...made, ...(readJsonFile(home.executorSecretsFile, executorSecretsSchema) as ExecutorSecrets | undefined) };
 }
 
 /** The secrets of this installation, made on the first call. */
 export function loadOrMakeSecrets(home: Home): MadeSecrets {
-  const make = () => Object.fromEntries(MADE_SECRETS.map((name) => [name, randomSecret()]));
-  return readOrMake(home.secretsFile, secretsSchema, make) as MadeSecrets;
+  const make = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, randomSecret()]));
+  return {
+    ...(readOrMake(home.secretsFile, secretsSchema, () => make(MADE_SECRETS)) as BaseSecrets),
+    ...(readOrMake(home.executorSecretsFile, executorSecretsSchema, () =>
+      make(MADE_EXECUTOR_SECRETS),
+    ) as ExecutorSecrets),
+  };
 }
 
 /** The label that alarms of this installation are filed under, if it has one. */

@@ -1,9 +1,11 @@
-/** Everything that `reveille up` runs: router and chronosd in this process, Neo as a machine that sleeps until it is woken. */
+/** Everything that `reveille up` runs: router, chronosd and executor in this process, Neo as a machine that sleeps until it is woken. */
 import { basename } from 'node:path';
 import { createChronosClient } from '../chronos/client.ts';
 import { parseChronosConfig } from '../chronos/config.ts';
 import { type RunningChronos, startChronos } from '../chronos/daemon.ts';
 import type { FireReport } from '../chronos/dispatch/dispatcher.ts';
+import { parseExecutorConfig } from '../executor/config.ts';
+import { type RunningExecutor, startExecutor } from '../executor/daemon.ts';
 import type { AgentIdentity } from '../identity/agent.ts';
 import { agentIdentity } from '../identity/agent.ts';
 import { loadOrCreateKey } from '../identity/keys.ts';
@@ -17,6 +19,7 @@ import type { WakeNotice } from '../router/wake.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/instant.ts';
 import type { MachineView } from '../wire/machine.ts';
+import type { Settings } from '../wire/settings.ts';
 import { VERSION } from '../wire/version.ts';
 import type { CliContext } from './context.ts';
 import { loadOrMakeLabel, loadOrMakeSecrets, makeHome, removeRun, writeRun } from './home.ts';
@@ -25,6 +28,9 @@ import { createRouterClient, type RouterClient } from './router-access.ts';
 
 /** Neo goes back to sleep after this long without a turn. */
 const NEO_IDLE_SECONDS = 300;
+
+/** The executor's servers are started with the first task, or when nobody waits for anything else any more. */
+const TOOLS_AFTER_MS = 30_000;
 
 /** Variables that Neo reads; those that are set here are handed on by name, so that their values are written nowhere. */
 const HANDED_ON =
@@ -36,6 +42,7 @@ export type LocalAgent = { kind: 'neo' } | { kind: 'own'; machine: MachineView }
 export type LocalStack = {
   chronos: RunningChronos;
   router: RunningRouter;
+  executor: RunningExecutor;
   identity: AgentIdentity;
   agent: LocalAgent;
   /** Bearer of chronosd. */
@@ -64,7 +71,8 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   const environment = { ...context.environment, REVEILLE_HOME: home.path };
 
   // Neo reads these when it is woken; a wrong one should not wait for that.
-  const { tools } = parseNeoConfig({ ...settings, NEO_DAEMON_TOKEN: secrets.NEO_DAEMON_TOKEN });
+  const { NEO_DAEMON_TOKEN } = secrets;
+  const { tools } = parseNeoConfig({ ...settings, MATRIX_USER_ID: identity.label, NEO_DAEMON_TOKEN });
   if (tools?.skill !== undefined) readSkill(tools.skill);
   // chronosd needs the router's address first, and nobody reports to chronosd before it runs.
   const routerConfig = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
@@ -91,28 +99,52 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
     await router.close();
     throw error;
   }
-  const close = async () => {
-    removeRun(home);
+  const closeDelivery = async () => {
     // chronosd first: while it lets its deliveries finish, they still need the router.
     await chronos.close();
     await router.close();
   };
+  let executor: RunningExecutor;
+  try {
+    executor = await startExecutor({
+      config: parseExecutorConfig(executorSettings(settings, chronos.url)),
+      variables: { ...settings, MATRIX_USER_ID: identity.label, REVEILLE_CHRONOS_URL: chronos.url },
+      toolsAfterMs: TOOLS_AFTER_MS,
+      clock,
+      log: await context.log('executor', 'error'),
+    });
+  } catch (error) {
+    await closeDelivery();
+    throw error;
+  }
+  const close = async () => {
+    removeRun(home);
+    await closeDelivery();
+    // Turns that were just ending may have had a task for it.
+    await executor.close();
+  };
   let agent: LocalAgent;
   try {
-    await enrolOwnKey(identity, {
+    const keys = [identity.publicKeyHex, executor.publicKey];
+    await enrolOwnKeys(identity.label, keys, {
       url: chronos.url,
       token: settings.CHRONOS_TOKEN,
       adminToken: settings.CHRONOS_ADMIN_TOKEN,
     });
     agent = await ensureMachine(createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN }), {
       owner: identity.owner,
-      env: await neoEnvironment(context, tools, { label: identity.label, chronosUrl: chronos.url }),
+      env: {
+        ...(await neoEnvironment(context, tools, { label: identity.label, chronosUrl: chronos.url })),
+        // Its token it finds where this process has it from. Somebody's own executor is not overruled.
+        ...(context.settings.NEO_EXECUTOR_URL === undefined ? { NEO_EXECUTOR_URL: executor.url } : {}),
+      },
       token: secrets.NEO_DAEMON_TOKEN,
     });
     writeRun(home, {
       pid: process.pid,
       chronos_url: chronos.url,
       router_url: router.url,
+      executor_url: executor.url,
       started_at: formatInstant(clock.now()),
     });
   } catch (error) {
@@ -122,6 +154,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   return {
     chronos,
     router,
+    executor,
     identity,
     agent,
     chronosToken: settings.CHRONOS_TOKEN,
@@ -130,22 +163,39 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   };
 }
 
+/** The variables that name a model, by what stands behind the prefix of a daemon. */
+const MODEL_VARIABLES = ['MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY'] as const;
+
+/** What the executor of this installation reads: it wakes agents through this chronosd, and plans with Neo's model unless it has its own. */
+function executorSettings(settings: Settings, chronosUrl: string): Settings {
+  const hasModel = MODEL_VARIABLES.some((name) => settings[`EXECUTOR_${name}`] !== undefined);
+  const ofNeo = Object.fromEntries(MODEL_VARIABLES.map((name) => [`EXECUTOR_${name}`, settings[`NEO_${name}`]]));
+  const ownChronos = { EXECUTOR_CHRONOS_URL: chronosUrl, EXECUTOR_CHRONOS_TOKEN: settings.CHRONOS_TOKEN };
+  return {
+    ...settings,
+    ...(hasModel ? {} : ofNeo),
+    ...(settings.EXECUTOR_CHRONOS_URL === undefined ? ownChronos : {}),
+  };
+}
+
 /**
- * Lets the key of this installation in. Whoever runs `up` is chronosd's operator, so this holds with `required` enrolment and after
- * the key file was lost, too; a key that was revoked stays revoked.
+ * Lets the keys of this installation in: its agent's, and that of the executor, which wakes the agent. Whoever runs `up` is chronosd's
+ * operator, so this holds with `required` enrolment and after a key file was lost, too; a key that was revoked stays revoked.
  */
-async function enrolOwnKey(
-  { label, publicKeyHex }: AgentIdentity,
+async function enrolOwnKeys(
+  label: string,
+  publicKeys: readonly string[],
   chronosd: { url: string; token: string; adminToken: string },
 ): Promise<void> {
   const client = createChronosClient(chronosd);
+  const unknown = new Set(publicKeys);
   let cursor: string | undefined;
   do {
     const page = await client.listAgents(cursor === undefined ? {} : { cursor });
-    if (page.agents.some(({ public_key }) => public_key === publicKeyHex)) return;
+    for (const { public_key } of page.agents) unknown.delete(public_key);
     cursor = page.next_cursor;
-  } while (cursor !== undefined);
-  await client.enrollAgent({ label, public_key: publicKeyHex });
+  } while (cursor !== undefined && unknown.size > 0);
+  for (const public_key of unknown) await client.enrollAgent({ label, public_key });
 }
 
 /** Whether a machine is the Neo that an earlier `up` registered, perhaps from another folder or with another Node. */

@@ -5,9 +5,14 @@ import { addAgent } from './tree/agent.ts';
 import { addAlarm } from './tree/alarm.ts';
 import { addDaemons } from './tree/daemons.ts';
 import { addDoctor } from './tree/doctor.ts';
+import { addIntent } from './tree/intent.ts';
 import { addMachine } from './tree/machine.ts';
 import { addMemory } from './tree/memory.ts';
 import { addMigrate } from './tree/migrate.ts';
+import { addPolicy } from './tree/policy.ts';
+import { addProfile } from './tree/profile.ts';
+import { addReceipt } from './tree/receipt.ts';
+import { addTime } from './tree/time.ts';
 import { addTools } from './tree/tools.ts';
 
 /** Commander answers `bogus --help` with the help of what is above it, as if it had been understood; here it is refused. */
@@ -40,7 +45,12 @@ export function buildProgram(): Command {
   addAlarm(program);
   addAgent(program);
   addMachine(program);
+  addIntent(program);
+  addReceipt(program);
   addTools(program);
+  addPolicy(program);
+  addProfile(program);
+  addTime(program);
   addMemory(program);
   addMigrate(program);
   addDoctor(program);

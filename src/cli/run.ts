@@ -16,6 +16,15 @@ function outliveReaders(): void {
 }
 
 /**
+ * Whether the command line is that of a prompt hook. Agent CLIs take an exit status of 2 as an order to throw the prompt away, and
+ * others as a failure: whatever is wrong, even with its flags, it is done.
+ */
+function isHook(argv: readonly string[]): boolean {
+  const [first, second] = argv.filter((word) => !word.startsWith('-'));
+  return first === 'time' && second === 'hook';
+}
+
+/**
  * @param argv the words after the program's name
  * @returns the exit status
  */
@@ -27,12 +36,13 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     return Number(process.exitCode ?? EXIT.done);
   } catch (thrown) {
     // Commander has printed its own words by now.
-    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? EXIT.done : EXIT.usage;
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 || isHook(argv) ? EXIT.done : EXIT.usage;
     const error = toReveilleError(thrown);
     createOutput(argv.includes('--json')).failure(error);
     // A defect of ours: without its trace nobody could mend it.
     if (!(thrown instanceof ReveilleError))
       process.stderr.write(`${thrown instanceof Error ? thrown.stack : String(thrown)}\n`);
+    if (isHook(argv)) return EXIT.done;
     return thrown instanceof UsageError ? EXIT.usage : EXIT.failed;
   }
 }

@@ -38,6 +38,7 @@ export function greeting(out: Output, home: Home, stack: LocalStack): string[] {
     '',
     row('chronosd', stack.chronos.url, 'keeps alarms and fires them on time'),
     row('router', stack.router.url, 'starts machines and delivers turns'),
+    row('executor', stack.executor.url, 'asks you before what cannot be undone'),
     agentRow(stack.agent, row),
     row('home', tilde(home.path), 'keys, tokens and data'),
     '',

@@ -45,13 +45,13 @@ function damaged(path: string, cause: unknown): ReveilleError {
  *
  * @throws ReveilleError `unavailable` (not retryable) when the file is damaged
  */
-function inspect(path: string): void {
+function inspect(path: string, busyTimeoutMs: number): void {
   if (!existsSync(path)) return;
   const { size } = statSync(path);
   if (size === 0) return;
   let db: DatabaseSync | undefined;
   try {
-    db = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
+    db = new DatabaseSync(path, { readOnly: true, timeout: busyTimeoutMs });
     db.prepare('SELECT count(*) FROM sqlite_schema').get();
     if (size > CHECKED_BYTES) return;
     const finding = db.prepare('PRAGMA quick_check(1)').get() as { quick_check: string };
@@ -100,9 +100,10 @@ function realPathOf(path: string): string {
 
 function openAndMigrate(path: string, options: OpenDatabaseOptions): DatabaseSync {
   const migrations = readMigrations(options.migrations);
-  inspect(path);
+  const busyTimeoutMs = options.busyTimeoutMs ?? 5000;
+  inspect(path, busyTimeoutMs);
   createPrivateFile(path);
-  const db = new DatabaseSync(path, { timeout: options.busyTimeoutMs ?? 5000 });
+  const db = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {
     configure(db, path);
     migrate(db, migrations, path, options.clock);

@@ -77,7 +77,7 @@ function find(report: Report, name: string): Check {
 
 /** Ports that nobody listens on, so that the report does not depend on what else runs on this computer. */
 async function freePorts(): Promise<Record<string, string>> {
-  const servers = [createServer(), createServer()];
+  const servers = [createServer(), createServer(), createServer()];
   const ports = await Promise.all(
     servers.map(async (server) => {
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -86,7 +86,7 @@ async function freePorts(): Promise<Record<string, string>> {
     }),
   );
   await Promise.all(servers.map(closeServer));
-  return { CHRONOS_PORT: ports[0]!, ROUTER_PORT: ports[1]! };
+  return { CHRONOS_PORT: ports[0]!, ROUTER_PORT: ports[1]!, EXECUTOR_PORT: ports[2]! };
 }
 
 describe('reveille doctor, where nothing has been made yet', () => {

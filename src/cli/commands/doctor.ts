@@ -6,7 +6,7 @@ import { localAddress } from '../chronos-access.ts';
 import { pad, wrap } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { type Check, type CheckStatus, orUndefined } from '../doctor/check.ts';
-import { checkDaemon, checkMachine, checkTransport, type Place } from '../doctor/daemons.ts';
+import { checkDaemon, checkExecutorToken, checkMachine, checkTransport, type Place } from '../doctor/daemons.ts';
 import { checkClock, checkNode } from '../doctor/host.ts';
 import {
   checkConfigFile,
@@ -16,7 +16,7 @@ import {
   checkSecrets,
   runningHere,
 } from '../doctor/own-files.ts';
-import { checkModel, checkSettings, checkTools } from '../doctor/settings.ts';
+import { checkExecutorFiles, checkModel, checkSettings, checkTools } from '../doctor/settings.ts';
 import { EXIT } from '../exit-status.ts';
 import { lookOf } from '../look.ts';
 import { printable } from '../output.ts';
@@ -49,14 +49,14 @@ export function renderChecks(checks: readonly Check[], look: Look): string[] {
   return [...lines, '', verdict];
 }
 
-const DEFAULT_PORTS = { CHRONOS_PORT: '9096', ROUTER_PORT: '8088' } as const;
+const DEFAULT_PORTS = { CHRONOS_PORT: '9096', ROUTER_PORT: '8088', EXECUTOR_PORT: '8081' } as const;
 
-function places(context: CliContext): { chronosd: Place; router: Place } {
+function places(context: CliContext): { chronosd: Place; router: Place; executor: Place } {
   const { settings } = context;
   const run = runningHere(context);
-  const { MATRIX_CHRONOS_URL } = orUndefined(() =>
-    parseSettings(z.object({ MATRIX_CHRONOS_URL: urlSetting.optional() }), settings),
-  ) ?? { MATRIX_CHRONOS_URL: undefined };
+  const addresses = z.object({ MATRIX_CHRONOS_URL: urlSetting.optional(), NEO_EXECUTOR_URL: urlSetting.optional() });
+  const { MATRIX_CHRONOS_URL, NEO_EXECUTOR_URL }: z.output<typeof addresses> =
+    orUndefined(() => parseSettings(addresses, settings)) ?? {};
   const local = (host: string | undefined, name: keyof typeof DEFAULT_PORTS) => {
     const port = Number(settings[name]);
     return localAddress(host, port > 0 && port < 65536 ? port : Number(DEFAULT_PORTS[name]));
@@ -76,16 +76,28 @@ function places(context: CliContext): { chronosd: Place; router: Place } {
       because: byRun,
       portVariable: 'ROUTER_PORT',
     },
+    executor: {
+      name: 'executor',
+      url: NEO_EXECUTOR_URL ?? run?.executor_url ?? local(settings.EXECUTOR_HOST, 'EXECUTOR_PORT'),
+      // One that was started by an older version has none.
+      because: NEO_EXECUTOR_URL ? 'NEO_EXECUTOR_URL names it' : run?.executor_url && byRun,
+      portVariable: 'EXECUTOR_PORT',
+    },
   };
 }
 
+type DaemonCheck = Awaited<ReturnType<typeof checkDaemon>>;
+
 async function checkDaemons(context: CliContext): Promise<{ checks: Check[]; clock: Check }> {
-  const { chronosd, router } = places(context);
-  const [ours, theirs] = await Promise.all([checkDaemon(chronosd), checkDaemon(router)]);
+  const { chronosd, router, executor } = places(context);
+  const daemons = [chronosd, router, executor].map((place) => checkDaemon(place));
+  const [ours, theirs, rail] = (await Promise.all(daemons)) as [DaemonCheck, DaemonCheck, DaemonCheck];
   const time = ours.up ? await serverTime(chronosd.url, context.clock) : undefined;
   const token = ours.up ? await checkTransport(context) : undefined;
   const machine = theirs.up ? await checkMachine(context, router.url) : undefined;
-  const checks = [ours.check, token, theirs.check, machine].filter((check) => check !== undefined);
+  const entry = rail.up ? await checkExecutorToken(context, executor.url) : undefined;
+  const found = [ours.check, token, theirs.check, machine, rail.check, entry];
+  const checks = found.filter((check) => check !== undefined);
   return { checks, clock: checkClock(context.clock.now(), time) };
 }
 
@@ -104,6 +116,7 @@ export async function doctor(context: CliContext): Promise<void> {
     ...daemons,
     checkModel(context),
     checkTools(),
+    await checkExecutorFiles(context),
   ];
   const ok = checks.every(({ status }) => status !== 'broken');
   context.out.result({ checks, ok }, renderChecks(checks, lookOf(context)));

@@ -1,15 +1,30 @@
 /** `reveille neo`: one agent daemon in the foreground. */
 import { parseNeoConfig } from '../../neo/config.ts';
 import { startNeo } from '../../neo/daemon.ts';
+import type { Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { runDaemon } from '../foreground.ts';
 import { readLabel } from '../home.ts';
 
+/** The executor on this computer expects the token that `reveille up` has made; it goes to no other computer. */
+function ownExecutorToken({
+  NEO_EXECUTOR_URL: url,
+  NEO_EXECUTOR_TOKEN: given,
+  EXECUTOR_TOKEN: own,
+}: Settings): Settings {
+  const isHere = url !== undefined && /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(URL.parse(url)?.hostname ?? '');
+  return isHere && given === undefined && own !== undefined ? { NEO_EXECUTOR_TOKEN: own } : {};
+}
+
 export async function neo(context: CliContext): Promise<void> {
   // Not through `tool-options.ts`, which brings chronosd's client along: a woken machine is waited for.
   const label = context.settings.MATRIX_USER_ID ?? readLabel(context.home);
-  const variables = label === undefined ? context.settings : { ...context.settings, MATRIX_USER_ID: label };
+  const variables = {
+    ...context.settings,
+    ...(label === undefined ? {} : { MATRIX_USER_ID: label }),
+    ...ownExecutorToken(context.settings),
+  };
   const config = parseNeoConfig(variables);
   const { clock } = context;
   // Whoever starts Neo again, with the tools as they should be, finds the turns where they were.

@@ -15,8 +15,8 @@ const WELCOME_KEY = 'reveille-welcome';
 const WELCOME_DELAY_SECONDS = 5;
 const WELCOME_MESSAGE =
   'I set this alarm when Reveille started here, to see that ringing works. I say hello, and tell the person what woke me and how late I am.';
-/** chronosd and then the router may each take their time over what is under way. */
-const DRAIN_LIMIT_MS = 40_000;
+/** chronosd, then the router, then the executor may each take their time over what is under way. */
+const DRAIN_LIMIT_MS = 50_000;
 /** `--once` gives up after this long, whatever hangs. */
 const ONCE_LIMIT_MS = 120_000;
 

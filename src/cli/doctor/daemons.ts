@@ -4,8 +4,10 @@ import { createChronosClient } from '../../chronos/client.ts';
 import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
-import { findChronos, localIdentity } from '../chronos-access.ts';
+import { WAKE_HEADERS } from '../../wire/wake.ts';
+import { findChronos, labelOf, localIdentity } from '../chronos-access.ts';
 import type { CliContext } from '../context.ts';
+import { findExecutor } from '../executor-access.ts';
 import { createRouterClient } from '../router-access.ts';
 import { reasonOf } from '../unreachable.ts';
 import { brokenBy, type Check, orUndefined } from './check.ts';
@@ -48,7 +50,7 @@ function portTaken(url: string): Promise<string | undefined> {
 
 export type Place = {
   /** As the daemon calls itself. */
-  name: 'chronosd' | 'router';
+  name: 'chronosd' | 'router' | 'executor';
   url: string;
   /** It is certain to be there: a running `reveille up` or a setting says so. `undefined` when it may well not run. */
   because: string | undefined;
@@ -105,6 +107,28 @@ export async function checkTransport(context: CliContext): Promise<Check | undef
     if (!(error instanceof ReveilleError && error.code === 'unauthorized')) return brokenBy(name, error);
     const remedy = 'set MATRIX_CHRONOS_TOKEN, or CHRONOS_TOKEN, to what chronosd was started with';
     return { name, status: 'broken', detail: 'chronosd does not accept it', remedy };
+  }
+}
+
+/** Whether the executor lets this machine's user in. */
+export async function checkExecutorToken(context: CliContext, url: string): Promise<Check | undefined> {
+  const name = 'executor token';
+  const userId = orUndefined(() => labelOf(context));
+  if (userId === undefined) return undefined;
+  const { token } = findExecutor(context);
+  try {
+    const response = await fetch(`${url}/intents?limit=1`, {
+      headers: { [WAKE_HEADERS.user]: userId, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      redirect: 'manual',
+    });
+    openEnvelope(await response.text(), response.status, 'the executor');
+    return { name, status: 'ok', detail: 'accepted' };
+  } catch (error) {
+    if (!(error instanceof ReveilleError)) return { name, status: 'broken', detail: reasonOf(error) };
+    if (error.code !== 'unauthorized') return brokenBy(name, error);
+    const remedy = 'set EXECUTOR_TOKEN, or NEO_EXECUTOR_TOKEN, to what the executor was started with';
+    return { name, status: 'broken', detail: 'the executor does not accept it', remedy };
   }
 }
 

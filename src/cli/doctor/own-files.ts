@@ -66,7 +66,7 @@ function checkFolder(name: string, folder: string): Check {
   return { name, status: 'warning', detail, remedy: `chmod 700 ${folder}` };
 }
 
-const DATA_FOLDERS = ['CHRONOS_DATA_DIR', 'ROUTER_DATA_DIR', 'NEO_DATA_DIR'] as const;
+const DATA_FOLDERS = ['CHRONOS_DATA_DIR', 'ROUTER_DATA_DIR', 'NEO_DATA_DIR', 'EXECUTOR_DATA_DIR'] as const;
 
 /** The home folder, and data folders that were put elsewhere. */
 export function checkFolders({ home, settings }: CliContext): Check[] {

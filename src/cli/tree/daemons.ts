@@ -1,4 +1,4 @@
-/** `up`, the daemons one by one, and the MCP server. */
+/** `up`, the daemons one by one, and the MCP servers. */
 import type { Command } from 'commander';
 import { addCommand, type FlagValue } from './command.ts';
 
@@ -47,6 +47,21 @@ export function addDaemons(program: Command): void {
     settings: listenSettings('ROUTER'),
     run: async (context) => (await import('../commands/router.ts')).router(context),
   });
+  addCommand(program, {
+    usage: 'executor',
+    summary: 'carry out what a person approves, with a receipt that can be checked',
+    example: 'EXECUTOR_TOKEN=a-secret-of-my-own reveille executor --port 8081',
+    options: (command) =>
+      listenOptions(command)
+        .option('--manifest <file>', 'the tools that it holds (default: the ones that ship)')
+        .option('--policy <file>', 'rules for what is asked, allowed and refused'),
+    settings: (flags) => ({
+      ...listenSettings('EXECUTOR')(flags),
+      EXECUTOR_MANIFEST: text(flags.manifest),
+      EXECUTOR_POLICY: text(flags.policy),
+    }),
+    run: async (context) => (await import('../commands/executor.ts')).runExecutor(context),
+  });
   const neo = addCommand(program, {
     usage: 'neo',
     summary: 'a conversational agent daemon',
@@ -61,6 +76,25 @@ export function addDaemons(program: Command): void {
     example: 'reveille neo tools',
     settings: listenSettings('NEO'),
     run: async (context) => (await import('../commands/neo-tools.ts')).neoTools(context),
+  });
+  addCommand(program, {
+    usage: 'ledger',
+    summary: 'a ledger of play money to try the executor with, as an MCP server on stdin and stdout',
+    example: 'reveille ledger --data-dir /tmp/play-money',
+    options: (command) => command.option('--data-dir <folder>', 'where to keep the book'),
+    settings: (flags) => ({ LEDGER_DATA_DIR: text(flags.dataDir) }),
+    run: async (context) => (await import('../commands/ledger.ts')).ledger(context),
+  });
+  addCommand(program, {
+    usage: 'chronometric',
+    summary: 'time and sessions of the person beside the agent, as an MCP server on stdin and stdout',
+    example: 'claude mcp add chronometric -- reveille chronometric',
+    options: (command) =>
+      command
+        .option('--data-dir <folder>', 'where to keep sessions')
+        .option('--profile <file>', "the person's profile (default: as reveille profile finds it)"),
+    settings: (flags) => ({ CHRONOMETRIC_DATA_DIR: text(flags.dataDir), REVEILLE_PROFILE: text(flags.profile) }),
+    run: async (context) => (await import('../commands/chronometric.ts')).chronometric(context),
   });
   addCommand<{ selftest?: boolean }>(program, {
     usage: 'mcp',

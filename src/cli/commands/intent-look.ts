@@ -1,0 +1,58 @@
+/** `reveille intent list`, `show` and `receipt`: what there is, one of them, and the proof of it. */
+import { writeFileSync } from 'node:fs';
+import { ReveilleError } from '../../wire/errors.ts';
+import { INTENT_STATUSES } from '../../wire/executor.ts';
+import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
+import { encodeJson, RawJson, sliceAt } from '../../wire/json.ts';
+import type { CliContext } from '../context.ts';
+import { executorClient } from '../executor-access.ts';
+import { choiceFlag, wholeNumberFlag } from '../flags.ts';
+import { renderIntent, renderIntents } from '../intent-screen.ts';
+import { lookOf } from '../look.ts';
+
+export type ListFlags = { user?: string; status?: string; limit?: string };
+
+export async function intentList(context: CliContext, flags: ListFlags): Promise<void> {
+  const { out } = context;
+  const status = choiceFlag('--status', flags.status, INTENT_STATUSES);
+  const limit = wholeNumberFlag('--limit', flags.limit, 1, 500);
+  const intents = await executorClient(context, flags.user).list({ status, limit });
+  if (out.json) {
+    for (const { text } of intents) out.result(text, []);
+    return;
+  }
+  for (const line of renderIntents(
+    intents.map(({ value }) => value),
+    lookOf(context),
+  ))
+    out.line(line);
+}
+
+export async function intentShow(context: CliContext, flags: { user?: string }, intentId: string): Promise<void> {
+  const client = executorClient(context, flags.user);
+  const [view, gates] = await Promise.all([client.view(intentId), client.gates(intentId)]);
+  const data = new RawJson(`${view.text.text.slice(0, -1)},"gates":${encodeJson(gates)}}`);
+  context.out.result(data, renderIntent(view, gates, lookOf(context)));
+}
+
+export type ReceiptFlags = { user?: string; output?: string };
+
+export async function intentReceipt(context: CliContext, flags: ReceiptFlags, intentId: string): Promise<void> {
+  const receipt = await executorClient(context, flags.user).receipt(intentId);
+  const count = intentReceiptSchema.safeParse(receipt.value()).data?.envelopes.length;
+  if (count === undefined || sliceAt(receipt.text, ['envelopes']) === undefined)
+    throw new ReveilleError('unavailable', 'the executor answered with something that is no receipt', {
+      retryable: false,
+    });
+  const { output } = flags;
+  // Without a file, the receipt itself is the result, whoever reads it.
+  if (output === undefined) return context.out.result(receipt, receipt.text);
+  try {
+    writeFileSync(output, `${receipt.text}\n`, { flag: 'wx' });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('unavailable', `--output ${output} cannot be written: ${why}`, { retryable: false, cause });
+  }
+  const lines = [`Wrote ${count} envelopes to ${output}`, `  check it with: reveille receipt verify ${output}`];
+  context.out.result({ intent_id: intentId, file: output, envelopes: count }, lines);
+}

@@ -1,0 +1,70 @@
+/** `reveille intent watch`: what happens to an intent, until it is over. */
+import { wait } from '../../clock/clock.ts';
+import { followIntent } from '../../neo/delegate/intent-events.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { encodeJson } from '../../wire/json.ts';
+import type { CliContext } from '../context.ts';
+import { executorClient, type WaitingGate } from '../executor-access.ts';
+import { EXIT } from '../exit-status.ts';
+import { renderGate, renderIntent, statusWords } from '../intent-screen.ts';
+import { lookOf } from '../look.ts';
+
+const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled', 'unknown']);
+/** Without a word from the executor it is asked this often. */
+const LOOK_MS = 2000;
+
+export async function intentWatch(context: CliContext, flags: { user?: string }, intentId: string): Promise<void> {
+  const { out, clock } = context;
+  const client = executorClient(context, flags.user);
+  const ended = new AbortController();
+  let hint = new AbortController();
+  // The first look is a plain question, whose failure is told.
+  let view = await client.view(intentId);
+  followIntent((signal) => client.openEvents(intentId, signal), {
+    clock,
+    signal: ended.signal,
+    onHint: () => hint.abort(),
+  });
+  let trace = '';
+  const shown = new Set<string>();
+  try {
+    for (;;) {
+      const { value, text } = view;
+      const gates = value.status === 'awaiting_approval' ? await client.gates(intentId) : [];
+      const now = encodeJson([value.status, value.nodes]);
+      if (now !== trace) {
+        trace = now;
+        if (out.json) out.result(text, []);
+        else out.line(`${new Date(clock.now()).toLocaleTimeString('en-GB')}  ${statusWords(value, lookOf(context))}`);
+      }
+      tellGates(context, intentId, gates, shown);
+      if (OVER.has(value.status) || value.clarify !== undefined) break;
+      await wait(clock, LOOK_MS, hint.signal);
+      if (hint.signal.aborted) hint = new AbortController();
+      view = await lookAgain(() => client.view(intentId), view);
+    }
+  } finally {
+    ended.abort();
+  }
+  if (!out.json) for (const line of ['', ...renderIntent(view, [], lookOf(context))]) out.line(line);
+  if (view.value.status !== 'completed') process.exitCode = EXIT.failed;
+}
+
+/** An executor that is started anew is waited for. */
+async function lookAgain<T>(look: () => Promise<T>, before: T): Promise<T> {
+  try {
+    return await look();
+  } catch (error) {
+    if (error instanceof ReveilleError && error.retryable) return before;
+    throw error;
+  }
+}
+
+function tellGates(context: CliContext, intentId: string, gates: readonly WaitingGate[], shown: Set<string>): void {
+  for (const gate of gates) {
+    const name = `${gate.node_id} ${gate.call.call_sha256}`;
+    if (shown.has(name)) continue;
+    shown.add(name);
+    for (const line of ['', ...renderGate(intentId, gate, lookOf(context)), '']) context.out.line(line);
+  }
+}

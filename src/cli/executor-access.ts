@@ -1,0 +1,139 @@
+/** The executor's routes (contracts §6), as far as commands need them, and which executor the commands of this machine talk to. */
+import { z } from 'zod';
+import { openEnvelope } from '../wire/envelope.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import {
+  type GateAnswer,
+  gateListSchema,
+  type IntentRequest,
+  type IntentStatus,
+  intentAcceptedSchema,
+  intentStateSchema,
+} from '../wire/executor.ts';
+import { type IntentView, intentListSchema, intentViewSchema } from '../wire/intent-view.ts';
+import { elementsOf, encodeJson, RawJson, sliceAt } from '../wire/json.ts';
+import { parseSettings, portSetting, urlSetting } from '../wire/settings.ts';
+import { VERSION } from '../wire/version.ts';
+import { WAKE_HEADERS } from '../wire/wake.ts';
+import { localAddress } from './chronos-access.ts';
+import type { CliContext } from './context.ts';
+import { readRun } from './home.ts';
+import { userOf } from './machine-user.ts';
+import { reasonOf } from './unreachable.ts';
+
+export type WaitingGate = z.output<typeof gateListSchema>['pending'][number];
+type IntentState = z.output<typeof intentStateSchema>;
+
+/** What was read, and the text that it was read from, whose numbers have all their digits. */
+export type Told<T> = { readonly value: T; readonly text: RawJson };
+
+const TIMEOUT_MS = 30_000;
+
+const schema = z.object({
+  NEO_EXECUTOR_URL: urlSetting.optional(),
+  NEO_EXECUTOR_TOKEN: z.string().optional(),
+  EXECUTOR_HOST: z.string().optional(),
+  EXECUTOR_PORT: portSetting.default(8081),
+  EXECUTOR_TOKEN: z.string().optional(),
+});
+
+export type ExecutorPlace = { readonly url: string; readonly token: string | undefined };
+
+/** Finds the executor: the one that the agent's tasks go to, else what runs here, else where it would listen. */
+export function findExecutor({ home, settings }: Pick<CliContext, 'home' | 'settings'>): ExecutorPlace {
+  const given = parseSettings(schema, settings);
+  const here = readRun(home)?.executor_url ?? localAddress(given.EXECUTOR_HOST, given.EXECUTOR_PORT);
+  const url = given.NEO_EXECUTOR_URL ?? here;
+  // The token of this machine's executor goes to no other.
+  return { url, token: given.NEO_EXECUTOR_TOKEN ?? (url === here ? given.EXECUTOR_TOKEN : undefined) };
+}
+
+/** @throws ReveilleError `invalid_request` for a token that cannot stand in a header */
+function createExecutorClient({ url, token }: ExecutorPlace, user: string) {
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
+    throw new ReveilleError('invalid_request', 'EXECUTOR_TOKEN must be printable ASCII without spaces');
+  const headers: Record<string, string> = {
+    [WAKE_HEADERS.user]: user,
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+  };
+
+  const call = async (method: 'GET' | 'POST', path: string, body?: unknown): Promise<RawJson> => {
+    let status: number;
+    let text: string;
+    try {
+      const response = await fetch(`${url}${path}`, {
+        method,
+        headers: { ...headers, accept: 'application/json', 'content-type': 'application/json' },
+        body: body === undefined ? null : encodeJson(body),
+        redirect: 'manual',
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+      status = response.status;
+      text = await response.text();
+    } catch (cause) {
+      const lost = method === 'POST' ? ' (if it broke off half-way, look with "reveille intent list")' : '';
+      const remedy = 'is it running? start it with "reveille up" or "reveille executor"';
+      throw new ReveilleError(
+        'unavailable',
+        `cannot reach the executor at ${url} (${reasonOf(cause)}): ${remedy}${lost}`,
+        {
+          cause,
+        },
+      );
+    }
+    return openEnvelope(text, status, `the executor at ${url}`);
+  };
+  const read = <T extends z.ZodType>(as: T, text: RawJson): Told<z.output<T>> => {
+    const result = as.safeParse(text.value());
+    if (result.success) return { value: result.data, text };
+    const message = `the executor at ${url} answered with something unexpected; is it of this version (${VERSION})?`;
+    throw new ReveilleError('unavailable', message, { retryable: false, cause: result.error });
+  };
+  const at = (intentId: string, rest = '') => `/intents/${encodeURIComponent(intentId)}${rest}`;
+
+  return {
+    url,
+    async submit(request: IntentRequest): Promise<string> {
+      return read(intentAcceptedSchema, await call('POST', '/messages/async', request)).value.intent_id;
+    },
+    async list(query: { status?: IntentStatus | undefined; limit?: number | undefined }): Promise<Told<IntentView>[]> {
+      const given = new URLSearchParams();
+      for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value));
+      const text = await call('GET', `/intents?${given}`);
+      const intents = read(intentListSchema, text).value.intents;
+      const texts = elementsOf(sliceAt(text.text, ['intents']) ?? '[]') ?? [];
+      return intents.map((value, index) => ({ value, text: new RawJson(texts[index]!) }));
+    },
+    view: async (intentId: string): Promise<Told<IntentView>> =>
+      read(intentViewSchema, await call('GET', at(intentId))),
+    async gates(intentId: string): Promise<readonly WaitingGate[]> {
+      return read(gateListSchema, await call('GET', at(intentId, '/gates'))).value.pending;
+    },
+    async answer(intentId: string, nodeId: string, answer: GateAnswer): Promise<void> {
+      await call('POST', at(intentId, `/gates/${encodeURIComponent(nodeId)}/answer`), answer);
+    },
+    cancel: async (intentId: string): Promise<Told<IntentState>> =>
+      read(intentStateSchema, await call('POST', at(intentId, '/cancel'))),
+    reconcile: async (intentId: string): Promise<Told<IntentState>> =>
+      read(intentStateSchema, await call('POST', at(intentId, '/reconcile'))),
+    /** As its source text: a verifier wants the very bytes. */
+    receipt: (intentId: string): Promise<RawJson> => call('GET', at(intentId, '/receipt')),
+    /** Opens the event stream of an intent; resolves when it stands. */
+    async openEvents(intentId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+      const response = await fetch(`${url}/events?intent_id=${encodeURIComponent(intentId)}`, {
+        headers: { ...headers, accept: 'text/event-stream' },
+        redirect: 'manual',
+        signal,
+      });
+      if (response.status === 200 && response.body) return response.body;
+      await response.body?.cancel();
+      throw new Error(`the executor answered ${response.status} instead of an event stream`);
+    },
+  };
+}
+export type ExecutorClient = ReturnType<typeof createExecutorClient>;
+
+/** A client for the intents of one user: the one named, or this machine's own. */
+export function executorClient(context: CliContext, user: string | undefined): ExecutorClient {
+  return createExecutorClient(findExecutor(context), userOf(context, user));
+}

@@ -1,0 +1,192 @@
+/**
+ * The five tools of chronometric (contracts §9): what goes in and comes out. JSON Schemas of these are published under
+ * `schemas/chronometric/v0.1.0/`; within v0.1.x they only grow.
+ */
+import { z } from 'zod';
+
+export const CHRONOMETRIC_TOOLS = [
+  'get_time_context',
+  'mark_session_start',
+  'mark_session_end',
+  'request_break_if_needed',
+  'idle_status',
+] as const;
+export type ChronometricTool = (typeof CHRONOMETRIC_TOOLS)[number];
+
+export const CHRONOMETRIC_ERRORS = [
+  'INTERNAL_CLOCK_UNAVAILABLE',
+  'PROFILE_UNREADABLE',
+  'SESSION_ALREADY_OPEN',
+  'NO_OPEN_SESSION',
+  'INVALID_THRESHOLD',
+  'INTENT_REQUIRED',
+  'INTENT_TOO_LONG',
+  'SUMMARY_TOO_LONG',
+  /** Reserved: `idle_status` says `consent_granted: false` instead. */
+  'CONSENT_REQUIRED',
+] as const;
+export type ChronometricErrorCode = (typeof CHRONOMETRIC_ERRORS)[number];
+
+/** RFC 3339 with the offset of the zone it is meant in, never `Z` for a local time and never naive. */
+export const instant = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?([+-]\d{2}:\d{2}|Z)$/)
+  .describe('ISO 8601 instant with its offset');
+/** ISO 8601 duration in hours, minutes and seconds. */
+export const duration = z
+  .string()
+  .regex(/^PT(?=\d)(\d+H)?(\d+M)?(\d+S)?$/)
+  .describe('ISO 8601 duration');
+
+export const INTENT_MAX_CHARACTERS = 500;
+export const SUMMARY_MAX_CHARACTERS = 2000;
+
+export const DAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const;
+export type Day = (typeof DAYS)[number];
+export const ENERGY_ZONES = [
+  'morning_peak',
+  'midday',
+  'afternoon_dip',
+  'evening_quiet',
+  'night_owl_caution',
+  'unknown',
+] as const;
+export type EnergyZone = (typeof ENERGY_ZONES)[number];
+export const CALENDAR_PHASES = ['teaching', 'marking', 'exam', 'deadlines', 'break'] as const;
+export type CalendarPhase = (typeof CALENDAR_PHASES)[number];
+
+export const timeContextSchema = z.object({
+  now: instant.describe("The person's wall clock, with its offset from UTC"),
+  day_of_week: z.enum(DAYS).describe('The calendar day of now'),
+  time_since_last_prompt: duration
+    .nullable()
+    .describe('Since any tool of this server was called before, by whichever client; null when none ever was'),
+  current_session_length: duration
+    .nullable()
+    .describe('Active time of the open session, without sleep and absence; null when no session is open'),
+  energy_zone: z
+    .enum(ENERGY_ZONES)
+    .describe('A coarse guess from the time of day; unknown when the profile cannot be read or names no zone for it'),
+  effective_end_of_day_local: z
+    .string()
+    .regex(/^\d{2}:\d{2}$/)
+    .optional()
+    .describe('When the person wants to stop, on their wall clock; absent when they have not said'),
+  past_end_of_day: z
+    .boolean()
+    .optional()
+    .describe('True from the end of the day until the next day begins for the person, which is after midnight'),
+  calendar_phase: z.enum(CALENDAR_PHASES).optional().describe('What the person says these weeks are about'),
+  deadline_cluster_awareness: z.boolean().optional().describe('The person wants to hear of deadlines that lie close'),
+  motor_fatigue_aware: z.boolean().optional().describe('The person wants no suggestion that asks for movement'),
+});
+export type TimeContext = z.output<typeof timeContextSchema>;
+
+const sessionId = z.uuidv4().describe('Made by the server, for reference; no tool takes it');
+const startedAt = instant.describe('When it was started');
+const wholeLength = duration.describe('From start to end');
+const activeLength = duration.describe('Of that, the time in which somebody was there');
+const intentKept = z.string().describe('Word for word as it was given');
+
+export const sessionStartedSchema = z.object({
+  session_id: sessionId,
+  started_at: startedAt,
+  intent: intentKept,
+  auto_closed_prior_session: z
+    .object({
+      session_id: sessionId,
+      started_at: startedAt,
+      ended_at: instant.describe('When it was last seen, which may be long ago'),
+      duration: wholeLength,
+      active_duration: activeLength,
+      intent: intentKept,
+    })
+    .optional()
+    .describe('The session that was still open and is closed now; absent when none was'),
+});
+export type SessionStarted = z.output<typeof sessionStartedSchema>;
+
+export const sessionEndedSchema = z.object({
+  session_id: sessionId,
+  started_at: startedAt,
+  ended_at: instant,
+  duration: wholeLength,
+  active_duration: activeLength,
+  intent: intentKept,
+  summary: z.string().nullable().describe('Word for word as it was given; null when none was'),
+});
+export type SessionEnded = z.output<typeof sessionEndedSchema>;
+
+export const SUGGESTED_ACTIONS = [
+  'stand_and_stretch',
+  'hydrate',
+  'walk_outside',
+  'switch_context',
+  'end_session',
+] as const;
+export const BREAK_LEVELS = ['gentle', 'nudge', 'hard'] as const;
+export type BreakLevel = (typeof BREAK_LEVELS)[number];
+
+export const breakRequestSchema = z.object({
+  elapsed: duration.describe('Active time since the session began or the last real break ended'),
+  prior_intent: z.string().describe('What the person set out to do, word for word: quote it, do not rephrase it'),
+  suggested_action: z.enum(SUGGESTED_ACTIONS),
+  level: z.enum(BREAK_LEVELS).describe('How clearly to say it'),
+  threshold_minutes: z
+    .int()
+    .min(1)
+    .describe("The threshold that was applied: the caller's, or the profile's where it declares one"),
+  reason: z
+    .object({
+      rule: z
+        .enum(['elapsed', 'past_end_of_day', 'protected_window'])
+        .describe('What the level follows from: the ladder, the ladder one rung harder, or a protected window'),
+      rung: z.int().min(0).max(3).describe('How many rungs of the ladder have been reached'),
+      profile_line: z.int().min(1).optional().describe('The line of the profile that this comes from'),
+      sentence: z.string().describe('The same in words'),
+    })
+    .describe('Why, for a person who asks'),
+  protected_window_label: z.string().optional().describe('What the person calls the time that they keep free'),
+});
+export type BreakRequest = z.output<typeof breakRequestSchema>;
+/** What the tool answers as structured content; its text is the JSON of `result` alone, `null` included. */
+export const breakAnswerSchema = z.object({
+  result: breakRequestSchema
+    .nullable()
+    .describe('null when no break is warranted; the text of the answer is the JSON of this member alone'),
+});
+export type BreakAnswer = z.output<typeof breakAnswerSchema>;
+
+export const HYPERFOCUS_SIGNALS = ['active', 'hyperfocus_elsewhere', 'distraction_or_break', 'unknown'] as const;
+export const idleStatusSchema = z.object({
+  consent_granted: z.boolean().describe('Whether the profile allows looking at the idle time of the operating system'),
+  os_idle_duration: duration.optional().describe('Since the last key or pointer movement; absent when it is not known'),
+  hyperfocus_signal: z
+    .enum(HYPERFOCUS_SIGNALS)
+    .describe(
+      'active: at the machine and in touch; hyperfocus_elsewhere: at the machine, but in other windows; distraction_or_break: away',
+    ),
+  sampled_at: instant.optional().describe('When the operating system was asked'),
+  source: z.string().optional().describe('The probe that answered'),
+  unavailable: z.string().optional().describe('Why no probe did'),
+});
+export type IdleStatus = z.output<typeof idleStatusSchema>;
+
+export const emptyArgumentsSchema = z.strictObject({});
+export const sessionStartArgumentsSchema = z.strictObject({
+  intent: z
+    .string()
+    .min(1)
+    .max(INTENT_MAX_CHARACTERS)
+    .regex(/\S/)
+    .describe("What is to be done, in the person's own words; kept word for word, spaces included"),
+});
+export const sessionEndArgumentsSchema = z.strictObject({
+  summary: z.string().max(SUMMARY_MAX_CHARACTERS).optional().describe('What became of it; kept word for word'),
+});
+export const breakArgumentsSchema = z.strictObject({
+  threshold_minutes: z
+    .int()
+    .min(1)
+    .describe('Minutes of active time after which a break is due; a threshold in the profile counts instead'),
+});
