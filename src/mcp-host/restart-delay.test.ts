@@ -1,8 +1,24 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { restartDelayMs } from './restart-delay.ts';
+import { systemClock } from '../clock/clock.ts';
+import { RestartDelays, restartDelayMs } from './restart-delay.ts';
 
 test('a server that keeps failing is tried less and less often, but at least every minute', () => {
   const delays = [1, 2, 3, 4, 5, 6, 7, 8, 2000].map(restartDelayMs);
   assert.deepEqual(delays, [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
+});
+
+test('a server that ran for a minute begins anew, one that ran for less does not', () => {
+  let now = 5000;
+  const delays = new RestartDelays({ ...systemClock, monotonic: () => now });
+  const afterRunning = (ms: number) => {
+    delays.ready();
+    now += ms;
+    delays.lost();
+    return delays.next();
+  };
+  assert.deepEqual([delays.next(), delays.next()], [1000, 2000]);
+  assert.equal(afterRunning(59_999), 4000);
+  assert.equal(afterRunning(60_000), 1000);
+  assert.equal(afterRunning(10), 2000);
 });

@@ -1,7 +1,10 @@
 /** How long to wait before a server is started again. */
+import type { Clock } from '../clock/clock.ts';
 
 const FIRST_MS = 1000;
 const LONGEST_MS = 60_000;
+/** A server that ran for so long has not failed in a row. */
+const STEADY_MS = 60_000;
 
 /**
  * Doubles from one second to one minute.
@@ -11,4 +14,30 @@ const LONGEST_MS = 60_000;
  */
 export function restartDelayMs(failures: number): number {
   return Math.min(FIRST_MS * 2 ** Math.max(0, failures - 1), LONGEST_MS);
+}
+
+/** The failures of one server in a row, and the delays that follow from them. */
+export class RestartDelays {
+  readonly #clock: Clock;
+  #failures = 0;
+  #readySince = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** It is ready from now on. */
+  ready(): void {
+    this.#readySince = this.#clock.monotonic();
+  }
+
+  /** It was ready and is gone: a failure, the first of a new row if it ran for long. {@link next} tells what follows. */
+  lost(): void {
+    if (this.#clock.monotonic() - this.#readySince >= STEADY_MS) this.#failures = 0;
+  }
+
+  /** It has failed. @returns in how many milliseconds it is to be started again */
+  next(): number {
+    return restartDelayMs(++this.#failures);
+  }
 }

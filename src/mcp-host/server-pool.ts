@@ -9,11 +9,12 @@ import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { Rail, SideEffectClass, ToolSurface } from '../wire/manifest.ts';
 import { writeToolUri } from '../wire/tool-uri.ts';
 import { bindNames } from './function-names.ts';
-import { type CallOptions, HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
+import { HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
 import type { Manifest, ServerSpec } from './manifest.ts';
 import { capOutput, DEFAULT_OUTPUT_TOKENS, inBandError, type ToolResult } from './output-cap.ts';
 import { ServerLog } from './server-log.ts';
 import { SpillFolder, spillFolderPath } from './spill-folder.ts';
+import type { CallOptions } from './tool-calls.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import type { ToolLock } from './tool-lock.ts';
 
@@ -118,7 +119,7 @@ export class ServerPool {
 
   /**
    * Starts every server side by side and waits until each is ready or has failed. One that fails is a warning, and is tried again
-   * in the background.
+   * in the background; one that lists a tool twice is a warning too, and is not, where nothing was agreed on about its tools.
    *
    * @throws ReveilleError `conflict` when a server's tools are not those that are declared and pinned, naming every difference, or
    * two tools would be called by one name; `unavailable` when a required server does not start. Nothing is left running then.

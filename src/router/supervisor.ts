@@ -5,12 +5,12 @@
 import type { Clock } from '../clock/clock.ts';
 import { orAborted } from '../clock/or-aborted.ts';
 import type { Logger } from '../log/log.ts';
-import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { takeLastLooks } from './last-looks.ts';
 import { type DaemonMachine, hasDaemon, type Machine } from './machines/machine.ts';
 import type { OwedTurns } from './machines/owed-turns.ts';
 import type { HealthProbe } from './providers/health.ts';
-import type { Daemon, Provider, Tell } from './providers/provider.ts';
+import type { Daemon, Provider } from './providers/provider.ts';
+import { Startup, type StartupOptions, SUPERSEDED } from './startup.ts';
 import { Uses } from './uses.ts';
 
 export type SupervisorOptions = {
@@ -45,21 +45,14 @@ export type Idleness = {
 
 type Phase =
   | { name: 'asleep' }
-  /** `outcome`: how long it took, or why it failed; `settled`: the provider has let go. Only `outcome` can reject. */
-  | { name: 'starting'; abort: AbortController; outcome: Promise<number>; settled: Promise<void>; heard: Heard }
+  | { name: 'starting'; startup: Startup }
   | { name: 'ready'; machine: DaemonMachine; daemon: Daemon; forgetGone: () => void }
   | { name: 'stopping'; done: Promise<void> };
-
-/** What the provider said last about a start that is under way. */
-type Heard = { words?: string };
 
 type Held = { provider: Provider; machine: Machine };
 
 /** How long a stop waits for deliveries that are under way. */
 const DRAIN_MS = 3000;
-
-/** Ends a start that nobody wants any more; whoever waited for it looks at the machine again. */
-const SUPERSEDED = new Error('the machine was stopped while it started');
 
 export class Supervisor {
   readonly #userId: string;
@@ -81,7 +74,7 @@ export class Supervisor {
 
   /** What a start that is under way waits for, in the provider's words. */
   get waitsFor(): string | undefined {
-    return this.#phase.name === 'starting' ? this.#phase.heard.words : undefined;
+    return this.#phase.name === 'starting' ? this.#phase.startup.waitsFor : undefined;
   }
 
   /**
@@ -102,7 +95,7 @@ export class Supervisor {
       if (phase.name === 'ready' && this.#isTrusted()) return this.#lease(phase.daemon, machine, startMs);
       if (phase.name === 'ready') this.#leaveReady(phase);
       if (phase.name === 'stopping') await orAborted(phase.done, signal);
-      else startMs = await orAborted(phase.name === 'starting' ? phase.outcome : this.#start(machine), signal);
+      else startMs = await orAborted(phase.name === 'starting' ? phase.startup.outcome : this.#start(machine), signal);
     }
   }
 
@@ -201,51 +194,23 @@ export class Supervisor {
     return this.#options.clock.monotonic() - this.#uses.lastAt <= trustMs;
   }
 
-  /** Runs a provider's start or adoption as the phase `starting`. */
-  #begin(
-    held: Held & { machine: DaemonMachine },
-    bringUp: (signal: AbortSignal, tell: Tell) => Promise<Daemon | undefined>,
-  ): Promise<number> {
-    const { clock, startLimitMs } = this.#options;
-    const began = clock.monotonic();
-    const abort = new AbortController();
-    const { promise: outcome, resolve, reject } = Promise.withResolvers<number>();
-    const heard: Heard = {};
-    const cancelLimit = clock.after(startLimitMs, () => void this.#halt(held, startTimedOut(startLimitMs, heard)));
-    // Waiters are answered at once; the provider may need a while to clean up.
-    abort.signal.addEventListener('abort', () => {
-      cancelLimit();
-      if (abort.signal.reason === SUPERSEDED) resolve(0);
-      else reject(abort.signal.reason);
+  /** Runs a provider's start or adoption as the phase `starting`. @returns its outcome, see {@link Startup} */
+  #begin(held: Held & { machine: DaemonMachine }, bringUp: StartupOptions['bringUp']): Promise<number> {
+    const { clock, startLimitMs, log } = this.#options;
+    const startup = new Startup({
+      bringUp,
+      clock,
+      limitMs: startLimitMs,
+      onLate: (error) => void this.#halt(held, error),
+      onReady: (daemon) => (daemon ? this.#becomeReady(held.machine, daemon) : this.#fallAsleep()),
+      onFailed: (err) => {
+        this.#fallAsleep();
+        log.warn({ err, user_id: this.#userId }, 'a machine could not be started');
+      },
     });
-    const settle = (then: () => void) => {
-      cancelLimit();
-      if (this.#phase === phase) then();
-    };
-    const tell = (words: string) => {
-      heard.words = words;
-    };
-    const settled = bringUp(abort.signal, tell).then(
-      (daemon) =>
-        settle(() => {
-          if (daemon) this.#becomeReady(held.machine, daemon);
-          else this.#fallAsleep();
-          resolve(daemon?.cold ? Math.max(1, Math.round(clock.monotonic() - began)) : 0);
-        }),
-      (thrown: unknown) =>
-        settle(() => {
-          this.#fallAsleep();
-          this.#options.log.warn({ err: thrown, user_id: this.#userId }, 'a machine could not be started');
-          reject(toReveilleError(thrown));
-        }),
-    );
-    const phase: Phase = { name: 'starting', abort, outcome, settled, heard };
-    this.#phase = phase;
+    this.#phase = { name: 'starting', startup };
     this.#held = held;
-    outcome.catch(() => {
-      // Every waiter hears of it; there may be none left.
-    });
-    return outcome;
+    return startup.outcome;
   }
 
   #becomeReady(machine: DaemonMachine, daemon: Daemon): void {
@@ -276,8 +241,8 @@ export class Supervisor {
     const ended = async () => {
       if (before.name === 'ready') before.forgetGone();
       if (before.name === 'starting') {
-        before.abort.abort(reason);
-        await before.settled;
+        before.startup.callOff(reason);
+        await before.startup.settled;
       }
       await this.#uses.free(DRAIN_MS);
       if (before.name === 'ready') await this.#lastLooks(before);
@@ -311,9 +276,4 @@ export class Supervisor {
     };
     return takeLastLooks({ daemon, machine, owes: () => this.owes, onIdle, probe, clock });
   }
-}
-
-function startTimedOut(limitMs: number, { words }: Heard): ReveilleError {
-  const message = `starting the machine took longer than ${limitMs} ms and was given up${words === undefined ? '' : `: ${words}`}`;
-  return new ReveilleError('unavailable', message, { status: 504 });
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { type Clock, systemClock } from '../../src/clock/clock.ts';
 import { lockOf } from '../../src/mcp-host/tool-lock.ts';
 import { eventually, hostile, isAlive, startPool, textOf } from './bench.ts';
 
@@ -43,6 +44,28 @@ describe('a server that changes its tools under way', () => {
       pool.tools().map(({ functionName }) => functionName),
       ['hostile__more-1', 'hostile__work'],
     );
+  });
+
+  test('while it is being stopped is not watched for ever after', async (t) => {
+    const healthIntervalMs = 7_654_321;
+    let watches = 0;
+    const after: Clock['after'] = (delayMs, callback) => {
+      const isWatch = delayMs === healthIntervalMs;
+      if (isWatch) watches++;
+      const cancel = systemClock.after(delayMs, callback);
+      let isPending = true;
+      return () => {
+        if (isWatch && isPending) watches--;
+        isPending = false;
+        cancel();
+      };
+    };
+    const clock = { ...systemClock, after };
+    const pool = await startPool(t, [hostile('answers-when-listed')], { clock, healthIntervalMs });
+    assert.equal(watches, 1);
+    const [result] = await Promise.all([pool.call('hostile', 'work', {}), pool.close()]);
+    assert.equal(textOf(result), 'done');
+    assert.equal(watches, 0);
   });
 
   test('without end is ended', async (t) => {

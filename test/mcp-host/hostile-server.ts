@@ -20,6 +20,8 @@ if (mode === 'breaks-its-word') {
   tools = [{ ...tool('work'), outputSchema }];
 }
 let listings = 0;
+/** The call that is answered when its listener has listed the tools, and is listing them again. */
+let waiting: number | undefined;
 
 if (file !== '' && mode !== 'starts-when-file') appendFileSync(file, `${process.pid}\n`);
 process.stderr.write(`hostile server: ${mode} api-key-of-the-tests-123\n`);
@@ -85,6 +87,10 @@ const CALLS: Record<string, (id: number) => void> = {
     send({ method: 'notifications/tools/list_changed' });
     send({ id, result: textResult('done') });
   },
+  'answers-when-listed': (id) => {
+    waiting = id;
+    send({ method: 'notifications/tools/list_changed' });
+  },
 };
 
 function answer({ id, method, params }: Request): void {
@@ -103,6 +109,8 @@ function answer({ id, method, params }: Request): void {
   if (method === 'tools/list') {
     listings++;
     if (mode === 'changes-for-ever' && listings > 1) send({ method: 'notifications/tools/list_changed' });
+    if (mode === 'answers-when-listed' && listings === 2) send({ method: 'notifications/tools/list_changed' });
+    if (mode === 'answers-when-listed' && listings === 3) send({ id: waiting, result: textResult('done') });
     if (mode === 'endless-pages')
       return void send({ id, result: { tools: [tool(`t${listings}`)], nextCursor: `c${listings}` } });
     return void send({ id, result: { tools: mode === 'lists-twice' ? [...tools, ...tools] : tools } });

@@ -6,7 +6,9 @@ import { systemClock } from '../../src/clock/clock.ts';
 import { silentLogger } from '../../src/log/log.ts';
 import { loadManifest } from '../../src/mcp-host/manifest.ts';
 import { ServerPool } from '../../src/mcp-host/server-pool.ts';
+import { lockOf } from '../../src/mcp-host/tool-lock.ts';
 import { limitToSkill } from '../../src/mcp-host/tool-uri.ts';
+import { CHRONOMETRIC_TOOLS } from '../../src/wire/chronometric.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 import { eventually, hostile, isAlive, reference, startPool, tame, temporaryFolder, textOf } from './bench.ts';
 
@@ -49,11 +51,13 @@ describe('a pool', () => {
     assert.equal(textOf(await pool.call('tame', 'echo', { text: 'hi' })), 'hi');
   });
 
-  test('hosts the alarm tools of the manifest that ships, also while chronosd is down', async (t) => {
+  test('hosts the alarm and time tools of the manifest that ships, also while chronosd is down', async (t) => {
     const dataDir = temporaryFolder(t);
     const root = join(import.meta.dirname, '..', '..');
     const variables = {
       PATH: process.env.PATH,
+      HOME: dataDir,
+      REVEILLE_HOME: dataDir,
       MATRIX_CHRONOS_URL: 'http://127.0.0.1:1',
       MATRIX_CHRONOS_TOKEN: 'chronos-token-of-the-tests',
       MATRIX_USER_ID: '0195f2b1-7c1e-7000-8000-000000000001',
@@ -68,13 +72,20 @@ describe('a pool', () => {
       programs: { reveille },
     });
     t.after(() => pool.close());
+    const alarms = ['chronos__alarm_cancel', 'chronos__alarm_list', 'chronos__alarm_set'];
+    const time = CHRONOMETRIC_TOOLS.map((name) => `chronometric__${name}`).sort();
     assert.deepEqual(
       pool.tools().map(({ functionName, surface }) => [functionName, surface]),
-      ['chronos__alarm_cancel', 'chronos__alarm_list', 'chronos__alarm_set'].map((name) => [name, 'natural']),
+      [...time, ...alarms].map((name) => [name, 'natural']),
     );
     const skill = readFileSync(join(root, 'skills', 'assistant', 'SKILL.mtx'), 'utf8');
-    assert.deepEqual(limitToSkill(pool.tools(), skill), pool.tools());
+    assert.deepEqual(
+      limitToSkill(pool.tools(), skill).map(({ functionName }) => functionName),
+      alarms,
+    );
     assert.equal((await pool.call('chronos', 'alarm_list', {})).isError, true);
+    const { isError, content } = await pool.call('chronometric', 'request_break_if_needed', { threshold_minutes: 45 });
+    assert.deepEqual([isError, content[0]], [false, { type: 'text', text: 'null' }]);
   });
 
   test('keeps images and structured content', async (t) => {
@@ -200,10 +211,9 @@ describe('a server that does not start', () => {
     assert.match(pool.warnings().join(), /the licence has run out/);
   });
 
-  test('may list pages without end or a tool twice and is not believed', async (t) => {
+  test('may list pages without end and is not believed', async (t) => {
     const pool = await startPool(t, [hostile('endless-pages')]);
     assert.match(pool.warnings().join(), /listMaxPages/);
-    await assert.rejects(startPool(t, [hostile('lists-twice')]), refuses('conflict', /"work" is listed twice/));
   });
 
   test('is named with the variables that it lacks', async (t) => {
@@ -230,6 +240,39 @@ describe('a server that does not start', () => {
     stop.abort();
     await refused;
     assert.ok(!isAlive(pid));
+  });
+});
+
+describe('a server that lists a tool twice', () => {
+  const twice = /server "hostile": "work" is listed twice by the server/;
+
+  test('is a warning and in quarantine for good where nothing was agreed on, and the others work', async (t) => {
+    const pids = join(temporaryFolder(t), 'pids');
+    const pool = await startPool(t, [hostile('lists-twice', {}, pids), tame()]);
+    assert.deepEqual(pool.warnings(), [
+      'server "hostile" is in quarantine, because its tools are not as they should be: "work" is listed twice by the server',
+    ]);
+    assert.equal(pool.servers()[0]!.state, 'quarantined');
+    assert.ok(!isAlive(pidsIn(pids)[0]!));
+    assert.ok(pool.tools().every(({ alias }) => alias === 'tame'));
+    assert.equal(textOf(await pool.call('tame', 'echo', { text: 'hi' })), 'hi');
+    const refused = await pool.call('hostile', 'work', {});
+    assert.deepEqual([refused.isError, refused.withoutResult], [true, 'unsent']);
+    assert.match(textOf(refused), /^hostile\/work is not available: server "hostile" is in quarantine/);
+  });
+
+  test('stops the start where it is required', async (t) => {
+    await assert.rejects(
+      startPool(t, [hostile('lists-twice', { required: true })]),
+      refuses('unavailable', /server "hostile" is required and did not start: "work" is listed twice by the server/),
+    );
+  });
+
+  test('stops the start where its tools are declared or pinned', async (t) => {
+    const declared = hostile('lists-twice', { tools: [{ name: 'work' }] });
+    await assert.rejects(startPool(t, [declared]), refuses('conflict', twice));
+    const lock = lockOf((await startPool(t, [hostile('tame')])).tools());
+    await assert.rejects(startPool(t, [hostile('lists-twice')], { lock }), refuses('conflict', twice));
   });
 });
 

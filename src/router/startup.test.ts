@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ReveilleError } from '../wire/errors.ts';
+import type { Daemon, Tell } from './providers/provider.ts';
+import { Startup, SUPERSEDED } from './startup.ts';
+import { ShiftingClock } from './testing/shifting-clock.ts';
+
+const daemon: Daemon = { url: 'http://127.0.0.1:1', gone: new AbortController().signal, cold: true };
+
+/** A start whose provider does what the test says. */
+function begin() {
+  const clock = new ShiftingClock();
+  const provider = Promise.withResolvers<Daemon | undefined>();
+  const heard: string[] = [];
+  const late: ReveilleError[] = [];
+  let tell: Tell = () => {};
+  let signal = new AbortController().signal;
+  const startup = new Startup({
+    bringUp: (given, told) => {
+      signal = given;
+      tell = told;
+      return provider.promise;
+    },
+    clock,
+    limitMs: 5000,
+    onLate: (error) => late.push(error),
+    onReady: (ready) => heard.push(ready ? 'ready' : 'nothing there'),
+    onFailed: () => heard.push('failed'),
+  });
+  return { clock, provider, heard, late, startup, tell, signal };
+}
+
+test('a start that succeeds says how long it took, one that only found something or nothing says 0', async () => {
+  for (const [found, took] of [
+    [daemon, 3000],
+    [{ ...daemon, cold: false }, 0],
+    [undefined, 0],
+  ] as const) {
+    const { clock, provider, heard, startup } = begin();
+    clock.advance(3000);
+    provider.resolve(found);
+    const ms = await startup.outcome;
+    assert.ok(ms >= took && (took > 0 || ms === 0), `${ms}`);
+    assert.deepEqual(heard, [found ? 'ready' : 'nothing there']);
+  }
+});
+
+test('a start that fails tells its supervisor before it tells those that wait', async () => {
+  const { provider, heard, startup } = begin();
+  const waiting = startup.outcome.catch((thrown: unknown) => {
+    assert.deepEqual(heard, ['failed']);
+    throw thrown;
+  });
+  provider.reject(new Error('no such image'));
+  await assert.rejects(waiting, { code: 'internal' });
+  await startup.settled;
+});
+
+test("a start that is called off answers at once, and its late success is nobody's", async () => {
+  const { provider, heard, startup, signal } = begin();
+  startup.callOff(SUPERSEDED);
+  assert.equal(await startup.outcome, 0);
+  assert.equal(signal.reason, SUPERSEDED);
+  provider.resolve(daemon);
+  await startup.settled;
+  assert.deepEqual(heard, []);
+});
+
+test('a start that takes too long says what it waited for, and fails with that when it is called off', async () => {
+  const { clock, provider, late, startup, tell } = begin();
+  tell('the machine is replacing');
+  assert.equal(startup.waitsFor, 'the machine is replacing');
+  clock.advance(5000);
+  assert.equal(late.length, 1);
+  startup.callOff(late[0]!);
+  const message = 'starting the machine took longer than 5000 ms and was given up: the machine is replacing';
+  await assert.rejects(startup.outcome, { code: 'unavailable', status: 504, message });
+  provider.reject(late[0]);
+  await startup.settled;
+});
