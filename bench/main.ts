@@ -20,6 +20,7 @@ import { verdictsOf } from './verdicts.ts';
 import { BENCH_FOLDER, Workbench } from './workbench.ts';
 import { measureBoot } from './workloads/boot.ts';
 import { measureBurst } from './workloads/burst.ts';
+import { measureChronometric } from './workloads/chronometric.ts';
 import type { Context } from './workloads/context.ts';
 import { measureCreates } from './workloads/creates.ts';
 import { measureFootprint } from './workloads/footprint.ts';
@@ -116,6 +117,7 @@ const MEASURE: { [Name in WorkloadName]: (context: Context) => Promise<NonNullab
   boot: measureBoot,
   memory: measureMemory,
   receipts: measureReceipts,
+  chronometric: measureChronometric,
 };
 
 async function measureInto<Name extends WorkloadName>(report: Report, name: Name, context: Context): Promise<void> {

@@ -11,11 +11,12 @@ export const WORKLOADS = [
   'boot',
   'memory',
   'receipts',
+  'chronometric',
 ] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
 
 /** These are about an agent: they wake nobody and need neither a database server nor the sink. */
-const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory', 'receipts']);
+const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory', 'receipts', 'chronometric']);
 
 /** Whether any of these workloads is about chronosd, which stores somewhere and wakes somebody. */
 export function needsServers(names: readonly WorkloadName[]): boolean {
@@ -46,6 +47,8 @@ export type Plan = {
   memory: { memories: number[]; queries: number };
   /** Length of a window of each way in a round. */
   receipts: { seconds: number };
+  /** Starts of each server, and calls of each tool in a round. */
+  chronometric: { starts: number; calls: number };
 };
 
 const FULL: Plan = {
@@ -65,6 +68,7 @@ const FULL: Plan = {
   boot: { servers: [1, 10], starts: 7 },
   memory: { memories: [10_000, 100_000], queries: 1_000 },
   receipts: { seconds: 3 },
+  chronometric: { starts: 15, calls: 2_000 },
 };
 
 const QUICK: Plan = {
@@ -84,6 +88,7 @@ const QUICK: Plan = {
   boot: { servers: [1, 10], starts: 3 },
   memory: { memories: [10_000, 100_000], queries: 200 },
   receipts: { seconds: 1 },
+  chronometric: { starts: 5, calls: 500 },
 };
 
 export type PlanChanges = {

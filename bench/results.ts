@@ -3,6 +3,7 @@ import type { Machine } from './machine.ts';
 import type { Plan, WorkloadName } from './plan.ts';
 import type { BootRow } from './workloads/boot.ts';
 import type { BurstResult } from './workloads/burst.ts';
+import type { ChronometricResult } from './workloads/chronometric.ts';
 import type { CreatesRow } from './workloads/creates.ts';
 import type { Footprint } from './workloads/footprint.ts';
 import type { GrowthRow } from './workloads/growth.ts';
@@ -23,6 +24,7 @@ export type Results = {
   boot?: BootRow[];
   memory?: MemoryRow[];
   receipts?: ReceiptsRow[];
+  chronometric?: ChronometricResult;
 };
 
 export type Report = {

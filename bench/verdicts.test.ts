@@ -127,6 +127,29 @@ test('checking receipts is judged, signing them is not', () => {
   );
 });
 
+test('chronometric is judged by its first answer and its slowest tool, the bare server by nothing', () => {
+  const start = { title: '', handshake: 100, rounds: [] };
+  const call = { title: '', p50: 1, rounds: [] };
+  const chronometric = {
+    starts: [
+      { ...start, way: 'reveille' as const, answer: 290 },
+      { ...start, way: 'sdk' as const, answer: 900 },
+    ],
+    calls: [
+      { ...call, way: 'reveille' as const, tool: 'a', p99: 2 },
+      { ...call, way: 'reveille' as const, tool: 'b', p99: 6 },
+      { ...call, way: 'sdk' as const, tool: 'b', p99: 60 },
+    ],
+  };
+  assert.deepEqual(
+    verdictsOf({ chronometric }).map(({ target, measured, reached }) => [target, measured, reached]),
+    [
+      ['Chronometric, cold start to the first answer', '290 ms', true],
+      ['Chronometric, p99 of the slowest tool (b)', '6.0 ms', false],
+    ],
+  );
+});
+
 test('what was not measured is not judged', () => {
   assert.deepEqual(verdictsOf({}), []);
 });

@@ -2,6 +2,7 @@
 import { count, megabytes, ms, times } from './report/figures.ts';
 import type { Results } from './results.ts';
 import type { BurstResult } from './workloads/burst.ts';
+import type { ChronometricResult } from './workloads/chronometric.ts';
 import type { CreatesRow } from './workloads/creates.ts';
 
 export type Verdict = {
@@ -192,8 +193,25 @@ function receiptsBounds(rows: NonNullable<Results['receipts']>): Bound[] {
     }));
 }
 
+function chronometricBounds({ starts, calls }: ChronometricResult): Bound[] {
+  const bound = (target: string, limit: number, measured: number, write: (value: number) => string): Bound => ({
+    ...{ target, limit, measured, write },
+    at: 'most',
+  });
+  const milliseconds = (value: number) => `${ms(value)} ms`;
+  const [start] = starts.filter(({ way }) => way === 'reveille');
+  const [slowest] = calls.filter(({ way }) => way === 'reveille').toSorted((a, b) => b.p99 - a.p99);
+  return [
+    ...(start ? [bound('Chronometric, cold start to the first answer', 300, start.answer, milliseconds)] : []),
+    ...(slowest
+      ? [bound(`Chronometric, p99 of the slowest tool (${slowest.tool})`, 5, slowest.p99, milliseconds)]
+      : []),
+  ];
+}
+
 /** Every target that the results have something to say about. */
-export function verdictsOf({ lateness, burst, creates, growth, footprint, memory, receipts }: Results): Verdict[] {
+export function verdictsOf(results: Results): Verdict[] {
+  const { lateness, burst, creates, growth, footprint, memory, receipts, chronometric } = results;
   const bounds = [
     ...(lateness ? latenessBounds(lateness) : []),
     ...(burst ? burstBounds(burst) : []),
@@ -202,6 +220,7 @@ export function verdictsOf({ lateness, burst, creates, growth, footprint, memory
     ...(footprint ? footprintBounds(footprint) : []),
     ...(memory ? memoryBounds(memory) : []),
     ...(receipts ? receiptsBounds(receipts) : []),
+    ...(chronometric ? chronometricBounds(chronometric) : []),
   ];
   return bounds.map(judge);
 }

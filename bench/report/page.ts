@@ -20,7 +20,7 @@ npm run bench -- --only lateness,burst         # one or some of: ${WORKLOADS.joi
 This page is written by that command. Do not edit it; what the profiles show is kept in \`bench/report/findings.md\`.`;
 
 function method({ plan }: Report): string {
-  const { rounds, lateness, burst, creates, growth, tools, boot, memory, receipts } = plan;
+  const { rounds, lateness, burst, creates, growth, tools, boot, memory, receipts, chronometric } = plan;
   return `## Method
 
 - **One machine, one clock.** The sink that receives the fires is a process of its own: it reads each body to its end, answers 202 and
@@ -55,7 +55,10 @@ function method({ plan }: Report): string {
 - **Memory:** invented memories of some 15 words whose frequencies are those of speech (Zipf), in one file; ${count(memory.queries)} queries of each
   kind one after the other, without embeddings: what an endpoint takes is its own affair.
 - **Receipts:** ${receipts.seconds} s windows in one process and one thread, each way in turn; the receipt of a transfer that was approved, from its task
-  to its end. Checking it is reading the text strictly, hashes, signatures and whether what it tells can have happened.`;
+  to its end. Checking it is reading the text strictly, hashes, signatures and whether what it tells can have happened.
+- **Chronometric:** ${count(chronometric.starts)} starts of each server, in turn, after one that filled the compile cache; from starting the process over the
+  handshake to the answer of \`get_time_context\`. Then ${count(chronometric.calls)} calls of each tool a round, the five in turn, one at a time, over the pipe. There
+  is no profile, and so no consent to look at the desktop.`;
 }
 
 function machineSection({ machine, versions, postgres }: Report): string {

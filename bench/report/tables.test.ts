@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { BootRow } from '../workloads/boot.ts';
 import type { ToolsRow } from '../workloads/tools.ts';
-import { bootTable, memoryTable, receiptsTable, tablesOf, toolsTable } from './tables.ts';
+import { bootTable, chronometricTables, memoryTable, receiptsTable, tablesOf, toolsTable } from './tables.ts';
 
 const time = (p50: number, p99: number) => ({ p50, p99 });
 
@@ -62,6 +62,20 @@ test('receipts have a line for each way beside the bare signature', () => {
   const { rows, note } = receiptsTable([{ ...row, median: 6000, ofBare: 0.75 }]);
   assert.deepEqual(rows, [['check', '6,000', '0.75 ×']]);
   assert.match(note ?? '', /662 bytes/);
+});
+
+test('chronometric has a table of starts, and one of calls with columns for each server', () => {
+  const row = { tool: 'idle_status', rounds: [] };
+  const [starts, calls] = chronometricTables({
+    starts: [{ way: 'reveille', title: 'ours', handshake: 150.2, answer: 180, rounds: [180] }],
+    calls: [
+      { ...row, way: 'reveille', title: 'ours', p50: 0.5, p99: 2 },
+      { ...row, way: 'sdk', title: 'bare', p50: 0.07, p99: 0.3 },
+    ],
+  });
+  assert.deepEqual(starts?.rows, [['ours', '150', '180']]);
+  assert.deepEqual(calls?.headings, ['Tool', 'ours p50', 'p99', 'bare p50', 'p99']);
+  assert.deepEqual(calls?.rows, [['idle_status', '0.50', '2.00', '0.07', '0.30']]);
 });
 
 test('there are tables only of what was measured', () => {

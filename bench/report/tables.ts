@@ -4,6 +4,7 @@ import type { Lateness } from '../statistics.ts';
 import { bestPeer, type Verdict } from '../verdicts.ts';
 import type { BootRow } from '../workloads/boot.ts';
 import type { BurstResult } from '../workloads/burst.ts';
+import type { ChronometricResult } from '../workloads/chronometric.ts';
 import type { CreatesRow } from '../workloads/creates.ts';
 import type { Footprint } from '../workloads/footprint.ts';
 import type { GrowthRow } from '../workloads/growth.ts';
@@ -180,6 +181,34 @@ export function receiptsTable(rows: readonly ReceiptsRow[]): Table {
   };
 }
 
+export function chronometricTables({ starts, calls }: ChronometricResult): Table[] {
+  const ways = unique(calls.map(({ way }) => way));
+  const cells = (tool: string) =>
+    ways.flatMap((way) => {
+      const row = calls.find((each) => each.tool === tool && each.way === way)!;
+      return [row.p50, row.p99].map((value) => value.toFixed(2));
+    });
+  return [
+    {
+      title: 'Chronometric: from nothing to the first answer, milliseconds',
+      headings: ['Server', 'handshake', 'first answer'],
+      rows: starts.map(({ title, handshake, answer }) => [title, ms(handshake), ms(answer)]),
+    },
+    {
+      title: 'Chronometric: a call, milliseconds',
+      headings: [
+        'Tool',
+        ...ways.flatMap((way) => {
+          const { title } = calls.find((each) => each.way === way)!;
+          return [`${title} p50`, 'p99'];
+        }),
+      ],
+      rows: unique(calls.map(({ tool }) => tool)).map((tool) => [tool, ...cells(tool)]),
+      note: 'Starting and ending a session are on the disk, synced, before they are answered. The tools of the bare server do nothing.',
+    },
+  ];
+}
+
 export function verdictsTable(verdicts: readonly Verdict[]): Table {
   return {
     title: 'Targets',
@@ -195,7 +224,8 @@ export function verdictsTable(verdicts: readonly Verdict[]): Table {
 
 /** All that there are results for, in the order of the page. */
 export function tablesOf(results: Results): Table[] {
-  const { lateness, burst, creates, growth, replicas, footprint, tools, boot, memory, receipts } = results;
+  const { lateness, burst, creates, growth, replicas, footprint, tools, boot, memory, receipts, chronometric } =
+    results;
   return [
     ...(lateness ? [latenessTable(lateness)] : []),
     ...(burst ? [burstTable(burst)] : []),
@@ -207,5 +237,6 @@ export function tablesOf(results: Results): Table[] {
     ...(boot ? [bootTable(boot)] : []),
     ...(memory ? [memoryTable(memory)] : []),
     ...(receipts ? [receiptsTable(receipts)] : []),
+    ...(chronometric ? chronometricTables(chronometric) : []),
   ];
 }

@@ -1,7 +1,16 @@
 /** Text in columns of a terminal: how wide it is, cut to fit, aligned. */
 import { printable } from './output.ts';
 
-const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+/** Of these every character is one cell. */
+const PLAIN = /^[\x20-\x7e]*$/;
+
+let segmenter: Intl.Segmenter | undefined;
+
+/** The characters as people count them. Made when it is first needed: it takes longer to make than a small command to run. */
+function graphemesOf(line: string): Iterable<{ segment: string }> {
+  segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
+  return segmenter.segment(line);
+}
 
 /** Code points that a terminal gives no cell, or two (Unicode UAX #11: East Asian Wide and Fullwidth, and emoji). */
 const ZERO_WIDTH = /^[\p{Mark}\p{Default_Ignorable_Code_Point}]/u;
@@ -15,8 +24,9 @@ function cellsOf(grapheme: string): number {
 
 /** How many cells a line takes on a terminal. The line has no control characters. */
 export function textWidth(line: string): number {
+  if (PLAIN.test(line)) return line.length;
   let cells = 0;
-  for (const { segment } of graphemes.segment(line)) cells += cellsOf(segment);
+  for (const { segment } of graphemesOf(line)) cells += cellsOf(segment);
   return cells;
 }
 
@@ -25,7 +35,7 @@ export function fit(line: string, width: number): string {
   if (textWidth(line) <= width) return line;
   let kept = '';
   let cells = 0;
-  for (const { segment } of graphemes.segment(line)) {
+  for (const { segment } of graphemesOf(line)) {
     cells += cellsOf(segment);
     if (cells > width - 1) break;
     kept += segment;

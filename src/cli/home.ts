@@ -1,8 +1,8 @@
 /** `REVEILLE_HOME`: the folder that holds what one installation on one machine keeps. */
+import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { v4 as uuidv4 } from 'uuid';
 import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile, writePrivateFile } from '../identity/private-file.ts';
 import { randomSecret } from '../identity/secrets.ts';
@@ -146,7 +146,7 @@ export function readLabel(home: Home): string | undefined {
 
 /** The label of this installation, a UUID made on the first call. */
 export function loadOrMakeLabel(home: Home): string {
-  return readOrMake(home.identityFile, identitySchema, () => ({ label: uuidv4() })).label;
+  return readOrMake(home.identityFile, identitySchema, () => ({ label: randomUUID() })).label;
 }
 
 /** Where `reveille up` listens, if it runs. */

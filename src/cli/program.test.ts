@@ -5,8 +5,8 @@ import { reveille, temporaryFolder } from './testing/installation.ts';
 test('a command that does not exist ends with 2, also when its help is asked for', async (t) => {
   const home = temporaryFolder(t);
   const cases: [string[], RegExp][] = [
-    [['chronometric'], /unknown command 'chronometric'/],
-    [['chronometric', '--help'], /unknown command 'chronometric'/],
+    [['chronograph'], /unknown command 'chronograph'/],
+    [['chronograph', '--help'], /unknown command 'chronograph'/],
     [['--help', 'bogus'], /unknown command 'bogus'/],
     [['alrm', '--help'], /unknown command 'alrm'\n\(Did you mean alarm\?\)/],
     [['alarm', 'bogus', '--help'], /unknown command 'bogus'/],

@@ -1,8 +1,19 @@
 /** The machine's own time zone. */
 
-/** @returns an IANA name, or `undefined` where the machine names none that is known; nothing is put in its place */
-export function machineZone(): string | undefined {
+let zone: { readonly name: string | undefined } | undefined;
+
+function read(): { name: string | undefined } {
   const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
   // What ICU calls a zone that it could not make out.
-  return timeZone === undefined || timeZone === 'Etc/Unknown' ? undefined : timeZone;
+  return { name: timeZone === 'Etc/Unknown' ? undefined : timeZone };
+}
+
+/**
+ * Asked once: a process does not notice when its machine moves to another zone, and asking is dear.
+ *
+ * @returns an IANA name, or `undefined` where the machine names none that is known; nothing is put in its place
+ */
+export function machineZone(): string | undefined {
+  zone ??= read();
+  return zone.name;
 }

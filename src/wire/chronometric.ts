@@ -155,7 +155,6 @@ export const breakAnswerSchema = z.object({
     .nullable()
     .describe('null when no break is warranted; the text of the answer is the JSON of this member alone'),
 });
-export type BreakAnswer = z.output<typeof breakAnswerSchema>;
 
 export const HYPERFOCUS_SIGNALS = ['active', 'hyperfocus_elsewhere', 'distraction_or_break', 'unknown'] as const;
 export const idleStatusSchema = z.object({

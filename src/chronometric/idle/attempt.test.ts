@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ManualClock } from '../../clock/testing/manual-clock.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { readIdle } from './attempt.ts';
+import { type IdleProbe, type IdleReading, PROBE_MS } from './idle.ts';
+
+const probe = (name: string, read: IdleProbe['read']): IdleProbe => ({ name, read });
+const answers = (name: string, reading: IdleReading) => probe(name, async () => reading);
+const never = (name: string, seen: AbortSignal[] = []) =>
+  probe(name, (signal) => {
+    seen.push(signal);
+    return new Promise(() => undefined);
+  });
+
+test('the first probe that answers counts, and those behind it are not asked', async () => {
+  const asked: string[] = [];
+  const behind = probe('behind', async () => {
+    asked.push('behind');
+    return { idleMs: 1, source: 'behind' };
+  });
+  const probes = [answers('one', { unavailable: 'no bus' }), answers('two', { idleMs: 1234.9, source: 'two' }), behind];
+  assert.deepEqual(await readIdle(probes, new ManualClock()), { idleMs: 1234, source: 'two' });
+  assert.deepEqual(asked, []);
+});
+
+test('where none answers the reasons of all are given, in order', async () => {
+  const probes = [
+    answers('one', { unavailable: 'no bus' }),
+    probe('two', async () => {
+      throw new ReveilleError('unavailable', 'not installed');
+    }),
+    probe('three', () => {
+      throw new TypeError('idle for 98765 ms');
+    }),
+    probe('four', () => Promise.reject('98765')),
+  ];
+  assert.deepEqual(await readIdle(probes, new ManualClock()), {
+    unavailable: 'one: no bus; two: not installed; three: it failed (TypeError); four: it failed (string)',
+  });
+  assert.deepEqual(await readIdle([], new ManualClock()), { unavailable: 'no probe knows this platform' });
+});
+
+test('a probe that does not answer is told to stop after two seconds, and the next has its own two', async () => {
+  const clock = new ManualClock();
+  const seen: AbortSignal[] = [];
+  const reading = readIdle([never('one', seen), never('two', seen)], clock);
+  await clock.advance(PROBE_MS - 1);
+  assert.deepEqual(
+    seen.map((signal) => signal.aborted),
+    [false],
+  );
+  await clock.advance(1);
+  assert.deepEqual(
+    seen.map((signal) => signal.aborted),
+    [true, false],
+  );
+  await clock.advance(PROBE_MS);
+  assert.deepEqual(await reading, { unavailable: 'one: no answer within 2 s; two: no answer within 2 s' });
+  assert.equal(clock.timers, 0);
+});
+
+test('a server that stops ends the probe that is asked and asks no other', async () => {
+  const clock = new ManualClock();
+  const seen: AbortSignal[] = [];
+  const server = new AbortController();
+  const reading = readIdle([never('one', seen), never('two', seen)], clock, server.signal);
+  await clock.advance(1);
+  server.abort();
+  assert.deepEqual(await reading, { unavailable: 'the server stops' });
+  assert.equal(seen.length, 1);
+  assert.equal(seen[0]!.aborted, true);
+  assert.equal(clock.timers, 0);
+});
+
+test('a number that cannot be is unavailable and is not repeated', async () => {
+  const reasonOf = async (idleMs: number) => {
+    const reading = await readIdle([answers('one', { idleMs, source: 'one' })], new ManualClock());
+    return 'unavailable' in reading ? reading.unavailable : reading.idleMs;
+  };
+  assert.equal(await reasonOf(-1), 'one: its answer is negative');
+  assert.equal(await reasonOf(Number.NaN), 'one: its answer is not a number');
+  assert.equal(await reasonOf(Number.POSITIVE_INFINITY), 'one: its answer is not a number');
+  assert.equal(await reasonOf(2 ** 53), 'one: its answer is longer than a year');
+  assert.equal(await reasonOf(0), 0);
+  assert.equal(await reasonOf(90 * 86_400_000), 90 * 86_400_000);
+});

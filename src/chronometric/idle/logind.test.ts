@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ManualClock } from '../../clock/testing/manual-clock.ts';
+import type { IdleHost } from './idle.ts';
+import { idleOfSession, logindProbe } from './logind.ts';
+
+const NOW = Date.UTC(2026, 5, 15, 8, 10);
+const MINUTE_MS = 60_000;
+
+/** As `loginctl show-session` writes it, for a session that its desktop called idle ten minutes ago. */
+const AWAY = {
+  Type: 'wayland',
+  Class: 'user',
+  Remote: 'no',
+  Active: 'yes',
+  IdleHint: 'yes',
+  IdleSinceHint: `${(NOW - 10 * MINUTE_MS) * 1000}`,
+};
+const written = (properties: Record<string, string>) =>
+  Object.entries(properties)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join('');
+
+function reasonOf(change: Record<string, string>): string {
+  const reading = idleOfSession(written({ ...AWAY, ...change }), NOW);
+  return 'unavailable' in reading ? reading.unavailable : String(reading.idleMs);
+}
+
+test('a session that its desktop calls idle for long is idle for at least as long', () => {
+  assert.deepEqual(idleOfSession(written(AWAY), NOW), { idleMs: 10 * MINUTE_MS, source: 'logind' });
+  assert.equal(reasonOf({ IdleSinceHint: `${(NOW - 5 * MINUTE_MS) * 1000}`, Type: 'x11' }), `${5 * MINUTE_MS}`);
+});
+
+test('the hint is not believed where it may mean anything', () => {
+  assert.match(reasonOf({ IdleHint: 'no' }), /may mean anything/);
+  assert.match(reasonOf({ IdleHint: 'no', IdleSinceHint: '0' }), /may mean anything/);
+  assert.match(reasonOf({ IdleHint: 'maybe' }), /may mean anything/);
+  assert.match(reasonOf({ IdleSinceHint: `${(NOW - 4 * MINUTE_MS) * 1000}` }), /a short time ago/);
+  assert.match(reasonOf({ Type: 'tty' }), /no desktop/);
+  assert.match(reasonOf({ Type: 'unspecified' }), /no desktop/);
+  assert.match(reasonOf({ Class: 'greeter' }), /not the session of a person/);
+  assert.match(reasonOf({ Remote: 'yes' }), /another machine/);
+  assert.match(reasonOf({ Active: 'no' }), /not the one on the screen/);
+});
+
+test('nonsense, a hint of the future and half an answer are unavailable', () => {
+  for (const since of ['0', '', '-1', '1e9', 'now', '9'.repeat(60)]) {
+    assert.match(reasonOf({ IdleSinceHint: since }), /no time/);
+  }
+  assert.match(reasonOf({ IdleSinceHint: `${(NOW + MINUTE_MS) * 1000}` }), /of the future/);
+  const whole = written(AWAY);
+  for (const output of ['', 'Failed to connect\n', whole.slice(0, -3), whole.slice(0, 40), '=\n=\n']) {
+    assert.deepEqual(idleOfSession(output, NOW), { unavailable: 'its answer is not complete' });
+  }
+});
+
+test('the session is the one that we are told of, or else the one that logind finds', async () => {
+  const asked = async (environment: Record<string, string>) => {
+    let session: string | undefined;
+    const host: IdleHost = {
+      platform: 'linux',
+      environment,
+      exists: (path) => path === '/usr/bin/loginctl',
+      run: async (_path, args) => {
+        session = args.at(-1);
+        return written(AWAY);
+      },
+    };
+    await logindProbe(host, new ManualClock(NOW)).read(new AbortController().signal);
+    return session;
+  };
+  assert.equal(await asked({ XDG_SESSION_ID: 'c2' }), 'c2');
+  assert.equal(await asked({}), 'auto');
+  assert.equal(await asked({ XDG_SESSION_ID: '--host=elsewhere' }), 'auto');
+});

@@ -1,0 +1,104 @@
+/** The machine as probes see it: programs by absolute path, without a shell, with little environment, little output and an end. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { inheritedVariables } from '../../process-kit/inherited-variables.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { IdleHost } from './idle.ts';
+
+const LONGEST_OUTPUT_BYTES = 64 * 1024;
+const LONGEST_REASON_CHARACTERS = 200;
+
+/** What a program needs to find the person's display, besides what every child gets. */
+const DISPLAY_VARIABLES = ['DISPLAY', 'XAUTHORITY'];
+
+/**
+ * @param environment ours; a program gets the allow-listed part of it
+ */
+export function programHost(environment: IdleHost['environment']): IdleHost {
+  const display = Object.fromEntries(DISPLAY_VARIABLES.flatMap((name) => pair(name, environment[name])));
+  // Reasons are read by people who compare them: one language.
+  const childEnvironment = { ...inheritedVariables(environment), ...display, LC_ALL: 'C' };
+  return {
+    platform: process.platform,
+    environment,
+    uid: process.getuid?.(),
+    exists: existsSync,
+    run: (path, args, signal) => runProgram(path, args, childEnvironment, signal),
+  };
+}
+
+const pair = (name: string, value: string | undefined) => (value === undefined ? [] : [[name, value] as const]);
+
+function runProgram(
+  path: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  signal: AbortSignal,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const fail = (message: string, cause?: unknown) => reject(new ReveilleError('unavailable', message, { cause }));
+    if (signal.aborted) return reject(signal.reason);
+    if (!isAbsolute(path)) return fail(`${path} is not an absolute path`);
+    // A group of its own, so that its children end with it.
+    const child = spawn(path, args, {
+      env,
+      cwd: '/',
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: process.platform !== 'win32',
+    });
+    const output = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
+    let bytes = 0;
+    const give = (settle: () => void) => {
+      signal.removeEventListener('abort', abort);
+      settle();
+    };
+    const abort = () => {
+      end(child);
+      give(() => reject(signal.reason));
+    };
+    const keep = (stream: 'stdout' | 'stderr') => (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= LONGEST_OUTPUT_BYTES) return output[stream].push(chunk);
+      end(child);
+      return give(() => fail(`${path} wrote more than ${LONGEST_OUTPUT_BYTES / 1024} KiB`));
+    };
+    child.stdout.on('data', keep('stdout'));
+    child.stderr.on('data', keep('stderr'));
+    child.on('error', (error: NodeJS.ErrnoException) =>
+      give(() => fail(`${path} could not be run (${error.code ?? error.name})`, error)),
+    );
+    child.on('close', (status, killedBy) =>
+      give(() => {
+        if (status === 0) return resolve(Buffer.concat(output.stdout).toString('utf8'));
+        const said = firstLine(Buffer.concat(output.stderr).toString('utf8'));
+        return fail(`${path} ended with ${killedBy ?? status}${said && `: ${said}`}`);
+      }),
+    );
+    signal.addEventListener('abort', abort);
+  });
+}
+
+/** Ends a program and all that it started, and lets go of its output. */
+function end(child: ChildProcess): void {
+  child.stdout?.destroy();
+  child.stderr?.destroy();
+  if (child.pid !== undefined && process.platform !== 'win32') {
+    try {
+      process.kill(-child.pid, 'SIGKILL');
+      return;
+    } catch {
+      // The group has gone, or (on macOS) has only dead members left: then the child itself is what remains to be ended.
+    }
+  }
+  child.kill('SIGKILL');
+}
+
+/** The first line of what a program complained about, fit to be shown. */
+function firstLine(text: string): string {
+  const line = text.split('\n').find((candidate) => candidate.trim() !== '') ?? '';
+  return line
+    .replace(/[\p{C}\p{Z}]+/gu, ' ')
+    .trim()
+    .slice(0, LONGEST_REASON_CHARACTERS);
+}

@@ -1,0 +1,93 @@
+/** Asking a desktop a question on the person's D-Bus session bus, through the programs that come with it. */
+import { ReveilleError } from '../../wire/errors.ts';
+import type { IdleHost } from './idle.ts';
+import { findProgram, runtimeFolder } from './place.ts';
+
+/** A method without arguments that returns one unsigned number. */
+export type BusQuestion = {
+  readonly service: string;
+  readonly path: string;
+  readonly interface: string;
+  readonly method: string;
+};
+
+/**
+ * @returns the number that the service answered; beyond 2^53 not exactly
+ * @throws `unavailable` when there is no bus, no such service, or no such answer
+ */
+export async function askBus(host: IdleHost, question: BusQuestion, signal: AbortSignal): Promise<number> {
+  const address = busAddress(host);
+  const busctl = findProgram(host, 'busctl');
+  const gdbus = findProgram(host, 'gdbus');
+  if (busctl) return await askByBusctl(host, busctl, address, question, signal);
+  if (gdbus) return await askByGdbus(host, gdbus, address, question, signal);
+  throw new ReveilleError('unavailable', 'neither busctl nor gdbus is installed');
+}
+
+/**
+ * The socket of the bus. Other transports are refused: `tcp:` is the network, `unixexec:` and `autolaunch:` start programs.
+ *
+ * @throws `unavailable`
+ */
+export function busAddress(host: IdleHost): string {
+  const { DBUS_SESSION_BUS_ADDRESS: told } = host.environment;
+  if (told) {
+    const local = told.split(';').find((address) => /^unix:(path|abstract)=/.test(address));
+    if (local !== undefined) return local;
+    throw new ReveilleError('unavailable', 'DBUS_SESSION_BUS_ADDRESS names no local socket (unix:path=…)');
+  }
+  const folder = runtimeFolder(host);
+  if (folder !== undefined && host.exists(`${folder}/bus`)) return `unix:path=${folder}/bus`;
+  throw new ReveilleError('unavailable', 'there is no session bus');
+}
+
+async function askByBusctl(
+  host: IdleHost,
+  busctl: string,
+  address: string,
+  { service, path, interface: name, method }: BusQuestion,
+  signal: AbortSignal,
+): Promise<number> {
+  // A question must not start a desktop's service that does not run.
+  const options = [`--address=${address}`, '--auto-start=no', '--no-pager'];
+  return numberOfBusctl(await host.run(busctl, [...options, 'call', service, path, name, method], signal));
+}
+
+async function askByGdbus(
+  host: IdleHost,
+  gdbus: string,
+  address: string,
+  { service, path, interface: name, method }: BusQuestion,
+  signal: AbortSignal,
+): Promise<number> {
+  const call = (target: string, object: string, member: string, ...args: string[]) => {
+    const options = ['--address', address, '--dest', target, '--object-path', object, '--method', member];
+    return host.run(gdbus, ['call', ...options, ...args], signal);
+  };
+  // It has no switch against starting a service.
+  const runs = await call(
+    'org.freedesktop.DBus',
+    '/org/freedesktop/DBus',
+    'org.freedesktop.DBus.NameHasOwner',
+    service,
+  );
+  if (runs !== '(true,)\n') throw new ReveilleError('unavailable', `nobody on the session bus is ${service}`);
+  return numberOfGdbus(await call(service, path, `${name}.${method}`));
+}
+
+/** `t 12345` or `u 12345`, a whole line. */
+export function numberOfBusctl(output: string): number {
+  return numberIn(/^[tu] (\d{1,20})\n$/, output);
+}
+
+/** `(uint64 12345,)` or `(uint32 12345,)`, a whole line. */
+export function numberOfGdbus(output: string): number {
+  return numberIn(/^\(uint(?:32|64) (\d{1,20}),\)\n$/, output);
+}
+
+function numberIn(pattern: RegExp, output: string): number {
+  const digits = pattern.exec(output)?.[1];
+  // The output is not quoted: it may be a sample.
+  if (digits === undefined) throw new ReveilleError('unavailable', 'its answer is not an unsigned number');
+  return Number(digits);
+}

@@ -1,0 +1,48 @@
+/** What a profile makes of a moment on the wall clock: whose day it is, which zone, whether it is protected. Pure. */
+import type { Day, EnergyZone } from '../../wire/chronometric.ts';
+import type { LocalTime } from './local-time.ts';
+import { dayBefore, windowBegan, windowContains } from './local-window.ts';
+import { type DayRules, MINUTES_OF_DAY, type MinuteOfDay, type Profile, type ProtectedWindow } from './profile.ts';
+
+export type LogicalDay = {
+  /** The weekday whose rules count: at half past midnight that of the evening before. */
+  readonly day: Day;
+  readonly rules: DayRules;
+  /** From the end of day on, until the logical day ends; absent where no end of day is declared. */
+  readonly pastEndOfDay?: boolean;
+};
+
+/** How far the logical day has gone at a minute of the calendar day. */
+const sinceStart = (start: MinuteOfDay, minute: MinuteOfDay) => (minute - start + MINUTES_OF_DAY) % MINUTES_OF_DAY;
+
+/** The logical day that a moment belongs to. */
+export function logicalDay(profile: Profile, { day: calendarDay, minute }: LocalTime): LogicalDay {
+  const start = profile.logicalDayStart;
+  const day = minute < start ? dayBefore(calendarDay) : calendarDay;
+  const rules = profile.rulesOf(day);
+  if (rules.endOfDay === undefined) return { day, rules };
+  return { day, rules, pastEndOfDay: sinceStart(start, minute) >= sinceStart(start, rules.endOfDay.value) };
+}
+
+/**
+ * The energy zone of a moment, by the rules of its logical day.
+ *
+ * @param day the calendar day
+ * @returns `unknown` where the profile's own zones leave a gap
+ */
+export function zoneAt(profile: Profile, day: Day, minute: MinuteOfDay): EnergyZone {
+  const { zones } = logicalDay(profile, { day, minute }).rules;
+  return zones.find((zone) => windowContains(zone, minute))?.zone ?? 'unknown';
+}
+
+/**
+ * The first protected window that a moment lies in.
+ *
+ * @param day the calendar day; a window past midnight still belongs to the day on which it began
+ */
+export function protectedWindowAt(profile: Profile, day: Day, minute: MinuteOfDay): ProtectedWindow | undefined {
+  return profile.protectedWindows.find((window) => {
+    const began = windowBegan(window, day, minute);
+    return began !== undefined && (window.days?.includes(began) ?? true);
+  });
+}

@@ -1,0 +1,181 @@
+/** A field of a profile with its place, and the list of what is wrong with any of them. */
+import { nearestOf } from '../../wire/edit-distance.ts';
+import { showValue } from '../../wire/validate.ts';
+import type { PlacedYaml } from '../../yaml-kit/placed-yaml.ts';
+import type { ProfileProblem } from './profile.ts';
+import { meantTime, readTimeOfDay } from './time-of-day.ts';
+
+type Path = readonly PropertyKey[];
+
+const isMapping = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const samePath = (one: Path, other: Path) => one.length === other.length && one.every((part, at) => part === other[at]);
+
+/** Collects problems of one file. */
+export class Findings {
+  readonly problems: ProfileProblem[] = [];
+  readonly yaml: PlacedYaml;
+
+  constructor(yaml: PlacedYaml) {
+    this.yaml = yaml;
+  }
+
+  add(severity: ProfileProblem['severity'], path: Path, sentence: string, ofName = false): void {
+    this.problems.push({ severity, ...this.yaml.place(path, ofName), sentence });
+  }
+}
+
+/**
+ * A value somewhere in the file. Every reader of it answers `undefined` when it is not of the form, and has then said so: what is
+ * wrong is never passed over, and never stops the rest from being read.
+ */
+export class Field {
+  readonly path: Path;
+  readonly value: unknown;
+  readonly #findings: Findings;
+
+  constructor(findings: Findings, path: Path, value: unknown) {
+    this.#findings = findings;
+    this.path = path;
+    this.value = value;
+  }
+
+  /** `chronometric.zones.midday` */
+  get name(): string {
+    return this.path.map(String).join('.');
+  }
+
+  /** The line of its name. */
+  get line(): number {
+    return this.#findings.yaml.place(this.path, true).line;
+  }
+
+  /** Says that the value is wrong; `remedy` follows the name and says what would be right. */
+  wrong(remedy: string, severity: ProfileProblem['severity'] = 'error'): undefined {
+    this.#findings.add(severity, this.path, `${this.name} ${remedy}`);
+    return undefined;
+  }
+
+  /** The value, short, as it is written where that differs from what YAML makes of it. */
+  get shown(): string {
+    const { value } = this;
+    const source = typeof value === 'number' ? this.#findings.yaml.source(this.path) : undefined;
+    return source ?? (value === null ? 'nothing' : showValue(value));
+  }
+
+  warn(sentence: string): void {
+    this.#findings.add('warning', this.path, sentence, true);
+  }
+
+  /** Says that the name is none of those that may stand here. */
+  unknownAmong(names: readonly string[]): void {
+    const own = String(this.path.at(-1));
+    const meant = nearestOf(own.toLowerCase(), names);
+    const remedy = meant === undefined ? `must be one of ${names.join(', ')}` : `did you mean ${meant}?`;
+    this.#findings.add('error', this.path, `unknown name ${showValue(this.name)}; ${remedy}`, true);
+  }
+
+  /** Whether YAML reads this very value otherwise than people do; that has been said then. */
+  isDoubtful(severity: ProfileProblem['severity'] = 'error'): boolean {
+    const found = this.#findings.yaml.problems.filter(({ path }) => path && samePath(path, this.path));
+    for (const { line, column, sentence } of found)
+      this.#findings.problems.push({ severity, line, column, sentence: `${this.name}: ${sentence}` });
+    return found.length > 0;
+  }
+
+  #unfit(form: string): undefined {
+    return this.wrong(`must be ${form} (got ${this.shown})`);
+  }
+
+  boolean(): boolean | undefined {
+    if (this.isDoubtful()) return undefined;
+    return typeof this.value === 'boolean' ? this.value : this.#unfit('true or false, without quotes');
+  }
+
+  wholeNumber(least: number, most: number): number | undefined {
+    if (this.isDoubtful()) return undefined;
+    const { value } = this;
+    if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
+    const quoted = typeof value === 'string' && /^\d+$/.test(value) ? ', without quotes' : '';
+    return this.#unfit(`a whole number from ${least} to ${most}${quoted}`);
+  }
+
+  text(form: string): string | undefined {
+    if (this.isDoubtful()) return undefined;
+    return typeof this.value === 'string' && this.value.trim() !== '' ? this.value : this.#unfit(form);
+  }
+
+  oneOf<T extends string>(names: readonly T[]): T | undefined {
+    if (this.isDoubtful()) return undefined;
+    const name = names.find((known) => known === this.value);
+    if (name !== undefined) return name;
+    const meant = typeof this.value === 'string' ? nearestOf(this.value.toLowerCase(), names) : undefined;
+    return this.#unfit(`one of ${names.join(', ')}${meant === undefined ? '' : `; ${meant} is probably meant`}`);
+  }
+
+  /** @param read another form than that of a time of day */
+  time(read: (text: string) => number | undefined = readTimeOfDay): number | undefined {
+    const { value } = this;
+    const minute = typeof value === 'string' ? read(value) : undefined;
+    // A number has words of its own: 0500 is no time, whatever YAML reads it as.
+    if (typeof value !== 'number' && this.isDoubtful()) return undefined;
+    if (minute !== undefined) return minute;
+    const meant = typeof value === 'string' || typeof value === 'number' ? meantTime(this.written) : undefined;
+    const form = 'must be a time of day from 00:00 to 23:59';
+    return this.wrong(`${form} (got ${this.shown}); write ${meant === undefined ? 'it as "18:30"' : `"${meant}"`}`);
+  }
+
+  /** What stands in the file, without quotes. */
+  get written(): string {
+    return typeof this.value === 'string' ? this.value : (this.#findings.yaml.source(this.path) ?? '');
+  }
+
+  items(form: string, most: number): readonly Field[] | undefined {
+    if (this.isDoubtful()) return undefined;
+    if (!Array.isArray(this.value) || this.value.length === 0) return this.#unfit(form);
+    if (this.value.length > most) return this.wrong(`must have at most ${most} entries (it has ${this.value.length})`);
+    return this.value.map((item: unknown, at) => new Field(this.#findings, [...this.path, at], item));
+  }
+
+  /** The members of a mapping. */
+  members(form: string): ReadonlyMap<string, Field> | undefined {
+    if (this.isDoubtful()) return undefined;
+    if (!isMapping(this.value)) return this.#unfit(form);
+    return this.#inside(this.value);
+  }
+
+  /** The members of a part of the file that other programs read too: it need not be there, and what is odd beside our fields stops none. */
+  shared(): ReadonlyMap<string, Field> {
+    if (this.value === undefined || this.value === null) return new Map();
+    this.isDoubtful('warning');
+    if (isMapping(this.value)) return this.#inside(this.value);
+    this.#unfit('fields below it');
+    return new Map();
+  }
+
+  #inside(mapping: Record<string, unknown>): ReadonlyMap<string, Field> {
+    const entries = Object.entries(mapping);
+    return new Map(entries.map(([name, value]) => [name, new Field(this.#findings, [...this.path, name], value)]));
+  }
+}
+
+/** Warns of members that are not read. @param elsewhere fields that belong under another part, by their names */
+export function warnOfUnknown(
+  members: ReadonlyMap<string, Field>,
+  known: readonly string[],
+  elsewhere: ReadonlyMap<string, string> = new Map(),
+): void {
+  for (const [name, field] of members) {
+    if (known.includes(name)) continue;
+    const home = elsewhere.get(name);
+    const meant = nearestOf(name.toLowerCase(), known);
+    const remedy =
+      home !== undefined
+        ? `it belongs under ${home}`
+        : meant !== undefined
+          ? `did you mean ${meant}?`
+          : 'it is not read here';
+    field.warn(`unknown field ${showValue(field.name)}; ${remedy}`);
+  }
+}

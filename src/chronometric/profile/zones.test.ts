@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric.ts';
+import { windowContains } from './local-window.ts';
+import type { ZoneWindow } from './profile.ts';
+import { readWindow } from './time-of-day.ts';
+import { gapsIn, layZones, overlaps, zonesOfDay } from './zones.ts';
+
+const zone = (name: EnergyZone, text: string): ZoneWindow => {
+  const window = readWindow(text);
+  assert.ok(!('problem' in window));
+  return { zone: name, ...window };
+};
+const zoneAt = (zones: readonly ZoneWindow[], minute: number) =>
+  zones.find((window) => windowContains(window, minute))?.zone;
+
+const windows = fc.array(
+  fc.record({
+    zone: fc.constantFrom(...ENERGY_ZONES.filter((name) => name !== 'unknown')),
+    from: fc.integer({ min: 0, max: 1439 }),
+    to: fc.integer({ min: 0, max: 1439 }),
+  }),
+  { maxLength: 5 },
+);
+
+describe('zones', () => {
+  test('that are named have the hours that are given them, and the others theirs', () => {
+    const laid = layZones([zone('morning_peak', '06:00-11:00'), zone('midday', '11:00-15:00')]);
+    assert.deepEqual(
+      [300, 360, 659, 660, 839, 899, 900, 1260].map((minute) => zoneAt(laid, minute)),
+      [
+        ...['night_owl_caution', 'morning_peak', 'morning_peak', 'midday', 'midday', 'midday'],
+        ...['afternoon_dip', 'night_owl_caution'],
+      ],
+    );
+    assert.deepEqual(gapsIn(laid), ['05:00-06:00']);
+  });
+
+  test('leave hours unknown where the night has hours of its own', () => {
+    const laid = layZones([zone('night_owl_caution', '22:00-05:00')]);
+    assert.deepEqual(
+      [1319, 1320, 0, 299].map((minute) => zoneAt(laid, minute)),
+      [...[undefined, 'night_owl_caution', 'night_owl_caution', 'night_owl_caution']],
+    );
+    assert.deepEqual(gapsIn(laid), [], 'the evening is no hour of the day');
+  });
+
+  test('of an override win, and take their name from what lies below', () => {
+    const base = [zone('midday', '12:00-13:00'), zone('morning_peak', '08:00-12:00')];
+    const laid = layZones([zone('midday', '11:00-12:00')], base);
+    assert.deepEqual(
+      [480, 660, 720].map((minute) => zoneAt(laid, minute)),
+      [...['morning_peak', 'midday', 'night_owl_caution']],
+    );
+  });
+
+  test('that lie over each other are found with the hours that they share, also past midnight', () => {
+    const found = overlaps([
+      zone('evening_quiet', '20:00-02:00'),
+      zone('morning_peak', '01:00-10:00'),
+      zone('evening_quiet', '01:30-01:45'),
+      zone('midday', '10:00-20:00'),
+    ]);
+    assert.deepEqual(found, [
+      { later: 1, earlier: 0, shared: '01:00-02:00' },
+      { later: 2, earlier: 1, shared: '01:30-01:45' },
+    ]);
+  });
+
+  test('and their overlaps agree with every minute of the day', () => {
+    fc.assert(
+      fc.property(windows, (zones) => {
+        const pairs = new Set(overlaps(zones).map(({ later, earlier }) => `${later}/${earlier}`));
+        for (const [later, one] of zones.entries())
+          for (const [earlier, other] of zones.slice(0, later).entries()) {
+            const shares = Array.from({ length: 1440 }).some(
+              (_, minute) => windowContains(one, minute) && windowContains(other, minute),
+            );
+            assert.equal(pairs.has(`${later}/${earlier}`), shares && one.zone !== other.zone);
+          }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('cut a day into stretches that leave no minute out', () => {
+    fc.assert(
+      fc.property(windows, (declared) => {
+        const laid = layZones(declared);
+        const day = zonesOfDay(laid);
+        assert.deepEqual([day[0]?.from, day.at(-1)?.to], [0, 1440]);
+        for (const [at, { from, to, zone: name }] of day.entries()) {
+          assert.equal(from, at === 0 ? 0 : day[at - 1]!.to);
+          for (let minute = from; minute < to; minute++) assert.equal(zoneAt(laid, minute), name);
+        }
+        for (const one of declared) assert.ok(declared.some((other) => other.zone === zoneAt(laid, one.from)));
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

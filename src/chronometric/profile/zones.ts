@@ -1,0 +1,71 @@
+/** Energy zones as they are declared, laid over those of the clock. Pure. */
+import type { EnergyZone } from '../../wire/chronometric.ts';
+import { DEFAULT_ZONES, REMAINDER } from './default-profile.ts';
+import { windowContains } from './local-window.ts';
+import { MINUTES_OF_DAY, type ZoneWindow } from './profile.ts';
+import { formatWindow } from './time-of-day.ts';
+
+const MINUTES = Array.from({ length: MINUTES_OF_DAY }, (_, minute) => minute);
+
+const zoneOf = (zones: readonly ZoneWindow[], minute: number) =>
+  zones.find((window) => windowContains(window, minute))?.zone;
+
+/**
+ * Lays zones over each other. A zone that a layer names has there all its hours: it loses those of the layers below. Where several
+ * lie at once, the upper one counts. What none covers is `night_owl_caution`, unless that has hours of its own.
+ *
+ * @param layers uppermost first; the zones of the clock lie below them all
+ */
+export function layZones(...layers: readonly (readonly ZoneWindow[])[]): readonly ZoneWindow[] {
+  const laid: ZoneWindow[] = [];
+  for (const layer of [...layers, DEFAULT_ZONES]) {
+    const named = new Set(laid.map(({ zone }) => zone));
+    laid.push(...layer.filter(({ zone }) => !named.has(zone)));
+  }
+  return laid.some(({ zone }) => zone === REMAINDER.zone) ? laid : [...laid, REMAINDER];
+}
+
+/** A stretch of the day in one zone; none where the zones leave a gap. */
+export type ZoneStretch = { readonly from: number; readonly to: number; readonly zone?: EnergyZone };
+
+/** Cuts a list of what holds at each minute into stretches. */
+function stretches<T>(at: (minute: number) => T): { from: number; to: number; value: T }[] {
+  const found: { from: number; to: number; value: T }[] = [];
+  for (const minute of MINUTES) {
+    const value = at(minute);
+    const last = found.at(-1);
+    if (last && last.value === value) last.to = minute + 1;
+    else found.push({ from: minute, to: minute + 1, value });
+  }
+  return found;
+}
+
+/** A day from midnight to midnight, zone by zone. */
+export function zonesOfDay(zones: readonly ZoneWindow[]): readonly ZoneStretch[] {
+  return stretches((minute) => zoneOf(zones, minute)).map(({ from, to, value }) => ({
+    ...{ from, to },
+    ...(value !== undefined && { zone: value }),
+  }));
+}
+
+/** Hours that a clock counts to the day, and that these zones leave over. */
+export function gapsIn(zones: readonly ZoneWindow[]): readonly string[] {
+  const declared = zones.filter((window) => window !== REMAINDER);
+  return stretches((minute) => zoneOf(declared, minute) === undefined && zoneOf(DEFAULT_ZONES, minute) !== undefined)
+    .filter(({ value }) => value)
+    .map(formatWindow);
+}
+
+/** Pairs of windows that lie over each other in different zones, the later one of the list first. */
+export function overlaps(zones: readonly ZoneWindow[]): { later: number; earlier: number; shared: string }[] {
+  const found: { later: number; earlier: number; shared: string }[] = [];
+  for (const [later, one] of zones.entries())
+    for (const [earlier, other] of zones.slice(0, later).entries()) {
+      const meet = windowContains(one, other.from) || windowContains(other, one.from);
+      if (one.zone === other.zone || !meet) continue;
+      const shared = stretches((minute) => windowContains(one, minute) && windowContains(other, minute));
+      const hours = shared.filter(({ value }) => value).map(formatWindow);
+      if (hours.length > 0) found.push({ later, earlier, shared: hours.join(' and ') });
+    }
+  return found;
+}

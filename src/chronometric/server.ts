@@ -1,0 +1,175 @@
+/** The stdio MCP server behind `reveille chronometric`: five tools and two resources about the person's time (contracts §9). */
+import type { Readable, Writable } from 'node:stream';
+import {
+  type CallToolResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  Server,
+  type Tool,
+} from '@modelcontextprotocol/server';
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
+import { type Clock, systemClock } from '../clock/clock.ts';
+import { machineZone } from '../clock/machine-zone.ts';
+import type { Logger } from '../log/log.ts';
+import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../wire/chronometric.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { ChronometricError } from './chronometric-error.ts';
+import type { Chronometric, ChronometricParts, ViewName } from './daemon.ts';
+import { toolDefinitions } from './tools/definitions.ts';
+import { UnfitArgument } from './tools/unfit-argument.ts';
+
+/** Stands in the URIs of the tools, and in the addresses of their schemas. */
+export const CHRONOMETRIC_VERSION = '0.1.0';
+
+const INSTRUCTIONS =
+  'These tools are a sense of time for the person you work with, and for you. Begin with get_time_context. Anchor what they set out ' +
+  'to do with mark_session_start and close it with mark_session_end; in between, ask request_break_if_needed from time to time.';
+
+const RESOURCES: readonly { view: ViewName; uri: string; title: string; description: string }[] = [
+  {
+    view: 'today',
+    uri: 'chronometric://sessions/today',
+    title: 'Sessions of today',
+    description: "The person's day so far: each session with intent and summary, and when they were active and away.",
+  },
+  {
+    view: 'week',
+    uri: 'chronometric://sessions/week',
+    title: 'Sessions of the week',
+    description: 'The same for each of the seven days up to today.',
+  },
+];
+const MIME_TYPE = 'application/json';
+
+export type ChronometricServerOptions = Pick<ChronometricParts, 'dataDir' | 'environment'> & {
+  log: Logger;
+  clock?: Clock;
+  input?: Readable;
+  output?: Writable;
+};
+
+export type ChronometricServer = {
+  /** Resolves when the client is gone and nothing runs any more. */
+  readonly closed: Promise<void>;
+  close(): Promise<void>;
+};
+
+const isTool = (name: string): name is ChronometricTool => CHRONOMETRIC_TOOLS.some((tool) => tool === name);
+
+/** Errors have no structured content: it would have to be what the tool's output schema says. */
+function failed({ code, message }: ChronometricError): CallToolResult {
+  return { content: [{ type: 'text', text: JSON.stringify({ code, message }) }], isError: true };
+}
+
+/** Where something broke. Not what it said: text that is not ours may quote what was being stored. */
+function traceOf(thrown: unknown): { type: string; at: string[] } {
+  const { name, stack = '' } = thrown instanceof Error ? thrown : new Error();
+  return { type: name, at: stack.split('\n').filter((line) => /^ {4}at /.test(line)) };
+}
+
+/**
+ * What no code of the closed set is about goes out as the protocol's own error: an argument that the schema refuses, and a state that
+ * cannot be read or written.
+ */
+function protocolError(thrown: unknown, log: Logger, what: string): ProtocolError {
+  if (thrown instanceof UnfitArgument) return new ProtocolError(ProtocolErrorCode.InvalidParams, thrown.message);
+  if (thrown instanceof ReveilleError && thrown.code !== 'internal') {
+    log.warn({ what, reason: thrown.message, trace: traceOf(thrown.cause) }, 'chronometric cannot answer');
+    return new ProtocolError(ProtocolErrorCode.InternalError, thrown.message);
+  }
+  const cause = thrown instanceof ReveilleError ? thrown.cause : thrown;
+  log.error({ what, trace: traceOf(cause) }, 'chronometric failed');
+  return new ProtocolError(
+    ProtocolErrorCode.InternalError,
+    'something went wrong on our side; the log has the details',
+  );
+}
+
+/** One server for one connection. The low-level class: the high-level one would refuse arguments in words of its own. */
+function createServer(load: () => Promise<Chronometric>, log: Logger): Server {
+  const server = new Server(
+    { name: 'chronometric', title: 'Chronometric: time and sessions', version: CHRONOMETRIC_VERSION },
+    { capabilities: { tools: {}, resources: {} }, instructions: INSTRUCTIONS },
+  );
+  server.setRequestHandler('tools/list', () => ({ tools: toolDefinitions() as unknown as Tool[] }));
+  server.setRequestHandler('tools/call', async ({ params }, context): Promise<CallToolResult> => {
+    const { name } = params;
+    if (!isTool(name)) {
+      const message = `unknown tool ${JSON.stringify(name)}; the tools are ${CHRONOMETRIC_TOOLS.join(', ')}`;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+    }
+    try {
+      const { call } = await load();
+      const { structured, told } = await call(name, params.arguments ?? {}, context.mcpReq.signal);
+      return { content: [{ type: 'text', text: JSON.stringify(told) }], structuredContent: { ...structured } };
+    } catch (thrown) {
+      if (thrown instanceof ChronometricError) return failed(thrown);
+      throw protocolError(thrown, log, name);
+    }
+  });
+  server.setRequestHandler('resources/list', () => ({
+    resources: RESOURCES.map(({ view: _, uri, ...told }) => ({ uri, name: uri, mimeType: MIME_TYPE, ...told })),
+  }));
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
+  server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
+    const resource = RESOURCES.find((each) => each.uri === uri);
+    if (!resource) throw new ResourceNotFoundError(uri);
+    try {
+      const text = JSON.stringify(await (await load()).view(resource.view));
+      return { contents: [{ uri, mimeType: MIME_TYPE, text }] };
+    } catch (thrown) {
+      if (thrown instanceof ChronometricError)
+        throw new ProtocolError(ProtocolErrorCode.InternalError, `${thrown.code}: ${thrown.message}`);
+      throw protocolError(thrown, log, uri);
+    }
+  });
+  return server;
+}
+
+/** Serves MCP on stdin and stdout until the client hangs up. What the tools need is loaded with the client's first message. */
+export function startChronometric(options: ChronometricServerOptions): ChronometricServer {
+  const { dataDir, environment, log, clock = systemClock, input = process.stdin, output = process.stdout } = options;
+  let loaded: Promise<Chronometric> | undefined;
+  const load = () => {
+    loaded ??= import('./daemon.ts').then(({ openChronometric }) =>
+      openChronometric({ dataDir, environment, clock, machineZone, log }),
+    );
+    return loaded;
+  };
+  const factory = () => {
+    setImmediate(() => load().catch((thrown) => log.error({ trace: traceOf(thrown) }, 'the tools do not load')));
+    return createServer(load, log);
+  };
+  const transport = new StdioServerTransport(input, output);
+  const handle = serveStdio(factory, {
+    transport,
+    // Not what it says: an error about a message may quote the message.
+    onerror: ({ name }) => log.warn({ kind: name }, 'MCP connection'),
+  });
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  let closing: Promise<void> | undefined;
+  const end = async () => {
+    await handle.close();
+    try {
+      await (await loaded)?.close();
+    } catch (thrown) {
+      log.error({ trace: traceOf(thrown) }, 'chronometric did not close');
+    }
+    resolve();
+  };
+  const close = () => {
+    closing ??= end();
+    return closing;
+  };
+  // The transport gives up by itself after a message that is too long.
+  const { onclose } = transport;
+  transport.onclose = () => {
+    onclose?.();
+    void close();
+  };
+  for (const event of ['end', 'close', 'error']) input.once(event, () => void close());
+  // A broken pipe is the client's way to leave, too.
+  output.on('error', () => void close());
+  return { closed, close };
+}

@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
+import { ManualClock } from '../../clock/testing/manual-clock.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { ChronometricError } from '../chronometric-error.ts';
+import { openState } from './open-state.ts';
+import { BEAT_MS, type ChronometricState } from './state.ts';
+import { DAY_MS, dayEnd, stateBench, temporaryFolder } from './testing/state-bench.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+const refusal = (code: string) => (thrown: unknown) => thrown instanceof ChronometricError && thrown.code === code;
+const unavailable = (thrown: unknown) => thrown instanceof ReveilleError && thrown.code === 'unavailable';
+
+/** Lets a person be there for so long. */
+function presence(state: ChronometricState, clock: ManualClock) {
+  return async (ms: number) => {
+    for (let left = ms; left > 0; left -= BEAT_MS) {
+      state.beat(clock.now());
+      await clock.advance(Math.min(BEAT_MS, left));
+    }
+    state.beat(clock.now());
+  };
+}
+
+test('a session begins, is counted, ends, and is still there after a restart', async (t) => {
+  const { clock, state, another } = stateBench(t);
+  const begin = clock.now();
+  const { session, autoClosed } = state.start('write the plan', begin, 'auto_close');
+  assert.match(session.id, UUID_V4);
+  assert.equal(autoClosed, undefined);
+  await presence(state, clock)(30 * MINUTE);
+  state.close();
+  const later = another();
+  assert.deepEqual(later.open(), {
+    ...session,
+    lastSeenAt: begin + 30 * MINUTE,
+    activeMs: 30 * MINUTE,
+    activeSinceBreakMs: 30 * MINUTE,
+  });
+  clock.jump(10 * MINUTE);
+  const ended = later.end('half of it', clock.now());
+  assert.deepEqual(ended, {
+    ...session,
+    lastSeenAt: begin + 40 * MINUTE,
+    endedAt: begin + 40 * MINUTE,
+    summary: 'half of it',
+    ending: 'ended',
+    activeMs: 30 * MINUTE,
+    activeSinceBreakMs: 0,
+  });
+  assert.equal(later.open(), undefined);
+  assert.throws(() => later.end(undefined, clock.now()), refusal('NO_OPEN_SESSION'));
+  assert.deepEqual(later.sessionsBetween(begin, begin + 1), [ended]);
+});
+
+test('intent and summary come back as they were given, whatever is in them', (t) => {
+  const { clock, state, another } = stateBench(t);
+  const reader = another();
+  const words = [
+    '  spaces kept \n',
+    'NUL \0 inside',
+    '🎉👩‍👩‍👧',
+    'שלום ‮rtl‬',
+    '\ud800 half',
+    "'); DROP TABLE sessions; --",
+    '"',
+  ];
+  const text = fc.oneof(fc.constantFrom(...words), fc.string({ unit: 'binary', minLength: 1 }));
+  fc.assert(
+    fc.property(text, fc.option(text, { nil: undefined }), (intent, summary) => {
+      state.start(intent, clock.now(), 'auto_close');
+      assert.equal(reader.open()!.intent, intent);
+      const ended = reader.end(summary, clock.now());
+      assert.deepEqual([ended.intent, ended.summary], [intent, summary]);
+      assert.equal('summary' in ended, summary !== undefined);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test('two servers see one session', (t) => {
+  const { clock, state, another } = stateBench(t);
+  const other = another();
+  const { session } = state.start('together', clock.now(), 'error');
+  assert.deepEqual(other.open(), session);
+  assert.throws(() => other.start('alone', clock.now(), 'error'), refusal('SESSION_ALREADY_OPEN'));
+  other.end('done', clock.now());
+  assert.equal(state.open(), undefined);
+});
+
+test('no refusal repeats an intent or a summary', (t) => {
+  const { clock, state } = stateBench(t);
+  assert.throws(
+    () => state.end('canary', clock.now()),
+    (error) => !String(error).includes('canary'),
+  );
+  state.start('canary', clock.now(), 'error');
+  assert.throws(
+    () => state.start('canary', clock.now(), 'error'),
+    (error) => !String(error).includes('canary'),
+  );
+});
+
+test('a session forgotten in the evening ends when it was last seen, not at the next call or start', async (t) => {
+  const { clock, state } = stateBench(t);
+  const begin = clock.now();
+  state.start('evening', begin, 'auto_close');
+  await clock.advance(HOUR);
+  state.touch(clock.now(), 'get_time_context');
+  await presence(state, clock)(20 * MINUTE);
+  const seen = clock.now();
+  clock.jump(DAY_MS);
+  state.beat(clock.now());
+  state.touch(clock.now(), 'get_time_context');
+  assert.equal(state.open()!.lastSeenAt, seen);
+  clock.jump(MINUTE);
+  state.touch(clock.now(), 'mark_session_start');
+  const { autoClosed } = state.start('morning', clock.now(), 'auto_close');
+  assert.deepEqual(
+    [autoClosed!.intent, autoClosed!.endedAt, autoClosed!.ending, autoClosed!.activeMs],
+    ['evening', seen, 'auto_closed', 20 * MINUTE],
+  );
+});
+
+test('a call after a break on the same day carries the session on; the start that closes it does not', async (t) => {
+  const { clock, state } = stateBench(t);
+  state.start('one', clock.now(), 'auto_close');
+  clock.jump(2 * HOUR);
+  const called = clock.now();
+  state.touch(called, 'get_time_context');
+  clock.jump(2 * HOUR);
+  state.touch(clock.now(), 'mark_session_start');
+  const { autoClosed } = state.start('two', clock.now(), 'auto_close');
+  assert.equal(autoClosed!.endedAt, called);
+});
+
+test('a start that is refused is a call like any other', (t) => {
+  const { clock, state } = stateBench(t);
+  state.start('one', clock.now(), 'auto_close');
+  clock.jump(HOUR);
+  state.touch(clock.now(), 'mark_session_start');
+  assert.throws(() => state.start('two', clock.now(), 'error'), refusal('SESSION_ALREADY_OPEN'));
+  assert.equal(state.open()!.lastSeenAt, clock.now());
+});
+
+test('a call says when the one before it was, by whichever server and after a restart', (t) => {
+  const { clock, state, another } = stateBench(t);
+  const other = another();
+  const begin = clock.now();
+  assert.equal(state.touch(begin, 'get_time_context'), undefined);
+  assert.equal(other.touch(begin + 5000, 'idle_status'), begin);
+  state.close();
+  assert.equal(another().touch(begin + 7000, 'no_such_tool'), begin + 5000);
+  assert.equal(other.touch(begin - HOUR, 'get_time_context'), begin - HOUR, 'never later than now');
+});
+
+test('a clock that was put back makes nothing negative', async (t) => {
+  const { clock, state } = stateBench(t);
+  const begin = clock.now();
+  state.start('one', begin, 'auto_close');
+  await presence(state, clock)(30 * MINUTE);
+  clock.jump(-HOUR);
+  assert.deepEqual([state.open()!.activeMs, state.open()!.lastSeenAt], [0, begin]);
+  const { autoClosed } = state.start('two', clock.now(), 'auto_close');
+  assert.deepEqual([autoClosed!.endedAt, autoClosed!.activeMs], [begin, 0]);
+  clock.jump(-HOUR);
+  const ended = state.end(undefined, clock.now());
+  assert.deepEqual([ended.endedAt, ended.activeMs], [ended.startedAt, 0]);
+});
+
+test('sessions overlap a stretch of time that is half-open', (t) => {
+  const { state } = stateBench(t);
+  const at = (hour: number) => new ManualClock().now() - DAY_MS + hour * HOUR;
+  for (const [from, to] of [
+    [1, 2],
+    [2, 4],
+    [5, 5],
+  ]) {
+    state.start(`from ${from}`, at(from!), 'auto_close');
+    state.end(undefined, at(to!));
+  }
+  state.start('open', at(6), 'auto_close');
+  const between = (from: number, to: number) => state.sessionsBetween(at(from), at(to)).map(({ intent }) => intent);
+  assert.deepEqual(between(0, 9), ['from 1', 'from 2', 'from 5', 'open']);
+  assert.deepEqual(between(2, 5), ['from 2']);
+  assert.deepEqual(between(3, 5.5), ['from 2', 'from 5']);
+  assert.deepEqual(between(7, 8), ['open']);
+});
+
+test('a folder that cannot be used is said so on every call, and used as soon as it can be', (t) => {
+  const dataDir = join(temporaryFolder(t), 'data');
+  writeFileSync(dataDir, 'a file, not a folder');
+  const clock = new ManualClock();
+  const state = openState({ dataDir, clock, dayEnd });
+  t.after(() => state.close());
+  assert.throws(() => state.touch(clock.now(), 'get_time_context'), unavailable);
+  assert.throws(() => state.open(), unavailable);
+  assert.throws(
+    () => state.start('canary', clock.now(), 'auto_close'),
+    (error) => unavailable(error) && !String(error).includes('canary'),
+  );
+  rmSync(dataDir);
+  assert.equal(state.touch(clock.now(), 'get_time_context'), undefined);
+});
+
+test('a server whose data folder was moved away or put back goes on with what is there, and breaks nothing of it', (t) => {
+  const { clock, state, dataDir, another } = stateBench(t);
+  state.start('old', clock.now(), 'auto_close');
+  renameSync(dataDir, `${dataDir}-away`);
+  t.after(() => rmSync(`${dataDir}-away`, { recursive: true, force: true }));
+  const other = another();
+  assert.equal(other.open(), undefined);
+  const { session } = other.start('new', clock.now(), 'error');
+  assert.deepEqual(state.open(), session, 'what the other server has made meanwhile');
+  assert.deepEqual(another().open(), session, 'nor has letting go of the old file harmed it');
+  rmSync(dataDir, { recursive: true });
+  renameSync(`${dataDir}-away`, dataDir);
+  assert.equal(state.open()?.intent, 'old');
+});
+
+test('a file that another program keeps locked makes a call fail, and the next one works', (t) => {
+  const { clock, state, dataDir } = stateBench(t);
+  state.start('one', clock.now(), 'auto_close');
+  const holder = new DatabaseSync(join(dataDir, 'chronometric.db'));
+  t.after(() => holder.close());
+  holder.exec('BEGIN IMMEDIATE');
+  assert.throws(() => state.touch(clock.now(), 'get_time_context'), unavailable);
+  assert.equal(state.open()?.intent, 'one', 'reading goes on');
+  holder.exec('ROLLBACK');
+  assert.equal(state.end('done', clock.now()).summary, 'done');
+});
+
+test('a full disk refuses with nothing stored, and what was acknowledged is there', (t) => {
+  const entry = fileURLToPath(import.meta.resolve('./testing/full-disk.fixture.ts'));
+  const { clock, dataDir, state } = stateBench(t);
+  // The shell's file size limit stands in for a full disk: every file ends at 512 KiB.
+  const words = ['-c', 'ulimit -f 1024; exec "$0" "$@"', process.execPath, entry, dataDir];
+  const said = JSON.parse(spawnSync('/bin/sh', words, { encoding: 'utf8', timeout: 60_000 }).stdout);
+  assert.deepEqual([said.error.code, said.error.retryable], ['unavailable', true]);
+  assert.ok(!said.error.message.includes('canary'));
+  assert.equal(said.openWhenFull, true, 'it goes on to answer');
+  const open = state.open();
+  const stored = state.sessionsBetween(0, clock.now() + 1000 * DAY_MS);
+  assert.equal(stored.length, said.acknowledged);
+  assert.ok(open);
+});
+
+test('spans of more than a year stay, and the oldest of too many go', async (t) => {
+  const { clock, state, another, dataDir } = stateBench(t);
+  state.beat(clock.now());
+  state.close();
+  const db = new DatabaseSync(join(dataDir, 'chronometric.db'));
+  const first = clock.now() - 20_005 * HOUR;
+  db.exec(`
+    WITH RECURSIVE hours (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM hours WHERE n < 20004)
+    INSERT INTO spans SELECT ${first} + n * ${HOUR}, ${first} + n * ${HOUR} + ${MINUTE} FROM hours`);
+  db.close();
+  const kept = another().spansBetween(0, clock.now());
+  assert.equal(kept.length, 20_000);
+  assert.equal(kept[0]!.from, first + 6 * HOUR);
+});

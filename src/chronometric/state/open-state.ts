@@ -1,0 +1,149 @@
+/** The state in a SQLite file that several servers share. */
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../clock/clock.ts';
+import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import { ChronometricError } from '../chronometric-error.ts';
+import { carriesOn, type LastCall, lastSeen } from './last-seen.ts';
+import type { Ended, OpenSession } from './session-table.ts';
+import { activeBetween, activeSinceBreak, cut, knownAt } from './spans.ts';
+import type { ActiveSpan, ChronometricState, Session } from './state.ts';
+import { createStateFile, type Tables } from './state-file.ts';
+
+export type StateOptions = {
+  /** The folder that holds `chronometric.db`; made when missing. */
+  readonly dataDir: string;
+  readonly clock: Clock;
+  /** When the person's logical day that an instant lies in ends; epoch milliseconds. */
+  readonly dayEnd: (instant: number) => number;
+  /** How long a call waits for another process's transaction; 2000 unless told. */
+  readonly busyMs?: number;
+};
+
+/** A session's active time until `now`, counted from the spans since it began. */
+const activeUntil = (now: number, startedAt: number, spans: readonly ActiveSpan[]) => ({
+  activeMs: activeBetween(spans, startedAt, now),
+  activeSinceBreakMs: activeSinceBreak(spans, startedAt, now),
+});
+
+/**
+ * Makes the state of a data folder. Does not touch the disk and does not throw: the file is opened by the first call that needs it,
+ * and where that fails the next call tries again.
+ */
+export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): ChronometricState {
+  const file = createStateFile(dataDir, clock, busyMs);
+  const lastCallOf = (at: number): LastCall => ({ at, dayEnd: dayEnd(at) });
+
+  function lastSeenOf({ spans }: Tables, { startedAt, lastCallAt }: OpenSession, now: number): number {
+    return Math.max(startedAt, lastSeen(lastCallOf(lastCallAt), spans.walk(lastCallAt, now), now));
+  }
+
+  function openNow(tables: Tables): Session | undefined {
+    const open = tables.sessions.open();
+    if (!open) return undefined;
+    const now = clock.now();
+    const { id, intent, startedAt } = open;
+    const known = knownAt(now, tables.spans.between(startedAt, now));
+    return { id, intent, startedAt, lastSeenAt: lastSeenOf(tables, open, now), ...activeUntil(now, startedAt, known) };
+  }
+
+  function carryOn({ sessions, spans }: Tables, { id, lastCallAt }: OpenSession, now: number): void {
+    if (carriesOn(lastCallOf(lastCallAt), spans.walk(lastCallAt, now), now)) sessions.carry(id, now);
+  }
+
+  function end({ sessions }: Tables, ended: Ended): Ended {
+    sessions.end(ended);
+    return ended;
+  }
+
+  /** A session that nobody ended is over since it was last seen. */
+  function autoClose(tables: Tables, open: OpenSession, now: number): Ended {
+    const { id, intent, startedAt } = open;
+    const endedAt = lastSeenOf(tables, open, now);
+    const active = activeUntil(endedAt, startedAt, tables.spans.between(startedAt, endedAt));
+    return end(tables, { id, intent, startedAt, lastSeenAt: endedAt, endedAt, ending: 'auto_closed', ...active });
+  }
+
+  /** Moves a marker, and says where one was before: no later than now, whatever the clock did since. */
+  function sighting(now: number, carries: boolean, move: (tables: Tables) => number | undefined): number | undefined {
+    const before = file.write('kept', (tables) => {
+      const open = carries ? tables.sessions.open() : undefined;
+      if (open) carryOn(tables, open, now);
+      return move(tables);
+    });
+    return before === undefined ? undefined : Math.min(before, now);
+  }
+
+  function reading<T>(read: (tables: Tables) => T): T {
+    try {
+      return read(file.tables());
+    } catch (thrown) {
+      throw storageError(thrown);
+    }
+  }
+
+  return {
+    touch: (now, by) => sighting(now, by !== 'mark_session_start', ({ sessions }) => sessions.called(now)),
+
+    prompted: (now) => sighting(now, true, ({ sessions }) => sessions.prompted(now)),
+
+    beat(now, since = now) {
+      file.write('kept', ({ spans }) => spans.add({ from: Math.min(since, now), to: now }));
+    },
+
+    open: () => reading(openNow),
+
+    start(intent, now, overlap) {
+      const started = file.write('synced', (tables) => {
+        const open = tables.sessions.open();
+        if (open && overlap === 'error') {
+          carryOn(tables, open, now);
+          return undefined;
+        }
+        const autoClosed = open && autoClose(tables, open, now);
+        const session = { id: randomUUID(), intent, startedAt: now };
+        tables.sessions.insert({ ...session, lastCallAt: now });
+        return {
+          session: { ...session, lastSeenAt: now, activeMs: 0, activeSinceBreakMs: 0 },
+          ...(autoClosed && { autoClosed }),
+        };
+      });
+      if (started) return started;
+      const message = 'a session is open already, and the profile says session_overlap_policy: error';
+      throw new ChronometricError('SESSION_ALREADY_OPEN', `${message}; end it with mark_session_end first`);
+    },
+
+    end(summary, now) {
+      return file.write('synced', (tables) => {
+        const open = tables.sessions.open();
+        if (!open) {
+          throw new ChronometricError('NO_OPEN_SESSION', 'no session is open; start one with mark_session_start');
+        }
+        const { id, intent, startedAt } = open;
+        const endedAt = Math.max(startedAt, now);
+        const known = knownAt(endedAt, tables.spans.between(startedAt, endedAt));
+        const active = activeUntil(endedAt, startedAt, known);
+        const said = summary === undefined ? {} : { summary };
+        return end(tables, {
+          id,
+          intent,
+          startedAt,
+          lastSeenAt: endedAt,
+          endedAt,
+          ending: 'ended',
+          ...said,
+          ...active,
+        });
+      });
+    },
+
+    sessionsBetween: (from, to) =>
+      reading((tables) => {
+        const open = openNow(tables);
+        return [...tables.sessions.endedBetween(from, to), ...(open && open.startedAt < to ? [open] : [])];
+      }),
+
+    spansBetween: (from, to) => reading(({ spans }) => cut(spans.between(from, to), from, to)),
+
+    close: () => file.close(),
+  };
+}

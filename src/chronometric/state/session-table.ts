@@ -1,0 +1,99 @@
+/** The `sessions` and `last_call` tables. What writes must run inside a transaction. */
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import type { Session } from './state.ts';
+
+type Row = Record<string, SQLOutputValue>;
+
+/** A session that is open, as it is stored. */
+export type OpenSession = Pick<Session, 'id' | 'intent' | 'startedAt'> & { readonly lastCallAt: number };
+
+/** What is known of a session when it has ended. */
+export type Ended = Session & Required<Pick<Session, 'endedAt' | 'ending'>>;
+
+const COLUMNS =
+  'id, intent, summary, started_at, last_call_at, ended_at, ending, last_seen_at, active_ms, active_since_break_ms';
+
+/** The columns are typed by the schema (STRICT tables), which is what the casts below rely on. */
+const openOf = (row: Row): OpenSession => ({
+  id: row.id as string,
+  intent: JSON.parse(row.intent as string) as string,
+  startedAt: row.started_at as number,
+  lastCallAt: row.last_call_at as number,
+});
+
+function endedOf(row: Row): Ended {
+  const { id, intent, startedAt } = openOf(row);
+  return {
+    id,
+    intent,
+    startedAt,
+    lastSeenAt: row.last_seen_at as number,
+    endedAt: row.ended_at as number,
+    ...(row.summary !== null && { summary: JSON.parse(row.summary as string) as string }),
+    ending: row.ending as Ended['ending'],
+    activeMs: row.active_ms as number,
+    activeSinceBreakMs: row.active_since_break_ms as number,
+  };
+}
+
+/** Makes the tables' operations over an open connection. */
+export function sessionTable(db: DatabaseSync) {
+  const open = db.prepare(`SELECT ${COLUMNS} FROM sessions WHERE ended_at IS NULL`);
+  const endedBetween = db.prepare(`
+    SELECT ${COLUMNS}
+      FROM sessions
+     WHERE ended_at >= ?1 AND (ended_at > ?1 OR started_at >= ?1) AND started_at < ?2
+     ORDER BY started_at, rowid`);
+  const insert = db.prepare('INSERT INTO sessions (id, intent, started_at, last_call_at) VALUES (?, ?, ?, ?)');
+  const carry = db.prepare('UPDATE sessions SET last_call_at = ? WHERE id = ?');
+  const end = db.prepare(`
+    UPDATE sessions
+       SET ended_at = ?, ending = ?, summary = ?, last_seen_at = ?, active_ms = ?, active_since_break_ms = ?
+     WHERE id = ?`);
+  const lastCall = db.prepare('SELECT at FROM last_call');
+  const setLastCall = db.prepare(`
+    INSERT INTO last_call (only, at) VALUES (1, ?) ON CONFLICT (only) DO UPDATE SET at = excluded.at`);
+  const lastSign = db.prepare(
+    'SELECT max(at) AS at FROM (SELECT at FROM last_call UNION ALL SELECT at FROM last_prompt)',
+  );
+  const setLastPrompt = db.prepare(`
+    INSERT INTO last_prompt (only, at) VALUES (1, ?) ON CONFLICT (only) DO UPDATE SET at = excluded.at`);
+
+  return {
+    open(): OpenSession | undefined {
+      const row = open.get();
+      return row && openOf(row);
+    },
+
+    /** Those that have ended and overlap `[from, to)`, oldest first. */
+    endedBetween: (from: number, to: number): Ended[] => endedBetween.all(from, to).map(endedOf),
+
+    insert({ id, intent, startedAt, lastCallAt }: OpenSession): void {
+      insert.run(id, JSON.stringify(intent), startedAt, lastCallAt);
+    },
+
+    /** A tool call that counts as a sighting of the session. */
+    carry(id: string, calledAt: number): void {
+      carry.run(calledAt, id);
+    },
+
+    end({ id, endedAt, ending, summary, lastSeenAt, activeMs, activeSinceBreakMs }: Ended): void {
+      const words = summary === undefined ? null : JSON.stringify(summary);
+      end.run(endedAt, ending, words, lastSeenAt, activeMs, activeSinceBreakMs, id);
+    },
+
+    /** Sets when a tool was last called, and says when it was before. */
+    called(now: number): number | undefined {
+      const before = lastCall.get()?.at as number | undefined;
+      setLastCall.run(now);
+      return before;
+    },
+
+    /** Sets when the person last sent a prompt, and says when a prompt or a call was before. */
+    prompted(now: number): number | undefined {
+      const before = (lastSign.get()?.at ?? undefined) as number | undefined;
+      setLastPrompt.run(now);
+      return before;
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { ManualClock } from '../../clock/testing/manual-clock.ts';
+import { activeBetween, activeSinceBreak, knownAt } from './spans.ts';
+import { type ActiveSpan, ASLEEP_AFTER_MS, BEAT_MS, REAL_BREAK_MS } from './state.ts';
+import { stateBench } from './testing/state-bench.ts';
+
+const MINUTE = 60_000;
+const START = new ManualClock().now();
+
+/** The same by brute force: sorted, and run together wherever they are close. */
+function runTogether(stretches: readonly ActiveSpan[]): ActiveSpan[] {
+  const spans: { from: number; to: number }[] = [];
+  for (const { from, to } of stretches.toSorted((one, other) => one.from - other.from)) {
+    const last = spans.at(-1);
+    if (last && from - last.to <= ASLEEP_AFTER_MS) last.to = Math.max(last.to, to);
+    else spans.push({ from, to });
+  }
+  return spans;
+}
+
+/** Beats of a few hours, in seconds; most of them reach back over nothing. */
+const stretch = fc
+  .tuple(fc.integer({ min: 0, max: 10_000 }), fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })))
+  .map(([at, back]) => ({ from: START + (at - back) * 1000, to: START + at * 1000 }));
+
+test('beats of several processes add up to the same spans in any order, repeated, and with a clock that jumps', (t) => {
+  const { state } = stateBench(t);
+  let day = 0;
+  fc.assert(
+    fc.property(fc.array(stretch, { maxLength: 40 }), (stretches) => {
+      // Days of their own in one file, far apart.
+      const offset = day++ * 48 * 60 * MINUTE;
+      const moved = stretches.map(({ from, to }) => ({ from: from + offset, to: to + offset }));
+      for (const { from, to } of [...moved, ...moved.slice(0, 5)]) state.beat(to, from);
+      const from = START + offset - 60 * MINUTE;
+      assert.deepEqual(state.spansBetween(from, from + 24 * 60 * MINUTE), runTogether(moved));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+const spans = fc.array(stretch, { maxLength: 30 }).map(runTogether);
+const instant = fc.integer({ min: -1000, max: 11_000 }).map((second) => START + second * 1000);
+
+test('active time is what a count second by second finds', () => {
+  fc.assert(
+    fc.property(spans, instant, instant, (list, from, to) => {
+      let seconds = 0;
+      for (let at = from; at < to; at += 1000) if (list.some((span) => span.from <= at && at < span.to)) seconds++;
+      assert.equal(activeBetween(list, from, to), seconds * 1000);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('active time adds up over any cut, is never negative, and never longer than the time itself', () => {
+  fc.assert(
+    fc.property(spans, instant, instant, instant, (list, ...instants) => {
+      const [from, middle, to] = instants.toSorted((one, other) => one - other) as [number, number, number];
+      const whole = activeBetween(list, from, to);
+      assert.equal(activeBetween(list, from, middle) + activeBetween(list, middle, to), whole);
+      assert.ok(whole >= 0 && whole <= to - from);
+      assert.ok(to === from || activeBetween(list, to, from) === 0, 'the wrong way round');
+    }),
+  );
+});
+
+test('the count since a break is the active time since the last gap of five minutes, and no shorter gap resets it', () => {
+  fc.assert(
+    fc.property(spans, instant, instant, (list, one, other) => {
+      const [from, to] = one < other ? [one, other] : [other, one];
+      // The last instant of which the five minutes that follow are all without a span.
+      let began = from;
+      const ends = list.map((span) => span.to).filter((end) => end >= from && end <= to);
+      for (const end of [from, ...ends]) {
+        const next = Math.min(to, ...list.map((span) => span.from).filter((at) => at > end));
+        const covered = list.some((span) => span.from <= end && span.to > end);
+        if (!covered && next - end >= REAL_BREAK_MS) began = Math.max(began, next);
+      }
+      assert.equal(activeSinceBreak(list, from, to), activeBetween(list, began, to));
+    }),
+  );
+});
+
+test('eight hours of sleep are not active, and a lock of four minutes resets nothing', () => {
+  const at = (minutes: number) => START + minutes * MINUTE;
+  const night = [
+    { from: at(0), to: at(60) },
+    { from: at(540), to: at(570) },
+  ];
+  assert.equal(activeBetween(night, at(0), at(570)), 90 * MINUTE);
+  assert.equal(activeSinceBreak(night, at(0), at(570)), 30 * MINUTE);
+  const locked = [
+    { from: at(0), to: at(50) },
+    { from: at(54), to: at(70) },
+  ];
+  assert.equal(activeSinceBreak(locked, at(0), at(70)), 66 * MINUTE);
+  assert.equal(activeSinceBreak(locked, at(0), at(75)), 0, 'on a break');
+});
+
+test('the time since the last beat counts while the next one is due, and the future does not', () => {
+  const spans = [{ from: START, to: START + MINUTE }];
+  const late = START + MINUTE + 2 * BEAT_MS;
+  assert.deepEqual(knownAt(late, spans), [{ from: START, to: late }]);
+  assert.deepEqual(knownAt(late + 1, spans), spans);
+  assert.deepEqual(knownAt(START + 1, spans), [{ from: START, to: START + 1 }]);
+  assert.deepEqual(knownAt(START - 1, spans), []);
+});

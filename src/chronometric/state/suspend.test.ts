@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '../../clock/clock.ts';
+import { openState } from './open-state.ts';
+import { BEAT_MS, REAL_BREAK_MS } from './state.ts';
+import { DAY_MS, temporaryFolder } from './testing/state-bench.ts';
+
+const ENTRY = fileURLToPath(import.meta.resolve('./testing/heartbeat.fixture.ts'));
+/** A second of this test is so many seconds of the clock that the heartbeats go by. */
+const SPEED = 200;
+
+function heartbeat(t: TestContext, dataDir: string, origin: number): ChildProcess {
+  const child = spawn(process.execPath, [ENTRY, dataDir, String(origin), String(SPEED)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  return child;
+}
+
+async function beats(children: readonly ChildProcess[], number: number): Promise<void> {
+  for (let beat = 0; beat < number; beat++) await Promise.all(children.map((child) => once(child.stdout!, 'data')));
+}
+
+test('processes that are stopped for a quarter of an hour, as by a suspended laptop, count nothing of it and start anew', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const origin = systemClock.now();
+  const now = () => origin + (systemClock.now() - origin) * SPEED;
+  const state = openState({ dataDir, clock: { ...systemClock, now }, dayEnd: (instant) => instant + DAY_MS });
+  t.after(() => state.close());
+  state.start('sleep on it', now(), 'auto_close');
+  const children = [heartbeat(t, dataDir, origin), heartbeat(t, dataDir, origin)];
+  await beats(children, 8);
+
+  for (const child of children) child.kill('SIGSTOP');
+  const stopped = now();
+  await delay((3 * REAL_BREAK_MS) / SPEED);
+  const continued = now();
+  for (const child of children) child.kill('SIGCONT');
+  await beats(children, 8);
+
+  const session = state.open()!;
+  const later = now();
+  assert.ok(session.activeMs > 0);
+  const slept = continued - stopped - 2 * BEAT_MS;
+  assert.ok(
+    session.activeMs <= later - session.startedAt - slept,
+    `${session.activeMs} of ${later - session.startedAt}`,
+  );
+  assert.ok(session.activeSinceBreakMs > 0);
+  assert.ok(session.activeSinceBreakMs <= later - continued);
+  const spans = state.spansBetween(session.startedAt, later);
+  assert.ok(!spans.some(({ from, to }) => from < stopped + 2 * BEAT_MS && to > continued), 'no span reaches over it');
+});

@@ -1,0 +1,33 @@
+/** What the tests of the state share: a real file in a folder of its own, and a clock that they move. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { ManualClock } from '../../../clock/testing/manual-clock.ts';
+import { openState } from '../open-state.ts';
+import type { ChronometricState } from '../state.ts';
+
+export const DAY_MS = 24 * 3_600_000;
+
+/** The logical day in which the clocks of these tests start ends 20 hours later, and each of the next ones after a day. */
+export function dayEnd(instant: number): number {
+  const begin = Date.UTC(2026, 5, 15, 4);
+  return begin + (Math.floor((instant - begin) / DAY_MS) + 1) * DAY_MS;
+}
+
+export function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-chronometric-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A state in a new folder, and as many more on the same file as a test asks for. */
+export function stateBench(t: TestContext, dataDir = temporaryFolder(t)) {
+  const clock = new ManualClock();
+  const another = (): ChronometricState => {
+    const state = openState({ dataDir, clock, dayEnd });
+    t.after(() => state.close());
+    return state;
+  };
+  return { clock, dataDir, another, state: another() };
+}

@@ -1,0 +1,47 @@
+/** Starts, touches and ends sessions, so many rounds or until it is killed, and says in a line what was acknowledged. */
+import { writeSync } from 'node:fs';
+import { systemClock } from '../../../clock/clock.ts';
+import { ReveilleError } from '../../../wire/errors.ts';
+import { ChronometricError } from '../../chronometric-error.ts';
+import { openState } from '../open-state.ts';
+import { DAY_MS } from './state-bench.ts';
+
+/** What was acknowledged: an id, or an instant. */
+export type Acknowledgement = {
+  readonly started?: string;
+  readonly autoClosed?: string;
+  readonly ended?: string;
+  readonly called?: number;
+};
+
+const [dataDir, rounds] = process.argv.slice(2);
+const state = openState({ dataDir: dataDir!, clock: systemClock, dayEnd: (instant) => instant + DAY_MS });
+const say = (acknowledged: Acknowledgement) => writeSync(1, `${JSON.stringify(acknowledged)}\n`);
+
+function attempt(call: () => Acknowledgement): void {
+  try {
+    say(call());
+  } catch (error) {
+    // Another process has ended the session, or holds the file for long; neither has acknowledged anything.
+    if (!(error instanceof ChronometricError || (error instanceof ReveilleError && error.code === 'unavailable')))
+      throw error;
+  }
+}
+
+for (let round = 0; round < Number(rounds); round++) {
+  attempt(() => {
+    const now = systemClock.now();
+    state.touch(now, 'mark_session_start');
+    return { called: now };
+  });
+  attempt(() => {
+    const { session, autoClosed } = state.start(`${process.pid} ${round}`, systemClock.now(), 'auto_close');
+    return { started: session.id, ...(autoClosed && { autoClosed: autoClosed.id }) };
+  });
+  attempt(() => {
+    state.beat(systemClock.now());
+    return {};
+  });
+  if (round % 3 !== 0) attempt(() => ({ ended: state.end('done', systemClock.now()).id }));
+}
+state.close();

@@ -1,0 +1,26 @@
+/** Occasions for tests: a moment on a wall clock, and a profile written as a person writes it. */
+import { readProfile } from '../profile/read-profile.ts';
+import type { Session } from '../state/state.ts';
+import { type Occasion, occasionOf } from '../tools/occasion.ts';
+
+export const MINUTE = 60_000;
+
+type Place = { zone?: string; profile?: string; lastCallAt?: number };
+
+/** @param at RFC 3339 @param profile YAML */
+export function occasionAt(at: string, { zone = 'Europe/Berlin', profile = '', lastCallAt }: Place = {}): Occasion {
+  return occasionOf(Date.parse(at), zone, readProfile(profile, 'profile.yaml'), lastCallAt);
+}
+
+/** A session with so many minutes of active time. */
+export function sessionOf(activeMinutes: number, changes: Partial<Session> = {}): Session {
+  return {
+    id: '0b6a1f60-52b1-4f0e-9c50-6a8f0c1f7d11',
+    intent: ' write the report ',
+    startedAt: Date.parse('2026-06-15T06:00:00Z'),
+    lastSeenAt: Date.parse('2026-06-15T06:00:00Z'),
+    activeMs: activeMinutes * MINUTE,
+    activeSinceBreakMs: activeMinutes * MINUTE,
+    ...changes,
+  };
+}

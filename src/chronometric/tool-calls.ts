@@ -1,0 +1,82 @@
+/** A tool call on its way: the marker moved, the arguments read, the tool run, its answer given. */
+import type { Clock } from '../clock/clock.ts';
+import type { ChronometricTool } from '../wire/chronometric.ts';
+import { ChronometricError } from './chronometric-error.ts';
+import type { ConsentedIdle } from './consented-idle.ts';
+import type { LateProfile } from './late-profile.ts';
+import type { ChronometricState } from './state/state.ts';
+import { type Arguments, readIntent, readSummary, readThreshold } from './tools/arguments.ts';
+import { breakRequest } from './tools/break-request.ts';
+import { idleStatus, NO_CONSENT } from './tools/idle-signal.ts';
+import { type Occasion, occasionOf, usableTime } from './tools/occasion.ts';
+import { overlapError, overlapOf, sessionEnded, sessionStarted } from './tools/sessions.ts';
+import { timeContext } from './tools/time-context.ts';
+
+export type ToolParts = {
+  readonly state: ChronometricState;
+  readonly profile: LateProfile;
+  readonly idle: ConsentedIdle;
+  readonly clock: Clock;
+  /** The machine's own, IANA; `undefined` where it names none. */
+  readonly machineZone: () => string | undefined;
+};
+
+/** What a tool says: for programs, and as the value whose JSON models read. */
+export type ToolAnswer = { readonly structured: object; readonly told: unknown };
+
+/**
+ * Carries one call out.
+ *
+ * @param given the arguments as they arrived
+ * @param signal aborts when the client cancels the call or goes away
+ * @throws ChronometricError for what the tool's caller has to know
+ * @throws UnfitArgument for an argument that no error code is about
+ * @throws ReveilleError when the state cannot be read or written
+ */
+export type ToolCalls = (name: ChronometricTool, given: Arguments, signal: AbortSignal) => Promise<ToolAnswer>;
+
+const plain = (answer: object): ToolAnswer => ({ structured: answer, told: answer });
+
+export function createToolCalls({ state, profile, idle, clock, machineZone }: ToolParts): ToolCalls {
+  function start(occasion: Occasion, intent: string) {
+    try {
+      return state.start(intent, occasion.now, overlapOf(occasion));
+    } catch (thrown) {
+      if (thrown instanceof ChronometricError && thrown.code === 'SESSION_ALREADY_OPEN')
+        throw overlapError(occasion, thrown);
+      throw thrown;
+    }
+  }
+
+  async function run(
+    name: ChronometricTool,
+    given: Arguments,
+    occasion: Occasion,
+    signal: AbortSignal,
+  ): Promise<ToolAnswer> {
+    switch (name) {
+      case 'get_time_context':
+        return plain(timeContext(occasion, state.open()));
+      case 'mark_session_start':
+        return plain(sessionStarted(start(occasion, readIntent(given)), occasion.timezone));
+      case 'mark_session_end':
+        return plain(sessionEnded(state.end(readSummary(given), occasion.now), occasion.timezone));
+      case 'request_break_if_needed': {
+        const threshold = readThreshold(given);
+        const result = breakRequest(occasion, state.open(), threshold);
+        return { structured: { result }, told: result };
+      }
+      case 'idle_status': {
+        const reading = await idle.readSoon(signal);
+        return plain(reading === undefined ? NO_CONSENT : idleStatus(occasion, reading, clock.now()));
+      }
+    }
+  }
+
+  return async (name, given, signal) => {
+    await profile.ready();
+    const now = usableTime(clock.now());
+    const lastCallAt = state.touch(now, name);
+    return run(name, given, occasionOf(now, machineZone(), profile.read(), lastCallAt), signal);
+  };
+}

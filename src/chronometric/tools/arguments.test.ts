@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { readIntent, readSummary, readThreshold } from './arguments.ts';
+import { UnfitArgument } from './unfit-argument.ts';
+
+const BOAT = '⛵';
+const FACE = '\u{1f642}';
+
+describe('an intent', () => {
+  test('is kept as it is, spaces included, up to 500 code points', () => {
+    for (const intent of ['x', '  spaced\tout \n', FACE.repeat(500), `${BOAT}\u0000${BOAT}`])
+      assert.equal(readIntent({ intent }), intent);
+  });
+
+  test('is required: missing, no text, empty and white space are refused', () => {
+    for (const intent of [undefined, null, 7, true, {}, ['x'], '', ' ', '\t\n\u00a0\u3000\ufeff', 'half \ud83d'])
+      assert.throws(() => readIntent({ intent }), { code: 'INTENT_REQUIRED' }, JSON.stringify(intent));
+    assert.throws(() => readIntent({}), { code: 'INTENT_REQUIRED' });
+  });
+
+  test('that is too long is refused without being repeated', () => {
+    assert.throws(() => readIntent({ intent: FACE.repeat(501) }), {
+      code: 'INTENT_TOO_LONG',
+      message: 'intent must have at most 500 characters (it has 501); say it more briefly',
+    });
+  });
+});
+
+describe('a summary', () => {
+  test('may be left out, and is kept as it is', () => {
+    for (const absent of [{}, { summary: undefined }, { summary: null }]) assert.equal(readSummary(absent), undefined);
+    for (const summary of ['', '  ', FACE.repeat(2000)]) assert.equal(readSummary({ summary }), summary);
+  });
+
+  test('that is too long is refused without being repeated', () => {
+    assert.throws(
+      () => readSummary({ summary: 'secret '.repeat(300) }),
+      (thrown: Error & { code?: string }) => {
+        assert.equal(thrown.code, 'SUMMARY_TOO_LONG');
+        assert.ok(!thrown.message.includes('secret'));
+        return true;
+      },
+    );
+  });
+
+  test('that is no text is unfit, which is not one of the codes', () => {
+    for (const summary of [1, false, [], {}, 'half \udc00'])
+      assert.throws(() => readSummary({ summary }), UnfitArgument);
+  });
+});
+
+test('a threshold is an integer of at least 1 and nothing else', () => {
+  for (const threshold of [1, 45, 2 ** 31, Number.MAX_SAFE_INTEGER])
+    assert.equal(readThreshold({ threshold_minutes: threshold }), threshold);
+  const wrong = [
+    undefined,
+    null,
+    0,
+    -1,
+    -0,
+    0.5,
+    1.5,
+    1e300,
+    2 ** 53,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    '45',
+    true,
+    [45],
+    {},
+  ];
+  for (const threshold of wrong)
+    assert.throws(
+      () => readThreshold({ threshold_minutes: threshold }),
+      { code: 'INVALID_THRESHOLD' },
+      String(threshold),
+    );
+});

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { breakAnswerSchema } from '../../wire/chronometric.ts';
+import { unreadable } from '../profile/read-profile.ts';
+import { MINUTE, occasionAt, sessionOf } from '../testing/occasion.ts';
+import { breakRequest } from './break-request.ts';
+import { occasionOf } from './occasion.ts';
+
+const NOON = '2026-06-15T12:00:00+02:00';
+const LATE = '2026-06-16T00:30:00+02:00';
+
+const YAML = (...lines: string[]) => ['chronometric:', ...lines.map((line) => `  ${line}`), ''].join('\n');
+
+type Asked = { at?: string; profile?: string; active?: number; threshold?: number };
+
+function ask({ at = NOON, profile = '', active = 0, threshold = 45 }: Asked) {
+  const result = breakRequest(occasionAt(at, { profile }), sessionOf(active), threshold);
+  breakAnswerSchema.parse({ result });
+  assert.ok(!result?.reason.sentence.includes('report'), 'the sentence never contains the intent');
+  return result;
+}
+
+describe('a break', () => {
+  test('is not asked for without a session, whatever else holds', () => {
+    const profile = YAML('protected_windows:', '  - { label: lunch, from: "11:00", to: "13:00" }');
+    assert.equal(breakRequest(occasionAt(NOON, { profile }), undefined, 1), null);
+  });
+
+  test('is asked for from the threshold on, to the millisecond', () => {
+    const after = (ms: number) =>
+      breakRequest(occasionAt(NOON), sessionOf(0, { activeSinceBreakMs: ms, activeMs: 999 * MINUTE }), 45);
+    assert.equal(after(45 * MINUTE - 1), null);
+    assert.equal(after(45 * MINUTE)?.elapsed, 'PT45M');
+  });
+
+  test('quotes the intent as it is', () => {
+    assert.equal(ask({ active: 50 })?.prior_intent, ' write the report ');
+  });
+
+  test('climbs the ladder: gentle below and on the first rung, nudge, hard', () => {
+    const climbed = [50, 60, 89, 90, 119, 120, 600].map((active) => {
+      const { level, reason } = ask({ active })!;
+      return [active, level, reason.rung, reason.rule];
+    });
+    assert.deepEqual(climbed, [
+      [50, 'gentle', 0, 'elapsed'],
+      [60, 'gentle', 1, 'elapsed'],
+      [89, 'gentle', 1, 'elapsed'],
+      [90, 'nudge', 2, 'elapsed'],
+      [119, 'nudge', 2, 'elapsed'],
+      [120, 'hard', 3, 'elapsed'],
+      [600, 'hard', 3, 'elapsed'],
+    ]);
+  });
+
+  test('climbs the ladder of the profile, and names its line', () => {
+    const profile = YAML('hyperfocus_ladder_minutes: [20, 30, 40]');
+    const { level, reason } = ask({ profile, active: 30, threshold: 10 })!;
+    assert.deepEqual([level, reason.rung, reason.profile_line], ['nudge', 2, 2]);
+    assert.equal(ask({ active: 60 })!.reason.profile_line, undefined);
+  });
+
+  test("the profile's threshold counts instead of the caller's, and says so with its line", () => {
+    const profile = YAML('motor_fatigue_aware: false', 'hyperfocus_break_minutes: 30');
+    assert.equal(ask({ profile, active: 29, threshold: 1 }), null);
+    const { threshold_minutes, reason } = ask({ profile, active: 30, threshold: 1000 })!;
+    assert.deepEqual([threshold_minutes, reason.profile_line], [30, 3]);
+  });
+
+  test('is one rung harder past the end of the day, until the logical day ends, and never more than hard', () => {
+    const profile = YAML('end_of_day_local: "18:00"');
+    const levels = (at: string) =>
+      [50, 60, 90, 120].map((active) => {
+        const { level, reason } = ask({ profile, at, active })!;
+        return `${level} by ${reason.rule}${reason.profile_line === undefined ? '' : ` of line ${reason.profile_line}`}`;
+      });
+    const harder = ['nudge', 'nudge', 'hard'].map((level) => `${level} by past_end_of_day of line 2`);
+    const usual = ['gentle', 'gentle', 'nudge', 'hard'].map((level) => `${level} by elapsed`);
+    assert.deepEqual(levels('2026-06-15T18:00:00+02:00'), [...harder, 'hard by elapsed']);
+    assert.deepEqual(levels(LATE), [...harder, 'hard by elapsed']);
+    assert.deepEqual(levels('2026-06-15T17:59:59+02:00'), usual);
+    assert.deepEqual(levels('2026-06-16T04:00:00+02:00'), usual);
+  });
+
+  test('is asked for hard in a protected window, whatever has elapsed', () => {
+    const profile = YAML('protected_windows:', '  - { label: dinner, from: "23:00", to: "01:00" }');
+    const request = ask({ profile, at: LATE, active: 1, threshold: 240 })!;
+    assert.deepEqual([request.level, request.suggested_action], ['hard', 'end_session']);
+    assert.equal(request.protected_window_label, 'dinner');
+    assert.deepEqual(
+      [request.reason.rule, request.reason.profile_line, request.threshold_minutes],
+      ['protected_window', 3, 240],
+    );
+    assert.equal(ask({ profile, at: '2026-06-16T01:00:00+02:00', active: 1, threshold: 240 }), null);
+  });
+
+  test('suggests the same for the same time, and something else half an hour later', () => {
+    const action = (active: number, profile = '') => ask({ profile, active, threshold: 1 })!.suggested_action;
+    assert.deepEqual(
+      [action(5), action(29), action(30), action(59), action(60)],
+      ['stand_and_stretch', 'stand_and_stretch', 'hydrate', 'hydrate', 'stand_and_stretch'],
+    );
+    assert.deepEqual([action(90), action(100), action(120)], ['switch_context', 'switch_context', 'end_session']);
+    const long = YAML('hyperfocus_ladder_minutes: [30, 60, 240]');
+    assert.deepEqual([action(60, long), action(90, long)], ['walk_outside', 'switch_context']);
+  });
+
+  test('suggests no movement to somebody whom it tires', () => {
+    const profile = YAML('motor_fatigue_aware: true', 'hyperfocus_ladder_minutes: [30, 60, 240]');
+    const suggested = Array.from({ length: 300 }, (_, active) => ask({ profile, active, threshold: 1 }))
+      .filter((request) => request !== null)
+      .map(({ suggested_action }) => suggested_action);
+    assert.deepEqual([...new Set(suggested)], ['hydrate', 'switch_context', 'end_session']);
+  });
+
+  test('gives nothing negative when the clock has stepped back', () => {
+    const profile = YAML('protected_windows:', '  - { label: lunch, from: "11:00", to: "13:00" }');
+    const session = sessionOf(0, { activeSinceBreakMs: -5 * MINUTE });
+    assert.equal(breakRequest(occasionAt(NOON, { profile }), session, 1)?.elapsed, 'PT0S');
+  });
+
+  test('cannot be judged without a readable profile, session or not', () => {
+    const occasion = occasionOf(Date.parse(NOON), 'UTC', unreadable('p.yaml:3:1: not YAML', 'p.yaml'));
+    for (const session of [undefined, sessionOf(500)])
+      assert.throws(() => breakRequest(occasion, session, 1), { code: 'PROFILE_UNREADABLE', message: /p\.yaml:3:1/ });
+  });
+});

@@ -1,0 +1,94 @@
+/** `request_break_if_needed`: whether a break is due, how clearly to say so, and what to do. Pure. */
+import type { BreakLevel, BreakRequest } from '../../wire/chronometric.ts';
+import { ChronometricError } from '../chronometric-error.ts';
+import { isoDuration } from '../iso-duration.ts';
+import { logicalDay, protectedWindowAt } from '../profile/day-rules.ts';
+import type { DayRules, ProtectedWindow } from '../profile/profile.ts';
+import type { Session } from '../state/state.ts';
+import type { Occasion } from './occasion.ts';
+import { clockTime } from './time-context.ts';
+
+const MINUTE_MS = 60_000;
+/** Suggestions alternate every half hour, so that a person who is asked again is not told the same. */
+const ALTERNATE_MINUTES = 30;
+
+type Action = BreakRequest['suggested_action'];
+type Reason = BreakRequest['reason'];
+
+/** Two that take turns, and what there is for somebody whom movement tires. */
+const ACTIONS: Readonly<Record<BreakLevel, { turns: readonly [Action, Action]; seated: Action }>> = {
+  gentle: { turns: ['stand_and_stretch', 'hydrate'], seated: 'hydrate' },
+  nudge: { turns: ['walk_outside', 'switch_context'], seated: 'switch_context' },
+  hard: { turns: ['end_session', 'end_session'], seated: 'end_session' },
+};
+
+/** By how many rungs are reached; below the first one a threshold alone asks for the break. */
+const LEVEL_AT: readonly BreakLevel[] = ['gentle', 'gentle', 'nudge', 'hard'];
+const HARDER: Readonly<Record<BreakLevel, BreakLevel>> = { gentle: 'nudge', nudge: 'hard', hard: 'hard' };
+
+function actionFor(level: BreakLevel, minutes: number, seated: boolean): Action {
+  const actions = ACTIONS[level];
+  if (seated) return actions.seated;
+  return actions.turns[Math.floor(minutes / ALTERNATE_MINUTES) % 2 === 0 ? 0 : 1];
+}
+
+const minutesText = (minutes: number) => `${minutes} minute${minutes === 1 ? '' : 's'}`;
+
+type Verdict = { level: BreakLevel; reason: Reason };
+
+function byWindow(window: ProtectedWindow, rung: number): Verdict {
+  const sentence = `This time is kept free from ${clockTime(window.from)} to ${clockTime(window.to)}.`;
+  return { level: 'hard', reason: { rule: 'protected_window', rung, profile_line: window.line, sentence } };
+}
+
+function byLadder(rules: DayRules, pastEndOfDay: boolean, minutes: number, threshold: number, rung: number): Verdict {
+  const { breakMinutes, ladder, endOfDay } = rules;
+  const level = LEVEL_AT[rung]!;
+  const active = `${minutesText(minutes)} of active time without a real break`;
+  if (pastEndOfDay && endOfDay && HARDER[level] !== level) {
+    const sentence = `${active}, and the end of the day was at ${clockTime(endOfDay.value)}.`;
+    return { level: HARDER[level], reason: { rule: 'past_end_of_day', rung, ...lineOf(endOfDay), sentence } };
+  }
+  const reached = rung === 0 ? threshold : ladder.value[rung - 1]!;
+  const whose = rung === 0 ? 'the threshold' : `rung ${rung} of the ladder`;
+  const declared = lineOf(breakMinutes?.line === undefined ? ladder : breakMinutes);
+  const line = rung === 0 ? lineOf(breakMinutes) : declared;
+  return { level, reason: { rule: 'elapsed', rung, ...line, sentence: `${active}; ${whose} is at ${reached}.` } };
+}
+
+const lineOf = (declared: { line?: number } | undefined) =>
+  declared?.line === undefined ? {} : { profile_line: declared.line };
+
+/**
+ * @param session the open one
+ * @param asked minutes, the caller's threshold; one in the profile counts instead
+ * @returns `null` when no break is warranted
+ * @throws ChronometricError `PROFILE_UNREADABLE`
+ */
+export function breakRequest(occasion: Occasion, session: Session | undefined, asked: number): BreakRequest | null {
+  const { local, profile, unreadable } = occasion;
+  if (unreadable !== undefined)
+    throw new ChronometricError(
+      'PROFILE_UNREADABLE',
+      `whether a break is due cannot be said without the profile (${unreadable}); mend it and call again`,
+    );
+  if (session === undefined) return null;
+  const { rules, pastEndOfDay = false } = logicalDay(profile, local);
+  const threshold = rules.breakMinutes?.value ?? asked;
+  const elapsed = Math.max(0, session.activeSinceBreakMs);
+  const window = protectedWindowAt(profile, local.day, local.minute);
+  if (window === undefined && elapsed < threshold * MINUTE_MS) return null;
+  const minutes = Math.floor(elapsed / MINUTE_MS);
+  const rung = rules.ladder.value.filter((from) => elapsed >= from * MINUTE_MS).length;
+  const { level, reason } =
+    window === undefined ? byLadder(rules, pastEndOfDay, minutes, threshold, rung) : byWindow(window, rung);
+  return {
+    elapsed: isoDuration(elapsed),
+    prior_intent: session.intent,
+    suggested_action: actionFor(level, minutes, profile.motorFatigueAware === true),
+    level,
+    threshold_minutes: threshold,
+    reason,
+    ...(window && { protected_window_label: window.label }),
+  };
+}

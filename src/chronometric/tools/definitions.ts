@@ -1,0 +1,139 @@
+/** The five tools as `tools/list` gives them out. What they take and answer is said once, in `src/wire/chronometric.ts`. */
+import { z } from 'zod';
+import {
+  breakAnswerSchema,
+  breakArgumentsSchema,
+  CHRONOMETRIC_TOOLS,
+  type ChronometricTool,
+  emptyArgumentsSchema,
+  idleStatusSchema,
+  sessionEndArgumentsSchema,
+  sessionEndedSchema,
+  sessionStartArgumentsSchema,
+  sessionStartedSchema,
+  timeContextSchema,
+} from '../../wire/chronometric.ts';
+
+type JsonSchema = Readonly<Record<string, unknown>>;
+
+export type ToolDefinition = {
+  readonly name: ChronometricTool;
+  readonly title: string;
+  readonly description: string;
+  /** Strict, so that a model that is held to it makes no mistake; the server itself overlooks members that it does not know. */
+  readonly inputSchema: JsonSchema;
+  /** Open to members that later versions of v0.1.x add. */
+  readonly outputSchema: JsonSchema;
+  readonly annotations: {
+    readonly title: string;
+    readonly readOnlyHint: boolean;
+    readonly destructiveHint: boolean;
+    readonly idempotentHint: boolean;
+    readonly openWorldHint: boolean;
+  };
+};
+
+type Told = { title: string; description: string; takes: z.ZodType; answers: z.ZodType; readOnly: boolean };
+
+const TOLD: Readonly<Record<ChronometricTool, Told>> = {
+  get_time_context: {
+    title: 'Time context',
+    description:
+      'Tells what time it is for the person you work with, and how long they have been at it. Call it when a conversation begins, and ' +
+      'before anything that depends on time: words such as today, tonight or later, a plan, a deadline, the start of something long. ' +
+      'You have no clock of your own; do not guess. time_since_last_prompt is null when no tool was called before, and ' +
+      'current_session_length is null when no session is open: then ask what they want to do and call mark_session_start. ' +
+      'past_end_of_day true means that they wanted to have stopped by now. Changes nothing; call it as often as you like.',
+    takes: emptyArgumentsSchema,
+    answers: timeContextSchema,
+    readOnly: true,
+  },
+  mark_session_start: {
+    title: 'Start a session',
+    description:
+      'Begins a session of work with the purpose that the person states. Call it when they say what they are about to do, or turn to ' +
+      'something else. Give intent in their own words: it is kept word for word and quoted to them later. There is one session at a ' +
+      'time, and the server knows which: you need not keep session_id. A session that was still open is closed at the moment it was ' +
+      'last seen and reported in auto_closed_prior_session: tell them. SESSION_ALREADY_OPEN means that they want to end it themselves ' +
+      'first, with mark_session_end.',
+    takes: sessionStartArgumentsSchema,
+    answers: sessionStartedSchema,
+    readOnly: false,
+  },
+  mark_session_end: {
+    title: 'End the session',
+    description:
+      'Ends the open session. Call it when the person is done or stops for the day; summary says in a few words what became of the ' +
+      'intent. Answers how long it took (duration) and how much of that they were there (active_duration): tell them both beside the ' +
+      'intent, without judging. NO_OPEN_SESSION means that there was none to end, which is no reason to start one.',
+    takes: sessionEndArgumentsSchema,
+    answers: sessionEndedSchema,
+    readOnly: false,
+  },
+  request_break_if_needed: {
+    title: 'Is a break due?',
+    description:
+      'Tells whether the person should be offered a break now. Call it between steps of long work. result is null when no break is ' +
+      'warranted, which is the usual answer: say nothing about breaks then. Otherwise offer suggested_action once, as clearly as level ' +
+      'says (gentle: in passing; nudge: as a question; hard: before anything else), and quote prior_intent word for word; it is their ' +
+      'decision, do not lecture. Sleep and absence do not count, and a break of five minutes starts the count anew. Changes nothing.',
+    takes: breakArgumentsSchema,
+    answers: breakAnswerSchema,
+    readOnly: true,
+  },
+  idle_status: {
+    title: 'Idle status',
+    description:
+      'Tells whether the person is at the machine. Call it before you interrupt them, or when they have not answered for long. ' +
+      'hyperfocus_elsewhere: busy in other windows, so a reminder may help; distraction_or_break: away, so wait; unknown: nothing is ' +
+      'known, so assume nothing. consent_granted false is an ordinary answer: they have not allowed it; do not press them. ' +
+      'It may take a few seconds. Changes nothing and keeps nothing.',
+    takes: emptyArgumentsSchema,
+    answers: idleStatusSchema,
+    readOnly: true,
+  },
+};
+
+/** A list of types becomes alternatives: some clients know schemas with a single type only. */
+function singleTyped(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(singleTyped);
+  if (typeof value !== 'object' || value === null) return value;
+  const members = Object.entries(value).map(([name, member]) =>
+    name === 'type' && Array.isArray(member)
+      ? ['anyOf', member.map((type: unknown) => ({ type }))]
+      : [name, singleTyped(member)],
+  );
+  return Object.fromEntries(members);
+}
+
+function jsonSchema(schema: z.ZodType): JsonSchema {
+  // As an input also what is answered: readers must not refuse members that are added later.
+  const { $schema, ...rest } = z.toJSONSchema(schema, { io: 'input' });
+  return singleTyped(rest) as JsonSchema;
+}
+
+function definitionOf(name: ChronometricTool): ToolDefinition {
+  const { title, description, takes, answers, readOnly } = TOLD[name];
+  return {
+    name,
+    title,
+    description,
+    inputSchema: jsonSchema(takes),
+    outputSchema: jsonSchema(answers),
+    annotations: {
+      title,
+      readOnlyHint: readOnly,
+      destructiveHint: false,
+      idempotentHint: readOnly,
+      openWorldHint: false,
+    },
+  };
+}
+
+let definitions: readonly ToolDefinition[] | undefined;
+
+/** Made on the first call. */
+export function toolDefinitions(): readonly ToolDefinition[] {
+  definitions ??= CHRONOMETRIC_TOOLS.map(definitionOf);
+  return definitions;
+}

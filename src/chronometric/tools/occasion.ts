@@ -1,0 +1,61 @@
+/** What every tool is handed: the moment of the call, and what the person has said about themselves. */
+import { ChronometricError } from '../chronometric-error.ts';
+import { type LocalTime, localTimeAt } from '../profile/local-time.ts';
+import type { Profile } from '../profile/profile.ts';
+
+export type Occasion = {
+  /** Epoch milliseconds. */
+  readonly now: number;
+  /** IANA: the profile's, or the machine's. */
+  readonly timezone: string;
+  readonly local: LocalTime;
+  readonly profile: Profile;
+  /** Why nothing could be read of the profile, where that is so. */
+  readonly unreadable?: string | undefined;
+  /** When a tool was called before this call, by whichever client. */
+  readonly lastCallAt?: number | undefined;
+};
+
+/** Instants beyond these have no four-digit year on every wall clock. */
+const FIRST_INSTANT = Date.UTC(1970, 0, 2);
+const LAST_INSTANT = Date.UTC(9999, 11, 30);
+
+function unavailable(what: string): ChronometricError {
+  return new ChronometricError('INTERNAL_CLOCK_UNAVAILABLE', what);
+}
+
+/**
+ * The instant, if a clock can have meant it.
+ *
+ * @throws ChronometricError `INTERNAL_CLOCK_UNAVAILABLE`
+ */
+export function usableTime(now: number): number {
+  if (now >= FIRST_INSTANT && now <= LAST_INSTANT) return now;
+  throw unavailable("the machine's clock gives no usable time; set it and call again");
+}
+
+function localTime(timezone: string, now: number): LocalTime {
+  try {
+    return localTimeAt(timezone, now);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw unavailable(`the time zone ${timezone} is not known here; set chronometric.timezone in the profile`);
+  }
+}
+
+/**
+ * @param now usable
+ * @param machineZone IANA; `undefined` where the machine does not say
+ * @throws ChronometricError `INTERNAL_CLOCK_UNAVAILABLE` when there is no time zone: none is made up
+ */
+export function occasionOf(
+  now: number,
+  machineZone: string | undefined,
+  { profile, unreadable }: { profile: Profile; unreadable?: string | undefined },
+  lastCallAt?: number,
+): Occasion {
+  const timezone = profile.timezone ?? machineZone;
+  if (timezone === undefined)
+    throw unavailable("the machine's time zone cannot be read; set TZ, or chronometric.timezone in the profile");
+  return { now, timezone, local: localTime(timezone, now), profile, unreadable, lastCallAt };
+}

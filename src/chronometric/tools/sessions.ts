@@ -1,0 +1,56 @@
+/** `mark_session_start` and `mark_session_end`: what they answer, and which overlap policy counts. Pure. */
+import { formatWithOffset } from '../../clock/wall-clock.ts';
+import type { SessionEnded, SessionStarted } from '../../wire/chronometric.ts';
+import { ChronometricError } from '../chronometric-error.ts';
+import { isoDuration } from '../iso-duration.ts';
+import type { Profile } from '../profile/profile.ts';
+import type { Session } from '../state/state.ts';
+import type { Occasion } from './occasion.ts';
+
+/** A session that is over, as both tools tell of it. */
+function closed({ id, intent, startedAt, endedAt = startedAt, activeMs }: Session, timezone: string) {
+  return {
+    session_id: id,
+    started_at: formatWithOffset(timezone, startedAt),
+    ended_at: formatWithOffset(timezone, endedAt),
+    duration: isoDuration(endedAt - startedAt),
+    active_duration: isoDuration(activeMs),
+    intent,
+  };
+}
+
+/**
+ * What happens to a session that is still open. Of an unreadable profile nobody knows, so nothing is closed on its behalf.
+ */
+export function overlapOf({ profile, unreadable }: Occasion): Profile['overlapPolicy'] {
+  return unreadable === undefined ? profile.overlapPolicy : 'error';
+}
+
+/** What to say when a session is open and must not be closed. @param thrown `SESSION_ALREADY_OPEN` as the state says it */
+export function overlapError({ unreadable }: Occasion, thrown: ChronometricError): ChronometricError {
+  if (unreadable === undefined)
+    return new ChronometricError(
+      thrown.code,
+      'a session is open, and the profile says chronometric.session_overlap_policy: error; end it with mark_session_end first',
+    );
+  return new ChronometricError(
+    'PROFILE_UNREADABLE',
+    `a session is open, and the profile that says what happens to it cannot be read (${unreadable}); mend it, or end the session with mark_session_end first`,
+  );
+}
+
+export function sessionStarted(
+  { session, autoClosed }: { session: Session; autoClosed?: Session },
+  timezone: string,
+): SessionStarted {
+  return {
+    session_id: session.id,
+    started_at: formatWithOffset(timezone, session.startedAt),
+    intent: session.intent,
+    ...(autoClosed && { auto_closed_prior_session: closed(autoClosed, timezone) }),
+  };
+}
+
+export function sessionEnded(session: Session, timezone: string): SessionEnded {
+  return { ...closed(session, timezone), summary: session.summary ?? null };
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { timeContextSchema } from '../../wire/chronometric.ts';
+import { DEFAULT_PROFILE } from '../profile/default-profile.ts';
+import { unreadable } from '../profile/read-profile.ts';
+import { MINUTE, occasionAt, sessionOf } from '../testing/occasion.ts';
+import { occasionOf, usableTime } from './occasion.ts';
+import { timeContext } from './time-context.ts';
+
+const EVENING = 'chronometric:\n  end_of_day_local: "18:30"\n';
+
+function contextAt(...[at, place]: Parameters<typeof occasionAt>) {
+  const context = timeContext(occasionAt(at, place), undefined);
+  timeContextSchema.parse(context);
+  return context;
+}
+
+describe('the time context', () => {
+  test('of somebody who has declared nothing has five members', () => {
+    assert.deepEqual(contextAt('2026-06-15T08:10:00Z'), {
+      now: '2026-06-15T10:10:00+02:00',
+      day_of_week: 'monday',
+      time_since_last_prompt: null,
+      current_session_length: null,
+      energy_zone: 'morning_peak',
+    });
+  });
+
+  test('has the other members where the profile declares them', () => {
+    const profile = `${EVENING}  calendar_phase: exam\n  deadline_cluster_awareness: true\n  motor_fatigue_aware: false\n`;
+    const { effective_end_of_day_local, past_end_of_day, ...rest } = contextAt('2026-06-15T16:29:59Z', { profile });
+    assert.deepEqual([effective_end_of_day_local, past_end_of_day], ['18:30', false]);
+    assert.deepEqual([rest.calendar_phase, rest.deadline_cluster_awareness], ['exam', true]);
+    assert.equal(rest.motor_fatigue_aware, false);
+  });
+
+  test('counts since the last call and the active time of the session, never below nothing', () => {
+    const lastCallAt = Date.parse('2026-06-15T08:00:00Z');
+    const context = (at: string) => timeContext(occasionAt(at, { lastCallAt }), sessionOf(95));
+    assert.equal(context('2026-06-15T08:00:42Z').time_since_last_prompt, 'PT42S');
+    assert.equal(context('2026-06-15T08:00:42Z').current_session_length, 'PT1H35M');
+    assert.equal(context('2026-06-15T07:00:00Z').time_since_last_prompt, 'PT0S');
+  });
+
+  test('changes zone at the minute', () => {
+    const zones: [string, string][] = [
+      ['04:59', 'night_owl_caution'],
+      ['05:00', 'morning_peak'],
+      ['11:59', 'morning_peak'],
+      ['12:00', 'midday'],
+      ['14:00', 'afternoon_dip'],
+      ['16:29', 'afternoon_dip'],
+      ['16:30', 'evening_quiet'],
+      ['19:30', 'night_owl_caution'],
+      ['00:00', 'night_owl_caution'],
+    ];
+    for (const [time, zone] of zones) assert.equal(contextAt(`2026-06-15T${time}:00+02:00`).energy_zone, zone, time);
+  });
+
+  test('half past midnight belongs to the evening before, and four in the morning does not', () => {
+    const at = (time: string) => contextAt(time, { profile: EVENING });
+    const night = at('2026-06-16T00:30:00+02:00');
+    assert.equal(night.day_of_week, 'tuesday');
+    assert.equal(night.past_end_of_day, true);
+    assert.equal(at('2026-06-16T03:59:59+02:00').past_end_of_day, true);
+    assert.equal(at('2026-06-16T04:00:00+02:00').past_end_of_day, false);
+  });
+
+  test("the evening's weekday rules hold until the logical day ends", () => {
+    const profile = `${EVENING}  weekday_overrides:\n    friday:\n      end_of_day_local: "16:00"\n`;
+    assert.equal(contextAt('2026-06-20T01:00:00+02:00', { profile }).effective_end_of_day_local, '16:00');
+    assert.equal(contextAt('2026-06-20T05:00:00+02:00', { profile }).effective_end_of_day_local, '18:30');
+  });
+
+  test('tells the two half past twos apart when the clock is put back', () => {
+    assert.equal(contextAt('2026-10-25T00:30:00Z').now, '2026-10-25T02:30:00+02:00');
+    assert.equal(contextAt('2026-10-25T01:30:00Z').now, '2026-10-25T02:30:00+01:00');
+  });
+
+  test('goes from two to three when the clock is put forward', () => {
+    assert.equal(contextAt('2026-03-29T00:59:59Z').now, '2026-03-29T01:59:59+01:00');
+    assert.equal(contextAt('2026-03-29T01:00:00Z').now, '2026-03-29T03:00:00+02:00');
+  });
+
+  test('knows zones with odd offsets, on either side of the date line', () => {
+    const at = '2026-06-15T10:20:00Z';
+    const told = (zone: string) => {
+      const { now, day_of_week, energy_zone } = contextAt(at, { zone });
+      return `${now} ${day_of_week} ${energy_zone}`;
+    };
+    assert.equal(told('Asia/Kathmandu'), '2026-06-15T16:05:00+05:45 monday afternoon_dip');
+    assert.equal(told('Pacific/Chatham'), '2026-06-15T23:05:00+12:45 monday night_owl_caution');
+    assert.equal(told('Pacific/Kiritimati'), '2026-06-16T00:20:00+14:00 tuesday night_owl_caution');
+    assert.equal(told('Pacific/Pago_Pago'), '2026-06-14T23:20:00-11:00 sunday night_owl_caution');
+    assert.equal(told('America/St_Johns'), '2026-06-15T07:50:00-02:30 monday morning_peak');
+    assert.equal(told('UTC'), '2026-06-15T10:20:00+00:00 monday morning_peak');
+  });
+
+  test("the profile's zone counts before the machine's", () => {
+    const profile = 'chronometric:\n  timezone: Asia/Tokyo\n';
+    assert.equal(contextAt('2026-06-15T10:00:00Z', { profile }).now, '2026-06-15T19:00:00+09:00');
+  });
+
+  test('answers without a zone where the profile cannot be read', () => {
+    const occasion = occasionOf(Date.parse('2026-06-15T08:10:00Z'), 'UTC', unreadable('broken', 'p.yaml'));
+    assert.deepEqual(timeContext(occasion, undefined), {
+      now: '2026-06-15T08:10:00+00:00',
+      day_of_week: 'monday',
+      time_since_last_prompt: null,
+      current_session_length: null,
+      energy_zone: 'unknown',
+    });
+  });
+});
+
+describe('a clock that cannot be read', () => {
+  const unavailable = { code: 'INTERNAL_CLOCK_UNAVAILABLE' };
+  const profile = { profile: DEFAULT_PROFILE };
+
+  test('is said, and no time is made up', () => {
+    for (const now of [Number.NaN, Number.POSITIVE_INFINITY, -1, 0, 8.64e15])
+      assert.throws(() => usableTime(now), unavailable, String(now));
+    assert.equal(usableTime(MINUTE * 1e6), MINUTE * 1e6);
+  });
+
+  test('is one without a time zone, or with one that nobody knows', () => {
+    const now = Date.parse('2026-06-15T08:10:00Z');
+    assert.throws(() => occasionOf(now, undefined, profile), { ...unavailable, message: /chronometric\.timezone/ });
+    assert.throws(() => occasionOf(now, 'Mars/Olympus', profile), { ...unavailable, message: /Mars\/Olympus/ });
+  });
+});

@@ -1,0 +1,26 @@
+/** How an open session stands to a break: whether one is due, or when. Pure. */
+import type { DayView } from '../../wire/chronometric-view.ts';
+import { isoDuration } from '../iso-duration.ts';
+import { logicalDay } from '../profile/day-rules.ts';
+import type { Session } from '../state/state.ts';
+import { breakRequest } from '../tools/break-request.ts';
+import type { Occasion } from '../tools/occasion.ts';
+
+const MINUTE_MS = 60_000;
+
+/**
+ * As `request_break_if_needed` sees it, asked with the profile's threshold or else the first rung of the ladder.
+ *
+ * @returns `undefined` where the profile cannot be read: then nobody knows
+ */
+export function breakView(session: Session, occasion: Occasion): DayView['break'] {
+  if (occasion.unreadable !== undefined) return undefined;
+  const { rules } = logicalDay(occasion.profile, occasion.local);
+  const threshold = rules.breakMinutes?.value ?? rules.ladder.value[0];
+  const elapsed = Math.max(0, session.activeSinceBreakMs);
+  const known = { elapsed: isoDuration(elapsed), threshold_minutes: threshold };
+  const request = breakRequest(occasion, session, threshold);
+  if (request === null) return { ...known, due: false, due_in: isoDuration(threshold * MINUTE_MS - elapsed) };
+  const { level, protected_window_label: label } = request;
+  return { ...known, due: true, level, ...(label !== undefined && { protected_window_label: label }) };
+}

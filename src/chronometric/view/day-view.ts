@@ -1,0 +1,141 @@
+/** A logical day and the week up to it, as people and agents are shown them. Pure but for reading the state that is handed in. */
+import { formatWithOffset } from '../../clock/wall-clock.ts';
+import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
+import { isoDuration } from '../iso-duration.ts';
+import type { ChronometricState, Session } from '../state/state.ts';
+import type { Occasion } from '../tools/occasion.ts';
+import { breakView } from './break-view.ts';
+import { type DayRule, dayOf, daysUntil, type LogicalDate } from './logical-days.ts';
+import { extentOf, lengthOf, type Stretch, stretchesOf, within } from './stretches.ts';
+
+/** What of the state is looked at. */
+export type Recorded = Pick<ChronometricState, 'sessionsBetween' | 'spansBetween'>;
+
+const DAYS_OF_WEEK = 7;
+
+/** Where the days of a person begin. */
+export function dayRuleOf({ profile, timezone }: Pick<Occasion, 'profile' | 'timezone'>): DayRule {
+  return { timezone, begins: profile.logicalDayStart };
+}
+
+type Day = {
+  readonly date: LogicalDate;
+  readonly sessions: readonly Session[];
+  readonly stretches: readonly Stretch[];
+  /** The open session, where it was last seen before this day began. */
+  readonly forgotten?: Session | undefined;
+};
+
+const isOpen = ({ endedAt }: Session) => endedAt === undefined;
+
+function readDay(state: Recorded, date: LogicalDate): Day {
+  const { from, to } = date;
+  const found = state.sessionsBetween(from, to);
+  const sessions = found.filter((session) => session.startedAt >= from || extentOf(session).to > from);
+  const stretches = stretchesOf(date, sessions, state.spansBetween(from, to));
+  return { date, sessions, stretches, forgotten: found.find((one) => isOpen(one) && !sessions.includes(one)) };
+}
+
+const activeOf = (stretches: readonly Stretch[]) => stretches.filter(({ kind }) => kind === 'active');
+
+function totalsOf(days: readonly Day[]): DayView['totals'] {
+  const stretches = days.flatMap((day) => day.stretches);
+  const active = activeOf(stretches);
+  const inSessions = active.filter(({ sessionId }) => sessionId !== undefined);
+  return {
+    sessions: new Set(days.flatMap((day) => day.sessions.map(({ id }) => id))).size,
+    active_duration: isoDuration(lengthOf(active)),
+    active_in_sessions_duration: isoDuration(lengthOf(inSessions)),
+    away_duration: isoDuration(lengthOf(stretches) - lengthOf(active)),
+  };
+}
+
+function sessionView(session: Session, { date, stretches }: Day, timezone: string): DayView['sessions'][number] {
+  const instant = (epochMs: number) => formatWithOffset(timezone, epochMs);
+  const extent = extentOf(session);
+  const inDay = within(date, extent);
+  const active = activeOf(stretches).filter(({ sessionId }) => sessionId === session.id);
+  return {
+    session_id: session.id,
+    intent: session.intent,
+    summary: session.summary ?? null,
+    started_at: instant(session.startedAt),
+    ended_at: session.endedAt === undefined ? null : instant(session.endedAt),
+    last_seen_at: instant(session.lastSeenAt),
+    ending: session.ending ?? 'open',
+    duration: isoDuration(extent.to - extent.from),
+    active_duration: isoDuration(session.activeMs),
+    in_day: {
+      from: instant(inDay.from),
+      to: instant(inDay.to),
+      duration: isoDuration(inDay.to - inDay.from),
+      active_duration: isoDuration(lengthOf(active)),
+    },
+  };
+}
+
+function forgottenView({ id, intent, startedAt, lastSeenAt }: Session, timezone: string) {
+  return {
+    session_id: id,
+    intent,
+    started_at: formatWithOffset(timezone, startedAt),
+    last_seen_at: formatWithOffset(timezone, lastSeenAt),
+  };
+}
+
+function viewOf(day: Day, occasion: Occasion): DayView {
+  const { timezone, now, unreadable } = occasion;
+  const { date } = day;
+  const instant = (epochMs: number) => formatWithOffset(timezone, epochMs);
+  const isPresent = now >= date.from && now < date.to;
+  const open = isPresent ? day.sessions.find(isOpen) : undefined;
+  const outlook = open && breakView(open, occasion);
+  const forgotten = isPresent ? day.forgotten : undefined;
+  return {
+    date: date.date,
+    day_of_week: date.day,
+    timezone,
+    from: instant(date.from),
+    to: instant(date.to),
+    as_of: instant(now),
+    sessions: day.sessions.map((session) => sessionView(session, day, timezone)),
+    stretches: day.stretches.map(({ kind, from, to, sessionId }) => ({
+      kind,
+      from: instant(from),
+      to: instant(to),
+      duration: isoDuration(to - from),
+      session_id: sessionId ?? null,
+    })),
+    totals: totalsOf([day]),
+    ...(outlook && { break: outlook }),
+    ...(forgotten && { forgotten_session: forgottenView(forgotten, timezone) }),
+    ...(unreadable !== undefined && { profile_unreadable: unreadable }),
+  };
+}
+
+/**
+ * The logical day that an instant lies in.
+ *
+ * @param at epoch milliseconds; the present day unless told
+ * @throws ReveilleError as reading the state does
+ */
+export function viewDay(state: Recorded, occasion: Occasion, at: number = occasion.now): DayView {
+  return viewOf(readDay(state, dayOf(dayRuleOf(occasion), at)), occasion);
+}
+
+/** Seven logical days, the last one that in which an instant lies; as {@link viewDay}. */
+export function viewWeek(state: Recorded, occasion: Occasion, at: number = occasion.now): WeekView {
+  const dates = daysUntil(dayRuleOf(occasion), at, DAYS_OF_WEEK);
+  const days = dates.map((date) => readDay(state, date));
+  const { timezone, now, unreadable } = occasion;
+  const instant = (epochMs: number) => formatWithOffset(timezone, epochMs);
+  return {
+    from: instant(dates[0]!.from),
+    to: instant(dates.at(-1)!.to),
+    timezone,
+    as_of: instant(now),
+    days: days.map((day) => viewOf(day, occasion)),
+    totals: totalsOf(days),
+    ...(unreadable !== undefined && { profile_unreadable: unreadable }),
+  };
+}

@@ -1,0 +1,52 @@
+/** What a prompt hook tells of the moment. Pure. */
+import { formatWithOffset } from '../../clock/wall-clock.ts';
+import type { PromptContext } from '../../wire/chronometric-view.ts';
+import { isoDuration } from '../iso-duration.ts';
+import { REAL_BREAK_MS, type Session } from '../state/state.ts';
+import type { Occasion } from '../tools/occasion.ts';
+import { breakView } from './break-view.ts';
+
+/** What the state said; a member that is missing could not be read. */
+export type Known = {
+  /** When a prompt hook or a tool was called before. */
+  readonly lastPromptAt?: number | 'never';
+  readonly session?: Session | 'none';
+};
+
+function sessionPart(session: Session, { now, timezone }: Occasion, withIntent: boolean) {
+  return {
+    started_at: formatWithOffset(timezone, session.startedAt),
+    last_seen_at: formatWithOffset(timezone, session.lastSeenAt),
+    active_duration: isoDuration(session.activeMs),
+    // The prompt of this moment is a sign of life; where it did not carry the session on, that is over.
+    forgotten: now - session.lastSeenAt >= REAL_BREAK_MS,
+    ...(withIntent && { intent: session.intent }),
+  };
+}
+
+/**
+ * @param withIntent whether the intent may be told: it was said to one agent, and another one would read it
+ * @param problems why something is missing
+ */
+export function promptContext(
+  occasion: Occasion,
+  { lastPromptAt, session }: Known,
+  withIntent: boolean,
+  problems: readonly string[],
+): Omit<PromptContext, 'line'> {
+  const { now, timezone, local } = occasion;
+  const open = session === 'none' ? undefined : session;
+  const part = open && sessionPart(open, occasion, withIntent);
+  const outlook = open && !part?.forgotten ? breakView(open, occasion) : undefined;
+  return {
+    now: formatWithOffset(timezone, now),
+    day_of_week: local.day,
+    timezone,
+    ...(lastPromptAt !== undefined && {
+      since_last_prompt: lastPromptAt === 'never' ? null : isoDuration(now - lastPromptAt),
+    }),
+    ...(session !== undefined && { session: part ?? null }),
+    ...(outlook && { break: outlook }),
+    problems: [...problems],
+  };
+}

@@ -1,0 +1,15 @@
+/** `reveille chronometric`: the person's time and sessions, as an MCP server on stdin and stdout. */
+import { startChronometric } from '../../chronometric/server.ts';
+import type { CliContext } from '../context.ts';
+import { EXIT } from '../exit-status.ts';
+
+export async function chronometric(context: CliContext): Promise<void> {
+  const { settings, clock } = context;
+  const log = await context.log('chronometric', 'warn');
+  const server = startChronometric({ dataDir: settings.CHRONOMETRIC_DATA_DIR!, environment: settings, log, clock });
+  const end = () => void server.close();
+  process.once('SIGTERM', end);
+  process.once('SIGINT', end);
+  await server.closed;
+  process.exit(EXIT.done);
+}

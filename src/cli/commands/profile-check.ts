@@ -1,0 +1,170 @@
+/** `reveille profile check`: what a profile means, what counts today, and every problem. */
+import { resolve } from 'node:path';
+import { logicalDay, protectedWindowAt, zoneAt } from '../../chronometric/profile/day-rules.ts';
+import { findProfile } from '../../chronometric/profile/find-profile.ts';
+import { type LocalTime, localTimeAt } from '../../chronometric/profile/local-time.ts';
+import type { DayRules, LocalWindow, Profile, ProfileProblem } from '../../chronometric/profile/profile.ts';
+import { isThere, readProfileFile } from '../../chronometric/profile/profile-file.ts';
+import { DAY_FIELDS } from '../../chronometric/profile/read-day-rules.ts';
+import { NO_PROFILE, type ProfileReading, unreadable } from '../../chronometric/profile/read-profile.ts';
+import { formatTimeOfDay, formatWindow } from '../../chronometric/profile/time-of-day.ts';
+import { zonesOfDay } from '../../chronometric/profile/zones.ts';
+import { DAYS } from '../../wire/chronometric.ts';
+import { columns, oneLine } from '../columns.ts';
+import type { CliContext } from '../context.ts';
+import { EXIT } from '../exit-status.ts';
+import { lookOf } from '../look.ts';
+import type { Look } from '../render.ts';
+
+/** A field, what it means in a line or more, and the line that says so. */
+type Row = { readonly field: string; readonly means: readonly string[]; readonly line?: number };
+
+function find(
+  { settings }: CliContext,
+  given: string | undefined,
+): { path?: string; from?: string; reading: ProfileReading } {
+  if (given !== undefined) return { path: resolve(given), reading: readProfileFile(resolve(given)).reading };
+  const { path, from, missing } = findProfile(settings, isThere);
+  const place = { ...(path !== undefined && { path }), ...(from !== undefined && { from }) };
+  if (missing !== undefined) return { ...place, reading: unreadable(missing, path) };
+  return { ...place, reading: path === undefined ? NO_PROFILE : readProfileFile(path).reading };
+}
+
+const windowWords = (window: LocalWindow) => formatWindow(window).replace('-', ' to ');
+
+const zoneWords = ({ zones }: DayRules) =>
+  zonesOfDay(zones).map((stretch) => `${windowWords(stretch)} ${stretch.zone ?? 'unknown'}`);
+
+const minutes = (count: number) => `${count} min`;
+const ladderWords = ({ ladder }: DayRules) => ladder.value.map(minutes).join(', ');
+const endWords = ({ endOfDay }: DayRules) => (endOfDay ? formatTimeOfDay(endOfDay.value) : 'none');
+const breakWords = ({ breakMinutes }: DayRules) =>
+  breakMinutes ? minutes(breakMinutes.value) : "the caller's threshold";
+
+const orNotSaid = (value: string | boolean | undefined) => String(value ?? 'not said');
+
+/** The words for each field that may differ from one weekday to another. */
+const DAY_WORDS: Readonly<Record<(typeof DAY_FIELDS)[number], (rules: DayRules) => string | readonly string[]>> = {
+  hyperfocus_break_minutes: breakWords,
+  hyperfocus_ladder_minutes: ladderWords,
+  end_of_day_local: endWords,
+  zones: zoneWords,
+};
+
+function rowsOf({ profile, usual, declared }: ProfileReading, zone: string): Row[] {
+  const row = (field: string, means: string | readonly string[]): Row => {
+    const line = declared.get(field);
+    return { field, means: [means].flat(), ...(line !== undefined && { line }) };
+  };
+  const ofDay = (prefix: string, rules: DayRules) =>
+    DAY_FIELDS.map((name) => row(`${prefix}.${name}`, DAY_WORDS[name](rules)));
+  const overrides = DAYS.flatMap((day) => ofDay(`chronometric.weekday_overrides.${day}`, profile.rulesOf(day)));
+  const windows = profile.protectedWindows.map(
+    (window): Row => ({
+      field: 'chronometric.protected_windows',
+      means: [`${windowWords(window)} ${window.label}${window.days ? `, on ${window.days.join(', ')}` : ''}`],
+      line: window.line,
+    }),
+  );
+  return [
+    row('privacy.os_idle_consent', profile.osIdleConsent ? 'given' : 'not given'),
+    ...ofDay('chronometric', usual),
+    ...overrides.filter(({ line }) => line !== undefined),
+    row('chronometric.logical_day_start', formatTimeOfDay(profile.logicalDayStart)),
+    ...(windows.length > 0 ? windows : [row('chronometric.protected_windows', 'none')]),
+    row('chronometric.session_overlap_policy', profile.overlapPolicy),
+    row('chronometric.calendar_phase', orNotSaid(profile.calendarPhase)),
+    row('chronometric.deadline_cluster_awareness', orNotSaid(profile.deadlineClusterAwareness)),
+    row('chronometric.motor_fatigue_aware', orNotSaid(profile.motorFatigueAware)),
+    row('chronometric.timezone', profile.timezone ?? `that of this machine, ${zone}`),
+  ];
+}
+
+/** What counts at this moment. */
+function todayOf(profile: Profile, local: LocalTime) {
+  const { day, rules, pastEndOfDay } = logicalDay(profile, local);
+  const window = protectedWindowAt(profile, local.day, local.minute);
+  return {
+    ...{ day: local.day, time: formatTimeOfDay(local.minute), rules_of: day },
+    energy_zone: zoneAt(profile, local.day, local.minute),
+    break_minutes: rules.breakMinutes?.value ?? null,
+    ladder_minutes: rules.ladder.value,
+    end_of_day_local: rules.endOfDay ? formatTimeOfDay(rules.endOfDay.value) : null,
+    past_end_of_day: pastEndOfDay ?? null,
+    protected_window: window?.label ?? null,
+    rules,
+  };
+}
+
+type Today = ReturnType<typeof todayOf>;
+
+function renderToday(today: Today, zone: string, look: Look): string[] {
+  const end = today.end_of_day_local;
+  const facts: [string, string][] = [
+    ['rules', `those of ${today.rules_of}${today.rules_of === today.day ? '' : ', whose day is not over yet'}`],
+    ['energy zone', today.energy_zone],
+    ['end of day', end === null ? 'none' : `${end}${today.past_end_of_day ? ', which is past' : ''}`],
+    ['break', breakWords(today.rules)],
+    ['ladder', ladderWords(today.rules)],
+    ['protected', today.protected_window ?? 'not now'],
+  ];
+  const title = `Now: ${today.day}, ${today.time} (${zone})`;
+  return [
+    '',
+    look.paint('dim', title),
+    ...columns(
+      facts.map((fact) => fact.map(oneLine)),
+      look.width,
+    ).map((line) => `  ${line}`),
+  ];
+}
+
+const problemLine = (path: string, { severity, line, column, sentence }: ProfileProblem) =>
+  `${path}:${line}:${column}: ${severity}: ${sentence}`;
+
+function heading(path: string | undefined, from: string | undefined, reading: ProfileReading, look: Look): string {
+  if (path === undefined) return 'There is no profile: the defaults hold. Write one with: reveille profile init';
+  const errors = reading.problems.filter(({ severity }) => severity === 'error').length;
+  const verdict =
+    reading.unreadable !== undefined ? 'cannot be read' : errors > 0 ? 'is understood in part' : 'is understood';
+  return `${look.paint('bold', oneLine(path))} ${verdict}${from === undefined ? '' : ` (${from})`}.`;
+}
+
+export async function profileCheck(context: CliContext, given: string | undefined): Promise<void> {
+  const look = lookOf(context);
+  const { path, from, reading } = find(context, given);
+  const { profile, problems, unreadable: why } = reading;
+  const zone = profile.timezone ?? look.zone;
+  const today = todayOf(profile, localTimeAt(zone, look.now));
+  const rows = rowsOf(reading, look.zone);
+  const ok = problems.every(({ severity }) => severity !== 'error');
+  const { rules, ...moment } = today;
+  const data = {
+    ...{ path: path ?? null, from: from ?? null, ok, unreadable: why ?? null },
+    fields: rows.map(({ field, means, line }) => ({ field, means: means.join(', '), line: line ?? null })),
+    today: {
+      ...moment,
+      timezone: zone,
+      zones: zonesOfDay(rules.zones).map((one) => ({ window: formatWindow(one), zone: one.zone ?? 'unknown' })),
+    },
+    problems,
+  };
+  const table = rows.flatMap(({ field, means, line }) =>
+    means.map((words, at) =>
+      (at > 0 ? ['', '', words] : [field, line === undefined ? 'default' : `line ${line}`, words]).map(oneLine),
+    ),
+  );
+  // Somebody checks what is meant: nothing may be cut off.
+  const [head, ...lines] = columns([['FIELD', 'FROM', 'MEANS'], ...table], Number.POSITIVE_INFINITY);
+  const understood =
+    why === undefined ? ['', look.paint('dim', head!), ...lines, ...renderToday(today, zone, look)] : [];
+  context.out.result(data, [heading(path, from, reading, look), ...understood]);
+  if (!context.out.json && problems.length > 0) {
+    const shown =
+      why !== undefined && problems.length === 1 && !why.startsWith(`${path}:`)
+        ? [why]
+        : problems.map((one) => problemLine(path ?? '', one));
+    for (const line of shown) context.out.remark(oneLine(line));
+  }
+  if (!ok) process.exitCode = EXIT.failed;
+}

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { type TestContext, test } from 'node:test';
+import { openState } from '../../chronometric/state/open-state.ts';
+import { systemClock } from '../../clock/clock.ts';
+import { dayViewSchema, promptContextSchema, weekViewSchema } from '../../wire/chronometric-view.ts';
+import { type RunOptions, reveille, temporaryFolder } from '../testing/installation.ts';
+
+const DAY_MS = 86_400_000;
+const CANARY = 'canary: leave by the back door';
+
+/** A home, and the state that a server of this moment would have open there. */
+function home(t: TestContext) {
+  const folder = temporaryFolder(t);
+  const dataDir = join(folder, 'chronometric');
+  const state = openState({ dataDir, clock: systemClock, dayEnd: (instant) => instant + DAY_MS });
+  t.after(() => state.close());
+  return { folder, dataDir, state, now: () => systemClock.now() };
+}
+
+const file = (folder: string) => join(folder, 'chronometric', 'chronometric.db');
+const hook = (folder: string, words: readonly string[] = [], options: RunOptions = {}) =>
+  reveille(folder, ['time', 'hook', ...words], options);
+
+const LINE = /^Time: [A-Z][a-z]+day \d{4}-\d\d-\d\d \d\d:\d\d [+-]\d\d:\d\d \(Europe\/Berlin\)\..*\n$/;
+
+test('time shows what is recorded, as a screen and as JSON by its schema', async (t) => {
+  const { folder, state, now } = home(t);
+  state.start(CANARY, now(), 'auto_close');
+  state.beat(now());
+  const screen = await reveille(folder, ['time']);
+  assert.deepEqual([screen.status, screen.stderr], [0, '']);
+  assert.match(
+    screen.stdout,
+    /\d\d:\d\d–now +under 1 min +canary: leave by the back door\n +open\n +break due in (1 h|59 min) of active time/,
+  );
+  const day = JSON.parse((await reveille(folder, ['time', '--json'])).stdout);
+  assert.deepEqual(dayViewSchema.parse(day), day);
+  assert.equal(day.sessions[0].intent, CANARY);
+  const week = JSON.parse((await reveille(folder, ['time', '--week', '--json'])).stdout);
+  assert.deepEqual(weekViewSchema.parse(week), week);
+  assert.deepEqual(week.days.at(-1).sessions[0].session_id, day.sessions[0].session_id);
+  assert.equal(state.open()?.intent, CANARY, 'looking ends nothing');
+});
+
+test('time says what to do where nothing is recorded, and makes nothing', async (t) => {
+  const folder = temporaryFolder(t);
+  const { status, stdout } = await reveille(folder, ['time']);
+  assert.equal(status, 0);
+  assert.match(stdout, /^Nothing is recorded for today yet\.\n\n.*claude mcp add --scope user chronometric/s);
+  assert.deepEqual(readdirSync(folder), []);
+  const empty = JSON.parse((await reveille(folder, ['time', '--date', '2026-06-15', '--json'])).stdout);
+  assert.deepEqual([empty.date, empty.sessions], ['2026-06-15', []]);
+});
+
+test('time refuses a date that there is not, and tells of a profile that it could not read', async (t) => {
+  const folder = temporaryFolder(t);
+  for (const date of ['yesterday', '2026-02-30', '2026-6-1', '']) {
+    const { status, stderr } = await reveille(folder, ['time', '--date', date]);
+    assert.equal(status, 2, date);
+    assert.match(stderr, /--date .*2026|--date 2026-02-30 is no day/);
+  }
+  const profile = join(folder, 'profile.yaml');
+  writeFileSync(profile, 'chronometric: [\n');
+  const { status, stderr } = await reveille(folder, ['time'], { env: { REVEILLE_PROFILE: profile } });
+  assert.equal(status, 0);
+  assert.match(stderr, /^Shown without your profile: /);
+});
+
+test('the hook says how long ago the last prompt or call was, the session, and when a break is due', async (t) => {
+  const { folder, state, now } = home(t);
+  const first = await hook(folder);
+  assert.deepEqual([first.status, first.stderr], [0, '']);
+  assert.match(first.stdout, LINE);
+  assert.match(first.stdout, /First prompt seen here\. No session open\.\n$/);
+  state.start(CANARY, now(), 'auto_close');
+  const second = await hook(folder);
+  assert.match(
+    second.stdout,
+    /Last prompt (just now|\d+ s ago)\. Session open since .*Break due in (1 h|59 min) of active time\.\n$/,
+  );
+  assert.ok(!second.stdout.includes('canary'), 'what is meant is told only when it is asked for');
+  const told = JSON.parse((await hook(folder, ['--json', '--intent'])).stdout);
+  assert.deepEqual(promptContextSchema.parse(told), told);
+  assert.equal(told.session.intent, CANARY);
+});
+
+test('the marker of prompts and that of calls are two, and the gap is that to the later one', async (t) => {
+  const { folder, state, now } = home(t);
+  state.touch(now() - 3 * 3_600_000, 'get_time_context');
+  const gap = async () => JSON.parse((await hook(folder, ['--json'])).stdout).since_last_prompt;
+  assert.match(await gap(), /^PT3H/);
+  assert.match(await gap(), /^PT\d+S$/);
+  const called = state.touch(now(), 'get_time_context');
+  assert.ok(now() - called! >= 3 * 3_600_000, 'a prompt is no call');
+});
+
+test('a clock that was put back gives a gap of nothing', async (t) => {
+  const { folder, state, now } = home(t);
+  state.touch(now() + 3_600_000, 'get_time_context');
+  assert.match((await hook(folder)).stdout, /Last prompt just now\./);
+});
+
+test('the hook speaks the form of each program', async (t) => {
+  const folder = temporaryFolder(t);
+  const { stdout } = await hook(folder, ['--format', 'gemini']);
+  const { hookSpecificOutput: told } = JSON.parse(stdout);
+  assert.equal(told.hookEventName, 'BeforeAgent');
+  assert.match(`${told.additionalContext}\n`, LINE);
+});
+
+test('whatever its flags, the hook ends well and leaves stdout to what the program understands', async (t) => {
+  const folder = temporaryFolder(t);
+  const bad: [words: string[], silent: boolean][] = [
+    [['--format', 'xml'], true],
+    [['--format'], true],
+    [['--bogus', '--format=text'], false],
+    [['more', 'words'], false],
+    [['--json=1'], false],
+  ];
+  for (const [words, silent] of bad) {
+    const { status, stdout, stderr } = await hook(folder, words);
+    assert.equal(status, 0, words.join(' '));
+    if (silent) assert.deepEqual([stdout, stderr === ''], ['', false], words.join(' '));
+    else assert.match(stdout, LINE);
+  }
+});
+
+test('the hook ends well with everything around it out of order, and says on stderr what is', async (t) => {
+  const broken = async (spoil: (folder: string) => Record<string, string> | undefined, expected: RegExp) => {
+    const folder = temporaryFolder(t);
+    const env = spoil(folder) ?? {};
+    const { status, stdout, stderr } = await hook(folder, [], { env });
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, LINE);
+    assert.match(stderr, expected);
+  };
+  await broken((folder) => {
+    mkdirSync(join(folder, 'chronometric'));
+    writeFileSync(file(folder), 'this is no database, and long enough to tell'.repeat(100));
+    return undefined;
+  }, /^reveille time hook: .*chronometric\.db is damaged/);
+  await broken((folder) => {
+    writeFileSync(join(folder, 'file'), '');
+    return { CHRONOMETRIC_DATA_DIR: join(folder, 'file', 'below') };
+  }, /chronometric\.db cannot be opened/);
+  await broken((folder) => ({ REVEILLE_PROFILE: join(folder, 'gone.yaml') }), /gone\.yaml, which does not exist/);
+  await broken((folder) => {
+    writeFileSync(join(folder, 'profile.yaml'), 'a: [\n');
+    return { REVEILLE_PROFILE: join(folder, 'profile.yaml') };
+  }, /profile\.yaml/);
+});
+
+test('the hook goes on without settings that are damaged', async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, 'config.yaml'), 'a: [\n');
+  writeFileSync(join(folder, 'secrets.json'), '{');
+  const { status, stdout } = await hook(folder);
+  assert.equal(status, 0);
+  assert.match(stdout, LINE);
+});
+
+test('while somebody else holds the state the hook does without it', async (t) => {
+  const { folder, state } = home(t);
+  state.open();
+  const other = new DatabaseSync(file(folder));
+  t.after(() => other.close());
+  other.exec('BEGIN IMMEDIATE');
+  const { status, stdout, stderr } = await hook(folder);
+  assert.equal(status, 0);
+  assert.match(stdout, LINE);
+  assert.match(stderr, /^reveille time hook: /);
+});
+
+test('a prompt larger than any pipe is swallowed unread, and leaves no trace', async (t) => {
+  const folder = temporaryFolder(t);
+  const { status, stdout, stderr } = await hook(folder, [], { input: CANARY.repeat(100_000) });
+  assert.deepEqual([status, stderr], [0, '']);
+  assert.match(stdout, LINE);
+  for (const name of readdirSync(join(folder, 'chronometric')))
+    assert.ok(!readFileSync(join(folder, 'chronometric', name), 'latin1').includes('canary'), name);
+});
+
+test('hooks beside each other and beside a server lose nothing', async (t) => {
+  const { folder, state, now } = home(t);
+  state.start(CANARY, now(), 'auto_close');
+  const hooks = Array.from({ length: 4 }, () => hook(folder, ['--json']));
+  let under = true;
+  const all = Promise.all(hooks).finally(() => {
+    under = false;
+  });
+  while (under) {
+    state.touch(now(), 'get_time_context');
+    state.beat(now());
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  for (const { status, stdout, stderr } of await all) {
+    assert.deepEqual([status, stderr], [0, '']);
+    const told = JSON.parse(stdout);
+    assert.ok(told.session !== null && told.problems.length === 0);
+  }
+  assert.equal(state.open()?.intent, CANARY);
+  assert.ok(existsSync(file(folder)));
+});

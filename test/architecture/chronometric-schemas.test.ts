@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { changesThatBreak, type Direction, type Schema } from '../../schemas/chronometric/additive.ts';
+import { baseline, breaksSince, toolSchemas } from '../../schemas/chronometric/published.ts';
+
+test('the tools of chronometric have only grown since v0.1.0 was published', () => {
+  assert.deepEqual(breaksSince(baseline(), toolSchemas()), []);
+});
+
+test('each schema has an identity of its own in the line of v0.1.0, a title and a description', () => {
+  const schemas = toolSchemas().map(({ schema }) => schema);
+  assert.equal(schemas.length, 10);
+  assert.equal(new Set(schemas.map(({ $id }) => $id)).size, 10);
+  for (const { $id, title, description } of schemas) {
+    assert.match(String($id), /^urn:reveille:chronometric:v0\.1\.0:[a-z_]+:(input|output)$/);
+    assert.ok(title && description);
+  }
+});
+
+test('an identity that changes is a break', () => {
+  const moved = toolSchemas().map((each) => ({ ...each, schema: { ...each.schema, $id: 'urn:elsewhere' } }));
+  assert.equal(breaksSince(baseline(), moved).length, 10);
+});
+
+test('a tool that is taken away is a break, and one that is added is none', () => {
+  const now = toolSchemas();
+  assert.deepEqual(breaksSince(now, now.slice(2)), [
+    'get_time_context.input: is gone',
+    'get_time_context.output: is gone',
+  ]);
+  assert.deepEqual(breaksSince(now.slice(2), now), []);
+});
+
+const THING: Schema = {
+  type: 'object',
+  title: 'Thing',
+  properties: {
+    kind: { type: 'string', enum: ['one', 'two'] },
+    text: { type: 'string', minLength: 1, maxLength: 10 },
+    shape: { type: 'string', pattern: '^a' },
+    maybe: { anyOf: [{ type: 'string', maxLength: 5 }, { type: 'null' }] },
+    list: { type: 'array', items: { type: 'integer', minimum: 0 } },
+  },
+  required: ['kind', 'text'],
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: changes reach into a schema of any shape
+type Loose = Record<string, any>;
+type Change = (thing: Loose) => void;
+
+/** What the checker says of a change, by direction. */
+function judged(change: Change): Record<Direction, boolean> {
+  const after = structuredClone(THING) as Loose;
+  change(after);
+  const breaks = (direction: Direction) => changesThatBreak(THING, after, direction).length > 0;
+  return { input: breaks('input'), output: breaks('output') };
+}
+
+const NEITHER = { input: false, output: false };
+const BOTH = { input: true, output: true };
+const ARGUMENTS_ONLY = { input: true, output: false };
+const ANSWERS_ONLY = { input: false, output: true };
+
+const CHANGES: readonly [string, Record<Direction, boolean>, Change][] = [
+  ['nothing', NEITHER, () => {}],
+  ['other words', NEITHER, (thing) => Object.assign(thing.properties.text, { description: 'new', title: 'new' })],
+  ['a new optional member', NEITHER, (thing) => Object.assign(thing.properties, { more: { type: 'string' } })],
+  ['a new enum value', NEITHER, ({ properties }) => properties.kind.enum.push('three')],
+  ['a member that is gone', BOTH, ({ properties }) => delete properties.list],
+  [
+    'a renamed member',
+    BOTH,
+    ({ properties }) => {
+      properties.caption = properties.text;
+      delete properties.text;
+    },
+  ],
+  ['a member of another type', BOTH, ({ properties }) => Object.assign(properties.text, { type: 'number' })],
+  ['an enum value that is gone', BOTH, ({ properties }) => properties.kind.enum.pop()],
+  ['an enum that is no enum any more', BOTH, ({ properties }) => delete properties.kind.enum],
+  ['text that becomes an enum', BOTH, ({ properties }) => Object.assign(properties.text, { enum: ['a'] })],
+  ['a member that becomes required', ARGUMENTS_ONLY, ({ required }) => required.push('list')],
+  [
+    'a new member that is required',
+    ARGUMENTS_ONLY,
+    (thing) => {
+      thing.properties.more = { type: 'string' };
+      thing.required.push('more');
+    },
+  ],
+  ['a member that becomes optional', ANSWERS_ONLY, ({ required }) => required.pop()],
+  ['a longer text', ANSWERS_ONLY, ({ properties }) => Object.assign(properties.text, { maxLength: 20 })],
+  ['a shorter text', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.text, { maxLength: 5 })],
+  ['a bound that is gone', ANSWERS_ONLY, ({ properties }) => delete properties.text.minLength],
+  ['a bound that is new', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.shape, { minLength: 2 })],
+  ['another pattern', BOTH, ({ properties }) => Object.assign(properties.shape, { pattern: '^b' })],
+  ['a pattern that is new', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.text, { pattern: '^a' })],
+  ['a pattern that is gone', ANSWERS_ONLY, ({ properties }) => delete properties.shape.pattern],
+  ['null where there was none', BOTH, ({ properties }) => Object.assign(properties.text, { type: ['string', 'null'] })],
+  ['no null where there was one', BOTH, ({ properties }) => properties.maybe.anyOf.pop()],
+  ['one more alternative', ANSWERS_ONLY, ({ properties }) => properties.maybe.anyOf.push({ type: 'number' })],
+  [
+    'a change inside an alternative',
+    ARGUMENTS_ONLY,
+    ({ properties }) => Object.assign(properties.maybe.anyOf[0], { maxLength: 2 }),
+  ],
+  ['a change inside a list', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.list.items, { minimum: 1 })],
+  ['unknown members that are refused', BOTH, (thing) => Object.assign(thing, { additionalProperties: false })],
+  ['a keyword that it does not know', BOTH, (thing) => Object.assign(thing, { patternProperties: {} })],
+];
+
+describe('what v0.1.x may not do is found', () => {
+  for (const [what, expected, change] of CHANGES) {
+    test(what, () => assert.deepEqual(judged(change), expected));
+  }
+});

@@ -1,0 +1,100 @@
+/**
+ * A service on a real D-Bus bus, in as much of the protocol as it needs (D-Bus specification 0.43): it takes names and answers each
+ * call of a method without arguments as it is told to, or not at all.
+ */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { type BusMessage, encodeMessage, MESSAGE, readMessage, uint32At } from './bus-message.ts';
+
+/** What a method answers: an unsigned number of 64 or 32 bits, a text, an error by its name, or nothing ever. */
+export type BusAnswer = { t: bigint } | { u: number } | { s: string } | { error: string } | 'silence';
+
+/** A bus gives a name to its first owner; 4 means that we have it already. */
+const OWNED = new Set([1, 4]);
+
+export class BusService {
+  /** The methods called, by name, latest last; those of the bus itself left out. */
+  readonly calls: string[] = [];
+  readonly #socket: Socket;
+  readonly #answers: Map<string, BusAnswer>;
+  readonly #replies = new Map<number, (message: BusMessage) => void>();
+  #serial = 0;
+  #unread: Buffer = Buffer.alloc(0);
+
+  private constructor(socket: Socket, answers: Map<string, BusAnswer>) {
+    this.#socket = socket;
+    this.#answers = answers;
+  }
+
+  /**
+   * @param socketPath of the bus
+   * @param names to own
+   * @param answers by `path interface.method`; may change while it runs
+   */
+  static async start(
+    socketPath: string,
+    names: readonly string[],
+    answers: Map<string, BusAnswer>,
+  ): Promise<BusService> {
+    const socket = connect(socketPath);
+    await once(socket, 'connect');
+    const uid = Buffer.from(String(process.getuid!())).toString('hex');
+    socket.write(`\0AUTH EXTERNAL ${uid}\r\n`);
+    const [said] = await once(socket, 'data');
+    if (!String(said).startsWith('OK ')) throw new Error(`the bus refused us: ${said}`);
+    socket.write('BEGIN\r\n');
+    const service = new BusService(socket, answers);
+    socket.on('data', (chunk) => service.#take(chunk));
+    await service.#askBus('Hello', '', []);
+    for (const name of names) {
+      const reply = await service.#askBus('RequestName', 'su', [name, 0]);
+      if (!OWNED.has(uint32At(reply.body, 0))) throw new Error(`the bus did not give us ${name}`);
+    }
+    return service;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#socket.destroyed) return;
+    this.#socket.destroy();
+    await once(this.#socket, 'close');
+  }
+
+  #askBus(member: string, signature: string, body: readonly (string | number)[]): Promise<BusMessage> {
+    const serial = ++this.#serial;
+    const bus = {
+      path: '/org/freedesktop/DBus',
+      interface: 'org.freedesktop.DBus',
+      destination: 'org.freedesktop.DBus',
+    };
+    this.#socket.write(encodeMessage({ type: MESSAGE.call, serial, ...bus, member, signature, body }));
+    return new Promise((resolve) => this.#replies.set(serial, resolve));
+  }
+
+  #take(chunk: Buffer): void {
+    this.#unread = Buffer.concat([this.#unread, chunk]);
+    for (;;) {
+      const message = readMessage(this.#unread);
+      if (message === undefined) return;
+      this.#unread = this.#unread.subarray(message.length);
+      if (message.replySerial !== undefined) this.#replies.get(message.replySerial)?.(message);
+      if (message.type === MESSAGE.call) this.#answer(message);
+    }
+  }
+
+  #answer(call: BusMessage): void {
+    this.calls.push(call.member!);
+    const answer = this.#answers.get(`${call.path} ${call.interface}.${call.member}`) ?? {
+      error: 'org.freedesktop.DBus.Error.UnknownMethod',
+    };
+    if (answer === 'silence') return;
+    const reply = { serial: ++this.#serial, replySerial: call.serial, destination: call.sender! };
+    if ('error' in answer) {
+      this.#socket.write(
+        encodeMessage({ ...reply, type: MESSAGE.error, errorName: answer.error, signature: '', body: [] }),
+      );
+      return;
+    }
+    const [[signature, value]] = Object.entries(answer) as [[string, bigint | number | string]];
+    this.#socket.write(encodeMessage({ ...reply, type: MESSAGE.reply, signature, body: [value] }));
+  }
+}

@@ -1,0 +1,39 @@
+/** A program that a test starts, waits for and ends. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { TestContext } from 'node:test';
+
+/**
+ * Starts a program that says on a file descriptor of its own when it is ready, and ends it after the test.
+ *
+ * @param announcesOn the descriptor, 1 or 3
+ * @returns the line that it said
+ */
+export async function startProgram(
+  t: TestContext,
+  path: string,
+  args: readonly string[],
+  announcesOn: 1 | 3,
+): Promise<{ line: string; child: ChildProcess }> {
+  const child = spawn(path, args, { stdio: ['ignore', 'pipe', 'pipe', 'pipe'] });
+  let complaints = '';
+  child.stderr!.on('data', (chunk) => {
+    complaints += chunk;
+  });
+  t.after(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  });
+  const announcement = child.stdio[announcesOn] as NodeJS.ReadableStream;
+  const line = await new Promise<string>((resolve, reject) => {
+    let said = '';
+    announcement.on('data', (chunk) => {
+      said += chunk;
+      if (said.includes('\n')) resolve(said.slice(0, said.indexOf('\n')));
+    });
+    child.on('error', reject);
+    child.on('exit', (status) => reject(new Error(`${path} ended with ${status}: ${complaints}`)));
+  });
+  return { line, child };
+}
