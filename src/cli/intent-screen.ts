@@ -6,7 +6,7 @@ import { encodeJson, sliceAt } from '../wire/json.ts';
 import { columns, oneLine } from './columns.ts';
 import type { Told, WaitingGate } from './executor-access.ts';
 import { localTime, shortTime } from './local-time.ts';
-import { facts, type Look } from './render.ts';
+import { facts, type Look, shortIds } from './render.ts';
 
 /**
  * Characters that take no room, or turn the direction of writing: in a question they could hide what is approved. Line ends are written
@@ -63,8 +63,9 @@ const whatOf = ({ prose, intent }: IntentView) => oneLine(laidOpen(prose ?? inte
 /** What `intent list` shows. */
 export function renderIntents(intents: readonly IntentView[], look: Look): string[] {
   if (intents.length === 0) return ['No intents.'];
+  const ids = shortIds(intents.map((view) => view.intent_id));
   const rows = intents.map((view) => [
-    view.intent_id,
+    ids.get(view.intent_id)!,
     view.status.replaceAll('_', ' '),
     shortTime(Date.parse(view.created_at), look),
     whatOf(view),

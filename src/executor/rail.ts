@@ -1,40 +1,17 @@
 /** What the executor does for its callers, whatever they speak. HTTP routes call this; `walk/` stands behind it. */
 
 import type { z } from 'zod';
-import type { GateAnswer, gateSchema, IntentRequest, IntentStatus } from '../wire/executor.ts';
-import type { Intent } from '../wire/intent.ts';
+import type { GateAnswer, gateSchema, IntentRequest, IntentStatus, intentStateSchema } from '../wire/executor.ts';
 import type { IntentReceipt } from '../wire/intent-receipt.ts';
+import type { IntentView } from '../wire/intent-view.ts';
+
+export type { IntentView };
 
 /** How an intent stands, as `GET /messages/async/{id}` says it. */
-export type IntentState = {
-  readonly status: IntentStatus;
-  readonly result?: unknown;
-  readonly clarify?: string;
-  readonly error?: { readonly code: string; readonly message: string };
-  readonly queued_behind?: string;
-  readonly parked?: boolean;
-};
+export type IntentState = Readonly<z.output<typeof intentStateSchema>>;
 
 /** How one node of the plan stands. */
-export type NodeState = {
-  readonly node_id: string;
-  readonly state:
-    | ('waiting' | 'awaiting_approval' | 'running' | 'done' | 'failed' | 'denied' | 'expired' | 'not_run' | 'unknown')
-    | 'skipped';
-  /** What stands behind it, in a sentence. */
-  readonly detail?: string;
-};
-
-/** `GET /intents/{id}` */
-export type IntentView = IntentState & {
-  readonly intent_id: string;
-  readonly created_at: string;
-  readonly conversation_id?: string;
-  readonly origin: 'chronos' | 'person';
-  readonly prose?: string;
-  readonly intent?: Intent;
-  readonly nodes: readonly NodeState[];
-};
+export type NodeState = IntentView['nodes'][number];
 
 export type IntentEvent = {
   readonly type: 'gate.invoked' | 'intent.attest' | 'intent.fail' | 'intent.cancel';

@@ -61,7 +61,33 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
   assert.equal(verified.status, 0, verified.stdout + verified.stderr);
   const over = await run(['receipt', id, '--output', receipt]);
   assert.equal(over.status, 1, 'a file that is there is left as it is');
+  assert.match(over.stderr, /is there already; name a new file/);
   assert.ok(statSync(receipt).size > 0);
+});
+
+test('an intent can be named by the beginning of its id, which the list shows', async (t) => {
+  const { run, submit, ada } = await open(t);
+  const first = await submit();
+  await ada.waiting(first);
+  const second = await submit();
+  const listed = await run(['list']);
+  const begins = (id: string) =>
+    listed.stdout
+      .split('\n')
+      .map((line) => line.split(' ')[0]!)
+      .find((word) => word !== '' && id.startsWith(word))!;
+  for (const id of [first, second]) {
+    assert.ok(begins(id).length < 36, listed.stdout);
+    const shown = await run(['show', begins(id).toUpperCase(), '--json']);
+    assert.equal(JSON.parse(shown.stdout).intent_id, id, shown.stderr);
+  }
+  assert.match((await run(['cancel', begins(second)])).stdout, new RegExp(`Intent ${second} is cancelled`));
+  const ambiguous = await run(['deny', first.slice(0, 6)]);
+  assert.equal(ambiguous.status, 1);
+  assert.match(ambiguous.stderr, /could be any of .*give more of the id/);
+  const none = await run(['receipt', 'ffffff']);
+  assert.match(none.stderr, /begins with ffffff; "reveille intent list"/);
+  assert.equal((await ada.state(first)).status, 'awaiting_approval');
 });
 
 test('a denied step is not carried out, and watching it ends with 1', async (t) => {

@@ -26,6 +26,8 @@ const elsewhere = tell.bound('ledger/transfer', { ...TRANSFER, to: 'mallory' });
 const otherTool = tell.bound('ledger/empty', TRANSFER);
 const redefined = tell.bound('ledger/transfer', TRANSFER, tell.sha256('redefined'));
 const submitted = { verb: 'transfer', plan: payNode };
+const resting = { verb: 'rest', plan: nodes.rest };
+const asNatural = { surface: 'natural', effect: 'allow' } as const;
 
 export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
   'begins-in-the-middle': wrong('begin', decided()),
@@ -39,6 +41,26 @@ export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
     'compiled',
     accepted({ prose: undefined, intent: JSON.stringify(submitted) } as never),
     compiled({ id: 'pay', kind: 'call', tool: dearer.tool, args: dearer.args }, { compiler: 'none' }),
+  ),
+  'submitted-with-a-member-twice': wrong(
+    'compiled',
+    tell.submittedAs(JSON.stringify(submitted).replace('{', '{"verb":"transfer",')),
+    compiled(payNode, { compiler: 'none' }),
+  ),
+  'submitted-with-a-number-that-is-rounded': wrong(
+    'compiled',
+    tell.submittedAs(JSON.stringify(resting).replace(':60', ':60.00000000000000000001')),
+    compiled(nodes.rest, { compiler: 'none', intent: resting }),
+  ),
+  'submitted-with-something-behind': wrong(
+    'compiled',
+    tell.submittedAs(`${JSON.stringify(resting)} {}`),
+    compiled(nodes.rest, { compiler: 'none', intent: resting }),
+  ),
+  'submitted-with-a-member-that-languages-overlook': wrong(
+    'compiled',
+    tell.submittedAs(JSON.stringify(submitted).replace('"from"', '"__proto__":1,"from"')),
+    compiled(payNode, { compiler: 'none' }),
   ),
   'call-before-it-was-compiled': wrong('node', accepted(), decided()),
   'call-that-was-not-planned': wrong('node', ...upTo(2), decided({ node_id: 'more' })),
@@ -87,6 +109,18 @@ export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
     'once',
     ...[accepted(), compiled(nodes.look), looking.decided, looking.started, looking.finished, looking.started],
   ),
+  'transfer-repeated-as-a-read': wrong(
+    'once',
+    ...[...upTo(6), finished({ status: 'unknown' }), decided(asNatural), started({ surface: 'natural' })],
+  ),
+  'transfer-repeated-as-a-read-after-a-crash': wrong(
+    'once',
+    ...[...upTo(6), decided(asNatural), started({ surface: 'natural' })],
+  ),
+  'failed-call-repeated-as-a-read': wrong(
+    'once',
+    ...[...upTo(6), finished({ status: 'failed' }), decided(asNatural), started({ surface: 'natural' })],
+  ),
   'one-consent-for-two-calls': wrong(
     'decision',
     ...upTo(6),
@@ -124,6 +158,13 @@ export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
   'completed-after-a-look-in-vain': wrong(
     'outcome',
     ...[...upTo(6), tell.unknown(), tell.reconciled({ status: 'unknown' }), tell.completed()],
+  ),
+  'failed-though-nobody-knows-of-what-was-a-transfer-first': wrong('outcome', ...tell.judgedAnew, tell.failed()),
+  'unknown-without-what-was-a-transfer-first': wrong('outcome', ...tell.judgedAnew, tell.unknown([])),
+  'completed-with-a-wait-that-was-reconciled': wrong(
+    'outcome',
+    ...[accepted(), compiled(nodes.rest), tell.broken(2), tell.unknown([])],
+    ...[tell.reconciled({ node_id: 'rest' }), tell.completed()],
   ),
   'broken-somewhere-else': wrong('journal', ...upTo(6), tell.broken(4)),
   'goes-on-after-a-broken-journal': wrong('journal', ...upTo(5), tell.broken(5), started()),

@@ -136,7 +136,7 @@ export const finished = (change: Partial<ReceiptBodies['call.finished']> = {}) =
     ...change,
   });
 
-export const readBack = () =>
+export const readBack = (change: Partial<ReceiptBodies['call.read_back']> = {}) =>
   entry('call.read_back', {
     at: second(33),
     node_id: 'pay',
@@ -146,6 +146,7 @@ export const readBack = () =>
     response_sha256: sha256('{"state":"booked"}'),
     response_bytes: 18,
     text: 'booked',
+    ...change,
   });
 
 export const reconciled = (change: Partial<ReceiptBodies['call.reconciled']> = {}) =>
@@ -221,6 +222,16 @@ export const transfer: readonly ReceiptEntry[] = [
   completed(),
 ];
 
+/** A call that was begun as `escalate` and never made, and then judged as `natural`. */
+export const judgedAnew: readonly ReceiptEntry[] = [
+  ...[accepted(), compiled(payNode), decided(), asked(), answered(), started()],
+  finished({ status: 'not_run', reason: 'the server was not there' }),
+  decided({ at: second(50), surface: 'natural', effect: 'allow', reason: 'it only reads' }),
+  started({ at: second(51), surface: 'natural' }),
+];
+
+export const submittedAs = (intent: string) => accepted({ prose: undefined, intent } as never);
+
 const jsonIntent = { verb: 'transfer', plan: { ...payNode, args: { ...TRANSFER, key: undefined } } };
 
 /** What an executor may write; name to entries. */
@@ -228,8 +239,32 @@ export const TRUE_STORIES: Readonly<Record<string, readonly ReceiptEntry[]>> = {
   'transfer-approved': transfer,
   'not-at-its-end': transfer.slice(0, 5),
   'submitted-as-json': [
-    accepted({ prose: undefined, intent: JSON.stringify(jsonIntent, null, 2) } as never),
+    submittedAs(JSON.stringify(jsonIntent, null, 2)),
     compiled(payNode, { compiler: 'none' }),
+    ...transfer.slice(2),
+  ],
+  'submitted-with-other-spellings': [
+    submittedAs(
+      '{"plan":{"args":{"n":1.50,"account":"\\u0061lice-main","e":1E+2},"tool":"ledger/balance","kind":"call","id":"look"},"verb":"look"}',
+    ),
+    compiled(
+      { id: 'look', kind: 'call', tool: 'ledger/balance', args: { account: 'alice-main', n: 1.5, e: 100 } },
+      {
+        compiler: 'none',
+        intent: {
+          verb: 'look',
+          plan: { id: 'look', kind: 'call', tool: 'ledger/balance', args: { account: 'alice-main', n: 1.5, e: 100 } },
+        },
+      },
+    ),
+  ],
+  'completed-without-a-result': [...transfer.slice(0, -1), entry('intent.completed', { at: second(120) })],
+  'judged-as-natural-after-it-was-not-made': [...judgedAnew, finished({ at: second(52) }), completed()],
+  'begun-as-escalate-and-then-lost-as-natural': [...judgedAnew, unknown()],
+  'verb-of-100-emoji': [accepted(), compiled(payNode, { intent: { verb: '😀'.repeat(100), plan: payNode } })],
+  'deadline-of-nine-digits-with-an-offset': [
+    accepted(),
+    compiled(payNode, { intent: { verb: 'transfer', plan: payNode, deadline: '2026-06-15t10:10:31.000999999+02:00' } }),
     ...transfer.slice(2),
   ],
   'allowed-by-a-rule': [
@@ -361,6 +396,22 @@ export const TRUE_STORIES: Readonly<Record<string, readonly ReceiptEntry[]>> = {
   'journal-broken-after-the-end': [
     ...[accepted(), compiled(payNode), decided(), asked(), cancelled()],
     ...[broken(5), failed('journal', 'the journal was changed')],
+  ],
+  'journal-broken-after-the-end-and-nobody-knows': [
+    ...[accepted(), compiled(payNode), decided(), asked(), cancelled()],
+    ...[broken(5), unknown([])],
+  ],
+  'found-after-the-journal-was-broken': [
+    ...[accepted(), compiled(payNode), decided(), broken(3), unknown([])],
+    ...[reconciled({ node_id: 'lost' }), readBack({ node_id: 'lost' }), failed('interrupted', 'the rest was not done')],
+  ],
+  'settled-and-found-otherwise-after-the-journal-was-broken': [
+    ...[accepted(), compiled(payNode), decided(), asked(), answered(), started(), finished({ status: 'failed' })],
+    ...[broken(7), unknown([]), reconciled(), readBack(), completed()],
+  ],
+  'nothing-found-of-a-start-that-was-lost': [
+    ...[accepted(), compiled(payNode), decided(), broken(3), unknown([])],
+    ...[reconciled({ status: 'unknown' }), failed('interrupted', 'the rest was not done')],
   ],
   'names-and-numbers': [
     accepted({ prose: 'Größe “½” 😀 \u0007 \u2028 "\\ud800"' }),

@@ -38,6 +38,23 @@ export type Vector = {
 
 const ENDINGS = new Set(['intent.completed', 'intent.failed', 'intent.cancelled', 'intent.unknown']);
 
+const listsOf = (depth: number) => JSON.parse('['.repeat(depth) + ']'.repeat(depth)) as unknown;
+const inAnswer = (text: string) => `{"ok":true,"data":${text}}`;
+
+/** As deep as may be: the receipt, its list, an envelope and a body stand around the lists. */
+function deepest(): string {
+  const { kind, body } = TRUE_STORIES['not-at-its-end']![0]!;
+  return canonicalJson(receiptOf(seal([{ kind, body: { ...body, more: listsOf(252) } } as never])));
+}
+
+function nestedVectors(): Vector[] {
+  const expected = { valid: true, envelopes: 1, ended: false, last_kind: 'intent.accepted' } as const;
+  return [
+    { name: 'nested-256-deep', text: deepest(), expected },
+    { name: 'nested-256-deep-in-an-answer', text: inAnswer(deepest()), expected },
+  ];
+}
+
 function trueVectors(): Vector[] {
   const stories = Object.entries(TRUE_STORIES).map(([name, entries]): Vector => {
     const ended = entries.some(({ kind }) => ENDINGS.has(kind));
@@ -54,6 +71,8 @@ function trueVectors(): Vector[] {
       name: 'written-in-another-way',
       text: `${JSON.stringify(receipt, null, 2).replace('alice', '\\u0061lice')}\n`,
     },
+    { ...plain, name: 'behind-a-byte-order-mark', text: `\ufeff${plain.text}` },
+    ...nestedVectors(),
     { ...plain, name: 'expected-by-its-key', key: KEY.publicKeyHex },
     { ...plain, name: 'expected-by-its-key-id', key: KEY.keyId },
   ];
@@ -145,6 +164,12 @@ function brokenChains(): Vector[] {
     changed('public-key-too-short', 0, 'malformed', (_all, receipt) => {
       receipt.public_key = KEY.publicKeyHex.slice(1);
     }),
+    changed('receipt-that-could-be-an-answer', 0, 'malformed', (_all, receipt) => {
+      Object.assign(receipt, { ok: true, data: receiptOf(seal(transfer)) });
+    }),
+    changed('numbered-from-zero', 1, 'malformed', (all) => {
+      all[0]!.seq = 0;
+    }),
     changed('number-as-text', 3, 'malformed', (all) => {
       all[2]!.seq = '3';
     }),
@@ -164,6 +189,8 @@ function brokenChains(): Vector[] {
   ];
 }
 
+const intentWith = (change: object) => compiled(payNode, { intent: { verb: 'transfer', plan: payNode, ...change } });
+
 /** Signed by the executor's key, and yet not what they say. */
 function wrongInside(): Vector[] {
   const wrong = sha256('something else');
@@ -181,6 +208,20 @@ function wrongInside(): Vector[] {
     vector('wrong-hash-of-a-read', 2, 'digest', compiled(payNode, { reads: [read] })),
     vector('instant-without-an-offset', 3, 'malformed', decided({ at: '2026-06-15T08:10:00' })),
     vector('instant-that-does-not-exist', 3, 'malformed', decided({ at: '2026-02-30T08:10:00.000Z' })),
+    vector('instant-with-a-small-t', 3, 'malformed', decided({ at: '2026-06-15t08:10:03.000Z' })),
+    vector('instant-with-a-small-z', 3, 'malformed', decided({ at: '2026-06-15T08:10:03.000z' })),
+    vector('instant-without-milliseconds', 3, 'malformed', decided({ at: '2026-06-15T08:10:03Z' })),
+    vector('instant-with-microseconds', 3, 'malformed', decided({ at: '2026-06-15T08:10:03.000000Z' })),
+    vector('instant-with-an-offset', 3, 'malformed', decided({ at: '2026-06-15T08:10:03.000+00:00' })),
+    vector('expiry-without-milliseconds', 5, 'malformed', asked({ expires_at: '2026-06-16T08:10:00Z' })),
+    vector('deadline-of-ten-digits', 2, 'malformed', intentWith({ deadline: '2026-06-15T10:10:31.0000000000+02:00' })),
+    vector(
+      'no-hash-of-a-tool-that-languages-overlook',
+      2,
+      'malformed',
+      compiled(payNode, { tools: JSON.parse('{"__proto__":1}') as never }),
+    ),
+    vector('verb-of-101-emoji', 2, 'malformed', intentWith({ verb: '😀'.repeat(101) })),
     vector('effect-that-nobody-knows', 3, 'malformed', decided({ effect: 'maybe' as 'ask' })),
     vector('question-without-its-text', 5, 'malformed', {
       kind: 'gate.asked',
@@ -197,6 +238,7 @@ function unreadable(): Vector[] {
     text: broken,
     expected: { valid: false, property: 'unreadable' },
   });
+  const deeper = deepest().replace('[[[', '[[[[').replace(']]]', ']]]]');
   const named = `"intent_id":"${INTENT_ID}"`;
   return [
     text('cut-off', whole.slice(0, -100)),
@@ -206,6 +248,9 @@ function unreadable(): Vector[] {
     text('number-that-is-rounded', whole.replace('"seq":1,', '"seq":1.00000000000000000001,')),
     text('half-a-character', whole.replace('Pay 100', 'Pay \\ud800 100')),
     text('nested-too-deep', '['.repeat(300) + ']'.repeat(300)),
+    text('nested-257-deep', deeper),
+    text('nested-257-deep-in-an-answer', inAnswer(deeper)),
+    text('two-byte-order-marks', `\ufeff\ufeff${whole}`),
     text('garbage-behind', `${whole}}`),
     { ...text('another-value', '[]'), expected: { valid: false, seq: 0, property: 'malformed' } },
     {

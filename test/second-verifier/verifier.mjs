@@ -20,6 +20,7 @@ class Unreadable extends Error {}
 /** There is no such file, or no such key. */
 class Unusable extends Error {}
 
+/** Around a receipt; in the answer of an executor there is one object more. */
 const MAX_DEPTH = 256;
 const WORDS = [
   ['true', true],
@@ -44,6 +45,7 @@ const decimal = (lexeme) => {
  */
 function* readEach(text) {
   let at = 0;
+  let deepest = 0;
   const fail = (why) => {
     throw new Unreadable(`${why} at ${at}`);
   };
@@ -95,7 +97,8 @@ function* readEach(text) {
     expect(close);
   };
   const value = (depth) => {
-    if (depth > MAX_DEPTH && '[{'.includes(text[at])) fail('too deep');
+    if ('[{'.includes(text[at])) deepest = Math.max(deepest, depth);
+    if (deepest > MAX_DEPTH + 1) fail('too deep');
     if (text[at] === '"') return string();
     if (take('[')) {
       const list = [];
@@ -118,7 +121,12 @@ function* readEach(text) {
     return word ? word[1] : number();
   };
 
-  for (blank(); at < text.length; blank()) yield value(1);
+  for (blank(); at < text.length; blank()) {
+    deepest = 0;
+    const whole = value(1);
+    if (deepest > MAX_DEPTH && !isAnswer(whole)) fail('too deep');
+    yield whole;
+  }
 }
 
 // ---- Writing and hashing. ----
@@ -204,7 +212,7 @@ const TYPES = {
   whole: isWhole,
   position: (value) => isWhole(value) && value >= 1,
   seconds: (value) => isWhole(value) && value >= 1 && value <= 2592000,
-  moment: (value) => matches(/[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?Z$/)(value) && instant(value) !== undefined,
+  moment: (value) => matches(/T\d\d:\d\d:\d\d\.\d{3}Z$/)(value) && instant(value) !== undefined,
   deadline: (value) => matches(/:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i)(value) && inFourDigits(instant(value)),
   verb: matches(/^[^\0]{1,100}$/u),
   id: matches(/^[A-Za-z0-9_][A-Za-z0-9._:-]{0,127}$/),
@@ -281,6 +289,9 @@ function hasShape(shape, value) {
     value.has(name) ? fits(type, value.get(name)) : optional === '?',
   );
 }
+
+/** Whether a value is an executor's answer around a receipt. */
+const isAnswer = (value) => fits('wrapped', value) && value.get('ok') && !value.has('format');
 
 // ---- Digests: which hash stands beside what. ----
 
@@ -389,7 +400,7 @@ class Past {
   get open() {
     return [...this.nodes]
       .filter(([, record]) => ['started', 'unknown'].includes(this.state(record)))
-      .map(([id, record]) => ({ id, escalate: latest(record, 'call.started').get('surface') === 'escalate' }));
+      .map(([id, record]) => ({ id, escalate: record.has('escalate') }));
   }
   get wasBroken() {
     return this.last('journal.broken').seq > 0;
@@ -499,7 +510,7 @@ const RULES = [
     'once',
     'call.started',
     (e, past) =>
-      e.get('surface') === 'escalate'
+      e.get('surface') === 'escalate' || past.of(e, 'escalate').seq > 0
         ? ['not started', 'not_run'].includes(past.stateOf(e))
         : past.stateOf(e) !== 'succeeded',
   ],
@@ -536,8 +547,8 @@ const RULES = [
     },
   ],
   ['started', 'call.finished', (e, past) => past.stateOf(e) === 'started'],
-  ['started', 'call.reconciled', (e, past) => ['started', 'unknown'].includes(past.stateOf(e)) || lostStart(e, past)],
-  ['started', 'call.read_back', (e, past) => past.stateOf(e) !== 'not started' || lostStart(e, past)],
+  ['started', 'call.reconciled', (e, past) => past.wasBroken || ['started', 'unknown'].includes(past.stateOf(e))],
+  ['started', 'call.read_back', (e, past) => past.wasBroken || past.stateOf(e) !== 'not started'],
   ['wait', 'wait.started', (e, past) => past.of(e, 'wait.started').seq === 0],
   ['wait', 'wait.finished', (e, past) => past.of(e, 'wait.started', 'wait.finished').kind === 'wait.started'],
   ['outcome', 'intent.completed', (_e, past) => past.intent && past.leaves.every((leaf) => past.done(leaf))],
@@ -555,8 +566,6 @@ const RULES = [
   isAbout: kinds === '*' ? () => true : (kind) => kinds.split(' ').includes(kind),
   holds,
 }));
-
-const lostStart = (entry, past) => past.wasBroken && past.stateOf(entry) === 'not started';
 
 /** Whether the compiled intent is what was submitted, where JSON was. */
 function isTheTask(source, compiled, past) {
@@ -584,8 +593,7 @@ const isKeyOf = (key, publicKey) =>
  * @param {string} [key] whose receipt it has to be
  */
 function verifyOne(found, key) {
-  const wrapped = fits('wrapped', found) && found.get('ok');
-  const receipt = wrapped ? found.get('data') : found;
+  const receipt = isAnswer(found) ? found.get('data') : found;
   const broken = (seq, what, rule) => ({ ok: false, seq, what, ...(rule && { rule }) });
   if (!fits('receipt', receipt) || receipt.get('envelopes').length === 0) return broken(0, 'malformed');
   const publicKey = receipt.get('public_key');

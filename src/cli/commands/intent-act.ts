@@ -3,14 +3,17 @@ import type { CliContext } from '../context.ts';
 import { executorClient } from '../executor-access.ts';
 import { laidOpen, statusWords } from '../intent-screen.ts';
 import { lookOf } from '../look.ts';
+import { findIntentId } from './intent-id.ts';
 
 export async function intentAct(
   context: CliContext,
   action: 'cancel' | 'reconcile',
   flags: { user?: string },
-  intentId: string,
+  given: string,
 ): Promise<void> {
-  const { value, text } = await executorClient(context, flags.user)[action](intentId);
+  const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
+  const { value, text } = await client[action](intentId);
   const words = `Intent ${intentId} is ${statusWords(value, lookOf(context))}`;
   context.out.result(text, value.error ? [words, `  ${laidOpen(value.error.message)}`] : words);
 }

@@ -12,6 +12,7 @@ import { type ExecutorClient, executorClient, type WaitingGate } from '../execut
 import { laidOpen, renderGate } from '../intent-screen.ts';
 import { lookOf } from '../look.ts';
 import { UsageError } from '../usage-error.ts';
+import { findIntentId } from './intent-id.ts';
 
 export type AnswerFlags = { user?: string; answer?: string; callSha256?: string };
 
@@ -72,11 +73,12 @@ function checkFlags({ callSha256: given }: AnswerFlags): void {
 export async function intentApprove(
   context: CliContext,
   flags: AnswerFlags,
-  intentId: string,
+  given: string,
   nodeId: string | undefined,
 ): Promise<void> {
   checkFlags(flags);
   const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
   const gate = await findGate(client, intentId, nodeId);
   for (const line of [...renderGate(intentId, gate, lookOf(context)), '']) context.out.line(line);
   const digest = digestOf(gate);
@@ -88,11 +90,12 @@ export async function intentApprove(
 export async function intentDeny(
   context: CliContext,
   flags: AnswerFlags,
-  intentId: string,
+  given: string,
   nodeId: string | undefined,
 ): Promise<void> {
   checkFlags(flags);
   const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
   const gate = await findGate(client, intentId, nodeId);
   const digest = flags.callSha256 ?? gate.call.call_sha256;
   await say(context, client, { intentId, gate, approved: false, digest, words: flags.answer });

@@ -9,6 +9,7 @@ import { executorClient } from '../executor-access.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags.ts';
 import { renderIntent, renderIntents } from '../intent-screen.ts';
 import { lookOf } from '../look.ts';
+import { findIntentId } from './intent-id.ts';
 
 export type ListFlags = { user?: string; status?: string; limit?: string };
 
@@ -28,8 +29,9 @@ export async function intentList(context: CliContext, flags: ListFlags): Promise
     out.line(line);
 }
 
-export async function intentShow(context: CliContext, flags: { user?: string }, intentId: string): Promise<void> {
+export async function intentShow(context: CliContext, flags: { user?: string }, given: string): Promise<void> {
   const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
   const [view, gates] = await Promise.all([client.view(intentId), client.gates(intentId)]);
   const data = new RawJson(`${view.text.text.slice(0, -1)},"gates":${encodeJson(gates)}}`);
   context.out.result(data, renderIntent(view, gates, lookOf(context)));
@@ -37,8 +39,10 @@ export async function intentShow(context: CliContext, flags: { user?: string }, 
 
 export type ReceiptFlags = { user?: string; output?: string };
 
-export async function intentReceipt(context: CliContext, flags: ReceiptFlags, intentId: string): Promise<void> {
-  const receipt = await executorClient(context, flags.user).receipt(intentId);
+export async function intentReceipt(context: CliContext, flags: ReceiptFlags, given: string): Promise<void> {
+  const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
+  const receipt = await client.receipt(intentId);
   const count = intentReceiptSchema.safeParse(receipt.value()).data?.envelopes.length;
   if (count === undefined || sliceAt(receipt.text, ['envelopes']) === undefined)
     throw new ReveilleError('unavailable', 'the executor answered with something that is no receipt', {
@@ -50,6 +54,8 @@ export async function intentReceipt(context: CliContext, flags: ReceiptFlags, in
   try {
     writeFileSync(output, `${receipt.text}\n`, { flag: 'wx' });
   } catch (cause) {
+    const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST';
+    if (isThere) throw new ReveilleError('conflict', `--output ${output} is there already; name a new file`, { cause });
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new ReveilleError('unavailable', `--output ${output} cannot be written: ${why}`, { retryable: false, cause });
   }

@@ -8,14 +8,16 @@ import { executorClient, type WaitingGate } from '../executor-access.ts';
 import { EXIT } from '../exit-status.ts';
 import { renderGate, renderIntent, statusWords } from '../intent-screen.ts';
 import { lookOf } from '../look.ts';
+import { findIntentId } from './intent-id.ts';
 
 const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled', 'unknown']);
 /** Without a word from the executor it is asked this often. */
 const LOOK_MS = 2000;
 
-export async function intentWatch(context: CliContext, flags: { user?: string }, intentId: string): Promise<void> {
+export async function intentWatch(context: CliContext, flags: { user?: string }, given: string): Promise<void> {
   const { out, clock } = context;
   const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
   const ended = new AbortController();
   let hint = new AbortController();
   // The first look is a plain question, whose failure is told.

@@ -14,8 +14,9 @@
  * - a wait may be given with a unit (`10 minutes`), a deadline as the same moment in another zone;
  * - the verb and the ids of nodes are the compiler's own, so they can be nothing but plain words.
  */
-import { parseInstant } from '../../wire/instant.ts';
+
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
+import { parseInstant } from '../../wire/rfc3339.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { hiddenCharacters, lookalikes, namesOf } from './hidden-characters.ts';
 import { entryOf, fieldOf, isForced, isListed, type Place, wholeOf } from './schema-places.ts';

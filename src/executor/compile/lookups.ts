@@ -3,10 +3,10 @@ import { type Clock, wait } from '../../clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CallNode, Intent } from '../../wire/intent.ts';
 import { checkPlan } from '../intent/check-plan.ts';
-import { argsDigest } from '../intent/plan.ts';
 import { readIntent } from '../intent/read-intent.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { CompileRead } from '../receipt/bodies.ts';
+import { digestOf } from '../receipt/envelope.ts';
 import type { RailTool, Toolbox } from '../tools/toolbox.ts';
 import { LONGEST_ARGUMENTS, LOOKUP_TIMEOUT_MS, LOOKUPS_MAX, SHOWN_BYTES } from './bounds.ts';
 import type { Draft } from './compiler.ts';
@@ -92,7 +92,7 @@ export function lookups(options: LookupOptions) {
       reads.push({
         tool: tool.name,
         args,
-        args_sha256: argsDigest(args),
+        args_sha256: digestOf(args),
         is_error: report.isError,
         response_sha256: report.rawSha256,
         response_bytes: report.rawBytes,

@@ -1,7 +1,7 @@
 /** What the compiling model is told. Words from outside stand between marker lines, hidden characters in them are shown. Pure. */
 import { codeFor, quoted } from '../../model-kit/quotation.ts';
 import type { ContextPiece } from '../../wire/executor.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 import type { Draft } from './compiler.ts';
 import { isForLooking } from './functions.ts';

@@ -65,7 +65,7 @@ test('what the shape does not know is refused with its place', () => {
   refuses(intent(call('a').replace('ledger/transfer', 'transfer')), /plan\.tool must be <alias>\/<tool>/);
   refuses('{"verb":"x"}', /plan is required/);
   refuses(`{"verb":"x","deadline":"tomorrow","plan":${call('a')}}`, /deadline must be an RFC 3339 instant/);
-  refuses('[]', /must be an object/);
+  refuses('[]', /the intent must be an object/);
   refuses('', /cannot be read/);
   refuses(`${intent(call('a'))} {}`, /nothing may follow/);
 });

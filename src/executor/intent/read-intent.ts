@@ -80,7 +80,11 @@ export function readIntent(sourceText: string): Intent {
   checkTexts(value, []);
   const checked = checkInput(intentSchema, value);
   if ('problems' in checked) {
-    const sentences = checked.problems.map(({ path, sentence }) => sentence.replace(path.join('.'), placeOf(path)));
+    const sentences = checked.problems.map(({ path, sentence }) =>
+      path.length === 0 && sentence.startsWith('must ')
+        ? `the intent ${sentence}`
+        : sentence.replace(path.join('.'), placeOf(path)),
+    );
     throw new ReveilleError('invalid_request', [...new Set(sentences)].join('; '));
   }
   checkNodes(checked.value.plan);

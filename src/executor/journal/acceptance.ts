@@ -2,8 +2,8 @@
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IntentRequest } from '../../wire/executor.ts';
-import { formatInstant } from '../../wire/instant.ts';
 import type { ReceiptEnvelope } from '../../wire/intent-receipt.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptBodies } from '../receipt/bodies.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 

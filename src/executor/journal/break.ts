@@ -1,15 +1,11 @@
 /** What is put down when a chain is found changed: that it was, and an end that claims nothing which nobody can know. Pure. */
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import type { ChainReading } from './chain-reading.ts';
-import type { IntentFold } from './fold.ts';
+import { type IntentFold, outcomeOf } from './fold.ts';
 
 /** The nodes whose call has been started and has no recorded outcome. */
 export function nodesInDoubt(state: IntentFold): string[] {
-  return [...state.nodes].flatMap(([nodeId, { started, finished, reconciled }]) => {
-    if (!started) return [];
-    const status = reconciled?.status ?? finished?.status ?? 'unknown';
-    return status === 'unknown' ? [nodeId] : [];
-  });
+  return [...state.nodes].flatMap(([nodeId, record]) => (outcomeOf(record) === 'unknown' ? [nodeId] : []));
 }
 
 /**

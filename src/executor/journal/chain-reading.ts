@@ -44,35 +44,48 @@ function tellsOfStart(value: unknown): boolean {
   return kind === 'call.started' && body?.surface !== 'natural';
 }
 
-/** Whether the first envelope is that of this intent: a whole chain can be put in another one's place. */
-function isOf(first: unknown, intentId: string): boolean {
-  const { kind, body } = (first ?? {}) as { kind?: unknown; body?: { intent_id?: unknown } };
-  return kind !== 'intent.accepted' || body?.intent_id === intentId;
+/** Whether the first envelope is that of this intent and user: a chain can be put in another one's place, and a row be given away. */
+function isOf(first: unknown, { intentId, user }: { readonly intentId: string; readonly user: string }): boolean {
+  const { kind, body } = (first ?? {}) as {
+    kind?: unknown;
+    body?: { intent_id?: unknown; principal?: { user?: unknown } };
+  };
+  return kind !== 'intent.accepted' || (body?.intent_id === intentId && body.principal?.user === user);
 }
 
 /**
- * @param chain whose chain it is, by which key, and what its last envelope must be
+ * @param chain whose chain it is, by which key, and what its row says of it: its last envelope, and whether an escalate-class call was started
  */
 export function readChain(
   rows: readonly EnvelopeRow[],
-  chain: { readonly publicKey: string; readonly intentId: string; readonly user: string; readonly head: ChainHead },
+  chain: {
+    readonly publicKey: string;
+    readonly intentId: string;
+    readonly user: string;
+    readonly head: ChainHead;
+    readonly escalateStarted: boolean;
+  },
 ): ChainReading {
   const values = rows.map(({ seq, text }, index) => (seq === index + 1 ? parse(text) : undefined));
-  const report = verifyChain(isOf(values[0], chain.intentId) ? values : [undefined], chain);
+  const report = verifyChain(isOf(values[0], chain) ? values : [undefined], chain);
   const { head } = report;
   const envelopes = values.slice(0, head.seq) as ReceiptEnvelope[];
+  const state = foldEnvelopes(envelopes, lostIntent(chain.intentId, chain.user));
   const isMissing = rows.length < chain.head.seq;
   const broken = (() => {
     if (report.broken)
       return `envelope ${report.broken.seq} does not hold (${report.broken.property}): ${report.broken.message}`;
     if (isMissing) return `${chain.head.seq - rows.length} envelopes are missing at the end of the chain`;
     if (rows.length > chain.head.seq) return 'there are more envelopes than the executor has put down';
-    return head.hash === chain.head.hash ? undefined : 'the last envelope is not the one that the executor put down';
+    if (head.hash !== chain.head.hash) return 'the last envelope is not the one that the executor put down';
+    // Somebody cut the chain and wrote its new end into the row: going on would make the call again.
+    const isStartGone = chain.escalateStarted && state && !state.escalateStarted && !state.broken;
+    return isStartGone ? 'the envelope is missing that says that a call was started' : undefined;
   })();
   return {
     envelopes,
     head,
-    state: foldEnvelopes(envelopes, lostIntent(chain.intentId, chain.user)),
+    state,
     broken,
     mayHaveStarted: broken !== undefined && (isMissing || values.slice(head.seq).some(tellsOfStart)),
   };

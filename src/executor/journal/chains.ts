@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainHead, nextEnvelope } from '../receipt/chain.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
@@ -67,8 +67,8 @@ export class Chains {
   /** Reads a chain and checks all of it. */
   read(row: IntentRow): ChainReading {
     const { publicKeyHex } = this.#parts.key;
-    const { id, user, head } = row;
-    return readChain(this.envelopes.of(id), { publicKey: publicKeyHex, intentId: id, user, head });
+    const { id, user, head, escalateStarted } = row;
+    return readChain(this.envelopes.of(id), { publicKey: publicKeyHex, intentId: id, user, head, escalateStarted });
   }
 
   /** Whether the end of a chain is still the one that this process knows. */

@@ -2,7 +2,7 @@
 import type { IntentStatus } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
 import type { ReceiptKind } from '../../wire/intent-receipt.ts';
-import type { ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
+import type { CallStatus, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 
 export type Gate = {
   readonly asked: ReceiptBodies['gate.asked'];
@@ -169,4 +169,10 @@ export function statusOf(state: IntentFold): IntentStatus {
 /** The plan as it is carried out; `undefined` before it is compiled. */
 export function intentOf(state: IntentFold): Intent | undefined {
   return state.compiled?.intent;
+}
+
+/** What became of a call, as far as it is on record; `undefined` before it is started. */
+export function outcomeOf({ started, finished, reconciled }: NodeRecord): CallStatus | undefined {
+  if (!started) return undefined;
+  return reconciled?.status ?? finished?.status ?? 'unknown';
 }

@@ -5,7 +5,9 @@ import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type IntentFold, recordOf } from './fold.ts';
 
 /** Policies count days; two of them, so that a day can begin anywhere on earth. */
-const KEPT_MS = 48 * 60 * 60 * 1000;
+const COUNTED_MS = 48 * 60 * 60 * 1000;
+/** They are kept for much longer: a clock that was ahead for a while must not have deleted what counts today. */
+const KEPT_MS = 400 * 24 * 60 * 60 * 1000;
 
 export function spendTable(db: DatabaseSync) {
   const insert = db.prepare(`
@@ -17,7 +19,7 @@ export function spendTable(db: DatabaseSync) {
 
   return {
     /** What this user's calls have moved in the last 48 hours. */
-    of: (user: string, now: number): Spend[] => of.all(user, now - KEPT_MS) as Spend[],
+    of: (user: string, now: number): Spend[] => of.all(user, now - COUNTED_MS) as Spend[],
 
     /** Takes in one more envelope; `state` is the intent as it was before. A call counts from its start, until it is certain that it failed. */
     take(state: IntentFold, { kind, body }: ReceiptEntry, now: number): void {

@@ -1,11 +1,12 @@
 /**
  * What each kind of envelope says (docs/receipts.md has the same for other implementations). Everything is JSON that canonical form
- * keeps: numbers are exact, instants are RFC 3339 in UTC, hashes 64 lower-case hex digits.
+ * keeps: numbers are exact, hashes 64 lower-case hex digits.
  */
 import type { ContextPiece } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
 import type { ReceiptKind } from '../../wire/intent-receipt.ts';
 
+/** Instants are in UTC, with milliseconds: `2026-06-15T08:10:00.000Z`. */
 type At = { readonly at: string };
 type OfCall = At & { readonly node_id: string };
 
@@ -147,7 +148,7 @@ export type ReceiptBodies = {
   'wait.finished': OfCall;
   /** The journal was changed behind the executor's back; what stood after `good_seq` does not count. */
   'journal.broken': At & { readonly good_seq: number; readonly reason: string };
-  'intent.completed': At & { readonly result: unknown };
+  'intent.completed': At & { readonly result?: unknown };
   'intent.failed': At & { readonly code: string; readonly reason: string };
   'intent.cancelled': At & { readonly by: string; readonly reason: string };
   /** Somebody has to look: which call, and how it can be found out. */

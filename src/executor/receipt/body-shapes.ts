@@ -1,15 +1,29 @@
 /** What the body of each kind of envelope must look like. Members that are not named are let pass: they are signed like the others. */
 import { z } from 'zod';
-import { parseInstant } from '../../wire/instant.ts';
 import { intentSchema } from '../../wire/intent.ts';
 import type { ReceiptKind } from '../../wire/intent-receipt.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptBodies } from './bodies.ts';
 
 const text = z.string();
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
-const UTC = 'must be an RFC 3339 instant in UTC, ending in Z';
-const instant = z.string().refine((value) => value.endsWith('Z') && parseInstant(value) !== undefined, UTC);
+const UTC = 'must be an instant in UTC with milliseconds, such as 2026-06-15T08:10:00.000Z';
+
+/** Whether a text is an instant as the executor writes it, and none of the other forms that RFC 3339 has for it. */
+function isWritten(text: string): boolean {
+  const epochMs = Date.parse(text);
+  // A year of more than four digits has a longer text.
+  return text.length === 24 && !Number.isNaN(epochMs) && formatInstant(epochMs) === text;
+}
+
+const instant = z.string().refine(isWritten, UTC);
 const args = z.record(z.string(), z.unknown());
+// A record's schema would let a member of the name __proto__ pass, whatever its value is.
+const hashes = z.custom<Readonly<Record<string, string>>>(
+  (value) =>
+    args.safeParse(value).success && Object.values(value as object).every((hash) => sha256.safeParse(hash).success),
+  'must be an object whose values are 64 lower-case hex digits each',
+);
 const surface = z.enum(['natural', 'escalate']);
 const status = z.enum(['succeeded', 'failed', 'not_run', 'unknown']);
 const at = { at: instant };
@@ -54,7 +68,7 @@ export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBod
     intent: intentSchema,
     compiler: text,
     reads: z.array(read),
-    tools: z.record(z.string(), sha256),
+    tools: hashes,
     provenance: z.array(valueSource).exactOptional(),
   }),
   'intent.clarify': z.looseObject({ ...at, question: text, compiler: text, reads: z.array(read) }),
@@ -107,7 +121,7 @@ export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBod
   'wait.started': z.looseObject({ ...ofCall, until: instant }),
   'wait.finished': z.looseObject(ofCall),
   'journal.broken': z.looseObject({ ...at, good_seq: z.int().min(0), reason: text }),
-  'intent.completed': z.looseObject({ ...at, result: z.unknown() }),
+  'intent.completed': z.looseObject({ ...at, result: z.unknown().optional() }),
   'intent.failed': z.looseObject({ ...at, code: text, reason: text }),
   'intent.cancelled': z.looseObject({ ...at, by: text, reason: text }),
   'intent.unknown': z.looseObject({ ...at, reason: text, nodes: z.array(text) }),

@@ -1,15 +1,55 @@
-/** Whether a call that was started had been allowed: by the policy, or by the person who was asked. Pure. */
-import type { BoundCall } from './bodies.ts';
-import type { CallState, StoryRule } from './story.ts';
+/** Consent to a call: what a person is asked, what counts as an answer, and whether a start had been allowed. Pure, but for the state. */
+import { parseInstant } from '../../wire/rfc3339.ts';
+import type { BoundCall, ReceiptBodies } from './bodies.ts';
+import { Contradiction } from './contradiction.ts';
+import type { CallState, Question } from './story.ts';
 
-/** Thrown while a chain is read and caught there: what cannot have happened. */
-export class Contradiction extends Error {
-  readonly rule: StoryRule;
+/** Puts a question; throws where the policy has not said that somebody must be asked about this very call. */
+export function putQuestion(state: CallState, body: ReceiptBodies['gate.asked']): void {
+  const { nodeId, decision, fresh } = state;
+  if (decision?.effect !== 'ask' || !fresh)
+    throw new Contradiction('question', `a person was asked at "${nodeId}", where the policy did not say so`);
+  if (decision.call.call_sha256 !== body.call_sha256)
+    throw new Contradiction('question', `the question at "${nodeId}" is about another call than the policy judged`);
+  state.answer = undefined;
+  state.expired = false;
+  state.question = {
+    callSha256: body.call_sha256,
+    definitionSha256: decision.call.definition_sha256,
+    expiresAt: body.expires_at,
+    answer: undefined,
+    expired: false,
+  };
+}
 
-  constructor(rule: StoryRule, message: string) {
-    super(message);
-    this.rule = rule;
-  }
+function openQuestion({ nodeId, question }: CallState, callSha256: string, what: string): Question {
+  if (!question) throw new Contradiction('answer', `${what} at "${nodeId}", where nothing had been asked`);
+  if (question.answer) throw new Contradiction('answer', `${what} at "${nodeId}", where an answer counted already`);
+  if (question.expired) throw new Contradiction('answer', `${what} at "${nodeId}", where the question had expired`);
+  if (question.callSha256 !== callSha256)
+    throw new Contradiction('answer', `${what} at "${nodeId}" is about another call than the question`);
+  return question;
+}
+
+/** Takes an answer in; throws where it could not count. */
+export function takeAnswer(state: CallState, body: ReceiptBodies['gate.answered'], user: string | undefined): void {
+  const { by, at, approved, call_sha256: callSha256 } = body;
+  const { nodeId } = state;
+  const question = openQuestion(state, callSha256, 'an answer');
+  if (by !== user) throw new Contradiction('answer', `the answer at "${nodeId}" is by ${by}; the intent is ${user}'s`);
+  if (approved && parseInstant(at)! > parseInstant(question.expiresAt)!)
+    throw new Contradiction(
+      'answer',
+      `the approval at "${nodeId}" came after ${question.expiresAt}, when the question expired`,
+    );
+  question.answer = { by, at, approved };
+  state.answer = question.answer;
+}
+
+/** Puts down that nobody answered; throws where there was nothing to answer. */
+export function expireQuestion(state: CallState, { call_sha256: callSha256 }: ReceiptBodies['gate.expired']): void {
+  openQuestion(state, callSha256, 'an expiry').expired = true;
+  state.expired = true;
 }
 
 /** Throws where a start has not the consent that it needs. */

@@ -28,9 +28,17 @@ const CONTROL = /[\u0000-\u001f]/;
 
 const LITERALS: Readonly<Record<string, unknown>> = { true: true, false: false, null: null };
 
+/** Whether a value is the answer of an executor around a receipt, whatever else it has. What has a `format` is to be a receipt itself. */
+export function isAnswer(value: unknown): value is { readonly ok: true; readonly data: unknown } {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return 'ok' in value && value.ok === true && Object.hasOwn(value, 'data') && !Object.hasOwn(value, 'format');
+}
+
 class Reader {
   readonly #text: string;
   at = 0;
+  /** Where something stands one level deeper than may be, but inside of an answer. */
+  #tooDeepAt: number | undefined;
 
   constructor(text: string) {
     this.#text = text;
@@ -49,6 +57,18 @@ class Reader {
 
   isAtEnd(): boolean {
     return this.at >= this.#text.length;
+  }
+
+  /** A whole value. */
+  document(): unknown {
+    this.#tooDeepAt = undefined;
+    const value = this.#value(0);
+    if (this.#tooDeepAt !== undefined && !isAnswer(value)) this.#failDeep(this.#tooDeepAt);
+    return value;
+  }
+
+  #failDeep(at: number): never {
+    throw new NotStrict(`values stand in one another more than ${RECEIPT_DEPTH_MAX} deep`, at);
   }
 
   #fail(message: string, at = this.at): never {
@@ -124,7 +144,7 @@ class Reader {
           throw new NotStrict(`the member ${shown} stands in one object twice`, from);
         }
         this.#expect(':', 'a colon must stand here');
-        members.set(name, this.value(depth));
+        members.set(name, this.#value(depth));
         this.skipBlank();
         if (this.#text[this.at] === '}') break;
         this.#expect(',', 'a comma or a closing brace must stand here');
@@ -142,7 +162,7 @@ class Reader {
     if (this.#text[this.at] === ']') this.at++;
     else {
       for (;;) {
-        elements.push(this.value(depth));
+        elements.push(this.#value(depth));
         this.skipBlank();
         if (this.#text[this.at] === ']') break;
         this.#expect(',', 'a comma or a closing bracket must stand here');
@@ -153,13 +173,13 @@ class Reader {
   }
 
   /** @param depth how many objects and arrays stand around it */
-  value(depth: number): unknown {
+  #value(depth: number): unknown {
     this.skipBlank();
     const first = this.#text[this.at];
     if (first === '"') return this.#string();
     if (first === '{' || first === '[') {
-      if (depth >= RECEIPT_DEPTH_MAX)
-        throw new NotStrict(`values stand in one another more than ${RECEIPT_DEPTH_MAX} deep`, this.at);
+      if (depth >= RECEIPT_DEPTH_MAX) this.#tooDeepAt ??= this.at;
+      if (depth > RECEIPT_DEPTH_MAX) this.#failDeep(this.#tooDeepAt!);
       return first === '{' ? this.#object(depth + 1) : this.#array(depth + 1);
     }
     const literal = this.#match(LITERAL);
@@ -182,7 +202,8 @@ function linesBetween(text: string, from: number, to: number): number {
 
 /**
  * The JSON values of a text, with white space or nothing between them: a receipt, or several as JSON lines. Refused are members that
- * stand in one object twice, numbers that JavaScript rounds, halves of surrogate pairs, and what is nested too deep.
+ * stand in one object twice, numbers that JavaScript rounds, halves of surrogate pairs, and what is nested too deep;
+ * the answer of an executor around a receipt does not count there.
  */
 export function* readValues(text: string): Generator<ReadValue, void, void> {
   const reader = new Reader(text);
@@ -194,7 +215,7 @@ export function* readValues(text: string): Generator<ReadValue, void, void> {
     line += linesBetween(text, counted, reader.at);
     counted = reader.at;
     try {
-      yield { value: reader.value(0), line };
+      yield { value: reader.document(), line };
     } catch (thrown) {
       if (!(thrown instanceof NotStrict)) throw thrown;
       yield { unreadable: { ...placeOf(text, thrown.at), message: thrown.message } };

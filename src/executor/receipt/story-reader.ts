@@ -2,32 +2,18 @@
  * What a chain tells, held against what can have happened (docs/receipts.md, "What must hold"): the pure fold that a verifier
  * makes over envelopes whose hashes and signatures hold.
  */
-import { parseInstant } from '../../wire/instant.ts';
+
 import { type CallNode, type Intent, intentSchema } from '../../wire/intent.ts';
 import type { ReceiptKind } from '../../wire/intent-receipt.ts';
+import { parseInstant } from '../../wire/rfc3339.ts';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from './bodies.ts';
-import { Contradiction, holdToConsent } from './consent.ts';
+import { expireQuestion, holdToConsent, putQuestion, takeAnswer } from './consent.ts';
+import { Contradiction } from './contradiction.ts';
+import { holdToOutcome, isUnsettled } from './outcome.ts';
+import { Place } from './place.ts';
 import { areArgsOf, callKey, isSameIntent, type PlanOrder, planOrder } from './plan-order.ts';
-import type { CallState, CallStory, Ending, Question, Story, StoryRule } from './story.ts';
-
-/** What still may come after an end. */
-const AFTER_END: ReadonlySet<ReceiptKind> = new Set(['gate.refused', 'journal.broken']);
-const AFTER_UNKNOWN: ReadonlySet<ReceiptKind> = new Set(['call.reconciled', 'call.read_back']);
-const ENDINGS: ReadonlySet<ReceiptKind> = new Set([
-  'intent.completed',
-  'intent.failed',
-  'intent.cancelled',
-  'intent.unknown',
-]);
-/** What may come between a broken journal and the end that follows from it. */
-const AFTER_BREAK: ReadonlySet<ReceiptKind> = new Set([
-  'gate.refused',
-  'journal.broken',
-  'intent.failed',
-  'intent.unknown',
-]);
-
-const isOpen = ({ status }: CallStory) => status === 'started' || status === 'unknown';
+import { readValues } from './receipt-text.ts';
+import type { CallState, Ending, Story, StoryRule } from './story.ts';
 
 type Told<Kind extends ReceiptKind> = { body: ReceiptBodies[Kind]; seq: number };
 type Teller = { readonly [Kind in ReceiptKind]: (told: Told<Kind>) => void };
@@ -35,6 +21,7 @@ type Teller = { readonly [Kind in ReceiptKind]: (told: Told<Kind>) => void };
 /** Takes in a chain's envelopes one after the other. */
 export class StoryReader {
   readonly #intentId: string;
+  readonly #place = new Place();
   readonly #calls = new Map<string, CallState>();
   readonly #waits = new Map<string, 'started' | 'finished'>();
   #accepted: ReceiptBodies['intent.accepted'] | undefined;
@@ -44,10 +31,6 @@ export class StoryReader {
   #deadline: number | undefined;
   #refused = 0;
   #broken = false;
-  /** A broken journal waits for the end that follows from it. */
-  #mustEnd = false;
-  /** Something was reconciled since the last end. */
-  #reconciled = false;
   #ending: Ending | undefined;
   #lastKind: ReceiptKind | undefined;
 
@@ -62,13 +45,14 @@ export class StoryReader {
    */
   take(entry: ReceiptEntry, seq: number): { rule: StoryRule; message: string } | undefined {
     try {
-      this.#fitsHere(entry.kind, seq);
+      this.#place.hold(entry.kind, seq);
       const tell = this.#tellers[entry.kind] as (told: { body: unknown; seq: number }) => void;
       tell({ body: entry.body, seq });
     } catch (thrown) {
       if (thrown instanceof Contradiction) return { rule: thrown.rule, message: thrown.message };
       throw thrown;
     }
+    this.#place.take(entry.kind);
     this.#lastKind = entry.kind;
     return undefined;
   }
@@ -81,24 +65,9 @@ export class StoryReader {
       calls: [...this.#calls.values()],
       refusedAnswers: this.#refused,
       broken: this.#broken,
-      ending: this.#mustEnd ? undefined : this.#ending,
+      ending: this.#place.hasEnded ? this.#ending : undefined,
       lastKind: this.#lastKind,
     };
-  }
-
-  #fitsHere(kind: ReceiptKind, seq: number): void {
-    if (seq === 1 && kind !== 'intent.accepted' && kind !== 'journal.broken')
-      throw new Contradiction('begin', `a receipt begins with intent.accepted, this one with ${kind}`);
-    if (seq > 1 && kind === 'intent.accepted')
-      throw new Contradiction('begin', 'intent.accepted stands here a second time, or not at the beginning');
-    if (this.#mustEnd) {
-      if (AFTER_BREAK.has(kind)) return;
-      throw new Contradiction('journal', `after journal.broken the intent ends; ${kind} cannot follow`);
-    }
-    const ending = this.#ending?.kind;
-    if (ending === undefined || AFTER_END.has(kind)) return;
-    if (ending === 'intent.unknown' && (AFTER_UNKNOWN.has(kind) || (ENDINGS.has(kind) && this.#reconciled))) return;
-    throw new Contradiction('end', `the intent had come to its end (${ending}); ${kind} cannot follow`);
   }
 
   /** The call's state; the plan must have the node. */
@@ -121,6 +90,7 @@ export class StoryReader {
       references: undefined,
       question: undefined,
       fresh: false,
+      escalated: false,
     };
     this.#calls.set(nodeId, made);
     return made;
@@ -146,53 +116,26 @@ export class StoryReader {
   }
 
   #isDone(nodeId: string): boolean {
-    return this.#calls.get(nodeId)?.status === 'succeeded' || this.#waits.get(nodeId) === 'finished';
+    if (this.#order?.leaves.get(nodeId)?.kind === 'wait') return this.#waits.get(nodeId) === 'finished';
+    return this.#calls.get(nodeId)?.status === 'succeeded';
   }
 
-  #openQuestion(nodeId: string, callSha256: string, what: string): Question {
-    const { question } = this.#callOf(nodeId);
-    if (!question) throw new Contradiction('answer', `${what} at "${nodeId}", where nothing had been asked`);
-    if (question.answer) throw new Contradiction('answer', `${what} at "${nodeId}", where an answer counted already`);
-    if (question.expired) throw new Contradiction('answer', `${what} at "${nodeId}", where the question had expired`);
-    if (question.callSha256 !== callSha256)
-      throw new Contradiction('answer', `${what} at "${nodeId}" is about another call than the question`);
-    return question;
-  }
-
-  /** A call that was started; throws when it was not, or when it is settled. */
+  /** A call that was started; throws when it was not, or when what is known of it does not fit. */
   #begun(nodeId: string, kind: string, fits: (state: CallState) => boolean): CallState {
     const state = this.#callOf(nodeId);
-    if (state.status === undefined && !this.#broken)
+    // The start may stand among what does not count, and so may what came of it.
+    if (this.#broken) return state;
+    if (state.status === undefined)
       throw new Contradiction('started', `${kind} at "${nodeId}", which was never started`);
-    if (state.status !== undefined && !fits(state))
+    if (!fits(state))
       throw new Contradiction('started', `${kind} at "${nodeId}", which was known to have ${state.status} already`);
     return state;
   }
 
   #end(ending: Ending, nodes: readonly string[] = []): void {
-    const open = [...this.#calls.values()].filter((call) => isOpen(call));
-    const { kind } = ending;
-    if (kind === 'intent.completed') {
-      const missing = this.#order ? [...this.#order.leaves.keys()].find((id) => !this.#isDone(id)) : 'plan';
-      if (missing !== undefined)
-        throw new Contradiction('outcome', `the intent is said to be completed, but "${missing}" was not done`);
-    } else if (kind === 'intent.unknown') {
-      if (open.length === 0 && !this.#broken)
-        throw new Contradiction('outcome', 'the outcome is said to be unknown, but that of every call is known');
-      const unnamed = open.find(({ surface, nodeId }) => surface === 'escalate' && !nodes.includes(nodeId));
-      if (unnamed)
-        throw new Contradiction(
-          'outcome',
-          `"${unnamed.nodeId}" has no known outcome, and intent.unknown does not name it`,
-        );
-    } else {
-      const lost = open.find(({ surface }) => surface === 'escalate');
-      if (lost)
-        throw new Contradiction('outcome', `${kind} leaves out that nobody knows what became of "${lost.nodeId}"`);
-    }
+    const missing = this.#order ? [...this.#order.leaves.keys()].find((id) => !this.#isDone(id)) : 'plan';
+    holdToOutcome(ending.kind, nodes, { calls: this.#calls.values(), missing, broken: this.#broken });
     this.#ending = ending;
-    this.#mustEnd = false;
-    this.#reconciled = false;
   }
 
   readonly #tellers: Teller = {
@@ -236,54 +179,20 @@ export class StoryReader {
       state.surface ??= body.surface;
     },
     'call.tried': ({ body }) => void this.#callOf(body.node_id),
-    'gate.asked': ({ body }) => {
-      const state = this.#callOf(body.node_id);
-      const { decision } = state;
-      if (decision?.effect !== 'ask' || !state.fresh)
-        throw new Contradiction('question', `a person was asked at "${body.node_id}", where the policy did not say so`);
-      if (decision.call.call_sha256 !== body.call_sha256)
-        throw new Contradiction(
-          'question',
-          `the question at "${body.node_id}" is about another call than the policy judged`,
-        );
-      state.answer = undefined;
-      state.expired = false;
-      state.question = {
-        callSha256: body.call_sha256,
-        definitionSha256: decision.call.definition_sha256,
-        expiresAt: body.expires_at,
-        answer: undefined,
-        expired: false,
-      };
-    },
-    'gate.answered': ({ body }) => {
-      const { node_id: nodeId, by, at, approved } = body;
-      const question = this.#openQuestion(nodeId, body.call_sha256, 'an answer');
-      const user = this.#accepted?.principal.user;
-      if (by !== user)
-        throw new Contradiction('answer', `the answer at "${nodeId}" is by ${by}; the intent is ${user}'s`);
-      if (approved && parseInstant(at)! > parseInstant(question.expiresAt)!)
-        throw new Contradiction(
-          'answer',
-          `the approval at "${nodeId}" came after ${question.expiresAt}, when the question expired`,
-        );
-      question.answer = { by, at, approved };
-      this.#callOf(nodeId).answer = question.answer;
-    },
+    'gate.asked': ({ body }) => putQuestion(this.#callOf(body.node_id), body),
+    'gate.answered': ({ body }) => takeAnswer(this.#callOf(body.node_id), body, this.#accepted?.principal.user),
     'gate.refused': () => {
       this.#refused++;
     },
-    'gate.expired': ({ body }) => {
-      this.#openQuestion(body.node_id, body.call_sha256, 'an expiry').expired = true;
-      this.#callOf(body.node_id).expired = true;
-    },
+    'gate.expired': ({ body }) => expireQuestion(this.#callOf(body.node_id), body),
     'call.started': ({ body }) => {
       const { node_id: nodeId, call, surface, at } = body;
       const state = this.#callOf(nodeId);
       this.#holdToPlan(nodeId, call);
       this.#holdToOrder(nodeId, at);
       const before = state.status;
-      if (before === 'succeeded' || (surface === 'escalate' && before !== undefined && before !== 'not_run'))
+      const isOnce = surface === 'escalate' || state.escalated;
+      if (before === 'succeeded' || (isOnce && before !== undefined && before !== 'not_run'))
         throw new Contradiction('once', `"${nodeId}" was started again; before it had ${before}`);
       if (body.idempotency_key !== undefined && body.idempotency_key !== callKey(this.#intentId, nodeId))
         throw new Contradiction('plan', `the idempotency key at "${nodeId}" is not the one that the executor gives it`);
@@ -293,6 +202,7 @@ export class StoryReader {
       state.startedAt = at;
       state.status = 'started';
       if (surface === 'natural') return;
+      state.escalated = true;
       // One consent, one call.
       state.fresh = false;
       state.question = undefined;
@@ -304,10 +214,9 @@ export class StoryReader {
       state.references = body.references;
     },
     'call.reconciled': ({ body }) => {
-      const state = this.#begun(body.node_id, 'call.reconciled', isOpen);
+      const state = this.#begun(body.node_id, 'call.reconciled', isUnsettled);
       state.status = body.status;
       state.reason = body.reason;
-      this.#reconciled = true;
     },
     'call.read_back': ({ body }) => void this.#begun(body.node_id, 'call.read_back', () => true),
     'wait.started': ({ body }) => {
@@ -335,7 +244,6 @@ export class StoryReader {
           `journal.broken speaks of ${body.good_seq} good envelopes; ${seq - 1} stand before it`,
         );
       this.#broken = true;
-      this.#mustEnd = true;
     },
     'intent.completed': ({ body }) => this.#end({ kind: 'intent.completed', at: body.at, reason: undefined }),
     'intent.failed': ({ body }) => this.#end({ kind: 'intent.failed', at: body.at, reason: body.reason }),
@@ -344,12 +252,10 @@ export class StoryReader {
   };
 
   #isSubmitted(source: string, intent: Intent): boolean {
-    try {
-      const submitted = intentSchema.safeParse(JSON.parse(source));
-      return submitted.success && isSameIntent(submitted.data, intent, this.#intentId);
-    } catch (thrown) {
-      if (thrown instanceof SyntaxError) return false;
-      throw thrown;
-    }
+    const [read, ...more] = readValues(source);
+    if (read === undefined || 'unreadable' in read || more.length > 0) return false;
+    // What was read is compared, not what the schema makes of it: that leaves out members of the name __proto__.
+    const submitted = read.value as Intent;
+    return intentSchema.safeParse(submitted).success && isSameIntent(submitted, intent, this.#intentId);
   }
 }

@@ -48,7 +48,15 @@ export type CallStory = {
   references: Readonly<Record<string, unknown>> | undefined;
 };
 
-export type CallState = CallStory & { question: Question | undefined; fresh: boolean };
+/** A call while its chain is read. */
+export type CallState = CallStory & {
+  /** The last one since consent was last used up. */
+  question: Question | undefined;
+  /** The decision has come since consent was last used up. */
+  fresh: boolean;
+  /** It was started as `escalate` once; it stays one, whatever its tool is said to be later. */
+  escalated: boolean;
+};
 
 /** The kind of an envelope that ends an intent, and when. */
 export type Ending = {

@@ -10,6 +10,7 @@ import type { ReceiptEntry } from './bodies.ts';
 import { BODY_SHAPES } from './body-shapes.ts';
 import { EMPTY_CHAIN } from './chain.ts';
 import { wrongDigest } from './digests.ts';
+import { isAnswer } from './receipt-text.ts';
 import { keyIdOf } from './signing-key.ts';
 import type { Story } from './story.ts';
 import { StoryReader } from './story-reader.ts';
@@ -51,11 +52,6 @@ const frameSchema = intentReceiptSchema.extend({ envelopes: z.array(z.unknown())
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The receipt inside the answer of an executor (`{"ok":true,"data":…}`), or the value itself. */
-function unwrapped(value: unknown): unknown {
-  return isObject(value) && value.ok === true && 'data' in value && !('format' in value) ? value.data : value;
-}
-
 /** Whether a key is the expected one: its 64 hex digits, its id, or the 16 digits of it that stand in a DID. */
 export function isKey(publicKey: string, expected: string): boolean {
   if (expected.length === FINGERPRINT_LENGTH) return publicKey.startsWith(expected);
@@ -84,7 +80,7 @@ function strangeness(value: unknown): string | undefined {
  * @param keys what the key may be, each as {@link isKey} takes it; without them the key is the receipt's own claim
  */
 export function verifyReceipt(value: unknown, { keys }: { keys?: readonly string[] | undefined } = {}): ReceiptReport {
-  const inner = unwrapped(value);
+  const inner = isAnswer(value) ? value.data : value;
   const strange = strangeness(inner);
   if (strange !== undefined) return unframed(strange);
   const checked = checkInput(frameSchema, inner);

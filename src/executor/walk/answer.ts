@@ -1,7 +1,7 @@
 /** Whether a person's answer counts. What does not count is put down as well, but not without end. Pure. */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
-import { formatInstant, parseInstant } from '../../wire/instant.ts';
+import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { type IntentFold, isOver, openGates, recordOf } from '../journal/fold.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 

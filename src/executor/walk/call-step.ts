@@ -3,33 +3,27 @@
  * when it is a read; what became of any other is asked, or not known.
  */
 import { canonicalJson } from '../../wire/canonical-json.ts';
-import { formatInstant } from '../../wire/instant.ts';
 import type { CallNode } from '../../wire/intent.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { referencesOf } from '../intent/stake.ts';
 import { recordOf } from '../journal/fold.ts';
 import type { CallStatus, ReceiptBodies } from '../receipt/bodies.ts';
+import { isUnicode } from '../receipt/envelope.ts';
 import type { CallReport, RailTool } from '../tools/toolbox.ts';
 import { callCompanion, receivedOf, statusOfReport } from './companion-call.ts';
 import { startCall } from './consent.ts';
 import type { Course } from './course.ts';
 import { Halted, Stopped } from './halt.ts';
 import { findOut } from './reconcile.ts';
+import { isRead, mayRepeat } from './repetition.ts';
 
 /** A structured result that is longer than this does not stand in the receipt. */
 const RESULT_CHARACTERS = 8 * 1024;
 
-/** Whether a call can be made twice without harm. */
-export function isRead(tool: Pick<RailTool, 'surface' | 'sideEffectClass' | 'definition'> | undefined): boolean {
-  if (tool?.surface !== 'natural') return false;
-  const { sideEffectClass, definition } = tool;
-  return sideEffectClass === 'read' || (sideEffectClass === undefined && definition.annotations?.readOnlyHint === true);
-}
-
 function keepable(result: unknown): boolean {
   if (result === undefined) return false;
   const text = canonicalJson(result);
-  // JSON writes half a character as an escape, which a receipt must not hold.
-  return text.length <= RESULT_CHARACTERS && !/(?<!\\)(?:\\\\)*\\ud[89a-f]/i.test(text);
+  return text.length <= RESULT_CHARACTERS && isUnicode(text);
 }
 
 function finishedBody(node: CallNode, tool: RailTool, report: CallReport, at: number): ReceiptBodies['call.finished'] {
@@ -97,13 +91,19 @@ async function conclude(course: Course, node: CallNode, status: CallStatus): Pro
 export async function runCall(course: Course, node: CallNode): Promise<void> {
   for (;;) {
     if (course.over.aborted) throw new Halted();
-    const { started, finished, reconciled } = recordOf(course.state(), node.id);
+    const record = recordOf(course.state(), node.id);
+    const { started, finished, reconciled } = record;
     const status = reconciled?.status ?? finished?.status;
     if (status !== undefined && status !== 'unknown') return conclude(course, node, status);
     // A read whose answer got lost moved nothing: it failed, and is made again only by a new process.
-    if (finished && isRead(course.parts.toolbox.find(node.tool))) return conclude(course, node, 'failed');
+    const canRepeat = mayRepeat(record, course.parts.toolbox.find(node.tool));
+    if (finished && canRepeat) return conclude(course, node, 'failed');
     if (reconciled) return conclude(course, node, 'unknown');
-    if (started && (finished || !isRead(course.parts.toolbox.find(node.tool)))) await findOut(course, node);
-    else await perform(course, node, await startCall(course, node));
+    if (started && (finished || !canRepeat)) {
+      await findOut(course, node);
+      continue;
+    }
+    const tool = await startCall(course, node);
+    if (tool) await perform(course, node, tool);
   }
 }

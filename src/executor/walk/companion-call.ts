@@ -3,8 +3,8 @@ import type { CallNode } from '../../wire/intent.ts';
 import type { CompanionCall } from '../../wire/manifest.ts';
 import { fillIn } from '../intent/companion.ts';
 import { idempotencyKey } from '../intent/idempotency-key.ts';
-import { argsDigest } from '../intent/plan.ts';
 import type { CallStatus, Received } from '../receipt/bodies.ts';
+import { digestOf } from '../receipt/envelope.ts';
 import type { CallReport } from '../tools/toolbox.ts';
 import { clip } from './clip.ts';
 import type { Course } from './course.ts';
@@ -50,7 +50,7 @@ export async function callCompanion(
   const answer = (report: CallReport, sent: Readonly<Record<string, unknown>>) => ({
     tool: name,
     args: sent,
-    args_sha256: argsDigest(sent),
+    args_sha256: digestOf(sent),
     status: statusOfReport(report),
     report,
   });

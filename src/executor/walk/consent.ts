@@ -1,16 +1,17 @@
 /** What stands between a node and its call: the tool as it is now, the deadline, the policy, and a person's approval of this very call. */
 import { canonicalJson } from '../../wire/canonical-json.ts';
-import { formatInstant } from '../../wire/instant.ts';
 import type { CallNode } from '../../wire/intent.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { idempotencyKey } from '../intent/idempotency-key.ts';
-import { argsDigest, callDigest } from '../intent/plan.ts';
 import { amountOf } from '../intent/stake.ts';
 import { type IntentFold, type NodeRecord, recordOf } from '../journal/fold.ts';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
+import { callSha256, digestOf } from '../receipt/envelope.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 import type { Course } from './course.ts';
 import { askGate, awaitAnswer } from './gate.ts';
 import { Stopped } from './halt.ts';
+import { mayRepeat } from './repetition.ts';
 
 type Decided = ReceiptBodies['call.decided'];
 
@@ -25,8 +26,8 @@ function bind({ tool, args }: CallNode, { definitionSha256 }: RailTool): BoundCa
   return {
     tool,
     args,
-    call_sha256: callDigest(tool, args),
-    args_sha256: argsDigest(args),
+    call_sha256: callSha256(tool, args),
+    args_sha256: digestOf(args),
     definition_sha256: definitionSha256,
   };
 }
@@ -85,13 +86,15 @@ function holdToAnswer({ gate }: NodeRecord, { id, tool }: CallNode): void {
  * Gets the consent that a call needs, however long that takes, and puts down that it starts. What is decided is decided in the transaction
  * that starts it: a limit cannot be passed by two calls at once.
  *
- * @returns the tool as it was judged
+ * @returns the tool as it was judged; `undefined` for a call that was begun before and must not be begun anew by what its tool is now
  * @throws Stopped when the call must not be made, Halted when it was called off meanwhile
  */
-export async function startCall(course: Course, node: CallNode): Promise<RailTool> {
+export async function startCall(course: Course, node: CallNode): Promise<RailTool | undefined> {
   const { clock } = course.parts;
   for (;;) {
     const tool = toolOf(course, node);
+    const earlier = recordOf(course.state(), node.id);
+    if (earlier.started && !mayRepeat(earlier, tool)) return undefined;
     let started = false;
     const state = await course.begin((before) => {
       started = false;
@@ -108,8 +111,10 @@ export async function startCall(course: Course, node: CallNode): Promise<RailToo
       const decided = decide(course, before, node, tool, now);
       const entries: ReceiptEntry[] = isNews(record.decided, decided) ? [{ kind: 'call.decided', body: decided }] : [];
       const { effect, call } = decided;
+      const isOpen = record.gate !== undefined && !record.gate.answered;
       const isApproved = record.gate?.answered?.approved === true && isAbout(record, call);
-      if (effect === 'deny' || (effect === 'ask' && !isApproved)) return entries;
+      // What a person has been asked waits for their answer, whatever policy or manifest say by now.
+      if (effect === 'deny' || isOpen || (effect === 'ask' && !isApproved)) return entries;
       started = true;
       const { at, surface } = decided;
       const key =
@@ -118,12 +123,9 @@ export async function startCall(course: Course, node: CallNode): Promise<RailToo
     });
     if (started) return tool;
     const record = recordOf(state, node.id);
-    const { effect, reason, rule, call } = record.decided!;
+    const { effect, reason, call } = record.decided!;
     if (effect === 'deny')
-      throw new Stopped(
-        'denied_by_policy',
-        `the policy denies ${node.tool} (node ${node.id}): ${reason} (rule ${rule})`,
-      );
+      throw new Stopped('denied_by_policy', `the policy denies ${node.tool} (node ${node.id}): ${reason}`);
     if (!isAbout(record, call) || record.gate?.answered) await askGate(course, node, tool);
     else await awaitAnswer(course, node.id);
   }

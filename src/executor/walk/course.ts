@@ -1,8 +1,8 @@
 /** One intent under way: what it may still begin, what it puts down, and what it waits for. */
 import { wait } from '../../clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { parseInstant } from '../../wire/instant.ts';
 import type { Intent } from '../../wire/intent.ts';
+import { parseInstant } from '../../wire/rfc3339.ts';
 import type { Decide } from '../journal/chains.ts';
 import { type IntentFold, intentOf, isOver } from '../journal/fold.ts';
 import { Halted } from './halt.ts';

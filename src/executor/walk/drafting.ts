@@ -1,8 +1,8 @@
 /** From what was submitted to a plan that can be carried out, or to the reason why there is none. */
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
 import type { Intent } from '../../wire/intent.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Compiled } from '../compile/compiler.ts';
 import { checkPlan } from '../intent/check-plan.ts';
 import { fillIdempotencyKeys } from '../intent/idempotency-key.ts';

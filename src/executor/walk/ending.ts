@@ -2,17 +2,10 @@
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { callNodes } from '../intent/plan.ts';
 import { nodesInDoubt } from '../journal/break.ts';
-import { type Ending, type IntentFold, intentOf, type NodeRecord, recordOf } from '../journal/fold.ts';
-import type { CallStatus } from '../receipt/bodies.ts';
+import { type Ending, type IntentFold, intentOf, outcomeOf, recordOf } from '../journal/fold.ts';
 import { clip } from './clip.ts';
 
 const ARGUMENT_CHARACTERS = 1000;
-
-/** What became of a call, as far as it is on record; `undefined` before it is started. */
-export function outcomeOf({ started, finished, reconciled }: NodeRecord): CallStatus | undefined {
-  if (!started) return undefined;
-  return reconciled?.status ?? finished?.status ?? 'unknown';
-}
 
 /** What the calls gave: `{nodes: {id: {status, references?, result? or text?}}}`. */
 export function resultOf(state: IntentFold): { readonly nodes: Readonly<Record<string, unknown>> } {

@@ -1,6 +1,7 @@
 /** Asking a person, and waiting for the answer, over as many processes as it takes. */
-import { formatInstant, parseInstant } from '../../wire/instant.ts';
+
 import type { CallNode } from '../../wire/intent.ts';
+import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { type IntentFold, recordOf } from '../journal/fold.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { sha256Hex } from '../receipt/envelope.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CallReport } from '../tools/toolbox.ts';
+import type { CallReport, RailTool } from '../tools/toolbox.ts';
 import { call, createWorkbench, planOf, transfer, until } from './testing/workbench.ts';
 
 const lost = (message = 'the connection broke'): Promise<CallReport> => Promise.resolve({ status: 'unknown', message });
@@ -100,6 +100,68 @@ test('a read that was interrupted is made again, a write that nobody vouches for
   assert.equal(bench.bank.calls.length, 3);
   bench.verified(read);
   bench.verified(write, 'bob');
+});
+
+/** From now on the bank says of a tool that it is of another class. */
+function reclassify(
+  { bank }: ReturnType<typeof createWorkbench>,
+  name: string,
+  as: Pick<RailTool, 'surface' | 'sideEffectClass'>,
+) {
+  const { find } = bank.toolbox;
+  bank.toolbox.find = (wanted) => {
+    const tool = find(wanted);
+    return tool && wanted === name ? { ...tool, ...as } : tool;
+  };
+}
+
+test('what was begun as a transfer stays one, though its tool is said to be a read when the executor is back', async (t) => {
+  const bench = createWorkbench(t);
+  bench.bank.misbehave = (tool) => (tool === 'bank/wire' ? never() : undefined);
+  const begun = await bench.submit(planOf(call('pay', 'wire', { to: 'bob', amount: '5' })));
+  await bench.approve(begun, 'pay');
+  await until(() => bench.bank.calls.length === 1, 'it is made');
+  await bench.stop();
+  bench.bank.misbehave = undefined;
+  reclassify(bench, 'bank/wire', { surface: 'natural', sideEffectClass: 'read' });
+  bench.start();
+  await bench.reaches(begun, 'unknown');
+  assert.equal(bench.bank.calls.length, 1);
+  assert.deepEqual(bench.kinds(begun).slice(-2), ['call.started', 'intent.unknown']);
+  bench.verified(begun);
+});
+
+test('a read that was begun is not made again once its tool needs consent, though a person was asked and has approved', async (t) => {
+  const bench = createWorkbench(t);
+  bench.bank.misbehave = () => never();
+  const id = await bench.submit(planOf(call('look', 'balance', { of: 'bob' })));
+  await until(() => bench.bank.calls.length === 1, 'it is made');
+  await bench.stop();
+  bench.bank.misbehave = undefined;
+  bench.decide = () => ({ effect: 'ask', rule: 'all', reason: 'everything is asked' });
+  bench.start();
+  await bench.gate(id, 'look');
+  reclassify(bench, 'bank/balance', { surface: 'escalate', sideEffectClass: 'write' });
+  await bench.approve(id, 'look');
+  await bench.reaches(id, 'unknown');
+  assert.equal(bench.bank.calls.length, 1);
+  bench.verified(id);
+});
+
+test('what a person has been asked waits for the answer, though the call would be allowed by now', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(transfer('pay')));
+  await bench.gate(id, 'pay');
+  await bench.stop();
+  bench.decide = () => ({ effect: 'allow', rule: 'all', reason: 'everything is allowed' });
+  bench.start();
+  await bench.clock.advance(60_000);
+  assert.equal(bench.status(id), 'awaiting_approval');
+  assert.ok(!bench.bank.calls.some(({ tool }) => tool === 'bank/transfer'));
+  await bench.approve(id, 'pay');
+  await bench.reaches(id, 'completed');
+  assert.equal(bench.kinds(id).filter((kind) => kind === 'gate.asked').length, 1);
+  bench.verified(id);
 });
 
 test('an approval that was given while the executor went down still counts; nothing is asked twice', async (t) => {

@@ -1,6 +1,7 @@
 /** Going through a plan: sequences in their order, parallels side by side, waits by the wall clock. */
-import { formatInstant, parseInstant } from '../../wire/instant.ts';
+
 import type { GroupNode, PlanNode, WaitNode } from '../../wire/intent.ts';
+import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { recordOf } from '../journal/fold.ts';
 import { runCall } from './call-step.ts';
 import type { Course } from './course.ts';

@@ -65,3 +65,10 @@ test('every line that is quoted is marked, and no text breaks out of its line', 
     }),
   );
 });
+
+test('what ends a line elsewhere, and a blank that is not the plain one, stay inside of their argument', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(transfer('pay', '10.00', 'lunch\u2028  }\u0085May\u00a0it\u3000be')));
+  const { question } = await bench.gate(id, 'pay');
+  assert.ok(question.includes('lunch\\u{2028}  }\\u{85}May\\u{a0}it\\u{3000}be'), question);
+});

@@ -8,7 +8,7 @@ import type { Spend } from '../policy/policy.ts';
 import type { ReceiptBodies } from '../receipt/bodies.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 import { clip } from './clip.ts';
-import { inline, quoted } from './visible.ts';
+import { inline, quoted, quotedJson } from './visible.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const DESCRIPTION_CHARACTERS = 300;
@@ -55,7 +55,7 @@ function trialLines({ tried, tool }: QuestionFacts): string[] {
     unknown: 'got no answer',
   }[tried.status];
   const words = tried.text === undefined || tried.text === '' ? [] : quoted(clip(tried.text, DRY_RUN_CHARACTERS));
-  const arguments_ = quoted(JSON.stringify(tried.args));
+  const arguments_ = quotedJson(JSON.stringify(tried.args));
   const said = words.length === 0 ? [] : ['In its own words:', ...words];
   return [`Dry run: ${inline(tried.tool)} ${outcome}. It was called with:`, ...arguments_, ...said];
 }
@@ -67,7 +67,7 @@ function argumentLines({ args }: CallNode): string[] {
     alike.length === 0
       ? []
       : [`Careful: some characters only look like others (${alike.join(', ')}); they are written as \\u{…} above.`];
-  return ['Arguments, exactly as they will be sent:', ...quoted(text), ...careful];
+  return ['Arguments, exactly as they will be sent:', ...quotedJson(text), ...careful];
 }
 
 const ORIGIN_WORDS: Readonly<Record<string, string>> = {
@@ -85,9 +85,9 @@ function sourceLines({ state, node }: QuestionFacts): string[] {
   if (sources.length === 0) return [];
   const lines = sources.map(({ place, value, from, tool }) => {
     const where = `${ORIGIN_WORDS[from] ?? from}${tool === undefined ? '' : ` (${tool})`}`;
-    return `${place} = ${clip(value, 200)}: from ${where}`;
+    return `${place} = ${JSON.stringify(clip(value, 200))}: from ${where}`;
   });
-  return ['Where the values come from:', ...lines.flatMap(quoted)];
+  return ['Where the values come from:', ...lines.flatMap(quotedJson)];
 }
 
 function taskLines({ accepted }: IntentFold): string[] {

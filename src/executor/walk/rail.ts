@@ -2,13 +2,12 @@
 import { wait } from '../../clock/clock.ts';
 import { orAborted } from '../../clock/or-aborted.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { readIntent } from '../intent/read-intent.ts';
 import { type IntentFold, intentOf, isOver, statusOf } from '../journal/fold.ts';
 import type { ExecutorRail, IntentEvent } from '../rail.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { judgeAnswer } from './answer.ts';
-import { isRead } from './call-step.ts';
 import { Course } from './course.ts';
 import { draft } from './drafting.ts';
 import { endingOf } from './ending.ts';
@@ -16,6 +15,7 @@ import { Halted, Stopped } from './halt.ts';
 import { Lanes } from './lanes.ts';
 import type { RailParts } from './parts.ts';
 import { walkPlan } from './plan-walk.ts';
+import { isRead } from './repetition.ts';
 import { reconcileUnknown } from './second-look.ts';
 import { gateViews, intentView, stateView } from './view.ts';
 
@@ -31,6 +31,7 @@ const EVENT_OF: { readonly [Kind in ReceiptEntry['kind']]?: IntentEvent['type'] 
 export function createRail(parts: RailParts): ExecutorRail {
   const { journal, toolbox, policy, clock, log, canWake = true } = parts;
   const over = new AbortController();
+  let isStarted = false;
   const listeners = new Map<string, Set<(event: IntentEvent) => void>>();
 
   async function toolsReady(course: Course): Promise<void> {
@@ -149,6 +150,8 @@ export function createRail(parts: RailParts): ExecutorRail {
           'the journal of this intent was changed; it has ended, and the answer does not count',
         );
       if (refusal) throw refusal;
+      // One that a changed row kept from being taken up is, now that somebody waits for it.
+      if (isStarted) lanes.add(user, intentId);
     },
 
     async park(user, intentId, conversationId) {
@@ -211,6 +214,7 @@ export function createRail(parts: RailParts): ExecutorRail {
     },
 
     start() {
+      isStarted = true;
       for (const { id, user } of journal.open()) lanes.add(user, id);
     },
 

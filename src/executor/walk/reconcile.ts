@@ -1,7 +1,8 @@
 /** Finding out what became of a call whose answer got lost, by the tool's own word. The call itself is never repeated. */
-import { formatInstant } from '../../wire/instant.ts';
+
 import type { CallNode } from '../../wire/intent.ts';
 import type { Rail } from '../../wire/manifest.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { valueAt } from '../intent/pointer.ts';
 import type { CallStatus, ReceiptBodies } from '../receipt/bodies.ts';
 import type { CallReport } from '../tools/toolbox.ts';

@@ -1,12 +1,12 @@
 /** Asking the tools again about an intent that ended with an unknown outcome. */
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
 import type { PlanNode } from '../../wire/intent.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { callNodes } from '../intent/plan.ts';
-import { type IntentFold, intentOf, recordOf, statusOf } from '../journal/fold.ts';
+import { type IntentFold, intentOf, outcomeOf, recordOf, statusOf } from '../journal/fold.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import type { Course } from './course.ts';
-import { endingOf, inDoubt, outcomeOf } from './ending.ts';
+import { endingOf, inDoubt } from './ending.ts';
 import { Stopped } from './halt.ts';
 import { askStatus } from './reconcile.ts';
 

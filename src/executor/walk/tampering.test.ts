@@ -4,7 +4,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { generateKey } from '../../identity/keys.ts';
 import { silentLogger } from '../../log/log.ts';
+import { canonicalJson } from '../../wire/canonical-json.ts';
 import { openJournal } from '../journal/journal.ts';
+import { sha256Hex } from '../receipt/envelope.ts';
 import { signingKey } from '../receipt/signing-key.ts';
 import { call, createWorkbench, planOf, transfer, until, type Workbench } from './testing/workbench.ts';
 
@@ -87,6 +89,45 @@ test('a chain that is changed while the executor runs does not grow; a call that
   await bench.reaches(id, 'unknown');
   assert.equal(bench.bank.transfers.size, 1);
   bench.verified(id);
+});
+
+test('a chain that was cut before its call, with its new end in the row, does not have the call made again', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(transfer('pay')));
+  await bench.approve(id, 'pay');
+  await bench.reaches(id, 'completed');
+  const approved = bench.verified(id).envelopes.find(({ kind }) => kind === 'gate.answered')!;
+  await bench.stop();
+  tamper(
+    bench,
+    (db) => {
+      const { seq } = approved;
+      db.prepare('DELETE FROM envelopes WHERE intent_id = ? AND seq > ?').run(id, seq);
+      db.prepare(`UPDATE intents SET head_seq = ?, head_hash = ?, is_over = 0, status = 'executing' WHERE id = ?`).run(
+        seq,
+        sha256Hex(canonicalJson(approved)),
+        id,
+      );
+    },
+    id,
+  );
+  bench.start();
+  await bench.reaches(id, 'unknown');
+  assert.equal(bench.bank.calls.filter(({ tool }) => tool.endsWith('/transfer')).length, 1);
+  bench.verified(id);
+});
+
+test('an intent that was given to another user in its row is not theirs', async (t) => {
+  const bench = createWorkbench(t);
+  const id = await bench.submit(planOf(transfer('pay')));
+  await bench.gate(id, 'pay');
+  await bench.stop();
+  tamper(bench, (db) => void db.prepare(`UPDATE intents SET user_id = 'bob' WHERE id = ?`).run(id), id);
+  bench.start();
+  assert.deepEqual(
+    bench.rail.receipt('bob', id).envelopes.map(({ kind }) => kind),
+    ['journal.broken', 'intent.failed'],
+  );
 });
 
 test('an intent that is over is checked again when its receipt is asked for', async (t) => {

@@ -2,9 +2,17 @@
 import type { z } from 'zod';
 import type { gateSchema } from '../../wire/executor.ts';
 import type { PlanNode } from '../../wire/intent.ts';
-import { type IntentFold, intentOf, isOver, type NodeRecord, openGates, recordOf, statusOf } from '../journal/fold.ts';
+import {
+  type IntentFold,
+  intentOf,
+  isOver,
+  type NodeRecord,
+  openGates,
+  outcomeOf,
+  recordOf,
+  statusOf,
+} from '../journal/fold.ts';
 import type { IntentState, IntentView, NodeState } from '../rail.ts';
-import { outcomeOf } from './ending.ts';
 
 export function errorOf({ ending }: IntentFold): IntentState['error'] {
   switch (ending?.kind) {

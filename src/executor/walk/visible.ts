@@ -21,6 +21,18 @@ export function inline(text: string): string {
   return visible(JSON.stringify(text));
 }
 
+/** Blanks that are not the plain one: two texts that differ in them look the same. */
+const STRANGE_BLANKS = /(?! )\p{Zs}/gu;
+
+/**
+ * JSON, laid out in lines by us, each marked as somebody else's: what ends a line elsewhere stands inside of its texts, and must not look like
+ * a line of the layout.
+ */
+export function quotedJson(json: string): string[] {
+  const shown = json.replace(STRANGE_BLANKS, (blank) => `\\u{${blank.codePointAt(0)!.toString(16)}}`);
+  return shown.split('\n').map((line) => `  | ${visible(line)}`);
+}
+
 /** Somebody else's lines, each marked as such. */
 export function quoted(text: string): string[] {
   return text.split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/).map((line) => `  | ${visible(line)}`);
