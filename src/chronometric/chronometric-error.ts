@@ -1,5 +1,5 @@
 /** The errors that the tools of chronometric answer with, as `{code, message}`. */
-import type { ChronometricErrorCode } from '../wire/chronometric.ts';
+import type { ChronometricErrorCode } from '../wire/chronometric-words.ts';
 
 /** `message` names the argument, what is wrong with it and the remedy. It never carries an intent or a summary. */
 export class ChronometricError extends Error {

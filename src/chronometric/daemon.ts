@@ -6,6 +6,7 @@ import { consentedIdle } from './consented-idle.ts';
 import { lateProfile } from './late-profile.ts';
 import { startHeartbeat } from './state/heartbeat.ts';
 import { openState } from './state/open-state.ts';
+import { REAL_BREAK_MS } from './state/state.ts';
 import { createToolCalls, type ToolCalls } from './tool-calls.ts';
 import { occasionOf, usableTime } from './tools/occasion.ts';
 import { viewDay, viewWeek } from './view/day-view.ts';
@@ -19,6 +20,11 @@ export type ChronometricParts = {
   /** The machine's own time zone, IANA; `undefined` where it names none. */
   readonly machineZone: () => string | undefined;
   readonly log: Logger;
+  /**
+   * What says that the person is there, where nothing is known of keyboard and mouse: that this runs, as beside an agent CLI that they sit
+   * before; or only each call, for a while, as under a daemon that runs day and night.
+   */
+  readonly presence?: 'running' | 'calls';
 };
 
 /** What resources show. */
@@ -39,7 +45,8 @@ export type Chronometric = {
 };
 
 /** Needs nothing to be there: a state that cannot be opened is tried again by each call, which says so. */
-export function openChronometric({ dataDir, environment, clock, machineZone, log }: ChronometricParts): Chronometric {
+export function openChronometric(parts: ChronometricParts): Chronometric {
+  const { dataDir, environment, clock, machineZone, log, presence = 'running' } = parts;
   const profile = lateProfile(environment, clock);
   const dayEnd = (instant: number) => {
     const { timezone, logicalDayStart } = profile.read().profile;
@@ -56,9 +63,16 @@ export function openChronometric({ dataDir, environment, clock, machineZone, log
     const reading = await idle.read();
     return reading !== undefined && 'idleMs' in reading ? reading.idleMs : undefined;
   };
-  const heartbeat = startHeartbeat({ state, clock, log, idleMs });
+  let calledAt = Number.NEGATIVE_INFINITY;
+  const hasJustCalled = () => clock.now() >= calledAt && clock.now() - calledAt < REAL_BREAK_MS;
+  const presumed = () => presence === 'running' || hasJustCalled();
+  const heartbeat = startHeartbeat({ state, clock, log, idleMs, presumed });
+  const call = createToolCalls({ state, profile, idle, clock, machineZone });
   return {
-    call: createToolCalls({ state, profile, idle, clock, machineZone }),
+    call(...given) {
+      calledAt = clock.now();
+      return call(...given);
+    },
     async view(name) {
       await profile.ready();
       const occasion = occasionOf(usableTime(clock.now()), machineZone(), profile.read());

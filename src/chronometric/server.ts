@@ -12,7 +12,7 @@ import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/s
 import { type Clock, systemClock } from '../clock/clock.ts';
 import { machineZone } from '../clock/machine-zone.ts';
 import type { Logger } from '../log/log.ts';
-import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../wire/chronometric.ts';
+import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../wire/chronometric-words.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ChronometricError } from './chronometric-error.ts';
 import type { Chronometric, ChronometricParts, ViewName } from './daemon.ts';
@@ -42,7 +42,7 @@ const RESOURCES: readonly { view: ViewName; uri: string; title: string; descript
 ];
 const MIME_TYPE = 'application/json';
 
-export type ChronometricServerOptions = Pick<ChronometricParts, 'dataDir' | 'environment'> & {
+export type ChronometricServerOptions = Pick<ChronometricParts, 'dataDir' | 'environment' | 'presence'> & {
   log: Logger;
   clock?: Clock;
   input?: Readable;
@@ -129,11 +129,11 @@ function createServer(load: () => Promise<Chronometric>, log: Logger): Server {
 
 /** Serves MCP on stdin and stdout until the client hangs up. What the tools need is loaded with the client's first message. */
 export function startChronometric(options: ChronometricServerOptions): ChronometricServer {
-  const { dataDir, environment, log, clock = systemClock, input = process.stdin, output = process.stdout } = options;
+  const { dataDir, environment, presence = 'running', log, clock = systemClock, input = process.stdin, output = process.stdout } = options;
   let loaded: Promise<Chronometric> | undefined;
   const load = () => {
     loaded ??= import('./daemon.ts').then(({ openChronometric }) =>
-      openChronometric({ dataDir, environment, clock, machineZone, log }),
+      openChronometric({ dataDir, environment, clock, machineZone: () => machineZone(environment.TZ), log, presence }),
     );
     return loaded;
   };

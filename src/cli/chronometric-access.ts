@@ -24,7 +24,7 @@ async function occasionNow({ settings, clock }: Pick<CliContext, 'settings' | 'c
   const profile = lateProfile(settings, clock);
   await profile.ready();
   try {
-    return occasionOf(clock.now(), machineZone(), profile.read());
+    return occasionOf(clock.now(), machineZone(settings.TZ), profile.read());
   } catch (thrown) {
     if (thrown instanceof ChronometricError) throw new ReveilleError('unavailable', thrown.message, { cause: thrown });
     throw thrown;

@@ -1,7 +1,7 @@
 /** Reading the values of flags: every function names the flag, the value and the remedy when it refuses. */
 import { readFileSync } from 'node:fs';
-import { parseInstant } from '../wire/instant.ts';
 import { RawJson } from '../wire/json.ts';
+import { parseInstant } from '../wire/rfc3339.ts';
 import { showValue } from '../wire/validate.ts';
 import { parseDuration } from './duration.ts';
 import { UsageError } from './usage-error.ts';

@@ -1,11 +1,13 @@
 /** The reader of a command's output: their clock, zone and terminal. */
+import { machineZone } from '../clock/machine-zone.ts';
 import type { CliContext } from './context.ts';
 import type { Look } from './render.ts';
 
-export function lookOf({ clock, out }: CliContext): Look {
+export function lookOf({ clock, out, settings }: CliContext): Look {
   return {
     now: clock.now(),
-    zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    // Something has to be shown; the screens name it.
+    zone: machineZone(settings.TZ) ?? 'UTC',
     width: out.columns,
     paint: out.paint,
   };

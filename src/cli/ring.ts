@@ -2,7 +2,7 @@
 import type { FireReport } from '../chronos/dispatch/dispatcher.ts';
 import type { Clock } from '../clock/clock.ts';
 import type { WakeNotice } from '../router/wake.ts';
-import { formatInstant } from '../wire/instant.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
 import type { TurnView } from '../wire/turn.ts';
 import { finishedTurn } from './turn-watch.ts';
 

@@ -1,19 +1,50 @@
 /** The machine's own time zone. */
+import { realpathSync } from 'node:fs';
 
-let zone: { readonly name: string | undefined } | undefined;
+let asked: { readonly name: string | undefined } | undefined;
 
-function read(): { name: string | undefined } {
-  const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
+/** Asked once: a process does not notice when its machine moves to another zone, and asking is dear. */
+function zoneOfSystem(): string | undefined {
+  asked ??= { name: new Intl.DateTimeFormat().resolvedOptions().timeZone };
   // What ICU calls a zone that it could not make out.
-  return { name: timeZone === 'Etc/Unknown' ? undefined : timeZone };
+  return asked.name === 'Etc/Unknown' ? undefined : asked.name;
+}
+
+/** The zones of three letters. ICU has more, and means by them what others do not: its BST is in Dhaka. */
+const THREE_LETTERS = 'UTC UCT GMT CET EET MET WET EST HST MST PRC ROC ROK'.split(' ');
+
+function isZone(name: string): boolean {
+  // `Intl` takes offsets as well, which here would be rules the other way round.
+  if (!/^[a-z]/i.test(name) || (name.length === 3 && !THREE_LETTERS.includes(name))) return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** `/etc/localtime` is mostly a link into the folder of zones. */
+function pathOfLink(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+/** What `TZ` says: a zone, or the file of one. Rules such as `CET-1CEST,M3.5.0,M10.5.0/3` are none, though ICU takes them for UTC. */
+function zoneOfVariable(told: string): string | undefined {
+  const named = told.replace(/^:/, '');
+  const path = named.startsWith('/') ? pathOfLink(named) : named;
+  const name = path.replace(/^.*\/zoneinfo\//, '').replace(/^posix\//, '');
+  return isZone(name) ? name : undefined;
 }
 
 /**
- * Asked once: a process does not notice when its machine moves to another zone, and asking is dear.
- *
- * @returns an IANA name, or `undefined` where the machine names none that is known; nothing is put in its place
+ * @param told the variable `TZ`; without it the system is asked
+ * @returns an IANA name, or `undefined` where none is named that is known; nothing is put in its place
  */
-export function machineZone(): string | undefined {
-  zone ??= read();
-  return zone.name;
+export function machineZone(told: string | undefined): string | undefined {
+  return told ? zoneOfVariable(told) : zoneOfSystem();
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../clock/clock.ts';
 import { GroupCommit } from '../sqlite-kit/group-commit.ts';
 import { openDatabase } from '../sqlite-kit/open.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { formatInstant } from '../wire/instant.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
 import { amountText, centsOf } from './money.ts';
 
 /** What is to be moved; `amount` is a decimal number as text. */

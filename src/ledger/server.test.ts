@@ -185,3 +185,11 @@ test('the ledger ends when its client does, and says so when its book is damaged
   assert.equal(code, 1);
   assert.match(said, /ledger\.db is damaged/);
 });
+
+test('the ledger ends after a message that is longer than any may be', async (t) => {
+  const { child } = await start(t, temporaryFolder(t));
+  // It need not take all of it.
+  child.stdin!.on('error', () => {});
+  child.stdin!.write(`{"jsonrpc":"2.0","id":99,"method":"ping","params":{"x":"${'x'.repeat(11 * 1024 * 1024)}"}}`);
+  assert.deepEqual(await once(child, 'exit'), [0, null]);
+});

@@ -124,8 +124,9 @@ export function startLedger({ dataDir, log, clock = systemClock, ...streams }: L
   const book = openBook(dataDir, clock);
   const { input = process.stdin, output = process.stdout } = streams;
   const { promise: closed, resolve } = Promise.withResolvers<void>();
+  const transport = new StdioServerTransport(input, output);
   const handle = serveStdio(() => createServer(book, log), {
-    transport: new StdioServerTransport(input, output),
+    transport,
     onerror: (error) => log.warn({ reason: error.message }, 'MCP connection'),
   });
   let closing: Promise<void> | undefined;
@@ -135,6 +136,12 @@ export function startLedger({ dataDir, log, clock = systemClock, ...streams }: L
       resolve();
     });
     return closing;
+  };
+  // The transport gives up by itself after a message that is too long.
+  const { onclose } = transport;
+  transport.onclose = () => {
+    onclose?.();
+    void close();
   };
   for (const event of ['end', 'close', 'error']) input.once(event, () => void close());
   // A broken pipe is the client's way to leave, too.

@@ -5,7 +5,7 @@
 
 import type { ModelMessage } from '../model-kit/model.ts';
 import { codeFor, quoted } from '../model-kit/quotation.ts';
-import { formatInstant } from '../wire/instant.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
 import { utf8Bytes } from '../wire/text.ts';
 import { formatDuration, formatLateness } from './duration.ts';
 import { wordsOfAnswer } from './loop/call-events.ts';

@@ -1,8 +1,8 @@
 /** A turn: one message to the agent and what came of it. Pure; the states are those of `wire/turn.ts`. */
 
-import { formatInstant } from '../wire/instant.ts';
 import { RawJson } from '../wire/json.ts';
 import type { TurnReport } from '../wire/receipt.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
 import type { TurnEventData, TurnOrigin, TurnStatus, TurnView } from '../wire/turn.ts';
 
 /** How often a turn is begun before Neo gives up on one that it never lives to finish. */

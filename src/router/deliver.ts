@@ -1,7 +1,7 @@
 /** Putting a wake into a daemon's conversation: `POST <daemon>/chat` (contracts §4). */
 import type { Dispatcher } from 'undici';
-import { formatInstant } from '../wire/instant.ts';
 import { encodeJson } from '../wire/json.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
 import { WAKE_HEADERS, WAKE_ORIGIN, type WakeRequest } from '../wire/wake.ts';
 import { below, exchange, reasonOf } from './exchange.ts';
 import type { Machine } from './machines/machine.ts';

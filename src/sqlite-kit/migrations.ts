@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../clock/clock.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { formatInstant } from '../wire/instant.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
 import { isDamage } from './sqlite-error.ts';
 
 /** One file of the folder. `sha256` is taken over the text with `\n` line ends, so that a checkout cannot change it. */

@@ -3,7 +3,8 @@
  * `chronometric://sessions/today` and `…/week` and `reveille time --json` answer with it. Within v0.1.x it only grows.
  */
 import { z } from 'zod';
-import { BREAK_LEVELS, DAYS, duration, instant } from './chronometric.ts';
+import { duration, instant } from './chronometric.ts';
+import { BREAK_LEVELS, DAYS } from './chronometric-words.ts';
 
 /** `2026-06-15`; a logical day has the date on which it begins. */
 const date = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);

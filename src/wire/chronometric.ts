@@ -3,29 +3,16 @@
  * `schemas/chronometric/v0.1.0/`; within v0.1.x they only grow.
  */
 import { z } from 'zod';
-
-export const CHRONOMETRIC_TOOLS = [
-  'get_time_context',
-  'mark_session_start',
-  'mark_session_end',
-  'request_break_if_needed',
-  'idle_status',
-] as const;
-export type ChronometricTool = (typeof CHRONOMETRIC_TOOLS)[number];
-
-export const CHRONOMETRIC_ERRORS = [
-  'INTERNAL_CLOCK_UNAVAILABLE',
-  'PROFILE_UNREADABLE',
-  'SESSION_ALREADY_OPEN',
-  'NO_OPEN_SESSION',
-  'INVALID_THRESHOLD',
-  'INTENT_REQUIRED',
-  'INTENT_TOO_LONG',
-  'SUMMARY_TOO_LONG',
-  /** Reserved: `idle_status` says `consent_granted: false` instead. */
-  'CONSENT_REQUIRED',
-] as const;
-export type ChronometricErrorCode = (typeof CHRONOMETRIC_ERRORS)[number];
+import {
+  BREAK_LEVELS,
+  CALENDAR_PHASES,
+  DAYS,
+  ENERGY_ZONES,
+  HYPERFOCUS_SIGNALS,
+  INTENT_MAX_CHARACTERS,
+  SUGGESTED_ACTIONS,
+  SUMMARY_MAX_CHARACTERS,
+} from './chronometric-words.ts';
 
 /** RFC 3339 with the offset of the zone it is meant in, never `Z` for a local time and never naive. */
 export const instant = z
@@ -37,23 +24,6 @@ export const duration = z
   .string()
   .regex(/^PT(?=\d)(\d+H)?(\d+M)?(\d+S)?$/)
   .describe('ISO 8601 duration');
-
-export const INTENT_MAX_CHARACTERS = 500;
-export const SUMMARY_MAX_CHARACTERS = 2000;
-
-export const DAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const;
-export type Day = (typeof DAYS)[number];
-export const ENERGY_ZONES = [
-  'morning_peak',
-  'midday',
-  'afternoon_dip',
-  'evening_quiet',
-  'night_owl_caution',
-  'unknown',
-] as const;
-export type EnergyZone = (typeof ENERGY_ZONES)[number];
-export const CALENDAR_PHASES = ['teaching', 'marking', 'exam', 'deadlines', 'break'] as const;
-export type CalendarPhase = (typeof CALENDAR_PHASES)[number];
 
 export const timeContextSchema = z.object({
   now: instant.describe("The person's wall clock, with its offset from UTC"),
@@ -117,16 +87,6 @@ export const sessionEndedSchema = z.object({
 });
 export type SessionEnded = z.output<typeof sessionEndedSchema>;
 
-export const SUGGESTED_ACTIONS = [
-  'stand_and_stretch',
-  'hydrate',
-  'walk_outside',
-  'switch_context',
-  'end_session',
-] as const;
-export const BREAK_LEVELS = ['gentle', 'nudge', 'hard'] as const;
-export type BreakLevel = (typeof BREAK_LEVELS)[number];
-
 export const breakRequestSchema = z.object({
   elapsed: duration.describe('Active time since the session began or the last real break ended'),
   prior_intent: z.string().describe('What the person set out to do, word for word: quote it, do not rephrase it'),
@@ -156,7 +116,6 @@ export const breakAnswerSchema = z.object({
     .describe('null when no break is warranted; the text of the answer is the JSON of this member alone'),
 });
 
-export const HYPERFOCUS_SIGNALS = ['active', 'hyperfocus_elsewhere', 'distraction_or_break', 'unknown'] as const;
 export const idleStatusSchema = z.object({
   consent_granted: z.boolean().describe('Whether the profile allows looking at the idle time of the operating system'),
   os_idle_duration: duration.optional().describe('Since the last key or pointer movement; absent when it is not known'),

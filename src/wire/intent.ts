@@ -1,7 +1,7 @@
 /** Intents: what the executor is to do, as a closed shape in which nothing is left to be guessed (contracts §6). */
 import { z } from 'zod';
 import { nodeIdSchema } from './executor.ts';
-import { parseInstant } from './instant.ts';
+import { parseInstant } from './rfc3339.ts';
 import { shortText } from './text.ts';
 
 /** Nodes of one plan, all depths together. */

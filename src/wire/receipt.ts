@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
-import { formatInstant, instantSchema } from './instant.ts';
+import { instantSchema } from './instant.ts';
+import { formatInstant } from './rfc3339.ts';
 import { shortText } from './text.ts';
 
 /** What a machine reports. */

@@ -1,5 +1,5 @@
 /** What an invariant found, and the words that findings are written in. */
-import { formatInstant } from '../../src/wire/instant.ts';
+import { formatInstant } from '../../src/wire/rfc3339.ts';
 import { showValue } from '../../src/wire/validate.ts';
 import type { AlarmCase, Evidence } from './evidence.ts';
 

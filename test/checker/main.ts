@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import { ReveilleError } from '../../src/wire/errors.ts';
-import { parseInstant } from '../../src/wire/instant.ts';
+import { parseInstant } from '../../src/wire/rfc3339.ts';
 import { DEFAULT_POLICY, type Policy } from './history.ts';
 import { judge } from './judge.ts';
 import { type ReadMoment, readDatabase } from './read-database.ts';

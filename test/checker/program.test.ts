@@ -11,7 +11,7 @@ import { openSqliteStore } from '../../src/chronos/store/sqlite/store.ts';
 import type { AlarmStore } from '../../src/chronos/store/store.ts';
 import { systemClock } from '../../src/clock/clock.ts';
 import { silentLogger } from '../../src/log/log.ts';
-import { formatInstant } from '../../src/wire/instant.ts';
+import { formatInstant } from '../../src/wire/rfc3339.ts';
 import { type PostgresServer, startPostgres } from '../postgres/server.ts';
 import { installPostgresAudit, installSqliteAudit } from './audit/install.ts';
 import { type DaysAlarms, liveThrough } from './eventful-day.ts';

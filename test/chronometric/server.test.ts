@@ -9,14 +9,12 @@ import { ManualClock } from '../../src/clock/testing/manual-clock.ts';
 import { silentLogger } from '../../src/log/log.ts';
 import {
   breakAnswerSchema,
-  CHRONOMETRIC_ERRORS,
-  CHRONOMETRIC_TOOLS,
-  type ChronometricTool,
   idleStatusSchema,
   sessionEndedSchema,
   sessionStartedSchema,
   timeContextSchema,
 } from '../../src/wire/chronometric.ts';
+import { CHRONOMETRIC_ERRORS, CHRONOMETRIC_TOOLS, type ChronometricTool } from '../../src/wire/chronometric-words.ts';
 import { noSmallDisk, SmallDisk } from '../house/small-disk.ts';
 import { personOf, serverCommand, startServer } from './server-process.ts';
 

@@ -13,7 +13,7 @@ import { systemClock } from '../../src/clock/clock.ts';
 import { agentIdentity } from '../../src/identity/agent.ts';
 import { generateKey } from '../../src/identity/keys.ts';
 import { silentLogger } from '../../src/log/log.ts';
-import { formatInstant } from '../../src/wire/instant.ts';
+import { formatInstant } from '../../src/wire/rfc3339.ts';
 import type { WakeRequest } from '../../src/wire/wake.ts';
 
 const USERS = 50;

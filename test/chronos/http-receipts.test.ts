@@ -4,7 +4,7 @@ import { settleDelivered } from '../../src/chronos/alarm/settlement.ts';
 import { receiptKey } from '../../src/identity/receipt-key.ts';
 import { webhookSigner } from '../../src/identity/webhook-signature.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
-import { formatInstant } from '../../src/wire/instant.ts';
+import { formatInstant } from '../../src/wire/rfc3339.ts';
 import { type Answer, createHttpBench, refused } from './http-bench.ts';
 
 type Bench = Awaited<ReturnType<typeof createHttpBench>>;

@@ -8,7 +8,7 @@ import { loadManifest } from '../../src/mcp-host/manifest.ts';
 import { ServerPool } from '../../src/mcp-host/server-pool.ts';
 import { lockOf } from '../../src/mcp-host/tool-lock.ts';
 import { limitToSkill } from '../../src/mcp-host/tool-uri.ts';
-import { CHRONOMETRIC_TOOLS } from '../../src/wire/chronometric.ts';
+import { CHRONOMETRIC_TOOLS } from '../../src/wire/chronometric-words.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 import { eventually, hostile, isAlive, reference, startPool, tame, temporaryFolder, textOf } from './bench.ts';
 

@@ -1,7 +1,7 @@
 /** Writes what an agent asks for: alarms of every kind, with and without what is optional, and edits of them. */
 import type { AlarmCreateBody, AlarmPatchBody } from '../../src/chronos/client.ts';
-import { formatInstant } from '../../src/wire/instant.ts';
 import { RawJson } from '../../src/wire/json.ts';
+import { formatInstant } from '../../src/wire/rfc3339.ts';
 import type { Dice } from './dice.ts';
 
 const EXPRESSIONS = [

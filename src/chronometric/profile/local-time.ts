@@ -1,6 +1,6 @@
 /** An instant as a person's wall clock shows it. Pure. */
 import { wallReading } from '../../clock/wall-clock.ts';
-import { DAYS, type Day } from '../../wire/chronometric.ts';
+import { DAYS, type Day } from '../../wire/chronometric-words.ts';
 import type { MinuteOfDay } from './profile.ts';
 
 /** A weekday of the calendar, and how far it has gone. */

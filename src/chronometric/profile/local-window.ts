@@ -1,5 +1,5 @@
 /** Windows of the wall clock: what lies in one, and on which day it began. Pure. */
-import { DAYS, type Day } from '../../wire/chronometric.ts';
+import { DAYS, type Day } from '../../wire/chronometric-words.ts';
 import type { LocalWindow, MinuteOfDay } from './profile.ts';
 
 /** Whether a minute of the day lies in a half-open window, which may wrap midnight. */

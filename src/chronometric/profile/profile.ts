@@ -1,5 +1,5 @@
 /** What a person's profile says, understood. Reading it from YAML is `read-profile.ts`; nothing here does I/O. */
-import type { CalendarPhase, Day, EnergyZone } from '../../wire/chronometric.ts';
+import type { CalendarPhase, Day, EnergyZone } from '../../wire/chronometric-words.ts';
 
 /** A wall-clock time in minutes since midnight, 0 to 1439. */
 export type MinuteOfDay = number;

@@ -1,5 +1,5 @@
 /** The fields that may differ from one weekday to another, and `weekday_overrides`. Pure. */
-import { DAYS, type Day, ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric.ts';
+import { DAYS, type Day, ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric-words.ts';
 import { DEFAULT_LADDER } from './default-profile.ts';
 import { type Field, warnOfUnknown } from './field.ts';
 import {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { DAYS } from '../../wire/chronometric.ts';
+import { DAYS } from '../../wire/chronometric-words.ts';
 import { zoneAt } from './day-rules.ts';
 import { PROFILE_QUESTIONS, profileText } from './profile-draft.ts';
 import { readProfile } from './read-profile.ts';

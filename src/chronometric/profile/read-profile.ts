@@ -4,7 +4,7 @@
  */
 
 import { quietHoursSchema } from '../../wire/budget.ts';
-import { CALENDAR_PHASES } from '../../wire/chronometric.ts';
+import { CALENDAR_PHASES } from '../../wire/chronometric-words.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 import { readYaml } from '../../yaml-kit/placed-yaml.ts';
 import { DEFAULT_LOGICAL_DAY_START, DEFAULT_PROFILE, UNREADABLE_PROFILE } from './default-profile.ts';

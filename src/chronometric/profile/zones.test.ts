@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric.ts';
+import { ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric-words.ts';
 import { windowContains } from './local-window.ts';
 import type { ZoneWindow } from './profile.ts';
 import { readWindow } from './time-of-day.ts';

@@ -1,5 +1,5 @@
 /** Energy zones as they are declared, laid over those of the clock. Pure. */
-import type { EnergyZone } from '../../wire/chronometric.ts';
+import type { EnergyZone } from '../../wire/chronometric-words.ts';
 import { DEFAULT_ZONES, REMAINDER } from './default-profile.ts';
 import { windowContains } from './local-window.ts';
 import { MINUTES_OF_DAY, type ZoneWindow } from './profile.ts';

@@ -17,6 +17,8 @@ export type HeartbeatOptions = {
    * each beat, so that consent given or taken back counts from the next one on. Must settle.
    */
   readonly idleMs?: () => Promise<number | undefined>;
+  /** Whether the person counts as there while nothing is known of how long the operating system has been idle; always unless told. */
+  readonly presumed?: () => boolean;
 };
 
 export type Heartbeat = {
@@ -25,7 +27,7 @@ export type Heartbeat = {
 };
 
 /** Starts it; the first beat comes at once, after what is under way. Never throws: beats that cannot be written are written later. */
-export function startHeartbeat({ state, clock, log, idleMs }: HeartbeatOptions): Heartbeat {
+export function startHeartbeat({ state, clock, log, idleMs, presumed = () => true }: HeartbeatOptions): Heartbeat {
   let presence: Presence | undefined;
   let owed: readonly ActiveSpan[] = [];
   let failing = false;
@@ -66,9 +68,9 @@ export function startHeartbeat({ state, clock, log, idleMs }: HeartbeatOptions):
   async function tick(): Promise<void> {
     const idleNow = await idle();
     if (stopped) return;
-    const seen = look(presence, clock.now(), idleNow);
-    presence = seen.presence;
-    if (seen.beat) owe(seen.beat);
+    const seen = idleNow !== undefined || presumed() ? look(presence, clock.now(), idleNow) : undefined;
+    presence = seen?.presence;
+    if (seen?.beat) owe(seen.beat);
     write();
     cancel = clock.after(BEAT_MS, () => void tick());
   }

@@ -3,8 +3,6 @@ import { z } from 'zod';
 import {
   breakAnswerSchema,
   breakArgumentsSchema,
-  CHRONOMETRIC_TOOLS,
-  type ChronometricTool,
   emptyArgumentsSchema,
   idleStatusSchema,
   sessionEndArgumentsSchema,
@@ -13,6 +11,7 @@ import {
   sessionStartedSchema,
   timeContextSchema,
 } from '../../wire/chronometric.ts';
+import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../../wire/chronometric-words.ts';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 

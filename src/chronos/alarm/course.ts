@@ -1,7 +1,7 @@
 /** The course of a fire: how far it got, from its attempts and from what the machine that it woke has told. Pure. */
 import type { FireStage, FireView } from '../../wire/alarm.ts';
-import { formatInstant } from '../../wire/instant.ts';
 import type { TurnReport } from '../../wire/receipt.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt } from './alarm.ts';
 import { viewAttempt } from './view.ts';
 

@@ -1,7 +1,7 @@
 /** From what a client asks for to an alarm, and back: creating, editing, and telling two definitions apart. */
 import { type AlarmCreate, type AlarmPatch, DELAY_MAX_SECONDS } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, isLeased, NOT_HELD, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { compileSchedule } from './schedule.ts';

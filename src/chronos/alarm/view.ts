@@ -1,7 +1,7 @@
 /** An alarm and its attempts as their owner gets to see them (contracts §2). */
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
-import { formatInstant } from '../../wire/instant.ts';
 import { RawJson } from '../../wire/json.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { type AlarmState, type Attempt, isLeased, type Occurrence, scheduledOccurrence } from './alarm.ts';
 
 /** Leaves out what is absent, so that the JSON does too. */

@@ -5,7 +5,7 @@
  */
 import { type Clock, wait } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { retryDelayMs } from '../alarm/retry.ts';
 import { catchUp } from '../alarm/series.ts';

@@ -2,7 +2,7 @@
 import { Pool } from 'undici';
 import type { Clock } from '../../clock/clock.ts';
 import { webhookSigner } from '../../identity/webhook-signature.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { WAKE_ORIGIN } from '../../wire/wake.ts';
 import type { Claim } from '../store/store.ts';
 import { WakeExchange } from './wake-exchange.ts';

@@ -4,7 +4,7 @@
  */
 import type { Dispatcher } from 'undici';
 import { errorMessageOf } from '../../wire/envelope.ts';
-import { parseInstant } from '../../wire/instant.ts';
+import { parseInstant } from '../../wire/rfc3339.ts';
 import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER } from '../../wire/wake.ts';
 import type { Hold, WakeResult } from './waker.ts';
 

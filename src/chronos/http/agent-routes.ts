@@ -12,7 +12,7 @@ import {
 } from '../../wire/agent.ts';
 import { didOf, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { checkAnswer, issueChallenge } from '../auth/challenge.ts';
 import { admit } from '../auth/enrollment.ts';

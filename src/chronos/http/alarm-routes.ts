@@ -12,7 +12,7 @@ import {
   RAW_ALARM_FIELDS,
 } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Alarm, AlarmState, Occurrence, Transition } from '../alarm/alarm.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';

@@ -7,7 +7,7 @@ import { type Cortex, cortexPath, openCortex } from '../../neo/memory/cortex.ts'
 import { MEMORY_KINDS, type StoredMemory } from '../../neo/memory/memory.ts';
 import { recall } from '../../neo/memory/recall.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
 import { columns, fit, oneLine } from '../columns.ts';
 import type { CliContext } from '../context.ts';

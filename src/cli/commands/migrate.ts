@@ -6,7 +6,7 @@ import { abandon } from '../../chronos/store/transfer/abandon.ts';
 import { type MoveResult, move } from '../../chronos/store/transfer/move.ts';
 import { survey } from '../../chronos/store/transfer/survey.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { CliContext } from '../context.ts';
 import { lookOf } from '../look.ts';
 import { UsageError } from '../usage-error.ts';

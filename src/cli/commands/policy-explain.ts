@@ -6,8 +6,8 @@ import type { Decision, PolicyRequest, Spend } from '../../executor/policy/polic
 import { readPolicy } from '../../executor/policy/read-policy.ts';
 import { classify, ESCALATE_PATTERNS } from '../../mcp-host/classify.ts';
 import { JsonSyntaxError, readPlacedJson } from '../../mcp-host/json-places.ts';
-import { formatInstant, parseInstant } from '../../wire/instant.ts';
 import { agentManifestSchema, type Rail, TOOL_SURFACES, type ToolSurface } from '../../wire/manifest.ts';
+import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow, showValue } from '../../wire/validate.ts';
 import { columns, oneLine } from '../columns.ts';
 import type { CliContext } from '../context.ts';

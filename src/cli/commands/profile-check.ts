@@ -9,7 +9,8 @@ import { DAY_FIELDS } from '../../chronometric/profile/read-day-rules.ts';
 import { NO_PROFILE, type ProfileReading, unreadable } from '../../chronometric/profile/read-profile.ts';
 import { formatTimeOfDay, formatWindow } from '../../chronometric/profile/time-of-day.ts';
 import { zonesOfDay } from '../../chronometric/profile/zones.ts';
-import { DAYS } from '../../wire/chronometric.ts';
+import { machineZone } from '../../clock/machine-zone.ts';
+import { DAYS } from '../../wire/chronometric-words.ts';
 import { columns, oneLine } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
@@ -51,7 +52,7 @@ const DAY_WORDS: Readonly<Record<(typeof DAY_FIELDS)[number], (rules: DayRules) 
   zones: zoneWords,
 };
 
-function rowsOf({ profile, usual, declared }: ProfileReading, zone: string): Row[] {
+function rowsOf({ profile, usual, declared }: ProfileReading, own: string | undefined): Row[] {
   const row = (field: string, means: string | readonly string[]): Row => {
     const line = declared.get(field);
     return { field, means: [means].flat(), ...(line !== undefined && { line }) };
@@ -76,7 +77,7 @@ function rowsOf({ profile, usual, declared }: ProfileReading, zone: string): Row
     row('chronometric.calendar_phase', orNotSaid(profile.calendarPhase)),
     row('chronometric.deadline_cluster_awareness', orNotSaid(profile.deadlineClusterAwareness)),
     row('chronometric.motor_fatigue_aware', orNotSaid(profile.motorFatigueAware)),
-    row('chronometric.timezone', profile.timezone ?? `that of this machine, ${zone}`),
+    row('chronometric.timezone', profile.timezone ?? `that of this machine, ${own ?? 'which cannot be read'}`),
   ];
 }
 
@@ -134,10 +135,12 @@ export async function profileCheck(context: CliContext, given: string | undefine
   const look = lookOf(context);
   const { path, from, reading } = find(context, given);
   const { profile, problems, unreadable: why } = reading;
+  const own = machineZone(context.settings.TZ);
   const zone = profile.timezone ?? look.zone;
   const today = todayOf(profile, localTimeAt(zone, look.now));
-  const rows = rowsOf(reading, look.zone);
-  const ok = problems.every(({ severity }) => severity !== 'error');
+  const rows = rowsOf(reading, own);
+  const hasZone = (profile.timezone ?? own) !== undefined;
+  const ok = hasZone && problems.every(({ severity }) => severity !== 'error');
   const { rules, ...moment } = today;
   const data = {
     ...{ path: path ?? null, from: from ?? null, ok, unreadable: why ?? null },
@@ -166,5 +169,7 @@ export async function profileCheck(context: CliContext, given: string | undefine
         : problems.map((one) => problemLine(path ?? '', one));
     for (const line of shown) context.out.remark(oneLine(line));
   }
+  if (!context.out.json && !hasZone)
+    context.out.remark("the machine's time zone cannot be read; set TZ, or chronometric.timezone in the profile");
   if (!ok) process.exitCode = EXIT.failed;
 }

@@ -62,6 +62,27 @@ describe('reveille profile check', () => {
     assert.equal(machine.today.protected_window, 'all \u0007day');
   });
 
+  test('looks where config.yaml says, as the server does', async (t) => {
+    const { folder, write, run } = home(t);
+    const file = write('chronometric: {hyperfocus_break_minutes: 45}\n');
+    mkdirSync(join(folder, 'home'), { recursive: true });
+    writeFileSync(join(folder, 'home', 'config.yaml'), `REVEILLE_PROFILE: ${file}\n`);
+    const { stdout } = await run(['check', '--json'], { REVEILLE_HOME: join(folder, 'home') });
+    const { path, from, ok } = JSON.parse(stdout) as Checked;
+    assert.deepEqual([path, from, ok], [file, 'REVEILLE_PROFILE', true]);
+  });
+
+  test('says that there is no time zone where the machine names none, unless the profile does', async (t) => {
+    const { write, run } = home(t);
+    for (const TZ of ['', 'Nowhere/Land', 'CET-1CEST,M3.5.0,M10.5.0/3']) {
+      const { status, stdout, stderr } = await run(['check', write('')], { TZ });
+      assert.deepEqual([status, stderr.split(';')[0]], [1, "the machine's time zone cannot be read"], TZ);
+      assert.match(stdout, /that of this machine, which cannot be read/);
+    }
+    const file = write('chronometric: {timezone: Asia/Kathmandu}\n');
+    assert.equal((await run(['check', file], { TZ: 'Nowhere/Land' })).status, 0);
+  });
+
   test('warns without failing, and fails with every place where something is wrong', async (t) => {
     const { write, run } = home(t);
     const warned = write('privacy:\n  os_idle_consent: yes\n', 'warned.yaml');

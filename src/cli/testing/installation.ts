@@ -14,7 +14,7 @@ import { loadOrCreateKey } from '../../identity/keys.ts';
 import { silentLogger } from '../../log/log.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { VERSION } from '../../wire/version.ts';
 import {
   type Home,

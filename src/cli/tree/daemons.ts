@@ -85,16 +85,17 @@ export function addDaemons(program: Command): void {
     settings: (flags) => ({ LEDGER_DATA_DIR: text(flags.dataDir) }),
     run: async (context) => (await import('../commands/ledger.ts')).ledger(context),
   });
-  addCommand(program, {
+  addCommand<ChronometricFlags>(program, {
     usage: 'chronometric',
     summary: 'time and sessions of the person beside the agent, as an MCP server on stdin and stdout',
     example: 'claude mcp add chronometric -- reveille chronometric',
     options: (command) =>
       command
         .option('--data-dir <folder>', 'where to keep sessions')
-        .option('--profile <file>', "the person's profile (default: as reveille profile finds it)"),
+        .option('--profile <file>', "the person's profile (default: as reveille profile finds it)")
+        .option('--by-calls', 'for a client that runs day and night: a call says that the person is there, not that this runs'),
     settings: (flags) => ({ CHRONOMETRIC_DATA_DIR: text(flags.dataDir), REVEILLE_PROFILE: text(flags.profile) }),
-    run: async (context) => (await import('../commands/chronometric.ts')).chronometric(context),
+    run: async (context, flags) => (await import('../commands/chronometric.ts')).chronometric(context, flags),
   });
   addCommand<{ selftest?: boolean }>(program, {
     usage: 'mcp',

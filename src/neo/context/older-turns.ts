@@ -1,7 +1,7 @@
 /** What of a long conversation's older turns belongs to the present one: those that share its rarer words. Pure. */
 
 import { codeFor, quoted } from '../../model-kit/quotation.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Turn } from '../turn.ts';
 
 /** How many older turns are looked through, and how many are shown. */

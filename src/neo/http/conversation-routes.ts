@@ -3,7 +3,7 @@ import { sendOk } from '../../http-kit/envelope.ts';
 import type { HttpApp } from '../../http-kit/environment.ts';
 import { conversationIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { type ConversationSummary, conversationListQuerySchema, conversationQuerySchema } from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Conversation } from '../conversations/conversation-table.ts';

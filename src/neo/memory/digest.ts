@@ -7,7 +7,7 @@
  */
 
 import { codeFor, quoted } from '../../model-kit/quotation.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { StoredMemory } from './memory.ts';
 
 /** What a block of memories may take, in UTF-16 units; the last ones are left out. */

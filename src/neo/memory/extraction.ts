@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { codeFor, quoted } from '../../model-kit/quotation.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { wording } from '../../wire/validate.ts';
 import type { Turn } from '../turn.ts';
 import { CLAIM_TEXT_MAX, checkNewMemory, MEMORY_KINDS, type NewMemory } from './memory.ts';

@@ -1,5 +1,5 @@
 /** The model for when none is configured: it says so, and answers from what reached it. Deterministic. */
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { formatLateness } from '../duration.ts';
 import type { Occasion } from '../turn.ts';
 import type { NeoModel } from './request.ts';

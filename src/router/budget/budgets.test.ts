@@ -7,7 +7,7 @@ import { systemClock } from '../../clock/clock.ts';
 import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
 import { openDatabase } from '../../sqlite-kit/open.ts';
 import type { Budget } from '../../wire/budget.ts';
-import { parseInstant } from '../../wire/instant.ts';
+import { parseInstant } from '../../wire/rfc3339.ts';
 import { HELD_UNTIL_HEADER } from '../../wire/wake.ts';
 import {
   ALARM_ID,

@@ -2,7 +2,7 @@
 
 import { quietUntil } from '../../clock/quiet-hours.ts';
 import type { Budget } from '../../wire/budget.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { type Breaker, pausedUntil } from './breaker.ts';
 import { earliestFree, type Limit, limitsOf, type Taken } from './slots.ts';
 

@@ -7,7 +7,7 @@ import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
 import { verifyWebhook, WEBHOOK_HEADERS } from '../../identity/webhook-signature.ts';
 import type { Logger } from '../../log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER, RAW_WAKE_FIELDS, wakeRequestSchema } from '../../wire/wake.ts';
 import { HeldBack } from '../budget/held-back.ts';

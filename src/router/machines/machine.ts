@@ -1,7 +1,6 @@
 /** A machine: where a user's agent lives and how it is started. Its states and what may change them; pure. */
 import type { Budget } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { formatInstant } from '../../wire/instant.ts';
 import type {
   CommandSpec,
   DockerSpec,
@@ -12,6 +11,7 @@ import type {
   MachineView,
   ProcessSpec,
 } from '../../wire/machine.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 
 type MachineBase = {
   userId: string;

@@ -1,7 +1,8 @@
 /** A turn of an agent that has no daemon, as the router keeps it. */
-import { formatInstant } from '../../wire/instant.ts';
+
 import { RawJson } from '../../wire/json.ts';
 import type { MachineTurnStatus, MachineTurnView } from '../../wire/machine-turn.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
 
 /** Instants are epoch milliseconds. */

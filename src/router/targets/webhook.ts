@@ -1,8 +1,8 @@
 /** Target `webhook`: any address, with a signature as Standard Webhooks has it (https://www.standardwebhooks.com, spec v1.0.0). */
 import type { Clock } from '../../clock/clock.ts';
 import { webhookSigner } from '../../identity/webhook-signature.ts';
-import { formatInstant } from '../../wire/instant.ts';
 import { encodeJson } from '../../wire/json.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
 import { ANSWER_MAX_BYTES } from '../deliver.ts';
 import { call, within } from './call.ts';

@@ -3,7 +3,7 @@
  * what they say must see the same words again.
  */
 import { createHash } from 'node:crypto';
-import { formatInstant } from '../../wire/instant.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Turn } from './turn.ts';
 
 export type Spoken = Pick<

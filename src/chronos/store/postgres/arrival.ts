@@ -1,6 +1,6 @@
 /** Whether the alarms of a database are all there, or are still being moved into it from a SQLite file. */
 import { ReveilleError } from '../../../wire/errors.ts';
-import { formatInstant } from '../../../wire/instant.ts';
+import { formatInstant } from '../../../wire/rfc3339.ts';
 import type { Executor } from './pool.ts';
 import { type Row, statement } from './statement.ts';
 

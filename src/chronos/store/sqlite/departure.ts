@@ -1,7 +1,7 @@
 /** Whether the alarms of a file are still rung from it, or are on their way to PostgreSQL, or have gone there. */
 import type { DatabaseSync } from 'node:sqlite';
 import { ReveilleError } from '../../../wire/errors.ts';
-import { formatInstant } from '../../../wire/instant.ts';
+import { formatInstant } from '../../../wire/rfc3339.ts';
 
 /**
  * `home`: the file is in use. `moving`: it is being copied. `verified`: the copy is whole, and whether it is in use already only

@@ -1,6 +1,6 @@
 /** What is to be done, from what both sides say. Pure. */
 import { ReveilleError } from '../../../wire/errors.ts';
-import { formatInstant } from '../../../wire/instant.ts';
+import { formatInstant } from '../../../wire/rfc3339.ts';
 import type { Arrival } from '../postgres/arrival.ts';
 import type { Departure } from '../sqlite/departure.ts';
 

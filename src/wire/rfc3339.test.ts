@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatInstant, parseInstant } from './instant.ts';
+import { formatInstant, parseInstant } from './rfc3339.ts';
 
 test('an instant that is read can be written again', () => {
   for (const text of [

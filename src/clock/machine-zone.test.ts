@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { machineZone } from './machine-zone.ts';
+
+test('TZ is a zone by its name or by its file, as system libraries take it', (t) => {
+  for (const name of ['Europe/Berlin', 'Asia/Kathmandu', 'UTC', 'CET', 'EST5EDT', 'Japan'])
+    for (const told of [name, `:${name}`, `posix/${name}`, `/no/such/zoneinfo/${name}`, `:/no/such/zoneinfo/${name}`])
+      assert.equal(machineZone(told), name, told);
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-zone-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, 'zoneinfo', 'Europe'), { recursive: true });
+  writeFileSync(join(folder, 'zoneinfo', 'Europe', 'Berlin'), '');
+  symlinkSync('zoneinfo/Europe/Berlin', join(folder, 'localtime'));
+  assert.equal(machineZone(`:${folder}/localtime`), 'Europe/Berlin');
+});
+
+test('what TZ says and nobody understands is no zone, and never UTC', () => {
+  const rules = ['CET-1CEST,M3.5.0,M10.5.0/3', 'EST5EDT,M3.2.0,M11.1.0', '<+0330>-3:30', 'JST-9', 'GMT0BST'];
+  for (const told of [...rules, 'Nowhere/Land', 'BST', 'IST', ':/nowhere/localtime', '/etc/passwd', ' ', '+01:00'])
+    assert.equal(machineZone(told), undefined, told);
+});
