@@ -129,7 +129,15 @@ function createServer(load: () => Promise<Chronometric>, log: Logger): Server {
 
 /** Serves MCP on stdin and stdout until the client hangs up. What the tools need is loaded with the client's first message. */
 export function startChronometric(options: ChronometricServerOptions): ChronometricServer {
-  const { dataDir, environment, presence = 'running', log, clock = systemClock, input = process.stdin, output = process.stdout } = options;
+  const {
+    dataDir,
+    environment,
+    presence = 'running',
+    log,
+    clock = systemClock,
+    input = process.stdin,
+    output = process.stdout,
+  } = options;
   let loaded: Promise<Chronometric> | undefined;
   const load = () => {
     loaded ??= import('./daemon.ts').then(({ openChronometric }) =>

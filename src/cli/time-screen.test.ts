@@ -154,4 +154,10 @@ test('a week has a line for each day and its sessions', () => {
     'Active 3 h 2 min, 2 h 38 min of it in 2 sessions. Away 2 h',
     '37 min.',
   ]);
+  const narrow = renderWeek(week, { now, zone: ZONE, width: 40, paint: (_, text) => text });
+  // Of both there is something to be read.
+  assert.deepEqual(narrow.slice(10, 12), [
+    '    draft the migrati… → plan written:…',
+    '    tune the regex until it stop… (open)',
+  ]);
 });

@@ -15,7 +15,10 @@ const activeOf = ({ totals }: DayView) => lengthOfTime(totals.active_duration);
 function sessionLine({ intent, summary, ending }: DayView['sessions'][number], look: Look): string {
   const open = ending === 'open' ? ' (open)' : '';
   const came = summary === null ? open : ` → ${harmless(summary)}`;
-  return fit(`${INDENT}${harmless(intent)}${came}`, look.width);
+  const room = look.width - INDENT.length;
+  // What came of it is not to be crowded out by what was meant.
+  const meant = fit(harmless(intent), Math.max(room - textWidth(came), Math.ceil(room / 2)));
+  return fit(`${INDENT}${meant}${came}`, look.width);
 }
 
 function dayLines(day: DayView, longest: number, look: Look): string[] {

@@ -19,6 +19,8 @@ export function personOf(t: TestContext): Person {
 }
 
 export type ServerChanges = {
+  /** Flags of the command itself. */
+  flags?: readonly string[];
   /** Flags for Node itself. */
   nodeFlags?: readonly string[];
   env?: Readonly<Record<string, string>>;
@@ -31,7 +33,7 @@ export type ServerCommand = { command: string; args: string[]; env: Record<strin
 
 /** How to start it, for the SDK's `StdioClientTransport` and the inspector as well. */
 export function serverCommand(person: Person, changes: ServerChanges = {}): ServerCommand {
-  const { nodeFlags = [], env = {}, under = [], zone = 'Europe/Berlin' } = changes;
+  const { flags = [], nodeFlags = [], env = {}, under = [], zone = 'Europe/Berlin' } = changes;
   const [command, ...args] = [
     ...under,
     process.execPath,
@@ -40,6 +42,7 @@ export function serverCommand(person: Person, changes: ServerChanges = {}): Serv
     'chronometric',
     '--data-dir',
     person.dataDir,
+    ...flags,
   ];
   const own = {
     PATH: process.env.PATH ?? '',

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { openChronometric } from '../../src/chronometric/daemon.ts';
+import { openState } from '../../src/chronometric/state/open-state.ts';
+import { systemClock, wait } from '../../src/clock/clock.ts';
 import { ManualClock } from '../../src/clock/testing/manual-clock.ts';
 import { silentLogger } from '../../src/log/log.ts';
 import {
@@ -278,7 +280,7 @@ describe('the server ends', () => {
 });
 
 /** A server in this process, on a clock that the test moves: nights and breaks pass in no time. */
-async function onManualClock(t: TestContext, startsAt: string) {
+async function onManualClock(t: TestContext, startsAt: string, presence: 'running' | 'calls' = 'running') {
   const person = personOf(t);
   writeFileSync(person.profile, 'chronometric:\n  timezone: Europe/Berlin\n  end_of_day_local: "18:00"\n');
   const clock = new ManualClock(Date.parse(startsAt));
@@ -286,6 +288,7 @@ async function onManualClock(t: TestContext, startsAt: string) {
     dataDir: person.dataDir,
     environment: { REVEILLE_PROFILE: person.profile },
     log: silentLogger,
+    presence,
     clock,
   };
   const chronometric = openChronometric({ ...parts, machineZone: () => undefined });
@@ -293,7 +296,7 @@ async function onManualClock(t: TestContext, startsAt: string) {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
   const call = async (name: ChronometricTool, args: object = {}): Promise<any> =>
     (await chronometric.call(name, { ...args }, new AbortController().signal)).told;
-  return { clock, call, chronometric };
+  return { clock, call, profile: person.profile };
 }
 
 const HOUR = 3_600_000;
@@ -341,4 +344,65 @@ test('a clock that is put back makes nothing negative and ends no session in the
   assert.match(current_session_length, /^PT\d/);
   const ended = await call('mark_session_end');
   assert.deepEqual([ended.duration, ended.active_duration], ['PT0S', 'PT0S']);
+});
+
+test('under a daemon that runs all night only calls say that somebody is there, and an agent that is woken is no work', async (t) => {
+  const { clock, call } = await onManualClock(t, '2026-06-15T17:00:00+02:00', 'calls');
+  await call('mark_session_start', { intent: 'a word with Neo' });
+  // They talk: a call every two minutes.
+  for (let said = 0; said < 15; said++) {
+    await clock.advance(2 * MINUTE);
+    await call('get_time_context');
+  }
+  assert.equal((await call('get_time_context')).current_session_length, 'PT30M');
+  await clock.advance(12 * HOUR);
+  // An alarm at half past five.
+  assert.match((await call('get_time_context')).now, /^2026-06-16T05:30/);
+  await clock.advance(4 * HOUR);
+  assert.equal(await call('request_break_if_needed', { threshold_minutes: 1 }), null);
+  const { auto_closed_prior_session: forgotten } = await call('mark_session_start', { intent: 'a new day' });
+  assert.match(forgotten.ended_at, /^2026-06-15T17:3[0-5]/);
+  assert.match(forgotten.active_duration, /^PT3[0-5]M/);
+});
+
+test('that the server runs is somebody there beside an agent CLI, and nobody with --by-calls, as the agents of daemons run it', async (t) => {
+  for (const flags of [[], ['--by-calls']]) {
+    const person = personOf(t);
+    const server = await startServer(t, person, { flags });
+    const state = openState({ dataDir: person.dataDir, clock: systemClock, dayEnd: (instant) => instant });
+    t.after(() => state.close());
+    const look = async () => {
+      await server.request('resources/read', { uri: 'chronometric://sessions/today' });
+      return state.spansBetween(0, Number.MAX_SAFE_INTEGER).length;
+    };
+    // The first beat comes when the tools are loaded.
+    while (flags.length === 0 && (await look()) === 0) await wait(systemClock, 20);
+    for (let looks = 0; looks < 5; looks++) assert.equal(await look(), flags.length === 0 ? 1 : 0);
+  }
+  for (const agent of ['neo', 'default']) {
+    const manifest = readFileSync(join(import.meta.dirname, '..', '..', 'agents', `${agent}.json`), 'utf8');
+    const { servers } = JSON.parse(manifest) as { servers: { alias: string; command?: string }[] };
+    const { command } = servers.find(({ alias }) => alias === 'chronometric')!;
+    assert.equal(command, 'reveille chronometric --by-calls', agent);
+  }
+});
+
+test('what the profile says of zones, thresholds and the ladder counts at once, without a restart', async (t) => {
+  const { clock, call, profile } = await onManualClock(t, '2026-06-15T10:00:00+02:00');
+  const ask = () => call('request_break_if_needed', { threshold_minutes: 200 });
+  await call('mark_session_start', { intent: 'half an hour' });
+  await clock.advance(31 * MINUTE);
+  assert.equal((await call('get_time_context')).energy_zone, 'morning_peak');
+  assert.equal(await ask(), null);
+  const lines = [
+    '  hyperfocus_break_minutes: 30',
+    '  hyperfocus_ladder_minutes: [10, 20, 30]',
+    '  zones: {midday: "10:00-11:00"}',
+  ];
+  writeFileSync(profile, ['chronometric:', '  timezone: Asia/Kathmandu', ...lines, ''].join('\n'));
+  assert.equal((await call('get_time_context')).now, '2026-06-15T14:16:00+05:45');
+  const { threshold_minutes, level, reason } = await ask();
+  assert.deepEqual([threshold_minutes, level, reason.rung, reason.profile_line], [30, 'hard', 3, 3]);
+  writeFileSync(profile, ['chronometric:', '  timezone: Europe/Berlin', ...lines, ''].join('\n'));
+  assert.equal((await call('get_time_context')).energy_zone, 'midday');
 });

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { readIdle } from '../../src/chronometric/idle/attempt.ts';
 import { programHost } from '../../src/chronometric/idle/program-host.ts';
 import { x11Probe } from '../../src/chronometric/idle/x11.ts';
 import { systemClock, wait } from '../../src/clock/clock.ts';
+import { personOf, startServer } from '../chronometric/server-process.ts';
 import { hasTools, pathOf } from './desktop-tools.ts';
 import { startProgram } from './started-program.ts';
 
@@ -53,6 +55,27 @@ test('X11 idle time grows on a real X server and begins anew with a key and with
     const before = await untilIdle(display, 1000);
     assert.ok(await fallsBelow(before, display, input), `idle time did not fall below ${before} ms after ${input[0]}`);
   }
+});
+
+test('with consent idle_status answers with the idle time of a real desktop, and without it no more', async (t) => {
+  if (!hasTools(t, ['Xvfb', 'xprintidle'])) return;
+  const person = personOf(t);
+  const env = {
+    REVEILLE_PROFILE: person.profile,
+    DISPLAY: await startDisplay(t),
+    XDG_SESSION_TYPE: 'x11',
+    XDG_RUNTIME_DIR: person.home,
+  };
+  writeFileSync(person.profile, 'privacy: {os_idle_consent: true}\n');
+  const server = await startServer(t, person, { env });
+  const { structured } = await server.call('idle_status');
+  assert.deepEqual([structured.consent_granted, structured.source], [true, 'x11']);
+  assert.match(structured.os_idle_duration, /^PT/);
+  assert.notEqual(structured.hyperfocus_signal, 'unknown');
+  writeFileSync(person.profile, 'privacy: {os_idle_consent: false}\n');
+  const withdrawn = { consent_granted: false, hyperfocus_signal: 'unknown' };
+  assert.deepEqual((await server.call('idle_status')).structured, withdrawn);
+  assert.equal(await server.end(), 0);
 });
 
 test('the X server of a Wayland session is not asked, though it would answer', async (t) => {

@@ -48,6 +48,26 @@ test('without consent every beat counts, and it stops when told', async (t) => {
   assert.equal(clock.timers, 0);
 });
 
+test('where being up says nothing, a beat counts only while somebody is presumed or known to be there', async (t) => {
+  const { clock, state } = stateBench(t);
+  const seat: { isPresumed: boolean; idle: number | undefined } = { isPresumed: false, idle: undefined };
+  const idleMs = async () => seat.idle;
+  const presumed = () => seat.isPresumed;
+  t.after(startHeartbeat({ state, clock, log: silentLogger, idleMs, presumed }).stop);
+  await clock.advance(10 * MINUTE);
+  seat.isPresumed = true;
+  await clock.advance(5 * MINUTE);
+  seat.isPresumed = false;
+  await clock.advance(10 * MINUTE);
+  assert.deepEqual(spansOf(state), [[10.25, 15]]);
+  seat.idle = 0;
+  await clock.advance(5 * MINUTE);
+  assert.deepEqual(spansOf(state), [
+    [10.25, 15],
+    [25.25, 30],
+  ]);
+});
+
 test('sleep is a gap, however little of it the process noticed', async (t) => {
   const { clock, state } = stateBench(t);
   t.after(startHeartbeat({ state, clock, log: silentLogger }).stop);

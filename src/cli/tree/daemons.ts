@@ -1,5 +1,6 @@
 /** `up`, the daemons one by one, and the MCP servers. */
 import type { Command } from 'commander';
+import type { ChronometricFlags } from '../commands/chronometric.ts';
 import { addCommand, type FlagValue } from './command.ts';
 
 const listenOptions = (command: Command) =>
@@ -93,7 +94,10 @@ export function addDaemons(program: Command): void {
       command
         .option('--data-dir <folder>', 'where to keep sessions')
         .option('--profile <file>', "the person's profile (default: as reveille profile finds it)")
-        .option('--by-calls', 'for a client that runs day and night: a call says that the person is there, not that this runs'),
+        .option(
+          '--by-calls',
+          'for a daemon that runs day and night: calls count as the person being there, running does not',
+        ),
     settings: (flags) => ({ CHRONOMETRIC_DATA_DIR: text(flags.dataDir), REVEILLE_PROFILE: text(flags.profile) }),
     run: async (context, flags) => (await import('../commands/chronometric.ts')).chronometric(context, flags),
   });
