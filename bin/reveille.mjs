@@ -6,7 +6,9 @@ if (major < NEEDED) {
   console.error(
     `reveille needs Node ${NEEDED} or newer (this is ${process.versions.node}); inside the repository, "npm start" and "npx reveille" use the pinned one`,
   );
-  process.exit(1);
+  // A prompt hook must never stand in the way of a prompt.
+  const isHook = process.argv[2] === 'time' && process.argv[3] === 'hook';
+  process.exit(isHook ? 0 : 1);
 }
 const { enableCompileCache } = await import('node:module');
 enableCompileCache();
