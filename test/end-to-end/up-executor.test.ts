@@ -83,8 +83,8 @@ test('"up" has an executor: a transfer that is parked and approved wakes the age
     return alarms.find(({ idempotency_key, status }) => idempotency_key === `intent-${id}` && status === 'fired');
   });
   assert.equal(alarm.conversation_id, 'talk');
-  assert.match(alarm.wake_message, /It was completed\./);
-  assert.match(alarm.wake_message, /transfer_id/);
+  assert.match(alarm.wake_message, /It was completed;/);
+  assert.match(JSON.stringify(alarm.payload), /transfer_id/);
   const checks = dataOf(await json(['doctor'])).checks as { name: string; status: string }[];
   for (const name of ['executor', 'executor token', 'executor files'])
     assert.equal(checks.find((check) => check.name === name)?.status, 'ok', name);

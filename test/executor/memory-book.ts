@@ -1,4 +1,5 @@
 /** A book of errands in memory, for tests of those who carry them out. */
+import assert from 'node:assert/strict';
 import type { Errand, ErrandBook } from '../../src/executor/errands/errands.ts';
 
 export type MemoryBook = ErrandBook & {
@@ -36,6 +37,8 @@ export function memoryBook(): MemoryBook {
     done: (id) => end(id, 'done'),
     drop: (id, reason) => end(id, 'dropped', reason),
     later(id, at, error) {
+      // The journal stores whole milliseconds and nothing else.
+      assert.ok(Number.isInteger(at), `${at}`);
       record();
       const { errand } = entries.get(id)!;
       entries.set(id, { errand: { ...errand, attempts: errand.attempts + 1 }, at });

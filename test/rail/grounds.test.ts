@@ -35,6 +35,9 @@ async function house(t: Parameters<typeof temporaryFolder>[0]) {
   const executor = await startExecutorProcess(home, {
     EXECUTOR_MODEL: COMPILER_MODEL,
     EXECUTOR_MODEL_BASE_URL: endpoint.baseUrl,
+    // Nobody listens there; agents can be parked, and are woken once somebody does.
+    EXECUTOR_CHRONOS_URL: 'http://127.0.0.1:9',
+    EXECUTOR_CHRONOS_TOKEN: 'a-token-of-chronosd',
   });
   t.after(() => executor.end('SIGKILL'));
   const env = {

@@ -64,6 +64,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     outcome = ring;
     rings.dispatchEvent(new Event('awaited'));
   });
+  const log = await context.log('reveille', 'warn');
   const stack = await startLocalStack(context, {
     onFire: (report) => watch.fire(report),
     onWake: (report) => watch.wake(report),
@@ -74,11 +75,8 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     watch.stop();
     await stack.close();
   };
-  const removeSignals = onTermination(stop, {
-    log: await context.log('reveille', 'warn'),
-    clock,
-    hardLimitMs: DRAIN_LIMIT_MS,
-  });
+  // With nothing awaited since the others learned that it runs: whoever ends it at once finds it ready to be ended.
+  const removeSignals = onTermination(stop, { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
 
   try {
     for (const line of greeting(out, context.home, stack)) out.line(line);

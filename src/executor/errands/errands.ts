@@ -22,7 +22,7 @@ export type ErrandBook = {
   /** When the next one is due; `undefined` when none is left. */
   nextDue(): number | undefined;
   done(id: string): void;
-  /** It did not work; once more at `at`. */
+  /** It did not work; once more at `at`, whole milliseconds. */
   later(id: string, at: number, error: string): void;
   /** It will never work, or is not wanted any more. */
   drop(id: string, reason: string): void;

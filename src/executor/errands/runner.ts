@@ -113,13 +113,13 @@ class Runner implements ErrandRunner {
     try {
       const carried = await this.#attempt(errand);
       if (this.#closing.signal.aborted && carried.result !== 'done') return;
-      this.#record(errand, carried);
+      await this.#record(errand, carried);
     } catch (err) {
       log.error(
         { err, errand: id, kind, intent: intentId, attempts },
         'an errand failed in a way that nobody expected',
       );
-      this.#record(errand, {
+      await this.#record(errand, {
         result: 'later',
         why: 'it failed in a way that nobody expected; the log has the details',
       });
@@ -143,12 +143,9 @@ class Runner implements ErrandRunner {
         book.drop(id, carried.why);
         log.warn({ ...about, reason: carried.why }, 'an errand was given up');
       } else {
-        const pause = pauseMs(attempts + 1, carried.slow === true, random());
+        const pause = Math.round(pauseMs(attempts + 1, carried.slow === true, random()));
         book.later(id, clock.now() + pause, carried.why);
-        log.warn(
-          { ...about, reason: carried.why, again_in_ms: Math.round(pause) },
-          'an errand did not work; it is tried again',
-        );
+        log.warn({ ...about, reason: carried.why, again_in_ms: pause }, 'an errand did not work; it is tried again');
       }
       if (carried.result !== 'later' || isLast) this.#taken.delete(id);
     } catch (err) {
