@@ -1,7 +1,7 @@
 /** `reveille receipt verify`: checks receipts on any machine, with nothing but the file. */
 import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { readValues, type Unreadable } from '../../executor/receipt/receipt-text.ts';
-import { verifyReceipt } from '../../executor/receipt/verify-receipt.ts';
+import { verifyReceipts } from '../../executor/receipt/verify-receipt.ts';
 import { AgentKey } from '../../identity/keys.ts';
 import { parseDid } from '../../wire/did.ts';
 import type { CliContext } from '../context.ts';
@@ -88,18 +88,18 @@ export async function receiptVerify(context: CliContext, flags: VerifyFlags, fil
   }
   let receipts = 0;
   let broken = 0;
-  for (const read of readValues(text)) {
+  for await (const checked of verifyReceipts(readValues(text), { keys })) {
     receipts++;
-    if ('unreadable' in read) {
+    if ('unreadable' in checked) {
       broken++;
-      reportUnreadable(context, name, read.unreadable);
+      reportUnreadable(context, name, checked.unreadable);
       continue;
     }
-    const report = verifyReceipt(read.value, { keys });
+    const { line, report } = checked;
     if (report.broken) broken++;
-    const place = { file: name, line: read.line, keyExpected: keys !== undefined && report.broken?.property !== 'key' };
+    const place = { file: name, line, keyExpected: keys !== undefined && report.broken?.property !== 'key' };
     if (receipts > 1) out.line();
-    out.result(factsOf(report, place), linesOf(report, place, out));
+    out.result(factsOf(report, place), out.json ? [] : linesOf(report, place, out));
   }
   if (receipts === 0) {
     reportUnreadable(context, name, { line: 1, column: 1, message: 'it is empty: there is no receipt in it' });

@@ -20,6 +20,9 @@ const DRAIN_LIMIT_MS = 50_000;
 /** `--once` gives up after this long, whatever hangs. */
 const ONCE_LIMIT_MS = 120_000;
 
+/** Never resolves: a drain that is under way ends the process. */
+const ENDED_ELSEWHERE = new Promise<never>(() => {});
+
 /** Sets the welcome alarm: on the first run, and whenever `--once` needs one. */
 async function setWelcome(context: CliContext, stack: LocalStack, once: boolean): Promise<AlarmCreated | undefined> {
   const client = createChronosClient({
@@ -65,32 +68,41 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     rings.dispatchEvent(new Event('awaited'));
   });
   const log = await context.log('reveille', 'warn');
-  const stack = await startLocalStack(context, {
-    onFire: (report) => watch.fire(report),
-    onWake: (report) => watch.wake(report),
-  });
-  watch.neoToken = stack.neoToken;
+  let starting: Promise<LocalStack> | undefined;
   const stop = async () => {
     ended.abort();
     watch.stop();
-    await stack.close();
+    // What did not start has closed itself.
+    const started = await starting?.catch(() => undefined);
+    await started?.close();
   };
-  // With nothing awaited since the others learned that it runs: whoever ends it at once finds it ready to be ended.
+  // Before anything runs: whoever ends it while it starts is to find nothing left behind either.
   const removeSignals = onTermination(stop, { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
 
+  let stack: LocalStack;
   try {
+    starting = startLocalStack(context, {
+      onFire: (report) => watch.fire(report),
+      onWake: (report) => watch.wake(report),
+    });
+    stack = await starting;
+    if (ended.signal.aborted) await ENDED_ELSEWHERE;
+    watch.neoToken = stack.neoToken;
     for (const line of greeting(out, context.home, stack)) out.line(line);
     const awaitedRing = new Promise<void>((resolve) =>
       rings.addEventListener('awaited', () => resolve(), { once: true }),
     );
-    const welcome = await setWelcome(context, stack, once);
+    const welcome = await setWelcome(context, stack, once).catch((error: unknown) => {
+      if (ended.signal.aborted) return ENDED_ELSEWHERE;
+      throw error;
+    });
     if (welcome) {
       awaited = welcome.id;
       const dueAt = Date.parse(welcome.next_fire_at ?? '');
       out.line(setLine(out, clock.now(), dueAt));
       void countDown(context, dueAt, ended.signal);
     }
-    if (!once) await new Promise(() => {});
+    if (!once) await ENDED_ELSEWHERE;
     const limit = new AbortController();
     await Promise.race([awaitedRing, wait(clock, ONCE_LIMIT_MS, limit.signal)]);
     limit.abort();
