@@ -54,7 +54,7 @@ function method({ plan }: Report): string {
   the loading of what a daemon has in use already, such as the logger.
 - **Memory:** invented memories of some 15 words whose frequencies are those of speech (Zipf), in one file; ${count(memory.queries)} queries of each
   kind one after the other, without embeddings: what an endpoint takes is its own affair.
-- **Receipts:** ${receipts.seconds} s windows in one process and one thread, each way in turn; the receipt of a transfer that was approved, from its task
+- **Receipts:** ${receipts.seconds} s windows in one process, on one thread but where the row says otherwise, each way in turn; the receipt of a transfer that was approved, from its task
   to its end. Checking it is reading the text strictly, hashes, signatures and whether what it tells can have happened.
 - **Chronometric:** ${count(chronometric.starts)} starts of each server, in turn, after one that filled the compile cache; from starting the process over the
   handshake to the answer of \`get_time_context\`. Then ${count(chronometric.calls)} calls of each tool a round, the five in turn, one at a time, over the pipe. There

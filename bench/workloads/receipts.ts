@@ -1,10 +1,10 @@
-/** How fast receipts are checked and written, beside the bare signatures in them: one process, one thread. */
+/** How fast receipts are checked and written, beside the bare signatures in them: one process, and one thread but where said. */
 import { createPrivateKey, generateKeyPairSync, sign, verify } from 'node:crypto';
 import type { ReceiptEntry } from '../../src/executor/receipt/bodies.ts';
 import { EMPTY_CHAIN, nextEnvelope } from '../../src/executor/receipt/chain.ts';
 import { preAuthEncoding, unsignedText } from '../../src/executor/receipt/envelope.ts';
 import { readValues } from '../../src/executor/receipt/receipt-text.ts';
-import { verifyReceipt } from '../../src/executor/receipt/verify-receipt.ts';
+import { verifyReceipt, verifyReceipts } from '../../src/executor/receipt/verify-receipt.ts';
 import { KEY, receiptOf, seal } from '../../test/receipt-vectors/sealing.ts';
 import { transfer } from '../../test/receipt-vectors/stories.ts';
 import { rotated } from '../plan.ts';
@@ -26,6 +26,7 @@ export type ReceiptsRow = {
 const TITLES = {
   'bare-verify': 'bare verify of node:crypto',
   verify: 'check a receipt, from its text on',
+  'verify-aside': 'check receipts, their signatures on other threads',
   'bare-sign': 'bare sign of node:crypto',
   append: 'sign the next envelope',
 } as const;
@@ -34,14 +35,19 @@ export type ReceiptsWay = keyof typeof TITLES;
 const BARE_OF: { readonly [Way in ReceiptsWay]: ReceiptsWay } = {
   'bare-verify': 'bare-verify',
   verify: 'bare-verify',
+  'verify-aside': 'bare-verify',
   'bare-sign': 'bare-sign',
   append: 'bare-sign',
 };
 
+/** Receipts in a file of JSON lines. */
+const LINES = 32;
+
 /** What each way does at a time, and how many envelopes that is. */
-function works(entries: readonly ReceiptEntry[]): { readonly [Way in ReceiptsWay]: () => number } {
+function works(entries: readonly ReceiptEntry[]): { readonly [Way in ReceiptsWay]: () => number | Promise<number> } {
   const envelopes = seal(entries);
   const text = JSON.stringify(receiptOf(envelopes));
+  const lines = `${text}\n`.repeat(LINES);
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   const key = createPrivateKey(privateKey.export({ format: 'pem', type: 'pkcs8' }));
   const messages = envelopes.map((envelope) => Buffer.from(preAuthEncoding(unsignedText(envelope))));
@@ -57,6 +63,11 @@ function works(entries: readonly ReceiptEntry[]): { readonly [Way in ReceiptsWay
         if (!('value' in read) || verifyReceipt(read.value).broken) throw new Error('a good receipt does not hold');
       return envelopes.length;
     },
+    'verify-aside': async () => {
+      for await (const checked of verifyReceipts(readValues(lines)))
+        if (!('report' in checked) || checked.report.broken) throw new Error('a good receipt does not hold');
+      return envelopes.length * LINES;
+    },
     'bare-sign': () => {
       for (const message of messages) sign(null, message, key);
       return messages.length;
@@ -70,12 +81,12 @@ function works(entries: readonly ReceiptEntry[]): { readonly [Way in ReceiptsWay
 }
 
 /** How many a second, over a window of so long. */
-function rateOf(work: () => number, seconds: number): number {
+async function rateOf(work: () => number | Promise<number>, seconds: number): Promise<number> {
   const startedAt = performance.now();
   let done = 0;
   let took = 0;
   do {
-    done += work();
+    done += await work();
     took = performance.now() - startedAt;
   } while (took < seconds * 1000);
   return (done / took) * 1000;
@@ -87,10 +98,10 @@ export async function measureReceipts({ plan, progress }: Context): Promise<Rece
   const work = works(transfer);
   const bytes = Math.round(Buffer.byteLength(JSON.stringify(receiptOf(seal(transfer)))) / transfer.length);
   const rates = new Map<ReceiptsWay, number[]>(ways.map((way) => [way, []]));
-  for (const way of ways) rateOf(work[way], 0.5);
+  for (const way of ways) await rateOf(work[way], 0.5);
   for (let round = 0; round < plan.rounds; round++) {
     progress.step(`receipts: round ${round + 1} of ${plan.rounds}`);
-    for (const way of rotated(ways, round)) rates.get(way)!.push(rateOf(work[way], plan.receipts.seconds));
+    for (const way of rotated(ways, round)) rates.get(way)!.push(await rateOf(work[way], plan.receipts.seconds));
   }
   return ways.map((way) => {
     const rounds = rates.get(way)!;

@@ -21,10 +21,12 @@ class NotStrict extends Error {
   }
 }
 
-const BLANK = /[ \t\n\r]*/y;
 const LITERAL = /true|false|null/y;
 const NUMBER = /-?[0-9.eE+-]+/y;
 const CONTROL = /[\u0000-\u001f]/;
+
+/** Asked of every token, by its code: a regular expression took a third of the reading. */
+const isBlank = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
 const LITERALS: Readonly<Record<string, unknown>> = { true: true, false: false, null: null };
 
@@ -52,7 +54,7 @@ class Reader {
   }
 
   skipBlank(): void {
-    this.#match(BLANK);
+    while (isBlank(this.#text.charCodeAt(this.at))) this.at++;
   }
 
   isAtEnd(): boolean {

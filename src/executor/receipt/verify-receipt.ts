@@ -1,20 +1,21 @@
 /**
  * Checking a whole receipt, as a file or an executor's answer holds it: its chain, the hashes inside the envelopes, and whether what
- * they tell can have happened (docs/receipts.md). Pure.
+ * they tell can have happened (docs/receipts.md). Pure, but for the threads that signatures may be checked on.
  */
 import { z } from 'zod';
 import { FINGERPRINT_LENGTH } from '../../wire/did.ts';
 import { intentReceiptSchema, RECEIPT_FORMAT, RECEIPT_KINDS, type ReceiptKind } from '../../wire/intent-receipt.ts';
 import { checkInput, showValue } from '../../wire/validate.ts';
+import { ahead } from './ahead.ts';
 import type { ReceiptEntry } from './bodies.ts';
 import { BODY_SHAPES } from './body-shapes.ts';
 import { EMPTY_CHAIN } from './chain.ts';
 import { wrongDigest } from './digests.ts';
-import { isAnswer } from './receipt-text.ts';
+import { isAnswer, type ReadValue } from './receipt-text.ts';
 import { keyIdOf } from './signing-key.ts';
 import type { Story } from './story.ts';
 import { StoryReader } from './story-reader.ts';
-import { type BrokenLink, ChainReader, type ChainReport } from './verify.ts';
+import { type BrokenLink, ChainReader, type ChainReport, type LooseEnvelope, looseEnvelope } from './verify.ts';
 
 export type ReceiptReport = ChainReport & {
   /** What the envelopes tell that hold. */
@@ -72,6 +73,60 @@ function strangeness(value: unknown): string | undefined {
   return `its format must be ${JSON.stringify(RECEIPT_FORMAT)} (got ${showValue(value.format)})`;
 }
 
+type Given = { keys?: readonly string[] | undefined };
+
+/** A receipt whose frame holds, read envelope by envelope. */
+class ReceiptReader {
+  readonly envelopes: readonly unknown[];
+  readonly chain: ChainReader;
+  readonly #story: StoryReader;
+  readonly #frame: Pick<ReceiptReport, 'intentId' | 'publicKey' | 'keyId' | 'envelopes'>;
+  #broken: BrokenLink | undefined;
+
+  constructor(frame: z.output<typeof frameSchema>) {
+    this.envelopes = frame.envelopes;
+    this.chain = new ChainReader(frame.public_key);
+    this.#story = new StoryReader(frame.intent_id);
+    this.#frame = frameOf(frame);
+  }
+
+  /**
+   * @param isSigned what the chain says of its signature
+   * @returns whether it holds: then the next one can be read
+   */
+  take(loose: LooseEnvelope, isSigned: boolean): boolean {
+    this.#broken =
+      this.chain.take(loose, isSigned) ??
+      wrongContent(loose.envelope as unknown as ReceiptEntry, this.chain.head.seq, this.#story);
+    return this.#broken === undefined;
+  }
+
+  report(): ReceiptReport {
+    return { head: this.chain.head, story: this.#story.story(), broken: this.#broken, ...this.#frame };
+  }
+}
+
+function frameOf({ intent_id: intentId, public_key: publicKey, envelopes }: z.output<typeof frameSchema>) {
+  return { intentId, publicKey, keyId: keyIdOf(publicKey), envelopes: envelopes.length };
+}
+
+/** @returns what is wrong before any envelope is looked at, or their reader */
+function opened(value: unknown, { keys }: Given): ReceiptReport | ReceiptReader {
+  const inner = isAnswer(value) ? value.data : value;
+  const strange = strangeness(inner);
+  if (strange !== undefined) return unframed(strange);
+  const checked = checkInput(frameSchema, inner);
+  if ('problems' in checked) return unframed(checked.problems[0]!.sentence);
+  const { public_key: publicKey, envelopes } = checked.value;
+  if (envelopes.length === 0) return { ...unframed('it has no envelopes: it says nothing'), ...frameOf(checked.value) };
+  if (keys && !keys.some((expected) => isKey(publicKey, expected))) {
+    const message = 'the receipt is by another key than the one that was expected';
+    const broken: BrokenLink = { seq: 0, property: 'key', message, expected: keys.join(' or '), found: publicKey };
+    return { ...unframed(''), broken, ...frameOf(checked.value) };
+  }
+  return new ReceiptReader(checked.value);
+}
+
 /**
  * Checks a receipt up to the first thing that is wrong with it.
  *
@@ -79,26 +134,44 @@ function strangeness(value: unknown): string | undefined {
  *   rounds cannot be seen here any more
  * @param keys what the key may be, each as {@link isKey} takes it; without them the key is the receipt's own claim
  */
-export function verifyReceipt(value: unknown, { keys }: { keys?: readonly string[] | undefined } = {}): ReceiptReport {
-  const inner = isAnswer(value) ? value.data : value;
-  const strange = strangeness(inner);
-  if (strange !== undefined) return unframed(strange);
-  const checked = checkInput(frameSchema, inner);
-  if ('problems' in checked) return unframed(checked.problems[0]!.sentence);
-  const { intent_id: intentId, public_key: publicKey, envelopes } = checked.value;
-  const keyId = keyIdOf(publicKey);
-  const frame = { intentId, publicKey, keyId, envelopes: envelopes.length };
-  if (envelopes.length === 0) return { ...unframed('it has no envelopes: it says nothing'), ...frame };
-  if (keys && !keys.some((expected) => isKey(publicKey, expected))) {
-    const message = 'the receipt is by another key than the one that was expected';
-    const broken: BrokenLink = { seq: 0, property: 'key', message, expected: keys.join(' or '), found: publicKey };
-    return { ...unframed(''), broken, ...frame };
+export function verifyReceipt(value: unknown, given: Given = {}): ReceiptReport {
+  const reader = opened(value, given);
+  if (!(reader instanceof ReceiptReader)) return reader;
+  for (const envelope of reader.envelopes) {
+    const loose = looseEnvelope(envelope);
+    if (!reader.take(loose, reader.chain.isSigned(loose))) break;
   }
-  const chain = new ChainReader(publicKey);
-  const story = new StoryReader(intentId);
-  for (const envelope of envelopes) {
-    const broken = chain.take(envelope) ?? wrongContent(envelope as ReceiptEntry, chain.head.seq, story);
-    if (broken) return { head: chain.head, story: story.story(), broken, ...frame };
-  }
-  return { head: chain.head, story: story.story(), broken: undefined, ...frame };
+  return reader.report();
+}
+
+/** Enough for several cores to be busy while this thread reads; some hundred kilobytes. */
+const SIGNATURES_AHEAD = 256;
+
+async function verifyAside(value: unknown, given: Given): Promise<ReceiptReport> {
+  const reader = opened(value, given);
+  if (!(reader instanceof ReceiptReader)) return reader;
+  const checked = ahead(reader.envelopes, SIGNATURES_AHEAD, async (envelope) => {
+    const loose = looseEnvelope(envelope);
+    return { loose, isSigned: await reader.chain.isSignedAside(loose) };
+  });
+  for await (const { loose, isSigned } of checked) if (!reader.take(loose, isSigned)) break;
+  return reader.report();
+}
+
+/** Receipts of a dozen envelopes keep several cores busy only together. */
+const RECEIPTS_AHEAD = 8;
+
+/** What a text has at one place: a receipt that was checked, or no receipt. */
+export type CheckedValue =
+  | { readonly line: number; readonly report: ReceiptReport }
+  | Extract<ReadValue, { unreadable: unknown }>;
+
+/**
+ * Checks the receipts of a text as {@link verifyReceipt} does, but their signatures on other threads, ahead of the reading. What
+ * comes out is the same, in the order of the text.
+ */
+export function verifyReceipts(read: Iterable<ReadValue>, given: Given = {}): AsyncIterable<CheckedValue> {
+  return ahead(read, RECEIPTS_AHEAD, async (each) =>
+    'unreadable' in each ? each : { line: each.line, report: await verifyAside(each.value, given) },
+  );
 }

@@ -1,8 +1,10 @@
 /**
  * Checking that a chain is the one that was written, on nobody's word: shapes, numbers, hashes and signatures of its envelopes
- * (docs/receipts.md, "The chain"). Whether what they tell can have happened is another matter: `verify-receipt.ts`. Pure.
+ * (docs/receipts.md, "The chain"). Whether what they tell can have happened is another matter: `verify-receipt.ts`. Pure, but for the
+ * threads that signatures may be checked on.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { promisify } from 'node:util';
 import { type ReceiptEnvelope, receiptEnvelopeSchema } from '../../wire/intent-receipt.ts';
 import { checkInput } from '../../wire/validate.ts';
 import { type ChainHead, EMPTY_CHAIN } from './chain.ts';
@@ -38,6 +40,8 @@ export type ChainReport = {
 /** What stands before the 32 bytes of a public key in SPKI DER (RFC 8410 §4). */
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 
+const verifyAside = promisify(verify);
+
 function importKey(publicKeyHex: string): KeyObject | undefined {
   try {
     const der = Buffer.concat([SPKI_PREFIX, Buffer.from(publicKeyHex, 'hex')]);
@@ -46,6 +50,28 @@ function importKey(publicKeyHex: string): KeyObject | undefined {
     // 32 bytes that are no point of the curve: no signature is valid under them.
     return undefined;
   }
+}
+
+/** An envelope by itself. What is malformed of one that has an `envelope` is its text, which counts when its links hold. */
+export type LooseEnvelope =
+  | { readonly envelope: ReceiptEnvelope; readonly unsigned: string }
+  | { readonly envelope?: ReceiptEnvelope; readonly malformed: string };
+
+/** Looks at an envelope by itself: its shape, and the text that is signed. */
+export function looseEnvelope(value: unknown): LooseEnvelope {
+  const checked = checkInput(receiptEnvelopeSchema, value);
+  if ('problems' in checked) return { malformed: checked.problems[0]!.sentence };
+  // What was read is checked, not what the schema makes of it: a member that it would drop must count.
+  const envelope = value as ReceiptEnvelope;
+  let unsigned: string;
+  try {
+    unsigned = unsignedText(envelope);
+  } catch (thrown) {
+    if (!(thrown instanceof TypeError || thrown instanceof RangeError)) throw thrown;
+    return { envelope, malformed: `its body has no canonical form: ${thrown.message}` };
+  }
+  if (!isUnicode(unsigned)) return { envelope, malformed: 'a text in its body holds half of a surrogate pair' };
+  return { envelope, unsigned };
 }
 
 /** Takes in a chain, envelope by envelope. */
@@ -61,30 +87,32 @@ export class ChainReader {
     this.#key = importKey(publicKey);
   }
 
-  /** @returns what is wrong with it; it is then not taken in */
-  take(value: unknown): BrokenLink | undefined {
-    const seq = this.head.seq + 1;
-    const checked = checkInput(receiptEnvelopeSchema, value);
-    if ('problems' in checked) return { seq, property: 'malformed', message: checked.problems[0]!.sentence };
-    // What was read is checked, not what the schema makes of it: a member that it would drop must count.
-    const envelope = value as ReceiptEnvelope;
-    return this.#takeEnvelope(envelope, seq);
+  /** Whether an envelope bears the signer's signature, whatever stands before it. */
+  isSigned(loose: LooseEnvelope): boolean {
+    if (!('unsigned' in loose) || !this.#key) return false;
+    const { envelope, unsigned } = loose;
+    return verify(null, Buffer.from(preAuthEncoding(unsigned)), this.#key, Buffer.from(envelope.signature, 'hex'));
   }
 
-  #takeEnvelope(envelope: ReceiptEnvelope, seq: number): BrokenLink | undefined {
-    const link = this.#linkOf(envelope, seq);
-    if (link) return link;
-    let unsigned: string;
-    try {
-      unsigned = unsignedText(envelope);
-    } catch (thrown) {
-      if (!(thrown instanceof TypeError || thrown instanceof RangeError)) throw thrown;
-      return { seq, property: 'malformed', message: `its body has no canonical form: ${thrown.message}` };
-    }
-    if (!isUnicode(unsigned))
-      return { seq, property: 'malformed', message: 'a text in its body holds half of a surrogate pair' };
+  /** As {@link isSigned}, on another thread. */
+  async isSignedAside(loose: LooseEnvelope): Promise<boolean> {
+    if (!('unsigned' in loose) || !this.#key) return false;
+    const { envelope, unsigned } = loose;
     const signature = Buffer.from(envelope.signature, 'hex');
-    if (!this.#key || !verify(null, Buffer.from(preAuthEncoding(unsigned)), this.#key, signature)) {
+    return await verifyAside(null, Buffer.from(preAuthEncoding(unsigned)), this.#key, signature);
+  }
+
+  /**
+   * @param isSigned what {@link isSigned} says of it
+   * @returns what is wrong with it; it is then not taken in
+   */
+  take(loose: LooseEnvelope, isSigned = this.isSigned(loose)): BrokenLink | undefined {
+    const seq = this.head.seq + 1;
+    const link = loose.envelope && this.#linkOf(loose.envelope, seq);
+    if (link) return link;
+    if ('malformed' in loose) return { seq, property: 'malformed', message: loose.malformed };
+    const { envelope, unsigned } = loose;
+    if (!isSigned) {
       const message =
         'the signature is not one of the key over this envelope: a member of it was changed, or somebody else signed';
       return { seq, property: 'signature', message, found: envelope.signature };
@@ -118,7 +146,7 @@ export class ChainReader {
 export function verifyChain(envelopes: Iterable<unknown>, { publicKey }: { readonly publicKey: string }): ChainReport {
   const reader = new ChainReader(publicKey);
   for (const envelope of envelopes) {
-    const broken = reader.take(envelope);
+    const broken = reader.take(looseEnvelope(envelope));
     if (broken) return { head: reader.head, broken };
   }
   return { head: reader.head, broken: undefined };
