@@ -102,6 +102,8 @@ test('another process is named in the refusal, and kill -9 gives its file free w
     import { systemClock } from ${JSON.stringify(import.meta.resolve('../clock/clock.ts'))};
     const file = openDatabase({ path: process.argv[1], migrations: process.argv[2], clock: systemClock, lock: 'exclusive' });
     file.db.exec("INSERT INTO notes (text) VALUES ('from the child')");
+    // Held, or it would be collected, and the lock with it.
+    globalThis.file = file;
     console.log('ready');
     setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', program, path, migrations], {
