@@ -66,8 +66,9 @@ describe('a task that a turn of Neo hands to the executor', () => {
     assert.deepEqual([gate.data.intent_id, gate.data.node_id, gate.data.question], ['intent-1', 'n1', 'Pay Bob?']);
     const stored = await ask(neo, '/tools');
     assert.deepEqual(dataOf(stored).tools.map(({ name }: { name: string }) => name)[0], 'core_execute');
-    const answers = await Promise.all([answerGate(neo, true), answerGate(neo, false), answerGate(neo, true)]);
+    const answers = await Promise.all([answerGate(neo, true), answerGate(neo, true), answerGate(neo, true)]);
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409, 409]);
+    assert.equal((await answerGate(neo, false)).status, 409);
     const [turn] = await settledTurns(neo, 'c');
     assert.equal(turn?.status, 'done');
     assert.match(turn?.reply ?? '', /intent-1 was completed\.\nResult:\n\{"wei":12345678901234567890\}/);
