@@ -28,6 +28,8 @@ async function setUp(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const env = {
     NEO_MODEL: 'm',
+    // Learning from a turn asks the model as well; requests are counted here.
+    NEO_CHEAP_MODEL: 'none',
     NEO_MODEL_BASE_URL: endpoint.baseUrl,
     NEO_EXECUTOR_URL: executor.url,
     NEO_EXECUTOR_TOKEN: executor.token,
