@@ -70,16 +70,21 @@ function checkFlags({ callSha256: given }: AnswerFlags): void {
     throw new UsageError('--call-sha256 must be 64 lower-case hex digits, as "reveille intent show" prints them');
 }
 
+/** The question that an answer is for. */
+async function questionOf(context: CliContext, flags: AnswerFlags, given: string, nodeId: string | undefined) {
+  checkFlags(flags);
+  const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
+  return { client, intentId, gate: await findGate(client, intentId, nodeId) };
+}
+
 export async function intentApprove(
   context: CliContext,
   flags: AnswerFlags,
   given: string,
   nodeId: string | undefined,
 ): Promise<void> {
-  checkFlags(flags);
-  const client = executorClient(context, flags.user);
-  const intentId = await findIntentId(client, given);
-  const gate = await findGate(client, intentId, nodeId);
+  const { client, intentId, gate } = await questionOf(context, flags, given, nodeId);
   for (const line of [...renderGate(intentId, gate, lookOf(context)), '']) context.out.line(line);
   const digest = digestOf(gate);
   if (!(await isApproved(context, digest, flags.callSha256)))
@@ -93,10 +98,7 @@ export async function intentDeny(
   given: string,
   nodeId: string | undefined,
 ): Promise<void> {
-  checkFlags(flags);
-  const client = executorClient(context, flags.user);
-  const intentId = await findIntentId(client, given);
-  const gate = await findGate(client, intentId, nodeId);
+  const { client, intentId, gate } = await questionOf(context, flags, given, nodeId);
   const digest = flags.callSha256 ?? gate.call.call_sha256;
   await say(context, client, { intentId, gate, approved: false, digest, words: flags.answer });
 }
