@@ -8,10 +8,10 @@ import {
   Server,
   type Tool,
 } from '@modelcontextprotocol/server';
-import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import { machineZone } from '../clock/machine-zone.ts';
 import type { Logger } from '../log/log.ts';
+import { type ServedConnection, serveUntilHangUp } from '../mcp-kit/serve.ts';
 import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../wire/chronometric-words.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ChronometricError } from './chronometric-error.ts';
@@ -47,12 +47,6 @@ export type ChronometricServerOptions = Pick<ChronometricParts, 'dataDir' | 'env
   clock?: Clock;
   input?: Readable;
   output?: Writable;
-};
-
-export type ChronometricServer = {
-  /** Resolves when the client is gone and nothing runs any more. */
-  readonly closed: Promise<void>;
-  close(): Promise<void>;
 };
 
 const isTool = (name: string): name is ChronometricTool => CHRONOMETRIC_TOOLS.some((tool) => tool === name);
@@ -128,16 +122,8 @@ function createServer(load: () => Promise<Chronometric>, log: Logger): Server {
 }
 
 /** Serves MCP on stdin and stdout until the client hangs up. What the tools need is loaded with the client's first message. */
-export function startChronometric(options: ChronometricServerOptions): ChronometricServer {
-  const {
-    dataDir,
-    environment,
-    presence = 'running',
-    log,
-    clock = systemClock,
-    input = process.stdin,
-    output = process.stdout,
-  } = options;
+export function startChronometric(options: ChronometricServerOptions): ServedConnection {
+  const { dataDir, environment, presence = 'running', log, clock = systemClock, input, output } = options;
   let loaded: Promise<Chronometric> | undefined;
   const load = () => {
     loaded ??= import('./daemon.ts').then(({ openChronometric }) =>
@@ -149,35 +135,18 @@ export function startChronometric(options: ChronometricServerOptions): Chronomet
     setImmediate(() => load().catch((thrown) => log.error({ trace: traceOf(thrown) }, 'the tools do not load')));
     return createServer(load, log);
   };
-  const transport = new StdioServerTransport(input, output);
-  const handle = serveStdio(factory, {
-    transport,
+  return serveUntilHangUp({
+    factory,
     // Not what it says: an error about a message may quote the message.
     onerror: ({ name }) => log.warn({ kind: name }, 'MCP connection'),
+    async onEnd() {
+      try {
+        await (await loaded)?.close();
+      } catch (thrown) {
+        log.error({ trace: traceOf(thrown) }, 'chronometric did not close');
+      }
+    },
+    input,
+    output,
   });
-  const { promise: closed, resolve } = Promise.withResolvers<void>();
-  let closing: Promise<void> | undefined;
-  const end = async () => {
-    await handle.close();
-    try {
-      await (await loaded)?.close();
-    } catch (thrown) {
-      log.error({ trace: traceOf(thrown) }, 'chronometric did not close');
-    }
-    resolve();
-  };
-  const close = () => {
-    closing ??= end();
-    return closing;
-  };
-  // The transport gives up by itself after a message that is too long.
-  const { onclose } = transport;
-  transport.onclose = () => {
-    onclose?.();
-    void close();
-  };
-  for (const event of ['end', 'close', 'error']) input.once(event, () => void close());
-  // A broken pipe is the client's way to leave, too.
-  output.on('error', () => void close());
-  return { closed, close };
 }

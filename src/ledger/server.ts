@@ -1,10 +1,10 @@
 /** The stdio MCP server behind `reveille ledger`: play money to try the executor with, kept as carefully as real money would be. */
 import type { Readable, Writable } from 'node:stream';
 import { type CallToolResult, McpServer } from '@modelcontextprotocol/server';
-import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
+import { type ServedConnection, serveUntilHangUp } from '../mcp-kit/serve.ts';
 import { toReveilleError, wireErrorOf } from '../wire/errors.ts';
 import { shortText } from '../wire/text.ts';
 import { type Book, openBook } from './book.ts';
@@ -42,12 +42,6 @@ export type LedgerOptions = {
   clock?: Clock;
   input?: Readable;
   output?: Writable;
-};
-
-export type LedgerServer = {
-  /** Resolves when the client is gone. */
-  readonly closed: Promise<void>;
-  close(): Promise<void>;
 };
 
 function createServer(book: Book, log: Logger): McpServer {
@@ -120,31 +114,12 @@ function createServer(book: Book, log: Logger): McpServer {
  *
  * @throws ReveilleError when the book cannot be opened
  */
-export function startLedger({ dataDir, log, clock = systemClock, ...streams }: LedgerOptions): LedgerServer {
+export function startLedger({ dataDir, log, clock = systemClock, ...streams }: LedgerOptions): ServedConnection {
   const book = openBook(dataDir, clock);
-  const { input = process.stdin, output = process.stdout } = streams;
-  const { promise: closed, resolve } = Promise.withResolvers<void>();
-  const transport = new StdioServerTransport(input, output);
-  const handle = serveStdio(() => createServer(book, log), {
-    transport,
+  return serveUntilHangUp({
+    factory: () => createServer(book, log),
     onerror: (error) => log.warn({ reason: error.message }, 'MCP connection'),
+    onEnd: () => book.close(),
+    ...streams,
   });
-  let closing: Promise<void> | undefined;
-  const close = () => {
-    closing ??= handle.close().finally(() => {
-      book.close();
-      resolve();
-    });
-    return closing;
-  };
-  // The transport gives up by itself after a message that is too long.
-  const { onclose } = transport;
-  transport.onclose = () => {
-    onclose?.();
-    void close();
-  };
-  for (const event of ['end', 'close', 'error']) input.once(event, () => void close());
-  // A broken pipe is the client's way to leave, too.
-  output.on('error', () => void close());
-  return { closed, close };
 }

@@ -4,7 +4,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path';
 
 /** Leaf kits that every folder may use. */
 const LEAVES = ['clock', 'log'];
-const KITS = ['identity', 'http-kit', 'sqlite-kit', 'receipt-kit', 'process-kit', 'yaml-kit'];
+const KITS = ['identity', 'http-kit', 'sqlite-kit', 'receipt-kit', 'process-kit', 'yaml-kit', 'mcp-kit'];
 
 /**
  * For each folder below `src`, what it may import besides itself and the leaves. The most specific entry counts, for the
@@ -20,6 +20,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   'receipt-kit': ['wire', 'identity'],
   'process-kit': [],
   'yaml-kit': ['wire'],
+  'mcp-kit': [],
   'chronos/alarm': ['wire'],
   'chronos/store': ['wire', 'chronos/alarm'],
   'chronos/store/sqlite': ['wire', 'chronos/alarm', 'chronos/store', 'sqlite-kit'],
@@ -51,7 +52,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   neo: ['wire', ...KITS, 'mcp-host', 'model-kit'],
   // It wakes agents as any agent would: by an alarm.
   executor: ['wire', ...KITS, 'mcp-host', 'model-kit', 'chronos/client.ts'],
-  ledger: ['wire', 'sqlite-kit'],
+  ledger: ['wire', 'sqlite-kit', 'mcp-kit'],
   chronometric: ['wire', ...KITS],
   cli: ['wire', ...KITS, 'mcp-host', 'chronos', 'chronos-mcp', 'router', 'neo', 'executor', 'ledger', 'chronometric'],
 };
