@@ -8,6 +8,7 @@ export type EnvelopeRow = { readonly seq: number; readonly text: string };
 export function envelopeTable(db: DatabaseSync) {
   const insert = db.prepare('INSERT INTO envelopes (intent_id, seq, envelope) VALUES (?, ?, ?)');
   const of = db.prepare('SELECT seq, envelope FROM envelopes WHERE intent_id = ? ORDER BY seq');
+  const first = db.prepare('SELECT envelope FROM envelopes WHERE intent_id = ? ORDER BY seq LIMIT 1');
   const last = db.prepare('SELECT seq, envelope FROM envelopes WHERE intent_id = ? ORDER BY seq DESC LIMIT 1');
   const keep = db.prepare(`
     INSERT INTO set_aside (intent_id, seq, envelope, at)
@@ -19,6 +20,9 @@ export function envelopeTable(db: DatabaseSync) {
 
     of: (intentId: string): EnvelopeRow[] =>
       of.all(intentId).map(({ seq, envelope }) => ({ seq: seq as number, text: envelope as string })),
+
+    /** What was put down when the intent was accepted. */
+    first: (intentId: string) => first.get(intentId)?.envelope as string | undefined,
 
     /** Whether the chain ends in this envelope, by a look at its last row. */
     endsIn(intentId: string, { seq, hash }: ChainHead): boolean {

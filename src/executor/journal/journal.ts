@@ -177,8 +177,7 @@ export function openJournal({ dataDir, key, clock, log }: JournalOptions): Journ
         const keyed = request.idempotency_key;
         const known = keyed === undefined ? undefined : intents.idOf(user, keyed);
         if (known !== undefined) {
-          const [first] = envelopes.of(known);
-          const difference = differenceOf(first?.text, request);
+          const difference = differenceOf(envelopes.first(known), request);
           if (difference !== undefined) throw new ReveilleError('conflict', difference);
           return { intentId: known, isNew: false };
         }
