@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { columns, fit, oneLine, pad, textWidth, wrap } from './columns.ts';
+import { oneLine } from '../text-kit/hidden-characters.ts';
+import { columns, fit, pad, textWidth, wrap } from './columns.ts';
 
 test('the width of text counts cells: wide characters two, combining ones none, emoji two', () => {
   const cases: [string, number][] = [

@@ -1,6 +1,4 @@
 /** Text in columns of a terminal: how wide it is, cut to fit, aligned. */
-import { printable } from './output.ts';
-
 /** Of these every character is one cell. */
 const PLAIN = /^[\x20-\x7e]*$/;
 
@@ -41,11 +39,6 @@ export function fit(line: string, width: number): string {
     kept += segment;
   }
   return `${kept.trimEnd()}…`;
-}
-
-/** Text from outside on one line: control characters, line ends and tabs become visible. */
-export function oneLine(text: string): string {
-  return printable(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
 }
 
 /** Text padded with blanks to `width` cells. */

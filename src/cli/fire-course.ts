@@ -1,7 +1,8 @@
 /** How far the latest fires of an alarm got, stage by stage, for people. Pure. */
+
 import { formatDuration, formatLateness } from '../neo/duration.ts';
+import { oneLine } from '../text-kit/hidden-characters.ts';
 import type { FireView } from '../wire/alarm.ts';
-import { oneLine } from './columns.ts';
 import { wallTime } from './local-time.ts';
 import { facts, type Look } from './render.ts';
 

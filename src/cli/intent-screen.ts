@@ -1,23 +1,14 @@
 /** Intents and questions as a person reads them. Pure: the reader's clock, zone and terminal are handed in. */
+
+import { laidOpen, oneLine } from '../text-kit/hidden-characters.ts';
 import type { IntentStatus } from '../wire/executor.ts';
 import type { PlanNode } from '../wire/intent.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 import { encodeJson, sliceAt } from '../wire/json.ts';
-import { columns, oneLine } from './columns.ts';
+import { columns } from './columns.ts';
 import type { Told, WaitingGate } from './executor-access.ts';
 import { localTime, shortTime } from './local-time.ts';
 import { facts, type Look, shortIds } from './render.ts';
-
-/**
- * Characters that take no room, or turn the direction of writing: in a question they could hide what is approved. Line ends are written
- * out as well, so that no text can look like another line of the screen.
- */
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u00a0\u115f\u1160\u2800\u3164\uffa0]/gu;
-
-/** Text in which nothing is hidden. */
-export function laidOpen(text: string): string {
-  return text.replace(HIDDEN, (char) => `\\u{${char.codePointAt(0)!.toString(16).padStart(4, '0')}}`);
-}
 
 /** Each line of a text in which nothing is hidden but the ends of lines. */
 const openLines = (text: string) => text.split('\n').map((line) => laidOpen(line));

@@ -1,9 +1,11 @@
 /** What a command says: aligned lines for people, JSON lines for programs. Results go to stdout, everything else to stderr. */
-import { styleText } from 'node:util';
+import { inspect, styleText } from 'node:util';
+import { jsonForTerminal, printable } from '../text-kit/hidden-characters.ts';
 import { type ReveilleError, wireErrorOf } from '../wire/errors.ts';
 import { encodeJson } from '../wire/json.ts';
 
-type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
+const STYLES = ['bold', 'dim', 'green', 'yellow', 'red', 'cyan'] as const;
+type Style = (typeof STYLES)[number];
 
 export type Output = {
   readonly json: boolean;
@@ -11,8 +13,11 @@ export type Output = {
   readonly live: boolean;
   /** Cells in a line; 80 where nobody watches. */
   readonly columns: number;
-  /** A result: `human` as it is, or `data` as one JSON line. */
-  result(data: unknown, human: string | readonly string[]): void;
+  /**
+   * A result: `human`, or `data` as one JSON line. Without words for people they get the JSON too. On a terminal JSON is written such that
+   * nothing in it is obeyed or hidden; piped, it is what was given, byte for byte.
+   */
+  result(data: unknown, human?: string | readonly string[]): void;
   /** A line for people only, on stdout; nothing with `--json`. */
   line(text?: string): void;
   /** A passing line that the next one replaces; only where somebody watches. */
@@ -27,12 +32,18 @@ export type Output = {
 
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** Text from outside, made harmless for a terminal: control characters become visible. */
-export function printable(text: string): string {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (char) => {
-    const code = char.codePointAt(0)!;
-    return `\\u${code.toString(16).padStart(4, '0')}`;
-  });
+/** What {@link Output.paint} writes, and nothing else that begins with an escape. */
+const OWN_STYLES = new RegExp(
+  `(\\u001b\\[(?:${[...new Set(STYLES.flatMap((style) => inspect.colors[style]!))].join('|')})m)`,
+);
+
+/** The last gate before the screen: what a caller has not made harmless by itself is made harmless here; our own colours stay. */
+function onScreen(text: string, colours: boolean): string {
+  if (!colours) return printable(text);
+  return text
+    .split(OWN_STYLES)
+    .map((part, at) => (at % 2 === 1 ? part : printable(part)))
+    .join('');
 }
 
 /** @param json whether results are JSON lines */
@@ -55,27 +66,34 @@ export function createOutput(json: boolean): Output {
     paint,
     result(data, human) {
       clear();
-      const lines = json ? [encodeJson(data)] : typeof human === 'string' ? [human] : human;
-      for (const line of lines) process.stdout.write(`${line}\n`);
+      if (json || human === undefined) {
+        const text = encodeJson(data);
+        process.stdout.write(`${process.stdout.isTTY === true ? jsonForTerminal(text) : text}\n`);
+        return;
+      }
+      for (const line of typeof human === 'string' ? [human] : human)
+        process.stdout.write(`${onScreen(line, colours)}\n`);
     },
     line(text = '') {
       if (json) return;
       clear();
-      process.stdout.write(`${text}\n`);
+      process.stdout.write(`${onScreen(text, colours)}\n`);
     },
     progress(text) {
       if (!live) return;
-      process.stdout.write(`${CLEAR_LINE}${text.slice(0, this.columns - 1)}`);
+      process.stdout.write(`${CLEAR_LINE}${printable(text).slice(0, this.columns - 1)}`);
       pending = true;
     },
     remark(text) {
       clear();
-      process.stderr.write(`${text}\n`);
+      process.stderr.write(`${onScreen(text, colours)}\n`);
     },
     failure(error) {
       clear();
-      if (json) process.stderr.write(`${JSON.stringify({ error: wireErrorOf(error) })}\n`);
-      else
+      if (json) {
+        const text = JSON.stringify({ error: wireErrorOf(error) });
+        process.stderr.write(`${process.stderr.isTTY === true ? jsonForTerminal(text) : text}\n`);
+      } else
         process.stderr.write(
           `${process.stderr.isTTY && process.stderr.hasColors() ? styleText('red', 'error') : 'error'}: ${printable(error.message)}\n`,
         );

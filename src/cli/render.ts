@@ -1,10 +1,11 @@
 /** Alarms and their rings as aligned lines for people. Pure: the reader's clock, zone and terminal are handed in. */
 
 import { formatDuration, formatLateness } from '../neo/duration.ts';
+import { oneLine, printable } from '../text-kit/hidden-characters.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../wire/alarm.ts';
-import { columns, fit, oneLine, pad, wrap } from './columns.ts';
+import { columns, fit, pad, wrap } from './columns.ts';
 import { fromNow, type Here, localTime, shortTime, wallTime, zoneName } from './local-time.ts';
-import { type Output, printable } from './output.ts';
+import type { Output } from './output.ts';
 import { plainWakeError } from './wake-error.ts';
 
 /** The reader: when and where they are, how wide their terminal is, and how it shows emphasis. */

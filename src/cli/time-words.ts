@@ -1,8 +1,9 @@
 /** How `reveille time` words instants, lengths of time and what people wrote. Pure. */
+
 import { readIsoDuration } from '../executor/policy/iso-duration.ts';
 import { formatDuration } from '../neo/duration.ts';
+import { printable } from '../text-kit/hidden-characters.ts';
 import { fit, wrap } from './columns.ts';
-import { printable } from './output.ts';
 
 const MINUTE_MS = 60_000;
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');

@@ -1,10 +1,12 @@
 /** What `reveille up` shows a person. */
+
 import { homedir } from 'node:os';
+import { printable } from '../text-kit/hidden-characters.ts';
 import { VERSION } from '../wire/version.ts';
 import { fit, wrap } from './columns.ts';
 import { type Home, homeAt } from './home.ts';
 import type { LocalAgent, LocalStack } from './local-stack.ts';
-import { type Output, printable } from './output.ts';
+import type { Output } from './output.ts';
 import { PROGRAM } from './package-root.ts';
 import type { Ring } from './ring.ts';
 import { plainWakeError } from './wake-error.ts';

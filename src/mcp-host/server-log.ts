@@ -1,9 +1,11 @@
 /** What a server writes to stderr, and to stdout that is no message: kept in a bounded file of its own, without secrets. */
+
 import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
+import { hiddenBlanked } from '../text-kit/hidden-characters.ts';
 
 /** A file is put aside when it is so long; one is kept beside it. */
 const FILE_BYTES = 1024 * 1024;
@@ -29,7 +31,7 @@ export type ServerLogOptions = {
 
 /** Control characters and terminal colours would do things to the terminal of whoever reads the file. */
 function printable(line: string): string {
-  return line.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replace(/[\x00-\x08\x0b-\x1f\x7f]/g, ' ');
+  return hiddenBlanked(line.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, ''));
 }
 
 export class ServerLog {

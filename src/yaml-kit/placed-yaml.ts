@@ -16,6 +16,7 @@ import {
   type Scalar,
   type YAMLError,
 } from 'yaml';
+import { everyHiddenCharacter } from '../text-kit/hidden-characters.ts';
 import { isExact, isNumberLiteral } from '../wire/exact-number.ts';
 import { showValue } from '../wire/validate.ts';
 
@@ -41,9 +42,6 @@ export type PlacedYaml = {
   source(path: readonly PropertyKey[]): string | undefined;
 };
 
-/** Looks like nothing, or like a blank, and is another character. */
-const INVISIBLE =
-  /[\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]|(?! )\p{Zs}/gu;
 /** Other readers of YAML take these words for true and false. */
 const DOUBTFUL_WORD = /^(?:yes|no|on|off)$/i;
 const DEEPEST = 20;
@@ -170,15 +168,11 @@ function offsetAt(contents: unknown, path: Path, wantsKey: boolean): number {
 }
 
 function checkCharacters(text: string, reader: Reader): void {
-  for (const match of text.matchAll(INVISIBLE)) {
-    const code = match[0].codePointAt(0)!;
-    if (match.index === 0 && code === 0xfeff) continue;
-    const name = code.toString(16).padStart(4, '0');
-    const escaped = code > 0xffff ? `\\U${name.padStart(8, '0')}` : `\\u${name}`;
-    reader.complain(
-      match.index,
-      `holds the invisible character U+${name.toUpperCase()}; write "${escaped}" where it is meant`,
-    );
+  for (const { codePoint, index } of everyHiddenCharacter(text)) {
+    if (index === 0 && codePoint === 'U+FEFF') continue;
+    const digits = codePoint.slice(2).toLowerCase();
+    const escaped = digits.length > 4 ? `\\U${digits.padStart(8, '0')}` : `\\u${digits}`;
+    reader.complain(index, `holds the invisible character ${codePoint}; write "${escaped}" where it is meant`);
   }
 }
 

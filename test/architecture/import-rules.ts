@@ -4,7 +4,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path';
 
 /** Leaf kits that every folder may use. */
 const LEAVES = ['clock', 'log'];
-const KITS = ['identity', 'http-kit', 'sqlite-kit', 'receipt-kit', 'process-kit', 'yaml-kit', 'mcp-kit'];
+const KITS = ['identity', 'http-kit', 'sqlite-kit', 'receipt-kit', 'process-kit', 'yaml-kit', 'mcp-kit', 'text-kit'];
 
 /**
  * For each folder below `src`, what it may import besides itself and the leaves. The most specific entry counts, for the
@@ -19,8 +19,9 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   'sqlite-kit': ['wire'],
   'receipt-kit': ['wire', 'identity'],
   'process-kit': [],
-  'yaml-kit': ['wire'],
+  'yaml-kit': ['wire', 'text-kit'],
   'mcp-kit': [],
+  'text-kit': [],
   'chronos/alarm': ['wire'],
   'chronos/store': ['wire', 'chronos/alarm'],
   'chronos/store/sqlite': ['wire', 'chronos/alarm', 'chronos/store', 'sqlite-kit'],

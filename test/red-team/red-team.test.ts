@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { hiddenCharacters } from '../../src/executor/compile/hidden-characters.ts';
+import { hiddenCharacters } from '../../src/text-kit/hidden-characters.ts';
 import { canonicalJson } from '../../src/wire/canonical-json.ts';
 import { adversary } from './adversary.ts';
 import { executorUnderAttack, type Gate } from './executor.ts';

@@ -1,8 +1,10 @@
 /** The machine as probes see it: programs by absolute path, without a shell, with little environment, little output and an end. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { inheritedVariables } from '../../process-kit/inherited-variables.ts';
+import { hiddenBlanked } from '../../text-kit/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost } from './idle.ts';
 
@@ -97,8 +99,8 @@ function end(child: ChildProcess): void {
 /** The first line of what a program complained about, fit to be shown. */
 function firstLine(text: string): string {
   const line = text.split('\n').find((candidate) => candidate.trim() !== '') ?? '';
-  return line
-    .replace(/[\p{C}\p{Z}]+/gu, ' ')
+  return hiddenBlanked(line)
+    .replace(/\p{Z}+/gu, ' ')
     .trim()
     .slice(0, LONGEST_REASON_CHARACTERS);
 }

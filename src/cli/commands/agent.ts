@@ -1,12 +1,14 @@
 /** `reveille agent`: who this machine's agent is, and which keys chronosd accepts for which label. */
+
 import type { ChronosClient } from '../../chronos/client.ts';
 import { agentIdentity } from '../../identity/agent.ts';
 import { loadOrCreateKey, readKeyFile } from '../../identity/keys.ts';
+import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { type EnrolledKey, publicKeySchema } from '../../wire/agent.ts';
 import { FINGERPRINT_LENGTH, labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { adminClient, keyFileOf, labelOf } from '../chronos-access.ts';
-import { columns, oneLine } from '../columns.ts';
+import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { loadOrMakeLabel, makeHome } from '../home.ts';
 import { fromNow } from '../local-time.ts';

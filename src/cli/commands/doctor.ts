@@ -1,6 +1,7 @@
 /** `reveille doctor`: looks at everything an installation needs and says what to do about what is wrong. */
 
 import { z } from 'zod';
+import { printable } from '../../text-kit/hidden-characters.ts';
 import { parseSettings, urlSetting } from '../../wire/settings.ts';
 import { localAddress } from '../chronos-access.ts';
 import { pad, wrap } from '../columns.ts';
@@ -19,7 +20,6 @@ import {
 import { checkExecutorFiles, checkModel, checkSettings, checkTools } from '../doctor/settings.ts';
 import { EXIT } from '../exit-status.ts';
 import { lookOf } from '../look.ts';
-import { printable } from '../output.ts';
 import type { Look } from '../render.ts';
 import { serverTime } from '../server-clock.ts';
 

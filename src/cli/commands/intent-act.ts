@@ -1,7 +1,9 @@
 /** `reveille intent cancel` and `reconcile`: one call, and how the intent stands afterwards. */
+
+import { laidOpen } from '../../text-kit/hidden-characters.ts';
 import type { CliContext } from '../context.ts';
 import { executorClient } from '../executor-access.ts';
-import { laidOpen, statusWords } from '../intent-screen.ts';
+import { statusWords } from '../intent-screen.ts';
 import { lookOf } from '../look.ts';
 import { findIntentId } from './intent-id.ts';
 

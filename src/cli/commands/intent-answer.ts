@@ -4,12 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
+import { laidOpen } from '../../text-kit/hidden-characters.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { callDigestSchema } from '../../wire/executor.ts';
 import type { CliContext } from '../context.ts';
 import { type ExecutorClient, executorClient, type WaitingGate } from '../executor-access.ts';
-import { laidOpen, renderGate } from '../intent-screen.ts';
+import { renderGate } from '../intent-screen.ts';
 import { lookOf } from '../look.ts';
 import { UsageError } from '../usage-error.ts';
 import { findIntentId } from './intent-id.ts';

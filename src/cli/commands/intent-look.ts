@@ -50,7 +50,7 @@ export async function intentReceipt(context: CliContext, flags: ReceiptFlags, gi
     });
   const { output } = flags;
   // Without a file, the receipt itself is the result, whoever reads it.
-  if (output === undefined) return context.out.result(receipt, receipt.text);
+  if (output === undefined) return context.out.result(receipt);
   try {
     writeFileSync(output, `${receipt.text}\n`, { flag: 'wx' });
   } catch (cause) {

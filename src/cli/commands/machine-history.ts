@@ -1,6 +1,7 @@
 /** `reveille machine history`: what was done to a machine, and by whom. */
+import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine-change.ts';
-import { columns, oneLine } from '../columns.ts';
+import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { wholeNumberFlag } from '../flags.ts';
 import { localTime } from '../local-time.ts';

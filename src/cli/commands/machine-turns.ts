@@ -1,17 +1,17 @@
 /** `reveille machine turns`: what became of the wakes of an agent without a daemon. */
+import { oneLine, printable } from '../../text-kit/hidden-characters.ts';
 import {
   MACHINE_TURN_STATUSES,
   MACHINE_TURNS_MAX,
   type MachineTurnList,
   type MachineTurnView,
 } from '../../wire/machine-turn.ts';
-import { columns, oneLine } from '../columns.ts';
+import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags.ts';
 import { localTime } from '../local-time.ts';
 import { lookOf } from '../look.ts';
 import { userOf } from '../machine-user.ts';
-import { printable } from '../output.ts';
 import { facts, type Look } from '../render.ts';
 import { routerClient } from '../router-access.ts';
 

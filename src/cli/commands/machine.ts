@@ -1,6 +1,7 @@
 /** `reveille machine`: where agents live, as the router keeps it. */
+import { oneLine } from '../../text-kit/hidden-characters.ts';
 import type { MachinePutAnswer, MachineView } from '../../wire/machine.ts';
-import { columns, oneLine } from '../columns.ts';
+import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { localTime } from '../local-time.ts';
 import { lookOf } from '../look.ts';

@@ -2,14 +2,16 @@
  * `reveille memory`: what Neo remembers. These commands open Neo's file themselves, beside it when it runs: a Neo that sleeps has no
  * address, and one that was woken has a port that only the router knows.
  */
+
 import { existsSync } from 'node:fs';
 import { type Cortex, cortexPath, openCortex } from '../../neo/memory/cortex.ts';
 import { MEMORY_KINDS, type StoredMemory } from '../../neo/memory/memory.ts';
 import { recall } from '../../neo/memory/recall.ts';
+import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
-import { columns, fit, oneLine } from '../columns.ts';
+import { columns, fit } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags.ts';
 import { shortTime } from '../local-time.ts';
@@ -144,7 +146,7 @@ export async function memoryExport(context: CliContext): Promise<void> {
       for (const memory of page) {
         const turns = cortex.turnsOf(memory.seq).map(({ turnId, at }) => ({ turn_id: turnId, at: formatInstant(at) }));
         const line = { ...recordOf(memory), turns };
-        context.out.result(line, JSON.stringify(line));
+        context.out.result(line);
       }
     }
   });

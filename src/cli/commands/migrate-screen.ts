@@ -7,9 +7,10 @@ import type { Report, Step } from '../../chronos/store/transfer/progress.ts';
 import type { Survey } from '../../chronos/store/transfer/survey.ts';
 import type { Clock } from '../../clock/clock.ts';
 import { formatDuration } from '../../neo/duration.ts';
+import { printable } from '../../text-kit/hidden-characters.ts';
 import { columns } from '../columns.ts';
 import { localTime } from '../local-time.ts';
-import { type Output, printable } from '../output.ts';
+import type { Output } from '../output.ts';
 import type { Look } from '../render.ts';
 
 const INDENT = '  ';

@@ -1,7 +1,8 @@
 /** `reveille neo tools`: what Neo's model can call, what only the executor may, and what is wrong with either. */
+import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
-import { columns, oneLine } from '../columns.ts';
+import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { lookOf } from '../look.ts';
 import type { Look } from '../render.ts';

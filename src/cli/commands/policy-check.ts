@@ -1,7 +1,9 @@
 /** `reveille policy check`: what a policy means, in words. */
+
 import { type ReadPolicy, readPolicy } from '../../executor/policy/read-policy.ts';
 import { formatDuration } from '../../neo/duration.ts';
-import { columns, oneLine } from '../columns.ts';
+import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { lookOf } from '../look.ts';
 import type { Look } from '../render.ts';

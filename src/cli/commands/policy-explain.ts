@@ -1,4 +1,5 @@
 /** `reveille policy explain`: what a policy makes of one call. The call is made up; nothing is asked of the executor. */
+
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { amountOf } from '../../executor/intent/stake.ts';
@@ -6,10 +7,11 @@ import type { Decision, PolicyRequest, Spend } from '../../executor/policy/polic
 import { readPolicy } from '../../executor/policy/read-policy.ts';
 import { classify, ESCALATE_PATTERNS } from '../../mcp-host/classify.ts';
 import { JsonSyntaxError, readPlacedJson } from '../../mcp-host/json-places.ts';
+import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { agentManifestSchema, type Rail, TOOL_SURFACES, type ToolSurface } from '../../wire/manifest.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow, showValue } from '../../wire/validate.ts';
-import { columns, oneLine } from '../columns.ts';
+import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag, fileFlag, instantFlag } from '../flags.ts';
 import { lookOf } from '../look.ts';

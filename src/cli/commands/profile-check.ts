@@ -1,4 +1,5 @@
 /** `reveille profile check`: what a profile means, what counts today, and every problem. */
+
 import { resolve } from 'node:path';
 import { logicalDay, protectedWindowAt, zoneAt } from '../../chronometric/profile/day-rules.ts';
 import { findProfile } from '../../chronometric/profile/find-profile.ts';
@@ -10,8 +11,9 @@ import { NO_PROFILE, type ProfileReading, unreadable } from '../../chronometric/
 import { formatTimeOfDay, formatWindow } from '../../chronometric/profile/time-of-day.ts';
 import { zonesOfDay } from '../../chronometric/profile/zones.ts';
 import { machineZone } from '../../clock/machine-zone.ts';
+import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { DAYS } from '../../wire/chronometric-words.ts';
-import { columns, oneLine } from '../columns.ts';
+import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { lookOf } from '../look.ts';

@@ -1,9 +1,11 @@
 /** What is said of a receipt that was checked: lines for people, one object for programs. Pure. */
+
 import type { CallStory } from '../../executor/receipt/story.ts';
 import type { BrokenProperty } from '../../executor/receipt/verify.ts';
 import type { ReceiptReport } from '../../executor/receipt/verify-receipt.ts';
+import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
-import { oneLine, wrap } from '../columns.ts';
+import { wrap } from '../columns.ts';
 import type { Output } from '../output.ts';
 
 /** Enough to know a task or a call again; the receipt has all of it. */

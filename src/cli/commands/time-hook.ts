@@ -1,9 +1,10 @@
 /** `reveille time hook`: a line about the time for every prompt. Whatever goes wrong here, the prompt goes on its way. */
+
 import { type Known, promptContext } from '../../chronometric/view/prompt-context.ts';
+import { jsonForTerminal, printable } from '../../text-kit/hidden-characters.ts';
 import { toReveilleError } from '../../wire/errors.ts';
 import { type ChronometricAccess, chronometricAccess } from '../chronometric-access.ts';
 import type { CliContext } from '../context.ts';
-import { printable } from '../output.ts';
 import { HOOK_FORMATS, inForm, promptLine } from '../prompt-line.ts';
 import { discardInput } from '../unread-input.ts';
 
@@ -35,7 +36,8 @@ async function tell(context: CliContext, { format = 'text', intent = false }: Ho
   const line = promptLine(told);
   const formed = inForm(format, line);
   if (out.json) out.result({ ...told, line }, []);
-  else if (formed !== undefined) out.result({}, formed);
+  // Programs read it, also from a terminal that somebody watches.
+  else if (formed !== undefined) out.result({}, jsonForTerminal(formed));
   else problems.push(`--format must be one of ${HOOK_FORMATS.join(', ')} (got ${JSON.stringify(format)})`);
   for (const problem of problems) out.remark(printable(`reveille time hook: ${problem}`));
 }

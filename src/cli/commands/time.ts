@@ -3,12 +3,12 @@
 import type { Occasion } from '../../chronometric/tools/occasion.ts';
 import { dayRuleOf, viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
 import { instantOf } from '../../chronometric/view/logical-days.ts';
+import { printable } from '../../text-kit/hidden-characters.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type ChronometricAccess, chronometricAccess } from '../chronometric-access.ts';
 import { wrap } from '../columns.ts';
 import type { CliContext } from '../context.ts';
-import { printable } from '../output.ts';
 import type { Look } from '../render.ts';
 import { renderDay } from '../time-screen.ts';
 import { dateWords } from '../time-words.ts';

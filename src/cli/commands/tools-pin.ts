@@ -1,7 +1,9 @@
 /** `reveille tools pin`: writes down how each tool is described now, so that Neo notices when one changes. */
+
 import { resolve } from 'node:path';
+import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { columns, oneLine } from '../columns.ts';
+import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { lookOf } from '../look.ts';

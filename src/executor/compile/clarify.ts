@@ -1,6 +1,7 @@
 /** Reading the question that a compiling model asks. A person reads it, so it has to be readable. Pure. */
+
+import { withHiddenShown } from '../../text-kit/hidden-characters.ts';
 import { LONGEST_QUESTION } from './bounds.ts';
-import { withHiddenShown } from './hidden-characters.ts';
 
 export type ReadQuestion =
   | { readonly question: string; readonly problem?: never }

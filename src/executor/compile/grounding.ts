@@ -15,10 +15,10 @@
  * - the verb and the ids of nodes are the compiler's own, so they can be nothing but plain words.
  */
 
+import { hiddenCharacters, lookalikes, namesOf } from '../../text-kit/hidden-characters.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
-import { hiddenCharacters, lookalikes, namesOf } from './hidden-characters.ts';
 import { entryOf, fieldOf, isForced, isListed, type Place, wholeOf } from './schema-places.ts';
 import { type Material, ORIGINS, type Origin, type OriginKind, type Source, sourcesOf } from './sources.ts';
 import { textsInWords } from './text-for-people.ts';

@@ -4,6 +4,7 @@ import { orAborted } from '../../clock/or-aborted.ts';
 import type { Logger } from '../../log/log.ts';
 import type { Model, ModelAnswer, ModelMessage, ModelToolCall } from '../../model-kit/model.ts';
 import { generateWithRetries } from '../../model-kit/retry.ts';
+import { hiddenCharacters, namesOf } from '../../text-kit/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';
 import { checkPlan } from '../intent/check-plan.ts';
@@ -15,7 +16,6 @@ import { readQuestion } from './clarify.ts';
 import type { Compiled, Compiler, Draft } from './compiler.ts';
 import { CLARIFY, CLARIFY_SCHEMA, lookupFunctions, SUBMIT, SUBMIT_SCHEMA, schemaOf } from './functions.ts';
 import { groundingProblems, provenanceOf } from './grounding.ts';
-import { hiddenCharacters, namesOf } from './hidden-characters.ts';
 import { lookups } from './lookups.ts';
 import { CHARTER, questionOf, shownContext } from './prompt.ts';
 

@@ -1,11 +1,11 @@
 /** What the compiling model is told. Words from outside stand between marker lines, hidden characters in them are shown. Pure. */
 import { codeFor, quoted } from '../../model-kit/quotation.ts';
+import { withHiddenShown } from '../../text-kit/hidden-characters.ts';
 import type { ContextPiece } from '../../wire/executor.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 import type { Draft } from './compiler.ts';
 import { isForLooking } from './functions.ts';
-import { withHiddenShown } from './hidden-characters.ts';
 
 /** The model's office. Nothing in it depends on the task. */
 export const CHARTER = `You compile one task into an intent: a closed, machine-checked plan of concrete tool calls. You do not carry it out, you do not advise, you do not talk.

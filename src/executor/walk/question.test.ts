@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { inline, quoted, visible } from '../../text-kit/visible.ts';
 import { answered } from './testing/bank.ts';
 import { call, createWorkbench, planOf, transfer } from './testing/workbench.ts';
-import { inline, quoted, visible } from './visible.ts';
 
 test('the question shows the tool, the exact arguments, the dry run, the amount, the rule and who asks', async (t) => {
   const bench = createWorkbench(t);

@@ -1,6 +1,8 @@
 /** What a person is shown before a call is made. Lines of others are quoted, so that none can pass for one of ours. Pure. */
+
+import { lookalikes } from '../../text-kit/hidden-characters.ts';
+import { inline, quoted, quotedJson } from '../../text-kit/visible.ts';
 import type { CallNode } from '../../wire/intent.ts';
-import { lookalikes } from '../compile/hidden-characters.ts';
 import { callNodes } from '../intent/plan.ts';
 import { type IntentFold, intentOf } from '../journal/fold.ts';
 import { type Decimal, formatDecimal, plus, readDecimal, ZERO } from '../policy/decimal.ts';
@@ -8,7 +10,6 @@ import type { Spend } from '../policy/policy.ts';
 import type { ReceiptBodies } from '../receipt/bodies.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 import { clip } from './clip.ts';
-import { inline, quoted, quotedJson } from './visible.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const DESCRIPTION_CHARACTERS = 300;

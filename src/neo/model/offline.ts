@@ -1,4 +1,5 @@
 /** The model for when none is configured: it says so, and answers from what reached it. Deterministic. */
+import { jsonForTerminal } from '../../text-kit/hidden-characters.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { formatLateness } from '../duration.ts';
 import type { Occasion } from '../turn.ts';
@@ -9,17 +10,6 @@ const OFFLINE = 'offline';
 /** Longer quotes are cut; the whole message stands in the conversation. */
 const QUOTED_CHARACTERS = 600;
 
-/** Characters that move a terminal's cursor, hide text or turn its direction. JSON leaves these as they are. */
-const UNSAFE_IN_A_TERMINAL = /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
-
-/** One line that a terminal shows as it is. */
-function printable(text: string): string {
-  return text.replace(
-    UNSAFE_IN_A_TERMINAL,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-}
-
 function shortened(text: string): string {
   if (text.length <= QUOTED_CHARACTERS) return text;
   const cut = text.slice(0, QUOTED_CHARACTERS);
@@ -27,13 +17,13 @@ function shortened(text: string): string {
 }
 
 function quote(text: string): string {
-  const quoted = printable(JSON.stringify(shortened(text)));
+  const quoted = jsonForTerminal(JSON.stringify(shortened(text)));
   return text.length > QUOTED_CHARACTERS ? `${quoted} (${text.length} characters in all)` : quoted;
 }
 
 /** JSON on one line: line ends can only stand between its tokens. */
 function oneLine(json: string): string {
-  return printable(shortened(json.replace(/[\r\n\t]+/g, ' ')));
+  return jsonForTerminal(shortened(json.replace(/[\r\n\t]+/g, ' ')));
 }
 
 function wakeSentence({ label, scheduledFor, missedCount = 0, setAt, createdAt }: Occasion): string {

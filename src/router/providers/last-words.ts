@@ -1,4 +1,5 @@
 /** What a process said last, fit to be quoted in an error that travels to the alarm's ledger. */
+import { hiddenBlanked } from '../../text-kit/hidden-characters.ts';
 import { spokenText } from './spoken-text.ts';
 
 const LINES = 6;
@@ -10,7 +11,7 @@ const CHARACTERS = 400;
 export function lastWords(output: string, secrets: readonly string[]): string {
   const lines = spokenText(output, secrets)
     .split(/[\r\n]+/)
-    .map((line) => line.replace(/[\x00-\x1f\x7f]/g, ' ').trim())
+    .map((line) => hiddenBlanked(line).trim())
     .filter((line) => line !== '');
   const said = lines.slice(-LINES).join(' | ');
   return said.length > CHARACTERS ? `…${said.slice(-CHARACTERS).toWellFormed()}` : said;

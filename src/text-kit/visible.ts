@@ -2,7 +2,7 @@
  * Texts as a person is shown them: nothing in them is invisible, turns the line around, looks like another letter, or can be taken for the
  * question around them. Pure.
  */
-import { lookalikes, withHiddenShown } from '../compile/hidden-characters.ts';
+import { lookalikes, withBlanksShown, withHiddenShown } from './hidden-characters.ts';
 
 const nameOf = (character: string) => `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
 
@@ -21,16 +21,14 @@ export function inline(text: string): string {
   return visible(JSON.stringify(text));
 }
 
-/** Blanks that are not the plain one: two texts that differ in them look the same. */
-const STRANGE_BLANKS = /(?! )\p{Zs}/gu;
-
 /**
  * JSON, laid out in lines by us, each marked as somebody else's: what ends a line elsewhere stands inside of its texts, and must not look like
  * a line of the layout.
  */
 export function quotedJson(json: string): string[] {
-  const shown = json.replace(STRANGE_BLANKS, (blank) => `\\u{${blank.codePointAt(0)!.toString(16)}}`);
-  return shown.split('\n').map((line) => `  | ${visible(line)}`);
+  return withBlanksShown(json)
+    .split('\n')
+    .map((line) => `  | ${visible(line)}`);
 }
 
 /** Somebody else's lines, each marked as such. */

@@ -1,11 +1,19 @@
 /**
- * Characters that a reader cannot see, or that turn what he sees around. What a person approves must be what he reads, so they are never
- * passed over in silence: a task with them is refused, and where they have to be shown they are shown by their code points. Pure.
+ * The one table of characters that a reader cannot see, that turn what he sees around, or that a terminal obeys. What a person approves
+ * must be what he reads: a task with such characters is refused, a file with them is refused, and where they have to be shown, on any
+ * screen, they are shown by their code points. Pure.
  */
 
-/** Controls but tab and line ends, format characters, line separators, fillers, variation selectors, private and unassigned ones. */
+/**
+ * Controls (C0 but tab and line ends, DEL, C1), format characters, line separators, fillers, variation selectors, halves of surrogate
+ * pairs, private-use and unassigned ones: every `Default_Ignorable_Code_Point` is among them. Which code points are assigned is what the
+ * runtime's Unicode tables say; one that is newer than they are is shown by its code point.
+ */
 const HIDDEN =
   /(?![\t\n\r])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\u115f\u1160\u17b4\u17b5\u180e\u2800\u3164\uffa0]|\p{Variation_Selector}|\u034f/gu;
+
+/** Blanks that are not the plain one: two texts that differ in them look the same. */
+const STRANGE_BLANK = /(?! )\p{Zs}/gu;
 
 const JOINERS = /^[\u200c\u200d]$/;
 /** Scripts that need joiners to be written correctly; none has letters that look like Latin ones. */
@@ -47,11 +55,70 @@ export function hiddenCharacters(text: string): readonly HiddenCharacter[] {
     .map(({ 0: character, index }) => ({ codePoint: nameOf(character), index }));
 }
 
+const codeOf = (character: string) => character.codePointAt(0)!.toString(16);
+const braced = (character: string) => `\\u{${codeOf(character)}}`;
+
 /** The text with each hidden character written as `\u{200b}`. */
 export function withHiddenShown(text: string): string {
   return text.replace(HIDDEN, (character, index: number) =>
-    belongs(character, text, index) ? character : `\\u{${character.codePointAt(0)!.toString(16)}}`,
+    belongs(character, text, index) ? character : braced(character),
   );
+}
+
+/** The same for blanks that only look like the plain one. */
+export function withBlanksShown(text: string): string {
+  return text.replace(STRANGE_BLANK, braced);
+}
+
+/** Every character that the table has, joiners of emoji too, and strange blanks; none is forgiven for what stands around it. */
+export function everyHiddenCharacter(text: string): readonly HiddenCharacter[] {
+  const found = [...text.matchAll(HIDDEN), ...text.matchAll(STRANGE_BLANK)];
+  return found
+    .map(({ 0: character, index }) => ({ codePoint: nameOf(character), index }))
+    .sort((one, other) => one.index - other.index);
+}
+
+/** One line in which nothing at all is hidden: line ends, tabs, joiners and strange blanks are written by their code points as well. */
+export function laidOpen(text: string): string {
+  const open = (character: string) => `\\u{${codeOf(character).padStart(4, '0')}}`;
+  return text
+    .replace(HIDDEN, open)
+    .replace(STRANGE_BLANK, open)
+    .replace(/[\t\n\r]/g, open);
+}
+
+const unit = (code: number) => `\\u${code.toString(16).padStart(4, '0')}`;
+
+/**
+ * Text from outside for a screen: nothing in it moves the cursor, hides or turns around. Line feeds and tabs stay; joiners stay where an
+ * emoji or a script needs them.
+ */
+export function printable(text: string): string {
+  return text
+    .replace(HIDDEN, (character, index: number) => {
+      if (belongs(character, text, index)) return character;
+      return character.length === 1 ? unit(character.charCodeAt(0)) : braced(character);
+    })
+    .replaceAll('\r', unit(13));
+}
+
+/** The same on one line: line ends and tabs become visible. */
+export function oneLine(text: string): string {
+  return printable(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
+}
+
+/** The same with a blank where such characters stood; for texts that are quoted in a sentence. */
+export function hiddenBlanked(text: string): string {
+  return text.replace(HIDDEN, ' ').replace(/[\t\n\r]/g, ' ');
+}
+
+/** JSON that a terminal shows as it is, and that still means the same: within texts hidden characters become JSON's own escapes. */
+export function jsonForTerminal(json: string): string {
+  return json
+    .replace(HIDDEN, (character) =>
+      Array.from({ length: character.length }, (_, at) => unit(character.charCodeAt(at))).join(''),
+    )
+    .replaceAll('\r', ' ');
 }
 
 const LATIN = /\p{sc=Latin}/u;
