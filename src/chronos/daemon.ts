@@ -132,9 +132,22 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
     throw error;
   }
 
+  /** What a process that was killed was working on need not wait for its leases. */
+  const takeOver = async () => {
+    try {
+      const attempts = await store.endLeasesOfTheDead(store.now());
+      if (attempts > 0)
+        log.info({ attempts }, 'an earlier process left deliveries under way; they are tried again now');
+    } catch (error) {
+      log.warn({ err: error }, 'leases of an earlier process could not be ended; each ends when it runs out');
+    }
+  };
+
   let stopPruning = async () => {};
-  const begin = () => {
+  const begin = async () => {
     if (config.CHRONOS_DISPATCH) {
+      await takeOver();
+      if (closed) return;
       dispatcher.start();
       stopPruning = keepLedgerShort(store, { days: config.CHRONOS_LEDGER_RETENTION_DAYS, clock, log });
     }
@@ -151,9 +164,9 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
       await store.close();
     }
   };
+  let closed: Promise<void> | undefined;
   // With PostgreSQL away the daemon runs, not ready, and begins when it comes.
   void opened.then(begin);
-  let closed: Promise<void> | undefined;
   return {
     port: server.port,
     url: server.url,

@@ -1,10 +1,17 @@
-/** `kill -9` of chronosd while alarms are created: what was acknowledged is there, what was not is there once or not at all. */
+/**
+ * `kill -9` of chronosd. While alarms are created: what was acknowledged is there, what was not is there once or not at all. While
+ * they are delivered: the next start takes them up at once.
+ */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { json } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { type ChronosClient, createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
 import { agentIdentity } from '../../src/identity/agent.ts';
@@ -25,9 +32,16 @@ const SECRETS = {
 type Process = { child: ChildProcess; url: string; log: () => string };
 
 /** Starts chronosd on a folder; resolves when it says where it listens. */
-async function start(home: string): Promise<Process> {
+async function start(home: string, settings: Record<string, string> = {}): Promise<Process> {
   const child = spawn(process.execPath, [PROGRAM, 'chronosd', '--json'], {
-    env: { PATH: process.env.PATH, REVEILLE_HOME: home, REVEILLE_LOG: 'debug', CHRONOS_PORT: '0', ...SECRETS },
+    env: {
+      PATH: process.env.PATH,
+      REVEILLE_HOME: home,
+      REVEILLE_LOG: 'debug',
+      CHRONOS_PORT: '0',
+      ...SECRETS,
+      ...settings,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let log = '';
@@ -130,4 +144,73 @@ test('ten times kill -9 in the middle of creates: nothing acknowledged is lost, 
   t.diagnostic(
     `${ROUNDS} kills, ${acknowledged.size} acknowledged, ${unanswered.size} unanswered of which ${survived.length} were stored`,
   );
+});
+
+test('what was under way at a kill is tried again at the next start, not when its lease of ten minutes ends', {
+  timeout: 120_000,
+}, async (t: TestContext) => {
+  const home = mkdtempSync(join(tmpdir(), 'reveille-crash-'));
+  const wakes: { fireId: string; attempt: number }[] = [];
+  const unanswered: ServerResponse[] = [];
+  let hangs = true;
+  const router = createServer(async (request, response) => {
+    const { fire_id: fireId, attempt } = (await json(request)) as { fire_id: string; attempt: number };
+    wakes.push({ fireId, attempt });
+    if (hangs) unanswered.push(response);
+    else response.writeHead(202, { 'content-type': 'application/json' }).end('{"ok":true,"data":{}}');
+  }).listen(0, '127.0.0.1');
+  await once(router, 'listening');
+  const settings = {
+    CHRONOS_ROUTER_WAKE_URL: `http://127.0.0.1:${(router.address() as AddressInfo).port}/internal/wake`,
+    CHRONOS_CLAIM_LEASE_SECONDS: '600',
+  };
+  let running: ChildProcess | undefined;
+  t.after(async () => {
+    if (running && running.exitCode === null && running.signalCode === null) await kill(running);
+    router.closeAllConnections();
+    router.close();
+    rmSync(home, { recursive: true });
+  });
+  const enough = async (count: number) => {
+    while (wakes.length < count) await new Promise((resolve) => setTimeout(resolve, 10));
+  };
+  const identity = agentIdentity('ada', generateKey());
+  const clientOf = (url: string) =>
+    createChronosClient({ url, token: TOKEN, identity, principal: holdPrincipal(), timeoutMs: 30_000 });
+
+  const first = await start(home, settings);
+  running = first.child;
+  const ids = await Promise.all(
+    ['one', 'two', 'three'].map(async (words) => {
+      const alarm = { kind: 'once', wake_message: words, delay_seconds: 1 } as const;
+      return (await clientOf(first.url).createAlarm(alarm)).id;
+    }),
+  );
+  await enough(3);
+  await kill(first.child);
+  hangs = false;
+
+  const second = await start(home, settings);
+  running = second.child;
+  await enough(6);
+  const firstFires = wakes.slice(0, 3).map(({ fireId }) => fireId);
+  assert.deepEqual(
+    wakes.slice(3).toSorted((one, other) => firstFires.indexOf(one.fireId) - firstFires.indexOf(other.fireId)),
+    firstFires.map((fireId) => ({ fireId, attempt: 2 })),
+  );
+  const client = clientOf(second.url);
+  for (const id of ids) {
+    while ((await client.getAlarm(id)).status !== 'fired') await new Promise((resolve) => setTimeout(resolve, 10));
+    const { fires } = await client.listFires(id);
+    assert.deepEqual(
+      fires.map(({ attempt, outcome }) => [attempt, outcome]),
+      [
+        [2, 'delivered'],
+        [1, 'unknown'],
+      ],
+    );
+    const [again, interrupted] = fires;
+    assert.ok(Date.parse(interrupted!.finished_at) <= Date.parse(again!.started_at));
+  }
+  assert.equal(wakes.length, 6, 'nothing was delivered a third time');
 });

@@ -165,6 +165,7 @@ export function makeModelStore(): AlarmStore {
       receipts = receipts.filter((one) => !pruned.has(one));
       return pruned.size;
     },
+    endLeasesOfTheDead: async () => 0,
     async claim({ now, limit, perOwner, inFlight, leaseUntil }) {
       endLeases(now);
       const taken = new Map(inFlight);

@@ -131,6 +131,30 @@ test('an interrupted attempt that cannot be settled loses its lease, is logged, 
   assert.equal(JSON.parse(lines[0]!).fire_id, first?.occurrence.fireId);
 });
 
+test('whoever opens the file next may end the leases of the one before: the outcome is unknown, the fence still holds', async (t) => {
+  const path = temporaryPath(t);
+  const dead = open(path);
+  await createDue(dead, NOW);
+  await createDue(dead, NOW + 1, { owner: BOB });
+  const [held] = await claim(dead, { limit: 1 });
+  await dead.close();
+
+  const store = open(path);
+  t.after(() => store.close());
+  assert.equal(await store.endLeasesOfTheDead(NOW + 2), 1);
+  assert.equal(await store.endLeasesOfTheDead(NOW + 3), 0);
+  const [attempt] = await store.attempts(ADA, held!.alarm.id, { limit: 2 });
+  assert.deepEqual([attempt?.outcome, attempt?.startedAt, attempt?.finishedAt], ['unknown', NOW, NOW + 2]);
+  assert.equal((await store.get(ADA, held!.alarm.id))?.alarm.failureCount, 1);
+  assert.equal(await store.nextDueAt(new Set()), NOW);
+  assert.deepEqual(await store.complete([delivered(held!)]), ['lost_lease']);
+  const claims = await claim(store, { now: NOW + 2 });
+  assert.deepEqual(
+    claims.map(({ occurrence }) => occurrence.attempt),
+    [2, 1],
+  );
+});
+
 /** Runs the child with files limited to a size, and gives what it printed. */
 async function runOnSmallDisk(context: TestContext, path: string, kibibytes: number): Promise<string> {
   const script = fileURLToPath(new URL('./fill-disk.ts', import.meta.url));

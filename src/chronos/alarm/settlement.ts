@@ -100,7 +100,7 @@ export function settleFailed(state: AlarmState, fireId: string, failure: Failure
 /**
  * The holder of a lease was not heard of again: whether the wake arrived is not known. It counts as a failure like any other
  * unknown outcome, so that a wake that kills its deliverer does not come back for ever; but what is tried again is tried at
- * once, for the wait since the claim was long enough.
+ * once: it has waited since the claim.
  */
 export function settleInterrupted(state: AlarmState, fireId: string): AlarmState {
   const { settled } = occurrenceOf(state, fireId);
@@ -146,8 +146,13 @@ export function settleReplaced(state: AlarmState, fireId: string, replacement: O
   return { alarm: state.alarm, occurrences: [...others, replacement] };
 }
 
-/** The attempt of a holder who was not heard of again. It ends, as far as anybody knows, with the lease. */
-export function interruptedAttempt(held: Occurrence): Attempt {
+/**
+ * The attempt of a holder who was not heard of again.
+ *
+ * @param knownAt when it is known that the holder is gone, where that is before the lease runs out; the attempt ends with one or
+ *   the other
+ */
+export function interruptedAttempt(held: Occurrence, knownAt: number = held.leaseUntil!): Attempt {
   return {
     fireId: held.fireId,
     alarmId: held.alarmId,
@@ -155,7 +160,8 @@ export function interruptedAttempt(held: Occurrence): Attempt {
     scheduledFor: held.scheduledFor,
     attempt: held.attempt,
     startedAt: held.claimedAt!,
-    finishedAt: held.leaseUntil!,
+    // The clock may have been put back since the claim.
+    finishedAt: Math.max(held.claimedAt!, Math.min(held.leaseUntil!, knownAt)),
     outcome: 'unknown',
     httpStatus: null,
     error: INTERRUPTED,

@@ -158,6 +158,16 @@ export type AlarmStore = {
   pruneReceipts(request: { before: number; limit: number }): Promise<number>;
 
   /**
+   * Ends leases before they run out, where their holder is known to be gone, as {@link claim} does those that did; the attempt
+   * ends at `now` in the ledger, and what it was an attempt at is due as it was. To be called once, by a process that has just
+   * opened the store and claimed nothing. A store with one owner ends all there are; where replicas share one, nobody can know,
+   * and nothing happens.
+   *
+   * @returns how many there were
+   */
+  endLeasesOfTheDead(now: number): Promise<number>;
+
+  /**
    * First ends every lease that ran out at or before `now`, on parked occurrences too and whoever their owner is: the attempt
    * goes into the ledger as `unknown`, the lease is taken off, and `settleInterrupted` (`alarm/settlement.ts`) is applied as
    * in {@link complete}. Nothing stays leased past the first claim after its expiry.

@@ -113,6 +113,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     receiptsOf: (owner, alarmId, fireIds) => receiptsOf(pool, owner, alarmId, fireIds),
     pruneReceipts: (request) => pruneReceipts(pool, request),
 
+    // Another replica may hold any of them, and be well.
+    endLeasesOfTheDead: async () => 0,
     claim,
     renew: (leaseKeys, leaseUntil) => renew(pool, claimed, leaseKeys, leaseUntil),
     complete,

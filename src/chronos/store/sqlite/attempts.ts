@@ -32,9 +32,9 @@ export function prepareLedger(db: DatabaseSync) {
   return {
     insert,
 
-    /** Records the attempt of a holder who was not heard of again. */
-    interrupted(held: Occurrence): void {
-      insert(interruptedAttempt(held));
+    /** Records the attempt of a holder who was not heard of again; `knownAt` as in {@link interruptedAttempt}. */
+    interrupted(held: Occurrence, knownAt?: number): void {
+      insert(interruptedAttempt(held, knownAt));
     },
 
     /** Deletes attempts that finished before an instant, the oldest first; says how many there were. */

@@ -1,4 +1,4 @@
-/** Ending leases that ran out: whoever held them was not heard of again. */
+/** Ending leases whose holder is not heard of again: they ran out, or the process that held them is gone. */
 import type { Logger } from '../../../log/log.ts';
 import type { AlarmState, Occurrence } from '../../alarm/alarm.ts';
 import { settleInterrupted } from '../../alarm/settlement.ts';
@@ -24,16 +24,29 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
     }
   }
 
-  function endLease(held: Occurrence): void {
+  function endLease(held: Occurrence, now: number): void {
     const { owner, alarmId, fireId } = held;
     const stored = tables.state(owner, alarmId)!;
     const opened = tables.write(stored, settled(withoutLease(stored, fireId), fireId), fireId);
-    tables.ledger.interrupted(held);
+    tables.ledger.interrupted(held, now);
     tables.owners.refresh(owner, opened);
   }
 
-  /** Ends every lease that ran out at or before an instant. */
-  return (now: number): void => {
-    for (const held of tables.occurrences.leasedUntil(now)) endLease(held);
+  return {
+    /** Ends every lease that ran out at or before an instant. */
+    ranOut(now: number): void {
+      for (const held of tables.occurrences.leasedUntil(now)) endLease(held, now);
+    },
+
+    /**
+     * Ends every lease there is: only the process that owns the file leases, so each belongs to an earlier one, which is gone.
+     *
+     * @returns how many there were
+     */
+    ofEarlierOwner(now: number): number {
+      const held = tables.occurrences.leasedUntil(Number.MAX_SAFE_INTEGER);
+      for (const occurrence of held) endLease(occurrence, now);
+      return held.length;
+    },
   };
 }

@@ -88,9 +88,10 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     receiptsOf: (owner, alarmId, fireIds) => read(() => receipts.of(owner, alarmId, fireIds)),
     pruneReceipts: ({ before, limit }) => commits.run(() => receipts.prune(before, limit)),
 
+    endLeasesOfTheDead: (now) => commits.run(() => endLeases.ofEarlierOwner(now)),
     claim: (request) =>
       commits.run(() => {
-        endLeases(request.now);
+        endLeases.ranOut(request.now);
         return claim(request);
       }),
     renew: (leaseKeys, leaseUntil) => commits.run(() => renew(leaseKeys, leaseUntil)),
