@@ -60,6 +60,9 @@ export function holdPrincipal(): PrincipalHolder {
   return { held: undefined };
 }
 
+/** Runs one call within its time. `caller` gives it up earlier. */
+type Attend = <T>(call: (signal: AbortSignal) => Promise<T>, caller?: AbortSignal) => Promise<T>;
+
 export type ChronosClientOptions = {
   /** Where chronosd listens, as in `http://127.0.0.1:9096`. */
   url: string;
@@ -69,6 +72,8 @@ export type ChronosClientOptions = {
   adminToken?: string | undefined;
   /** Milliseconds for one call, proof of identity included. */
   timeoutMs?: number | undefined;
+  /** Bounds each call in another way than `timeoutMs`: gives it a signal whose reason completes the sentence "chronosd at … ". */
+  attend?: Attend | undefined;
   /** Needed by everything about alarms. */
   identity?: Prover | undefined;
   /** Lets several calls share one proof. Without it every call proves anew and nothing is kept. */
@@ -133,7 +138,9 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
   }
 
   const within = <T>(callOptions: CallOptions | undefined, work: (signal: AbortSignal) => Promise<T>) =>
-    withinDeadline(work, { clock, timeoutMs, signal: callOptions?.signal });
+    options.attend
+      ? options.attend(work, callOptions?.signal)
+      : withinDeadline(work, { clock, timeoutMs, signal: callOptions?.signal });
 
   const challenge = async (did: string, signal: AbortSignal): Promise<Challenge> => {
     const call: Call = { method: 'POST', path: '/v1/agent/auth/challenge', bearer: token, body: { did } };

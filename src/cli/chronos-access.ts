@@ -9,6 +9,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { parseSettings, portSetting, urlSetting } from '../wire/settings.ts';
 import type { CliContext } from './context.ts';
 import { readLabel, readRun, readSecrets } from './home.ts';
+import { attend } from './unreachable.ts';
 
 /** What this machine knows about its own chronosd; absent members were not found. */
 export type LocalChronos = { url?: string; token?: string; userId?: string; keyFile?: string };
@@ -106,6 +107,7 @@ export function alarmClient(context: CliContext): ChronosClient {
     identity: localIdentity(context),
     principal: holdPrincipal(),
     clock: context.clock,
+    attend: attend({ url, home: context.home, clock: context.clock }),
   });
 }
 
@@ -113,5 +115,6 @@ export function alarmClient(context: CliContext): ChronosClient {
 export function adminClient(context: CliContext): ChronosClient {
   const { url, token } = findChronos(context);
   const adminToken = parseSettings(schema, context.settings).CHRONOS_ADMIN_TOKEN;
-  return createChronosClient({ url, token, adminToken, clock: context.clock });
+  const { home, clock } = context;
+  return createChronosClient({ url, token, adminToken, clock, attend: attend({ url, home, clock }) });
 }

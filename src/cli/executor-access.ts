@@ -19,15 +19,13 @@ import { localAddress } from './chronos-access.ts';
 import type { CliContext } from './context.ts';
 import { readRun } from './home.ts';
 import { userOf } from './machine-user.ts';
-import { reasonOf } from './unreachable.ts';
+import { type Attend, attend, reasonOf, Unanswered } from './unreachable.ts';
 
 export type WaitingGate = z.output<typeof gateListSchema>['pending'][number];
 type IntentState = z.output<typeof intentStateSchema>;
 
 /** What was read, and the text that it was read from, whose numbers have all their digits. */
 export type Told<T> = { readonly value: T; readonly text: RawJson };
-
-const TIMEOUT_MS = 30_000;
 
 const schema = z.object({
   NEO_EXECUTOR_URL: urlSetting.optional(),
@@ -49,7 +47,7 @@ export function findExecutor({ home, settings }: Pick<CliContext, 'home' | 'sett
 }
 
 /** @throws ReveilleError `invalid_request` for a token that cannot stand in a header */
-function createExecutorClient({ url, token }: ExecutorPlace, user: string) {
+function createExecutorClient({ url, token }: ExecutorPlace, user: string, within: Attend) {
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
     throw new ReveilleError('invalid_request', 'EXECUTOR_TOKEN must be printable ASCII without spaces');
   const headers: Record<string, string> = {
@@ -61,16 +59,19 @@ function createExecutorClient({ url, token }: ExecutorPlace, user: string) {
     let status: number;
     let text: string;
     try {
-      const response = await fetch(`${url}${path}`, {
-        method,
-        headers: { ...headers, accept: 'application/json', 'content-type': 'application/json' },
-        body: body === undefined ? null : encodeJson(body),
-        redirect: 'manual',
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+      [status, text] = await within(async (signal) => {
+        const response = await fetch(`${url}${path}`, {
+          method,
+          headers: { ...headers, accept: 'application/json', 'content-type': 'application/json' },
+          body: body === undefined ? null : encodeJson(body),
+          redirect: 'manual',
+          signal,
+        });
+        return [response.status, await response.text()];
       });
-      status = response.status;
-      text = await response.text();
     } catch (cause) {
+      if (cause instanceof Unanswered)
+        throw new ReveilleError('unavailable', `the executor at ${url} ${cause.message}`, { cause });
       const lost = method === 'POST' ? ' (if it broke off half-way, look with "reveille intent list")' : '';
       const remedy = 'is it running? start it with "reveille up" or "reveille executor"';
       throw new ReveilleError(
@@ -135,5 +136,7 @@ export type ExecutorClient = ReturnType<typeof createExecutorClient>;
 
 /** A client for the intents of one user: the one named, or this machine's own. */
 export function executorClient(context: CliContext, user: string | undefined): ExecutorClient {
-  return createExecutorClient(findExecutor(context), userOf(context, user));
+  const { home, clock } = context;
+  const place = findExecutor(context);
+  return createExecutorClient(place, userOf(context, user), attend({ url: place.url, home, clock }));
 }

@@ -18,7 +18,7 @@ import { VERSION } from '../wire/version.ts';
 import { localAddress } from './chronos-access.ts';
 import type { CliContext } from './context.ts';
 import { readRun } from './home.ts';
-import { reasonOf } from './unreachable.ts';
+import { type Attend, attend, reasonOf, Unanswered } from './unreachable.ts';
 
 const pageSchema = z.object({ machines: z.array(machineViewSchema), next_cursor: z.string().optional() });
 
@@ -40,13 +40,17 @@ export type RouterClient = {
   remove(userId: string): Promise<MachineView>;
 };
 
-const TIMEOUT_MS = 30_000;
+/** For a router in the same process, which cannot be asked whether it lives. */
+const withoutPatience: Attend = (work) => work(AbortSignal.timeout(30_000));
+
+/** Where a router is, what it asks for, and how long one call may take. */
+type RouterPlace = { url: string; token?: string | undefined; attend?: Attend };
 
 /**
  * @param options.token `ROUTER_ADMIN_TOKEN`; a router for development needs none
  * @throws ReveilleError `invalid_request` for a token that cannot stand in a header
  */
-export function createRouterClient({ url, token }: { url: string; token?: string | undefined }): RouterClient {
+export function createRouterClient({ url, token, attend: within = withoutPatience }: RouterPlace): RouterClient {
   // `fetch` would repeat such a token in its error message.
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
     throw new ReveilleError('invalid_request', 'ROUTER_ADMIN_TOKEN must be printable ASCII without spaces');
@@ -55,20 +59,23 @@ export function createRouterClient({ url, token }: { url: string; token?: string
     let status: number;
     let text: string;
     try {
-      const response = await fetch(`${url}${path}`, {
-        method,
-        headers: {
-          accept: 'application/json',
-          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        body: body === undefined ? null : encodeJson(body),
-        redirect: 'manual',
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+      [status, text] = await within(async (signal) => {
+        const response = await fetch(`${url}${path}`, {
+          method,
+          headers: {
+            accept: 'application/json',
+            ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+            ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          },
+          body: body === undefined ? null : encodeJson(body),
+          redirect: 'manual',
+          signal,
+        });
+        return [response.status, await response.text()];
       });
-      status = response.status;
-      text = await response.text();
     } catch (cause) {
+      if (cause instanceof Unanswered)
+        throw new ReveilleError('unavailable', `the router at ${url} ${cause.message}`, { cause });
       const remedy = 'is it running? start it with "reveille up"';
       throw new ReveilleError('unavailable', `cannot reach the router at ${url} (${reasonOf(cause)}): ${remedy}`, {
         cause,
@@ -138,6 +145,8 @@ export function routerUrl({ home, settings }: Pick<CliContext, 'home' | 'setting
 }
 
 /** A client for this machine's router. */
-export function routerClient(context: Pick<CliContext, 'home' | 'settings'>): RouterClient {
-  return createRouterClient({ url: routerUrl(context), token: context.settings.ROUTER_ADMIN_TOKEN });
+export function routerClient(context: Pick<CliContext, 'home' | 'settings' | 'clock'>): RouterClient {
+  const { home, clock, settings } = context;
+  const url = routerUrl(context);
+  return createRouterClient({ url, token: settings.ROUTER_ADMIN_TOKEN, attend: attend({ url, home, clock }) });
 }

@@ -58,8 +58,12 @@ export async function alarmWatch(context: CliContext, { id }: WatchFlags): Promi
   process.stdout.once('error', () => ended.abort());
 
   const client = alarmClient(context);
-  const since = (await serverTime(findChronos(context).url, clock))?.second ?? clock.now();
-  const only = id === undefined ? undefined : await findAlarmId(client, id);
+  // At the same time: the clock of a chronosd that does not answer is not waited for in addition.
+  const [time, only] = await Promise.all([
+    serverTime(findChronos(context).url, clock),
+    id === undefined ? client.listAlarms({ limit: 1 }).then(() => undefined) : findAlarmId(client, id),
+  ]);
+  const since = time?.second ?? clock.now();
   const watch = new LedgerWatch(client, { since, only, signal });
   // The first look must succeed: nobody should wait for rings that cannot be seen.
   await watch.look().catch((error: unknown) => {

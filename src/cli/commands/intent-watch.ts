@@ -28,11 +28,13 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
     onHint: () => hint.abort(),
   });
   let trace = '';
+  let answers = true;
   const shown = new Set<string>();
   try {
     for (;;) {
       const { value, text } = view;
-      const gates = value.status === 'awaiting_approval' ? await client.gates(intentId) : [];
+      const asks = value.status === 'awaiting_approval';
+      const gates = (asks && (await lookAgain(() => client.gates(intentId)))) || [];
       const now = encodeJson([value.status, value.nodes]);
       if (now !== trace) {
         trace = now;
@@ -43,7 +45,13 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
       if (OVER.has(value.status) || value.clarify !== undefined) break;
       await wait(clock, LOOK_MS, hint.signal);
       if (hint.signal.aborted) hint = new AbortController();
-      view = await lookAgain(() => client.view(intentId), view);
+      const seen = await lookAgain(() => client.view(intentId));
+      if ((seen !== undefined) !== answers)
+        out.remark(
+          seen ? 'the executor answers again' : 'the executor does not answer; asking again every two seconds',
+        );
+      answers = seen !== undefined;
+      view = seen ?? view;
     }
   } finally {
     ended.abort();
@@ -52,12 +60,12 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
   if (view.value.status !== 'completed') process.exitCode = EXIT.failed;
 }
 
-/** An executor that is started anew is waited for. */
-async function lookAgain<T>(look: () => Promise<T>, before: T): Promise<T> {
+/** An executor that is started anew is waited for: `undefined` while it does not answer. */
+async function lookAgain<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
     return await look();
   } catch (error) {
-    if (error instanceof ReveilleError && error.retryable) return before;
+    if (error instanceof ReveilleError && error.retryable) return undefined;
     throw error;
   }
 }

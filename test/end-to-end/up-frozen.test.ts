@@ -1,0 +1,176 @@
+/** A `reveille up` that is there and says nothing: stopped by a signal, swapped out, or stuck. No command waits for it for long. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import type { Command } from 'commander';
+import { buildProgram } from '../../src/cli/program.ts';
+import { PROGRAM, START_LIMIT_MS, until } from '../house/processes.ts';
+
+const run = promisify(execFile);
+
+const ALARM = '018f3b1c-0000-7000-8000-000000000001';
+const INTENT = '018f3b1c-0000-7000-8000-000000000002';
+const ASKS_CHRONOSD = [
+  'alarm set hello --in 1h',
+  'alarm list',
+  `alarm show ${ALARM}`,
+  `alarm cancel ${ALARM}`,
+  `alarm pause ${ALARM}`,
+  `alarm resume ${ALARM}`,
+  `alarm trigger ${ALARM}`,
+  `alarm redrive ${ALARM}`,
+  'alarm watch',
+  `alarm watch --id ${ALARM}`,
+  'agent list',
+  'agent enroll',
+  'agent revoke --label somebody',
+];
+const ASKS_THE_ROUTER = [
+  'machine put --provider http --url http://127.0.0.1:9',
+  'machine list',
+  'machine show',
+  'machine turns',
+  'machine budget',
+  'machine history',
+  'machine rotate-token somebody',
+  'machine suspend somebody',
+  'machine restore somebody',
+  'machine delete somebody',
+];
+const ASKS_THE_EXECUTOR = [
+  'intent submit hello',
+  'intent list',
+  `intent show ${INTENT}`,
+  `intent approve ${INTENT}`,
+  `intent deny ${INTENT}`,
+  `intent cancel ${INTENT}`,
+  `intent reconcile ${INTENT}`,
+  `intent receipt ${INTENT}`,
+  `intent watch ${INTENT}`,
+];
+/** Ends by itself without asking a daemon. */
+const ASKS_NOBODY = [
+  'agent whoami',
+  'memory list',
+  'memory forget --all --yes',
+  'memory export',
+  'migrate --dry-run --to postgres://nobody@127.0.0.1:1/none',
+  'policy check',
+  'policy explain',
+  'profile check',
+  'profile init',
+  'receipt verify receipt.json',
+  'time',
+  'time hook',
+  'tools pin',
+  'neo tools',
+  'mcp --selftest',
+  'doctor',
+];
+/** Daemons, which stay; `up` has a test of its own below. */
+const STAYS = ['up', 'chronosd', 'router', 'executor', 'neo', 'ledger', 'chronometric', 'mcp'];
+
+const home = mkdtempSync(join(tmpdir(), 'reveille-frozen-'));
+const env = {
+  PATH: process.env.PATH,
+  HOME: home,
+  REVEILLE_HOME: join(home, 'home'),
+  CHRONOS_PORT: '0',
+  ROUTER_PORT: '0',
+  EXECUTOR_PORT: '0',
+};
+let up: ChildProcess;
+
+before(async () => {
+  up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+  await until('up is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
+  writeFileSync(join(home, 'receipt.json'), '{}');
+  up.kill('SIGSTOP');
+});
+after(async () => {
+  up.kill('SIGCONT');
+  up.kill('SIGTERM');
+  if (up.exitCode === null) await once(up, 'exit');
+  rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+});
+
+type Ended = { status: number; stderr: string };
+
+/** Runs a command; one that waits for the frozen process is killed long after it should have ended. */
+async function outcomeOf(words: string): Promise<Ended> {
+  try {
+    const { stderr } = await run(process.execPath, [PROGRAM, ...words.split(' ')], { env, cwd: home, timeout: 90_000 });
+    return { status: 0, stderr };
+  } catch (thrown) {
+    const { code, killed, stderr } = thrown as { code: number; killed: boolean; stderr: string };
+    assert.ok(!killed, `reveille ${words} did not end`);
+    return { status: code, stderr };
+  }
+}
+
+/** A few at a time: each one is mostly waiting. */
+async function ofAll(commands: readonly string[], look: (words: string, ended: Ended) => void): Promise<void> {
+  const left = [...commands];
+  const work = async () => {
+    for (let words = left.shift(); words !== undefined; words = left.shift()) look(words, await outcomeOf(words));
+  };
+  await Promise.all(Array.from({ length: 9 }, work));
+}
+
+for (const [daemon, commands] of [
+  ['chronosd', ASKS_CHRONOSD],
+  ['the router', ASKS_THE_ROUTER],
+  ['the executor', ASKS_THE_EXECUTOR],
+] as const) {
+  test(`what asks ${daemon} says that it listens without answering, and how to wake it`, async () => {
+    await ofAll(commands, (words, { status, stderr }) => {
+      assert.equal(status, 1, `reveille ${words}: ${stderr}`);
+      const said = new RegExp(`^error: ${daemon} at http:\\S+ listens, but does not answer \\(for \\d+ s\\): (.*)\\n$`);
+      const [, remedy] = said.exec(stderr) ?? assert.fail(`reveille ${words}: ${stderr}`);
+      if (process.platform === 'linux') assert.match(remedy!, new RegExp(`is stopped; .*: kill -CONT ${up.pid}`));
+    });
+  });
+}
+
+test('what needs no daemon does not wait for one', async () => {
+  await ofAll(ASKS_NOBODY, (words, { stderr }) => assert.doesNotMatch(stderr, /does not answer/, words));
+});
+
+test('every command stands in one of the lists of this file', () => {
+  const leaves = (command: Command, path: string): string[] =>
+    command.commands.flatMap((child) => {
+      const name = `${path}${child.name()}`;
+      const own = child.commands.length === 0 || ['neo', 'time'].includes(name) ? [name] : [];
+      return [...own, ...leaves(child, `${name} `)];
+    });
+  const listed = [...ASKS_CHRONOSD, ...ASKS_THE_ROUTER, ...ASKS_THE_EXECUTOR, ...ASKS_NOBODY, ...STAYS];
+  const missing = leaves(buildProgram(), '').filter(
+    (name) => !listed.some((words) => words === name || words.startsWith(`${name} `)),
+  );
+  assert.deepEqual(missing, [], 'say in this file whom a new command asks, so that it is tried while nobody answers');
+});
+
+test('a watch goes on when the process does', async () => {
+  up.kill('SIGCONT');
+  const watch = spawn(process.execPath, [PROGRAM, 'alarm', 'watch'], { env, stdio: 'pipe' });
+  let said = '';
+  for (const stream of [watch.stdout, watch.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+  try {
+    await until('it watches', () => /Watching/.test(said), START_LIMIT_MS);
+    up.kill('SIGSTOP');
+    await until('it says so', () => /chronosd does not answer/.test(said), START_LIMIT_MS);
+    up.kill('SIGCONT');
+    await until('it says so', () => /answers again/.test(said), START_LIMIT_MS);
+  } finally {
+    watch.kill('SIGKILL');
+    up.kill('SIGSTOP');
+  }
+});
