@@ -44,7 +44,7 @@ export function abandonedAttempts(given: AlarmState, wanted: AlarmState): Attemp
   const kept = new Set(wanted.occurrences.map(({ fireId }) => fireId));
   return given.occurrences
     .filter(({ fireId, leaseUntil }) => leaseUntil !== null && !kept.has(fireId))
-    .map(interruptedAttempt);
+    .map((occurrence) => interruptedAttempt(occurrence));
 }
 
 /** One page of an alarm's ledger, latest first. */
