@@ -2,6 +2,7 @@
 import { onTermination } from '../http-kit/drain.ts';
 import type { Logger } from '../log/log.ts';
 import type { CliContext } from './context.ts';
+import { type DaemonName, namingPort } from './listener.ts';
 import { releaseStartUpMemory } from './start-up-memory.ts';
 
 /** A router stops its machines one grace period after its deliveries have ended. */
@@ -14,12 +15,12 @@ export type Daemon = { url: string; close(): Promise<void> };
  */
 export async function runDaemon(
   context: CliContext,
-  name: string,
+  name: DaemonName,
   start: (log: Logger) => Promise<Daemon>,
 ): Promise<void> {
   const { out, clock } = context;
   const log = await context.log(name, out.live ? 'warn' : 'info');
-  const daemon = await start(log);
+  const daemon = await namingPort(name, () => start(log));
   out.result({ system: name, url: daemon.url, pid: process.pid }, `${name} listens on ${daemon.url}; Ctrl-C ends it`);
   releaseStartUpMemory(clock);
   onTermination(() => daemon.close(), { log, clock, hardLimitMs: DRAIN_LIMIT_MS });

@@ -22,9 +22,11 @@ import { formatInstant } from '../wire/rfc3339.ts';
 import type { Settings } from '../wire/settings.ts';
 import { VERSION } from '../wire/version.ts';
 import type { CliContext } from './context.ts';
-import { loadOrMakeLabel, loadOrMakeSecrets, makeHome, removeRun, writeRun } from './home.ts';
+import { loadOrMakeLabel, loadOrMakeSecrets, removeRun, writeRun } from './home.ts';
+import { namingPort } from './listener.ts';
 import { PROGRAM } from './package-root.ts';
 import { createRouterClient, type RouterClient } from './router-access.ts';
+import { takeHome } from './taken-home.ts';
 
 /** Neo goes back to sleep after this long without a turn. */
 const NEO_IDLE_SECONDS = 300;
@@ -63,8 +65,22 @@ export type LocalStackEvents = {
  * @throws ReveilleError when a port is taken, the data is in use by another process, or a setting is wrong
  */
 export async function startLocalStack(context: CliContext, events: LocalStackEvents): Promise<LocalStack> {
+  const release = takeHome(context);
+  try {
+    const stack = await startParts(context, events);
+    const close = async () => {
+      await stack.close();
+      release();
+    };
+    return { ...stack, close };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+async function startParts(context: CliContext, events: LocalStackEvents): Promise<LocalStack> {
   const { home, clock } = context;
-  makeHome(home);
   const secrets = loadOrMakeSecrets(home);
   const identity = agentIdentity(loadOrMakeLabel(home), loadOrCreateKey(home.keyFile));
   const settings = { ...secrets, ...context.settings };
@@ -77,23 +93,23 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   // chronosd needs the router's address first, and nobody reports to chronosd before it runs.
   const routerConfig = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
   let { chronosUrl } = routerConfig;
-  const router = await startRouter({
-    config: routerConfig,
-    environment,
-    version: VERSION,
-    clock,
-    log: await context.log('router', 'error'),
-    onWake: events.onWake,
-    chronosUrl: () => chronosUrl,
-  });
+  const routerLog = await context.log('router', 'error');
+  const router = await namingPort('router', () =>
+    startRouter({
+      config: routerConfig,
+      environment,
+      version: VERSION,
+      clock,
+      log: routerLog,
+      onWake: events.onWake,
+      chronosUrl: () => chronosUrl,
+    }),
+  );
   let chronos: RunningChronos;
   try {
-    chronos = await startChronos({
-      config: parseChronosConfig({ ...settings, CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake` }),
-      clock,
-      log: await context.log('chronosd', 'error'),
-      onFire: events.onFire,
-    });
+    const config = parseChronosConfig({ ...settings, CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake` });
+    const log = await context.log('chronosd', 'error');
+    chronos = await namingPort('chronosd', () => startChronos({ config, clock, log, onFire: events.onFire }));
     chronosUrl ??= chronos.url;
   } catch (error) {
     await router.close();
@@ -106,13 +122,12 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   };
   let executor: RunningExecutor;
   try {
-    executor = await startExecutor({
-      config: parseExecutorConfig(executorSettings(settings, chronos.url)),
-      variables: { ...settings, MATRIX_USER_ID: identity.label, REVEILLE_CHRONOS_URL: chronos.url },
-      toolsAfterMs: TOOLS_AFTER_MS,
-      clock,
-      log: await context.log('executor', 'error'),
-    });
+    const config = parseExecutorConfig(executorSettings(settings, chronos.url));
+    const variables = { ...settings, MATRIX_USER_ID: identity.label, REVEILLE_CHRONOS_URL: chronos.url };
+    const log = await context.log('executor', 'error');
+    executor = await namingPort('executor', () =>
+      startExecutor({ config, variables, toolsAfterMs: TOOLS_AFTER_MS, clock, log }),
+    );
   } catch (error) {
     await closeDelivery();
     throw error;

@@ -145,7 +145,7 @@ function pidBehind(home: Home, url: string): number | undefined {
 }
 
 /** Whether a process was stopped by a signal. Only Linux tells; elsewhere it is not known, and counts as running. */
-function isStopped(pid: number): boolean {
+export function isStopped(pid: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     // proc(5): the command in parentheses may hold anything, also parentheses; the state follows it.

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -27,7 +29,17 @@ function environment(more: Record<string, string> = {}) {
   };
 }
 
+const recordIn = (env: NodeJS.ProcessEnv) => JSON.parse(readFileSync(join(env.REVEILLE_HOME!, 'run.json'), 'utf8'));
+
 const reveille = (env: NodeJS.ProcessEnv, ...args: string[]) => run(process.execPath, [PROGRAM, ...args], { env });
+
+/** How an `up` that cannot start ends. */
+async function refusal(env: NodeJS.ProcessEnv): Promise<string> {
+  const ended = await reveille(env, 'up', '--once').catch((error: Error & { code: number; stderr: string }) => error);
+  assert.ok('code' in ended, 'it started');
+  assert.equal(ended.code, 1);
+  return ended.stderr;
+}
 
 /** Runs `up` while something is done beside it. */
 async function besideUp(env: NodeJS.ProcessEnv, work: () => Promise<void>): Promise<void> {
@@ -90,6 +102,70 @@ test('a wrong model setting stops the start with its name, not the first wake', 
       return true;
     },
   );
+});
+
+test('a second start says that Reveille runs already, since when and where, and leaves it alone', async () => {
+  const env = environment();
+  await besideUp(env, async () => {
+    const run = recordIn(env);
+    const said = await refusal(env);
+    assert.match(said, new RegExp(`Reveille runs already, as process ${run.pid}, since \\d\\d:\\d\\d:\\d\\d`));
+    for (const place of [env.REVEILLE_HOME, run.chronos_url, run.router_url, run.executor_url])
+      assert.ok(said.includes(place), `${place} is not in ${said}`);
+    assert.match(said, new RegExp(`kill ${run.pid}\\b.*REVEILLE_HOME, CHRONOS_PORT, ROUTER_PORT and EXECUTOR_PORT`));
+    assert.deepEqual(recordIn(env), run);
+  });
+});
+
+test('of starts at the same moment one wins, and the others say so', async () => {
+  const env = environment();
+  const starts = [1, 2, 3].map(() => {
+    const child = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    let said = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+    return { child, said: () => said, gone: once(child, 'close') };
+  });
+  try {
+    const running = () => starts.filter(({ child }) => child.exitCode === null);
+    await until('one is left', () => running().length === 1, START_LIMIT_MS * 2);
+    const [winner] = running();
+    for (const loser of starts.filter((start) => start !== winner)) {
+      await loser.gone;
+      assert.equal(loser.child.exitCode, 1);
+      assert.match(loser.said(), /Reveille (runs already|is just being started)/);
+    }
+    await until('it is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
+    assert.equal(recordIn(env).pid, winner!.child.pid);
+  } finally {
+    for (const { child } of starts) child.kill('SIGTERM');
+    await Promise.all(starts.map(({ gone }) => gone));
+  }
+});
+
+test('a port that is taken names the variable to change, and what listens there', async (t) => {
+  const other = createServer((_request, response) => response.end('hello'));
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  t.after(() => other.close());
+  const port = String((other.address() as AddressInfo).port);
+  for (const [name, variable] of [
+    ['router', 'ROUTER_PORT'],
+    ['chronosd', 'CHRONOS_PORT'],
+    ['executor', 'EXECUTOR_PORT'],
+  ] as const) {
+    const said = await refusal(environment({ [variable]: port }));
+    assert.match(
+      said,
+      new RegExp(`^error: ${name} cannot listen on 127.0.0.1:${port}: .*none of Reveille.*with ${variable}`),
+    );
+  }
+  const env = environment();
+  await besideUp(env, async () => {
+    const chronosd = new URL(recordIn(env).chronos_url).port;
+    const said = await refusal(environment({ ROUTER_PORT: chronosd }));
+    assert.match(said, /there, the chronosd of another Reveille \(.*\); stop it.*ROUTER_PORT/);
+  });
 });
 
 async function labelOf(env: NodeJS.ProcessEnv): Promise<string> {
