@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import type { Logger, LogLevel } from '../log/log.ts';
+import { SPAWN_ID_VARIABLE } from '../process-kit/inherited-variables.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import { type Home, homeAt, type KnownSecrets, readSecrets } from './home.ts';
@@ -32,6 +33,7 @@ function homeDefaults(home: Home, made: KnownSecrets | undefined): Record<string
     NEO_DATA_DIR: join(home.path, 'neo'),
     EXECUTOR_DATA_DIR: join(home.path, 'executor'),
     CHRONOMETRIC_DATA_DIR: join(home.path, 'chronometric'),
+    LEDGER_DATA_DIR: join(home.path, 'ledger'),
     ...made,
     ...(made ? { ROUTER_WAKE_TOKEN: made.CHRONOS_WAKE_TOKEN } : {}),
   };
@@ -52,17 +54,24 @@ async function readOr<T>(absent: T, tolerant: boolean, read: () => T | Promise<T
  *
  * @param flags values from the command line, by the names of the variables they override
  * @param tolerant goes on without `config.yaml` and the made secrets when they are damaged: for the command that reports that
+ * @param canBeMachine whether a process of this command that a router has started goes by its environment alone
  */
-export async function createContext(globals: GlobalFlags, flags: Settings = {}, tolerant = false): Promise<CliContext> {
+export async function createContext(
+  globals: GlobalFlags,
+  flags: Settings = {},
+  { tolerant = false, canBeMachine = false }: { tolerant?: boolean; canBeMachine?: boolean } = {},
+): Promise<CliContext> {
   const environment: Settings = process.env;
   const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
   const home = homeAt(given.REVEILLE_HOME ?? environment.REVEILLE_HOME);
-  const file = await readOr({}, tolerant, () => readSettingsFile(home.configFile));
-  const made = await readOr(undefined, tolerant, () => readSecrets(home));
+  // A daemon that a router has started is given what is its own; it looks for nothing in the home of whoever runs the router.
+  const isMachine = canBeMachine && environment[SPAWN_ID_VARIABLE] !== undefined;
+  const file = isMachine ? {} : await readOr({}, tolerant, () => readSettingsFile(home.configFile));
+  const made = isMachine ? undefined : await readOr(undefined, tolerant, () => readSecrets(home));
   const set = Object.fromEntries(
     Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   );
-  const settings: Settings = { ...homeDefaults(home, made), ...file, ...set, ...given };
+  const settings: Settings = { ...(isMachine ? {} : homeDefaults(home, made)), ...file, ...set, ...given };
 
   return {
     settings,

@@ -19,7 +19,7 @@ import type { WakeNotice } from '../router/wake.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineView } from '../wire/machine.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
-import type { Settings } from '../wire/settings.ts';
+import { isOnThisComputer, type Settings } from '../wire/settings.ts';
 import { VERSION } from '../wire/version.ts';
 import type { CliContext } from './context.ts';
 import { loadOrMakeLabel, loadOrMakeSecrets, removeRun, writeRun } from './home.ts';
@@ -34,9 +34,18 @@ const NEO_IDLE_SECONDS = 300;
 /** The executor's servers are started with the first task, or when nobody waits for anything else any more. */
 const TOOLS_AFTER_MS = 30_000;
 
-/** Variables that Neo reads; those that are set here are handed on by name, so that their values are written nowhere. */
-const HANDED_ON =
-  /^NEO_(?:MODEL|CHEAP_MODEL|MODEL_PROVIDER|MODEL_BASE_URL|MODEL_API_KEY|EMBED_MODEL|CONTEXT_TOKENS|MANIFEST|WORKSPACE|SKILL|ESCALATE_PATTERNS|EXECUTOR_URL|EXECUTOR_TOKEN|DATA_DIR)$/;
+/**
+ * What Neo and the servers that ship with it read. Those that are set are handed on by name, so that their values are written nowhere;
+ * Neo looks for nothing in the home, and has nothing else from there.
+ */
+const HANDED_ON = [
+  ...['MODEL', 'CHEAP_MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY', 'EMBED_MODEL', 'CONTEXT_TOKENS'],
+  ...['MANIFEST', 'WORKSPACE', 'SKILL', 'ESCALATE_PATTERNS', 'EXECUTOR_URL', 'EXECUTOR_TOKEN', 'DATA_DIR'],
+].map((name) => `NEO_${name}`);
+const HANDED_ON_TO_SERVERS = ['CHRONOMETRIC_DATA_DIR', 'REVEILLE_PROFILE', 'NEURODOCK_PROFILE_PATH', 'REVEILLE_LOG'];
+
+/** What the names of Neo's variables begin with where the router keeps them: other machines may mean something else by the same name. */
+const IN_MEMORY = 'REVEILLE_NEO_';
 
 /** Who is woken here: Neo, or an agent of the user's own. */
 export type LocalAgent = { kind: 'neo' } | { kind: 'own'; machine: MachineView };
@@ -84,7 +93,8 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
   const secrets = loadOrMakeSecrets(home);
   const identity = agentIdentity(loadOrMakeLabel(home), loadOrCreateKey(home.keyFile));
   const settings = { ...secrets, ...context.settings };
-  const environment = { ...context.environment, REVEILLE_HOME: home.path };
+  // What machines may refer to by name. It is filled up below, before the first of them can be woken.
+  const environment: Record<string, string | undefined> = { ...context.environment, REVEILLE_HOME: home.path };
 
   // Neo reads these when it is woken; a wrong one should not wait for that.
   const { NEO_DAEMON_TOKEN } = secrets;
@@ -146,13 +156,21 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
       token: settings.CHRONOS_TOKEN,
       adminToken: settings.CHRONOS_ADMIN_TOKEN,
     });
+    const handedOn = {
+      ...settings,
+      ...executorOfNeo(settings, executor.url),
+      MATRIX_CHRONOS_TOKEN: settings.CHRONOS_TOKEN,
+    };
+    const own = {
+      MATRIX_USER_ID: identity.label,
+      MATRIX_EXECUTOR_KEYFILE: home.keyFile,
+      MATRIX_CHRONOS_URL: chronos.url,
+    };
+    const { env, values } = await neoEnvironment(handedOn, own, tools, chronos.url);
+    Object.assign(environment, values);
     agent = await ensureMachine(createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN }), {
       owner: identity.owner,
-      env: {
-        ...(await neoEnvironment(context, tools, { label: identity.label, chronosUrl: chronos.url })),
-        // Its token it finds where this process has it from. Somebody's own executor is not overruled.
-        ...(context.settings.NEO_EXECUTOR_URL === undefined ? { NEO_EXECUTOR_URL: executor.url } : {}),
-      },
+      env,
       token: secrets.NEO_DAEMON_TOKEN,
     });
     writeRun(home, {
@@ -240,16 +258,36 @@ async function ensureMachine(
   return { kind: 'neo' };
 }
 
-/** What Neo gets of our environment: its own settings, and what the servers of its manifest refer to. */
+/** The executor that Neo hands tasks to: somebody's own, which is not overruled, else the one of this installation. */
+function executorOfNeo({ NEO_EXECUTOR_URL, NEO_EXECUTOR_TOKEN, EXECUTOR_TOKEN }: Settings, ownUrl: string): Settings {
+  if (NEO_EXECUTOR_URL === undefined) return { NEO_EXECUTOR_URL: ownUrl, NEO_EXECUTOR_TOKEN: EXECUTOR_TOKEN };
+  return NEO_EXECUTOR_TOKEN === undefined && isOnThisComputer(NEO_EXECUTOR_URL)
+    ? { NEO_EXECUTOR_TOKEN: EXECUTOR_TOKEN }
+    : {};
+}
+
+/**
+ * The environment that Neo is registered with: its own settings, and what the servers of its manifest refer to. What may be a secret
+ * is in it by name alone.
+ *
+ * @param settings what names stand for
+ * @param own what is no secret and decided here
+ * @returns also the values, which the router keeps in memory
+ */
 async function neoEnvironment(
-  { environment, settings }: CliContext,
+  settings: Settings,
+  own: Record<string, string>,
   tools: ToolConfig | undefined,
-  { label, chronosUrl }: { label: string; chronosUrl: string },
-): Promise<Record<string, string>> {
+  chronosUrl: string,
+): Promise<{ env: Record<string, string>; values: Settings }> {
   // What else Neo will have when it reads the manifest.
-  const own = { MATRIX_USER_ID: label, NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl };
-  const referred = tools ? await manifestVariables(tools, { ...own, ...settings }) : [];
-  const wanted = new Set([...Object.keys(environment).filter((name) => HANDED_ON.test(name)), ...referred]);
-  const names = [...wanted].filter((name) => environment[name]);
-  return Object.fromEntries(names.map((name) => [name, `\${${name}}`]));
+  const receipts = { NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl };
+  const referred = tools ? await manifestVariables(tools, { ...settings, ...receipts, ...own }) : [];
+  const wanted = new Set([...HANDED_ON, ...HANDED_ON_TO_SERVERS, 'MATRIX_CHRONOS_TOKEN', ...referred]);
+  const names = [...wanted].filter((name) => !(name in own) && !(name in receipts) && settings[name]);
+  const inMemory = (name: string) => `${IN_MEMORY}${name}`;
+  return {
+    env: { ...Object.fromEntries(names.map((name) => [name, `\${${inMemory(name)}}`])), ...own },
+    values: Object.fromEntries(names.map((name) => [inMemory(name), settings[name]])),
+  };
 }

@@ -230,3 +230,16 @@ describe('a manifest with mistakes', () => {
     );
   });
 });
+
+test('a manifest that names what is for the daemons alone is refused, however it names it', () => {
+  const why = 'which is for the daemons of Reveille alone: no MCP server gets it; take it out';
+  const refused = (server: object) => refusalOf(server).join('\n');
+  assert.match(refused({ command: 'x', env: { HOME_OF: ref('REVEILLE_HOME') } }), new RegExp(`REVEILLE_HOME, ${why}`));
+  assert.match(refused({ command: 'x', env: { REVEILLE_HOME: '/srv/reveille' } }), new RegExp(`REVEILLE_HOME, ${why}`));
+  assert.match(refused({ command: 'x', args: [ref('EXECUTOR_TOKEN')] }), new RegExp(`EXECUTOR_TOKEN, ${why}`));
+  assert.match(refused({ command: 'x', env: ['T=$env:NEO_DAEMON_TOKEN'] }), new RegExp(`NEO_DAEMON_TOKEN, ${why}`));
+  const headers = { Authorization: `Bearer ${ref('ROUTER_ADMIN_TOKEN')}` };
+  assert.match(refused({ url: 'http://127.0.0.1/', headers }), new RegExp(`ROUTER_ADMIN_TOKEN, ${why}`));
+  const own = { command: 'x', env: { MATRIX_CHRONOS_TOKEN: ref('MATRIX_CHRONOS_TOKEN') } };
+  assert.equal(loadServer(own, { MATRIX_CHRONOS_TOKEN: 't' }).missing.length, 0);
+});

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { inheritedVariables } from '../process-kit/inherited-variables.ts';
+import { inheritedVariables, isWithheldFromServers } from '../process-kit/inherited-variables.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   agentManifestSchema,
@@ -202,6 +202,10 @@ function readServer(
           command: server.command === undefined ? [''] : readCommand(server, reading, texts),
           env: { ...inheritedVariables(reading.variables), ...env },
         };
+  for (const name of new Set([...texts.named, ...Object.keys(env)].filter(isWithheldFromServers))) {
+    const what = `names ${name}, which is for the daemons of Reveille alone: no MCP server gets it; take it out`;
+    reading.problems.add(reading.path, what);
+  }
   const required = server.required ?? false;
   const missing = [...texts.missing];
   if (required && missing.length > 0) {

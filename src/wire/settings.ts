@@ -31,6 +31,11 @@ export const urlSetting = z
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })
   .transform((url) => url.replace(/\/+$/, ''));
 
+/** Whether an address leads to the computer that this process runs on. */
+export function isOnThisComputer(url: string): boolean {
+  return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(URL.parse(url)?.hostname ?? '');
+}
+
 const SECRET_NAME = /TOKEN|SECRET|KEY|PASSWORD|URI/;
 
 /**

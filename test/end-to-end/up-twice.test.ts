@@ -94,6 +94,27 @@ test('a budget that the user gave Neo is still there when "up" starts again', as
   });
 });
 
+test('Neo is given what is its own, secrets by name alone, and not the home', async () => {
+  const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'http://127.0.0.1:9' };
+  const env = environment({ ...model, NEO_MODEL_API_KEY: 'a-key-that-is-nowhere-written-down' });
+  await besideUp(env, async () => {
+    const { stdout } = await reveille(env, 'machine', 'show', '--json');
+    const own = JSON.parse(stdout).spec.env as Record<string, string>;
+    assert.deepEqual(Object.keys(own).sort(), [
+      ...[
+        'CHRONOMETRIC_DATA_DIR',
+        'MATRIX_CHRONOS_TOKEN',
+        'MATRIX_CHRONOS_URL',
+        'MATRIX_EXECUTOR_KEYFILE',
+        'MATRIX_USER_ID',
+      ],
+      ...['NEO_DATA_DIR', 'NEO_EXECUTOR_TOKEN', 'NEO_EXECUTOR_URL', 'NEO_MODEL', 'NEO_MODEL_API_KEY', 'NEO_MODEL_BASE_URL'],
+    ]);
+    const tokens = ['MATRIX_CHRONOS_TOKEN', 'NEO_EXECUTOR_TOKEN', 'NEO_MODEL_API_KEY'];
+    for (const name of tokens) assert.match(own[name]!, /^\$\{REVEILLE_NEO_[A-Z_]+\}$|^\[redacted\]$/, name);
+  });
+});
+
 test('a wrong model setting stops the start with its name, not the first wake', async () => {
   await assert.rejects(
     reveille(environment({ NEO_MODEL: 'x' }), 'up', '--once'),

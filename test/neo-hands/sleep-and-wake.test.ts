@@ -55,7 +55,7 @@ const agent: Script = (response, request) => {
 test('Neo sets an alarm with its own tool, sleeps, is woken, reads a file, recalls what it was told, and reports', async (t) => {
   const endpoint = await modelEndpoint(t, agent);
   const installation = await startInstallation(t);
-  const { home, label, secrets, router, client } = installation;
+  const { home, label, secrets, chronos, router, client } = installation;
   const workspace = join(home.path, 'workspace');
   mkdirSync(workspace);
   writeFileSync(join(workspace, 'plan.txt'), `${IN_THE_FILE}\n`);
@@ -66,7 +66,12 @@ test('Neo sets an alarm with its own tool, sleeps, is woken, reads a file, recal
     spec: {
       command: [process.execPath, PROGRAM, 'neo'],
       env: {
-        REVEILLE_HOME: home.path,
+        NEO_DATA_DIR: join(home.path, 'neo'),
+        MATRIX_CHRONOS_URL: chronos.url,
+        MATRIX_CHRONOS_TOKEN: secrets.CHRONOS_TOKEN,
+        MATRIX_USER_ID: label,
+        MATRIX_EXECUTOR_KEYFILE: home.keyFile,
+        CHRONOMETRIC_DATA_DIR: join(home.path, 'chronometric'),
         NEO_MODEL: 'smart',
         NEO_CHEAP_MODEL: 'cheap',
         NEO_MODEL_BASE_URL: endpoint.baseUrl,

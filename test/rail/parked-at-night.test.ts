@@ -35,7 +35,7 @@ test('an alarm at night wakes Neo into a spend: it parks, is approved when Neo s
     spec: {
       command: [process.execPath, PROGRAM, 'neo'],
       env: {
-        REVEILLE_HOME: home.path,
+        NEO_DATA_DIR: join(home.path, 'neo'),
         MATRIX_USER_ID: label,
         NEO_MANIFEST: 'none',
         NEO_MODEL: AGENT_MODEL,

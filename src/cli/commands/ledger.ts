@@ -1,14 +1,11 @@
 /** `reveille ledger`: the ledger of play money, as an MCP server on stdin and stdout. */
-import { join } from 'node:path';
 import { startLedger } from '../../ledger/server.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 
 export async function ledger(context: CliContext): Promise<void> {
-  const { LEDGER_DATA_DIR: folder } = context.settings;
   const log = await context.log('ledger', 'warn');
-  const dataDir = folder === undefined || folder === '' ? join(context.home.path, 'ledger') : folder;
-  const server = startLedger({ dataDir, log, clock: context.clock });
+  const server = startLedger({ dataDir: context.settings.LEDGER_DATA_DIR!, log, clock: context.clock });
   const end = () => void server.close();
   process.once('SIGTERM', end);
   process.once('SIGINT', end);

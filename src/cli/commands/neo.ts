@@ -1,7 +1,8 @@
 /** `reveille neo`: one agent daemon in the foreground. */
 import { parseNeoConfig } from '../../neo/config.ts';
 import { startNeo } from '../../neo/daemon.ts';
-import type { Settings } from '../../wire/settings.ts';
+import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
+import { isOnThisComputer, type Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { runDaemon } from '../foreground.ts';
@@ -13,17 +14,20 @@ function ownExecutorToken({
   NEO_EXECUTOR_TOKEN: given,
   EXECUTOR_TOKEN: own,
 }: Settings): Settings {
-  const isHere = url !== undefined && /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(URL.parse(url)?.hostname ?? '');
-  return isHere && given === undefined && own !== undefined ? { NEO_EXECUTOR_TOKEN: own } : {};
+  return url !== undefined && isOnThisComputer(url) && given === undefined && own !== undefined
+    ? { NEO_EXECUTOR_TOKEN: own }
+    : {};
 }
 
 export async function neo(context: CliContext): Promise<void> {
   // Not through `tool-options.ts`, which brings chronosd's client along: a woken machine is waited for.
-  const label = context.settings.MATRIX_USER_ID ?? readLabel(context.home);
+  const { settings, environment } = context;
+  const isMachine = environment[SPAWN_ID_VARIABLE] !== undefined;
+  const label = settings.MATRIX_USER_ID ?? (isMachine ? undefined : readLabel(context.home));
   const variables = {
-    ...context.settings,
+    ...settings,
     ...(label === undefined ? {} : { MATRIX_USER_ID: label }),
-    ...ownExecutorToken(context.settings),
+    ...ownExecutorToken(settings),
   };
   const config = parseNeoConfig(variables);
   const { clock } = context;

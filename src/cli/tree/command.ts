@@ -23,6 +23,8 @@ export type CommandSpec<Flags> = {
   settings?: FlagSettings;
   /** Runs although `config.yaml` or the made secrets are damaged, as if they were not there. */
   tolerant?: boolean;
+  /** A process of this command that a router has started goes by its environment alone. */
+  canBeMachine?: boolean;
   /** @param args the positional arguments, in order */
   run: (context: CliContext, flags: Flags, args: string[]) => Promise<void>;
 };
@@ -40,7 +42,7 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
     const args = received.slice(0, -2).filter((arg): arg is string => typeof arg === 'string');
     const overrides = spec.settings?.(flags as Record<string, FlagValue>) ?? {};
     const { createContext } = await import('../context.ts');
-    const context = await createContext({ json: flags.json === true }, overrides, spec.tolerant);
+    const context = await createContext({ json: flags.json === true }, overrides, spec);
     await spec.run(context, flags as Flags, args);
   });
   return command;

@@ -69,6 +69,7 @@ export function addDaemons(program: Command): void {
     example: 'NEO_DAEMON_TOKEN=a-secret-of-my-own reveille neo --port 8080',
     options: listenOptions,
     settings: listenSettings('NEO'),
+    canBeMachine: true,
     run: async (context) => (await import('../commands/neo.ts')).neo(context),
   });
   addCommand(neo, {

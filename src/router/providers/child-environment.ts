@@ -1,16 +1,18 @@
 /** The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into it. */
-import { inheritedVariables } from '../../process-kit/inherited-variables.ts';
+import { inheritedVariables, isWithheld, SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
 import { namesSecret, referenceOf } from '../machines/machine.ts';
 import { NotThere } from '../not-there.ts';
-
-/** What marks a process as started by a router; its value is the `spawn_id` of the record. */
-export const SPAWN_ID_VARIABLE = 'REVEILLE_SPAWN_ID';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /** A value that is `${NAME}` as a whole stands for that variable of the router, so that a secret need not stand in the registry. */
 function resolved(name: string, value: string, inherited: Variables): string {
   const variable = referenceOf(value);
+  const withheld = [name, variable].find((one) => one !== undefined && isWithheld(one));
+  if (withheld !== undefined) {
+    const why = 'which is for the daemons of Reveille alone: no machine gets it; take it out of the specification';
+    throw new NotThere(`the machine's env.${name} names ${withheld}, ${why}`);
+  }
   if (variable === undefined) return value;
   const found = inherited[variable];
   if (found !== undefined) return found;
@@ -73,7 +75,8 @@ export function programEnvironment(
   own: Readonly<Record<string, string>>,
   { passedOn, spawnId }: { passedOn: readonly string[]; spawnId: string },
 ): Record<string, string> {
-  const more = passedOn.flatMap((name) => (inherited[name] === undefined ? [] : [[name, inherited[name]] as const]));
+  const handed = passedOn.filter((name) => !isWithheld(name));
+  const more = handed.flatMap((name) => (inherited[name] === undefined ? [] : [[name, inherited[name]] as const]));
   return {
     ...inheritedVariables(inherited),
     ...Object.fromEntries(more),

@@ -91,6 +91,23 @@ describe('a machine of provider process', () => {
     assert.equal(chat?.headers?.authorization, 'Bearer the-token-of-the-machine');
   });
 
+  test('is given nothing that is for the daemons alone, by value or by reference', async (t) => {
+    const router = await startBench(t, {
+      environment: { PATH: process.env.PATH, ROUTER_ADMIN_TOKEN: 'of-the-router' },
+    });
+    for (const env of [{ X: reference('ROUTER_ADMIN_TOKEN') }, { REVEILLE_HOME: '/home/ada/.reveille' }]) {
+      const folder = temporaryFolder(t);
+      await router.put(USER, fixtureMachine(folder, undefined, {}, env));
+      const { status, json } = await router.wake(USER);
+      assert.equal(status, 503);
+      assert.match(
+        json.error.message,
+        /names (ROUTER_ADMIN_TOKEN|REVEILLE_HOME), which is for the daemons of Reveille alone/,
+      );
+      assert.deepEqual(eventsOf(folder, 'start'), []);
+    }
+  });
+
   test('gets a variable of the router where its own refers to one, which is neither shown nor quoted', async (t) => {
     const environment = { PATH: process.env.PATH, MODEL_API_KEY: 'the-key-of-the-router' };
     const router = await startBench(t, { environment });

@@ -1,8 +1,8 @@
 /** The processes that run for machines, by user: taken over from a dead router, looked after, and struck off when they end. */
 import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
+import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
 import type { ProcessLimits } from '../../wire/machine.ts';
-import { SPAWN_ID_VARIABLE } from './child-environment.ts';
 import { killProcess, ProcessGroup } from './process-group.ts';
 import { enforceLimits } from './process-limits.ts';
 import { ProcessLog } from './process-log.ts';
