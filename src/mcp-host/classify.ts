@@ -1,27 +1,45 @@
 /**
- * Which tools Neo uses by itself and which only the executor may: natural ones can be taken back, the others move or commit
- * something and need a human's word. Pure.
+ * Which tools an agent uses by itself and which only the executor may: the one rule for Neo, the executor and `reveille policy explain`.
+ * A name and a server's hints decide nothing by themselves, they only ever make a class stricter; what loosens it is the manifest's
+ * word about that very tool. Pure.
  */
 import { ReveilleError } from '../wire/errors.ts';
+import type { SideEffectClass, ToolSurface } from '../wire/manifest.ts';
+import { readName } from './tool-name.ts';
 
-/** Parts of names under which tools move or commit something; letters in either case. */
+/** Parts of names under which tools move or commit something, wherever they stand; letters in either case. */
 export const ESCALATE_PATTERNS: readonly string[] = [
   ...['send', 'transfer', 'swap', 'approve', 'deploy', 'settle'],
   ...['fund', 'mint', 'withdraw', 'stake', 'invoke', 'bridge'],
+  ...['purchase', 'payment', 'payout', 'delete', 'destroy', 'redeem', 'liquidat', 'checkout'],
 ];
 
-/** Names that begin with one of these words look at something or try it out. */
+/** Shorter ones, which other words contain by chance (`display`, `wireless`): these are what a word of the name begins with. */
+const ESCALATE_WORDS: readonly (readonly [word: string, begins: RegExp])[] = [
+  ['pay', /^pay(?!load)/],
+  ['wire', /^w[il]re(?!less|frame|shark)/],
+  ['sweep', /^sweep/],
+  ['buy', /^buy/],
+  ['sell', /^sell(?!er)/],
+  ['spend', /^spend/],
+  ['burn', /^bu(?:rn|m)(?!down)/],
+  ['charge', /^charge/],
+  ['wipe', /^w[il]pe/],
+  ['purge', /^purge/],
+  ['erase', /^erase/],
+  ['remove', /^remove/],
+  ['drop', /^drop(?!down)/],
+];
+
+/** Names that begin with one of these words look at something or try it out, where the manifest calls the tool a read. */
 const HARMLESS: ReadonlySet<string> = new Set(['compile', 'test', 'simulate', 'lookup', 'list']);
 /** A name with one of these words does more than its first word says. */
-const FURTHER: ReadonlySet<string> = new Set(['and', 'then', 'or']);
+const FURTHER: ReadonlySet<string> = new Set(['and', 'then', 'or', 'with', 'plus', 'via', 'execute', 'run', 'commit']);
 
 const PATTERN = /^[\p{L}\p{N}_.-]{1,64}$/u;
 
-/** Names are compared without regard to case and to how Unicode can write the same letter. */
-const folded = (text: string) => text.normalize('NFKC').toLowerCase();
-
 /**
- * Reads `NEO_ESCALATE_PATTERNS`: parts of names with commas between them. They take the place of {@link ESCALATE_PATTERNS}.
+ * Reads `NEO_ESCALATE_PATTERNS`: parts of names with commas between them, beside {@link ESCALATE_PATTERNS}.
  *
  * @throws ReveilleError `invalid_request` for what cannot be part of a tool's name
  */
@@ -35,47 +53,64 @@ export function readEscalatePatterns(setting: string): readonly string[] {
       `NEO_ESCALATE_PATTERNS must be parts of tool names with commas between them, such as send,transfer (got ${got})`,
     );
   }
-  return patterns.map(folded);
-}
-
-/** `simulateSwap`, `simulate_swap` and `simulate-swap` are two words each. */
-function wordsOf(name: string): string[] {
-  const apart = name.normalize('NFKC').replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2');
-  return apart
-    .toLowerCase()
-    .split(/[^\p{L}\p{N}]+/u)
-    .filter((word) => word !== '');
-}
-
-/** Whether a name is that of a read or a dry run: these do not move what they speak of. */
-function isHarmless(name: string): boolean {
-  const [first, ...rest] = wordsOf(name);
-  return first !== undefined && HARMLESS.has(first) && !rest.some((word) => FURTHER.has(word));
+  return patterns.map((pattern) => pattern.normalize('NFKC').toLowerCase());
 }
 
 export type Classifiable = {
   /** The tool's own name on its server. */
   readonly name: string;
-  /** What the manifest says; it has the last word. */
-  readonly surface?: 'natural' | 'escalate' | undefined;
+  /** What the manifest says of this very tool; `surface` has the last word. */
+  readonly surface?: ToolSurface | undefined;
+  readonly sideEffectClass?: SideEffectClass | undefined;
   /** What the server says about its tool. Nobody vouches for it, so it can only make a classification stricter. */
   readonly annotations?: { readonly destructiveHint?: unknown } | undefined;
 };
 
 export type Classification =
-  | { readonly surface: 'natural' }
+  /** `despite` completes "it is natural by the manifest's word although". */
+  | { readonly surface: 'natural'; readonly despite?: string }
   /** `reason` completes "it is escalated because". */
   | { readonly surface: 'escalate'; readonly reason: string };
 
-/** @param patterns parts of names, as {@link readEscalatePatterns} gives them */
-export function classify(tool: Classifiable, patterns: readonly string[]): Classification {
-  if (tool.surface === 'escalate') return { surface: 'escalate', reason: 'the manifest says so' };
-  if (tool.surface === 'natural') return { surface: 'natural' };
-  const name = folded(tool.name);
-  const match = isHarmless(tool.name) ? undefined : patterns.find((pattern) => name.includes(pattern));
-  if (match !== undefined) return { surface: 'escalate', reason: `its name contains "${match}"` };
-  if (tool.annotations?.destructiveHint === true) {
+/** What speaks against a tool in its name, whoever vouches for it. */
+function suspicion(name: string, more: readonly string[]): string | undefined {
+  const read = readName(name);
+  for (const part of [...ESCALATE_PATTERNS, ...more]) {
+    const how = read.contains(part);
+    if (how !== undefined) return `its name ${how === 'is' ? 'contains' : 'reads like'} "${part}"`;
+  }
+  const found = ESCALATE_WORDS.find(([, begins]) => read.words.some((word) => begins.test(word)));
+  return found && `its name has the word "${found[0]}"`;
+}
+
+/** Whether a word says that there is more to come, alone or run into what comes: `and`, `andtransfer`. */
+const goesFurther = (word: string) =>
+  [...FURTHER].some(
+    (further) =>
+      word === further || (word.startsWith(further) && suspicion(word.slice(further.length), []) !== undefined),
+  );
+
+/** Whether a name is that of a look or a dry run: these do not move what they speak of. */
+function isHarmless(name: string): boolean {
+  const { words, isPlain } = readName(name);
+  const [first, ...rest] = words;
+  return isPlain && first !== undefined && HARMLESS.has(first) && !rest.some(goesFurther);
+}
+
+/** @param more parts of names beside those of the house, as {@link readEscalatePatterns} gives them */
+export function classify(tool: Classifiable, more: readonly string[] = []): Classification {
+  const { name, surface, sideEffectClass, annotations } = tool;
+  if (surface === 'escalate') return { surface, reason: 'the manifest says so' };
+  const isVouchedFor = sideEffectClass === 'read';
+  const named = suspicion(name, more);
+  if (surface === 'natural') return named === undefined ? { surface } : { surface, despite: named };
+  if (named !== undefined && !(isVouchedFor && isHarmless(name))) return { surface: 'escalate', reason: named };
+  if (annotations?.destructiveHint === true) {
     return { surface: 'escalate', reason: 'its server calls it destructive and the manifest does not say otherwise' };
   }
-  return { surface: 'natural' };
+  if (!isVouchedFor) return { surface: 'escalate', reason: 'the manifest calls it neither a read nor natural' };
+  if (!readName(name).isPlain) {
+    return { surface: 'escalate', reason: 'its name has letters that may look like others; give its "surface"' };
+  }
+  return named === undefined ? { surface: 'natural' } : { surface: 'natural', despite: named };
 }

@@ -62,6 +62,8 @@ export const manifestToolSchema = z.strictObject({
   rail: railSchema.optional(),
 });
 
+export type ManifestTool = z.output<typeof manifestToolSchema>;
+
 export const manifestServerSchema = z.strictObject({
   alias: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 _ -'),
   transport: z.enum(['stdio', 'http']).optional(),

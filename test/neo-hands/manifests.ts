@@ -2,6 +2,12 @@
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
+/** The ledger's tools with the word that lets the model have them. */
+const LEDGER_TOOLS = [
+  { name: 'enter', surface: 'natural' },
+  { name: 'look', side_effect_class: 'read' },
+];
+
 /** Writes a manifest with one server that is a file of this folder, run by this Node; gives its path. */
 export function manifestWith(
   folder: string,
@@ -17,6 +23,7 @@ export function manifestWith(
     transport: 'stdio',
     command,
     args: [resolve(import.meta.dirname, script), ...args],
+    ...(script === 'ledger-server.ts' && { tools: LEDGER_TOOLS }),
     ...members,
   };
   writeFileSync(path, JSON.stringify({ schema_version: '1', agent: 'test', servers: [server] }));

@@ -20,6 +20,15 @@ import { createMarketServer } from './market-server.ts';
 
 const SERVER = fileURLToPath(new URL('./market-server.ts', import.meta.url));
 
+/** What the manifest of these tests says of the market's tools: the word that lets the model have the natural ones. */
+const CLASSES: Readonly<Record<string, object>> = {
+  ...{ get_price: { side_effect_class: 'read' }, simulate_transfer: { side_effect_class: 'read' } },
+  ...{ note: { surface: 'natural' }, fail: { surface: 'natural' }, die: { surface: 'natural' } },
+  ...{ draw: { surface: 'natural' }, tidy_up: { side_effect_class: 'read' }, transfer_coins: {} },
+  ...{ ApproveSpender: {}, wipe_everything: {} },
+};
+const DECLARED = Object.entries(CLASSES).map(([name, said]) => ({ name, ...said }));
+
 type Bench = { folder: string; manifest: string; calls: () => string[]; options: Parameters<typeof spawnTools>[0] };
 
 function bench(t: TestContext, server: object, settings: Record<string, string> = {}): Bench {
@@ -28,7 +37,10 @@ function bench(t: TestContext, server: object, settings: Record<string, string> 
   const manifest = join(folder, 'agent.json');
   const log = join(folder, 'calls.log');
   const stdio = { command: process.execPath, args: [SERVER, log] };
-  writeFileSync(manifest, JSON.stringify({ servers: [{ alias: 'm', version: '3.2.1', ...stdio, ...server }] }));
+  writeFileSync(
+    manifest,
+    JSON.stringify({ servers: [{ alias: 'm', version: '3.2.1', ...stdio, tools: DECLARED, ...server }] }),
+  );
   return {
     folder,
     manifest,
@@ -71,15 +83,26 @@ describe('the tool surface over a server on stdio', () => {
     assert.deepEqual(escalate, ['m__ApproveSpender', 'm__tidy_up', 'm__transfer_coins', 'm__wipe_everything']);
     const why = Object.fromEntries(escalated.map(({ name, reason }) => [name, reason]));
     assert.match(why.m__transfer_coins ?? '', /contains "transfer"/);
-    assert.match(why.m__wipe_everything ?? '', /destructive/);
+    assert.match(why.m__tidy_up ?? '', /destructive/);
     assert.equal(escalated[2]?.uri, 'matrix://tool/mcp/m/transfer_coins@3.2.1');
+  });
+
+  test('a tool that the manifest does not vouch for is kept from the model, whatever its name and its server say', async (t) => {
+    const surface = await spawned(t, bench(t, { tools: undefined }), { delegate });
+    assert.deepEqual(namesOf(surface), ['core_execute']);
+    const { escalated } = surface.describe();
+    const why = Object.fromEntries(escalated.map(({ name, reason }) => [name, reason]));
+    assert.equal(why.m__get_price, 'the manifest calls it neither a read nor natural', 'although it says readOnlyHint');
+    assert.match(why.m__simulate_transfer ?? '', /contains "transfer"/);
+    const answer = await surface.dispatch('m__get_price', { thing: 'tea' }, testCall());
+    assert.match(textOf(answer), /cannot be called directly/);
   });
 
   test('takes the word of the manifest before names and hints', async (t) => {
     const names = [...['get_price', 'transfer_coins', 'ApproveSpender', 'simulate_transfer'], 'wipe_everything'];
     const surfaces: Record<string, string> = { get_price: 'escalate', transfer_coins: 'natural', tidy_up: 'natural' };
     const tools = [...names, 'tidy_up', 'note', 'fail', 'die', 'draw'].map((name) => ({
-      name,
+      ...{ name, ...CLASSES[name] },
       ...(surfaces[name] && { surface: surfaces[name] }),
     }));
     const { tools: shown, escalate } = (await spawned(t, bench(t, { tools }))).describe();
@@ -88,10 +111,12 @@ describe('the tool surface over a server on stdio', () => {
     assert.deepEqual(escalate, ['m__ApproveSpender', 'm__get_price', 'm__wipe_everything']);
   });
 
-  test('takes other patterns from the configuration', async (t) => {
+  test('takes more patterns from the configuration, and keeps its own', async (t) => {
     const surface = await spawned(t, bench(t, {}, { NEO_ESCALATE_PATTERNS: 'Price, draw' }));
     const { escalate } = surface.describe();
-    assert.deepEqual(escalate, ['m__draw', 'm__get_price', 'm__tidy_up', 'm__wipe_everything']);
+    const before = ['m__ApproveSpender', 'm__tidy_up', 'm__transfer_coins', 'm__wipe_everything'];
+    // "surface": "natural" in the manifest, as `draw` has it, is the last word.
+    assert.deepEqual(escalate, [...before, 'm__get_price'].sort());
   });
 
   test('makes calls, and gives failures of a tool to the model', async (t) => {

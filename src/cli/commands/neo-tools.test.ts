@@ -15,6 +15,9 @@ serveStdio(() => {
   return server;
 });`;
 
+/** What the manifest says of them: the model may look. */
+const TOOLS = [{ name: 'look', side_effect_class: 'read' }, { name: 'transfer' }];
+
 function manifestIn(folder: string, server: object = {}): string {
   const path = join(folder, 'agent.json');
   const args = ['--input-type=module', '--eval', SERVER];
@@ -25,7 +28,7 @@ function manifestIn(folder: string, server: object = {}): string {
 describe('reveille neo tools', () => {
   test('shows what the model can call, what escalates and why, and warnings', async (t) => {
     const home = temporaryFolder(t);
-    const path = manifestIn(home);
+    const path = manifestIn(home, { tools: TOOLS });
     const manifest = JSON.parse(readFileSync(path, 'utf8')) as { servers: object[] };
     manifest.servers.push({ alias: 'gone', command: 'no-such-program' });
     writeFileSync(path, JSON.stringify(manifest));
@@ -41,7 +44,7 @@ describe('reveille neo tools', () => {
   test('prints the same as GET /tools with --json, and core_execute where there is an executor', async (t) => {
     const home = temporaryFolder(t);
     const env = {
-      NEO_MANIFEST: manifestIn(home),
+      NEO_MANIFEST: manifestIn(home, { tools: TOOLS }),
       NEO_EXECUTOR_URL: 'http://127.0.0.1:9',
       NEO_EXECUTOR_TOKEN: 'a-token-of-the-executor',
       MATRIX_USER_ID: 'alice',

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { amountOf } from '../../executor/intent/stake.ts';
 import type { Decision, PolicyRequest, Spend } from '../../executor/policy/policy.ts';
 import { readPolicy } from '../../executor/policy/read-policy.ts';
-import { classify, ESCALATE_PATTERNS } from '../../mcp-host/classify.ts';
+import { classify } from '../../mcp-host/classify.ts';
 import { JsonSyntaxError, readPlacedJson } from '../../mcp-host/json-places.ts';
 import { oneLine } from '../../text-kit/hidden-characters.ts';
-import { agentManifestSchema, type Rail, TOOL_SURFACES, type ToolSurface } from '../../wire/manifest.ts';
+import { agentManifestSchema, type ManifestTool, TOOL_SURFACES } from '../../wire/manifest.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow, showValue } from '../../wire/validate.ts';
 import { columns } from '../columns.ts';
@@ -52,11 +52,7 @@ function amountFlag(name: string, given: string): { value: string; currency: str
 }
 
 /** What the executor's manifest says of a tool; nothing where there is no manifest, or none that names it. */
-function declared(
-  context: CliContext,
-  given: string | undefined,
-  tool: string,
-): { surface?: ToolSurface; rail?: Rail } {
+function declared(context: CliContext, given: string | undefined, tool: string): Partial<ManifestTool> {
   const shipped = join(PACKAGE_ROOT, 'agents', 'executor.json');
   const path = given ?? context.settings.EXECUTOR_MANIFEST ?? (existsSync(shipped) ? shipped : undefined);
   if (path === undefined || path === 'none') return {};
@@ -70,8 +66,11 @@ function declared(
   const [alias, name] = [tool.slice(0, tool.indexOf('/')), tool.slice(tool.indexOf('/') + 1)];
   const server = parseOrThrow(agentManifestSchema, value).servers.find((one) => one.alias === alias);
   const found = server?.tools?.find((one) => one.name === name);
-  if (!found) context.out.remark(`${path} does not name ${oneLine(tool)}: its class is guessed from its name.`);
-  return { ...(found?.surface && { surface: found.surface }), ...(found?.rail && { rail: found.rail }) };
+  if (!found)
+    context.out.remark(
+      `${path} does not declare ${oneLine(tool)}: it is of the escalate class, whatever it is called.`,
+    );
+  return found ?? {};
 }
 
 function requestOf(context: CliContext, flags: PolicyExplainFlags): PolicyRequest {
@@ -81,14 +80,18 @@ function requestOf(context: CliContext, flags: PolicyExplainFlags): PolicyReques
   const at = instantFlag('--at', flags.at);
   const now = at === undefined ? context.clock.now() : parseInstant(at)!;
   const args = argumentsFlag(flags.args ?? '{}');
-  const { surface, rail } = declared(context, flags.manifest, tool);
-  const classified = classify({ name: tool.slice(tool.indexOf('/') + 1), surface }, ESCALATE_PATTERNS).surface;
+  const { surface, side_effect_class: sideEffectClass, rail } = declared(context, flags.manifest, tool);
+  const classified = classify({ name: tool.slice(tool.indexOf('/') + 1), surface, sideEffectClass });
+  if (flags.surface === undefined && surface === undefined && classified.surface === 'natural')
+    context.out.remark(
+      'Should its server call it destructive, the executor asks: hints of servers are not known here.',
+    );
   const amount = flags.amount === undefined ? amountOf({ rail }, args) : amountFlag('--amount', flags.amount);
   return {
     user: flags.user ?? context.settings.MATRIX_USER_ID ?? '',
     tool,
     args,
-    surface: choiceFlag('--surface', flags.surface, TOOL_SURFACES) ?? classified,
+    surface: choiceFlag('--surface', flags.surface, TOOL_SURFACES) ?? classified.surface,
     amount: amount === 'unreadable' ? undefined : amount,
     amountUnreadable: amount === 'unreadable',
     unattended: flags.unattended === true,

@@ -24,6 +24,8 @@ const MANIFEST = {
       tools: [
         { name: 'transfer', surface: 'escalate', rail: { amount: '/amount', currency: '/currency' } },
         { name: 'balance', surface: 'natural' },
+        { name: 'history', side_effect_class: 'read' },
+        { name: 'unclassed' },
       ],
     },
   ],
@@ -97,6 +99,21 @@ describe('reveille policy explain', () => {
     assert.equal(await effect(...call(bob, ...noon, '--spent', '60 EUR', '--spent', '41 EUR')), 'deny');
     assert.equal(await effect(...call(bob, '--at', '2026-06-15T23:00:00+02:00')), 'ask');
     assert.equal(await effect('explain', '--tool', 'ledger/balance', ...noon), 'allow');
+  });
+
+  test('classes a tool as the executor does: what its manifest does not vouch for is escalate-class, whatever its name', async (t) => {
+    const { run } = home(t);
+    const classed = async (tool: string) => {
+      const { stdout, stderr } = await run('explain', '--tool', tool, '--json');
+      return [(JSON.parse(stdout) as { surface: string }).surface, stderr] as const;
+    };
+    for (const name of ['ledger/list_everything', 'ledger/test_transfer', 'elsewhere/get_balance']) {
+      const [surface, remark] = await classed(name);
+      assert.equal(surface, 'escalate', name);
+      assert.match(remark, /does not declare .*: it is of the escalate class, whatever it is called/);
+    }
+    assert.deepEqual(await classed('ledger/unclassed'), ['escalate', '']);
+    assert.equal((await classed('ledger/history'))[0], 'natural');
   });
 
   test('refuses what cannot be meant with status 2', async (t) => {

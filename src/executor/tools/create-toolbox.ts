@@ -2,7 +2,7 @@
 import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
-import { ESCALATE_PATTERNS } from '../../mcp-host/classify.ts';
+import { classify } from '../../mcp-host/classify.ts';
 import type { Manifest } from '../../mcp-host/manifest.ts';
 import type { HostedTool, ServerPool } from '../../mcp-host/server-pool.ts';
 import { startManifest } from '../../mcp-host/start-manifest.ts';
@@ -12,7 +12,6 @@ import type { Settings } from '../../wire/settings.ts';
 import { absenceWords } from './absence.ts';
 import { reportOf, reportOfFailure } from './call-report.ts';
 import { railMismatches, railProblems } from './rail-check.ts';
-import { surfaceOf } from './surface.ts';
 import type { RailTool, Toolbox } from './toolbox.ts';
 
 export type ToolboxOptions = {
@@ -22,8 +21,6 @@ export type ToolboxOptions = {
   variables: Settings;
   /** Gets `mcp-logs/` and `tool-output/`. */
   dataDir: string;
-  /** Parts of names that escalate, for declared reads; those of the house unless told. */
-  patterns?: readonly string[];
   clock: Clock;
   log: Logger;
   /** Calls the start off. */
@@ -35,10 +32,10 @@ export type ToolboxOptions = {
 const nameOf = (alias: string, tool: string) => `${alias}/${tool}`;
 
 /** Refuses a manifest whose words for the executor cannot be true. */
-function inspect({ path, servers }: Manifest, patterns: readonly string[]): void {
+function inspect({ path, servers }: Manifest): void {
   const problems = servers.flatMap(({ alias, tools }) => {
     const declared = [...(tools?.values() ?? [])];
-    const neighbours = new Map(declared.map((tool) => [tool.name, { ...tool, surface: surfaceOf(tool, patterns) }]));
+    const neighbours = new Map(declared.map((tool) => [tool.name, { ...tool, surface: classify(tool).surface }]));
     return declared.flatMap(({ name, rail }) =>
       (rail ? railProblems(rail, neighbours) : []).map((problem) => `${path}: ${nameOf(alias, name)}: ${problem}`),
     );
@@ -49,10 +46,10 @@ function inspect({ path, servers }: Manifest, patterns: readonly string[]): void
 /** The tools there are now, and sentences about those that are held back. */
 type Bound = { readonly tools: ReadonlyMap<string, RailTool>; readonly problems: readonly string[] };
 
-function bind(hosted: readonly HostedTool[], patterns: readonly string[]): Bound {
+function bind(hosted: readonly HostedTool[]): Bound {
   const found = hosted.map(({ alias, tool, uri, definition, sideEffectClass, surface: declared, rail }) => {
     const { annotations } = definition;
-    const surface = surfaceOf({ name: tool, surface: declared, sideEffectClass, annotations }, patterns);
+    const { surface } = classify({ name: tool, surface: declared, sideEffectClass, annotations });
     const name = nameOf(alias, tool);
     const definitionSha256 = digestOf(definition);
     return { alias, tool, entry: { name, uri, definition, definitionSha256, surface, sideEffectClass, rail } };
@@ -71,13 +68,11 @@ function bind(hosted: readonly HostedTool[], patterns: readonly string[]): Bound
 class HostedToolbox implements Toolbox {
   readonly manifestSha256: string;
   readonly #pool: ServerPool;
-  readonly #patterns: readonly string[];
   #hosted: readonly HostedTool[] = [];
   #latest: Bound = { tools: new Map(), problems: [] };
 
-  constructor(pool: ServerPool, manifest: Manifest, patterns: readonly string[]) {
+  constructor(pool: ServerPool, manifest: Manifest) {
     this.#pool = pool;
-    this.#patterns = patterns;
     this.manifestSha256 = manifest.sha256;
   }
 
@@ -85,7 +80,7 @@ class HostedToolbox implements Toolbox {
   get bound(): Bound {
     const hosted = this.#pool.tools();
     if (hosted !== this.#hosted) {
-      this.#latest = bind(hosted, this.#patterns);
+      this.#latest = bind(hosted);
       this.#hosted = hosted;
     }
     return this.#latest;
@@ -140,13 +135,13 @@ class HostedToolbox implements Toolbox {
  *   `unavailable` when a required server does not start
  */
 export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
-  const { manifest: given, patterns = ESCALATE_PATTERNS, ...rest } = options;
+  const { manifest: given, ...rest } = options;
   const { pool, manifest } = await startManifest({
     ...rest,
     manifestPath: given === 'bundled' ? bundledManifest('executor') : given.path,
-    inspect: (read) => inspect(read, patterns),
+    inspect,
   });
-  const toolbox = new HostedToolbox(pool, manifest, patterns);
+  const toolbox = new HostedToolbox(pool, manifest);
   const { problems } = toolbox.bound;
   if (problems.length === 0) return toolbox;
   await pool.close();

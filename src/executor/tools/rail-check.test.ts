@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Rail } from '../../wire/manifest.ts';
 import { type Neighbour, railMismatches, railProblems } from './rail-check.ts';
-import { surfaceOf } from './surface.ts';
 
 const status = (more: object = {}): Rail['status'] => ({
   ...{ tool: 'status', args: { key: '$key' }, field: '/status', done: ['done'], not_done: ['open'] },
@@ -77,17 +76,4 @@ test('a rail is held against the schemas of the tools', () => {
   const [problem] = railMismatches({ dry_run: { tool: 'look', args: {} } }, tool({}), escalated);
   assert.match(problem!, /needs approval itself/);
   assert.deepEqual(railMismatches({ amount: '/x' }, { name: 'x', inputSchema: { type: 'object' } }, new Map()), []);
-});
-
-test('in doubt a tool of the executor’s needs approval', () => {
-  const surface = (tool: Omit<Parameters<typeof surfaceOf>[0], 'name'>, name = 'look') =>
-    surfaceOf({ name, ...tool }, ['transfer']);
-  assert.equal(surface({}), 'escalate');
-  assert.equal(surface({ annotations: { readOnlyHint: true } }), 'escalate');
-  assert.equal(surface({ sideEffectClass: 'network' }), 'escalate');
-  assert.equal(surface({ sideEffectClass: 'read' }), 'natural');
-  assert.equal(surface({ sideEffectClass: 'read', annotations: { destructiveHint: true } }), 'escalate');
-  assert.equal(surface({ sideEffectClass: 'read' }, 'getTransfer'), 'escalate');
-  assert.equal(surface({ sideEffectClass: 'read', surface: 'natural' }, 'getTransfer'), 'natural');
-  assert.equal(surface({ sideEffectClass: 'read', surface: 'escalate' }), 'escalate');
 });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ESCALATE_PATTERNS } from '../../mcp-host/classify.ts';
 import { parseToolConfig } from './settings.ts';
 
 const EXECUTOR = {
@@ -14,7 +13,7 @@ test('without settings Neo has the manifest that ships, a workspace below its da
     manifest: 'bundled',
     workspace: '/data/neo/workspace',
     skill: undefined,
-    patterns: ESCALATE_PATTERNS,
+    patterns: [],
     executor: undefined,
   });
 });

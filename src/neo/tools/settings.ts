@@ -1,7 +1,7 @@
 /** The variables that decide what Neo can do (contracts §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ESCALATE_PATTERNS, readEscalatePatterns } from '../../mcp-host/classify.ts';
+import { readEscalatePatterns } from '../../mcp-host/classify.ts';
 import { labelSchema } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, type Settings, secretSetting, urlSetting } from '../../wire/settings.ts';
@@ -14,7 +14,7 @@ export type ToolConfig = {
   readonly workspace: string;
   /** The file of the skill that the agent works under. */
   readonly skill: string | undefined;
-  /** Parts of names that escalate. */
+  /** Parts of names that escalate, beside those of the house. */
   readonly patterns: readonly string[];
   /** What stands behind `core_execute`. */
   readonly executor: ExecutorAddress | undefined;
@@ -68,7 +68,7 @@ export function parseToolConfig(settings: Settings, dataDir: string): ToolConfig
     manifest: path === undefined ? 'bundled' : path === NO_MANIFEST ? undefined : { path },
     workspace: workspace ?? join(dataDir, 'workspace'),
     skill,
-    patterns: patterns === undefined ? ESCALATE_PATTERNS : readEscalatePatterns(patterns),
+    patterns: patterns === undefined ? [] : readEscalatePatterns(patterns),
     executor: executorOf(read),
   });
 }

@@ -30,7 +30,7 @@ export type Recall = (query: string | undefined) => Promise<string>;
 export type ToolSetOptions = {
   /** Runs the servers of the manifest; none without one. */
   host?: ToolHost | undefined;
-  /** Parts of names that escalate. */
+  /** Parts of names that escalate, beside those of the house. */
   patterns: readonly string[];
   /** What the agent works under: no other tools are shown or called. */
   skill?: Skill | undefined;
@@ -57,12 +57,13 @@ function bind(tools: readonly HostTool[], patterns: readonly string[]): Bound {
   const escalated: [string, EscalatedTool][] = [];
   const warnings: string[] = [];
   for (const tool of tools) {
-    const { functionName: name, uri, definition, surface } = tool;
+    const { functionName: name, uri, definition, surface, sideEffectClass } = tool;
     if (OWN_FUNCTIONS.has(name)) {
       warnings.push(`${uri} is left out: ${name} is a function of Neo's own`);
       continue;
     }
-    const found = classify({ name: tool.tool, surface, annotations: definition.annotations }, patterns);
+    const { annotations } = definition;
+    const found = classify({ name: tool.tool, surface, sideEffectClass, annotations }, patterns);
     if (found.surface === 'natural') natural.push([name, tool]);
     else escalated.push([name, { name, uri, reason: found.reason }]);
   }
