@@ -108,7 +108,14 @@ test('Neo is given what is its own, secrets by name alone, and not the home', as
         'MATRIX_EXECUTOR_KEYFILE',
         'MATRIX_USER_ID',
       ],
-      ...['NEO_DATA_DIR', 'NEO_EXECUTOR_TOKEN', 'NEO_EXECUTOR_URL', 'NEO_MODEL', 'NEO_MODEL_API_KEY', 'NEO_MODEL_BASE_URL'],
+      ...[
+        'NEO_DATA_DIR',
+        'NEO_EXECUTOR_TOKEN',
+        'NEO_EXECUTOR_URL',
+        'NEO_MODEL',
+        'NEO_MODEL_API_KEY',
+        'NEO_MODEL_BASE_URL',
+      ],
     ]);
     const tokens = ['MATRIX_CHRONOS_TOKEN', 'NEO_EXECUTOR_TOKEN', 'NEO_MODEL_API_KEY'];
     for (const name of tokens) assert.match(own[name]!, /^\$\{REVEILLE_NEO_[A-Z_]+\}$|^\[redacted\]$/, name);
