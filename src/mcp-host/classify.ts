@@ -114,3 +114,13 @@ export function classify(tool: Classifiable, more: readonly string[] = []): Clas
   }
   return named === undefined ? { surface: 'natural' } : { surface: 'natural', despite: named };
 }
+
+/**
+ * What to warn of where the manifest's word goes against a name, and the tool may become another under that name.
+ *
+ * @param tool `<alias>/<tool>`
+ */
+export function warningOf(tool: string, found: Classification, isPinned: boolean): string | undefined {
+  if (isPinned || found.surface === 'escalate' || found.despite === undefined) return undefined;
+  return `${tool} is natural by the manifest's word although ${found.despite}, and its definition is not pinned; run "reveille tools pin" with its manifest`;
+}

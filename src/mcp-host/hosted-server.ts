@@ -10,6 +10,7 @@ import { TimedOut, withDeadline } from './deadline.ts';
 import { HealthWatch } from './health-watch.ts';
 import type { ServerSpec } from './manifest.ts';
 import { RestartDelays } from './restart-delay.ts';
+import type { SeenTools } from './seen-tools.ts';
 import type { ServerLog } from './server-log.ts';
 import { type CallOptions, type CallOutcome, type Standing, ToolCalls } from './tool-calls.ts';
 import type { ToolDefinition } from './tool-definition.ts';
@@ -28,6 +29,8 @@ export type ServerState = 'starting' | 'ready' | 'down' | 'quarantined' | 'close
 export type HostedServerOptions = {
   spec: ServerSpec;
   pins: ToolPins | undefined;
+  /** What its tools were when they were first seen. */
+  seen: SeenTools;
   cwd: string | undefined;
   clock: Clock;
   log: Logger;
@@ -60,6 +63,7 @@ export class HostedServer {
   #state: ServerState = 'starting';
   #problem: string | undefined;
   #definitions: readonly ToolDefinition[] = [];
+  #changes: readonly string[] = [];
   /** The one that was opened last. */
   #connection: Connection | undefined;
   /** The same, while its tools can be called. */
@@ -106,6 +110,11 @@ export class HostedServer {
   /** What it offers; nothing unless it is ready. */
   get definitions(): readonly ToolDefinition[] {
     return this.#definitions;
+  }
+
+  /** How its tools differ from those that were first seen, where nobody pinned them; a sentence about each. */
+  get changes(): readonly string[] {
+    return this.#changes;
   }
 
   /** How often it was started again. */
@@ -222,8 +231,20 @@ export class HostedServer {
     if (this.#isOver) return;
     this.#live = connection;
     this.#health.watch(connection);
+    this.#compare(tools);
     // Last: whoever hears of it may put it into quarantine at once.
     this.#become('ready', undefined, tools);
+  }
+
+  /** Notices when it changes its tools although nobody pinned them. */
+  #compare(tools: readonly ToolDefinition[]): void {
+    const { pins, seen, log } = this.#options;
+    const { alias } = this.spec;
+    if (pins !== undefined) return seen.agree(alias, tools);
+    const changes = seen.changes(alias, tools);
+    if (changes.length > 0 && changes.join() !== this.#changes.join())
+      log.warn({ server: alias, changes }, 'a server that is not pinned has changed its tools');
+    this.#changes = changes;
   }
 
   get #standing(): Standing {

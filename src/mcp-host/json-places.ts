@@ -38,6 +38,8 @@ const keyOf = (path: readonly PropertyKey[]) => path.map(String).join('\0');
 
 class PlacedReader {
   readonly offsets = new Map<string, number>();
+  /** Where each value ends: the offset after its last character. */
+  readonly ends = new Map<string, number>();
   readonly #text: string;
   readonly #isExact: boolean;
   #at = 0;
@@ -94,6 +96,12 @@ class PlacedReader {
     this.#path = path;
     if (path.length > DEEPEST) this.#fail(`values may be nested ${DEEPEST} deep`);
     this.offsets.set(keyOf(path), this.#at);
+    const value = this.#anyValue(path);
+    this.ends.set(keyOf(path), this.#at);
+    return value;
+  }
+
+  #anyValue(path: readonly PropertyKey[]): unknown {
     const first = this.#text[this.#at];
     if (first === '{') return this.#object(path);
     if (first === '[') return this.#array(path);
@@ -155,6 +163,8 @@ export type PlacedJson = {
   value: unknown;
   /** Where the value at a path begins, or the nearest value around it where there is none. */
   placeOf(path: readonly PropertyKey[]): Place;
+  /** The offsets at which the value at a path begins and after which it ends, in UTF-16 units. */
+  spanOf(path: readonly PropertyKey[]): { readonly from: number; readonly to: number } | undefined;
 };
 
 /**
@@ -173,5 +183,9 @@ export function readPlacedJson(text: string, isExact = false): PlacedJson {
     }
     return placeAt(text, reader.offsets.get('') ?? 0);
   };
-  return { value, placeOf };
+  const spanOf: PlacedJson['spanOf'] = (path) => {
+    const from = reader.offsets.get(keyOf(path));
+    return from === undefined ? undefined : { from, to: reader.ends.get(keyOf(path))! };
+  };
+  return { value, placeOf, spanOf };
 }

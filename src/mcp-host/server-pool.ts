@@ -12,6 +12,7 @@ import { bindNames } from './function-names.ts';
 import { HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
 import type { Manifest, ServerSpec } from './manifest.ts';
 import { capOutput, DEFAULT_OUTPUT_TOKENS, inBandError, type ToolResult } from './output-cap.ts';
+import { SeenTools } from './seen-tools.ts';
 import { ServerLog } from './server-log.ts';
 import { SpillFolder, spillFolderPath } from './spill-folder.ts';
 import type { CallOptions } from './tool-calls.ts';
@@ -57,6 +58,8 @@ export type HostedTool = {
   surface: ToolSurface | undefined;
   rail: Rail | undefined;
   timeoutMs: number;
+  /** Whether its definition is one that was looked at and agreed on. */
+  isPinned: boolean;
 };
 
 /** How a server is. */
@@ -103,6 +106,7 @@ export class ServerPool {
   readonly #servers: ReadonlyMap<string, HostedServer>;
   readonly #logs = new Map<string, string>();
   readonly #spill: SpillFolder;
+  readonly #seen: SeenTools;
   readonly #listeners = new Set<() => void>();
   #tools: readonly HostedTool[] = [];
   /** Between the start and the end: before and after, changes are nobody's business. */
@@ -112,6 +116,7 @@ export class ServerPool {
   private constructor(manifest: Manifest, options: ServerPoolOptions) {
     this.#options = options;
     this.#spill = new SpillFolder(spillFolderPath(options.dataDir));
+    this.#seen = new SeenTools(options.dataDir, options.log);
     this.#servers = new Map(
       manifest.servers.map((spec) => [spec.alias, this.#host(withProgram(spec, options.programs))]),
     );
@@ -160,11 +165,17 @@ export class ServerPool {
     return this.#tools;
   }
 
-  /** What is wrong now, a sentence for each server that is not ready. */
+  /** What is wrong now, a sentence for each server that is not ready or has changed without having been pinned. */
   warnings(): string[] {
-    return [...this.#servers.values()].flatMap(({ spec, problem }) =>
-      problem === undefined ? [] : [`server "${spec.alias}" ${problem}`],
-    );
+    return [...this.#servers.values()].flatMap(({ spec: { alias }, problem, changes }) => {
+      const remedy = `look at it with "reveille neo server review ${alias}", or run "reveille tools pin" with its manifest`;
+      return [
+        ...(problem === undefined ? [] : [`server "${alias}" ${problem}`]),
+        ...(changes.length === 0
+          ? []
+          : [`server "${alias}" is not pinned and has changed its tools: ${changes.join('; ')}; ${remedy}`]),
+      ];
+    });
   }
 
   /** How each server is, in the order of the manifest. */
@@ -226,13 +237,14 @@ export class ServerPool {
   }
 
   #host(spec: ServerSpec): HostedServer {
-    const { clock, log, dataDir, lock, cwd, startTimeoutMs, healthIntervalMs, healthTimeoutMs } = this.#options;
+    const { clock, log, dataDir, cwd, startTimeoutMs, healthIntervalMs, healthTimeoutMs } = this.#options;
     const { alias, secrets } = spec;
     const output = new ServerLog({ folder: join(dataDir, 'mcp-logs'), alias, secrets, clock, log });
     this.#logs.set(alias, output.path);
     return new HostedServer({
       spec,
-      pins: lock && Object.hasOwn(lock.servers, alias) ? lock.servers[alias] : undefined,
+      pins: this.#pinsOf(alias),
+      seen: this.#seen,
       cwd,
       clock,
       log,
@@ -242,6 +254,11 @@ export class ServerPool {
       healthTimeoutMs: healthTimeoutMs ?? HEALTH_TIMEOUT_MS,
       onChange: () => this.#onChange(),
     });
+  }
+
+  #pinsOf(alias: string) {
+    const { lock } = this.#options;
+    return lock && Object.hasOwn(lock.servers, alias) ? lock.servers[alias] : undefined;
   }
 
   #timeoutOf({ spec }: HostedServer, tool: string): number {
@@ -258,7 +275,8 @@ export class ServerPool {
         const { sideEffectClass, surface, rail } = tools?.get(tool) ?? UNDECLARED;
         const uri = writeToolUri({ alias, tool, version });
         const timeoutMs = this.#timeoutOf(server, tool);
-        return { alias, tool, uri, definition, sideEffectClass, surface, rail, timeoutMs };
+        const isPinned = this.#pinsOf(alias) !== undefined;
+        return { alias, tool, uri, definition, sideEffectClass, surface, rail, timeoutMs, isPinned };
       });
     });
   }

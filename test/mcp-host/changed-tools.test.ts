@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { type Clock, systemClock } from '../../src/clock/clock.ts';
+import { silentLogger } from '../../src/log/log.ts';
 import { lockOf } from '../../src/mcp-host/tool-lock.ts';
-import { eventually, hostile, isAlive, startPool, textOf } from './bench.ts';
+import { eventually, hostile, isAlive, startPool, temporaryFolder, textOf } from './bench.ts';
 
 const declared = { tools: [{ name: 'work' }] };
 
@@ -83,5 +85,58 @@ describe('a server that changes its tools under way', () => {
       code: 'conflict',
       message: /"work" has another description.*\n.*"gone" is pinned and the server does not have it/,
     });
+  });
+});
+
+describe('a server that is not pinned and changes its tools', () => {
+  const logged = () => {
+    const lines: string[] = [];
+    const warn = (fields: object, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
+    return { lines, log: { ...silentLogger, warn: warn as unknown as typeof silentLogger.warn } };
+  };
+
+  test('is warned of at a new listing, in the log too, and goes on', async (t) => {
+    const { lines, log } = logged();
+    const pool = await startPool(t, [hostile('changes-description')], { log });
+    assert.deepEqual(pool.warnings(), []);
+    await pool.call('hostile', 'work', {});
+    const [warning] = await eventually('it is told', () => pool.warnings().length > 0 && pool.warnings());
+    assert.match(
+      warning!,
+      /^server "hostile" is not pinned and has changed its tools: "work" has another description;/,
+    );
+    assert.match(warning!, /reveille neo server review hostile/);
+    assert.equal(lines.filter((line) => /not pinned has changed.*another description/.test(line)).length, 1);
+    assert.equal(pool.tools().length, 1);
+  });
+
+  test('is warned of when it was started again, and at the next start of the host', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const server = hostile('other-at-each-start', declared, join(dataDir, 'starts'));
+    const pool = await startPool(t, [server], { dataDir });
+    assert.deepEqual(pool.warnings(), []);
+    await pool.call('hostile', 'work', {}).catch(() => {});
+    await eventually(
+      'it is back and told',
+      () => /changed its tools/.test(pool.warnings().join()) && pool.tools().length,
+    );
+    await pool.close();
+    const later = await startPool(t, [server], { dataDir });
+    assert.match(later.warnings().join(), /not pinned and has changed its tools: "work" has another description/);
+    await later.close();
+    // Pinned as it is, it is what was agreed on.
+    const tame = await startPool(t, [hostile('tame', declared)], { dataDir });
+    const lock = lockOf(tame.tools());
+    assert.match(tame.warnings().join(), /changed its tools/);
+    const pinned = await startPool(t, [hostile('tame', declared)], { dataDir, lock });
+    assert.deepEqual(pinned.warnings(), []);
+    assert.deepEqual((await startPool(t, [hostile('tame', declared)], { dataDir })).warnings(), []);
+  });
+
+  test('tells which tools are new and which are gone', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const pool = await startPool(t, [hostile('adds-tool')], { dataDir });
+    await pool.call('hostile', 'work', {});
+    await eventually('it is told', () => /"more-1" is new/.test(pool.warnings().join()));
   });
 });

@@ -2,7 +2,7 @@
  * An MCP server over stdio that misbehaves as its first argument says. Written line by line, because no library would send what
  * it sends.
  */
-import { appendFileSync, existsSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const [mode = 'tame', file = ''] = process.argv.slice(2);
@@ -24,6 +24,10 @@ let listings = 0;
 let waiting: number | undefined;
 
 if (file !== '' && mode !== 'starts-when-file') appendFileSync(file, `${process.pid}\n`);
+if (mode === 'other-at-each-start') {
+  const start = readFileSync(file, 'utf8').trim().split('\n').length;
+  tools = [tool('work', `A tool, at start ${start}.`)];
+}
 process.stderr.write(`hostile server: ${mode} api-key-of-the-tests-123\n`);
 
 switch (mode) {
@@ -51,6 +55,7 @@ switch (mode) {
 
 const CALLS: Record<string, (id: number) => void> = {
   'dies-in-call': () => process.exit(7),
+  'other-at-each-start': () => process.exit(7),
   'killed-in-call': () => process.kill(process.pid, 'SIGKILL'),
   'answers-twice': (id) => {
     send({ id, result: textResult('first') });

@@ -105,10 +105,11 @@ describe('the tool surface over a server on stdio', () => {
       ...{ name, ...CLASSES[name] },
       ...(surfaces[name] && { surface: surfaces[name] }),
     }));
-    const { tools: shown, escalate } = (await spawned(t, bench(t, { tools }))).describe();
+    const { tools: shown, escalate, warnings } = (await spawned(t, bench(t, { tools }))).describe();
     assert.ok(shown.some(({ name }) => name === 'm__transfer_coins'));
     assert.ok(shown.some(({ name }) => name === 'm__tidy_up'));
     assert.deepEqual(escalate, ['m__ApproveSpender', 'm__get_price', 'm__wipe_everything']);
+    assert.match(warnings.join(), /m\/transfer_coins is natural by the manifest's word although .*is not pinned/);
   });
 
   test('takes more patterns from the configuration, and keeps its own', async (t) => {

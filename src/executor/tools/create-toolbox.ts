@@ -2,7 +2,7 @@
 import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
-import { classify } from '../../mcp-host/classify.ts';
+import { classify, warningOf } from '../../mcp-host/classify.ts';
 import type { Manifest } from '../../mcp-host/manifest.ts';
 import type { HostedTool, ServerPool } from '../../mcp-host/server-pool.ts';
 import { startManifest } from '../../mcp-host/start-manifest.ts';
@@ -44,15 +44,21 @@ function inspect({ path, servers }: Manifest): void {
 }
 
 /** The tools there are now, and sentences about those that are held back. */
-type Bound = { readonly tools: ReadonlyMap<string, RailTool>; readonly problems: readonly string[] };
+type Bound = {
+  readonly tools: ReadonlyMap<string, RailTool>;
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+};
 
 function bind(hosted: readonly HostedTool[]): Bound {
-  const found = hosted.map(({ alias, tool, uri, definition, sideEffectClass, surface: declared, rail }) => {
+  const found = hosted.map(({ alias, tool, uri, definition, sideEffectClass, surface: declared, rail, isPinned }) => {
     const { annotations } = definition;
-    const { surface } = classify({ name: tool, surface: declared, sideEffectClass, annotations });
+    const classified = classify({ name: tool, surface: declared, sideEffectClass, annotations });
+    const { surface } = classified;
     const name = nameOf(alias, tool);
     const definitionSha256 = digestOf(definition);
-    return { alias, tool, entry: { name, uri, definition, definitionSha256, surface, sideEffectClass, rail } };
+    const warning = warningOf(name, classified, isPinned);
+    return { alias, tool, warning, entry: { name, uri, definition, definitionSha256, surface, sideEffectClass, rail } };
   });
   const tools = new Map<string, RailTool>();
   const problems: string[] = [];
@@ -62,14 +68,14 @@ function bind(hosted: readonly HostedTool[]): Bound {
     problems.push(...wrong.map((problem) => `${entry.name}: ${problem}`));
     if (wrong.length === 0) tools.set(entry.name, entry);
   }
-  return { tools, problems };
+  return { tools, problems, warnings: found.flatMap(({ warning }) => warning ?? []) };
 }
 
 class HostedToolbox implements Toolbox {
   readonly manifestSha256: string;
   readonly #pool: ServerPool;
   #hosted: readonly HostedTool[] = [];
-  #latest: Bound = { tools: new Map(), problems: [] };
+  #latest: Bound = { tools: new Map(), problems: [], warnings: [] };
 
   constructor(pool: ServerPool, manifest: Manifest) {
     this.#pool = pool;
@@ -119,7 +125,8 @@ class HostedToolbox implements Toolbox {
   }
 
   warnings(): readonly string[] {
-    return [...this.#pool.warnings(), ...this.bound.problems.map((problem) => `${problem}; the tool is left out`)];
+    const { problems, warnings } = this.bound;
+    return [...this.#pool.warnings(), ...warnings, ...problems.map((problem) => `${problem}; the tool is left out`)];
   }
 
   close(): Promise<void> {

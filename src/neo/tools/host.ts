@@ -12,6 +12,8 @@ export type HostTool = {
   readonly uri: string;
   readonly sideEffectClass?: SideEffectClass | undefined;
   readonly surface?: Declared | undefined;
+  /** Whether its definition is one that was looked at and agreed on. */
+  readonly isPinned?: boolean | undefined;
   /** As the server gives it. */
   readonly definition: {
     readonly description?: string | undefined;

@@ -3,7 +3,7 @@
  * `memory_recall` looks into the memory.
  */
 import type { Logger } from '../../log/log.ts';
-import { classify } from '../../mcp-host/classify.ts';
+import { classify, warningOf } from '../../mcp-host/classify.ts';
 import type { ToolSchema } from '../../model-kit/model.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 import { answerOf } from './content.ts';
@@ -64,6 +64,8 @@ function bind(tools: readonly HostTool[], patterns: readonly string[]): Bound {
     }
     const { annotations } = definition;
     const found = classify({ name: tool.tool, surface, sideEffectClass, annotations }, patterns);
+    const warning = warningOf(`${tool.alias}/${tool.tool}`, found, tool.isPinned === true);
+    if (warning !== undefined) warnings.push(warning);
     if (found.surface === 'natural') natural.push([name, tool]);
     else escalated.push([name, { name, uri, reason: found.reason }]);
   }

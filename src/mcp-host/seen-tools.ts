@@ -1,0 +1,126 @@
+/**
+ * What each server said of its tools when it was first seen, or when a person last agreed to it: `mcp-seen.json` in the data folder. A
+ * server that is not pinned and changes its tools is told of by this, at a new listing as well as after a restart, and a review shows
+ * what it said before.
+ */
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { Logger } from '../log/log.ts';
+import { canonicalJson } from '../wire/canonical-json.ts';
+import { definitionOf, digestOf, type ToolDefinition } from './tool-definition.ts';
+
+/** Longer definitions are remembered by their digest alone. In UTF-16 units. */
+const LONGEST_KEPT = 64 * 1024;
+
+const definitionSchema = z.object({
+  name: z.string(),
+  description: z.string().optional(),
+  inputSchema: z.record(z.string(), z.unknown()),
+  outputSchema: z.record(z.string(), z.unknown()).optional(),
+  annotations: z.record(z.string(), z.unknown()).optional(),
+});
+const seenSchema = z.strictObject({
+  seen_version: z.literal(1),
+  servers: z.record(
+    z.string(),
+    z.record(z.string(), z.strictObject({ sha256: z.string(), definition: definitionSchema.optional() })),
+  ),
+});
+
+/** A definition as it was seen; only its digest where it was too long to keep. */
+export type SeenTool = { readonly sha256: string; readonly definition?: ToolDefinition | undefined };
+/** By the tools' names. */
+type SeenServer = Readonly<Record<string, SeenTool>>;
+
+const PARTS = [
+  ['description', 'description'],
+  ['inputSchema', 'input schema'],
+  ['outputSchema', 'output schema'],
+  ['annotations', 'annotations'],
+] as const;
+
+/** What of a definition is another than before: `description and annotations`. */
+export function changedParts(before: SeenTool, now: ToolDefinition): string {
+  const { definition: old } = before;
+  if (old === undefined) return 'description, schema or annotations';
+  const same = (one: unknown, other: unknown) =>
+    one === undefined || other === undefined ? one === other : canonicalJson(one) === canonicalJson(other);
+  const parts = PARTS.filter(([member]) => !same(old[member], now[member])).map(([, words]) => words);
+  return parts.length > 1 ? `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}` : (parts[0] ?? 'definition');
+}
+
+/** A sentence about each tool that is not as it was. */
+function differences(before: SeenServer, live: readonly ToolDefinition[]): string[] {
+  const names = new Set(live.map(({ name }) => name));
+  const now = live.flatMap((definition) => {
+    const { name } = definition;
+    const old = Object.hasOwn(before, name) ? before[name] : undefined;
+    if (old === undefined) return [`${JSON.stringify(name)} is new`];
+    if (old.sha256 === digestOf(definition)) return [];
+    return [`${JSON.stringify(name)} has another ${changedParts(old, definition)}`];
+  });
+  const gone = Object.keys(before).filter((name) => !names.has(name));
+  return [...now, ...gone.map((name) => `${JSON.stringify(name)} is gone`)];
+}
+
+function seenAs(definition: ToolDefinition): SeenTool {
+  const kept = definitionOf(definition);
+  const sha256 = digestOf(definition);
+  return JSON.stringify(kept).length > LONGEST_KEPT ? { sha256 } : { sha256, definition: kept };
+}
+
+export class SeenTools {
+  readonly #path: string;
+  readonly #log: Logger;
+
+  /** @param dataDir of the daemon whose servers these are */
+  constructor(dataDir: string, log: Logger) {
+    this.#path = join(dataDir, 'mcp-seen.json');
+    this.#log = log;
+  }
+
+  /** What is known of a server's tools. */
+  of(alias: string): SeenServer | undefined {
+    const servers = this.#read();
+    return Object.hasOwn(servers, alias) ? servers[alias] : undefined;
+  }
+
+  /** Holds the tools of a server that nobody pinned against those first seen. @returns a sentence about each difference */
+  changes(alias: string, live: readonly ToolDefinition[]): readonly string[] {
+    const before = this.of(alias);
+    if (before !== undefined) return differences(before, live);
+    this.agree(alias, live);
+    return [];
+  }
+
+  /** These are the tools that a person agreed to, or the first that there were. */
+  agree(alias: string, live: readonly ToolDefinition[]): void {
+    const tools = Object.fromEntries(live.map((definition) => [definition.name, seenAs(definition)]));
+    const servers = this.#read();
+    if (Object.hasOwn(servers, alias) && canonicalJson(servers[alias]) === canonicalJson(tools)) return;
+    this.#write({ ...servers, [alias]: tools });
+  }
+
+  #read(): Readonly<Record<string, SeenServer>> {
+    try {
+      return seenSchema.parse(JSON.parse(readFileSync(this.#path, 'utf8'))).servers as Record<string, SeenServer>;
+    } catch (err) {
+      const isMissing = err instanceof Error && 'code' in err && err.code === 'ENOENT';
+      // What was seen is lost, nothing else: the servers work.
+      if (!isMissing)
+        this.#log.warn({ err, file: this.#path }, 'what servers said of their tools before cannot be read');
+      return {};
+    }
+  }
+
+  #write(servers: Readonly<Record<string, SeenServer>>): void {
+    const draft = `${this.#path}.${process.pid}.new`;
+    try {
+      writeFileSync(draft, `${JSON.stringify({ seen_version: 1, servers })}\n`, { mode: 0o600 });
+      renameSync(draft, this.#path);
+    } catch (err) {
+      this.#log.warn({ err, file: this.#path }, 'what servers say of their tools cannot be written down');
+    }
+  }
+}
