@@ -240,8 +240,8 @@ export class HostedServer {
   #compare(tools: readonly ToolDefinition[]): void {
     const { pins, seen, log } = this.#options;
     const { alias } = this.spec;
-    if (pins !== undefined) return seen.agree(alias, tools);
-    const changes = seen.changes(alias, tools);
+    if (pins !== undefined) seen.agree(alias, tools);
+    const changes = pins === undefined ? seen.changes(alias, tools) : [];
     if (changes.length > 0 && changes.join() !== this.#changes.join())
       log.warn({ server: alias, changes }, 'a server that is not pinned has changed its tools');
     this.#changes = changes;
