@@ -16,6 +16,7 @@ export type PutFlags = BudgetFlags & {
   dir?: string;
   env?: string[];
   port?: string;
+  foreignListener?: boolean;
   healthPath?: string;
   bin?: string;
   timeoutSeconds?: string;
@@ -89,7 +90,10 @@ const MAKERS: Readonly<Record<'http' | 'process' | 'docker' | 'fly', Maker>> = {
     }),
   },
   process: {
-    own: ['command', 'cwd', 'dir', 'env', 'port', 'healthPath', 'memoryMb', 'processes', 'openFiles', 'niceness'],
+    own: [
+      ...(['command', 'cwd', 'dir', 'env', 'port', 'foreignListener', 'healthPath'] as const),
+      ...(['memoryMb', 'processes', 'openFiles', 'niceness'] as const),
+    ],
     spec(flags, here) {
       const { command = [] } = flags;
       if (command.length === 0)
@@ -98,7 +102,8 @@ const MAKERS: Readonly<Record<'http' | 'process' | 'docker' | 'fly', Maker>> = {
         );
       const cwd = resolve(here, folderOf(flags) ?? '.');
       const env = environmentOf(flags.env);
-      return { command, cwd, env, port: portOf(flags), health_path: flags.healthPath, limits: limitsOf(flags) };
+      const { foreignListener: foreign_listener, healthPath: health_path } = flags;
+      return { command, cwd, env, port: portOf(flags), foreign_listener, health_path, limits: limitsOf(flags) };
     },
   },
   docker: {

@@ -25,6 +25,7 @@ test('the defaults are loopback, port 8080 and the offline model', () => {
   assert.deepEqual(others, {
     host: '127.0.0.1',
     port: 8080,
+    portChannel: undefined,
     dataDir: '/data',
     allowedHosts: [],
     token: TOKEN,
@@ -41,6 +42,13 @@ test('NEO_PORT goes before PORT, and REVEILLE_HOME gives the data folder when NE
   assert.equal(parse({ PORT: '3000', NEO_PORT: '4000' }).port, 4000);
   assert.equal(parse({ NEO_DATA_DIR: '', REVEILLE_HOME: '/home/me/.reveille' }).dataDir, '/home/me/.reveille/neo');
   assert.match(refusal({ NEO_DATA_DIR: '' }), /^NEO_DATA_DIR is not set/);
+});
+
+test('whoever hears where Neo listens gets it on any port, unless one is set for Neo', () => {
+  const { port, portChannel } = parse({ PORT: '3000', REVEILLE_PORT_FD: '3' });
+  assert.deepEqual([port, portChannel], [0, 3]);
+  assert.equal(parse({ NEO_PORT: '4000', REVEILLE_PORT_FD: '3' }).port, 4000);
+  assert.match(refusal({ REVEILLE_PORT_FD: '1' }), /^REVEILLE_PORT_FD must be a whole number from 3 to 1023/);
 });
 
 test('a wrong value stops the start with its name, its value and what is allowed', () => {

@@ -17,6 +17,8 @@ import { parseToolConfig, type ToolConfig } from './tools/settings.ts';
 export type NeoConfig = {
   readonly host: string;
   readonly port: number;
+  /** An open descriptor on which whoever started Neo hears where it listens. */
+  readonly portChannel?: number | undefined;
   readonly dataDir: string;
   /** `undefined`: every request is let in; only in development and only on loopback. */
   readonly token: string | undefined;
@@ -44,6 +46,7 @@ const neoSettingsSchema = z.object({
   NEO_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
   NEO_PORT: portSetting.optional(),
   PORT: portSetting.optional(),
+  REVEILLE_PORT_FD: wholeNumber(3, 1023).optional(),
   NEO_ALLOWED_HOSTS: z.string().optional(),
   NEO_DATA_DIR: z.string().optional(),
   REVEILLE_HOME: z.string().optional(),
@@ -61,6 +64,8 @@ export const NEO_VARIABLES: readonly string[] = Object.keys(neoSettingsSchema.sh
 type NeoSettings = z.output<typeof neoSettingsSchema>;
 
 const DEFAULT_PORT = 8080;
+/** Whoever hears where Neo listens needs no port that was free a moment ago: the system picks one that is. */
+const ANY_PORT = 0;
 /** What stands in `NEO_CHEAP_MODEL` for no learning. */
 const NO_MODEL = 'none';
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
@@ -96,7 +101,8 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
   const allowedHosts = (read.NEO_ALLOWED_HOSTS ?? '').split(',').map((name) => name.trim());
   return Object.freeze({
     host: read.NEO_HOST,
-    port: read.NEO_PORT ?? read.PORT ?? DEFAULT_PORT,
+    port: read.NEO_PORT ?? (read.REVEILLE_PORT_FD === undefined ? (read.PORT ?? DEFAULT_PORT) : ANY_PORT),
+    portChannel: read.REVEILLE_PORT_FD,
     dataDir,
     allowedHosts: allowedHosts.filter((name) => name !== ''),
     token: read.NEO_DAEMON_TOKEN,

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import { createLogger, type Logger } from '../log/log.ts';
 import { modelEndpoint, refusing, saying } from '../model-kit/testing/model-endpoint.ts';
+import { neoChild } from './testing/neo-child.ts';
 import {
   accepted,
   ask,
@@ -32,6 +33,14 @@ test('every route but health and the name needs the token', async (t) => {
   assert.deepEqual(dataOf(await ask(neo, '/healthz', open)), { status: 'ok', busy: false, queued: 0 });
   assert.equal(dataOf(await ask(neo, '/', open)).name, 'neo');
   assert.equal((await ask(neo, '/readyz', open)).status, 200);
+});
+
+test('Neo says where it listens to whoever started it with a channel for that', async (t) => {
+  const env = { NEO_PORT: '', PORT: '1', REVEILLE_PORT_FD: '3' };
+  const neo = await neoChild(temporaryFolder(t), env);
+  t.after(() => neo.end('SIGKILL'));
+  assert.equal(await neo.said, `${new URL(neo.url).port}\n`);
+  assert.equal((await ask(neo, '/healthz')).status, 200);
 });
 
 test('health says whether a machine may be put to sleep', async (t) => {

@@ -1,4 +1,5 @@
 /** Neo: wires store, runner, model and HTTP server from a configuration. Nothing else does. */
+import { closeSync, writeSync } from 'node:fs';
 import type { Clock } from '../clock/clock.ts';
 import type { RunningServer } from '../http-kit/server.ts';
 import { receiptKey } from '../identity/receipt-key.ts';
@@ -79,6 +80,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     await store.close();
     throw error;
   }
+  sayPort(server.port, config.portChannel, log);
   // A model that calls nothing needs no servers; they are started when somebody asks what there would be.
   const cancelStart = speaker.callsTools ? clock.after(HANDS_AFTER_MS, hands.start) : () => {};
   runner.start();
@@ -108,6 +110,18 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       return closed;
     },
   };
+}
+
+/** Says where Neo listens to whoever started it, as a number and a line feed. */
+function sayPort(port: number, channel: number | undefined, log: Logger): void {
+  if (channel === undefined) return;
+  try {
+    writeSync(channel, `${port}\n`);
+    closeSync(channel);
+  } catch (err) {
+    // Whoever asked has gone, or the number stood in the environment of somebody who passed it on.
+    log.warn({ err, channel }, 'nobody hears on REVEILLE_PORT_FD where this Neo listens');
+  }
 }
 
 /** Who sends receipts; nobody, unless it is known where to and there is a token to sign with. */

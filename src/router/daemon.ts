@@ -93,6 +93,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       records: new ProcessRecords(registry.file, registry.commits),
       probe,
       logFolder: join(config.dataDir, 'machine-logs'),
+      connections: CONNECTIONS,
       environment: options.environment,
       chronosUrl: chronosUrlOf(options) ?? (() => undefined),
       clock,

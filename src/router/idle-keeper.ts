@@ -56,7 +56,7 @@ export class IdleKeeper {
 
   async #ask(supervisor: Supervisor, idleness: Idleness, maySleep: boolean): Promise<void> {
     const { daemon, machine } = idleness;
-    const health = await this.#probe.look(daemon.url, machine.spec.health_path);
+    const health = await this.#probe.look(daemon, machine.spec.health_path);
     // A daemon that does not answer may be in the middle of a turn.
     if (!health.healthy && supervisor.owes) supervisor.missed(idleness);
     if (!isIdle(health) || !supervisor.settleIfStill(idleness)) return;

@@ -25,7 +25,7 @@ export async function takeLastLooks(options: LastLooksOptions): Promise<void> {
   const over = new AbortController();
   const cancel = clock.after(LIMIT_MS, () => over.abort(new Error(`not idle within ${LIMIT_MS} ms`)));
   while (owes() && !daemon.gone.aborted && !over.signal.aborted) {
-    if (isIdle(await probe.look(daemon.url, machine.spec.health_path, over.signal))) onIdle();
+    if (isIdle(await probe.look(daemon, machine.spec.health_path, over.signal))) onIdle();
     if (owes()) await wait(clock, EVERY_MS, over.signal);
   }
   cancel();

@@ -182,7 +182,8 @@ export class Wakes {
       startMs += lease.startMs;
       try {
         const { machine, daemon } = lease;
-        const delivery = await deliver(dispatcher, { url: daemon.url, machine, wake: request, signal: deadline });
+        const lines = daemon.line?.deliveries ?? dispatcher;
+        const delivery = await deliver(lines, { url: daemon.url, machine, wake: request, signal: deadline });
         if (delivery.result === 'answered') {
           if (delivery.answer.status <= 299) await lease.accepted();
           return { answer: usable(delivery.answer), startMs, daemonUrl: daemon.url };

@@ -48,6 +48,11 @@ export const processSpecSchema = z.strictObject({
   cwd: argument.min(1).optional(),
   env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a variable name'), argument).optional(),
   port: port.optional(),
+  /**
+   * The program has somebody else listen for it (`docker run -p`), so the router must not insist that what listens on the port is the
+   * program's own.
+   */
+  foreign_listener: z.boolean().optional(),
   health_path: healthPath,
   limits: processLimitsSchema.optional(),
 });

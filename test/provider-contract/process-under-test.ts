@@ -23,6 +23,7 @@ export async function openProcessUnderTest(): Promise<ProviderUnderTest> {
       records: new ProcessRecords(records.registry.file, records.registry.commits),
       probe: createHealthProbe(looks, clock, 20),
       logFolder: join(folder, 'logs'),
+      connections: 4,
       environment: { PATH: process.env.PATH },
       clock,
       log,

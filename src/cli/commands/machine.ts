@@ -57,6 +57,7 @@ function renderMachine(machine: MachineView, look: Look): string[] {
         ['folder', typeof spec.cwd === 'string' ? oneLine(spec.cwd) : undefined],
         ['longest turn', spec.timeout_seconds === undefined ? undefined : `${spec.timeout_seconds} s`],
         ['port', typeof spec.port === 'number' ? String(spec.port) : undefined],
+        ['listens', spec.foreign_listener === true ? 'another program, for it' : undefined],
         ['health path', typeof spec.health_path === 'string' ? spec.health_path : undefined],
         ['limits', limitsOf(spec.limits)],
         ...env.map(([name, value]) => [`env ${name}`, oneLine(String(value))] as const),

@@ -50,6 +50,10 @@ const putOptions = (command: Command) =>
     .option('--open-files <n>', 'process: how many files each of them may hold open')
     .option('--niceness <n>', 'process: its priority, from 0 (as the router) to 19 (lowest)')
     .option('--port <port>', 'where the daemon listens (process: a free one unless told, handed over as PORT)')
+    .option(
+      '--foreign-listener',
+      'process: another program listens for it (docker run -p); take the word of whatever does',
+    )
     .option('--health-path <path>', 'where the daemon answers when it is ready (default: /healthz)')
     .option('--idle-seconds <n>', 'put it to sleep after this long without work')
     .option('--state <state>', 'active or provisioning (default: active)')

@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { TOKEN } from './workbench.ts';
 
@@ -16,6 +18,8 @@ const ENTRY = fileURLToPath(import.meta.resolve('./neo-process.fixture.ts'));
 export type NeoChild = {
   readonly url: string;
   readonly process: ChildProcess;
+  /** Resolves with what it says on its fourth descriptor, when that is closed. */
+  said: Promise<string>;
   /** What it has written to stderr so far. */
   log(): string;
   /** Sends the signal and resolves with the exit status when the process is gone. */
@@ -45,11 +49,12 @@ export async function neoChild(
       NODE_COMPILE_CACHE: COMPILE_CACHE,
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   });
+  const said = text(child.stdio[3] as Readable);
   let log = '';
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    log += text;
+  child.stderr!.setEncoding('utf8').on('data', (chunk: string) => {
+    log += chunk;
   });
   const gone = once(child, 'close') as Promise<[number | null]>;
   const ready = await Promise.race([once(child.stdout!, 'data'), gone.then(() => undefined)]);
@@ -58,6 +63,7 @@ export async function neoChild(
   return {
     url: `http://127.0.0.1:${port}`,
     process: child,
+    said,
     log: () => log,
     async end(signal) {
       child.kill(signal);

@@ -8,6 +8,7 @@ import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
 import { FileInUse, likelyOwner, ownFile } from '../../sqlite-kit/file-owner.ts';
 import { Registry } from '../machines/registry.ts';
 import { createHealthProbe, type HealthProbe } from '../providers/health.ts';
+import { Line } from '../providers/line.ts';
 import { ProcessGroup } from '../providers/process-group.ts';
 import { ProcessRecords } from '../providers/process-records.ts';
 import { findByVariable, isRunning, runningLeader } from '../providers/process-table.ts';
@@ -22,7 +23,15 @@ export type SettleOptions = {
   busyMs?: number;
 };
 
-type Orphan = { userId: string; pid: number; birth: string; url: string; healthPath: string | undefined };
+type Orphan = {
+  userId: string;
+  pid: number;
+  birth: string;
+  url: string;
+  healthPath: string | undefined;
+  /** Whether its port is another program's by its specification, so that who listens says nothing. */
+  foreignListener: boolean;
+};
 
 const LOOK_FOR_ROUTER_MS = 1000;
 /** A machine that says that it is busy for longer than this is ended all the same. */
@@ -50,17 +59,23 @@ async function orphansOf(dataDir: string, clock: Clock): Promise<Orphan[]> {
     return records.flatMap(({ userId, spawnId, born, port }) => {
       const leader = runningLeader(born, marked.get(spawnId) ?? []);
       const machine = registry.get(userId);
-      const healthPath = machine?.provider === 'process' ? machine.spec.health_path : undefined;
-      return leader ? [{ userId, ...leader, url: `http://127.0.0.1:${port}`, healthPath }] : [];
+      const spec = machine?.provider === 'process' ? machine.spec : undefined;
+      const { health_path: healthPath, foreign_listener: foreignListener = false } = spec ?? {};
+      return leader ? [{ userId, ...leader, url: `http://127.0.0.1:${port}`, healthPath, foreignListener }] : [];
     });
   } finally {
     await registry.close();
   }
 }
 
-async function isBusy({ url, healthPath }: Orphan, probe: HealthProbe): Promise<boolean> {
-  const health = await probe.look(url, healthPath);
-  return health.healthy && (health.busy || health.queued > 0);
+async function isBusy({ url, healthPath, pid, foreignListener }: Orphan, probe: HealthProbe): Promise<boolean> {
+  const line = foreignListener ? undefined : new Line({ leader: pid, connections: 1 });
+  try {
+    const health = await probe.look({ url, line }, healthPath);
+    return health.healthy && (health.busy || health.queued > 0);
+  } finally {
+    line?.close();
+  }
 }
 
 /** Resolves with whether a router came within the time. */

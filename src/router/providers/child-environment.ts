@@ -48,7 +48,15 @@ export function childEnvironment(
     token,
     spawnId,
     chronosUrl,
-  }: { port: number; token: string; spawnId: string; chronosUrl: string | undefined },
+    portChannel,
+  }: {
+    port: number;
+    token: string;
+    spawnId: string;
+    chronosUrl: string | undefined;
+    /** The descriptor on which a daemon may say that it listens on another port. */
+    portChannel: number | undefined;
+  },
 ): Record<string, string> {
   return {
     ...inheritedVariables(inherited),
@@ -57,6 +65,7 @@ export function childEnvironment(
     ...(chronosUrl === undefined ? {} : { NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl }),
     ...resolvedAll(own, inherited),
     PORT: String(port),
+    ...(portChannel === undefined ? {} : { REVEILLE_PORT_FD: String(portChannel) }),
     NEO_DAEMON_TOKEN: token,
     REVEILLE_MACHINE_TOKEN: token,
     [SPAWN_ID_VARIABLE]: spawnId,

@@ -21,7 +21,11 @@ export type Surroundings = {
   errors?: number;
   /** The descriptor that it reads; nothing without it. */
   input?: number | undefined;
+  /** Whether it gets a pipe to us as its descriptor {@link CHANNEL}; our end is `stdio[CHANNEL]` of the child. */
+  channel?: boolean;
 };
+
+export const CHANNEL = 3;
 
 /**
  * Starts a command as the leader of a process group of its own; resolves when it has a pid.
@@ -31,7 +35,7 @@ export type Surroundings = {
  */
 export async function startCommand(
   command: readonly string[],
-  { cwd, env, output, errors = output, input }: Surroundings,
+  { cwd, env, output, errors = output, input, channel = false }: Surroundings,
 ): Promise<ChildProcess> {
   if (cwd !== undefined && !(await isFolder(cwd))) {
     throw new ReveilleError('unavailable', `the machine's cwd ${JSON.stringify(cwd)} is not a folder`);
@@ -48,7 +52,7 @@ export async function startCommand(
     child = spawn(file!, args, {
       ...(cwd === undefined ? {} : { cwd }),
       env,
-      stdio: [input ?? 'ignore', output, errors],
+      stdio: [input ?? 'ignore', output, errors, ...(channel ? ['pipe' as const] : [])],
       detached: true,
       shell: false,
     });

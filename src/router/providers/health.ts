@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../clock/clock.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
 import { below, exchange, reasonOf } from '../exchange.ts';
-import type { Tell } from './provider.ts';
+import type { Place, Tell } from './provider.ts';
 
 type Load = Pick<DaemonHealth, 'busy' | 'queued'>;
 
@@ -22,13 +22,15 @@ const FIRST_PAUSE_MS = 5;
 
 export type HealthProbe = {
   /** One look, of at most 2 seconds. Never rejects; a daemon that does not answer in time, or an abort, is silent. */
-  look(url: string, healthPath: string | undefined, signal?: AbortSignal): Promise<Health>;
+  look(place: Place, healthPath: string | undefined, signal?: AbortSignal): Promise<Health>;
   /**
    * Looks until the daemon is healthy; rejects with the signal's reason when it aborts first.
    *
+   * @param place asked before each look: a daemon may say itself where it listens
    * @param tell hears after each look why it is not
+   * @returns where it was found to be
    */
-  untilHealthy(url: string, healthPath: string | undefined, signal: AbortSignal, tell?: Tell): Promise<void>;
+  untilHealthy(place: () => Place, healthPath: string | undefined, signal: AbortSignal, tell?: Tell): Promise<Place>;
 };
 
 /** Reads the answer bare or in an envelope. What is neither says that the daemon is alive and no more. */
@@ -45,11 +47,11 @@ function loadOf(body: Buffer): Load {
 }
 
 export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, intervalMs: number): HealthProbe {
-  const look: HealthProbe['look'] = async (url, healthPath = '/healthz', signal) => {
+  const look: HealthProbe['look'] = async ({ url, line }, healthPath = '/healthz', signal) => {
     const timeout = new AbortController();
     const cancel = clock.after(LOOK_MS, () => timeout.abort(new Error(`no answer within ${LOOK_MS} ms`)));
     const either = signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal;
-    const answer = await exchange(dispatcher, {
+    const answer = await exchange(line?.looks ?? dispatcher, {
       method: 'GET',
       url: below(url, healthPath),
       headers: { accept: 'application/json' },
@@ -64,14 +66,15 @@ export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, interval
     return { healthy: true, ...loadOf(answer.body) };
   };
 
-  const untilHealthy: HealthProbe['untilHealthy'] = async (url, healthPath, signal, tell) => {
+  const untilHealthy: HealthProbe['untilHealthy'] = async (place, healthPath, signal, tell) => {
     let pauseMs = Math.min(FIRST_PAUSE_MS, intervalMs);
     for (;;) {
       signal.throwIfAborted();
-      const health = await look(url, healthPath, signal);
+      const here = place();
+      const health = await look(here, healthPath, signal);
       signal.throwIfAborted();
-      if (health.healthy) return;
-      tell?.(`the daemon at ${url} is not ready: ${health.why}`);
+      if (health.healthy) return here;
+      tell?.(`the daemon at ${here.url} is not ready: ${health.why}`);
       await wait(clock, pauseMs, signal);
       pauseMs = Math.min(pauseMs * 2, intervalMs);
     }

@@ -34,6 +34,7 @@ export class ProcessRecords {
   readonly #get: StatementSync;
   readonly #intend: StatementSync;
   readonly #bear: StatementSync;
+  readonly #listen: StatementSync;
   readonly #forget: StatementSync;
 
   constructor({ db }: SqliteFile, commits: GroupCommit) {
@@ -44,6 +45,7 @@ export class ProcessRecords {
       INSERT OR REPLACE INTO processes (user_id, spawn_id, fingerprint, port, pid, birth)
       VALUES (:userId, :spawnId, :fingerprint, :port, NULL, NULL)`);
     this.#bear = db.prepare('UPDATE processes SET pid = :pid, birth = :birth WHERE spawn_id = :spawnId');
+    this.#listen = db.prepare('UPDATE processes SET port = :port WHERE spawn_id = :spawnId');
     this.#forget = db.prepare('DELETE FROM processes WHERE user_id = :userId AND spawn_id = :spawnId');
   }
 
@@ -64,6 +66,11 @@ export class ProcessRecords {
   /** Right after the fork, and not a turn of the event loop later: until then only the environment tells whose process it is. */
   born(spawnId: string, pid: number, birth: string): void {
     this.#commits.runNow(() => this.#bear.run({ spawnId, pid, birth }));
+  }
+
+  /** The process said that it listens on another port than the one it was given. */
+  listensOn(spawnId: string, port: number): Promise<void> {
+    return this.#commits.run(() => void this.#listen.run({ spawnId, port }));
   }
 
   /** When nothing of the process runs any more. */

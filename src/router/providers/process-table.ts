@@ -20,14 +20,14 @@ function readProc(path: string): string | undefined {
 const bootId = PROC ? readProc('/proc/sys/kernel/random/boot_id')?.trim() : undefined;
 
 /** Of a running process: what it is, and its place among the others. */
-type Stat = { state: string; group: number; startTime: string };
+type Stat = { state: string; parent: number; group: number; startTime: string };
 
 function readStat(pid: number): Stat | undefined {
   const stat = readProc(`/proc/${pid}/stat`);
   // proc(5): the second field is the command in parentheses and may hold anything, also parentheses.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];
-  const [state, , group, startTime] = [fields[0], fields[1], fields[2], fields[19]];
-  return state && group && startTime ? { state, group: Number(group), startTime } : undefined;
+  const [state, parent, group, startTime] = [fields[0], fields[1], fields[2], fields[19]];
+  return state && group && startTime ? { state, parent: Number(parent), group: Number(group), startTime } : undefined;
 }
 
 function linuxBirth(pid: number): string | undefined {
@@ -92,4 +92,42 @@ export function runningLeader(
   marked: readonly MarkedProcess[],
 ): { pid: number; birth: string } | undefined {
   return born && isRunning(born.pid, born.birth) ? born : marked.find(({ leadsGroup }) => leadsGroup);
+}
+
+/** A process among the others. */
+export type Kin = { pid: number; parent: number; group: number };
+
+/** Every process that /proc shows: those of inner pid namespaces as well, under the numbers they have out here. */
+export function processesOfProc(): Kin[] {
+  return readdirSync('/proc').flatMap((entry) => {
+    const stat = /^\d+$/.test(entry) ? readStat(Number(entry)) : undefined;
+    return stat ? [{ pid: Number(entry), parent: stat.parent, group: stat.group }] : [];
+  });
+}
+
+/** The same where there is no /proc; `undefined` when the system does not tell. */
+export function processesByPs(): Kin[] | undefined {
+  let listed: string;
+  try {
+    listed = execFileSync('ps', ['-axo', 'pid=,ppid=,pgid='], { encoding: 'utf8', timeout: 5000 });
+  } catch {
+    return undefined;
+  }
+  return listed.split('\n').flatMap((line) => {
+    const [pid, parent, group] = line.trim().split(/\s+/).map(Number);
+    return pid && group !== undefined ? [{ pid, parent: parent!, group }] : [];
+  });
+}
+
+/** The processes of a group, and all that descend from it: a program may lead its children into groups of their own. */
+export function familyOf(leader: number, processes: readonly Kin[]): Set<number> {
+  const children = Map.groupBy(processes, ({ parent }) => parent);
+  const family = new Set<number>();
+  const add = (pid: number): void => {
+    if (family.has(pid)) return;
+    family.add(pid);
+    for (const child of children.get(pid) ?? []) add(child.pid);
+  };
+  for (const { pid, group } of processes) if (pid === leader || (group === leader && leader > 0)) add(pid);
+  return family;
 }

@@ -82,6 +82,7 @@ describe('a machine of provider process', () => {
       HOST: '127.0.0.1',
       OWN: ' as it is ',
       FIXTURE_DIR: folder,
+      REVEILLE_PORT_FD: '3',
       NEO_DAEMON_TOKEN: 'the-token-of-the-machine',
       REVEILLE_MACHINE_TOKEN: 'the-token-of-the-machine',
     });

@@ -8,10 +8,12 @@ import { closeSync } from 'node:fs';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Machine, ProcessMachine } from '../machines/machine.ts';
 import { childEnvironment, secretsOf } from './child-environment.ts';
-import { startCommand } from './command.ts';
+import { CHANNEL, startCommand } from './command.ts';
 import { EarlyEnd } from './early-end.ts';
 import type { HealthProbe } from './health.ts';
-import { freePort, isFree } from './port.ts';
+import { PortTaken } from './line.ts';
+import { whoListens } from './listeners.ts';
+import { freePort, heardPort, isFree } from './port.ts';
 import { ProcessGroup } from './process-group.ts';
 import { applyNiceness, limitedCommand } from './process-limits.ts';
 import { ProcessLog } from './process-log.ts';
@@ -69,8 +71,8 @@ export class ProcessProvider implements Provider {
       try {
         return { ...(await this.#whenHealthy(running, target, signal, tell)), cold: false };
       } catch (thrown) {
-        if (!(thrown instanceof EarlyEnd)) throw thrown;
-        // It was about to end when it was asked; the next one will be healthy.
+        if (!(thrown instanceof EarlyEnd || thrown instanceof PortTaken)) throw thrown;
+        // It was about to end when it was asked, or no longer listens and somebody else does; the next one will be healthy.
       }
     }
     signal.throwIfAborted();
@@ -129,7 +131,7 @@ export class ProcessProvider implements Provider {
   async #reservePort({ spec }: ProcessMachine): Promise<number> {
     if (spec.port !== undefined) {
       if (await isFree(spec.port)) return spec.port;
-      throw new ReveilleError('unavailable', `port ${spec.port} of the machine is taken by another program`);
+      throw new PortTaken(spec.port, (await whoListens(spec.port)) ?? 'one that the system does not show');
     }
     const port = await freePort(this.#reservedPorts);
     if (port === undefined) throw new ReveilleError('unavailable', 'the system has no free port for the machine');
@@ -145,9 +147,10 @@ export class ProcessProvider implements Provider {
         const running = await this.#spawn(port, target);
         return await this.#whenHealthy(running, target, signal, tell);
       } catch (thrown) {
-        const lostRace = thrown instanceof EarlyEnd && thrown.portTaken && target.spec.port === undefined;
-        if (!lostRace || attempt === PORT_ATTEMPTS) throw thrown;
-        this.#options.log.warn({ user_id: target.userId, attempt }, 'another program took the port; trying another');
+        const lostRace = thrown instanceof PortTaken || (thrown instanceof EarlyEnd && thrown.portTaken);
+        if (!lostRace || target.spec.port !== undefined || attempt === PORT_ATTEMPTS) throw thrown;
+        const reason = thrown.message;
+        this.#options.log.warn({ user_id: target.userId, attempt, reason }, 'the port was taken; trying another');
       } finally {
         this.#reservedPorts.delete(port);
       }
@@ -162,12 +165,16 @@ export class ProcessProvider implements Provider {
     const command = limitedCommand(spec.command, spec.limits);
     const log = new ProcessLog(this.#options.logFolder, userId);
     const output = log.openForProcess();
+    // Who wants the machine on a certain port may look for it there, so only without one may the daemon choose.
+    const channel = spec.port === undefined;
+    const portChannel = channel ? CHANNEL : undefined;
     let child: ChildProcess;
     try {
       await records.intend(record);
       const { spawnId } = record;
-      const env = childEnvironment(environment, spec.env ?? {}, { port, token, spawnId, chronosUrl: chronosUrl?.() });
-      child = await startCommand(command, { cwd: spec.cwd, env, output });
+      const given = { port, token, spawnId, portChannel, chronosUrl: chronosUrl?.() };
+      const env = childEnvironment(environment, spec.env ?? {}, given);
+      child = await startCommand(command, { cwd: spec.cwd, env, output, channel });
     } catch (thrown) {
       await this.#running.forget(record);
       throw thrown;
@@ -175,8 +182,9 @@ export class ProcessProvider implements Provider {
       closeSync(output);
     }
     const group = ProcessGroup.started(child, clock);
-    const running = { record, group, log, limits: spec.limits };
+    const running = { record, group, log, limits: spec.limits, line: this.#running.lineTo(group), port };
     this.#running.keep(running);
+    heardPort(child.stdio[CHANNEL], (said) => this.#listensElsewhere(running, said));
     const birth = birthOf(group.pid);
     try {
       // A process that has ended already has no birth; its exit is on its way.
@@ -190,14 +198,35 @@ export class ProcessProvider implements Provider {
     return running;
   }
 
+  /** A daemon that says where it listens is believed: only it, and what it started, has the other end of the channel. */
+  #listensElsewhere(running: Running, port: number): void {
+    if (port === running.port) return;
+    const { records, log } = this.#options;
+    const { userId, spawnId } = running.record;
+    running.port = port;
+    // A router that does not find it written down starts the daemon anew.
+    records.listensOn(spawnId, port).catch((err: unknown) => log.warn({ err, user_id: userId }, 'a port was not kept'));
+  }
+
   async #whenHealthy(running: Running, machine: ProcessMachine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
-    const { group, record } = running;
-    const url = `http://127.0.0.1:${record.port}`;
+    const { group, line } = running;
+    // Whoever says that somebody else listens for the program takes the word of whatever does.
+    const own = machine.spec.foreign_listener ? undefined : line;
+    const place = () => ({ url: `http://127.0.0.1:${running.port}`, line: own });
+    const taken = new AbortController();
+    const told = (words: string) => {
+      tell(words);
+      if (line.stranger) taken.abort(line.stranger);
+    };
     try {
-      const either = AbortSignal.any([signal, group.gone]);
-      await this.#options.probe.untilHealthy(url, machine.spec.health_path, either, tell);
-      return { url, gone: group.gone, cold: true };
+      const any = AbortSignal.any([signal, group.gone, taken.signal]);
+      const found = await this.#options.probe.untilHealthy(place, machine.spec.health_path, any, told);
+      return { ...found, gone: group.gone, cold: true };
     } catch (thrown) {
+      if (taken.signal.aborted && !signal.aborted) {
+        await this.stop(machine);
+        throw taken.signal.reason;
+      }
       if (group.ending !== undefined) {
         const output = await running.log.tail(8 * 1024);
         const secrets = secretsOf(this.#options.environment, machine.spec.env ?? {});

@@ -5,11 +5,18 @@
  * settled. Calls about different machines do overlap, and none may hold up another.
  */
 import type { DaemonMachine, Machine } from '../machines/machine.ts';
+import type { Line } from './line.ts';
 
-/** A daemon that can take a turn now. */
-export type Daemon = {
+/** Where a daemon is reached. */
+export type Place = {
   /** Its base address; `/chat` stands below it. It comes from the provider or the operator, never from a wake. */
   readonly url: string;
+  /** The connections that reach it and nobody else, which are to be used then; without it, the router's common ones. */
+  readonly line?: Line | undefined;
+};
+
+/** A daemon that can take a turn now. */
+export type Daemon = Place & {
   /**
    * Aborts when the provider notices that the daemon no longer runs. A provider that is not told never aborts it; the router
    * then learns it from a refused connection.

@@ -171,7 +171,12 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     const moment = new AbortController();
     const cancel = this.#options.clock.after(LOOK_AGAIN_MS, () => moment.abort());
     try {
-      await this.#options.probe.untilHealthy(url, spec.health_path, AbortSignal.any([signal, moment.signal]), tell);
+      await this.#options.probe.untilHealthy(
+        () => ({ url }),
+        spec.health_path,
+        AbortSignal.any([signal, moment.signal]),
+        tell,
+      );
       this.#ailing.delete(userId);
       return true;
     } catch (thrown) {

@@ -3,6 +3,7 @@ import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
 import type { ProcessLimits } from '../../wire/machine.ts';
+import { Line } from './line.ts';
 import { killProcess, ProcessGroup } from './process-group.ts';
 import { enforceLimits } from './process-limits.ts';
 import { ProcessLog } from './process-log.ts';
@@ -13,6 +14,10 @@ import { findByVariable, type MarkedProcess, runningLeader } from './process-tab
 export type Running = {
   readonly record: SpawnIntent;
   readonly group: ProcessGroup;
+  /** Reaches it and nobody else. */
+  readonly line: Line;
+  /** Where it listens, as far as is known. */
+  port: number;
   readonly log: ProcessLog;
   /** Not known of a process that was taken over until its machine is. */
   limits: ProcessLimits | undefined;
@@ -24,6 +29,8 @@ export type RunningProcessesOptions = {
   logFolder: string;
   clock: Clock;
   log: Logger;
+  /** To each of them, at once. */
+  connections: number;
   /** Told when a process runs, and when the last one has ended. */
   onRunning?: (some: boolean) => void;
 };
@@ -45,6 +52,14 @@ export class RunningProcesses {
     return this.#byUser.get(userId);
   }
 
+  /** Connections to a program of ours. */
+  lineTo({ pid }: ProcessGroup): Line {
+    const { log, connections } = this.#options;
+    const onUnseen = () =>
+      log.warn({ pid }, 'this system does not show who listens; what takes its port gets its wakes');
+    return new Line({ leader: pid, connections, onUnseen });
+  }
+
   /** Takes a process into account until it ends. */
   keep(running: Running): void {
     const { record, group } = running;
@@ -54,6 +69,7 @@ export class RunningProcesses {
       if (this.#byUser.get(record.userId) === running) this.#byUser.delete(record.userId);
       if (this.#byUser.size === 0) this.#options.onRunning?.(false);
       this.#options.log.info({ user_id: record.userId, pid: group.pid, ending }, 'a process ended');
+      running.line.close();
       return this.forget(record);
     });
   }
@@ -79,7 +95,10 @@ export class RunningProcesses {
 
   close(): void {
     this.#cancelSweep();
-    for (const { group } of this.#byUser.values()) group.close();
+    for (const { group, line } of this.#byUser.values()) {
+      group.close();
+      line.destroy();
+    }
   }
 
   /**
@@ -96,7 +115,8 @@ export class RunningProcesses {
     const leader = runningLeader(born, marked);
     if (leader) {
       const group = ProcessGroup.takenOver(leader, clock);
-      this.keep({ record, group, log: new ProcessLog(logFolder, userId), limits: undefined });
+      const { line, port } = { line: this.lineTo(group), port: record.port };
+      this.keep({ record, group, line, port, log: new ProcessLog(logFolder, userId), limits: undefined });
       return true;
     }
     // The leader has ended while nobody watched; what it left behind would be in the next one's way.

@@ -2,12 +2,23 @@
  * A daemon for tests, as small as it can be: it keeps a lock like Neo does, writes down what happens to it, and misbehaves as
  * told. Everything it needs is in its environment: `FIXTURE_DIR`, and `FIXTURE_MODE` as in {@link Mode}.
  */
-import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
 /** `ignore-term`: SIGTERM does nothing; the others by their names. */
-type Mode = 'exit' | 'ignore-term' | 'unhealthy' | 'hang-chat' | 'drop-chat' | 'port-taken-once';
+type Mode =
+  | 'exit'
+  | 'ignore-term'
+  | 'unhealthy'
+  | 'hang-chat'
+  | 'drop-chat'
+  | 'port-taken-once'
+  /** The first one never listens. */
+  | 'slow-once'
+  /** Listens where the system likes, and says so. */
+  | 'says-port';
 
 const folder = process.env.FIXTURE_DIR!;
 const mode = process.env.FIXTURE_MODE as Mode | undefined;
@@ -103,7 +114,22 @@ process.on('SIGTERM', () => {
   else leave();
 });
 
-server.listen(Number(process.env.PORT), process.env.HOST, () => {
-  note('listening', { port: process.env.PORT });
-  console.log('listening');
+// Gives its port up, and lives on.
+process.on('SIGUSR2', () => {
+  server.close(() => note('deaf'));
+  server.closeAllConnections();
 });
+
+const isSlow = mode === 'slow-once' && !existsSync(file('slow'));
+if (isSlow) {
+  writeFileSync(file('slow'), '');
+  setInterval(() => {}, 1000);
+  note('slow');
+} else {
+  server.listen(mode === 'says-port' ? 0 : Number(process.env.PORT), process.env.HOST, () => {
+    const { port } = server.address() as AddressInfo;
+    if (mode === 'says-port') writeSync(Number(process.env.REVEILLE_PORT_FD), `${port}\n`);
+    note('listening', { port: String(port) });
+    console.log('listening');
+  });
+}
