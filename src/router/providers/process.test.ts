@@ -411,7 +411,7 @@ describe('stopping a machine of provider process', () => {
 
 describe('a machine that hangs', () => {
   test('holds up nobody else', async (t) => {
-    const router = await startBench(t, { settings: { ROUTER_WAKE_TIMEOUT_MS: '3000' } });
+    const router = await startBench(t, { settings: { ROUTER_WAKE_TIMEOUT_MS: '12000' } });
     const root = temporaryFolder(t);
     const folderOf = (name: string) => {
       mkdirSync(join(root, name), { recursive: true });
