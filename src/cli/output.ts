@@ -13,6 +13,8 @@ export type Output = {
   readonly live: boolean;
   /** Cells in a line; 80 where nobody watches. */
   readonly columns: number;
+  /** Lines of the screen; 24 where nobody watches. */
+  readonly rows: number;
   /**
    * A result: `human`, or `data` as one JSON line. Without words for people they get the JSON too. On a terminal JSON is written such that
    * nothing in it is obeyed or hidden; piped, it is what was given, byte for byte.
@@ -62,6 +64,9 @@ export function createOutput(json: boolean): Output {
     get columns() {
       // A pseudo-terminal that nobody has sized says 0.
       return process.stdout.columns || 80;
+    },
+    get rows() {
+      return process.stdout.rows || 24;
     },
     paint,
     result(data, human) {

@@ -1,24 +1,33 @@
 /**
- * Texts as a person is shown them: nothing in them is invisible, turns the line around, looks like another letter, or can be taken for the
- * question around them. Pure.
+ * Texts of others as a person is shown them before he decides: nothing in them is invisible, turns the line around, looks like another
+ * letter, or can be taken for the question around them. Every line of theirs begins with a mark, and no line of ours does. The layout does
+ * not depend on anybody's terminal: what is signed over is these lines. Pure.
  */
+import { createHash } from 'node:crypto';
 import { lookalikes, withBlanksShown, withHiddenShown } from './hidden-characters.ts';
 
+/** Begins every line that somebody else wrote. */
+export const MARK = '  | ';
+/** Begins what is remarked about the line above it; no text of others begins so, for a blank follows their mark. */
+export const REMARK = '  |! ';
+
+const braced = (character: string) => `\\u{${character.codePointAt(0)!.toString(16)}}`;
 const nameOf = (character: string) => `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
 
-/** The text with characters that cannot be seen, or that look like others, written by their code points. */
+/** More marks than any script puts on a letter would be drawn over the lines above and below. */
+const STACK = /(?<=\p{M}{3})\p{M}/gu;
+
+/** The text with characters that cannot be seen, that look like others, or that pile up, written by their code points. */
 export function visible(text: string): string {
-  const shown = withHiddenShown(text.replaceAll('\t', '\\t'));
+  const shown = withHiddenShown(text.replaceAll('\t', '\\t')).replace(STACK, braced);
   const alike = new Set(lookalikes(shown));
   if (alike.size === 0) return shown;
-  return [...shown]
-    .map((character) => (alike.has(nameOf(character)) ? `\\u{${character.codePointAt(0)!.toString(16)}}` : character))
-    .join('');
+  return [...shown].map((character) => (alike.has(nameOf(character)) ? braced(character) : character)).join('');
 }
 
-/** A short text inside a line of the question. */
-export function inline(text: string): string {
-  return visible(JSON.stringify(text));
+/** Plain ASCII: every other character is written by its code point. */
+function plain(text: string): string {
+  return text.replace(/[^\x20-\x7e]/gu, braced);
 }
 
 /**
@@ -28,10 +37,82 @@ export function inline(text: string): string {
 export function quotedJson(json: string): string[] {
   return withBlanksShown(json)
     .split('\n')
-    .map((line) => `  | ${visible(line)}`);
+    .map((line) => `${MARK}${visible(line)}`);
 }
 
 /** Somebody else's lines, each marked as such. */
 export function quoted(text: string): string[] {
-  return text.split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/).map((line) => `  | ${visible(line)}`);
+  return text.split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/).map((line) => `${MARK}${visible(line)}`);
+}
+
+const BRIEF_CHARACTERS = 64;
+
+/** What fits into two short lines of a terminal, in plain ASCII; what is left out is said. */
+export function brief(text: string): string[] {
+  const shown = plain(text);
+  if (shown.length <= BRIEF_CHARACTERS) return [`${MARK}${shown}`];
+  // Half an escape would be another character.
+  const kept = shown.slice(0, BRIEF_CHARACTERS).replace(/\\(?:u(?:\{[0-9a-f]*)?)?$/, '');
+  return [`${MARK}${kept}`, `${REMARK}cut; ${shown.length} characters in all`];
+}
+
+const VALUE_CHARACTERS = 240;
+const LINES = 120;
+
+const digestOf = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
+
+/** A text as JSON, or its beginning, and what to remark about it. */
+function textOf(text: string, remarks: string[]): string {
+  if (text.length <= VALUE_CHARACTERS) return JSON.stringify(text);
+  remarks.push(`cut: a text of ${text.length} characters, sha256 ${digestOf(text)}`);
+  return JSON.stringify(text.slice(0, VALUE_CHARACTERS).toWellFormed());
+}
+
+type Line = { readonly json: string; readonly remarks: readonly string[] };
+
+/** The lines of {@link JSON.stringify} with an indentation of two, but for texts that are cut. */
+function* linesOf(value: unknown, indent: string, before: Line, after: string): Generator<Line> {
+  const remarks = [...before.remarks];
+  const line = (json: string): Line => ({ json: `${indent}${before.json}${json}`, remarks });
+  if (typeof value !== 'object' || value === null) {
+    const json = typeof value === 'string' ? textOf(value, remarks) : JSON.stringify(value);
+    yield line(`${json}${after}`);
+    return;
+  }
+  const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
+  const members: [Line, unknown][] = Array.isArray(value)
+    ? value.map((member) => [{ json: '', remarks: [] }, member])
+    : Object.entries(value).map(([name, member]) => {
+        const about: string[] = [];
+        return [{ json: `${textOf(name, about)}: `, remarks: about }, member];
+      });
+  if (members.length === 0) {
+    yield line(`${open}${close}${after}`);
+    return;
+  }
+  yield line(open);
+  for (const [at, [name, member]] of members.entries())
+    yield* linesOf(member, `${indent}  `, name, at === members.length - 1 ? '' : ',');
+  yield { json: `${indent}${close}${after}`, remarks: [] };
+}
+
+/**
+ * The arguments of a call, in marked lines. A long text is cut, with its length and its digest; what is no plain ASCII is written out below its
+ * line; after many lines the rest is only counted.
+ */
+export function argumentLines(args: unknown): string[] {
+  const shown: string[] = [];
+  let left = 0;
+  for (const { json, remarks } of linesOf(args, '', { json: '', remarks: [] }, '')) {
+    if (shown.length >= LINES) {
+      left++;
+      continue;
+    }
+    shown.push(...quotedJson(json));
+    if (/[^\x20-\x7e]/.test(json)) shown.push(`${REMARK}not ASCII: ${plain(json.trim())}`);
+    for (const remark of remarks) shown.push(`${REMARK}${remark}`);
+  }
+  if (left === 0) return shown;
+  const json = JSON.stringify(args);
+  return [...shown, `${REMARK}${left} more lines; JSON of ${json.length} characters in all, sha256 ${digestOf(json)}`];
 }

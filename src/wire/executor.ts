@@ -4,15 +4,25 @@ import { conversationIdSchema } from './alarm.ts';
 import { RawJson } from './json.ts';
 import { shortText, verbatimText } from './text.ts';
 
+const INTENT_END_STATUSES = ['completed', 'failed', 'denied', 'cancelled', 'unknown'] as const;
+
 /**
- * `drafting` → `planned` → `awaiting_approval` ⇄ `executing` → `completed`, `failed`, `cancelled`, or `unknown` (nobody can say
- * whether a step was carried out).
+ * `drafting` → `planned` → `awaiting_approval` ⇄ `executing` → `completed`, `failed`, `denied` (a person or the policy said no to a step;
+ * the error's code is one of {@link DENIAL_CODES}), `cancelled`, or `unknown` (nobody can say whether a step was carried out).
  */
 export const INTENT_STATUSES = [
   ...(['drafting', 'planned', 'awaiting_approval', 'executing'] as const),
-  ...(['completed', 'failed', 'cancelled', 'unknown'] as const),
+  ...INTENT_END_STATUSES,
 ] as const;
 export type IntentStatus = (typeof INTENT_STATUSES)[number];
+
+/** Whether an intent has come to its end. */
+export function isIntentOver({ status }: { readonly status: IntentStatus }): boolean {
+  return (INTENT_END_STATUSES as readonly string[]).includes(status);
+}
+
+/** Why an intent is `denied`: a person said no to a step, or the policy did. */
+export const DENIAL_CODES: readonly string[] = ['denied', 'denied_by_policy'];
 
 /** Goes into paths as it is, so it must not read as a step upwards. */
 const pathId = z

@@ -48,6 +48,8 @@ export const railSchema = z.strictObject({
   /** Where the arguments say how much is at stake, and of what; limits of policies count these. */
   amount: pointer.optional(),
   currency: pointer.optional(),
+  /** Where the arguments say who or what it goes to; shown with the question. */
+  recipient: pointer.optional(),
   /** Where the result names what it made elsewhere, such as a transaction's id. */
   references: z.array(pointer).optional(),
 });

@@ -14,6 +14,7 @@ import {
   type INTENT_EVENTS,
   type IntentStatus,
   intentRequestSchema,
+  isIntentOver,
   parkSchema,
   RAW_INTENT_FIELDS,
 } from '../../src/wire/executor.ts';
@@ -159,14 +160,11 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     return { intent_id: intent.id };
   }
 
-  const isOver = ({ status }: Pick<Intent, 'status'>) =>
-    ['completed', 'failed', 'cancelled', 'unknown'].includes(status);
-
   function stateOf({ status, course, error, parkedIn }: Intent) {
     return {
       status,
       ...(course.queuedBehind === undefined ? {} : { queued_behind: course.queuedBehind }),
-      ...(parkedIn === undefined || isOver({ status }) ? {} : { parked: true }),
+      ...(parkedIn === undefined || isIntentOver({ status }) ? {} : { parked: true }),
       ...(status === 'completed' ? { result: new RawJson(course.result ?? '"done"') } : {}),
       ...(course.clarify === undefined ? {} : { clarify: course.clarify }),
       ...(error ? { error } : {}),
@@ -185,15 +183,15 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     if (given.approved) proceed(intent);
     else {
       intent.pending = [];
-      intent.error = { code: 'forbidden', message: `the gate ${nodeId} was denied` };
-      end(intent, 'failed');
+      intent.error = { code: 'denied', message: `the gate ${nodeId} was denied` };
+      end(intent, 'denied');
     }
     return { status: intent.status };
   }
 
   function park(intent: Intent, body: string) {
     const { conversation_id } = parseOrThrow(parkSchema, parseJsonObject(body));
-    const parked = executor.waking && !isOver(intent);
+    const parked = executor.waking && !isIntentOver(intent);
     if (parked) intent.parkedIn = conversation_id;
     return { intent_id: intent.id, status: intent.status, parked };
   }

@@ -91,15 +91,45 @@ test('an intent can be named by the beginning of its id, which the list shows', 
 });
 
 test('a denied step is not carried out, and watching it ends with 1', async (t) => {
-  const { run, submit, ada } = await open(t);
+  const { folder, run, submit, ada } = await open(t);
   const id = await submit();
   await ada.waiting(id);
   const denied = await run(['deny', id, '--answer', 'not this month']);
   assert.equal(denied.status, 0, denied.stderr);
   const watched = await run(['watch', id, '--json']);
   assert.equal(watched.status, 1);
-  assert.match(watched.stdout, /"status":"failed"/);
+  assert.match(watched.stdout, /"status":"denied"/);
   assert.match(watched.stdout, /not this month|denied/);
+  assert.match((await run(['show', id])).stdout, /status +denied\n/);
+  assert.match((await run(['list', '--status', 'denied'])).stdout, / denied +/);
+  assert.equal((await run(['list', '--status', 'failed'])).stdout, 'No intents.\n');
+  const receipt = join(folder, 'denied.json');
+  assert.equal((await run(['receipt', id, '--output', receipt])).status, 0);
+  const verified = await reveille(folder, ['receipt', 'verify', receipt]);
+  assert.match(verified.stdout, /ended +denied at [^\n]*: ada denied the call/);
+});
+
+test('an intent that waits behind another says behind which, on every screen', async (t) => {
+  const { run, submit, file, ada } = await open(t);
+  const first = await submit();
+  await ada.waiting(first);
+  const submitted = await run(['submit', '--json-file', file]);
+  assert.match(submitted.stdout, new RegExp(`it waits until intent ${first} is over`));
+  const [second] = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(submitted.stdout)!;
+  const listed = (await run(['list'])).stdout.split('\n');
+  const [short] = listed.find((line) => line.includes('awaiting'))!.split(' ');
+  assert.ok(first.startsWith(short!));
+  assert.ok(
+    listed.some((line) => line.includes(`, behind ${short} `)),
+    listed.join('\n'),
+  );
+  assert.match((await run(['show', second])).stdout, new RegExp(`waits for +intent ${first}`));
+  const watching = run(['watch', second]);
+  await ada.answer(first, 'pay', { approved: false });
+  await ada.waiting(second);
+  await ada.answer(second, 'pay', { approved: false });
+  const { stdout } = await watching;
+  assert.match(stdout, /denied/);
 });
 
 test('an intent is cancelled, and asking the tools about one that is known changes nothing', async (t) => {

@@ -190,7 +190,7 @@ test('an answer to one intent is nothing to another with the same call', async (
   const first = await ada.submit({ intent: transfer() });
   const { call } = await ada.waiting(first);
   await ada.answer(first, 'pay', { approved: false });
-  await ada.until(first, 'failed');
+  await ada.until(first, 'denied');
   const second = await ada.submit({ intent: transfer() });
   await ada.waiting(second);
   const replayed = await ada.answer(second, 'pay', { approved: true, call_sha256: call.call_sha256 });

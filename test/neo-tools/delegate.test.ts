@@ -111,7 +111,7 @@ test('a person who denies a gate ends the task, and the model is told of the fai
   await link.answer('intent-1', 'n1', { approved: false, answer: 'too much' });
   const told = await answer;
   assert.equal(told.isError, true);
-  assert.match(textOf(told), /failed: the gate n1 was denied/);
+  assert.match(textOf(told), /was denied: the gate n1 was denied/);
   assert.equal(executor.intents[0]?.answers[0]?.answer.answer, 'too much');
 });
 

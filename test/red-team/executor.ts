@@ -27,7 +27,7 @@ export type State = {
 type Envelope = { readonly kind: string; readonly body: Record<string, unknown> };
 
 /** Statuses in which nothing happens until somebody does something. */
-const AT_REST = new Set(['awaiting_approval', 'completed', 'failed', 'cancelled', 'unknown']);
+const AT_REST = new Set(['awaiting_approval', 'completed', 'failed', 'denied', 'cancelled', 'unknown']);
 
 export async function executorUnderAttack(t: TestContext, modelUrl: string) {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-red-team-'));

@@ -23,7 +23,7 @@ const digestOf = ({ tool, args }: Gate['call']) =>
 function assertShowsCall({ question, call }: Gate, id: string): void {
   assert.equal(call.call_sha256, digestOf(call), id);
   const lines = question.split('\n');
-  assert.equal(lines[0], `May ${JSON.stringify(call.tool)} be called?`, id);
+  assert.deepEqual(lines.slice(0, 2), ['May this tool be called?', `  | ${JSON.stringify(call.tool)}`], id);
   for (const line of JSON.stringify(call.args, null, 2).split('\n'))
     assert.ok(lines.includes(`  | ${line}`), `${id}: ${line}`);
   assert.equal(lines.at(-1), `Call: ${call.call_sha256}`, id);

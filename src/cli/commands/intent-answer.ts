@@ -3,14 +3,14 @@
  * which is worked out here from that very call, and counts for no other.
  */
 import { createHash } from 'node:crypto';
-import { createInterface } from 'node:readline/promises';
 import { laidOpen } from '../../text-kit/hidden-characters.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { callDigestSchema } from '../../wire/executor.ts';
 import type { CliContext } from '../context.ts';
 import { type ExecutorClient, executorClient, type WaitingGate } from '../executor-access.ts';
-import { renderGate } from '../intent-screen.ts';
+import { askPerson } from '../gate-prompt.ts';
+import { renderGate } from '../gate-screen.ts';
 import { lookOf } from '../look.ts';
 import { UsageError } from '../usage-error.ts';
 import { findIntentId } from './intent-id.ts';
@@ -43,24 +43,18 @@ function digestOf({ call }: WaitingGate): string {
   );
 }
 
-/** Asks whoever sits there. */
-async function asked(): Promise<boolean> {
-  const reader = createInterface({ input: process.stdin, output: process.stdout });
-  try {
-    const answer = await reader.question('Approve exactly this call? Type yes: ');
-    return answer.trim().toLowerCase() === 'yes';
-  } finally {
-    reader.close();
-  }
-}
-
 /** Whether the digest on the command line, or the person at the terminal, says yes to this call. */
-async function isApproved(context: CliContext, digest: string, given: string | undefined): Promise<boolean> {
+async function isApproved(
+  context: CliContext,
+  { intentId, gate, digest, given }: { intentId: string; gate: WaitingGate; digest: string; given: string | undefined },
+): Promise<boolean> {
+  const isAsked = given === undefined && context.out.live && process.stdin.isTTY === true;
+  if (isAsked) return askPerson(context, intentId, gate);
+  for (const line of [...renderGate(intentId, gate, lookOf(context)), '']) context.out.line(line);
   if (given !== undefined) {
     if (given === digest) return true;
     throw new ReveilleError('conflict', `--call-sha256 is that of another call than the one that waits (${digest})`);
   }
-  if (context.out.live && process.stdin.isTTY === true) return asked();
   throw new UsageError(
     'nobody can be asked here: look at the call with "reveille intent show", and give its digest with --call-sha256',
   );
@@ -86,9 +80,8 @@ export async function intentApprove(
   nodeId: string | undefined,
 ): Promise<void> {
   const { client, intentId, gate } = await questionOf(context, flags, given, nodeId);
-  for (const line of [...renderGate(intentId, gate, lookOf(context)), '']) context.out.line(line);
   const digest = digestOf(gate);
-  if (!(await isApproved(context, digest, flags.callSha256)))
+  if (!(await isApproved(context, { intentId, gate, digest, given: flags.callSha256 })))
     throw new ReveilleError('forbidden', 'not approved; the question still waits: approve or deny it');
   await say(context, client, { intentId, gate, approved: true, digest, words: flags.answer });
 }

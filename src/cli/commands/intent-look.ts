@@ -29,12 +29,14 @@ export async function intentList(context: CliContext, flags: ListFlags): Promise
     out.line(line);
 }
 
-export async function intentShow(context: CliContext, flags: { user?: string }, given: string): Promise<void> {
+export type ShowFlags = { user?: string; full?: boolean };
+
+export async function intentShow(context: CliContext, flags: ShowFlags, given: string): Promise<void> {
   const client = executorClient(context, flags.user);
   const intentId = await findIntentId(client, given);
   const [view, gates] = await Promise.all([client.view(intentId), client.gates(intentId)]);
   const data = new RawJson(`${view.text.text.slice(0, -1)},"gates":${encodeJson(gates)}}`);
-  context.out.result(data, renderIntent(view, gates, lookOf(context)));
+  context.out.result(data, renderIntent(view, gates, lookOf(context), flags.full));
 }
 
 export type ReceiptFlags = { user?: string; output?: string };

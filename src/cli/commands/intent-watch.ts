@@ -2,15 +2,16 @@
 import { wait } from '../../clock/clock.ts';
 import { followIntent } from '../../neo/delegate/intent-events.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isIntentOver } from '../../wire/executor.ts';
 import { encodeJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
 import { executorClient, type WaitingGate } from '../executor-access.ts';
 import { EXIT } from '../exit-status.ts';
-import { renderGate, renderIntent, statusWords } from '../intent-screen.ts';
+import { renderGate } from '../gate-screen.ts';
+import { renderIntent, statusWords } from '../intent-screen.ts';
 import { lookOf } from '../look.ts';
 import { findIntentId } from './intent-id.ts';
 
-const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled', 'unknown']);
 /** Without a word from the executor it is asked this often. */
 const LOOK_MS = 2000;
 
@@ -35,14 +36,14 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
       const { value, text } = view;
       const asks = value.status === 'awaiting_approval';
       const gates = (asks && (await lookAgain(() => client.gates(intentId)))) || [];
-      const now = encodeJson([value.status, value.nodes]);
+      const now = encodeJson([value.status, value.nodes, value.queued_behind]);
       if (now !== trace) {
         trace = now;
         if (out.json) out.result(text, []);
         else out.line(`${new Date(clock.now()).toLocaleTimeString('en-GB')}  ${statusWords(value, lookOf(context))}`);
       }
       tellGates(context, intentId, gates, shown);
-      if (OVER.has(value.status) || value.clarify !== undefined) break;
+      if (isIntentOver(value) || value.clarify !== undefined) break;
       await wait(clock, LOOK_MS, hint.signal);
       if (hint.signal.aborted) hint = new AbortController();
       const seen = await lookAgain(() => client.view(intentId));

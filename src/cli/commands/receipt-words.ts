@@ -5,6 +5,7 @@ import type { BrokenProperty } from '../../executor/receipt/verify.ts';
 import type { ReceiptReport } from '../../executor/receipt/verify-receipt.ts';
 import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
+import { DENIAL_CODES } from '../../wire/executor.ts';
 import { wrap } from '../columns.ts';
 import type { Output } from '../output.ts';
 
@@ -79,12 +80,17 @@ function callLines(call: CallStory, words: Words): string[] {
   ];
 }
 
+/** `completed`, `denied`, `with an unknown outcome`. */
+function endWord({ kind, code }: NonNullable<ReceiptReport['story']['ending']>): string {
+  if (kind === 'intent.unknown') return 'with an unknown outcome';
+  return code !== undefined && DENIAL_CODES.includes(code) ? 'denied' : kind.slice('intent.'.length);
+}
+
 function storyLines({ story }: ReceiptReport, words: Words): string[] {
   const { accepted, compiled, clarify, calls, refusedAnswers, ending } = story;
   if (!accepted) return [];
   const { principal, prose, intent, at } = accepted;
   const there = principal.origin === 'chronos' ? 'an alarm began it, with nobody there' : 'a person was there';
-  const ends: Record<string, string> = { 'intent.unknown': 'with an unknown outcome' };
   return [
     ...labelled('asked', `by ${shown(principal.user)} at ${at}; ${there}`, words),
     ...labelled('', shown(prose ?? intent ?? ''), words),
@@ -102,7 +108,7 @@ function storyLines({ story }: ReceiptReport, words: Words): string[] {
     ...(ending
       ? labelled(
           'ended',
-          `${ends[ending.kind] ?? ending.kind.slice('intent.'.length)} at ${ending.at}${ending.reason === undefined ? '' : `: ${shown(ending.reason)}`}`,
+          `${endWord(ending)} at ${ending.at}${ending.reason === undefined ? '' : `: ${shown(ending.reason)}`}`,
           words,
         )
       : []),
@@ -157,7 +163,7 @@ export function factsOf(report: ReceiptReport, { file, line, keyExpected }: Rece
     ...{ intent_id: intentId, public_key: publicKey, key_id: keyId, key_expected: keyExpected, envelopes },
     ...{ user: accepted?.principal.user, origin: accepted?.principal.origin, accepted_at: accepted?.at },
     last_kind: lastKind,
-    ending: ending && { kind: ending.kind, at: ending.at, reason: ending.reason },
+    ending: ending && { kind: ending.kind, code: ending.code, at: ending.at, reason: ending.reason },
     refused_answers: story.refusedAnswers,
     journal_broken: story.broken,
     calls: calls.map(({ nodeId, call, surface, decision, answer, startedAt, status, reason, references }) => ({

@@ -1,7 +1,7 @@
 /** `intent …`: tasks for the executor, their questions and their receipts. */
 import type { Command } from 'commander';
 import type { AnswerFlags } from '../commands/intent-answer.ts';
-import type { ListFlags, ReceiptFlags } from '../commands/intent-look.ts';
+import type { ListFlags, ReceiptFlags, ShowFlags } from '../commands/intent-look.ts';
 import type { SubmitFlags } from '../commands/intent-submit.ts';
 import { addCommand, addGroup } from './command.ts';
 
@@ -43,11 +43,11 @@ export function addIntent(program: Command): void {
         .option('--limit <n>', 'at most so many (default: 50)'),
     run: async (context, flags) => (await look()).intentList(context, flags),
   });
-  addCommand<UserFlags>(intent, {
+  addCommand<ShowFlags>(intent, {
     usage: 'show <id>',
     summary: 'show an intent, its plan, and the questions that wait',
     example: 'reveille intent show 01980000-0000-7000-8000-000000000000',
-    options: ofUser,
+    options: (command) => ofUser(command).option('--full', 'long texts in what waits for approval are not cut'),
     run: async (context, flags, [id]) => (await look()).intentShow(context, flags, id!),
   });
   addCommand<AnswerFlags>(intent, {

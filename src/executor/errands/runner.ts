@@ -2,9 +2,11 @@
  * Carries out what the executor owes others, from the book, until it is done. Each errand goes its own way: a receiver that hangs holds
  * up no other. What a process leaves undone the next one takes up, so everything happens at least once.
  */
+
 import { type Clock, wait } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isIntentOver } from '../../wire/executor.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { ExecutorConfig } from '../config.ts';
 import type { ExecutorRail } from '../rail.ts';
@@ -53,8 +55,6 @@ function pauseMs(failures: number, slow: boolean, draw: number): number {
     : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20));
   return longest / 2 + (longest / 2) * draw;
 }
-
-const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled', 'unknown']);
 
 class Runner implements ErrandRunner {
   readonly #options: ErrandRunnerOptions;
@@ -169,7 +169,7 @@ class Runner implements ErrandRunner {
     const { rail } = this.#options;
     const view = rail.view(user, intentId);
     // An intent that the executor has asked back about goes no further either.
-    if (!OVER.has(view.status) && view.clarify === undefined)
+    if (!isIntentOver(view) && view.clarify === undefined)
       return { result: 'later', why: `the intent is ${view.status}` };
     if (conversationId === undefined) return { result: 'drop', why: 'it names no conversation' };
     if (this.#wake === undefined) {

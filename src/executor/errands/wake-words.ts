@@ -55,6 +55,8 @@ function outcomeOf(view: IntentView): string[] {
   switch (status) {
     case 'completed':
       return ['It was completed; the payload has what the tools gave back.', 'It is done: do not hand it over again.'];
+    case 'denied':
+      return [`It was denied.${reasonOf(view)}`, 'Do not hand it over again unless a person asks for it.'];
     case 'cancelled':
       return [`It was cancelled.${reasonOf(view)}`, 'Do not hand it over again unless a person asks for it.'];
     case 'unknown':

@@ -16,6 +16,7 @@ import { userOf } from './principal.ts';
 const END_EVENTS: { readonly [Status in IntentStatus]?: IntentEvent['type'] } = {
   completed: 'intent.attest',
   failed: 'intent.fail',
+  denied: 'intent.fail',
   unknown: 'intent.fail',
   cancelled: 'intent.cancel',
 };

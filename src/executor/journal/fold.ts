@@ -1,5 +1,5 @@
 /** The state of an intent: what its envelopes come to, one after the other. Pure. */
-import type { IntentStatus } from '../../wire/executor.ts';
+import { DENIAL_CODES, type IntentStatus } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
 import type { ReceiptKind } from '../../wire/intent-receipt.ts';
 import type { CallStatus, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
@@ -160,7 +160,10 @@ export function openGates(state: IntentFold): readonly { readonly nodeId: string
 }
 
 export function statusOf(state: IntentFold): IntentStatus {
-  if (state.ending) return STATUS_OF_END[state.ending.kind];
+  const { ending } = state;
+  // In a receipt a denial is a failure with a code of its own, as it always was: old ones read the same.
+  if (ending?.kind === 'intent.failed' && DENIAL_CODES.includes(ending.body.code)) return 'denied';
+  if (ending) return STATUS_OF_END[ending.kind];
   if (!state.compiled) return 'drafting';
   if (openGates(state).length > 0) return 'awaiting_approval';
   return state.nodes.size === 0 ? 'planned' : 'executing';

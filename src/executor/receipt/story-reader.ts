@@ -246,7 +246,8 @@ export class StoryReader {
       this.#broken = true;
     },
     'intent.completed': ({ body }) => this.#end({ kind: 'intent.completed', at: body.at, reason: undefined }),
-    'intent.failed': ({ body }) => this.#end({ kind: 'intent.failed', at: body.at, reason: body.reason }),
+    'intent.failed': ({ body }) =>
+      this.#end({ kind: 'intent.failed', at: body.at, reason: body.reason, code: body.code }),
     'intent.cancelled': ({ body }) => this.#end({ kind: 'intent.cancelled', at: body.at, reason: body.reason }),
     'intent.unknown': ({ body }) => this.#end({ kind: 'intent.unknown', at: body.at, reason: body.reason }, body.nodes),
   };

@@ -63,6 +63,8 @@ export type Ending = {
   readonly kind: 'intent.completed' | 'intent.failed' | 'intent.cancelled' | 'intent.unknown';
   readonly at: string;
   readonly reason: string | undefined;
+  /** Why it failed, for programs. */
+  readonly code?: string;
 };
 
 export type Story = {

@@ -102,7 +102,7 @@ export function railMismatches(
   const { idempotency_key: key } = rail;
   if (key !== undefined && lacks(key))
     problems.push(`rail.idempotency_key names ${JSON.stringify(key)}, which is no argument of the tool`);
-  for (const member of ['amount', 'currency'] as const) {
+  for (const member of ['amount', 'currency', 'recipient'] as const) {
     const pointer = rail[member];
     if (pointer !== undefined && lacks(firstOf(pointer)))
       problems.push(`rail.${member} points to ${pointer}, which is no argument of the tool`);

@@ -130,7 +130,7 @@ function judge(bench: Workbench, { id, user }: Known): void {
   const of = (kind: string, node: string) =>
     envelopes.filter((envelope: ReceiptEnvelope) => envelope.kind === kind && envelope.body.node_id === node);
   const status = bench.status(id, user);
-  assert.ok(['completed', 'failed', 'cancelled', 'unknown'].includes(status), `it is ${status}`);
+  assert.ok(['completed', 'failed', 'denied', 'cancelled', 'unknown'].includes(status), `it is ${status}`);
   for (const node of ['a', 'b']) {
     const key = `${id}.${node}`;
     const made = bench.bank.transfers.has(key);

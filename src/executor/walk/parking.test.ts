@@ -51,7 +51,7 @@ test('parking notifies of the questions that wait already, and a person is not n
     ['notify'],
   );
   await bench.rail.answer('alice', id, 'pay', { approved: false });
-  await bench.reaches(id, 'failed');
+  await bench.reaches(id, 'denied');
   assert.deepEqual(
     bench.journal.errands.due(bench.clock.now(), 10).map(({ kind }) => kind),
     ['wake'],

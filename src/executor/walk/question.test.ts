@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { inline, quoted, visible } from '../../text-kit/visible.ts';
+import { argumentLines, brief, quoted, visible } from '../../text-kit/visible.ts';
 import { answered } from './testing/bank.ts';
 import { call, createWorkbench, planOf, transfer } from './testing/workbench.ts';
 
@@ -14,16 +15,22 @@ test('the question shows the tool, the exact arguments, the dry run, the amount,
   const { question, call: shown } = await bench.gate(id, 'pay');
   const lines = question.split('\n');
   for (const line of [
-    'May "bank/transfer" be called?',
-    'Tool: "matrix://tool/mcp/bank/transfer@1.0.0"',
+    'May this tool be called?',
+    '  | "bank/transfer"',
+    '  | "matrix://tool/mcp/bank/transfer@1.0.0"',
     '  |   "amount": "10.00",',
     `  |   "key": "${id}.pay",`,
-    'Amount: 10.00 "EUR". In the last 24 hours 25.50 "EUR" were moved, with any tool.',
-    'Dry run: "bank/simulate" went through. It was called with:',
-    '  | {"amount":"10.00"}',
+    'Effect: it changes something, by the manifest (write); it may not be possible to undo it.',
+    '  | 10.00 EUR',
+    'In the last 24 hours 25.50 in the currency of this call were moved, with any tool.',
+    'Dry run: it went through. This was called:',
+    '  | "bank/simulate"',
     '  | this would move the money',
-    'Policy: asks, by the rule "default".',
-    'Asked for by the agent of "alice", in the conversation "rent", in a turn that an ALARM began, with nobody there.',
+    'Policy: asks, by this rule, for this reason:',
+    '  | "default"',
+    'Asked for by the agent of this user and conversation, in a turn that an ALARM began, with nobody there:',
+    '  | "alice"',
+    '  | "rent"',
     'Without an answer it is not called: the question expires at 2026-06-16T08:10:00.000Z.',
     `Call: ${shown.call_sha256}`,
   ]) {
@@ -52,7 +59,8 @@ test('a tool without amount, dry run or description is shown as such', async (t)
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(call('pay', 'wire', { to: 'bob', amount: '1e3' })));
   const { question } = await bench.gate(id, 'pay');
-  assert.match(question, /Amount: it CANNOT BE READ/);
+  assert.match(question, /^Amount: it CANNOT BE READ/m);
+  assert.match(question, /^Recipient: the manifest does not say where it stands/m);
   assert.match(question, /Dry run: this tool has none/);
 });
 
@@ -60,7 +68,9 @@ test('every line that is quoted is marked, and no text breaks out of its line', 
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
       for (const line of quoted(text)) assert.match(line, /^ {2}\| [^\n\r\u2028\u2029\u0085\u202e]*$/u);
-      assert.doesNotMatch(inline(text), /[\n\r\u2028\u2029\u202e\u200b]/u);
+      for (const line of brief(text)) assert.match(line, /^ {2}\|!? [\x20-\x7e]{0,64}$/);
+      for (const line of argumentLines({ [text]: [text, { text }] }))
+        assert.match(line, /^ {2}\|!? [^\n\r\u2028\u2029\u202e\u200b]*$/u);
       assert.equal(visible(visible(text)), visible(text));
     }),
   );
@@ -71,4 +81,63 @@ test('what ends a line elsewhere, and a blank that is not the plain one, stay in
   const id = await bench.submit(planOf(transfer('pay', '10.00', 'lunch\u2028  }\u0085May\u00a0it\u3000be')));
   const { question } = await bench.gate(id, 'pay');
   assert.ok(question.includes('lunch\\u{2028}  }\\u{85}May\\u{a0}it\\u{3000}be'), question);
+});
+
+test('what the call does stands first, and no line of ours has a word of anybody else', async (t) => {
+  const bench = createWorkbench(t);
+  bench.bank.describe('FOREIGN description');
+  bench.bank.misbehave = async () => answered({}, 'FOREIGN dry run');
+  const id = await bench.submit(
+    planOf({ ...transfer('FOREIGN.Amount:1.00'), args: { to: 'FOREIGN', amount: '9999.00', currency: 'FOREIGN' } }),
+    { conversation_id: 'FOREIGN' },
+    'FOREIGN',
+  );
+  const { question } = await bench.gate(id, 'FOREIGN.Amount:1.00', 'FOREIGN');
+  const lines = question.split('\n');
+  assert.deepEqual(lines.slice(0, lines.indexOf('')), [
+    'May this tool be called?',
+    '  | "bank/transfer"',
+    'Effect: it changes something, by the manifest (write); it may not be possible to undo it.',
+    'Amount:',
+    '  | 9999.00 FOREIGN',
+    'Recipient:',
+    '  | "FOREIGN"',
+  ]);
+  const foreign = lines.filter((line) => line.includes('FOREIGN'));
+  assert.ok(foreign.length >= 9, question);
+  for (const line of foreign) assert.ok(line.startsWith('  | '), line);
+});
+
+test('a long text is cut, with its length and digest, and many lines are counted', () => {
+  const long = 'é'.repeat(300);
+  const sha = createHash('sha256').update(long).digest('hex');
+  assert.deepEqual(argumentLines({ a: 1, memo: long.slice(0, 2) }), [
+    '  | {',
+    '  |   "a": 1,',
+    '  |   "memo": "éé"',
+    '  |! not ASCII: "memo": "\\u{e9}\\u{e9}"',
+    '  | }',
+  ]);
+  const [, shown, , remark] = argumentLines({ memo: long });
+  assert.equal(shown, `  |   "memo": "${'é'.repeat(240)}"`);
+  assert.equal(remark, `  |! cut: a text of 300 characters, sha256 ${sha}`);
+  const many = { items: Array.from({ length: 1000 }, (_, at) => at) };
+  const json = JSON.stringify(many);
+  const counted = argumentLines(many);
+  assert.equal(counted.length, 121);
+  assert.match(counted.at(-1)!, /^ {2}\|! 884 more lines; JSON of \d+ characters in all, sha256 [0-9a-f]{64}$/);
+  assert.ok(counted.at(-1)!.includes(createHash('sha256').update(json).digest('hex')));
+});
+
+test('arguments without long or foreign texts are laid out as JSON is', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ stringUnit: 'grapheme-ascii', maxDepth: 4 }), (value) => {
+      const lines = JSON.stringify(value, null, 2).split('\n');
+      if (lines.length > 120) return;
+      assert.deepEqual(
+        argumentLines(value),
+        lines.map((line) => `  | ${line}`),
+      );
+    }),
+  );
 });

@@ -1,9 +1,11 @@
-/** What a person is shown before a call is made. Lines of others are quoted, so that none can pass for one of ours. Pure. */
+/** What a person is shown before a call is made, the same for every terminal: its digest is what an answer is about. Pure. */
 
 import { lookalikes } from '../../text-kit/hidden-characters.ts';
-import { inline, quoted, quotedJson } from '../../text-kit/visible.ts';
+import { argumentLines, brief, quoted, quotedJson } from '../../text-kit/visible.ts';
 import type { CallNode } from '../../wire/intent.ts';
+import type { SideEffectClass } from '../../wire/manifest.ts';
 import { callNodes } from '../intent/plan.ts';
+import { valueAt } from '../intent/pointer.ts';
 import { type IntentFold, intentOf } from '../journal/fold.ts';
 import { type Decimal, formatDecimal, plus, readDecimal, ZERO } from '../policy/decimal.ts';
 import type { Spend } from '../policy/policy.ts';
@@ -35,40 +37,73 @@ function spentOf(spends: readonly Spend[], currency: string, now: number): Decim
     .reduce((sum, { value }) => plus(sum, readDecimal(value) ?? ZERO), ZERO);
 }
 
-function costLines({ decided, tool, spends, now }: QuestionFacts): string[] {
+const READ_ARGUMENTS = 'read the arguments.';
+
+function amountLines({ decided, tool }: QuestionFacts): string[] {
   const { amount } = decided;
-  if (!amount) {
-    return tool.rail?.amount === undefined
-      ? ['Amount: the manifest does not say where it stands; read the arguments.']
-      : ['Amount: it CANNOT BE READ where the manifest says that it stands; read the arguments.'];
-  }
-  const unit = amount.currency === '' ? '' : ` ${inline(amount.currency)}`;
+  if (amount) return ['Amount:', ...brief(`${amount.value}${amount.currency === '' ? '' : ` ${amount.currency}`}`)];
+  return tool.rail?.amount === undefined
+    ? [`Amount: the manifest does not say where it stands; ${READ_ARGUMENTS}`]
+    : [`Amount: it CANNOT BE READ where the manifest says that it stands; ${READ_ARGUMENTS}`];
+}
+
+function recipientLines({ tool, node }: QuestionFacts): string[] {
+  const pointer = tool.rail?.recipient;
+  if (pointer === undefined) return [`Recipient: the manifest does not say where it stands; ${READ_ARGUMENTS}`];
+  const recipient = valueAt(node.args, pointer);
+  return recipient === undefined
+    ? [`Recipient: there is NONE where the manifest says that it stands; ${READ_ARGUMENTS}`]
+    : ['Recipient:', ...brief(JSON.stringify(recipient))];
+}
+
+const CLASS_WORDS: Readonly<Record<SideEffectClass, string>> = {
+  read: 'reads',
+  write: 'changes something',
+  network: 'reaches out to others',
+  shell: 'runs commands',
+};
+
+function effectLine({ tool }: QuestionFacts): string {
+  const { surface, sideEffectClass } = tool;
+  const declared =
+    sideEffectClass === undefined
+      ? 'NOT SAID by the manifest'
+      : `it ${CLASS_WORDS[sideEffectClass]}, by the manifest (${sideEffectClass})`;
+  return surface === 'escalate' ? `Effect: ${declared}; it may not be possible to undo it.` : `Effect: ${declared}.`;
+}
+
+function spentLines({ decided, spends, now }: QuestionFacts): string[] {
+  const { amount } = decided;
+  if (!amount) return [];
   const spent = formatDecimal(spentOf(spends, amount.currency, now));
-  return [`Amount: ${amount.value}${unit}. In the last 24 hours ${spent}${unit} were moved, with any tool.`];
+  return [`In the last 24 hours ${spent} in the currency of this call were moved, with any tool.`];
 }
 
 function trialLines({ tried, tool }: QuestionFacts): string[] {
   if (!tried) return [tool.rail?.dry_run ? 'Dry run: none was made.' : 'Dry run: this tool has none.'];
   const outcome = {
-    succeeded: 'went through',
-    failed: 'FAILED',
-    not_run: 'could NOT be made',
-    unknown: 'got no answer',
+    succeeded: 'it went through',
+    failed: 'it FAILED',
+    not_run: 'it could NOT be made',
+    unknown: 'it got no answer',
   }[tried.status];
   const words = tried.text === undefined || tried.text === '' ? [] : quoted(clip(tried.text, DRY_RUN_CHARACTERS));
-  const arguments_ = quotedJson(JSON.stringify(tried.args));
   const said = words.length === 0 ? [] : ['In its own words:', ...words];
-  return [`Dry run: ${inline(tried.tool)} ${outcome}. It was called with:`, ...arguments_, ...said];
+  return [
+    `Dry run: ${outcome}. This was called:`,
+    ...quotedJson(JSON.stringify(tried.tool)),
+    ...argumentLines(tried.args),
+    ...said,
+  ];
 }
 
-function argumentLines({ args }: CallNode): string[] {
-  const text = JSON.stringify(args, null, 2);
-  const alike = lookalikes(text);
+function argumentsShown({ args }: CallNode): string[] {
+  const alike = lookalikes(JSON.stringify(args));
   const careful =
     alike.length === 0
       ? []
       : [`Careful: some characters only look like others (${alike.join(', ')}); they are written as \\u{…} above.`];
-  return ['Arguments, exactly as they will be sent:', ...quotedJson(text), ...careful];
+  return ['Arguments, exactly as they will be sent:', ...argumentLines(args), ...careful];
 }
 
 const ORIGIN_WORDS: Readonly<Record<string, string>> = {
@@ -96,24 +131,30 @@ function taskLines({ accepted }: IntentFold): string[] {
   return ['The task, as it was handed over:', ...quoted(clip(accepted.prose, TASK_CHARACTERS))];
 }
 
-function askerLine({ accepted, parkedIn }: IntentFold): string {
+function askerLines({ accepted, parkedIn }: IntentFold): string[] {
   const { user, conversation_id, origin } = accepted.principal;
-  const where = conversation_id === undefined ? '' : `, in the conversation ${inline(conversation_id)}`;
-  const who =
-    origin === 'chronos' ? 'in a turn that an ALARM began, with nobody there' : 'in a turn that a person began';
+  const began = origin === 'chronos' ? 'an ALARM began, with nobody there' : 'a person began';
   const parked = parkedIn === undefined ? '' : '; the agent has ended its turn and is woken when this is over';
-  return `Asked for by the agent of ${inline(user)}${where}, ${who}${parked}.`;
+  const where = conversation_id === undefined ? '' : ' and conversation';
+  return [
+    `Asked for by the agent of this user${where}, in a turn that ${began}${parked}:`,
+    ...quotedJson(JSON.stringify(user)),
+    ...(conversation_id === undefined ? [] : quotedJson(JSON.stringify(conversation_id))),
+  ];
 }
 
-function placeLine({ state, node }: QuestionFacts): string {
+function placeLines({ state, node }: QuestionFacts): string[] {
   const intent = intentOf(state)!;
   const calls = callNodes(intent.plan);
   const step = calls.findIndex(({ id }) => id === node.id) + 1;
   const deadline = intent.deadline === undefined ? '' : ` No call begins after ${intent.deadline}.`;
-  return `Call ${step} of ${calls.length} in the plan (node ${node.id}).${deadline}`;
+  return [`Call ${step} of ${calls.length} in the plan.${deadline} Its node:`, ...quotedJson(JSON.stringify(node.id))];
 }
 
-/** The question, whole. Instants are in UTC. */
+/**
+ * The question, whole: first, up to an empty line, what the call does; then all there is to know about it. Instants are in UTC. Its lines are
+ * ours, or begin with the mark of {@link quoted}; no text of others stands in one of ours.
+ */
 export function questionOf(facts: QuestionFacts): string {
   const { node, tool, decided, expiresAt } = facts;
   const { description } = tool.definition;
@@ -122,19 +163,25 @@ export function questionOf(facts: QuestionFacts): string {
       ? ['Its server says nothing of it.']
       : ['Its server says of it:', ...quoted(clip(description, DESCRIPTION_CHARACTERS))];
   return [
-    `May ${inline(node.tool)} be called?`,
+    'May this tool be called?',
+    ...brief(JSON.stringify(node.tool)),
+    effectLine(facts),
+    ...amountLines(facts),
+    ...recipientLines(facts),
     '',
-    `Tool: ${inline(tool.uri)}`,
+    ...argumentsShown(node),
+    'Tool:',
+    ...quotedJson(JSON.stringify(tool.uri)),
     ...about,
-    ...argumentLines(node),
     ...sourceLines(facts),
-    ...costLines(facts),
+    ...spentLines(facts),
     ...trialLines(facts),
-    `Policy: asks, by the rule ${inline(decided.rule)}.`,
+    'Policy: asks, by this rule, for this reason:',
+    ...quotedJson(JSON.stringify(decided.rule)),
     ...quoted(decided.reason),
-    askerLine(facts.state),
+    ...askerLines(facts.state),
     ...taskLines(facts.state),
-    placeLine(facts),
+    ...placeLines(facts),
     `Without an answer it is not called: the question expires at ${expiresAt}.`,
     `Call: ${decided.call.call_sha256}`,
   ].join('\n');

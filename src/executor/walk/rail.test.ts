@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import type { IntentStatus } from '../../wire/executor.ts';
 import { RawJson } from '../../wire/json.ts';
 import { refused } from './testing/bank.ts';
 import { call, createWorkbench, DAY_MS, planOf, transfer, until } from './testing/workbench.ts';
@@ -81,7 +84,7 @@ test('a denied call is not made, nor anything after it', async (t) => {
   await bench.approve(id, 'one');
   await bench.gate(id, 'two');
   await bench.rail.answer('alice', id, 'two', { approved: false, answer: 'too dear' });
-  await bench.reaches(id, 'failed');
+  await bench.reaches(id, 'denied');
   const { error } = bench.rail.state('alice', id);
   assert.equal(error?.code, 'denied');
   assert.match(error.message, /alice denied.*too dear.*Carried out before: bank\/transfer \(node one\)/);
@@ -91,6 +94,25 @@ test('a denied call is not made, nor anything after it', async (t) => {
     ['done', 'denied'],
   );
   bench.verified(id);
+});
+
+test('what was denied before there was a status for it is listed as denied', async (t) => {
+  const bench = createWorkbench(t);
+  const denied = await bench.submit(planOf(transfer('pay')));
+  await bench.gate(denied, 'pay');
+  await bench.rail.answer('alice', denied, 'pay', { approved: false });
+  await bench.reaches(denied, 'denied');
+  const failed = await bench.submit(planOf(call('pay', 'nothing', {})));
+  await bench.reaches(failed, 'failed');
+  await bench.stop();
+  const db = new DatabaseSync(join(bench.folder, 'journal.db'));
+  db.exec(`UPDATE intents SET status = 'failed'; DELETE FROM schema_migrations WHERE version > 1`);
+  db.close();
+  bench.start();
+  const listed = (status: IntentStatus) =>
+    bench.rail.list('alice', { status, limit: 10 }).map(({ intent_id }) => intent_id);
+  assert.deepEqual([listed('denied'), listed('failed')], [[denied], [failed]]);
+  bench.verified(denied);
 });
 
 test('answers that do not count are refused with a reason and recorded, but not without end', async (t) => {
@@ -173,7 +195,7 @@ test('the policy is asked again when a call starts: two that are within a limit 
   await bench.approve(id, 'a');
   await until(() => bench.bank.transfers.size === 1, 'the first is made');
   await bench.approve(id, 'b');
-  await bench.reaches(id, 'failed');
+  await bench.reaches(id, 'denied');
   assert.equal(bench.rail.state('alice', id).error?.code, 'denied_by_policy');
   assert.equal(bench.bank.transfers.size, 1);
   bench.verified(id);

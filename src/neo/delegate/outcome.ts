@@ -1,16 +1,12 @@
 /** What the model is told of a task that was handed over. Nothing is called done that was not. Pure. */
+import { isIntentOver } from '../../wire/executor.ts';
 import { type ToolAnswer, textAnswer } from '../tools/surface.ts';
 import type { IntentState } from './executor-client.ts';
-
-/** The states that an intent does not leave. */
-export function isOver({ status }: IntentState): boolean {
-  return status === 'completed' || status === 'failed' || status === 'cancelled' || status === 'unknown';
-}
 
 /** Whether there is nothing to wait for: it is over, or the executor goes no further until it is told more. */
 export function isSettled(state: IntentState): boolean {
   const { status, clarify } = state;
-  return isOver(state) || (status === 'drafting' && clarify !== undefined && clarify !== '');
+  return isIntentOver(state) || (status === 'drafting' && clarify !== undefined && clarify !== '');
 }
 
 /** A result's source text as a model reads it: a plain string without its quotes. */
@@ -32,6 +28,12 @@ export function renderOutcome(intentId: string, state: IntentState, unattended: 
       break;
     case 'failed':
       lines.push(`Intent ${intentId} failed: ${error?.message ?? 'the executor gave no reason'}`);
+      break;
+    case 'denied':
+      lines.push(
+        `Intent ${intentId} was denied: ${error?.message ?? 'the executor gave no reason'}`,
+        'That is a decision, not a fault: do not hand the task over again unless the user asks for it.',
+      );
       break;
     case 'cancelled':
       lines.push(

@@ -4,16 +4,18 @@
  * A turn that an alarm began does not wait for people who are not there: its intent is parked, the turn ends, and the executor has the
  * agent woken in the conversation when the intent is over. So is one that has not come to its end within the time for waiting.
  */
+
 import { type Clock, wait } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isIntentOver } from '../../wire/executor.ts';
 import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } from '../tools/surface.ts';
 import type { Approvers } from './approvers.ts';
 import { createBell } from './bell.ts';
 import { type ExecutorClient, ExecutorUnreachable, type IntentState, type PendingGate } from './executor-client.ts';
 import type { GateDesk } from './gate-desk.ts';
 import { followIntent } from './intent-events.ts';
-import { isOver, isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
+import { isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
 
 export type PursuitOptions = {
   client: ExecutorClient;
@@ -115,7 +117,7 @@ export function createPursuit(options: PursuitOptions) {
 
   /** What the model is told of an intent that has come to its end, or goes no further; its questions wait no more. */
   function settled(intentId: string, state: IntentState, { unattended }: Relayed): ToolAnswer {
-    if (isOver(state)) desk.lapse(intentId, [], `the intent is ${state.status}`);
+    if (isIntentOver(state)) desk.lapse(intentId, [], `the intent is ${state.status}`);
     return renderOutcome(intentId, state, unattended);
   }
 

@@ -34,6 +34,7 @@ const TRANSFER_RAIL: Rail = {
   status: { tool: 'status', args: { key: '$key' }, field: '/status', done: ['done'], not_done: ['not_done'] },
   read_back: { tool: 'balance', args: { of: '$args/to' } },
   amount: '/amount',
+  recipient: '/to',
   currency: '/currency',
   references: ['/id'],
 };
