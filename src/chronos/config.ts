@@ -11,6 +11,7 @@ import {
   wholeNumber,
 } from '../wire/settings.ts';
 import { ENROLLMENT_MODES } from './auth/enrollment.ts';
+import type { FloodBounds } from './http/floods.ts';
 
 const schema = z.object({
   CHRONOS_HOST: z.string().default('127.0.0.1'),
@@ -52,6 +53,23 @@ const schema = z.object({
   CHRONOS_MAX_FAILURES: wholeNumber(1, 1000).default(100),
   CHRONOS_MIN_INTERVAL_SECONDS: wholeNumber(1, 86_400).default(10),
   CHRONOS_MAX_ACTIVE_ALARMS: wholeNumber(1, 100_000_000).default(10_000),
+  // Bounds on what clients may ask for and store (docs/operations.md, "Floods"). Rates are for this process; 0 lifts a bound.
+  CHRONOS_CHALLENGES_PER_MINUTE: wholeNumber(0, 100_000_000).default(600),
+  CHRONOS_CHALLENGES_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(12_000),
+  CHRONOS_CREATES_PER_MINUTE: wholeNumber(0, 100_000_000).default(3000),
+  CHRONOS_CREATES_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(60_000),
+  CHRONOS_TRIGGERS_PER_MINUTE: wholeNumber(0, 100_000_000).default(300),
+  CHRONOS_TRIGGERS_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(12_000),
+  /** Owners that come by trust on first use, over all replicas. */
+  CHRONOS_NEW_OWNERS_PER_HOUR: wholeNumber(0, 100_000_000).default(1000),
+  CHRONOS_MAX_OWNERS: wholeNumber(0, 100_000_000).default(100_000),
+  /** Of one owner, ended ones included. */
+  CHRONOS_MAX_STORED_ALARMS: wholeNumber(0, 100_000_000).default(100_000),
+  CHRONOS_MAX_STORED_MIB: wholeNumber(0, 100_000_000).default(2048),
+  CHRONOS_MAX_STORED_MIB_IN_ALL: wholeNumber(0, 100_000_000).default(10_240),
+  CHRONOS_MAX_WAITING_TRIGGERS: wholeNumber(0, 100_000_000).default(1000),
+  /** Alarms that were fired, cancelled or failed longer ago are forgotten, with their idempotency keys; 0 keeps them for ever. */
+  CHRONOS_TERMINAL_RETENTION_DAYS: wholeNumber(0, 36_500).default(90),
   CHRONOS_TOKEN_TTL_SECONDS: wholeNumber(1, 86_400).default(300),
   CHRONOS_DEV: switchSetting.default(false),
 });
@@ -81,4 +99,27 @@ export function parseChronosConfig(settings: Settings): ChronosConfig {
 /** The names of the secrets that a configuration for development goes without. */
 export function missingSecrets(config: ChronosConfig): string[] {
   return SECRETS.filter((name) => config[name] === undefined);
+}
+
+const MIB = 1024 * 1024;
+
+/** The bounds that the settings name; a setting of 0 lifts its bound. */
+export function floodBounds(config: ChronosConfig): FloodBounds {
+  const bounded = (setting: number) => (setting === 0 ? Number.MAX_SAFE_INTEGER : setting);
+  return {
+    challenges: {
+      perMinute: config.CHRONOS_CHALLENGES_PER_MINUTE,
+      inAll: config.CHRONOS_CHALLENGES_PER_MINUTE_IN_ALL,
+    },
+    creates: { perMinute: config.CHRONOS_CREATES_PER_MINUTE, inAll: config.CHRONOS_CREATES_PER_MINUTE_IN_ALL },
+    triggers: { perMinute: config.CHRONOS_TRIGGERS_PER_MINUTE, inAll: config.CHRONOS_TRIGGERS_PER_MINUTE_IN_ALL },
+    pins: { perHour: bounded(config.CHRONOS_NEW_OWNERS_PER_HOUR), keysInAll: bounded(config.CHRONOS_MAX_OWNERS) },
+    stored: {
+      maxActive: config.CHRONOS_MAX_ACTIVE_ALARMS,
+      maxStored: bounded(config.CHRONOS_MAX_STORED_ALARMS),
+      maxBytes: bounded(config.CHRONOS_MAX_STORED_MIB * MIB),
+      maxTriggers: bounded(config.CHRONOS_MAX_WAITING_TRIGGERS),
+    },
+    bytesInAll: config.CHRONOS_MAX_STORED_MIB_IN_ALL * MIB,
+  };
 }

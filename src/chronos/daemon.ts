@@ -3,14 +3,15 @@ import { join } from 'node:path';
 import type { Clock } from '../clock/clock.ts';
 import { randomSecret } from '../identity/secrets.ts';
 import type { Logger } from '../log/log.ts';
-import { type ChronosConfig, missingSecrets } from './config.ts';
+import { type ChronosConfig, floodBounds, missingSecrets } from './config.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
+import { Floods } from './http/floods.ts';
 import { startChronosServer } from './http/server.ts';
 import { createMetrics } from './metrics.ts';
 import { KeyRing } from './receipts/key-ring.ts';
 import { routerKeys } from './receipts/router-keys.ts';
-import { keepLedgerShort } from './retention.ts';
+import { forgetOldThings } from './retention.ts';
 import { type EventualStore, openEventually } from './store/eventual-store.ts';
 import { openSqliteStore } from './store/sqlite/store.ts';
 
@@ -62,7 +63,13 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
     monotonic: () => clock.monotonic(),
     after: (delayMs, callback) => clock.after(delayMs, callback),
   };
-  const metrics = createMetrics({ clock: storeClock, store: bare, inFlight: () => dispatcher.inFlight });
+  const floods = new Floods(floodBounds(config), bare, clock);
+  const metrics = createMetrics({
+    clock: storeClock,
+    store: bare,
+    inFlight: () => dispatcher.inFlight,
+    usage: () => floods.usage(),
+  });
   const store = metrics.watch(bare);
   const waker = createHttpWaker({
     url: config.CHRONOS_ROUTER_WAKE_URL,
@@ -114,6 +121,8 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
               maxFailures: config.CHRONOS_MAX_FAILURES,
               maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
             },
+            floods,
+            onRefused: (bound) => metrics.refused(bound),
             auth: {
               transportToken: config.CHRONOS_TOKEN,
               adminToken: config.CHRONOS_ADMIN_TOKEN,
@@ -149,7 +158,12 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
       await takeOver();
       if (closed) return;
       dispatcher.start();
-      stopPruning = keepLedgerShort(store, { days: config.CHRONOS_LEDGER_RETENTION_DAYS, clock, log });
+      stopPruning = forgetOldThings(store, {
+        ledgerDays: config.CHRONOS_LEDGER_RETENTION_DAYS,
+        alarmDays: config.CHRONOS_TERMINAL_RETENTION_DAYS,
+        clock,
+        log,
+      });
     }
     log.info(
       { url: server.url, store: config.CHRONOS_POSTGRES_URI ? 'postgresql' : config.CHRONOS_DATA_DIR },

@@ -2,7 +2,8 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Clock } from '../clock/clock.ts';
 import type { FireReport } from './dispatch/dispatcher.ts';
-import type { AlarmStore } from './store/store.ts';
+import { type Bound, OverBound } from './store/limits.ts';
+import type { AlarmStore, StoreUsage } from './store/store.ts';
 
 /** Seconds. Finer at the bottom than the library's own: a promise is counted in milliseconds. */
 const LATENESS_BUCKETS = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300, 3600];
@@ -13,6 +14,8 @@ export type ChronosMetrics = {
   fired(report: FireReport): void;
   /** Counts one wake that the router held back. */
   held(): void;
+  /** Counts one request that a bound stopped. */
+  refused(bound: Bound): void;
   /** The same store, its claims timed and its failures counted. */
   watch(store: AlarmStore): AlarmStore;
   /** The page that a scrape gets, and its content type. */
@@ -25,6 +28,8 @@ export type MetricsOptions = {
   store: AlarmStore;
   /** Deliveries under way. */
   inFlight: () => number;
+  /** What is stored, as of a short while ago. */
+  usage: () => Promise<StoreUsage>;
 };
 
 /** A scrape must not read through a backlog of millions. */
@@ -33,7 +38,7 @@ const MOST_COUNTED = 100_000;
 const NOBODY: ReadonlySet<string> = new Set();
 
 /** Metrics of one replica; a scrape tells replicas apart by the address it asked. */
-export function createMetrics({ clock, store, inFlight }: MetricsOptions): ChronosMetrics {
+export function createMetrics({ clock, store, inFlight, usage }: MetricsOptions): ChronosMetrics {
   const registers = [new Registry()];
   const lateness = new Histogram({
     name: 'chronos_fire_lateness_seconds',
@@ -115,12 +120,33 @@ export function createMetrics({ clock, store, inFlight }: MetricsOptions): Chron
     },
   });
 
+  const refusals = new Counter({
+    name: 'chronos_refused_total',
+    help: 'Requests answered 429, by the bound that stopped them',
+    labelNames: ['bound'],
+    registers,
+  });
+  const stored = [
+    ['chronos_owners', 'Owners that have, or had, alarms', 'owners'],
+    ['chronos_stored_alarms', 'Alarms of all owners, ended ones included', 'alarms'],
+    ['chronos_stored_bytes', 'What they take up, as the bounds count it', 'bytes'],
+  ] as const;
+  for (const [name, help, member] of stored)
+    new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        this.set((await usage())[member]);
+      },
+    });
+
   /** Counts the failures of one operation. */
   const counted = async <T>(operation: string, result: Promise<T>): Promise<T> => {
     try {
       return await result;
     } catch (error) {
-      storeErrors.inc({ operation });
+      if (!(error instanceof OverBound)) storeErrors.inc({ operation });
       throw error;
     }
   };
@@ -135,10 +161,12 @@ export function createMetrics({ clock, store, inFlight }: MetricsOptions): Chron
       attempts.inc({ outcome: result.outcome });
     },
     held: () => held.inc(),
+    refused: (bound) => refusals.inc({ bound }),
     watch(watched) {
       const measured: Partial<AlarmStore> = {
         create: (entry, limits) => counted('create', watched.create(entry, limits)),
-        update: (owner, alarmId, transition) => counted('update', watched.update(owner, alarmId, transition)),
+        update: (owner, alarmId, transition, limits) =>
+          counted('update', watched.update(owner, alarmId, transition, limits)),
         renew: (keys, leaseUntil) => counted('renew', watched.renew(keys, leaseUntil)),
         async claim(request) {
           const began = clock.monotonic();

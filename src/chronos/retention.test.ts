@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { silentLogger } from '../log/log.ts';
-import { keepLedgerShort } from './retention.ts';
+import { forgetOldThings } from './retention.ts';
 import type { AlarmStore } from './store/store.ts';
 
 const DAY_MS = 86_400_000;
 
-test('attempts and receipts are pruned by the same age, each until nothing is left, and again later', async () => {
+test('attempts and receipts are pruned by one age and alarms by another, each until nothing is left, and again later', async () => {
   const clock = new ManualClock();
-  const left = { pruneAttempts: 1200, pruneReceipts: 700 };
+  const left = { pruneAttempts: 1200, pruneReceipts: 700, pruneAlarms: 150 };
   const asked: [what: string, daysAgo: number][] = [];
   const prune = (what: keyof typeof left) => async (request: { before: number; limit: number }) => {
     asked.push([what, Math.round((clock.now() - request.before) / DAY_MS)]);
@@ -21,15 +21,16 @@ test('attempts and receipts are pruned by the same age, each until nothing is le
     now: () => clock.now(),
     pruneAttempts: prune('pruneAttempts'),
     pruneReceipts: prune('pruneReceipts'),
+    pruneAlarms: prune('pruneAlarms'),
   } as AlarmStore;
-  const stop = keepLedgerShort(store, { days: 30, clock, log: silentLogger });
+  const stop = forgetOldThings(store, { ledgerDays: 30, alarmDays: 90, clock, log: silentLogger });
   await clock.advance(60_000);
-  assert.deepEqual(left, { pruneAttempts: 0, pruneReceipts: 0 });
+  assert.deepEqual(left, { pruneAttempts: 0, pruneReceipts: 0, pruneAlarms: 0 });
   assert.deepEqual(
     asked.map(([what]) => what),
-    [...Array(3).fill('pruneAttempts'), ...Array(2).fill('pruneReceipts')],
+    [...Array(3).fill('pruneAttempts'), ...Array(2).fill('pruneReceipts'), ...Array(2).fill('pruneAlarms')],
   );
-  assert.ok(asked.every(([, days]) => days === 30));
+  assert.ok(asked.every(([what, days]) => days === (what === 'pruneAlarms' ? 90 : 30)));
   left.pruneReceipts = 1;
   await clock.advance(10 * 60_000);
   assert.equal(left.pruneReceipts, 0);

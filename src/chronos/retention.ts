@@ -1,4 +1,4 @@
-/** Keeping the fire ledger short: attempts and receipts older than the retention are forgotten, a few at a time. */
+/** Forgetting what is over: attempts and receipts, and alarms that came to their end, each after its own retention and a few at a time. */
 import { type Clock, wait } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import type { AlarmStore } from './store/store.ts';
@@ -6,38 +6,51 @@ import type { AlarmStore } from './store/store.ts';
 const DAY_MS = 24 * 3600 * 1000;
 const ROUND_EVERY_MS = 10 * 60 * 1000;
 const BATCH = 500;
+/** An alarm takes its rows in five tables along. */
+const ALARMS_AT_ONCE = 100;
 /** Between two batches, so that deliveries always come first. */
 const BREATH_MS = 50;
 
+/** In days; 0 keeps them for ever. */
+export type Retention = {
+  /** Attempts that finished, and receipts that came, so long ago are forgotten. */
+  ledgerDays: number;
+  /** Alarms that were fired, cancelled or failed so long ago are. */
+  alarmDays: number;
+};
+
 /**
- * Prunes the ledger now and then, until it is stopped.
+ * Prunes now and then, until it is stopped.
  *
- * @param days attempts that finished, and receipts that came, earlier than this are forgotten; 0 keeps everything
  * @returns stops it; resolves when a batch under way is done
  */
-export function keepLedgerShort(
+export function forgetOldThings(
   store: AlarmStore,
-  { days, clock, log }: { days: number; clock: Clock; log: Logger },
+  { ledgerDays, alarmDays, clock, log }: Retention & { clock: Clock; log: Logger },
 ): () => Promise<void> {
-  if (days === 0) return async () => {};
   const stopping = new AbortController();
   const { signal } = stopping;
 
-  const prune = async (what: 'pruneAttempts' | 'pruneReceipts') => {
-    let forgotten = BATCH;
-    while (forgotten === BATCH && !signal.aborted) {
-      forgotten = await store[what]({ before: store.now() - days * DAY_MS, limit: BATCH });
+  const prune = async (
+    what: 'pruneAttempts' | 'pruneReceipts' | 'pruneAlarms',
+    { days, limit }: { days: number; limit: number },
+  ) => {
+    if (days === 0) return;
+    let forgotten = limit;
+    while (forgotten === limit && !signal.aborted) {
+      forgotten = await store[what]({ before: store.now() - days * DAY_MS, limit });
       await wait(clock, BREATH_MS, signal);
     }
   };
   const round = async () => {
-    await prune('pruneAttempts');
-    await prune('pruneReceipts');
+    await prune('pruneAttempts', { days: ledgerDays, limit: BATCH });
+    await prune('pruneReceipts', { days: ledgerDays, limit: BATCH });
+    await prune('pruneAlarms', { days: alarmDays, limit: ALARMS_AT_ONCE });
   };
   const run = async () => {
     while (!signal.aborted) {
       await round().catch((error: unknown) =>
-        log.warn({ err: error }, 'the ledger could not be pruned; trying again later'),
+        log.warn({ err: error }, 'what is over could not be forgotten; trying again later'),
       );
       await wait(clock, ROUND_EVERY_MS, signal);
     }

@@ -8,6 +8,7 @@ const given = { EXECUTOR_TOKEN: TOKEN, REVEILLE_HOME: '/home/ada/.reveille' };
 test('without anything but a token and a home it has the defaults of contracts §11', () => {
   const config = parseExecutorConfig(given);
   const { host, port, dataDir, manifest, policy, model, reconcileMs, notify, chronos } = config;
+  assert.deepEqual(config.bounds, { openIntents: 1000, contextBytes: 16 * 1024 * 1024 });
   assert.deepEqual([host, port, dataDir], ['127.0.0.1', 8081, '/home/ada/.reveille/executor']);
   assert.deepEqual([manifest, policy, model.kind, reconcileMs], ['bundled', undefined, 'offline', 60_000]);
   assert.deepEqual([notify, chronos], [{ webhook: undefined, command: undefined }, undefined]);

@@ -13,6 +13,13 @@ import {
   wholeNumber,
 } from '../wire/settings.ts';
 
+/** Bounds on one user's intents that are not over. */
+export type IntentBounds = {
+  readonly openIntents: number;
+  /** Of the conversation that was handed over with them and is kept until they are compiled. */
+  readonly contextBytes: number;
+};
+
 /** Who is told when a question waits and nobody may be there. */
 export type NotifyConfig = {
   /** Where a signed webhook goes. */
@@ -37,6 +44,8 @@ export type ExecutorConfig = {
   readonly model: ModelConfig;
   /** How long a call with a lost answer is asked about before its outcome counts as unknown. */
   readonly reconcileMs: number;
+  /** What one user may leave open at once. */
+  readonly bounds: IntentBounds;
   readonly notify: NotifyConfig;
   /** Where agents are woken that wait for an intent no more; nobody is woken without it. */
   readonly chronos: { readonly url: string; readonly token: string } | undefined;
@@ -72,6 +81,8 @@ const executorSettingsSchema = z.object({
   EXECUTOR_POLICY: z.string().optional(),
   ...modelSettings('EXECUTOR'),
   EXECUTOR_RECONCILE_SECONDS: wholeNumber(0, 24 * 60 * 60).default(60),
+  EXECUTOR_MAX_OPEN_INTENTS: wholeNumber(1, 1_000_000).default(1000),
+  EXECUTOR_MAX_CONTEXT_MIB: wholeNumber(1, 100_000).default(16),
   EXECUTOR_NOTIFY_URL: urlSetting.optional(),
   EXECUTOR_NOTIFY_SECRET: secretSetting.optional(),
   EXECUTOR_NOTIFY_COMMAND: commandSetting.optional(),
@@ -180,6 +191,7 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
     policy: read.EXECUTOR_POLICY,
     model,
     reconcileMs: read.EXECUTOR_RECONCILE_SECONDS * 1000,
+    bounds: { openIntents: read.EXECUTOR_MAX_OPEN_INTENTS, contextBytes: read.EXECUTOR_MAX_CONTEXT_MIB * 1024 * 1024 },
     notify,
     chronos,
     warnings: [...warningsOf({ token, notify, chronos }), ...warnings],

@@ -96,7 +96,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
       return createToolbox({ manifest, variables, dataDir, clock, log, signal });
     },
   });
-  const journal = openJournal({ dataDir, key, clock, log });
+  const journal = openJournal({ dataDir, key, clock, log, bounds: config.bounds });
   const compiler = compilerOf(options, { toolbox, policy });
   const canWake = config.chronos !== undefined;
   const rail = createRail({ journal, toolbox, policy, compiler, clock, log, reconcileMs, canWake });

@@ -61,21 +61,27 @@ export type ChatOptions = {
   clock: Clock;
   /** Called when a new turn has been stored. */
   onAccepted: (conversationId: string) => void;
+  /** Whether as many turns wait as may; never unless given. */
+  isFull?: () => boolean;
 };
 
 /**
  * Stores the turn of a request. Resolves when it is on disk; a `fire_id` that has its turn already gives that turn back.
  *
  * @param userId whose wake it is, see {@link userOf}
- * @throws ReveilleError `unavailable` when it could not be stored: nothing was accepted, the wake must be repeated
+ * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when too many wait: nothing was accepted, the wake must
+ *   be repeated
  */
 export async function acceptChat(
   body: ChatRequest,
-  { store, clock, onAccepted }: ChatOptions,
+  { store, clock, onAccepted, isFull }: ChatOptions,
   userId?: string,
 ): Promise<ChatAccepted> {
   const now = clock.now();
-  const { turn, deduped } = await store.accept(turnOf(body, now, () => uuidv7({ msecs: now }), userId));
+  const { turn, deduped } = await store.accept(
+    turnOf(body, now, () => uuidv7({ msecs: now }), userId),
+    isFull,
+  );
   if (!deduped) onAccepted(turn.conversationId);
   return { conversation_id: turn.conversationId, turn_id: turn.id, deduped };
 }

@@ -33,6 +33,7 @@ test('the defaults are loopback, port 8080 and the offline model', () => {
     cheapModel: undefined,
     embedModel: undefined,
     contextTokens: 128_000,
+    maxQueued: 1000,
     warnings: [],
   });
 });

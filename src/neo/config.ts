@@ -34,6 +34,8 @@ export type NeoConfig = {
   readonly embedModel?: string | undefined;
   /** What the model can read at once, in tokens; kept under by compaction. */
   readonly contextTokens: number;
+  /** Turns that may wait; more are refused. */
+  readonly maxQueued?: number;
   /** Where chronosd takes receipts; without it none are sent. */
   readonly chronosUrl?: string;
   /** Sentences for the log: what was let through that should not stay so. */
@@ -56,6 +58,7 @@ const neoSettingsSchema = z.object({
   NEO_EMBED_MODEL: z.string().max(200).optional(),
   ...modelSettings('NEO'),
   NEO_CHRONOS_URL: urlSetting.optional(),
+  NEO_MAX_QUEUED: wholeNumber(1, 1_000_000).default(1000),
   NEO_CONTEXT_TOKENS: wholeNumber(4000, 10_000_000).default(128_000),
 });
 /** The names of the variables that Neo reads. */
@@ -111,6 +114,7 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
     cheapModel: read.NEO_CHEAP_MODEL === NO_MODEL ? null : read.NEO_CHEAP_MODEL,
     embedModel: read.NEO_EMBED_MODEL,
     contextTokens: read.NEO_CONTEXT_TOKENS,
+    maxQueued: read.NEO_MAX_QUEUED,
     ...(read.NEO_CHRONOS_URL === undefined ? {} : { chronosUrl: read.NEO_CHRONOS_URL }),
     warnings: [
       ...(read.NEO_DAEMON_TOKEN === undefined

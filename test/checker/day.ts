@@ -69,7 +69,8 @@ export class Day {
       const alarm = draftAlarm(input, { id: randomUUID(), owner: user, now: this.now, limits: LIMITS });
       const entry = { alarm, occurrence: firstOccurrence(alarm, this.now, LIMITS) };
       const answer = await this.#store.create(entry, { maxActive: 1000 });
-      if (answer.result === 'too_many') throw new ReveilleError('rate_limited', 'too many');
+      if (answer.result === 'too_many' || answer.result === 'too_much')
+        throw new ReveilleError('rate_limited', 'too many');
       const { state } = answer;
       if (answer.result === 'key_taken' && differingFields(state.alarm, alarm).length > 0)
         throw new ReveilleError('conflict', `the key belongs to ${state.alarm.id}`);

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { type FloodBounds, Floods } from '../../src/chronos/http/floods.ts';
 import { type ChronosServerOptions, startChronosServer } from '../../src/chronos/http/server.ts';
 import type { ChronosService } from '../../src/chronos/http/service.ts';
 import { KeyRing } from '../../src/chronos/receipts/key-ring.ts';
@@ -48,7 +49,8 @@ export type CallOptions = {
   principal?: string | undefined;
 };
 
-export type ServiceOverrides = Partial<Omit<ChronosService, 'limits' | 'auth'>> & {
+export type ServiceOverrides = Partial<Omit<ChronosService, 'limits' | 'auth' | 'floods'>> & {
+  floods?: FloodBounds;
   limits?: Partial<ChronosService['limits']>;
   auth?: Partial<ChronosService['auth']>;
   log?: ChronosServerOptions['log'];
@@ -66,6 +68,8 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
     store,
     clock,
     onDue: (dueAt) => void due.push(dueAt),
+    ...(overrides.floods && { floods: new Floods(overrides.floods, store, clock) }),
+    ...(overrides.onRefused && { onRefused: overrides.onRefused }),
     limits: { minIntervalSeconds: 10, maxFailures: 100, maxActiveAlarms: 1000, ...overrides.limits },
     auth: {
       transportToken: TRANSPORT,

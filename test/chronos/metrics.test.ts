@@ -29,6 +29,10 @@ test('/metrics speaks Prometheus, and names what the alert rules ask for', async
       'chronos_in_flight 0',
       'chronos_overdue_seconds 0',
       'chronos_due 0',
+      'chronos_refused_total',
+      'chronos_owners 0',
+      'chronos_stored_alarms 0',
+      'chronos_stored_bytes 0',
     ])
       assert.ok(text.includes(name), name);
   } finally {

@@ -73,7 +73,7 @@ export function makeModelStore(): AlarmStore {
       if (held.leaseUntil === null || held.leaseUntil > now) continue;
       const before = find(held.owner, held.alarmId)!;
       const given = withoutLease(before, held.fireId);
-      apply(before, given, settleInterrupted(given, held.fireId));
+      apply(before, given, settleInterrupted(given, held.fireId, now));
       ledger.push(interruptedAttempt(held));
     }
   }
@@ -166,6 +166,9 @@ export function makeModelStore(): AlarmStore {
       return pruned.size;
     },
     endLeasesOfTheDead: async () => 0,
+    pruneAlarms: async () => 0,
+    forgetCancelled: async () => 0,
+    usage: async () => ({ owners: 0, alarms: 0, bytes: 0 }),
     async claim({ now, limit, perOwner, inFlight, leaseUntil }) {
       endLeases(now);
       const taken = new Map(inFlight);

@@ -113,6 +113,14 @@ export type Attempt = {
   machineReadyMs: number | null;
 };
 
+/** What the rows of an alarm cost besides its texts: columns, indexes, what it owes. */
+const ROW_BYTES = 1024;
+
+/** What an alarm takes up in a store, roughly: what the bounds on stored bytes count. */
+export function storedBytes({ wakeMessage, payload, label }: Alarm): number {
+  return ROW_BYTES + Buffer.byteLength(wakeMessage) + Buffer.byteLength(payload ?? '') + Buffer.byteLength(label);
+}
+
 /** Somebody holds the occurrence and their lease has not run out. */
 export function isLeased(occurrence: Occurrence, now: number): boolean {
   return occurrence.leaseUntil !== null && occurrence.leaseUntil > now;

@@ -26,6 +26,14 @@ function followingOccurrence(alarm: Alarm, nominal: number): Occurrence | Reveil
   }
 }
 
+/** Notes when an alarm came to its end: from then on it is kept for as long as its operator wants. */
+function ended(before: AlarmState, after: AlarmState, at: number | undefined): AlarmState {
+  const { alarm } = after;
+  const ends = (alarm.status === 'fired' || alarm.status === 'failed') && alarm.status !== before.alarm.status;
+  if (!ends || at === undefined) return after;
+  return { ...after, alarm: { ...alarm, updatedAt: Math.max(alarm.updatedAt, at) } };
+}
+
 function isOwed(occurrences: readonly Occurrence[], { fireId }: Occurrence): boolean {
   return occurrences.some((occurrence) => occurrence.fireId === fireId);
 }
@@ -49,6 +57,10 @@ function advance(state: AlarmState, settled: Occurrence, others: Occurrence[]): 
 
 /** The wake was accepted: a `once` alarm has fired, a series goes on. */
 export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
+  return ended(state, delivered(state, fireId, deliveredAt), deliveredAt);
+}
+
+function delivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, fireCount: state.alarm.fireCount + 1, lastFiredAt: deliveredAt };
   if (settled.source === 'trigger') return { alarm, occurrences: others };
@@ -59,6 +71,8 @@ export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: 
 /** An attempt that was not accepted. */
 export type Failure = {
   error: string;
+  /** When it failed; an alarm that ends by it has ended then. */
+  at?: number;
   /** No further attempt can help. */
   final: boolean;
   /** When to try again, for the failure with this zero-based number. */
@@ -67,6 +81,10 @@ export type Failure = {
 
 /** The wake was not accepted, or nobody knows: up the ladder, or given up at its end. */
 export function settleFailed(state: AlarmState, fireId: string, failure: Failure): AlarmState {
+  return ended(state, failed(state, fireId, failure), failure.at);
+}
+
+function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, lastError: failure.error };
   if (alarm.status === 'cancelled') return { alarm, occurrences: others };
@@ -102,13 +120,18 @@ export function settleFailed(state: AlarmState, fireId: string, failure: Failure
  * unknown outcome, so that a wake that kills its deliverer does not come back for ever; but what is tried again is tried at
  * once: it has waited since the claim.
  */
-export function settleInterrupted(state: AlarmState, fireId: string): AlarmState {
+export function settleInterrupted(state: AlarmState, fireId: string, at?: number): AlarmState {
   const { settled } = occurrenceOf(state, fireId);
-  return settleFailed(state, fireId, { error: INTERRUPTED, final: false, retryAt: () => settled.dueAt! });
+  const when = at === undefined ? {} : { at };
+  return settleFailed(state, fireId, { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! });
 }
 
 /** The occurrence could not start within `max_lateness_seconds`: it is let go. */
-export function settleMissed(state: AlarmState, fireId: string, reason: string): AlarmState {
+export function settleMissed(state: AlarmState, fireId: string, reason: string, at?: number): AlarmState {
+  return ended(state, missed(state, fireId, reason), at);
+}
+
+function missed(state: AlarmState, fireId: string, reason: string): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, lastError: reason };
   if (settled.source === 'trigger') return { alarm, occurrences: others };

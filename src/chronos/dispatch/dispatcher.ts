@@ -215,7 +215,7 @@ export class Dispatcher {
         error,
         machineReadyMs: null,
       });
-      await this.#complete(key, missed, (state) => settleMissed(state, key.fireId, error));
+      await this.#complete(key, missed, (state) => settleMissed(state, key.fireId, error, now));
       return;
     }
     await this.#deliver(claim, key, now);
@@ -255,6 +255,7 @@ export class Dispatcher {
       await this.#complete(key, record, (state) =>
         settleFailed(state, key.fireId, {
           error: result.error,
+          at: finishedAt,
           final: result.outcome === 'failed' && result.final,
           retryAt: (failure) => finishedAt + retryDelayMs(failure, { random: draw, retryAfterSeconds }),
         }),

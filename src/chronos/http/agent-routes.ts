@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { readJson } from '../../http-kit/body.ts';
 import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
 import {
   challengeRequestSchema,
   type EnrolledKey,
@@ -10,7 +10,7 @@ import {
   revokeRequestSchema,
   verifyRequestSchema,
 } from '../../wire/agent.ts';
-import { didOf, ownerOf } from '../../wire/did.ts';
+import { didOf, ownerOf, parseDid } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
@@ -19,6 +19,7 @@ import { admit } from '../auth/enrollment.ts';
 import { mintPrincipalToken } from '../auth/principal.ts';
 import type { AgentKey } from '../store/store.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
+import { standingOf } from './floods.ts';
 import type { ChronosService } from './service.ts';
 
 const KEYS_PER_PAGE = 500;
@@ -38,18 +39,34 @@ function viewKey(key: AgentKey): EnrolledKey {
 
 /** `POST /v1/agent/auth/challenge` and `…/verify`. */
 export function agentRoutes(app: HttpApp, service: ChronosService): void {
-  const { store, clock, auth } = service;
+  const { store, clock, auth, floods } = service;
+
+  /**
+   * Nothing is proved yet, so whoever asks in the name of an owner must not use up what that owner may ask for from elsewhere: the bound is
+   * the owner's at one address. Names that nobody knows share that of their address.
+   */
+  const bound = async (c: HttpContext, did: string) => {
+    if (!floods) return;
+    const claimed = parseDid(did);
+    const keys = claimed ? await store.keysOf(claimed.owner) : [];
+    const key = keys.find(({ publicKey }) => publicKey.startsWith(claimed!.fingerprint));
+    const standing = standingOf(key, clock.now());
+    const address = c.env.incoming.socket.remoteAddress ?? '';
+    floods.enter('challenges', key ? `${key.owner} ${address}` : address, standing);
+  };
 
   app.post('/v1/agent/auth/challenge', async (c) => {
     const { did } = parseOrThrow(challengeRequestSchema, await readJson(c));
+    await bound(c, did);
     return sendOk(c, await issueChallenge(store, did, clock.now()));
   });
 
   app.post('/v1/agent/auth/verify', async (c) => {
     const answer = parseOrThrow(verifyRequestSchema, await readJson(c), ['public_key', 'nonce', 'signature']);
+    await bound(c, answer.did);
     const now = clock.now();
     const key = await checkAnswer(store, answer, now);
-    await admit(store, key, auth.enrollment, now);
+    await admit(store, key, { mode: auth.enrollment, now, pins: floods?.bounds.pins });
     const expiresAt = now + auth.principalTtlSeconds * 1000;
     const token = mintPrincipalToken({ owner: key.owner, publicKey: key.publicKey }, expiresAt, auth.principalSecret);
     return sendOk(c, { token, owner_user_id: key.owner, expires_in: auth.principalTtlSeconds });

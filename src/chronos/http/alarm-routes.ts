@@ -14,15 +14,17 @@ import {
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import type { Alarm, AlarmState, Occurrence, Transition } from '../alarm/alarm.ts';
+import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
+import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import type { AlarmFilter } from '../store/store.ts';
 import { createAlarmIds } from './alarm-id.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
+import type { Standing } from './floods.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
-import { type ChronosService, ownerOfRequest } from './service.ts';
+import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
 
 /** One answer for an id that does not exist, belongs to someone else, or is no id: they must not be told apart. */
 export function alarmNotFound(): ReveilleError {
@@ -56,9 +58,14 @@ function repeated(earlier: AlarmState, asked: Alarm): AlarmCreated {
   );
 }
 
+/** Cancelled alarms that make room for a new one, at most. */
+const FORGOTTEN_FOR_ONE = 100;
+
+type Caller = { owner: string; standing: Standing };
+
 async function createAlarm(
-  { store, clock, limits, onDue }: ChronosService,
-  { id, owner, body }: { id: (now: number) => string; owner: string; body: Record<string, unknown> },
+  { store, clock, limits, floods, onDue }: ChronosService,
+  { id, owner, standing, body }: { id: (now: number) => string; body: Record<string, unknown> } & Caller,
 ): Promise<AlarmCreated> {
   const now = clock.now();
   const alarm = draftAlarm(parseOrThrow(alarmCreateSchema, body), { id: id(now), owner, now, limits });
@@ -71,17 +78,22 @@ async function createAlarm(
     if (earlier) return repeated(earlier, alarm);
     throw refusal;
   }
-  const answer = await store.create({ alarm, occurrence }, { maxActive: limits.maxActiveAlarms });
+  const bounds = { ...(await floods?.storeLimits(standing)), maxActive: limits.maxActiveAlarms };
+  let answer = await store.create({ alarm, occurrence }, bounds);
+  // What was cancelled owes nobody anything: it makes room before anybody is refused.
+  if (answer.result === 'too_much' && (await store.forgetCancelled(owner, FORGOTTEN_FOR_ONE)) > 0)
+    answer = await store.create({ alarm, occurrence }, bounds);
   switch (answer.result) {
     case 'created':
+      floods?.grew(storedBytes(alarm));
       onDue(occurrence.dueAt!);
       return created(answer.state, false);
     case 'too_many':
-      throw new ReveilleError(
-        'rate_limited',
-        `you have ${answer.active} alarms waiting, the most that is allowed; cancel some before you set more`,
-        { retryable: false },
-      );
+      throw tooManyActive(answer.active);
+    case 'too_much': {
+      const { maxStored = Number.POSITIVE_INFINITY, maxBytes = 0 } = bounds;
+      throw answer.alarms >= maxStored ? tooManyStored(answer.alarms) : tooManyBytes(answer.bytes, maxBytes);
+    }
     case 'key_taken':
       return repeated(answer.state, alarm);
   }
@@ -89,29 +101,37 @@ async function createAlarm(
 
 /** All `/v1/alarms` routes but the ledger's. */
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
-  const { store, clock, limits } = service;
+  const { store, clock, limits, floods } = service;
   const id = service.alarmIds ?? createAlarmIds();
 
   /** Applies a transition to the alarm in the path and wakes the dispatcher for what it now owes. */
-  const change = async (c: HttpContext, owner: string, transition: Transition): Promise<AlarmState> => {
-    const state = await store.update(owner, alarmIdOf(c), transition);
+  const change = async (c: HttpContext, { owner, standing }: Caller, transition: Transition): Promise<AlarmState> => {
+    const bounds = { ...(await floods?.storeLimits(standing)), maxActive: limits.maxActiveAlarms };
+    const state = await store.update(owner, alarmIdOf(c), transition, bounds);
     if (!state) throw alarmNotFound();
     for (const { dueAt } of state.occurrences) if (dueAt !== null) service.onDue(dueAt);
     return state;
   };
 
+  /** The caller, once there is room for what it asks for. */
+  const enter = async (c: HttpContext, gate: 'creates' | 'triggers'): Promise<Caller> => {
+    const caller = await callerOf(service, c);
+    floods?.enter(gate, caller.owner, caller.standing);
+    return caller;
+  };
+
   /** A route that takes nothing but the alarm's id. */
-  const act = (action: (state: AlarmState, now: number) => AlarmState) => async (c: HttpContext) => {
-    const owner = await ownerOfRequest(service, c);
+  const act = (action: (state: AlarmState, now: number) => AlarmState, gate?: 'creates') => async (c: HttpContext) => {
+    const caller = gate ? await enter(c, gate) : await callerOf(service, c);
     await refuseBody(c);
     const now = clock.now();
-    return sendOk(c, viewAlarm(await change(c, owner, (state) => action(state, now)), now));
+    return sendOk(c, viewAlarm(await change(c, caller, (state) => action(state, now)), now));
   };
 
   app.post('/v1/alarms', async (c) => {
-    const owner = await ownerOfRequest(service, c);
+    const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    return sendOk(c, await createAlarm(service, { id, owner, body }));
+    return sendOk(c, await createAlarm(service, { id, ...caller, body }));
   });
 
   app.get('/v1/alarms', async (c) => {
@@ -140,23 +160,24 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   });
 
   app.patch('/v1/alarms/:id', async (c) => {
-    const owner = await ownerOfRequest(service, c);
+    const caller = await enter(c, 'creates');
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
-    return sendOk(c, viewAlarm(await change(c, owner, (state) => editAlarm(state, patch, now, limits)), now));
+    return sendOk(c, viewAlarm(await change(c, caller, (state) => editAlarm(state, patch, now, limits)), now));
   });
 
+  // Cancelling is always let through: it is what makes room.
   app.delete('/v1/alarms/:id', act(cancelAlarm));
-  app.post('/v1/alarms/:id/pause', act(pauseAlarm));
-  app.post('/v1/alarms/:id/resume', act(resumeAlarm));
-  app.post('/v1/alarms/:id/redrive', act(redriveAlarm));
+  app.post('/v1/alarms/:id/pause', act(pauseAlarm, 'creates'));
+  app.post('/v1/alarms/:id/resume', act(resumeAlarm, 'creates'));
+  app.post('/v1/alarms/:id/redrive', act(redriveAlarm, 'creates'));
 
   app.post('/v1/alarms/:id/trigger', async (c) => {
-    const owner = await ownerOfRequest(service, c);
+    const caller = await enter(c, 'triggers');
     await refuseBody(c);
     const now = clock.now();
     let fireId = '';
-    const state = await change(c, owner, (before) => {
+    const state = await change(c, caller, (before) => {
       const triggered = triggerAlarm(before, now);
       fireId = triggered.fireId;
       return triggered.state;

@@ -5,6 +5,7 @@ import { type ReadyReport, type RunningServer, startServer } from '../../http-ki
 import type { Logger } from '../../log/log.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { KeyRing } from '../receipts/key-ring.ts';
+import { OverBound } from '../store/limits.ts';
 import { agentAdminRoutes, agentRoutes } from './agent-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
@@ -62,6 +63,10 @@ export function startChronosServer({
       app.use('/v1/*', async (c, next) => {
         if (c.req.method !== 'GET') refuseQuery(c);
         await next();
+      });
+      app.use('/v1/*', async (c, next) => {
+        await next();
+        if (c.error instanceof OverBound) service.onRefused?.(c.error.bound);
       });
       agentRoutes(app, service);
       agentAdminRoutes(app, service);

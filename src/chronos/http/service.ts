@@ -4,14 +4,20 @@ import type { HttpContext } from '../../http-kit/environment.ts';
 import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { DefinitionLimits } from '../alarm/definition.ts';
-import { type EnrollmentMode, isAccepted } from '../auth/enrollment.ts';
+import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
 import { readPrincipalToken } from '../auth/principal.ts';
+import type { Bound } from '../store/limits.ts';
 import type { AlarmStore } from '../store/store.ts';
+import { type Floods, type Standing, standingOf } from './floods.ts';
 
 export type ChronosService = {
   store: AlarmStore;
   clock: Clock;
   limits: DefinitionLimits & { maxActiveAlarms: number };
+  /** Bounds on what clients ask for and store; left out, there are none. */
+  floods?: Floods;
+  /** Told of every request that one of them stopped. */
+  onRefused?: (bound: Bound) => void;
   auth: {
     /** Bearer token of `/v1/*`; `undefined` only in development. */
     transportToken: string | undefined;
@@ -33,13 +39,22 @@ export type ChronosService = {
  *
  * @throws ReveilleError `unauthorized` when the principal token is missing, forged, expired, or its key was revoked since
  */
-export async function ownerOfRequest(service: ChronosService, c: HttpContext): Promise<string> {
+export async function callerOf(
+  service: ChronosService,
+  c: HttpContext,
+): Promise<{ owner: string; standing: Standing }> {
   const { store, clock, auth } = service;
-  const principal = readPrincipalToken(c.req.header(PRINCIPAL_HEADER) ?? '', clock.now(), auth.principalSecret);
-  if (principal && (await isAccepted(store, principal.owner, principal.publicKey, auth.enrollment)))
-    return principal.owner;
+  const now = clock.now();
+  const principal = readPrincipalToken(c.req.header(PRINCIPAL_HEADER) ?? '', now, auth.principalSecret);
+  const key = principal && (await acceptedKey(store, principal.owner, principal.publicKey, auth.enrollment));
+  if (key) return { owner: key.owner, standing: standingOf(key, now) };
   throw new ReveilleError(
     'unauthorized',
     'X-Chronos-Agent must carry a principal token that is still valid; prove your identity anew to get one',
   );
+}
+
+/** As {@link callerOf}, for what is not bounded. */
+export async function ownerOfRequest(service: ChronosService, c: HttpContext): Promise<string> {
+  return (await callerOf(service, c)).owner;
 }

@@ -15,13 +15,30 @@ import type { FireReceipt } from '../alarm/course.ts';
 /** A new alarm with the occurrence it owes first. */
 export type NewAlarm = { alarm: Alarm; occurrence: Occurrence };
 
+/** What an owner may have in the store; what is left out is not bounded. */
+export type StoreLimits = {
+  /** Alarms that are active or paused. */
+  maxActive?: number;
+  /** Alarms of any status, ended ones included. */
+  maxStored?: number;
+  /** Bytes of all those, as `storedBytes` (`alarm/alarm.ts`) counts them. */
+  maxBytes?: number;
+  /** Triggers that wait, over all of the owner's alarms. */
+  maxTriggers?: number;
+};
+
+/** What all owners have in the store together. */
+export type StoreUsage = { owners: number; alarms: number; bytes: number };
+
 export type CreateResult =
   /** The alarm was stored. */
   | { result: 'created'; state: AlarmState }
   /** An alarm of this owner holds the idempotency key; nothing was stored. The caller compares the definitions. */
   | { result: 'key_taken'; state: AlarmState }
   /** The owner has `maxActive` alarms that are active or paused; nothing was stored. */
-  | { result: 'too_many'; active: number };
+  | { result: 'too_many'; active: number }
+  /** The owner would have more than `maxStored` alarms or `maxBytes`; nothing was stored. How much there is already. */
+  | { result: 'too_much'; alarms: number; bytes: number };
 
 export type AlarmFilter = {
   status?: AlarmStatus;
@@ -91,6 +108,9 @@ export type AgentKey = {
   revokedAt: number | null;
 };
 
+/** How many owners may come by trust on first use. */
+export type PinLimits = { perHour: number; keysInAll: number };
+
 export type AlarmStore = {
   /**
    * The store's clock, epoch milliseconds: what due instants, leases and expiries are compared with. Where replicas share a
@@ -101,9 +121,9 @@ export type AlarmStore = {
   /**
    * Stores a new alarm and its first occurrence in one transaction. The idempotency key is held by any alarm of the owner
    * that is not cancelled; whether it is free is looked at before the limit, so that a repeated request finds its alarm. An id
-   * that the owner has already is `conflict`. Creates that arrive together share one sync to disk.
+   * that the owner has already is `conflict`. Creates that arrive together share one sync to disk. `maxTriggers` does not matter here.
    */
-  create(entry: NewAlarm, limits: { maxActive: number }): Promise<CreateResult>;
+  create(entry: NewAlarm, limits: StoreLimits & { maxActive: number }): Promise<CreateResult>;
 
   /** The alarm with what it owes, or `undefined` when this owner has no such alarm. */
   get(owner: string, alarmId: string): Promise<AlarmState | undefined>;
@@ -121,9 +141,13 @@ export type AlarmStore = {
    * claim, renew and complete. Where it lets an occurrence go that still carries a lease, the attempt enters the ledger as
    * `unknown`: nobody else will record it.
    *
+   * A transition that takes the owner over one of the limits (an alarm opened again, longer texts, another trigger) rejects with
+   * `rate_limited`; one that does not come nearer to a limit passes whatever the owner has. Replicas that change alarms of one
+   * owner at the same instant may pass a limit by one each.
+   *
    * @returns the state afterwards, or `undefined` when this owner has no such alarm
    */
-  update(owner: string, alarmId: string, transition: Transition): Promise<AlarmState | undefined>;
+  update(owner: string, alarmId: string, transition: Transition, limits?: StoreLimits): Promise<AlarmState | undefined>;
 
   /** The attempts at one alarm's occurrences, latest first: ordered by (startedAt, fireId, attempt), all descending. */
   attempts(
@@ -139,6 +163,21 @@ export type AlarmStore = {
    * @returns how many there were; fewer than `limit` when none are left
    */
   pruneAttempts(request: { before: number; limit: number }): Promise<number>;
+
+  /**
+   * Forgets alarms that were fired, failed or cancelled before an instant, with all that belongs to them (ledger, receipts,
+   * idempotency key), those that were changed longest ago first and at most `limit`. One that still has something under way or a trigger
+   * that waits stays, and so may one with a long ledger, of which a part is forgotten at each call.
+   *
+   * @returns how many alarms there were
+   */
+  pruneAlarms(request: { before: number; limit: number }): Promise<number>;
+
+  /** Forgets cancelled alarms of one owner, the oldest first, as {@link pruneAlarms} does whenever they were cancelled. */
+  forgetCancelled(owner: string, limit: number): Promise<number>;
+
+  /** What is stored by now. Costs a look at each owner: for now and then, not for each request. */
+  usage(): Promise<StoreUsage>;
 
   /**
    * Records how far a fire got: of each stage the first report counts, later ones are known and change nothing. The fire must have been
@@ -210,11 +249,12 @@ export type AlarmStore = {
 
   /**
    * Trust on first use: stores the key when the owner has no key at all, revoked ones included. Atomic: of two first keys
-   * one wins.
+   * one wins. With limits, a key that would have to be stored rejects with `rate_limited` when as many were pinned within the
+   * hour before its `enrolledAt`, or as many keys stand there in all (replicas may pass either by one each).
    *
    * @returns whether this key is accepted for the owner now (it was stored, or stood there unrevoked before)
    */
-  pinFirstKey(key: AgentKey): Promise<boolean>;
+  pinFirstKey(key: AgentKey, limits?: PinLimits): Promise<boolean>;
 
   /** Enrols a key, or lifts its revocation. A known key keeps its label and `enrolledAt` and takes the given source. */
   enrollKey(key: AgentKey): Promise<void>;

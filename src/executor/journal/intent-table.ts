@@ -57,7 +57,9 @@ export function intentTable(db: DatabaseSync) {
                        context = CASE WHEN ? THEN context END
     WHERE id = ?`);
   const open = db.prepare('SELECT id, user_id FROM intents WHERE is_over = 0 ORDER BY seq');
-  const countOpen = db.prepare('SELECT count(*) AS n FROM intents WHERE user_id = ? AND is_over = 0');
+  const openOf = db.prepare(`
+    SELECT count(*) AS intents, coalesce(sum(octet_length(context)), 0) AS context_bytes
+    FROM intents WHERE user_id = ? AND is_over = 0`);
   const newest = db.prepare('SELECT id FROM intents WHERE user_id = ? ORDER BY seq DESC LIMIT ?');
   const newestWith = db.prepare('SELECT id FROM intents WHERE user_id = ? AND status = ? ORDER BY seq DESC LIMIT ?');
 
@@ -89,7 +91,11 @@ export function intentTable(db: DatabaseSync) {
     /** Those that are not over, in order of acceptance. */
     open: () => open.all().map((row) => ({ id: row.id as string, user: row.user_id as string })),
 
-    countOpen: (user: string) => countOpen.get(user)?.n as number,
+    /** How many of the user's are not over, and how much conversation is kept for them. */
+    openOf(user: string): { intents: number; contextBytes: number } {
+      const row = openOf.get(user)!;
+      return { intents: row.intents as number, contextBytes: row.context_bytes as number };
+    },
 
     newest(user: string, limit: number, status: IntentStatus | undefined): string[] {
       const rows = status === undefined ? newest.all(user, limit) : newestWith.all(user, status, limit);

@@ -12,6 +12,7 @@ import { openDatabase } from '../../sqlite-kit/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IntentRequest, IntentStatus } from '../../wire/executor.ts';
 import { type IntentReceipt, RECEIPT_FORMAT } from '../../wire/intent-receipt.ts';
+import type { IntentBounds } from '../config.ts';
 import type { ErrandBook } from '../errands/errands.ts';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
@@ -24,8 +25,8 @@ import { type IntentFold, isOver } from './fold.ts';
 import { claimJournal } from './owner-key.ts';
 import { spendTable } from './spend-table.ts';
 
-/** One user's intents that are not over; more are refused, so that nobody fills the disk. */
-const OPEN_PER_USER = 1000;
+/** Intents end when people answer and tools do: worth another look after this long. */
+const LOOK_AGAIN_SECONDS = 60;
 /** Intents that are over and need not be checked again when they are looked at twice. */
 const ENDED_KEPT = 256;
 
@@ -35,6 +36,8 @@ export type JournalOptions = {
   readonly key: SigningKey;
   readonly clock: Clock;
   readonly log: Logger;
+  /** What one user may leave open at once; more is refused, so that nobody fills the disk. */
+  readonly bounds: IntentBounds;
 };
 
 export type Appended = {
@@ -82,7 +85,7 @@ export type Journal = {
 };
 
 /** Opens (or makes) the journal. Throws what `openDatabase` throws, and `conflict` when another key has signed it. */
-export function openJournal({ dataDir, key, clock, log }: JournalOptions): Journal {
+export function openJournal({ dataDir, key, clock, log, bounds }: JournalOptions): Journal {
   const path = join(dataDir, 'journal.db');
   const migrations = new URL('./migrations/', import.meta.url);
   const file = openDatabase({ path, migrations, clock, lock: 'exclusive' });
@@ -115,6 +118,20 @@ export function openJournal({ dataDir, key, clock, log }: JournalOptions): Journ
     ended.delete(id);
     ended.set(id, held);
     if (ended.size > ENDED_KEPT) ended.delete(ended.keys().next().value!);
+  }
+
+  /** @throws ReveilleError `rate_limited` when the user would leave more open than is allowed */
+  function checkBounds(user: string, { context }: IntentRequest): void {
+    const open = intents.openOf(user);
+    const contextBytes = context === undefined ? 0 : Buffer.byteLength(JSON.stringify(context));
+    let what: string | undefined;
+    if (open.intents >= bounds.openIntents)
+      what = `${open.intents} intents of yours are not over yet (EXECUTOR_MAX_OPEN_INTENTS)`;
+    else if (contextBytes > 0 && open.contextBytes + contextBytes > bounds.contextBytes)
+      what = `${open.contextBytes} bytes of conversation are kept for intents of yours that are not compiled yet, and ${contextBytes} more are too many (EXECUTOR_MAX_CONTEXT_MIB)`;
+    if (what === undefined) return;
+    const message = `${what}; wait for some of them, or cancel them`;
+    throw new ReveilleError('rate_limited', message, { retryAfterSeconds: LOOK_AGAIN_SECONDS });
   }
 
   /** Takes in what is on disk now, and tells of it. */
@@ -181,10 +198,7 @@ export function openJournal({ dataDir, key, clock, log }: JournalOptions): Journ
           if (difference !== undefined) throw new ReveilleError('conflict', difference);
           return { intentId: known, isNew: false };
         }
-        if (intents.countOpen(user) >= OPEN_PER_USER) {
-          const message = `${OPEN_PER_USER} intents of yours are not over yet; wait for some of them, or cancel them`;
-          throw new ReveilleError('rate_limited', message);
-        }
+        checkBounds(user, request);
         const createdAt = clock.now();
         const entry: ReceiptEntry = {
           kind: 'intent.accepted',

@@ -299,3 +299,28 @@ test('subscribers are told of questions and of the end', async (t) => {
   assert.deepEqual(told, ['gate.invoked pay', 'intent.attest ']);
   assert.throws(() => bench.rail.subscribe('bob', id, () => {}), { code: 'not_found' });
 });
+
+test('what one user leaves open is bounded, in intents and in words that came with them; others are not held up', async (t) => {
+  const bench = createWorkbench(t, { openIntents: 3, contextBytes: 1000 });
+  const words = (length: number) => ({ context: [{ from: 'person' as const, text: 'x'.repeat(length) }] });
+  const hold = Promise.withResolvers<never>();
+  t.after(() => hold.reject(new Error('over')));
+  hold.promise.catch(() => {});
+  bench.compile = () => hold.promise;
+  const submit = (more: object, user = 'alice') => bench.rail.submit(user, { prose: 'pay bob', ...more });
+  await submit(words(800));
+  await assert.rejects(submit(words(300)), {
+    code: 'rate_limited',
+    message: /EXECUTOR_MAX_CONTEXT_MIB/,
+    retryAfterSeconds: 60,
+  });
+  await submit(words(900), 'bob');
+  await submit({ idempotency_key: 'k' });
+  await submit({});
+  await assert.rejects(submit({}), {
+    code: 'rate_limited',
+    message: /EXECUTOR_MAX_OPEN_INTENTS/,
+    retryAfterSeconds: 60,
+  });
+  await submit({ idempotency_key: 'k' });
+});

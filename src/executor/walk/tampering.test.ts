@@ -8,7 +8,7 @@ import { canonicalJson } from '../../wire/canonical-json.ts';
 import { openJournal } from '../journal/journal.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import { signingKey } from '../receipt/signing-key.ts';
-import { call, createWorkbench, planOf, transfer, until, type Workbench } from './testing/workbench.ts';
+import { BOUNDS, call, createWorkbench, planOf, transfer, until, type Workbench } from './testing/workbench.ts';
 
 type Change = (db: DatabaseSync, intentId: string) => void;
 
@@ -181,10 +181,13 @@ test('a journal of another key is left alone', async (t) => {
   await bench.gate(id, 'pay');
   await bench.stop();
   const key = signingKey(generateKey());
-  assert.throws(() => openJournal({ dataDir: bench.folder, key, clock: bench.clock, log: silentLogger }), {
-    code: 'conflict',
-    message: /put the old executor.key back/,
-  });
+  assert.throws(
+    () => openJournal({ dataDir: bench.folder, key, clock: bench.clock, log: silentLogger, bounds: BOUNDS }),
+    {
+      code: 'conflict',
+      message: /put the old executor.key back/,
+    },
+  );
   bench.start();
   await bench.approve(id, 'pay');
   await bench.reaches(id, 'completed');

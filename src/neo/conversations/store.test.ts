@@ -218,3 +218,13 @@ test('a second process is told who has the data folder', async (t) => {
   const { open } = workbench(t);
   assert.throws(open, { code: 'unavailable', message: /already open in this process/ });
 });
+
+test('a queue that is full takes no new turn, and still answers for one that it has', async (t) => {
+  const { store, newTurn } = workbench(t);
+  const fireId = '01977777-0000-7000-8000-000000000001@1';
+  await store.accept(newTurn({ origin: 'chronos', fireId }));
+  const isFull = () => true;
+  await assert.rejects(store.accept(newTurn(), isFull), { code: 'rate_limited', retryAfterSeconds: 60 });
+  assert.equal((await store.accept(newTurn({ origin: 'chronos', fireId }), isFull)).deduped, true);
+  assert.equal(store.listConversations(10).length, 1);
+});

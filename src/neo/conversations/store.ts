@@ -2,12 +2,14 @@
  * Neo's memory of what was said: one SQLite file, one process. Every write resolves when it is on disk, and the events that
  * tell of a change are stored in the transaction that makes it.
  */
+
 import { join } from 'node:path';
 import type { Clock } from '../../clock/clock.ts';
 import type { ReceiptOutbox } from '../../receipt-kit/outbox.ts';
 import { receiptTable } from '../../receipt-kit/receipt-table.ts';
 import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
 import { openDatabase } from '../../sqlite-kit/open.ts';
+import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import { callBegunEvent, callFinishedEvent } from '../loop/call-events.ts';
 import type { Journal } from '../loop/journal.ts';
@@ -19,6 +21,9 @@ import { stepTable } from './step-table.ts';
 import { turnTable } from './turn-table.ts';
 
 /** How many events a reader can fall behind before it misses some. */
+/** A queue that is full is not soon empty: turns take seconds to minutes. */
+const FULL_RETRY_SECONDS = 60;
+
 export const EVENTS_RETAINED = 10_000;
 
 /** A page of turns ends early when its text has this many characters, so that no answer grows without bound. */
@@ -111,13 +116,22 @@ export function openConversationStore(options: ConversationStoreOptions) {
     /**
      * Stores a turn as `queued`, in order of acceptance; makes its conversation when it is new.
      *
+     * @param isFull asked when the turn is new; one that finds no room is not stored
      * @returns the turn, or with `deduped` the one that has its `fire_id` already, of which nothing changes
-     * @throws ReveilleError `unavailable` when it could not be stored
+     * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when there is no room
      */
-    accept(turn: NewTurn): Promise<{ turn: Turn; deduped: boolean }> {
+    accept(turn: NewTurn, isFull: () => boolean = () => false): Promise<{ turn: Turn; deduped: boolean }> {
       return telling(() => {
         const known = turn.fireId === undefined ? undefined : turns.byFireId(turn.fireId);
         if (known) return { turn: known, deduped: true };
+        if (isFull())
+          throw new ReveilleError(
+            'rate_limited',
+            'too many turns wait for their agent already (NEO_MAX_QUEUED); try later',
+            {
+              retryAfterSeconds: FULL_RETRY_SECONDS,
+            },
+          );
         conversations.addTurn(turn.conversationId, turn.message, turn.createdAt);
         const stored = turns.insert(turn);
         tell(stored);

@@ -57,7 +57,8 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
     routes: (app) => {
       // `/`, `/healthz` and `/readyz` are routed before this.
       app.use(requireBearer(config.token));
-      chatRoutes(app, { store, clock, onAccepted: runner.accepted });
+      const isFull = () => runner.state().queued >= (config.maxQueued ?? Number.POSITIVE_INFINITY);
+      chatRoutes(app, { store, clock, onAccepted: runner.accepted, isFull });
       conversationRoutes(app, store);
       eventRoutes(app, { feed, clock, log, approvers, executor: hands.executor });
       turnRoutes(app, runner);

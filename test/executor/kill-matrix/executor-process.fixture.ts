@@ -87,7 +87,13 @@ const hosted = await createToolbox({
 });
 const toolbox = twofold(hosted);
 const key = watched(loadSigningKey(join(dataDir, 'executor.key')));
-const journal = openJournal({ dataDir, key, clock: systemClock, log });
+const journal = openJournal({
+  dataDir,
+  key,
+  clock: systemClock,
+  log,
+  bounds: { openIntents: 1000, contextBytes: 16 * 1024 * 1024 },
+});
 const policy = readPolicy(undefined);
 const rail = createRail({
   journal,

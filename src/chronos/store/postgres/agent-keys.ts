@@ -1,5 +1,6 @@
 /** The public keys that are accepted for owners. */
-import type { AgentKey } from '../store.ts';
+import { anHourBefore, checkPins } from '../limits.ts';
+import type { AgentKey, PinLimits } from '../store.ts';
 import { Gatherer } from './gather.ts';
 import type { PrimaryPool } from './pool.ts';
 import { AGENT_KEY } from './rows.ts';
@@ -24,6 +25,11 @@ const PIN = statement(
   SELECT $1::text, $2::text, $3::text, $4::text, $5::bigint, true WHERE NOT EXISTS (SELECT 1 FROM agent_keys WHERE owner = $1::text)
   ON CONFLICT DO NOTHING
   RETURNING 1`,
+);
+
+const PINS = statement(
+  'pins',
+  `SELECT (SELECT count(*) FROM agent_keys WHERE enrolled_at > $1 AND source = 'tofu'), (SELECT count(*) FROM agent_keys)`,
 );
 
 const ENROL = statement(
@@ -72,7 +78,11 @@ export function prepareAgentKeys(pool: PrimaryPool) {
       return (await pool.query(PAGE, [after.owner, after.publicKey, limit])).map((row) => AGENT_KEY.read(row));
     },
 
-    async pinFirst(key: AgentKey): Promise<boolean> {
+    async pinFirst(key: AgentKey, limits?: PinLimits): Promise<boolean> {
+      if (limits && (await of(key.owner)).length === 0) {
+        const [[pinned, keys]] = (await pool.query(PINS, [anHourBefore(key.enrolledAt)])) as [[number, number]];
+        checkPins({ pinned, keys }, limits);
+      }
       if ((await pool.query(PIN, valuesOf(key))).length > 0) return true;
       const known = await of(key.owner);
       return known.some(({ publicKey, revokedAt }) => publicKey === key.publicKey && revokedAt === null);

@@ -1,6 +1,7 @@
 /** What a batch of transitions comes down to, row by row. Pure. */
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
+import { growthOf } from '../limits.ts';
 import { isOpen } from './owners.ts';
 import { CHANGEABLE, PROGRESS, type Versioned } from './rows.ts';
 
@@ -23,8 +24,8 @@ export type Plan = {
   moves: Move[];
   inserts: { occurrence: Occurrence; revision: number }[];
   ledger: Attempt[];
-  /** Owners who may have more open alarms afterwards, and how many. */
-  opened: Map<string, number>;
+  /** Owners who may have more open alarms afterwards, or longer texts: how many alarms, how many bytes. */
+  grown: Map<string, { opened: number; bytes: number }>;
   /** Whether anything beyond {@link PROGRESS} changes. */
   edits: boolean;
 };
@@ -62,7 +63,7 @@ export function planOf(changes: readonly Change[]): Plan {
     moves: [],
     inserts: [],
     ledger: [],
-    opened: new Map(),
+    grown: new Map(),
     edits: false,
   };
   for (const { stored, wanted, attempts } of inOrder(changes)) {
@@ -71,9 +72,13 @@ export function planOf(changes: readonly Change[]): Plan {
     plan.alarms.push({ alarm, revision: stored.revision });
     planOccurrences(plan, stored.state, wanted, stored.revision + 1);
     plan.ledger.push(...attempts);
-    plan.edits ||= DEFINITION.some((member) => alarm[member] !== before[member]);
-    if (isOpen(alarm.status) && !isOpen(before.status))
-      plan.opened.set(alarm.owner, (plan.opened.get(alarm.owner) ?? 0) + 1);
+    const edits = DEFINITION.some((member) => alarm[member] !== before[member]);
+    plan.edits ||= edits;
+    const opens = isOpen(alarm.status) && !isOpen(before.status);
+    const bytes = edits ? growthOf(stored.state, wanted).bytes : 0;
+    if (!opens && bytes === 0) continue;
+    const grown = plan.grown.get(alarm.owner) ?? { opened: 0, bytes: 0 };
+    plan.grown.set(alarm.owner, { opened: grown.opened + Number(opens), bytes: grown.bytes + bytes });
   }
   return plan;
 }

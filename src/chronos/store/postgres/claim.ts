@@ -133,9 +133,9 @@ export function prepareClaim(pool: PrimaryPool, claimed: ClaimedStates, clock: C
    * What the interruption makes of the alarm. One that cannot be settled must not stand in the way of every claim: it loses the
    * lease, stays as it is otherwise, and the log says so.
    */
-  function interrupted(given: AlarmState, fireId: string): AlarmState {
+  function interrupted(given: AlarmState, fireId: string, now: number): AlarmState {
     try {
-      const wanted = settleInterrupted(given, fireId);
+      const wanted = settleInterrupted(given, fireId, now);
       checkTransition(given, wanted);
       return wanted;
     } catch (error) {
@@ -157,7 +157,7 @@ export function prepareClaim(pool: PrimaryPool, claimed: ClaimedStates, clock: C
           key,
           // Renewed since: not to be ended.
           attempt: (held) => (held.leaseUntil! <= now ? interruptedAttempt(held) : undefined),
-          settle: (state) => interrupted(state, key.fireId),
+          settle: (state) => interrupted(state, key.fireId, now),
         };
       });
       await settleAll(pool, clock, settlements);

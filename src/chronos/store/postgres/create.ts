@@ -1,15 +1,19 @@
 /** Storing new alarms: those that arrive together go in one statement. */
 import { ReveilleError } from '../../../wire/errors.ts';
+import { storedBytes } from '../../alarm/alarm.ts';
 import { checkTransition } from '../difference.ts';
-import type { CreateResult, NewAlarm } from '../store.ts';
+import type { CreateResult, NewAlarm, StoreLimits } from '../store.ts';
 import { Gatherer, Refusal } from './gather.ts';
-import { countOpen } from './owners.ts';
+import { countOpen, storedOf, takeOffStored } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
 import { ALARM, OCCURRENCE } from './rows.ts';
 import { findByKey } from './state.ts';
 import { type Row, statement } from './statement.ts';
 
-export type CreateRequest = NewAlarm & { maxActive: number };
+export type CreateRequest = NewAlarm & { maxActive: number; maxStored: number; maxBytes: number; bytes: number };
+
+/** No owner has as much. */
+const UNBOUNDED = Number.MAX_SAFE_INTEGER;
 
 /** Two batches under way: one is being written while the next is on the line. */
 const BOUNDS = {
@@ -23,22 +27,29 @@ const BOUNDS = {
 const ROUNDS = 10;
 
 const OCCURRENCES_AT = 2 + ALARM.members.length;
+const STORED_AT = OCCURRENCES_AT + OCCURRENCE.members.length;
 
 /**
  * Stores those for which nothing stands in the way, and gives back their ids: their owner stays within the limit (a bound may say no
  * though the count would say yes), neither id nor key is taken. Owners come in one order in every batch, so that two batches
- * cannot wait for each other in a circle.
+ * cannot wait for each other in a circle. An owner who was let in stands in the answer once more without an id: what was counted for
+ * those that were not stored is taken off again.
  */
 const INSERT = statement(
   'create',
   `
   WITH entry AS (
-    SELECT * FROM unnest(${ALARM.arrays(2)}) WITH ORDINALITY AS e (${ALARM.list()}, place)
+    SELECT * FROM unnest(${ALARM.arrays(2)}, $${STORED_AT + 2}::bigint[]) WITH ORDINALITY AS e (${ALARM.list()}, bytes, place)
   ), admitted AS (
-    INSERT INTO owners (owner, open_at_most)
-    SELECT owner, count(*) FROM entry GROUP BY owner HAVING count(*) <= $1::bigint ORDER BY owner
-    ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + excluded.open_at_most
+    INSERT INTO owners (owner, open_at_most, stored_alarms, stored_bytes)
+    SELECT owner, count(*), count(*), sum(bytes) FROM entry GROUP BY owner
+    HAVING count(*) <= $1::bigint AND count(*) <= $${STORED_AT}::bigint AND sum(bytes) <= $${STORED_AT + 1}::bigint
+    ORDER BY owner
+    ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + excluded.open_at_most,
+      stored_alarms = owners.stored_alarms + excluded.stored_alarms, stored_bytes = owners.stored_bytes + excluded.stored_bytes
       WHERE owners.open_at_most + excluded.open_at_most <= $1::bigint
+        AND owners.stored_alarms + excluded.stored_alarms <= $${STORED_AT}::bigint
+        AND owners.stored_bytes + excluded.stored_bytes <= $${STORED_AT + 1}::bigint
     RETURNING owner
   ), stored AS (
     INSERT INTO alarms (revision, ${ALARM.list()})
@@ -52,7 +63,7 @@ const INSERT = statement(
     FROM unnest(${OCCURRENCE.arrays(OCCURRENCES_AT)}) AS o (${OCCURRENCE.list()})
     JOIN stored ON stored.owner = o.owner AND stored.id = o.alarm_id
   )
-  SELECT owner, id FROM stored`,
+  SELECT owner, id FROM stored UNION ALL SELECT owner, NULL FROM admitted`,
 );
 
 const OWNER_AT = 2 + ALARM.members.indexOf('owner');
@@ -62,9 +73,13 @@ const INSERT_ONE = statement(
   'create_one',
   `
   WITH admitted AS (
-    INSERT INTO owners (owner, open_at_most) SELECT $${OWNER_AT}::text, 1 WHERE $1::bigint >= 1
-    ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + 1
-      WHERE owners.open_at_most + 1 <= $1::bigint
+    INSERT INTO owners (owner, open_at_most, stored_alarms, stored_bytes)
+    SELECT $${OWNER_AT}::text, 1, 1, $${STORED_AT + 2}::bigint
+    WHERE $1::bigint >= 1 AND $${STORED_AT}::bigint >= 1 AND $${STORED_AT + 2}::bigint <= $${STORED_AT + 1}::bigint
+    ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + 1,
+      stored_alarms = owners.stored_alarms + 1, stored_bytes = owners.stored_bytes + excluded.stored_bytes
+      WHERE owners.open_at_most + 1 <= $1::bigint AND owners.stored_alarms + 1 <= $${STORED_AT}::bigint
+        AND owners.stored_bytes + excluded.stored_bytes <= $${STORED_AT + 1}::bigint
     RETURNING owner
   ), stored AS (
     INSERT INTO alarms (revision, ${ALARM.list()}) SELECT 0, ${ALARM.scalars(2)} FROM admitted
@@ -73,7 +88,7 @@ const INSERT_ONE = statement(
   ), owed AS (
     INSERT INTO occurrences (alarm_revision, ${OCCURRENCE.list()}) SELECT 0, ${OCCURRENCE.scalars(OCCURRENCES_AT)} FROM stored
   )
-  SELECT owner, id FROM stored`,
+  SELECT owner, id FROM stored UNION ALL SELECT owner, NULL FROM admitted`,
 );
 
 const KNOWN = statement('known_ids', 'SELECT id FROM alarms WHERE owner = $1 AND id = ANY ($2::text[])');
@@ -95,7 +110,7 @@ class Creates {
   /** What becomes of each request of a batch. */
   async settle(requests: readonly CreateRequest[]): Promise<Outcome[]> {
     const outcomes = new Map<CreateRequest, Outcome>();
-    const limits = groupBy(requests, ({ maxActive }) => maxActive);
+    const limits = groupBy(requests, ({ maxActive, maxStored, maxBytes }) => `${maxActive} ${maxStored} ${maxBytes}`);
     await Promise.all(limits.map((alike) => this.#settleAlike(alike, outcomes)));
     return requests.map((request) => outcomes.get(request)!);
   }
@@ -117,28 +132,37 @@ class Creates {
   async #insert(requests: readonly CreateRequest[], outcomes: Map<CreateRequest, Outcome>): Promise<CreateRequest[]> {
     const rows = await this.#query(requests);
     const stored = new Set(rows.map(([owner, id]) => `${owner} ${id}`));
-    return requests.filter((request) => {
+    const left = requests.filter((request) => {
       // Of two with one id, the first is the one that was stored.
       if (!stored.delete(`${request.alarm.owner} ${request.alarm.id}`)) return true;
       const { alarm, occurrence } = request;
       outcomes.set(request, { result: 'created', state: { alarm, occurrences: [occurrence] } });
       return false;
     });
+    const counted = left.filter(({ alarm }) => stored.has(`${alarm.owner} null`));
+    for (const ofOwner of groupBy(counted, ({ alarm }) => alarm.owner)) {
+      const bytes = ofOwner.reduce((sum, request) => sum + request.bytes, 0);
+      await takeOffStored(this.#pool, ofOwner[0]!.alarm.owner, { alarms: ofOwner.length, bytes });
+    }
+    return left;
   }
 
   #query(requests: readonly CreateRequest[]): Promise<Row[]> {
-    const [{ alarm, occurrence, maxActive }] = requests as [CreateRequest];
-    if (requests.length === 1)
-      return this.#pool.query(INSERT_ONE, [maxActive, ...ALARM.bindOne(alarm), ...OCCURRENCE.bindOne(occurrence)]);
+    const [{ alarm, occurrence, maxActive, maxStored, maxBytes, bytes }] = requests as [CreateRequest];
+    if (requests.length === 1) {
+      const rows = [...ALARM.bindOne(alarm), ...OCCURRENCE.bindOne(occurrence)];
+      return this.#pool.query(INSERT_ONE, [maxActive, ...rows, maxStored, maxBytes, bytes]);
+    }
     const alarms = ALARM.bind(requests.map((request) => request.alarm));
     const occurrences = OCCURRENCE.bind(requests.map((request) => request.occurrence));
-    return this.#pool.query(INSERT, [maxActive, ...alarms, ...occurrences]);
+    const weights = requests.map((request) => request.bytes);
+    return this.#pool.query(INSERT, [maxActive, ...alarms, ...occurrences, maxStored, maxBytes, weights]);
   }
 
   /** Finds out what stands in the way of one owner's requests, and stores those that nothing does. */
   async #resolve(requests: readonly CreateRequest[], outcomes: Map<CreateRequest, Outcome>): Promise<void> {
     const { owner } = requests[0]!.alarm;
-    const { maxActive } = requests[0]!;
+    const { maxActive, maxStored, maxBytes } = requests[0]!;
     let left = requests;
     for (let round = 1; left.length > 0; round++) {
       left = await this.#withoutTakenKeys(left, outcomes);
@@ -148,7 +172,21 @@ class Creates {
         for (const request of left) outcomes.set(request, { result: 'too_many', active });
         return;
       }
-      const next = left.slice(0, maxActive - active);
+      const held = await storedOf(this.#pool, owner);
+      // The first fit, as if they had come one after the other.
+      let room = Math.min(maxActive - active, maxStored - held.alarms);
+      let bytes = held.bytes;
+      const fits = (request: CreateRequest) => {
+        room -= 1;
+        bytes += request.bytes;
+        return room >= 0 && bytes <= maxBytes;
+      };
+      const full = left.findIndex((request) => !fits(request));
+      const next = full < 0 ? left : left.slice(0, full);
+      if (next.length === 0) {
+        for (const request of left) outcomes.set(request, { result: 'too_much', ...held });
+        return;
+      }
       const refused = await this.#insert(next, outcomes);
       const open = await this.#withoutTakenIds(owner, refused, outcomes);
       left = [...open, ...left.slice(next.length)];
@@ -196,9 +234,12 @@ export function prepareCreate(pool: PrimaryPool) {
   const creates = new Creates(pool);
   const gatherer = new Gatherer((requests: readonly CreateRequest[]) => creates.settle(requests), BOUNDS);
   return {
-    async create({ alarm, occurrence }: NewAlarm, { maxActive }: { maxActive: number }): Promise<CreateResult> {
+    async create(
+      { alarm, occurrence }: NewAlarm,
+      { maxActive, maxStored = UNBOUNDED, maxBytes = UNBOUNDED }: StoreLimits & { maxActive: number },
+    ): Promise<CreateResult> {
       checkTransition({ alarm, occurrences: [] }, { alarm, occurrences: [occurrence] });
-      return gatherer.add({ alarm, occurrence, maxActive });
+      return gatherer.add({ alarm, occurrence, maxActive, maxStored, maxBytes, bytes: storedBytes(alarm) });
     },
     drain: () => gatherer.drain(),
   };

@@ -213,10 +213,12 @@ export const AGENT_KEY = new Shape<AgentKey>({
   revokedAt: bigint('revoked_at'),
 });
 
-/** A bound on how many of an owner's alarms stand open. */
-export const OWNER = new Shape<{ owner: string; openAtMost: number }>({
+/** A bound on how many of an owner's alarms stand open, and how much is stored. */
+export const OWNER = new Shape<{ owner: string; openAtMost: number; storedAlarms: number; storedBytes: number }>({
   owner: text('owner'),
   openAtMost: bigint('open_at_most'),
+  storedAlarms: bigint('stored_alarms'),
+  storedBytes: bigint('stored_bytes'),
 });
 
 /** An alarm's state with the revision that it was read at. */

@@ -12,11 +12,13 @@ import { ClaimedStates } from './claimed-states.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
 import { DatabaseClock } from './database-clock.ts';
+import { forgetCancelled, forgetEnded } from './forget.ts';
 import { Hints } from './hints.ts';
 import { list } from './list.ts';
 import { migrate } from './migrate.ts';
 import { countDue, nextDue } from './next-due.ts';
 import { putNonce, takeNonce } from './nonces.ts';
+import { usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
 import { hasFire, pruneReceipts, receiptsOf, recordReceipts } from './receipts.ts';
 import { renew } from './renew.ts';
@@ -101,13 +103,16 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     get: async (owner, alarmId) => (await readOne(pool, owner, alarmId))?.state,
     findByKey: (owner, key) => findByKey(pool, owner, key),
     list: (owner, filter) => list(pool, owner, filter),
-    async update(owner, alarmId, transition) {
-      const state = await update(owner, alarmId, transition);
+    async update(owner, alarmId, transition, limits) {
+      const state = await update(owner, alarmId, transition, limits);
       tell(state);
       return state;
     },
     attempts: (owner, alarmId, page) => pageOfAttempts(pool, owner, alarmId, page),
     pruneAttempts: (request) => pruneAttempts(pool, request),
+    pruneAlarms: ({ before, limit }) => forgetEnded(pool, before, limit),
+    forgetCancelled: (owner, limit) => forgetCancelled(pool, owner, limit),
+    usage: () => usage(pool),
     recordReceipts: (report) => recordReceipts(pool, report),
     hasFire: (fire) => hasFire(pool, fire),
     receiptsOf: (owner, alarmId, fireIds) => receiptsOf(pool, owner, alarmId, fireIds),

@@ -143,7 +143,7 @@ async function write(pool: PrimaryPool, plan: Plan): Promise<void> {
   const writers = plan.edits ? WRITERS.all : WRITERS.progress;
   const main = plan.deletes.length > 0 ? writers.delete : writers.move;
   const movesLeft = plan.deletes.length > 0 && plan.moves.length > 0;
-  if (!movesLeft && plan.inserts.length === 0 && plan.opened.size === 0) {
+  if (!movesLeft && plan.inserts.length === 0 && plan.grown.size === 0) {
     await pool.query(main.statement, main.values(plan));
     return;
   }
@@ -152,8 +152,11 @@ async function write(pool: PrimaryPool, plan: Plan): Promise<void> {
     const sent = [transaction.query(main.statement, main.values(plan))];
     if (movesLeft) sent.push(transaction.query(MOVE_ALONE.statement, MOVE_ALONE.values(plan)));
     if (plan.inserts.length > 0) sent.push(transaction.query(INSERT.statement, INSERT.values(plan)));
-    if (plan.opened.size > 0)
-      sent.push(transaction.query(ADD_OPEN, [[...plan.opened.keys()], [...plan.opened.values()]]));
+    if (plan.grown.size > 0) {
+      const grown = [...plan.grown.values()];
+      const columns = [[...plan.grown.keys()], grown.map(({ opened }) => opened), grown.map(({ bytes }) => bytes)];
+      sent.push(transaction.query(ADD_OPEN, columns));
+    }
     await Promise.all(sent);
   });
 }

@@ -1,6 +1,7 @@
 /** The public keys that are accepted for owners. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { AgentKey } from '../store.ts';
+import { anHourBefore, checkPins } from '../limits.ts';
+import type { AgentKey, PinLimits } from '../store.ts';
 import { AGENT_KEY, AGENT_KEY_COLUMNS } from './rows.ts';
 import { LIMIT, prepareInsert, prepareQuery } from './statements.ts';
 
@@ -19,6 +20,12 @@ export function prepareAgentKeys(db: DatabaseSync) {
     `SELECT ${AGENT_KEY.columns} FROM agent_keys WHERE (owner, public_key) > (?, ?) ORDER BY owner, public_key ${LIMIT}`,
     AGENT_KEY.read,
   );
+  const pins = prepareQuery(
+    db,
+    `SELECT (SELECT count(*) FROM agent_keys INDEXED BY agent_keys_by_age WHERE enrolled_at > ? AND source = 'tofu'),
+       (SELECT count(*) FROM agent_keys)`,
+    ([pinned, keys]) => ({ pinned: pinned as number, keys: keys as number }),
+  );
   const insert = prepareInsert<AgentKey>(db, 'agent_keys', AGENT_KEY_COLUMNS);
   const enrol = db.prepare(`
     INSERT INTO agent_keys (owner, label, public_key, source, enrolled_at) VALUES (?, ?, ?, ?, ?)
@@ -36,10 +43,11 @@ export function prepareAgentKeys(db: DatabaseSync) {
     page: (limit: number, after = { owner: '', publicKey: '' }): AgentKey[] =>
       page.all(after.owner, after.publicKey, limit),
 
-    pinFirst(key: AgentKey): boolean {
+    pinFirst(key: AgentKey, limits?: PinLimits): boolean {
       const known = ofOwner.all(key.owner);
       if (known.length > 0)
         return known.some(({ publicKey, revokedAt }) => publicKey === key.publicKey && revokedAt === null);
+      if (limits) checkPins(pins.get(anHourBefore(key.enrolledAt))!, limits);
       insert({ ...key, revokedAt: null });
       return true;
     },

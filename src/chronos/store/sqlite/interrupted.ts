@@ -10,9 +10,9 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
    * What the interruption makes of the alarm. One that cannot be settled must not stand in the way of every claim: it loses
    * the lease, stays as it is otherwise, and the log says so.
    */
-  function settled(given: AlarmState, fireId: string): AlarmState {
+  function settled(given: AlarmState, fireId: string, now: number): AlarmState {
     try {
-      const wanted = settleInterrupted(given, fireId);
+      const wanted = settleInterrupted(given, fireId, now);
       checkTransition(given, wanted);
       return wanted;
     } catch (error) {
@@ -27,7 +27,7 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
   function endLease(held: Occurrence, now: number): void {
     const { owner, alarmId, fireId } = held;
     const stored = tables.state(owner, alarmId)!;
-    const opened = tables.write(stored, settled(withoutLease(stored, fireId), fireId), fireId);
+    const opened = tables.write(stored, settled(withoutLease(stored, fireId), fireId, now), fireId);
     tables.ledger.interrupted(held, now);
     tables.owners.refresh(owner, opened);
   }

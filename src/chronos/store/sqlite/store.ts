@@ -11,6 +11,7 @@ import { prepareClaim } from './claim.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
 import { refuseDeparted } from './departure.ts';
+import { prepareForget } from './forget.ts';
 import { prepareFindByKey } from './idempotency.ts';
 import { prepareEndLeases } from './interrupted.ts';
 import { prepareList } from './list.ts';
@@ -64,6 +65,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const nonces = prepareNonces(db);
   const keys = prepareAgentKeys(db);
   const receipts = prepareReceipts(db);
+  const forget = prepareForget(db, tables);
 
   async function read<T>(query: () => T): Promise<T> {
     try {
@@ -80,9 +82,12 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     get: (owner, alarmId) => read(() => tables.state(owner, alarmId)),
     findByKey: (owner, idempotencyKey) => read(() => findByKey(owner, idempotencyKey)),
     list: (owner, filter) => read(() => list(owner, filter)),
-    update: (owner, alarmId, transition) => commits.run(() => update(owner, alarmId, transition)),
+    update: (owner, alarmId, transition, limits) => commits.run(() => update(owner, alarmId, transition, limits)),
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
     pruneAttempts: ({ before, limit }) => commits.run(() => tables.ledger.prune(before, limit)),
+    pruneAlarms: ({ before, limit }) => commits.run(() => forget.endedBefore(before, limit)),
+    forgetCancelled: (owner, limit) => commits.run(() => forget.cancelledOf(owner, limit)),
+    usage: () => read(() => tables.owners.usage()),
     recordReceipts: (report) => commits.run(() => receipts.record(report)),
     hasFire: (fire) => read(() => receipts.knows(fire)),
     receiptsOf: (owner, alarmId, fireIds) => read(() => receipts.of(owner, alarmId, fireIds)),
@@ -103,7 +108,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     takeNonce: (nonce, did, now) => commits.run(() => nonces.take(nonce, did, now)),
 
     keysOf: (owner) => read(() => keys.of(owner)),
-    pinFirstKey: (key) => commits.run(() => keys.pinFirst(key)),
+    pinFirstKey: (key, limits) => commits.run(() => keys.pinFirst(key, limits)),
     enrollKey: (key) => commits.run(() => keys.enrol(key)),
     revokeKeys: (owner, publicKey, now) => commits.run(() => keys.revoke(owner, publicKey, now)),
     listKeys: ({ limit, after }) => read(() => keys.page(limit, after)),

@@ -10,6 +10,7 @@ import { silentLogger } from '../../../log/log.ts';
 import type { IntentRequest } from '../../../wire/executor.ts';
 import { RawJson } from '../../../wire/json.ts';
 import type { Compiler } from '../../compile/compiler.ts';
+import type { IntentBounds } from '../../config.ts';
 import { type Journal, openJournal } from '../../journal/journal.ts';
 import type { Policy, PolicyRequest } from '../../policy/policy.ts';
 import type { ExecutorRail } from '../../rail.ts';
@@ -68,7 +69,10 @@ export type Workbench = {
   start(): void;
 };
 
-export function createWorkbench(t: TestContext): Workbench {
+/** Bounds that no test meets by chance. */
+export const BOUNDS: IntentBounds = { openIntents: 1000, contextBytes: 16 * 1024 * 1024 };
+
+export function createWorkbench(t: TestContext, bounds: IntentBounds = BOUNDS): Workbench {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-rail-'));
   const clock = new ManualClock();
   const bank = createBank();
@@ -84,7 +88,7 @@ export function createWorkbench(t: TestContext): Workbench {
       },
   };
   const open = () => {
-    const journal = openJournal({ dataDir: folder, key, clock, log: silentLogger });
+    const journal = openJournal({ dataDir: folder, key, clock, log: silentLogger, bounds });
     const compiler: Compiler = { compile: (draft) => bench.compile(draft) };
     const rail = createRail({
       ...{ journal, policy, compiler, clock },

@@ -1,0 +1,197 @@
+/**
+ * Bounds on what clients may ask for and store, so that one of them cannot take the room of all. Everybody who gets here holds the
+ * transport token and may have invented an owner, so standing counts: the lower half of every common bound is for owners who were known
+ * before, and its last quarter for those that an operator has enrolled (decision 24).
+ *
+ * Rates are counted in this process: n replicas let n times as much through. What is stored is counted in the store.
+ */
+import type { Clock } from '../../clock/clock.ts';
+import { OverBound } from '../store/limits.ts';
+import type { AgentKey, AlarmStore, PinLimits, StoreLimits, StoreUsage } from '../store/store.ts';
+
+/**
+ * What is known of whoever asks. `stranger`: nothing is proved. `fresh`: a key that came by trust on first use within the hour. `known`: one
+ * that came so before. `enrolled`: an operator vouches for it.
+ */
+export type Standing = 'stranger' | 'fresh' | 'known' | 'enrolled';
+
+const HOUR_MS = 3_600_000;
+
+export function standingOf(key: AgentKey | undefined, now: number): Standing {
+  if (!key || key.revokedAt !== null) return 'stranger';
+  if (key.source === 'enrolled') return 'enrolled';
+  return now - key.enrolledAt < HOUR_MS ? 'fresh' : 'known';
+}
+
+/** Down to which part of a common bucket each may draw. */
+const FLOOR: Record<Standing, number> = { stranger: 0.5, fresh: 0.5, known: 0.25, enrolled: 0 };
+
+/** How many a minute; as many may come at once after a pause. 0: no bound. */
+export type Rate = { perMinute: number; inAll: number };
+
+/** A bucket that fills up steadily to its capacity, a minute's worth. */
+class Bucket {
+  readonly #capacity: number;
+  #level: number;
+  #at: number;
+
+  constructor(perMinute: number, now: number) {
+    this.#capacity = perMinute;
+    this.#level = perMinute;
+    this.#at = now;
+  }
+
+  /** Milliseconds until one may be taken with the level staying at or above a part of the capacity; 0: at once. */
+  waitMs(floor: number, now: number): number {
+    this.#fill(now);
+    const missing = 1 + floor * this.#capacity - this.#level;
+    return missing <= 0 ? 0 : (missing * 60_000) / this.#capacity;
+  }
+
+  take(): void {
+    this.#level -= 1;
+  }
+
+  isFull(now: number): boolean {
+    this.#fill(now);
+    return this.#level >= this.#capacity;
+  }
+
+  #fill(now: number): void {
+    this.#level = Math.min(this.#capacity, this.#level + ((now - this.#at) * this.#capacity) / 60_000);
+    this.#at = now;
+  }
+}
+
+/** Buckets that are looked after at once; those that are full again say nothing and go. */
+const MOST_BUCKETS = 20_000;
+
+/** One bound on a rate: a bucket for each client, and one for all. */
+export class Gate {
+  readonly #rate: Rate;
+  readonly #clock: Clock;
+  readonly #all: Bucket;
+  #own = new Map<string, Bucket>();
+
+  constructor(rate: Rate, clock: Clock) {
+    this.#rate = rate;
+    this.#clock = clock;
+    this.#all = new Bucket(rate.inAll, clock.monotonic());
+  }
+
+  /** Takes one; says for how many seconds the client has to wait when there is none to be had, and whose bound that is. */
+  enter(client: string, standing: Standing): { waitSeconds: number; whose: 'own' | 'all' } | undefined {
+    const now = this.#clock.monotonic();
+    const { perMinute, inAll } = this.#rate;
+    const own = perMinute === 0 ? undefined : this.#bucketOf(client, now);
+    const ownWait = own?.waitMs(0, now) ?? 0;
+    if (ownWait > 0) return { waitSeconds: Math.ceil(ownWait / 1000), whose: 'own' };
+    const allWait = inAll === 0 ? 0 : this.#all.waitMs(FLOOR[standing], now);
+    if (allWait > 0) return { waitSeconds: Math.ceil(allWait / 1000), whose: 'all' };
+    own?.take();
+    if (inAll > 0) this.#all.take();
+    return undefined;
+  }
+
+  #bucketOf(client: string, now: number): Bucket {
+    let bucket = this.#own.get(client);
+    if (bucket) return bucket;
+    if (this.#own.size >= MOST_BUCKETS) {
+      this.#own = new Map([...this.#own].filter(([, known]) => !known.isFull(now)));
+      // So many who all have asked within the minute: the common bucket is what bounds them.
+      if (this.#own.size >= MOST_BUCKETS) this.#own.clear();
+    }
+    bucket = new Bucket(this.#rate.perMinute, now);
+    this.#own.set(client, bucket);
+    return bucket;
+  }
+}
+
+export type FloodBounds = {
+  challenges: Rate;
+  creates: Rate;
+  triggers: Rate;
+  pins: PinLimits;
+  /** For each owner. */
+  stored: Required<StoreLimits>;
+  /** Bytes of all owners together. */
+  bytesInAll: number;
+};
+
+/** A part of the store is for those who have little there: each known owner may fill an equal share of it, whatever the others do. */
+const SHARED_OUT = 0.4;
+/** The store is asked this often how much there is; in between what passes here is added. */
+const USAGE_AGE_MS = 30_000;
+
+const WORDS = {
+  challenges: { settings: 'CHRONOS_CHALLENGES_PER_MINUTE', what: 'proofs of identity' },
+  creates: { settings: 'CHRONOS_CREATES_PER_MINUTE', what: 'new and changed alarms' },
+  triggers: { settings: 'CHRONOS_TRIGGERS_PER_MINUTE', what: 'triggers' },
+} as const;
+
+/** The bounds of one chronosd. */
+export class Floods {
+  readonly bounds: FloodBounds;
+  readonly #store: Pick<AlarmStore, 'usage'>;
+  readonly #clock: Clock;
+  readonly #gates: Record<keyof typeof WORDS, Gate>;
+  #usage: StoreUsage | undefined;
+  #asked: { at: number; answer: Promise<StoreUsage> } | undefined;
+
+  constructor(bounds: FloodBounds, store: Pick<AlarmStore, 'usage'>, clock: Clock) {
+    this.bounds = bounds;
+    this.#store = store;
+    this.#clock = clock;
+    this.#gates = {
+      challenges: new Gate(bounds.challenges, clock),
+      creates: new Gate(bounds.creates, clock),
+      triggers: new Gate(bounds.triggers, clock),
+    };
+  }
+
+  /** @throws OverBound when the client, or all of them together, ask too fast */
+  enter(gate: keyof typeof WORDS, client: string, standing: Standing): void {
+    const refused = this.#gates[gate].enter(client, standing);
+    if (!refused) return;
+    const { settings, what } = WORDS[gate];
+    const [who, setting] = refused.whose === 'own' ? ['you ask', settings] : ['all clients ask', `${settings}_IN_ALL`];
+    throw new OverBound(gate, `${who} for ${what} faster than is allowed (${setting}); send it again later`, {
+      retryAfterSeconds: refused.waitSeconds,
+    });
+  }
+
+  /** How much this owner may have in the store at present, the limit on active alarms apart. */
+  async storeLimits(standing: Standing): Promise<Required<StoreLimits>> {
+    const { stored, bytesInAll } = this.bounds;
+    if (bytesInAll === 0) return stored;
+    const { bytes, owners } = await this.usage();
+    const common = bytesInAll * (1 - SHARED_OUT) * (1 - FLOOR[standing]);
+    if (bytes < common) return stored;
+    const share = standing === 'fresh' || standing === 'stranger' ? 0 : (bytesInAll * SHARED_OUT) / Math.max(1, owners);
+    return { ...stored, maxBytes: Math.min(stored.maxBytes, share) };
+  }
+
+  /** Counts what has just been stored. */
+  grew(bytes: number): void {
+    if (this.#usage) this.#usage = { ...this.#usage, alarms: this.#usage.alarms + 1, bytes: this.#usage.bytes + bytes };
+  }
+
+  /** What is stored, as of half a minute ago at most and with what this process has stored since. */
+  async usage(): Promise<StoreUsage> {
+    const now = this.#clock.monotonic();
+    if (!this.#asked || now - this.#asked.at >= USAGE_AGE_MS) {
+      const answer = this.#store.usage();
+      this.#asked = { at: now, answer };
+      answer.then(
+        (usage) => {
+          this.#usage = usage;
+        },
+        () => {
+          // Whoever waits for it is told; the next one asks again.
+          this.#asked = undefined;
+        },
+      );
+    }
+    return this.#usage ?? this.#asked.answer;
+  }
+}

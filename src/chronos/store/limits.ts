@@ -1,0 +1,127 @@
+/** What is said when an owner, or all of them, have come to a limit of the store. */
+import { ReveilleError } from '../../wire/errors.ts';
+import { type AlarmState, storedBytes } from '../alarm/alarm.ts';
+import type { PinLimits, StoreLimits } from './store.ts';
+
+/** Nobody knows when one of the alarms that wait will have rung: worth another look after this long. */
+const LOOK_AGAIN_SECONDS = 60;
+const HOUR_SECONDS = 3600;
+const HOUR_MS = 3_600_000;
+
+/** Which bound stopped a request; a label of `chronos_refused_total`. */
+export type Bound =
+  | 'active_alarms'
+  | 'stored_alarms'
+  | 'stored_bytes'
+  | 'waiting_triggers'
+  | 'new_owners'
+  | 'owners'
+  | 'challenges'
+  | 'creates'
+  | 'triggers';
+
+/** A request that a bound stopped: 429. */
+export class OverBound extends ReveilleError {
+  readonly bound: Bound;
+
+  constructor(bound: Bound, message: string, options: { retryAfterSeconds: number; retryable?: boolean }) {
+    super('rate_limited', message, options);
+    this.bound = bound;
+  }
+}
+
+export function tooManyActive(active: number): OverBound {
+  return new OverBound(
+    'active_alarms',
+    `you have ${active} alarms waiting, the most that is allowed; cancel some before you set more`,
+    { retryAfterSeconds: LOOK_AGAIN_SECONDS, retryable: false },
+  );
+}
+
+export function tooManyStored(alarms: number): OverBound {
+  return new OverBound(
+    'stored_alarms',
+    `${alarms} alarms of yours are kept, ended ones included, the most that is allowed (CHRONOS_MAX_STORED_ALARMS); ended ones are forgotten after CHRONOS_TERMINAL_RETENTION_DAYS`,
+    { retryAfterSeconds: HOUR_SECONDS },
+  );
+}
+
+/** @param bytes what the owner has */
+export function tooManyBytes(bytes: number, maxBytes: number): OverBound {
+  const mib = (count: number) => (count / 1024 / 1024).toFixed(1);
+  return new OverBound(
+    'stored_bytes',
+    `your alarms take up ${mib(bytes)} MiB and may at present take up ${mib(maxBytes)} MiB (CHRONOS_MAX_STORED_MIB, CHRONOS_MAX_STORED_MIB_IN_ALL); use shorter messages and payloads, or cancel alarms`,
+    { retryAfterSeconds: HOUR_SECONDS },
+  );
+}
+
+function tooManyTriggers(max: number): OverBound {
+  return new OverBound(
+    'waiting_triggers',
+    `${max} triggers of your alarms are waiting to be delivered, the most that is allowed (CHRONOS_MAX_WAITING_TRIGGERS)`,
+    { retryAfterSeconds: LOOK_AGAIN_SECONDS },
+  );
+}
+
+/** The instant after which pins count as of the last hour. */
+export const anHourBefore = (instant: number) => instant - HOUR_MS;
+
+/**
+ * @param pinned how many were pinned within the hour
+ * @param keys how many keys there are
+ * @throws OverBound when another one would be too many
+ */
+export function checkPins({ pinned, keys }: { pinned: number; keys: number }, limits: PinLimits): void {
+  if (pinned >= limits.perHour)
+    throw new OverBound(
+      'new_owners',
+      `${limits.perHour} new agents have come within an hour, the most that is allowed (CHRONOS_NEW_OWNERS_PER_HOUR); try later, or have an operator enrol this one with "reveille agent enroll"`,
+      { retryAfterSeconds: LOOK_AGAIN_SECONDS },
+    );
+  if (keys >= limits.keysInAll)
+    throw new OverBound(
+      'owners',
+      `${keys} agents are known, the most that come by themselves (CHRONOS_MAX_OWNERS); an operator can enrol this one with "reveille agent enroll"`,
+      { retryAfterSeconds: HOUR_SECONDS },
+    );
+}
+
+/** What a transition adds to what its owner has. */
+export type Growth = { opens: boolean; bytes: number; triggers: number };
+
+const isOpen = ({ alarm: { status } }: AlarmState) => status === 'active' || status === 'paused';
+const waitingTriggers = ({ occurrences }: AlarmState) =>
+  occurrences.filter(({ source, dueAt }) => source === 'trigger' && dueAt !== null).length;
+
+export function growthOf(stored: AlarmState, wanted: AlarmState): Growth {
+  const [before, after] = [stored.alarm, wanted.alarm];
+  const sameTexts =
+    before.wakeMessage === after.wakeMessage && before.payload === after.payload && before.label === after.label;
+  return {
+    opens: isOpen(wanted) && !isOpen(stored),
+    bytes: sameTexts ? 0 : storedBytes(after) - storedBytes(before),
+    triggers: waitingTriggers(wanted) - waitingTriggers(stored),
+  };
+}
+
+/** What an owner has already. */
+export type Held = { active: number; bytes: number; triggers: number };
+
+/** Whether it has to be known what the owner has. */
+export function comesNearer({ opens, bytes, triggers }: Growth, limits: StoreLimits): boolean {
+  return (
+    (opens && limits.maxActive !== undefined) ||
+    (bytes > 0 && limits.maxBytes !== undefined) ||
+    (triggers > 0 && limits.maxTriggers !== undefined)
+  );
+}
+
+/** @throws OverBound when the owner would have more than a limit allows */
+export function checkGrowth({ opens, bytes, triggers }: Growth, limits: StoreLimits, held: Held): void {
+  const { maxActive, maxBytes, maxTriggers } = limits;
+  if (opens && maxActive !== undefined && held.active >= maxActive) throw tooManyActive(held.active);
+  if (bytes > 0 && maxBytes !== undefined && held.bytes + bytes > maxBytes) throw tooManyBytes(held.bytes, maxBytes);
+  if (triggers > 0 && maxTriggers !== undefined && held.triggers + triggers > maxTriggers)
+    throw tooManyTriggers(maxTriggers);
+}

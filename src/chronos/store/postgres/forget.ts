@@ -1,0 +1,86 @@
+/** Forgetting alarms that have come to their end, with all that belongs to them. */
+import type { Executor } from './pool.ts';
+import { isStorable } from './state.ts';
+import { type Statement, statement } from './statement.ts';
+
+/** Attempts and receipts that one call deletes: a ledger of years is taken down in steps. */
+const LEDGER_ROWS_AT_ONCE = 2000;
+
+/** Nobody works on it, and no trigger waits. What a failed alarm owes is parked. */
+const NOTHING_RUNS = `NOT EXISTS (
+      SELECT 1 FROM occurrences AS o WHERE o.owner = a.owner AND o.alarm_id = a.id
+        AND (o.lease_until IS NOT NULL OR o.due_at IS NOT NULL))`;
+
+/** What an earlier version ended does not say when, but not before it fired last or was due. */
+const ENDED = `
+    SELECT owner, id FROM alarms AS a
+    WHERE status IN ('fired', 'cancelled', 'failed') AND updated_at < $1 AND COALESCE(last_fired_at, 0) < $1
+      AND (status = 'cancelled' OR COALESCE(fire_at, 0) < $1) AND ${NOTHING_RUNS}
+    ORDER BY updated_at LIMIT $2`;
+
+const CANCELLED = `
+    SELECT owner, id FROM alarms AS a WHERE owner = $1 AND status = 'cancelled' AND ${NOTHING_RUNS}
+    ORDER BY id LIMIT $2`;
+
+type Forgetting = { ledger: Statement; alarms: Statement };
+
+/**
+ * The ledger goes first, so that a call deletes so many rows and no more; an alarm goes when nothing of it is left there. An alarm's
+ * row is locked while it is deleted: whoever takes it up again at this instant waits and finds it gone.
+ */
+function forgetting(name: string, which: string): Forgetting {
+  return {
+    ledger: statement(
+      `${name}_ledger`,
+      `
+      WITH old AS (${which}
+      ), attempts AS (
+        DELETE FROM fire_attempts WHERE (owner, alarm_id, started_at, fire_id, attempt) IN (
+          SELECT f.owner, f.alarm_id, f.started_at, f.fire_id, f.attempt
+          FROM fire_attempts AS f JOIN old ON f.owner = old.owner AND f.alarm_id = old.id LIMIT ${LEDGER_ROWS_AT_ONCE})
+      )
+      DELETE FROM fire_receipts WHERE (owner, alarm_id, fire_id, stage) IN (
+        SELECT r.owner, r.alarm_id, r.fire_id, r.stage
+        FROM fire_receipts AS r JOIN old ON r.owner = old.owner AND r.alarm_id = old.id LIMIT ${LEDGER_ROWS_AT_ONCE})`,
+    ),
+    alarms: statement(
+      `${name}_alarms`,
+      `
+      WITH old AS (${which} FOR UPDATE SKIP LOCKED
+      ), gone AS (
+        DELETE FROM alarms AS a USING old
+        WHERE a.owner = old.owner AND a.id = old.id
+          AND NOT EXISTS (SELECT 1 FROM fire_attempts AS f WHERE f.owner = a.owner AND f.alarm_id = a.id)
+          AND NOT EXISTS (SELECT 1 FROM fire_receipts AS r WHERE r.owner = a.owner AND r.alarm_id = a.id)
+        RETURNING a.owner, a.id,
+          1024 + octet_length(a.wake_message) + COALESCE(octet_length(a.payload), 0) + octet_length(a.label) AS bytes
+      ), owed AS (
+        DELETE FROM occurrences AS o USING gone WHERE o.owner = gone.owner AND o.alarm_id = gone.id
+      ), counted AS (
+        UPDATE owners AS w SET stored_alarms = GREATEST(w.stored_alarms - less.alarms, 0),
+          stored_bytes = GREATEST(w.stored_bytes - less.bytes, 0)
+        FROM (SELECT owner, count(*) AS alarms, sum(bytes)::bigint AS bytes FROM gone GROUP BY owner) AS less
+        WHERE w.owner = less.owner
+      )
+      SELECT count(*) FROM gone`,
+    ),
+  };
+}
+
+const OF_ALL = forgetting('forget_ended', ENDED);
+const OF_OWNER = forgetting('forget_cancelled', CANCELLED);
+
+async function forget(executor: Executor, { ledger, alarms }: Forgetting, values: unknown[]): Promise<number> {
+  await executor.query(ledger, values);
+  return (await executor.query(alarms, values))[0]![0] as number;
+}
+
+/** Forgets alarms that ended before an instant; says how many. */
+export function forgetEnded(executor: Executor, before: number, limit: number): Promise<number> {
+  return forget(executor, OF_ALL, [before, limit]);
+}
+
+/** Forgets an owner's oldest cancelled alarms; says how many. */
+export async function forgetCancelled(executor: Executor, owner: string, limit: number): Promise<number> {
+  return isStorable(owner) ? forget(executor, OF_OWNER, [owner, limit]) : 0;
+}
