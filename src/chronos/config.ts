@@ -11,7 +11,6 @@ import {
   wholeNumber,
 } from '../wire/settings.ts';
 import { ENROLLMENT_MODES } from './auth/enrollment.ts';
-import type { FloodBounds } from './http/floods.ts';
 
 const schema = z.object({
   CHRONOS_HOST: z.string().default('127.0.0.1'),
@@ -99,27 +98,4 @@ export function parseChronosConfig(settings: Settings): ChronosConfig {
 /** The names of the secrets that a configuration for development goes without. */
 export function missingSecrets(config: ChronosConfig): string[] {
   return SECRETS.filter((name) => config[name] === undefined);
-}
-
-const MIB = 1024 * 1024;
-
-/** The bounds that the settings name; a setting of 0 lifts its bound. */
-export function floodBounds(config: ChronosConfig): FloodBounds {
-  const bounded = (setting: number) => (setting === 0 ? Number.MAX_SAFE_INTEGER : setting);
-  return {
-    challenges: {
-      perMinute: config.CHRONOS_CHALLENGES_PER_MINUTE,
-      inAll: config.CHRONOS_CHALLENGES_PER_MINUTE_IN_ALL,
-    },
-    creates: { perMinute: config.CHRONOS_CREATES_PER_MINUTE, inAll: config.CHRONOS_CREATES_PER_MINUTE_IN_ALL },
-    triggers: { perMinute: config.CHRONOS_TRIGGERS_PER_MINUTE, inAll: config.CHRONOS_TRIGGERS_PER_MINUTE_IN_ALL },
-    pins: { perHour: bounded(config.CHRONOS_NEW_OWNERS_PER_HOUR), keysInAll: bounded(config.CHRONOS_MAX_OWNERS) },
-    stored: {
-      maxActive: config.CHRONOS_MAX_ACTIVE_ALARMS,
-      maxStored: bounded(config.CHRONOS_MAX_STORED_ALARMS),
-      maxBytes: bounded(config.CHRONOS_MAX_STORED_MIB * MIB),
-      maxTriggers: bounded(config.CHRONOS_MAX_WAITING_TRIGGERS),
-    },
-    bytesInAll: config.CHRONOS_MAX_STORED_MIB_IN_ALL * MIB,
-  };
 }

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import type { Clock } from '../clock/clock.ts';
 import { randomSecret } from '../identity/secrets.ts';
 import type { Logger } from '../log/log.ts';
-import { type ChronosConfig, floodBounds, missingSecrets } from './config.ts';
+import { type ChronosConfig, missingSecrets } from './config.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
-import { Floods } from './http/floods.ts';
+import { type FloodBounds, Floods } from './http/floods.ts';
 import { startChronosServer } from './http/server.ts';
 import { createMetrics } from './metrics.ts';
 import { KeyRing } from './receipts/key-ring.ts';
@@ -36,6 +36,29 @@ export type RunningChronos = {
 };
 
 type StoreOptions = Pick<ChronosOptions, 'config' | 'clock' | 'log'> & { onHint: (dueAt: number) => void };
+
+const MIB = 1024 * 1024;
+
+/** The bounds that the settings name; a setting of 0 lifts its bound. */
+function floodBounds(config: ChronosConfig): FloodBounds {
+  const bounded = (setting: number) => (setting === 0 ? Number.MAX_SAFE_INTEGER : setting);
+  return {
+    challenges: {
+      perMinute: config.CHRONOS_CHALLENGES_PER_MINUTE,
+      inAll: config.CHRONOS_CHALLENGES_PER_MINUTE_IN_ALL,
+    },
+    creates: { perMinute: config.CHRONOS_CREATES_PER_MINUTE, inAll: config.CHRONOS_CREATES_PER_MINUTE_IN_ALL },
+    triggers: { perMinute: config.CHRONOS_TRIGGERS_PER_MINUTE, inAll: config.CHRONOS_TRIGGERS_PER_MINUTE_IN_ALL },
+    pins: { perHour: bounded(config.CHRONOS_NEW_OWNERS_PER_HOUR), keysInAll: bounded(config.CHRONOS_MAX_OWNERS) },
+    stored: {
+      maxActive: config.CHRONOS_MAX_ACTIVE_ALARMS,
+      maxStored: bounded(config.CHRONOS_MAX_STORED_ALARMS),
+      maxBytes: bounded(config.CHRONOS_MAX_STORED_MIB * MIB),
+      maxTriggers: bounded(config.CHRONOS_MAX_WAITING_TRIGGERS),
+    },
+    bytesInAll: config.CHRONOS_MAX_STORED_MIB_IN_ALL * MIB,
+  };
+}
 
 /** The store that the configuration names: PostgreSQL when there is a URI, otherwise a file in the data folder. */
 async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<EventualStore> {

@@ -37,6 +37,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
     'chronos/dispatch',
     'chronos/receipts',
     'chronos/store/store.ts',
+    'chronos/store/limits.ts',
     'http-kit',
   ],
   'chronos/client.ts': ['wire', 'chronos/client-answers.ts', 'chronos/client-exchange.ts'],
