@@ -30,6 +30,10 @@ test('a narrow column says the time today, the day this year, and the year other
 test('distances are said in two units, in both directions', () => {
   assert.equal(fromNow(here.now + 598_400, here.now), 'in 9 min 58 s');
   assert.equal(fromNow(here.now - 7_200_000, here.now), '2 h ago');
+  assert.equal(fromNow(here.now + 7_200_000 - 40, here.now), 'in 2 h');
+  assert.equal(fromNow(here.now + 3_600_000 - 400, here.now), 'in 1 h');
+  assert.equal(fromNow(here.now + 86_400_000 - 1_500, here.now), 'in 1 d');
+  assert.equal(fromNow(here.now + 9_700, here.now), 'in 9.7 s');
   assert.equal(fromNow(here.now + 999, here.now), 'now');
   assert.equal(fromNow(here.now - 999, here.now), 'now');
 });

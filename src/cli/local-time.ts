@@ -45,11 +45,22 @@ export function localTime(epochMs: number, here: Here): string {
   return `${wallTime(epochMs, here)} ${zoneName(epochMs, here.zone)}`;
 }
 
-/** How far an instant is: `in 9 min 58 s`, `2 h ago`, `now`. */
+/** What a distance is rounded to: the smaller of the two units in which it is said. */
+function resolutionOf(distanceMs: number): number {
+  if (distanceMs < 10_000) return 1;
+  if (distanceMs < 3_600_000) return 1000;
+  return distanceMs < 86_400_000 ? 60_000 : 3_600_000;
+}
+
+/** How far an instant is, to the nearest: `in 9 min 58 s`, `2 h ago`, `now`. */
 export function fromNow(epochMs: number, now: number): string {
-  const ahead = epochMs - now;
-  if (Math.abs(ahead) < 1000) return 'now';
-  return ahead > 0 ? `in ${formatDuration(ahead)}` : `${formatDuration(ahead)} ago`;
+  const distance = Math.abs(epochMs - now);
+  if (distance < 1000) return 'now';
+  // To the nearest from the unit above on: two hours less the time that it took to ask are two hours.
+  const whole = Math.round(distance / 1000) * 1000;
+  const resolution = resolutionOf(distance < 10_000 ? distance : whole);
+  const words = formatDuration(Math.round(distance / resolution) * resolution);
+  return epochMs > now ? `in ${words}` : `${words} ago`;
 }
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;

@@ -22,7 +22,7 @@ class StrictCommand extends Command {
   }
 
   override outputHelp(context?: HelpContext | ((text: string) => string)): void {
-    const word = this.args.find((arg) => arg !== '--help');
+    const word = this.args.find((arg) => arg !== '--help' && arg !== '-h');
     const names = this.createHelp()
       .visibleCommands(this)
       .map((command) => command.name());
@@ -37,8 +37,8 @@ class StrictCommand extends Command {
 export function buildProgram(): Command {
   const program = new StrictCommand('reveille')
     .description('An alarm clock for AI agents.')
-    .version(VERSION, '--version', 'print the version')
-    .helpOption('--help', 'print this help')
+    .version(VERSION, '-v, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
     .showHelpAfterError('(add --help to see what is possible)')
     .exitOverride();
   addDaemons(program);

@@ -57,12 +57,21 @@ const over: AlarmView = {
   fire_count: 1,
 };
 
+/** A list that leaves nothing out. */
+const everything = { left: 0, history: 'shown' } as const;
+
 test('setting an alarm is answered with when it rings, from now and on the local clock', () => {
   const created = { id: once.id, status: 'active', next_fire_at: once.next_fire_at!, deduped: false } as const;
   assert.deepEqual(renderCreated(created, { ...look, now: look.now + 2000 }), [
     'Set 019ed2b4-7c11-7000-8000-000000000001',
     '  rings in 9 min 58 s, 14:10:00 CEST',
   ]);
+});
+
+test('a series that is measured from ring to ring has no zone', () => {
+  const scheduleOf = (alarm: AlarmView) => renderAlarm(alarm, look).find((line) => line.includes('schedule'));
+  assert.match(scheduleOf({ ...series, cron_expr: '@every 90s', timezone: 'UTC' })!, /schedule +@every 90s$/);
+  assert.match(scheduleOf({ ...series, cron_expr: '@daily', timezone: 'UTC' })!, /schedule +@daily, in UTC$/);
 });
 
 test('an alarm that was set before by the same key says so', () => {
@@ -72,7 +81,7 @@ test('an alarm that was set before by the same key says so', () => {
 });
 
 test('a list is aligned, tells what goes wrong below the alarm, and names the time zone', () => {
-  assert.deepEqual(renderAlarms([over, series, once], false, look), [
+  assert.deepEqual(renderAlarms([over, series, once], everything, look), [
     'ID             STATUS  KIND  RINGS      AT            MESSAGE',
     '019ed2b4-7c13  fired   once  3 h ago    11:00:00      build: Look at the build',
     '019ed2b4-7c12  active  cron  in 19 h    16 Jun 09:00  Stand-up: what was done y…',
@@ -85,16 +94,19 @@ test('a list is aligned, tells what goes wrong below the alarm, and names the ti
 
 test('a list that goes on says how to see the rest, and an empty one says that it is empty', () => {
   assert.equal(
-    renderAlarms([once], true, look).at(-1),
-    '1 newest alarm; --all shows the others. Times in Europe/Berlin (CEST).',
+    renderAlarms([once], { left: 3, history: 'hidden' }, look).at(-1),
+    '1 alarm, 3 more with --limit 4; --all shows those that are over, too. Times in Europe/Berlin (CEST).',
   );
-  assert.deepEqual(renderAlarms([], false, look), ['No alarms.']);
+  assert.deepEqual(renderAlarms([], everything, look), ['No alarms.']);
+  assert.deepEqual(renderAlarms([], { left: 0, history: 'hidden' }, look), [
+    'No alarms ahead; --all shows those that are over.',
+  ]);
 });
 
 test('an alarm that is held back says why, in the list and by itself', () => {
   const reason = 'held back: quiet hours of this user until 07:00 Europe/Berlin';
   const held = { ...once, urgent: true, held_back: { reason, until: '2026-06-16T05:00:00.000Z' } };
-  assert.equal(renderAlarms([held], false, look)[2]?.trim(), reason);
+  assert.equal(renderAlarms([held], everything, look)[2]?.trim(), reason);
   const shown = renderAlarm(held, look).join('\n');
   assert.match(shown, /waits +held back: quiet hours of this user until 07:00/);
   assert.match(shown, /urgent +yes: quiet hours do not hold it back/);
@@ -106,7 +118,7 @@ test('an alarm under way and one that is overdue are said to be', () => {
       { ...once, in_flight: true },
       { ...once, id: series.id, next_fire_at: '2026-06-15T11:59:00.000Z' },
     ],
-    false,
+    everything,
     look,
   );
   assert.match(lines[1]!, /rings now/);
@@ -121,7 +133,7 @@ test('no line of a list is wider than the terminal, and none carries control cha
     last_error: `\u001b]0;title\u0007${'x'.repeat(1000)}`,
   };
   for (const width of [72, 80, 120]) {
-    for (const line of renderAlarms([nasty, once], false, { ...look, width })) {
+    for (const line of renderAlarms([nasty, once], everything, { ...look, width })) {
       assert.ok(textWidth(line) <= width, line);
       assert.doesNotMatch(line, /[\u0000-\u001f\u007f-\u009f\u202e]/);
     }

@@ -97,9 +97,13 @@ function trouble(alarm: AlarmView): string | undefined {
 
 const HEADINGS = ['ID', 'STATUS', 'KIND', 'RINGS', 'AT', 'MESSAGE'] as const;
 
-/** What `alarm list` shows; `more` says that there are alarms beyond these. */
-export function renderAlarms(alarms: readonly AlarmView[], more: boolean, look: Look): string[] {
-  if (alarms.length === 0) return ['No alarms.'];
+/** What stands behind a list: how many more there are of what it shows, and whether it has those that are over. */
+export type BeyondList = { readonly left: number; readonly history: 'shown' | 'hidden' };
+
+/** What `alarm list` shows. */
+export function renderAlarms(alarms: readonly AlarmView[], { left, history }: BeyondList, look: Look): string[] {
+  if (alarms.length === 0)
+    return [history === 'shown' ? 'No alarms.' : 'No alarms ahead; --all shows those that are over.'];
   const ids = shortIds(alarms.map(({ id }) => id));
   const rows = alarms.map((alarm) => [
     ids.get(alarm.id)!,
@@ -121,18 +125,23 @@ export function renderAlarms(alarms: readonly AlarmView[], more: boolean, look: 
       ...(wrong === undefined ? [] : [look.paint(alarm.status === 'failed' ? 'red' : 'yellow', below(wrong))]),
     ];
   });
-  const count = `${alarms.length}${more ? ' newest' : ''} alarm${alarms.length === 1 ? '' : 's'}`;
-  const rest = more ? '; --all shows the others' : '';
+  const count = `${alarms.length} alarm${alarms.length === 1 ? '' : 's'}`;
+  const more = left === 0 ? '' : `, ${left} more with --limit ${alarms.length + left}`;
+  const over = history === 'shown' ? '' : '; --all shows those that are over, too';
   const short = zoneName(look.now, look.zone);
   const zone = short === look.zone ? short : `${look.zone} (${short})`;
-  const foot = `${count}${rest}. Times in ${zone}.`;
+  const foot = `${count}${more}${over}. Times in ${zone}.`;
   return [look.paint('dim', heading!), ...body, '', look.paint('dim', foot)];
 }
+
+/** Whether an expression is read on the wall clock of a zone; `@every` is measured from one ring to the next and knows no zone. */
+export const keepsWallTime = (cronExpression: string): boolean => !/^@every\s/.test(cronExpression.trim());
 
 function schedule(alarm: AlarmView, look: Look): string {
   if (alarm.kind === 'once')
     return alarm.fire_at === undefined ? 'once' : `once, at ${localTime(instant(alarm.fire_at), look)}`;
-  return `${oneLine(alarm.cron_expr ?? '')}, in ${oneLine(alarm.timezone ?? 'UTC')}`;
+  const expression = oneLine(alarm.cron_expr ?? '');
+  return keepsWallTime(expression) ? `${expression}, in ${oneLine(alarm.timezone ?? 'UTC')}` : expression;
 }
 
 const inSeconds = (seconds: number | undefined) =>

@@ -6,6 +6,20 @@ export function utf8Bytes(text: string): number {
   return Buffer.byteLength(text, 'utf8');
 }
 
+const SENTENCE_END = /[.;:!?](?=\s)/g;
+
+/**
+ * The beginning of a text for people: it ends with a sentence where one ends in its second half, else with a word, and says with an
+ * ellipsis that something is missing.
+ */
+export function beginningOf(text: string, characters: number): string {
+  if (text.length <= characters) return text.toWellFormed();
+  const start = text.slice(0, characters - 1);
+  const ends = [...start.matchAll(SENTENCE_END)].map(({ index }) => index + 1);
+  const end = ends.findLast((at) => at > characters / 2) ?? start.lastIndexOf(' ');
+  return `${(end > characters / 2 ? start.slice(0, end) : start).toWellFormed()}…`;
+}
+
 /**
  * Text kept byte for byte. A lone surrogate has no UTF-8 form, so it could not arrive unchanged: it is refused instead of
  * being replaced.

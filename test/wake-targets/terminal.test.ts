@@ -57,8 +57,7 @@ describe('programs that are run for a turn', () => {
   test('a program that is missing, or may not run, is named before the wake is accepted', async (t) => {
     const bench = await startTargetBench(t);
     const put = await bench.put('alice', claude(bench.work, { bin: 'no-such-agent' }));
-    const missing =
-      /the program "no-such-agent" is not on the PATH of the router \(.*\); install it \(npm install -g .*--bin/;
+    const missing = /the program "no-such-agent" is not on the PATH of the router; install it \(npm install -g .*--bin/;
     assert.match(put.text, /"warnings":\["the program \\"no-such-agent\\"/);
     const refused = await bench.wake('alice');
     assert.equal(refused.status, 503);
@@ -208,7 +207,7 @@ describe('presets of a user', () => {
     };
     assert.match(
       await complaint(undefined),
-      /^spec\.preset must be one of a2a, claude, codex, gemini, openclaw, opencode, webhook, or the name of a file in .*presets \(got "nobody"\)$/,
+      /^spec\.preset must be one of a2a, claude, codex, gemini, openclaw, opencode, webhook, or the name of a file in .*presets \(got "nobody"\); providers are http, process, docker, fly$/,
     );
     assert.match(await complaint('{'), /^the preset .*mine\.json must be JSON/);
     assert.match(

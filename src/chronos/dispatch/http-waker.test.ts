@@ -168,6 +168,21 @@ describe('what comes of it', () => {
     assert.equal(result.error, `the router answered 500: \u{fffd}${'x'.repeat(298)}\u{fffd}`);
   });
 
+  test('the words of an envelope are kept instead of its JSON, and end where a sentence ends', async (t) => {
+    const sentence =
+      'The machine cannot be started: its program is not there. Install it, or name another with --bin. ';
+    const refusal = (message: string) => ({ ok: false, error: { code: 'unavailable', message, retryable: true } });
+    const whole = await setUp(t, answer(503, JSON.stringify(refusal(sentence.trim()))));
+    const short = await whole.waker.wake(claimOf());
+    assert.ok(short.outcome === 'failed');
+    assert.equal(short.error, `the router answered 503: ${sentence.trim()}`);
+    const long = await setUp(t, answer(503, JSON.stringify(refusal(sentence.repeat(50)))));
+    const cut = await long.waker.wake(claimOf());
+    assert.ok(cut.outcome === 'failed');
+    assert.match(cut.error, /^the router answered 503: The machine [^{}]*--bin\.…$/);
+    assert.ok(cut.error.length < 330);
+  });
+
   test('a router that is not there was not reached: nothing ran', async (t) => {
     const gone = await setUp(t, answer(200), { url: 'http://127.0.0.1:1/internal/wake' });
     const result = await gone.waker.wake(claimOf());

@@ -5,12 +5,14 @@
 import type { Dispatcher } from 'undici';
 import { errorMessageOf } from '../../wire/envelope.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
+import { beginningOf } from '../../wire/text.ts';
 import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER } from '../../wire/wake.ts';
 import type { Hold, WakeResult } from './waker.ts';
 
-/** How much of a refusal's body the error keeps. */
+/** How much of a refusal's words the error keeps. */
 const ERROR_BODY_CHARACTERS = 300;
-const ERROR_BODY_BYTES = 4 * ERROR_BODY_CHARACTERS;
+/** How much of a refusal's body is read: an envelope that is cut is no envelope, and its message could not be told from the rest. */
+const ERROR_BODY_BYTES = 16 * 1024;
 /** An answer longer than this is not read to its end: a new connection costs less. */
 const LONGEST_ANSWER_BYTES = 128 * 1024;
 
@@ -127,16 +129,17 @@ export class WakeExchange implements Dispatcher.DispatchHandler {
   #refused(): void {
     if (this.#settled) return;
     const body = Buffer.concat(this.#refusal).toString('utf8');
+    const message = errorMessageOf(body);
+    const words =
+      message === undefined ? body.slice(0, ERROR_BODY_CHARACTERS) : beginningOf(message, ERROR_BODY_CHARACTERS);
     if (this.#heldUntil !== undefined) {
-      const reason = storable(errorMessageOf(body) ?? body).slice(0, ERROR_BODY_CHARACTERS);
-      this.#finish({ outcome: 'held', until: this.#heldUntil, reason: reason.toWellFormed() });
+      this.#finish({ outcome: 'held', until: this.#heldUntil, reason: storable(words) });
       return;
     }
-    const text = body.slice(0, ERROR_BODY_CHARACTERS);
     this.#finish({
       outcome: 'failed',
       httpStatus: this.#status,
-      error: `the router answered ${this.#status}: ${storable(text)}`,
+      error: `the router answered ${this.#status}: ${storable(words)}`,
       final: this.#status === 410,
       ...this.#readiness(),
       ...(this.#retryAfter === undefined ? {} : { retryAfterSeconds: this.#retryAfter }),

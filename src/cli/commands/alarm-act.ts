@@ -27,7 +27,7 @@ function say(action: AlarmAction, alarm: AlarmView, look: Look): string[] {
     case 'cancel':
       return sayCancelled(alarm);
     case 'pause':
-      return [`Paused ${alarm.id}`, '  it rings again after: reveille alarm resume'];
+      return [`Paused ${alarm.id}`, `  it rings again after: reveille alarm resume ${alarm.id}`];
     case 'resume':
       return sayRings('Resumed', alarm, look);
     case 'redrive':

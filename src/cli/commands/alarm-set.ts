@@ -5,7 +5,7 @@ import { alarmClient } from '../chronos-access.ts';
 import type { CliContext } from '../context.ts';
 import { durationFlag, fileFlag, instantFlag, jsonFlag, wholeNumberFlag } from '../flags.ts';
 import { lookOf } from '../look.ts';
-import { renderCreated } from '../render.ts';
+import { keepsWallTime, renderCreated } from '../render.ts';
 import { UsageError } from '../usage-error.ts';
 
 export type SetFlags = {
@@ -29,7 +29,7 @@ export type SetFlags = {
 
 const MAX_INTEGER = 999_999_999;
 
-function messageOf(message: string | undefined, { messageFile }: SetFlags): string {
+export function messageOf(message: string | undefined, { messageFile }: SetFlags): string {
   if (message !== undefined && messageFile !== undefined)
     throw new UsageError('the message is there twice, as an argument and as --message-file; leave one out');
   if (message !== undefined) return message;
@@ -37,7 +37,7 @@ function messageOf(message: string | undefined, { messageFile }: SetFlags): stri
   throw new UsageError('the message is missing; write it in quotes after "alarm set", or give --message-file');
 }
 
-function payloadOf({ payload, payloadFile, messageFile }: SetFlags): RawJson | undefined {
+export function payloadOf({ payload, payloadFile, messageFile }: SetFlags): RawJson | undefined {
   if (payload !== undefined && payloadFile !== undefined)
     throw new UsageError('--payload and --payload-file exclude each other; give one of them');
   if (payload !== undefined) return jsonFlag('--payload', payload);
@@ -52,26 +52,44 @@ type Schedule = Pick<
   'kind' | 'delay_seconds' | 'fire_at' | 'cron_expr' | 'timezone' | 'ends_at' | 'max_fires'
 >;
 
-function scheduleOf(flags: SetFlags): Schedule {
+/** When it rings, as far as that is said. @throws UsageError for two answers, or a wrong one */
+export function whenOf(flags: Pick<SetFlags, 'in' | 'at' | 'cron'>) {
   const given = (['in', 'at', 'cron'] as const).filter((name) => flags[name] !== undefined).map((name) => `--${name}`);
-  if (given.length === 0)
-    throw new UsageError('when should it ring? give one of --in 10m, --at <instant> or --cron <expression>');
   if (given.length > 1) throw new UsageError(`${given.join(' and ')} exclude each other; give one of them`);
-  if (flags.cron !== undefined)
-    return {
-      kind: 'cron',
-      cron_expr: flags.cron,
-      timezone: flags.zone,
-      ends_at: instantFlag('--until', flags.until),
-      max_fires: wholeNumberFlag('--times', flags.times, 1, MAX_INTEGER),
-    };
-  const foreign = (['zone', 'until', 'times'] as const).find((name) => flags[name] !== undefined);
-  if (foreign !== undefined) throw new UsageError(`--${foreign} goes only with --cron; leave it out with ${given[0]}`);
   return {
-    kind: 'once',
     delay_seconds: durationFlag('--in', flags.in, 1),
     fire_at: instantFlag('--at', flags.at),
+    cron_expr: flags.cron,
   };
+}
+
+/** What goes with a series alone. @throws UsageError for a wrong value */
+export function seriesOf(flags: Pick<SetFlags, 'zone' | 'until' | 'times'>) {
+  return {
+    timezone: flags.zone,
+    ends_at: instantFlag('--until', flags.until),
+    max_fires: wholeNumberFlag('--times', flags.times, 1, MAX_INTEGER),
+  };
+}
+
+/** @throws UsageError for a wrong value */
+export function limitsOf(flags: Pick<SetFlags, 'maxFailures' | 'maxLateness' | 'jitter'>) {
+  return {
+    max_failures: wholeNumberFlag('--max-failures', flags.maxFailures, 1, 1000),
+    max_lateness_seconds: durationFlag('--max-lateness', flags.maxLateness, 0),
+    jitter_seconds: durationFlag('--jitter', flags.jitter, 0),
+  };
+}
+
+function scheduleOf(flags: SetFlags): Schedule {
+  const when = whenOf(flags);
+  if (flags.cron !== undefined) return { kind: 'cron', ...when, ...seriesOf(flags) };
+  const single = (['in', 'at'] as const).find((name) => flags[name] !== undefined);
+  if (single === undefined)
+    throw new UsageError('when should it ring? give one of --in 10m, --at <instant> or --cron <expression>');
+  const foreign = (['zone', 'until', 'times'] as const).find((name) => flags[name] !== undefined);
+  if (foreign !== undefined) throw new UsageError(`--${foreign} goes only with --cron; leave it out with --${single}`);
+  return { kind: 'once', ...when };
 }
 
 /**
@@ -82,11 +100,7 @@ function scheduleOf(flags: SetFlags): Schedule {
 export function alarmOf(message: string | undefined, flags: SetFlags): AlarmCreateBody {
   // Standard input is read last, when nothing else can be wrong.
   const schedule = scheduleOf(flags);
-  const limits = {
-    max_failures: wholeNumberFlag('--max-failures', flags.maxFailures, 1, 1000),
-    max_lateness_seconds: durationFlag('--max-lateness', flags.maxLateness, 0),
-    jitter_seconds: durationFlag('--jitter', flags.jitter, 0),
-  };
+  const limits = limitsOf(flags);
   const payload = payloadOf(flags);
   return {
     ...schedule,
@@ -104,7 +118,7 @@ export async function alarmSet(context: CliContext, flags: SetFlags, message: st
   const alarm = alarmOf(message, flags);
   const created = await alarmClient(context).createAlarm(alarm);
   const lines = renderCreated(created, lookOf(context));
-  if (alarm.kind === 'cron' && alarm.timezone === undefined)
+  if (alarm.kind === 'cron' && alarm.timezone === undefined && keepsWallTime(alarm.cron_expr ?? ''))
     lines.push('  the expression is read in UTC; --zone chooses another time zone');
   context.out.result(created, lines);
 }

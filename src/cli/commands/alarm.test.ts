@@ -121,13 +121,43 @@ describe('reveille alarm set', () => {
 describe('reveille alarm list', () => {
   test('shows status, next ring and message on aligned lines, and whole alarms as JSON lines', async () => {
     const id = await set('A message for the list', '--in', '2h', '--label', 'listed');
-    const text = await house.run('alarm', 'list', '--limit', '1');
-    const [heading, line, ...rest] = text.split('\n');
+    const text = await house.run('alarm', 'list');
+    const [heading, ...rest] = text.split('\n');
     assert.match(heading!, /^ID +STATUS +KIND +RINGS +AT +MESSAGE$/);
-    assert.match(line!, new RegExp(`^${id.slice(0, 13)} +active +once +in 1 h 59 min +.*listed: A m`));
-    assert.match(rest.join('\n'), /^\n1 newest alarm; --all shows the others\. Times in Europe\/Berlin/);
-    const json = JSON.parse(await house.run('alarm', 'list', '--limit', '1', '--json'));
-    assert.deepEqual([json.id, json.label], [id, 'listed']);
+    const line = rest.find((one) => one.startsWith(id.slice(0, 13)));
+    assert.match(line!, /active +once +in 2 h +.*listed: A m/);
+    const foot =
+      /\n\d+ alarms(, \d+ more with --limit \d+)?; --all shows those that are over, too\. Times in Europe\/Berlin/;
+    assert.match(text, foot);
+    const jsons = (await house.run('alarm', 'list', '--json')).trim().split('\n');
+    assert.ok(jsons.some((one) => JSON.parse(one).id === id && JSON.parse(one).label === 'listed'));
+  });
+
+  test('shows what is ahead first, by time, and what is over only when it is asked for', async () => {
+    const [late, soon, over] = [
+      await set('late', '--in', '9d'),
+      await set('soon', '--in', '20m'),
+      await set('over', '--in', '1h'),
+    ];
+    await house.run('alarm', 'cancel', over!);
+    const ids = async (...words: string[]) =>
+      (await house.run('alarm', 'list', ...words, '--json'))
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+    const ahead = await ids();
+    assert.ok(ahead.every(({ status }) => status !== 'cancelled' && status !== 'fired'));
+    const rings = ahead.filter(({ status }) => status === 'active').map(({ next_fire_at: at }) => at);
+    assert.deepEqual(rings, rings.toSorted());
+    const places = ahead.map(({ id }) => id);
+    assert.ok(places.indexOf(soon) < places.indexOf(late), 'the nearer one stands first');
+    const all = await ids('--all');
+    assert.ok(all.some(({ id }) => id === over));
+    assert.equal(
+      all.findIndex(({ status }) => status === 'cancelled') > all.findLastIndex(({ status }) => status === 'active'),
+      true,
+    );
+    assert.equal((await ids('--limit', '1')).length, 1);
   });
 
   test('goes through all pages with --all, and filters', async () => {
@@ -138,7 +168,7 @@ describe('reveille alarm list', () => {
         .split('\n')
         .filter((line) => line !== '')
         .map((line): string => JSON.parse(line).id);
-    const all = await ids('--all', '--limit', '1');
+    const all = await ids('--all');
     assert.equal(new Set(all).size, all.length);
     assert.ok(set2.every((id) => all.includes(id)));
     assert.deepEqual(await ids('--status', 'paused'), [set2[0]]);
@@ -184,21 +214,70 @@ describe('an alarm id', () => {
     assert.equal(await statusOf(id), 'active');
     const none = await house.attempt(['alarm', 'show', '000000']);
     assert.equal(none.status, 1);
-    assert.match(none.stderr, /no alarm whose id begins with 000000/);
+    assert.match(none.stderr, /no alarm with the id or the label "000000"/);
     const foreign = await house.attempt(['alarm', 'show', '019ed2b4-7c11-7000-8000-000000000001']);
     assert.equal(foreign.status, 1);
-    const wrong = [id.slice(0, 5), 'not-an-id', '../../../x', ''];
+    const wrong = [id.slice(0, 5), 'not-an-id', '../../../x'];
     for (const { status, stderr } of await Promise.all(wrong.map((given) => house.attempt(['alarm', 'show', given])))) {
-      assert.equal(status, 2);
-      assert.match(stderr, /at least its first 6 characters/);
+      assert.equal(status, 1);
+      assert.match(stderr, /no alarm with the id or the label ".*shortened to its first 6 characters/);
     }
+    assert.equal((await house.attempt(['alarm', 'show', ''])).status, 2);
+  });
+
+  test('may be a label that one alarm has; of several, those that still ring count first', async () => {
+    const id = await set('x', '--in', '1h', '--label', 'the build');
+    const show = async (given: string) => JSON.parse(await house.run('alarm', 'show', given, '--json')).alarm.id;
+    assert.equal(await show('the build'), id);
+    assert.match(await house.run('alarm', 'cancel', 'the build'), new RegExp(`^Cancelled ${id}`));
+    assert.equal(await show('the build'), id, 'one that is over is found as well');
+    const again = await set('x', '--in', '1h', '--label', 'the build');
+    assert.equal(await show('the build'), again);
+    await set('y', '--in', '1h', '--label', 'the build');
+    const several = await house.attempt(['alarm', 'cancel', 'the build']);
+    assert.equal(several.status, 1);
+    assert.match(several.stderr, /"the build" could be any of .*give more of the id/);
+    assert.equal(await statusOf(again), 'active');
+  });
+});
+
+describe('reveille alarm edit', () => {
+  test('changes what is named, takes away what is cleared, and leaves the rest', async () => {
+    const id = await set('before', '--in', '1h', '--label', 'old', '--jitter', '5s', '--payload', '{"n":1.0}');
+    const said = await house.run('alarm', 'edit', id, '--label', 'new', '--in', '2h', '--clear', 'jitter');
+    assert.match(said, new RegExp(`^Changed\nAlarm ${id}\n`));
+    assert.match(said, /rings +in 2 h,/);
+    const { alarm } = JSON.parse(await house.run('alarm', 'show', id, '--json'));
+    assert.deepEqual([alarm.label, alarm.wake_message, alarm.jitter_seconds], ['new', 'before', undefined]);
+    await house.run('alarm', 'edit', 'new', '--message', 'after', '--payload', '{"n":2.0}');
+    const shown = await house.run('alarm', 'show', id, '--json');
+    assert.equal(JSON.parse(shown).alarm.wake_message, 'after');
+    assert.equal(sliceAt(shown, ['alarm', 'payload']), '{"n":2.0}');
+  });
+
+  test('says what cannot be meant, and changes nothing', async () => {
+    const id = await set('x', '--in', '1h', '--label', 'stays');
+    const cases: [string[], number, RegExp][] = [
+      [[], 2, /what should change\?/],
+      [['--clear', 'colour'], 2, /--clear must name some of label, .*\(got "colour"\)/],
+      [['--label', 'a', '--clear', 'label'], 2, /label is set and taken away/],
+      [['--in', '1h', '--at', '2036-01-01T00:00:00Z'], 2, /--in and --at exclude each other/],
+      [['--cron', '@daily'], 1, /cron_expr/],
+      [['--at', '2020-01-01T00:00:00Z'], 1, /fire_at must be in the future/],
+    ];
+    for (const [words, status, said] of cases) {
+      const outcome = await house.attempt(['alarm', 'edit', id, ...words]);
+      assert.equal(outcome.status, status, `${words.join(' ')}: ${outcome.stderr}`);
+      assert.match(outcome.stderr, said);
+    }
+    assert.equal(JSON.parse(await house.run('alarm', 'show', id, '--json')).alarm.label, 'stays');
   });
 });
 
 describe('changing an alarm', () => {
   test('pause, resume and cancel say what the alarm is then', async () => {
     const id = await set('x', '--in', '1h');
-    assert.match(await house.run('alarm', 'pause', id), new RegExp(`^Paused ${id}\n`));
+    assert.match(await house.run('alarm', 'pause', id), new RegExp(`^Paused ${id}\n.*: reveille alarm resume ${id}\n`));
     assert.match(await house.run('alarm', 'resume', id), new RegExp(`^Resumed ${id}\n {2}rings in 59 min \\d+ s, `));
     assert.equal(await house.run('alarm', 'cancel', id), `Cancelled ${id}\n`);
     const resume = await house.attempt(['alarm', 'resume', id]);

@@ -39,7 +39,10 @@ describe('an agent in a terminal', () => {
     assert.match(await house.run('machine', 'list'), /\nbob +active +claude \//);
     assert.equal(await house.run('machine', 'turns', 'bob'), 'No turns\n');
     const unknown = await house.attempt(['machine', 'put', 'bob', '--provider', 'clude', '--dir', '.']);
-    assert.match(unknown.stderr, /spec\.preset must be one of a2a, claude, codex, .*\(got "clude"\)/);
+    assert.match(
+      unknown.stderr,
+      /spec\.preset must be one of a2a, claude, codex, .*\(got "clude"\); providers are http, process, .*; did you mean claude\?/,
+    );
     const noAddress = await house.attempt(['machine', 'put', 'bob', '--provider', 'opencode']);
     assert.match(noAddress.stderr, /spec\.url is required for the preset opencode: the address of the OpenCode server/);
   });

@@ -1,12 +1,13 @@
 /** `alarm …`: setting alarms and looking after them. */
 import type { Command } from 'commander';
 import type { AlarmAction } from '../commands/alarm-act.ts';
+import type { EditFlags } from '../commands/alarm-edit.ts';
 import type { ListFlags } from '../commands/alarm-list.ts';
 import type { SetFlags } from '../commands/alarm-set.ts';
 import type { WatchFlags } from '../commands/alarm-watch.ts';
 import { addCommand, addGroup } from './command.ts';
 
-const setOptions = (command: Command) =>
+const alarmOptions = (command: Command) =>
   command
     .option('--in <duration>', 'ring after this long: 90s, 10m, 1h30m, 2d')
     .option('--at <instant>', 'ring at this instant: 2026-06-15T08:10:00Z')
@@ -19,11 +20,21 @@ const setOptions = (command: Command) =>
     .option('--payload <json>', 'data that reaches the agent digit for digit')
     .option('--payload-file <file>', 'the same from a file; - is standard input')
     .option('--message-file <file>', 'the message from a file, byte for byte; - is standard input')
-    .option('--key <text>', 'idempotency key: repeating the command sets no second alarm')
     .option('--max-failures <n>', 'give an occurrence up after this many failed attempts')
     .option('--max-lateness <duration>', 'rather miss an occurrence than ring later than this')
     .option('--jitter <duration>', 'ring up to this much later, to spread load')
     .option('--urgent', 'ring in quiet hours too');
+
+const setOptions = (command: Command) =>
+  alarmOptions(command).option('--key <text>', 'idempotency key: repeating the command sets no second alarm');
+
+const editOptions = (command: Command) =>
+  alarmOptions(command)
+    .option('--message <text>', 'the message')
+    .option(
+      '--clear <names>',
+      'take away what was set: label, conversation, zone, until, times, max-lateness, urgent, …',
+    );
 
 const ACTIONS: Readonly<Record<AlarmAction, string>> = {
   cancel: 'cancel an alarm for good',
@@ -45,14 +56,14 @@ export function addAlarm(program: Command): void {
   });
   addCommand<ListFlags>(alarm, {
     usage: 'list',
-    summary: 'list alarms, newest first',
-    example: 'reveille alarm list --status active',
+    summary: 'list alarms: what is ahead first, by time',
+    example: 'reveille alarm list --all',
     options: (command) =>
       command
         .option('--status <status>', 'only active, paused, fired, cancelled or failed ones')
         .option('--kind <kind>', 'only once or cron ones')
-        .option('--limit <n>', 'how many to ask for at a time (default: 100)')
-        .option('--all', 'all of them, not only the newest'),
+        .option('--limit <n>', 'how many to show (default: 100)')
+        .option('--all', 'all of them, those that are over included'),
     run: async (context, flags) => (await import('../commands/alarm-list.ts')).alarmList(context, flags),
   });
   addCommand<{ limit?: string }>(alarm, {
@@ -61,6 +72,13 @@ export function addAlarm(program: Command): void {
     example: 'reveille alarm show 019ed2b4-7c11',
     options: (command) => command.option('--limit <n>', 'how many attempts to show (default: 20)'),
     run: async (context, flags, [id]) => (await import('../commands/alarm-show.ts')).alarmShow(context, flags, id!),
+  });
+  addCommand<EditFlags>(alarm, {
+    usage: 'edit <id>',
+    summary: 'change an alarm; what is not named stays as it is',
+    example: 'reveille alarm edit 019ed2b4-7c11 --in 2h --label "the build"',
+    options: editOptions,
+    run: async (context, flags, [id]) => (await import('../commands/alarm-edit.ts')).alarmEdit(context, flags, id!),
   });
   for (const [action, summary] of Object.entries(ACTIONS) as [AlarmAction, string][]) {
     addCommand(alarm, {
@@ -77,7 +95,10 @@ export function addAlarm(program: Command): void {
     options: (command) => command.option('--id <id>', 'only this alarm; ends when it has come to its end'),
     run: async (context, flags) => (await import('../commands/alarm-watch.ts')).alarmWatch(context, flags),
   });
-  alarm.addHelpText('after', '\nAn <id> may be shortened to its first characters, as "reveille alarm list" does.');
+  alarm.addHelpText(
+    'after',
+    '\nAn <id> may be shortened to its first characters, as "reveille alarm list" does, or be a label that only one alarm has.',
+  );
   alarm.addHelpText(
     'after',
     '\nExample:\n  $ reveille alarm set "Stand-up in five minutes" --cron "55 8 * * 1-5" --zone Europe/Berlin',

@@ -2,8 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { nearestOf } from '../../wire/edit-distance.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { presetNameSchema } from '../../wire/machine.ts';
+import { MACHINE_PROVIDERS, presetNameSchema } from '../../wire/machine.ts';
 import { type Preset, parsePreset } from './preset.ts';
 
 const SHIPPED = fileURLToPath(new URL('./presets', import.meta.url));
@@ -53,10 +54,12 @@ export class Presets {
       const text = textOf(path);
       if (text !== undefined) return parsePreset(name, text, path);
     }
-    const there = this.names().join(', ');
+    const [presets, providers] = [this.names(), MACHINE_PROVIDERS.filter((provider) => provider !== 'command')];
+    const nearest = nearestOf(name, [...providers, ...presets]);
+    const meant = nearest === undefined ? '' : `; did you mean ${nearest}?`;
     throw new ReveilleError(
       'invalid_request',
-      `spec.preset must be one of ${there}, or the name of a file in ${this.#own} (got ${JSON.stringify(name)})`,
+      `spec.preset must be one of ${presets.join(', ')}, or the name of a file in ${this.#own} (got ${JSON.stringify(name)}); providers are ${providers.join(', ')}${meant}`,
     );
   }
 }

@@ -48,9 +48,9 @@ async function findProgram(bin: string, path: string | undefined, install: strin
   }
   if (forbidden !== undefined)
     throw new NotThere(`the program ${forbidden} may not be executed; try: chmod +x ${forbidden}`);
-  const where = folders.length === 0 ? 'which has no folders' : folders.join(delimiter);
+  const where = folders.length === 0 ? ', which has no folders' : '';
   throw new NotThere(
-    `the program ${JSON.stringify(bin)} is not on the PATH of the router (${where}); install it (${install}), or register its path with --bin`,
+    `the program ${JSON.stringify(bin)} is not on the PATH of the router${where}; install it (${install}), or register its path with --bin`,
   );
 }
 
