@@ -31,7 +31,9 @@ export function chronosdEnvironment(
     REVEILLE_HOME: bench.folder,
     CHRONOS_PORT: '0',
     CHRONOS_ROUTER_WAKE_URL: bench.sink.url,
-    ...('folder' in place ? { CHRONOS_DATA_DIR: place.folder } : { CHRONOS_POSTGRES_URI: place.uri }),
+    ...('folder' in place
+      ? { CHRONOS_DATA_DIR: place.folder }
+      : { CHRONOS_POSTGRES_URI: place.uri, CHRONOS_ENROLLMENT: 'tofu' }),
     ...SECRETS,
     ...settings,
   };

@@ -28,6 +28,9 @@ test('the defaults are those of the contract, and nothing can change them afterw
     CHRONOS_HOST: '127.0.0.1',
     CHRONOS_ALLOWED_HOSTS: [],
     CHRONOS_PORT: 9096,
+    CHRONOS_MAX_CONNECTIONS: 4096,
+    CHRONOS_MAX_CONNECTIONS_PER_ADDRESS: 1024,
+    door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
     CHRONOS_ENROLLMENT: 'tofu',
     CHRONOS_ROUTER_WAKE_URL: 'http://127.0.0.1:8088/internal/wake',
     CHRONOS_TICK_MS: 1000,
@@ -94,4 +97,40 @@ test('a wrong value stops the start with its name, and a secret is not repeated'
 test('an address that is none of PostgreSQL is refused, and never repeated', () => {
   const message = refusal({ ...SET, CHRONOS_POSTGRES_URI: 'mysql://canary@db/chronos' });
   assert.equal(message, 'CHRONOS_POSTGRES_URI must begin with postgres:// or postgresql://');
+});
+
+test('whose keys are let in must be said where others come in: beyond loopback, and in PostgreSQL', () => {
+  const beyond = { ...SET, CHRONOS_HOST: '0.0.0.0', CHRONOS_TLS: 'terminated-in-front' };
+  const shared = { ...SET, CHRONOS_POSTGRES_URI: 'postgres://db/chronos' };
+  for (const settings of [beyond, shared, { ...shared, CHRONOS_DEV: '1' }]) {
+    const message = refusal(settings);
+    assert.match(message, /^CHRONOS_ENROLLMENT is not set, and CHRONOS_(HOST|POSTGRES_URI) is /);
+    assert.match(message, /CHRONOS_ENROLLMENT=required, and only keys .*; or set CHRONOS_ENROLLMENT=tofu, and whoever/);
+    for (const said of ['required', 'tofu'] as const)
+      assert.equal(parseChronosConfig({ ...settings, CHRONOS_ENROLLMENT: said }).CHRONOS_ENROLLMENT, said);
+  }
+  assert.equal(parseChronosConfig({ ...SET, CHRONOS_HOST: '::1' }).CHRONOS_ENROLLMENT, 'tofu');
+});
+
+test('going without secrets while developing ends where other machines reach', () => {
+  const open = {
+    CHRONOS_DATA_DIR: 'd',
+    CHRONOS_DEV: '1',
+    CHRONOS_TLS: 'terminated-in-front',
+    CHRONOS_ENROLLMENT: 'tofu',
+  };
+  assert.match(
+    refusal({ ...open, ...SECRETS, CHRONOS_ADMIN_TOKEN: undefined, CHRONOS_HOST: '192.0.2.1' }),
+    /^CHRONOS_ADMIN_TOKEN is not set; without it CHRONOS_HOST must be a loopback address, with CHRONOS_DEV=1 too \(got "192/,
+  );
+});
+
+test('a secret that stands in two places stops the start, and is not repeated', () => {
+  const names = [...Object.keys(SECRETS), 'CHRONOS_METRICS_TOKEN'];
+  for (const [at, one] of names.entries()) {
+    for (const other of names.slice(at + 1)) {
+      const message = refusal({ ...SET, [one]: 'the-same-canary-twice', [other]: 'the-same-canary-twice' });
+      assert.equal(message, `${one} and ${other} are the same secret; give each one of its own`);
+    }
+  }
 });

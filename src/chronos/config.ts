@@ -1,5 +1,6 @@
 /** chronosd's configuration (contracts §11): parsed once, at the edge. */
 import { z } from 'zod';
+import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../http-kit/door.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,
@@ -10,17 +11,14 @@ import {
   urlSetting,
   wholeNumber,
 } from '../wire/settings.ts';
-import { ENROLLMENT_MODES } from './auth/enrollment.ts';
+import { ENROLLMENT_MODES, type EnrollmentMode } from './auth/enrollment.ts';
 
 const schema = z.object({
   CHRONOS_HOST: z.string().default('127.0.0.1'),
   CHRONOS_PORT: portSetting.default(9096),
+  ...doorSettings('CHRONOS'),
   /** Names by which machines and agents elsewhere reach it, besides loopback names and the host; with commas between them. */
-  CHRONOS_ALLOWED_HOSTS: z
-    .string()
-    .transform((names) => names.split(',').map((name) => name.trim()))
-    .transform((names) => names.filter((name) => name !== ''))
-    .default([]),
+  CHRONOS_ALLOWED_HOSTS: z.string().transform(hostNames).default([]),
   CHRONOS_DATA_DIR: z.string(),
   /** Alarms are kept in this PostgreSQL instead of in a file; several hosts may stand in it. */
   CHRONOS_POSTGRES_URI: z
@@ -38,9 +36,7 @@ const schema = z.object({
   CHRONOS_TOKEN: secretSetting.optional(),
   CHRONOS_AGENT_AUTH_SECRET: secretSetting.optional(),
   CHRONOS_ADMIN_TOKEN: secretSetting.optional(),
-  CHRONOS_ENROLLMENT: z
-    .enum(ENROLLMENT_MODES, { error: `must be one of ${ENROLLMENT_MODES.join(', ')}` })
-    .default('tofu'),
+  CHRONOS_ENROLLMENT: z.enum(ENROLLMENT_MODES, { error: `must be one of ${ENROLLMENT_MODES.join(', ')}` }).optional(),
   CHRONOS_ROUTER_WAKE_URL: urlSetting.default('http://127.0.0.1:8088/internal/wake'),
   CHRONOS_WAKE_TOKEN: secretSetting.optional(),
   /** Lets scrapers on other machines read /metrics. */
@@ -79,7 +75,27 @@ export const CHRONOS_VARIABLES: readonly string[] = Object.keys(schema.shape);
 /** Secrets without which nothing protects chronosd. */
 const SECRETS = ['CHRONOS_TOKEN', 'CHRONOS_AGENT_AUTH_SECRET', 'CHRONOS_ADMIN_TOKEN', 'CHRONOS_WAKE_TOKEN'] as const;
 
-export type ChronosConfig = Readonly<z.output<typeof schema>>;
+type ChronosSettings = z.output<typeof schema>;
+export type ChronosConfig = Readonly<ChronosSettings & { CHRONOS_ENROLLMENT: EnrollmentMode; door: Door }>;
+
+/**
+ * Whose keys are let in. Trust at first use is for one person's own machine: where several have the transport token, whoever is first
+ * to say a name owns it.
+ *
+ * @throws ReveilleError `invalid_request` when others are meant to come in and nobody said how
+ */
+function enrollmentOf({ CHRONOS_ENROLLMENT: said, CHRONOS_HOST: host, CHRONOS_POSTGRES_URI: uri }: ChronosSettings) {
+  if (said !== undefined) return said;
+  if (isLoopback(host) && uri === undefined) return 'tofu';
+  const why =
+    uri === undefined
+      ? `CHRONOS_HOST is ${JSON.stringify(host)}, which other machines reach`
+      : 'CHRONOS_POSTGRES_URI is set, and an alarm clock in PostgreSQL serves several users';
+  throw new ReveilleError(
+    'invalid_request',
+    `CHRONOS_ENROLLMENT is not set, and ${why}. Set CHRONOS_ENROLLMENT=required, and only keys that an operator enrolled are let in ("reveille agent enroll"); or set CHRONOS_ENROLLMENT=tofu, and whoever holds CHRONOS_TOKEN and is first to name an agent owns that name`,
+  );
+}
 
 /**
  * @throws ReveilleError `invalid_request` that names every variable that is wrong or missing
@@ -87,15 +103,24 @@ export type ChronosConfig = Readonly<z.output<typeof schema>>;
 export function parseChronosConfig(settings: Settings): ChronosConfig {
   const config = parseSettings(schema, settings);
   const missing = missingSecrets(config);
+  refuseSharedSecrets(
+    Object.fromEntries([...SECRETS, 'CHRONOS_METRICS_TOKEN' as const].map((name) => [name, config[name]])),
+  );
   if (missing.length > 0 && !config.CHRONOS_DEV)
     throw new ReveilleError(
       'invalid_request',
       `${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} not set; set ${missing.length === 1 ? 'it' : 'them'} to at least 16 characters each, or CHRONOS_DEV=1 to go without while developing`,
     );
-  return config;
+  if (missing.length > 0 && !isLoopback(config.CHRONOS_HOST))
+    throw new ReveilleError(
+      'invalid_request',
+      `${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} not set; without ${missing.length === 1 ? 'it' : 'them'} CHRONOS_HOST must be a loopback address, with CHRONOS_DEV=1 too (got ${JSON.stringify(config.CHRONOS_HOST)})`,
+    );
+  const door = parseDoor('CHRONOS', config.CHRONOS_HOST, settings);
+  return Object.freeze({ ...config, CHRONOS_ENROLLMENT: enrollmentOf(config), door });
 }
 
 /** The names of the secrets that a configuration for development goes without. */
-export function missingSecrets(config: ChronosConfig): string[] {
+export function missingSecrets(config: Readonly<ChronosSettings>): string[] {
   return SECRETS.filter((name) => config[name] === undefined);
 }

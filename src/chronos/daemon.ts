@@ -87,11 +87,13 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
     after: (delayMs, callback) => clock.after(delayMs, callback),
   };
   const floods = new Floods(floodBounds(config), bare, clock);
+  let server: Awaited<ReturnType<typeof startChronosServer>> | undefined;
   const metrics = createMetrics({
     clock: storeClock,
     store: bare,
     inFlight: () => dispatcher.inFlight,
     usage: () => floods.usage(),
+    door: () => server?.figures(),
   });
   const store = metrics.watch(bare);
   const waker = createHttpWaker({
@@ -121,12 +123,12 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
     onHold: () => metrics.held(),
   });
 
-  let server: Awaited<ReturnType<typeof startChronosServer>>;
   try {
     server = await startChronosServer({
       host: config.CHRONOS_HOST,
       port: config.CHRONOS_PORT,
       allowedHosts: config.CHRONOS_ALLOWED_HOSTS,
+      door: config.door,
       log,
       clock,
       ready: () => store.ping().then(() => ({ ready: true })),

@@ -1,6 +1,7 @@
 /** What chronosd tells about itself in Prometheus' text format: how late, how long, how many, and what is overdue. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Clock } from '../clock/clock.ts';
+import type { DoorFigures } from '../http-kit/server.ts';
 import type { FireReport } from './dispatch/dispatcher.ts';
 import { type Bound, OverBound } from './store/limits.ts';
 import type { AlarmStore, StoreUsage } from './store/store.ts';
@@ -30,6 +31,8 @@ export type MetricsOptions = {
   inFlight: () => number;
   /** What is stored, as of a short while ago. */
   usage: () => Promise<StoreUsage>;
+  /** What happened to connections and tokens; nothing before the server listens. */
+  door?: () => DoorFigures | undefined;
 };
 
 /** A scrape must not read through a backlog of millions. */
@@ -38,7 +41,13 @@ const MOST_COUNTED = 100_000;
 const NOBODY: ReadonlySet<string> = new Set();
 
 /** Metrics of one replica; a scrape tells replicas apart by the address it asked. */
-export function createMetrics({ clock, store, inFlight, usage }: MetricsOptions): ChronosMetrics {
+export function createMetrics({
+  clock,
+  store,
+  inFlight,
+  usage,
+  door = () => undefined,
+}: MetricsOptions): ChronosMetrics {
   const registers = [new Registry()];
   const lateness = new Histogram({
     name: 'chronos_fire_lateness_seconds',
@@ -99,6 +108,34 @@ export function createMetrics({ clock, store, inFlight, usage }: MetricsOptions)
     registers,
     collect() {
       this.set(inFlight());
+    },
+  });
+  new Gauge({
+    name: 'chronos_http_connections',
+    help: 'Connections that are open',
+    registers,
+    collect() {
+      this.set(door()?.open ?? 0);
+    },
+  });
+  // The server counts; a counter of this library can only be added to.
+  new Counter({
+    name: 'chronos_http_connections_closed_total',
+    help: 'Connections that did not end by themselves, by why they were closed',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [reason, count] of Object.entries(door()?.closed ?? {})) this.inc({ reason }, count);
+    },
+  });
+  new Counter({
+    name: 'chronos_wrong_tokens_total',
+    help: 'Requests with a bearer token that is not the right one',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(door()?.wrongTokens ?? 0);
     },
   });
   new Gauge({

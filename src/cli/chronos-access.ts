@@ -21,15 +21,20 @@ const schema = z.object({
   MATRIX_EXECUTOR_KEYFILE: z.string().optional(),
   CHRONOS_HOST: z.string().optional(),
   CHRONOS_PORT: portSetting.default(9096),
+  CHRONOS_TLS_CERT: z.string().optional(),
   CHRONOS_ADMIN_TOKEN: z.string().optional(),
   CHRONOS_DEV: z.string().optional(),
 });
 
-/** The address under which this machine reaches a daemon that listens on `host`: a wildcard is reached through loopback. */
-export function localAddress(host: string | undefined, port: number): string {
+/**
+ * The address under which this machine reaches a daemon that listens on `host`: a wildcard is reached through loopback.
+ *
+ * @param certificate the file that the daemon serves; without one it speaks plain HTTP
+ */
+export function localAddress(host: string | undefined, port: number, certificate: string | undefined): string {
   const wildcard = host === undefined || host === '' || host === '0.0.0.0' || /^[0:]+$/.test(host);
   const name = wildcard ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
-  return `http://${name}:${port}`;
+  return `${certificate ? 'https' : 'http'}://${name}:${port}`;
 }
 
 /** What is on this machine, read afresh on every call: a `reveille up` may have started meanwhile. */
@@ -37,9 +42,9 @@ export function localChronosDefaults({ home, settings }: Pick<CliContext, 'home'
   const token = settings.CHRONOS_TOKEN ?? readSecrets(home)?.CHRONOS_TOKEN;
   const userId = readLabel(home);
   const running = readRun(home)?.chronos_url;
-  const { CHRONOS_HOST, CHRONOS_PORT } = parseSettings(schema, settings);
+  const { CHRONOS_HOST, CHRONOS_PORT, CHRONOS_TLS_CERT } = parseSettings(schema, settings);
   // Without a token nothing has been set up here, and a guess would only hide that.
-  const url = running ?? (token === undefined ? undefined : localAddress(CHRONOS_HOST, CHRONOS_PORT));
+  const url = running ?? (token === undefined ? undefined : localAddress(CHRONOS_HOST, CHRONOS_PORT, CHRONOS_TLS_CERT));
   return {
     ...(url === undefined ? {} : { url }),
     ...(token === undefined ? {} : { token }),
@@ -60,7 +65,7 @@ export type ChronosPlace = { url: string; token: string; local: boolean };
 export function findChronos(context: Pick<CliContext, 'home' | 'settings'>): ChronosPlace {
   const given = parseSettings(schema, context.settings);
   const local = localChronosDefaults(context);
-  const here = local.url ?? localAddress(given.CHRONOS_HOST, given.CHRONOS_PORT);
+  const here = local.url ?? localAddress(given.CHRONOS_HOST, given.CHRONOS_PORT, given.CHRONOS_TLS_CERT);
   const url = given.MATRIX_CHRONOS_URL ?? here;
   const isLocal = url === here;
   const token = given.MATRIX_CHRONOS_TOKEN ?? (isLocal ? (local.token ?? developmentToken(given)) : undefined);

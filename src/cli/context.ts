@@ -1,5 +1,5 @@
 /** What every command works with: merged settings, the home folder, output, clock and log. */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import type { Logger, LogLevel } from '../log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../process-kit/inherited-variables.ts';
@@ -72,6 +72,14 @@ export async function createContext(
     Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   );
   const settings: Settings = { ...(isMachine ? {} : homeDefaults(home, made)), ...file, ...set, ...given };
+
+  const authorities = settings.REVEILLE_TLS_CA;
+  if (authorities) {
+    const { trustAuthorities } = await import('../http-kit/certificate.ts');
+    await readOr(undefined, tolerant, () => trustAuthorities(resolve(authorities)));
+    // Agents and servers that are started may have another folder, and no config.yaml.
+    process.env.REVEILLE_TLS_CA = resolve(authorities);
+  }
 
   return {
     settings,

@@ -31,6 +31,7 @@ const schema = z.object({
   NEO_EXECUTOR_URL: urlSetting.optional(),
   NEO_EXECUTOR_TOKEN: z.string().optional(),
   EXECUTOR_HOST: z.string().optional(),
+  EXECUTOR_TLS_CERT: z.string().optional(),
   EXECUTOR_PORT: portSetting.default(8081),
   EXECUTOR_TOKEN: z.string().optional(),
 });
@@ -40,7 +41,8 @@ export type ExecutorPlace = { readonly url: string; readonly token: string | und
 /** Finds the executor: the one that the agent's tasks go to, else what runs here, else where it would listen. */
 export function findExecutor({ home, settings }: Pick<CliContext, 'home' | 'settings'>): ExecutorPlace {
   const given = parseSettings(schema, settings);
-  const here = readRun(home)?.executor_url ?? localAddress(given.EXECUTOR_HOST, given.EXECUTOR_PORT);
+  const here =
+    readRun(home)?.executor_url ?? localAddress(given.EXECUTOR_HOST, given.EXECUTOR_PORT, given.EXECUTOR_TLS_CERT);
   const url = given.NEO_EXECUTOR_URL ?? here;
   // The token of this machine's executor goes to no other.
   return { url, token: given.NEO_EXECUTOR_TOKEN ?? (url === here ? given.EXECUTOR_TOKEN : undefined) };

@@ -136,12 +136,16 @@ export function createRouterClient({ url, token, attend: within = withoutPatienc
   };
 }
 
-const schema = z.object({ ROUTER_HOST: z.string().optional(), ROUTER_PORT: portSetting.default(8088) });
+const schema = z.object({
+  ROUTER_HOST: z.string().optional(),
+  ROUTER_PORT: portSetting.default(8088),
+  ROUTER_TLS_CERT: z.string().optional(),
+});
 
 /** Where this machine's router is, or would be. */
 export function routerUrl({ home, settings }: Pick<CliContext, 'home' | 'settings'>): string {
-  const { ROUTER_HOST, ROUTER_PORT } = parseSettings(schema, settings);
-  return readRun(home)?.router_url ?? localAddress(ROUTER_HOST, ROUTER_PORT);
+  const { ROUTER_HOST, ROUTER_PORT, ROUTER_TLS_CERT } = parseSettings(schema, settings);
+  return readRun(home)?.router_url ?? localAddress(ROUTER_HOST, ROUTER_PORT, ROUTER_TLS_CERT);
 }
 
 /** A client for this machine's router. */

@@ -11,6 +11,7 @@ import { nearestOf } from '../wire/edit-distance.ts';
 const COMMON = [
   'REVEILLE_HOME',
   'REVEILLE_LOG',
+  'REVEILLE_TLS_CA',
   'LEDGER_DATA_DIR',
   'CHRONOMETRIC_DATA_DIR',
   'REVEILLE_PROFILE',

@@ -1,6 +1,7 @@
 /** The executor's configuration (contracts §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../http-kit/door.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../model-kit/settings.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
@@ -31,6 +32,7 @@ export type NotifyConfig = {
 export type ExecutorConfig = {
   readonly host: string;
   readonly port: number;
+  readonly door: Door;
   /** `Host` values that pass besides loopback names and `host`. */
   readonly allowedHosts: readonly string[];
   readonly dataDir: string;
@@ -72,6 +74,7 @@ const commandSetting = z.string().transform((text, context) => {
 const executorSettingsSchema = z.object({
   EXECUTOR_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
   EXECUTOR_PORT: portSetting.default(8081),
+  ...doorSettings('EXECUTOR'),
   EXECUTOR_ALLOWED_HOSTS: z.string().optional(),
   EXECUTOR_DATA_DIR: z.string().optional(),
   REVEILLE_HOME: z.string().optional(),
@@ -94,8 +97,6 @@ export const EXECUTOR_VARIABLES: readonly string[] = Object.keys(executorSetting
 
 type ExecutorSettings = z.output<typeof executorSettingsSchema>;
 
-const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
-
 function stop(message: string): never {
   throw new ReveilleError('invalid_request', message);
 }
@@ -112,7 +113,7 @@ function tokenOf(read: ExecutorSettings): string | undefined {
   if (!read.EXECUTOR_DEV) {
     stop('EXECUTOR_TOKEN is not set: give a secret of at least 16 characters, or EXECUTOR_DEV=1 while developing');
   }
-  if (!LOOPBACK.test(read.EXECUTOR_HOST)) {
+  if (!isLoopback(read.EXECUTOR_HOST)) {
     const got = JSON.stringify(read.EXECUTOR_HOST);
     stop(`EXECUTOR_TOKEN is not set: without it EXECUTOR_HOST must be a loopback address (got ${got})`);
   }
@@ -161,7 +162,7 @@ function warningsOf({ token, notify, chronos }: Pick<ExecutorConfig, 'token' | '
   if (webhook !== undefined && webhook.secret === undefined) {
     warnings.push('EXECUTOR_NOTIFY_SECRET is not set: whoever is notified cannot tell our notices from forged ones');
   }
-  const isOpen = (url: string) => url.startsWith('http:') && !LOOPBACK.test(new URL(url).hostname);
+  const isOpen = (url: string) => url.startsWith('http:') && !isLoopback(new URL(url).hostname);
   if (webhook !== undefined && isOpen(webhook.url)) {
     warnings.push('EXECUTOR_NOTIFY_URL is not https: questions, with all amounts and names, travel in the clear');
   }
@@ -180,11 +181,11 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
   const read = parseSettings(executorSettingsSchema, settings);
   const [token, notify, chronos] = [tokenOf(read), notifyOf(read), chronosOf(read)];
   const { model, warnings } = parseModelConfig('EXECUTOR', settings);
-  const allowedHosts = (read.EXECUTOR_ALLOWED_HOSTS ?? '').split(',').map((name) => name.trim());
   return Object.freeze({
     host: read.EXECUTOR_HOST,
     port: read.EXECUTOR_PORT,
-    allowedHosts: allowedHosts.filter((name) => name !== ''),
+    door: parseDoor('EXECUTOR', read.EXECUTOR_HOST, settings),
+    allowedHosts: hostNames(read.EXECUTOR_ALLOWED_HOSTS),
     dataDir: dataDirOf(read),
     token,
     manifest: read.EXECUTOR_MANIFEST === undefined ? 'bundled' : { path: read.EXECUTOR_MANIFEST },

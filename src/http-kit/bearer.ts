@@ -2,7 +2,8 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { MiddlewareHandler } from 'hono';
 import { ReveilleError } from '../wire/errors.ts';
-import type { HttpEnv } from './environment.ts';
+import { addressOf } from './connections.ts';
+import type { HttpContext, HttpEnv } from './environment.ts';
 
 const BEARER = /^bearer +(\S+)$/i;
 const sha256 = (text: string) => hash('sha256', text, 'buffer');
@@ -14,6 +15,21 @@ export function bearerMatches(header: string | undefined, token: string): boolea
 }
 
 /**
+ * Counts a wrong token and keeps its sender waiting; a request without one is nobody's guess.
+ *
+ * @returns what to throw, in the same words whatever was wrong
+ */
+export async function refuseBearer(c: HttpContext, message: string): Promise<ReveilleError> {
+  const { incoming, outgoing, wrongTokens } = c.env;
+  if (c.req.header('authorization') !== undefined) {
+    const gone = new AbortController();
+    outgoing.once('close', () => gone.abort());
+    if (await wrongTokens.refuse(addressOf(incoming.socket), gone.signal)) outgoing.setHeader('connection', 'close');
+  }
+  return new ReveilleError('unauthorized', message);
+}
+
+/**
  * Lets only requests with the token pass.
  *
  * @param token `undefined` lets everything pass: a daemon started for development without a secret
@@ -22,10 +38,7 @@ export function bearerMatches(header: string | undefined, token: string): boolea
 export function requireBearer(token: string | undefined): MiddlewareHandler<HttpEnv> {
   return async (c, next) => {
     if (token !== undefined && !bearerMatches(c.req.header('authorization'), token)) {
-      throw new ReveilleError(
-        'unauthorized',
-        'this route needs "Authorization: Bearer <token>" with the token of this server',
-      );
+      throw await refuseBearer(c, 'this route needs "Authorization: Bearer <token>" with the token of this server');
     }
     await next();
   };

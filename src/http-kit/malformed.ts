@@ -25,7 +25,9 @@ function clientErrorOf(code: string | undefined): ReveilleError {
  * @param isAnswering whether part of an answer is on its way: more bytes would only garble it
  */
 export function answerClientError(cause: NodeJS.ErrnoException, socket: Duplex, isAnswering: boolean): void {
-  if (cause.code === 'ECONNRESET' || !socket.writable || isAnswering) {
+  // Before a TLS handshake has ended there is nobody to tell in words.
+  const isHandshake = cause.code?.startsWith('ERR_SSL') || cause.code?.startsWith('ERR_TLS');
+  if (cause.code === 'ECONNRESET' || !socket.writable || isAnswering || isHandshake) {
     socket.destroy(cause);
     return;
   }

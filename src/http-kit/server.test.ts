@@ -346,13 +346,6 @@ test('headers and bodies that dribble in are cut off with 408', async (t) => {
   assert.equal((await ask(server, '/healthz')).status, 200);
 });
 
-test('connections beyond the cap are closed at once', async (t) => {
-  const server = await started(t, { limits: { connections: 2 } });
-  await rawSocket(t, server);
-  await rawSocket(t, server);
-  assert.equal(await rawExchange(t, server, 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'), '');
-});
-
 test('a taken port is reported with the address and a way out', async (t) => {
   const server = await started(t);
   await assert.rejects(started(t, { port: server.port }), {

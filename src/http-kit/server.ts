@@ -2,7 +2,8 @@
  * The HTTP server every daemon uses: Hono for the routes, and around it what a server needs to stand in the open. A daemon
  * brings its routes; the rest is decided here.
  */
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { isIPv6 } from 'node:net';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
@@ -11,17 +12,20 @@ import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { checkContentType, readBounded } from './body.ts';
-import { type Connections, trackConnections } from './connections.ts';
+import { followCertificate, readCertificate } from './certificate.ts';
+import { type ConnectionFigures, type ConnectionLimits, type Connections, trackConnections } from './connections.ts';
+import type { Door } from './door.ts';
 import { failureParts, sendError, sendOk } from './envelope.ts';
 import type { HttpApp, HttpEnv } from './environment.ts';
 import { answerClientError } from './malformed.ts';
 import { bracketed, hostCheck, originCheck } from './origin.ts';
+import { WrongTokens } from './wrong-tokens.ts';
 
 /** Whether the daemon can do its job; `reasons` are sentences for the operator. */
 export type ReadyReport = { ready: boolean; reasons?: readonly string[] };
 
 /** Bounds on what a client may take. */
-export type HttpLimits = {
+export type HttpLimits = ConnectionLimits & {
   bodyBytes: number;
   /** All header lines of a request together. */
   headerBytes: number;
@@ -31,8 +35,6 @@ export type HttpLimits = {
   requestMs: number;
   /** How long an idle connection is kept. */
   keepAliveMs: number;
-  /** Connections beyond this are closed at once. */
-  connections: number;
 };
 
 const DEFAULT_LIMITS: HttpLimits = {
@@ -42,6 +44,10 @@ const DEFAULT_LIMITS: HttpLimits = {
   requestMs: 30_000,
   keepAliveMs: 60_000,
   connections: 4096,
+  connectionsPerAddress: 1024,
+  pipelined: 32,
+  lingerMs: 1000,
+  stallMs: 30_000,
 };
 
 export type ServerOptions = {
@@ -67,12 +73,21 @@ export type ServerOptions = {
   /** How long `close` waits for requests in flight; 10 seconds unless told. */
   drainMs?: number;
   limits?: Partial<HttpLimits>;
+  /** The listener as it is configured. With a certificate it speaks HTTPS and nothing else. */
+  door?: Door | undefined;
+};
+
+/** What happened at the door of a server, for its metrics. */
+export type DoorFigures = ConnectionFigures & {
+  /** Since the start. */
+  wrongTokens: number;
 };
 
 export type RunningServer = {
   readonly port: number;
   /** Where this machine reaches the server, without a trailing slash. */
   readonly url: string;
+  figures(): DoorFigures;
   /**
    * Drains: accepts nothing more, `/readyz` turns 503, requests in flight finish (for at most `drainMs`), idle connections are
    * closed, then the rest. Resolves when every connection is gone; calling it again gives the same promise.
@@ -83,45 +98,68 @@ export type RunningServer = {
 /**
  * Starts a server and resolves when it accepts connections.
  *
- * @throws ReveilleError `unavailable` when the address cannot be bound
+ * @throws ReveilleError `unavailable` when the address cannot be bound, `invalid_request` for a certificate that cannot be used
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const { tls, ...bounds } = options.door ?? { tls: undefined };
+  const limits = { ...DEFAULT_LIMITS, ...bounds, ...options.limits };
   const draining = new AbortController();
   const app = buildApp(options, limits, draining.signal);
+  const wrongTokens = new WrongTokens(options.clock, options.log);
   const listener = getRequestListener(
-    (request, env) => app.fetch(request, { ...env, draining: draining.signal }) as Promise<Response>,
+    (request, env) => app.fetch(request, { ...env, draining: draining.signal, wrongTokens }) as Promise<Response>,
     { errorHandler: (thrown) => answerOutsideRoutes(thrown, options.log) },
   );
-  const server = createServer(
-    {
-      maxHeaderSize: limits.headerBytes,
-      headersTimeout: Math.min(limits.headersMs, limits.requestMs),
-      requestTimeout: limits.requestMs,
-      keepAliveTimeout: limits.keepAliveMs,
-      // Node looks for overdue requests this often, and only then closes them.
-      connectionsCheckingInterval: Math.max(20, Math.min(1000, limits.headersMs / 2)),
-    },
-    (incoming, outgoing) => {
-      setFixedHeaders(outgoing, draining.signal.aborted);
-      void listener(incoming, outgoing);
-    },
-  );
-  server.maxConnections = limits.connections;
-  const connections = trackConnections(server);
-  server.on('clientError', (cause, socket) => answerClientError(cause, socket, connections.isAnswering(socket)));
-  await listen(server, options);
+  const { server, stopFollowing } = createListener(options, limits, (incoming, outgoing) => {
+    setFixedHeaders(outgoing, draining.signal.aborted);
+    void listener(incoming, outgoing);
+  });
+  const connections = trackConnections(server, limits);
+  server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
+    if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') connections.overdue();
+    answerClientError(cause, socket, connections.isAnswering(socket));
+  });
+  try {
+    await listen(server, options);
+  } catch (error) {
+    stopFollowing();
+    throw error;
+  }
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : options.port;
   let closed: Promise<void> | undefined;
   return {
     port,
-    url: `http://${reachableHost(options.host)}:${port}`,
+    url: `${tls ? 'https' : 'http'}://${reachableHost(options.host)}:${port}`,
+    figures: () => ({ ...connections.figures(), wrongTokens: wrongTokens.total }),
     close() {
       closed ??= drain(server, connections, draining, options);
+      wrongTokens.close();
+      stopFollowing();
       return closed;
     },
   };
+}
+
+/** A server that does not listen yet, with or without TLS. */
+function createListener(
+  { door, clock, log }: ServerOptions,
+  limits: HttpLimits,
+  onRequest: RequestListener,
+): { server: Server; stopFollowing: () => void } {
+  const bounds = {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: Math.min(limits.headersMs, limits.requestMs),
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    // Node looks for overdue requests this often, and only then closes them.
+    connectionsCheckingInterval: Math.max(20, Math.min(1000, limits.headersMs / 2)),
+  };
+  const tls = door?.tls;
+  if (!tls) return { server: createServer(bounds, onRequest), stopFollowing: () => {} };
+  const pair = readCertificate(tls);
+  const server = createTlsServer({ ...bounds, ...pair, handshakeTimeout: limits.headersMs }, onRequest);
+  return { server, stopFollowing: followCertificate(server, tls, pair, { clock, log }) };
 }
 
 function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSignal): HttpApp {
@@ -234,7 +272,7 @@ async function drain(
   draining.abort();
   const cancel = clock.after(drainMs, () => {
     log.warn(
-      { connections: connections.count() },
+      { connections: connections.figures().open },
       'requests were still in flight at the end of the drain; closing them',
     );
     connections.destroyAll();

@@ -1,6 +1,7 @@
 /** Neo's configuration (contracts §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../http-kit/door.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../model-kit/settings.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
@@ -19,6 +20,7 @@ export type NeoConfig = {
   readonly port: number;
   /** An open descriptor on which whoever started Neo hears where it listens. */
   readonly portChannel?: number | undefined;
+  readonly door?: Door;
   readonly dataDir: string;
   /** `undefined`: every request is let in; only in development and only on loopback. */
   readonly token: string | undefined;
@@ -47,6 +49,7 @@ const hostName = /^[A-Za-z0-9.:[\]_-]{1,253}$/;
 const neoSettingsSchema = z.object({
   NEO_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
   NEO_PORT: portSetting.optional(),
+  ...doorSettings('NEO'),
   PORT: portSetting.optional(),
   REVEILLE_PORT_FD: wholeNumber(3, 1023).optional(),
   NEO_ALLOWED_HOSTS: z.string().optional(),
@@ -71,7 +74,6 @@ const DEFAULT_PORT = 8080;
 const ANY_PORT = 0;
 /** What stands in `NEO_CHEAP_MODEL` for no learning. */
 const NO_MODEL = 'none';
-const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
 
 function stop(message: string): never {
   throw new ReveilleError('invalid_request', message);
@@ -94,20 +96,20 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
     if (!read.NEO_DEV) {
       stop('NEO_DAEMON_TOKEN is not set: give a secret of at least 16 characters, or NEO_DEV=1 while developing');
     }
-    if (!LOOPBACK.test(read.NEO_HOST)) {
+    if (!isLoopback(read.NEO_HOST)) {
       const got = JSON.stringify(read.NEO_HOST);
       stop(`NEO_DAEMON_TOKEN is not set: without it NEO_HOST must be a loopback address (got ${got})`);
     }
   }
   const { model, warnings } = parseModelConfig('NEO', settings);
   const dataDir = dataDirOf(read);
-  const allowedHosts = (read.NEO_ALLOWED_HOSTS ?? '').split(',').map((name) => name.trim());
   return Object.freeze({
     host: read.NEO_HOST,
     port: read.NEO_PORT ?? (read.REVEILLE_PORT_FD === undefined ? (read.PORT ?? DEFAULT_PORT) : ANY_PORT),
     portChannel: read.REVEILLE_PORT_FD,
+    door: parseDoor('NEO', read.NEO_HOST, settings),
     dataDir,
-    allowedHosts: allowedHosts.filter((name) => name !== ''),
+    allowedHosts: hostNames(read.NEO_ALLOWED_HOSTS),
     token: read.NEO_DAEMON_TOKEN,
     tools: parseToolConfig(settings, dataDir),
     model,

@@ -19,6 +19,8 @@ test('the defaults are those of the contract', () => {
   assert.deepEqual(config, {
     host: '127.0.0.1',
     port: 8088,
+    allowedHosts: [],
+    door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
     dataDir: '/home/a/.reveille/router',
     presetFolder: '/home/a/.reveille/presets',
     wakeToken: secrets.ROUTER_WAKE_TOKEN,
@@ -71,4 +73,10 @@ test('the addresses of engines and clouds are taken as they are given', () => {
     [config.flyApiToken, config.flyApiUrl, config.dockerHost],
     ['FlyV1 fm2_abc,fm2_def', 'http://_api.internal:4280', 'ssh://somewhere'],
   );
+});
+
+test('the two tokens must differ', () => {
+  const same = 'the-same-canary-twice';
+  const message = said({ ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TOKEN: same, ROUTER_ADMIN_TOKEN: same });
+  assert.equal(message, 'ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are the same secret; give each one of its own');
 });

@@ -1,6 +1,7 @@
 /** The router's configuration (contracts §11), parsed once from the variables that its owner hands in. */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../http-kit/door.ts';
 import { type Budget, budgetSchema } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { parseJsonObject } from '../wire/json.ts';
@@ -18,6 +19,8 @@ import { parseOrThrow } from '../wire/validate.ts';
 const schema = z.object({
   ROUTER_HOST: z.string().default('127.0.0.1'),
   ROUTER_PORT: portSetting.default(8088),
+  ROUTER_ALLOWED_HOSTS: z.string().optional(),
+  ...doorSettings('ROUTER'),
   ROUTER_DATA_DIR: z.string().optional(),
   REVEILLE_HOME: z.string().optional(),
   ROUTER_WAKE_TOKEN: secretSetting.optional(),
@@ -43,6 +46,9 @@ export const ROUTER_VARIABLES: readonly string[] = Object.keys(schema.shape);
 export type RouterConfig = Readonly<{
   host: string;
   port: number;
+  /** `Host` values that pass besides loopback names and `host`. */
+  allowedHosts: readonly string[];
+  door: Door;
   dataDir: string;
   /** Where the user's own presets for machines of provider `command` stand. */
   presetFolder: string;
@@ -68,14 +74,12 @@ export type RouterConfig = Readonly<{
   warnings: readonly string[];
 }>;
 
-const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/;
-
 /** What may be missing in development: names of the secrets that are not set, or the error that stops the start. */
 function missingSecrets(names: string[], dev: boolean, host: string): string[] {
   if (names.length === 0) return [];
   const missing = `${names.join(' and ')} ${names.length === 1 ? 'is' : 'are'} not set`;
   if (!dev) throw new ReveilleError('invalid_request', `${missing}; set them, or ROUTER_DEV=1 for development`);
-  if (!LOOPBACK.test(host)) {
+  if (!isLoopback(host)) {
     const message = `${missing}; without them ROUTER_HOST must be a loopback address (got ${JSON.stringify(host)})`;
     throw new ReveilleError('invalid_request', message);
   }
@@ -107,9 +111,13 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     throw new ReveilleError('invalid_request', 'ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME');
   const secrets = ['ROUTER_WAKE_TOKEN', 'ROUTER_ADMIN_TOKEN'] as const;
   const missing = secrets.filter((name) => values[name] === undefined);
+  refuseSharedSecrets(Object.fromEntries(secrets.map((name) => [name, values[name]])));
+  const warnings = missingSecrets([...missing], values.ROUTER_DEV, values.ROUTER_HOST);
   return Object.freeze({
     host: values.ROUTER_HOST,
     port: values.ROUTER_PORT,
+    allowedHosts: hostNames(values.ROUTER_ALLOWED_HOSTS),
+    door: parseDoor('ROUTER', values.ROUTER_HOST, settings),
     dataDir,
     presetFolder: join(values.REVEILLE_HOME ?? dataDir, 'presets'),
     wakeToken: values.ROUTER_WAKE_TOKEN,
@@ -122,6 +130,6 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     flyApiToken: values.FLY_API_TOKEN,
     flyApiUrl: values.FLY_API_BASE_URL,
     dockerHost: values.DOCKER_HOST,
-    warnings: missingSecrets([...missing], values.ROUTER_DEV, values.ROUTER_HOST),
+    warnings,
   });
 }

@@ -143,6 +143,8 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       version,
       host: config.host,
       port: config.port,
+      allowedHosts: config.allowedHosts,
+      door: config.door,
       routes(app) {
         addWakeRoutes(app, { wakes, wakeToken: config.wakeToken, clock, log });
         addReceiptKeyRoutes(app, { registry, wakeToken: config.wakeToken });

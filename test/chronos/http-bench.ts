@@ -10,6 +10,7 @@ import type { ChronosService } from '../../src/chronos/http/service.ts';
 import { KeyRing } from '../../src/chronos/receipts/key-ring.ts';
 import type { AskKeys } from '../../src/chronos/receipts/router-keys.ts';
 import { openSqliteStore } from '../../src/chronos/store/sqlite/store.ts';
+import { systemClock } from '../../src/clock/clock.ts';
 import { ManualClock } from '../../src/clock/testing/manual-clock.ts';
 import { type AgentIdentity, agentIdentity } from '../../src/identity/agent.ts';
 import { generateKey } from '../../src/identity/keys.ts';
@@ -82,7 +83,15 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
   };
   const ready = () => store.ping().then(() => ({ ready: true }));
   const receipts = new KeyRing({ ask: overrides.askKeys ?? (async () => undefined), clock });
-  const server = await startChronosServer({ host: '127.0.0.1', port: 0, service, receipts, ready, log, clock });
+  const server = await startChronosServer({
+    host: '127.0.0.1',
+    port: 0,
+    service,
+    receipts,
+    ready,
+    log,
+    clock: systemClock,
+  });
   t.after(async () => {
     await server.close();
     await store.close();

@@ -55,6 +55,7 @@ async function startReplica(roles: Record<string, string> = {}, clock = systemCl
   assert.ok(typeof address === 'object' && address !== null);
   const config = parseChronosConfig({
     CHRONOS_POSTGRES_URI: uri,
+    CHRONOS_ENROLLMENT: 'tofu',
     CHRONOS_DATA_DIR: '/nowhere',
     CHRONOS_PORT: '0',
     CHRONOS_TOKEN: TOKEN,

@@ -189,6 +189,7 @@ export class House {
           CHRONOS_PORT: String(port),
           CHRONOS_DATA_DIR: this.#chronosData,
           CHRONOS_POSTGRES_URI: this.#database?.uri ?? '',
+          CHRONOS_ENROLLMENT: 'tofu',
           CHRONOS_ROUTER_WAKE_URL: `http://127.0.0.1:${wakePort}/internal/wake`,
         }),
       );

@@ -93,7 +93,7 @@ test('alarms set on SQLite ring once from PostgreSQL, after a kill -9 in the mid
   assert.equal(onFile.status, 1);
   assert.match(JSON.parse(onFile.stderr.trim().split('\n').at(-1)!).error.message, /moved to PostgreSQL \(.*\) on /);
 
-  configure(`CHRONOS_POSTGRES_URI: ${JSON.stringify(uri)}`);
+  configure(`CHRONOS_POSTGRES_URI: ${JSON.stringify(uri)}`, 'CHRONOS_ENROLLMENT: tofu');
   const replica = stayingReveille(t, home.path, ['chronosd', '--json']);
   await replica.until(({ stdout: said }) => said.includes('"url"'));
   await until(async () => (await client.listAlarms({ status: 'active' })).alarms.length === 0);

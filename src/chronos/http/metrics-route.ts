@@ -1,7 +1,6 @@
 /** `GET /metrics`: for a scraper on this machine, or one that carries the scrape token. */
-import { bearerMatches } from '../../http-kit/bearer.ts';
+import { bearerMatches, refuseBearer } from '../../http-kit/bearer.ts';
 import type { HttpApp } from '../../http-kit/environment.ts';
-import { ReveilleError } from '../../wire/errors.ts';
 
 /** A page of metrics and how it is encoded. */
 export type MetricsPage = () => Promise<{ contentType: string; text: string }>;
@@ -14,8 +13,8 @@ export function metricsRoute(app: HttpApp, page: MetricsPage, scrapeToken: strin
     const near = LOOPBACK.test(c.env.incoming.socket.remoteAddress ?? '');
     const known = scrapeToken !== undefined && bearerMatches(c.req.header('authorization'), scrapeToken);
     if (!near && !known)
-      throw new ReveilleError(
-        'unauthorized',
+      throw await refuseBearer(
+        c,
         '/metrics is for this machine, or for whoever sends "Authorization: Bearer <CHRONOS_METRICS_TOKEN>"',
       );
     const { contentType, text } = await page();

@@ -1,6 +1,7 @@
 /** chronosd's HTTP server: who may come in, and which routes there are. */
 import type { Clock } from '../../clock/clock.ts';
 import { requireBearer } from '../../http-kit/bearer.ts';
+import type { Door } from '../../http-kit/door.ts';
 import { type ReadyReport, type RunningServer, startServer } from '../../http-kit/server.ts';
 import type { Logger } from '../../log/log.ts';
 import { VERSION } from '../../wire/version.ts';
@@ -19,6 +20,8 @@ export type ChronosServerOptions = {
   port: number;
   /** `Host` values that pass besides loopback names and `host`. */
   allowedHosts?: readonly string[];
+  /** Bounds and certificate of the listener. */
+  door?: Door | undefined;
   /** Left out, there are only health, readiness and metrics. */
   service: ChronosService | undefined;
   /** Tells who signed a receipt; left out, none are taken. */
@@ -35,6 +38,7 @@ export function startChronosServer({
   host,
   port,
   allowedHosts = [],
+  door,
   service,
   receipts,
   ready,
@@ -48,6 +52,7 @@ export function startChronosServer({
     host,
     port,
     allowedHosts,
+    door,
     log,
     clock,
     ready,

@@ -59,7 +59,8 @@ function places(context: CliContext): { chronosd: Place; router: Place; executor
     orUndefined(() => parseSettings(addresses, settings)) ?? {};
   const local = (host: string | undefined, name: keyof typeof DEFAULT_PORTS) => {
     const port = Number(settings[name]);
-    return localAddress(host, port > 0 && port < 65536 ? port : Number(DEFAULT_PORTS[name]));
+    const usable = port > 0 && port < 65536 ? port : Number(DEFAULT_PORTS[name]);
+    return localAddress(host, usable, settings[name.replace('_PORT', '_TLS_CERT')]);
   };
   const byRun = run && '"reveille up" says that it is there';
   const bySetting = MATRIX_CHRONOS_URL && 'MATRIX_CHRONOS_URL names it';

@@ -54,6 +54,8 @@ export function renderComparisons(tables: readonly Comparison[], look: Look): st
 export type Next = {
   /** The line for `config.yaml`, without the password; nothing when it stands there already. */
   line: string | undefined;
+  /** Whether it is said already whose keys chronosd lets in; in PostgreSQL it does not start without. */
+  enrollmentSaid: boolean;
   configFile: string;
 };
 
@@ -83,6 +85,12 @@ export function renderMoved(
     ...pace,
     '',
     ...setting,
+    ...(next.enrollmentSaid
+      ? []
+      : [
+          '',
+          `It must also say "CHRONOS_ENROLLMENT: required", or "tofu" when you are the only one with CHRONOS_TOKEN.`,
+        ]),
     '',
     look.paint('dim', `chronosd does not start on ${from} any more; keep it as a backup.`),
   ];

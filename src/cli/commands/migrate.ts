@@ -31,16 +31,19 @@ function checkFlags({ to, dryRun, abandon: givenUp, discard }: MigrateFlags): vo
 /** Where the alarms are and where they go, by the flags and the settings of chronosd. */
 function placesOf({ settings }: CliContext, flags: MigrateFlags): { from: string; to: string | undefined } {
   const named = flags.to === undefined ? {} : { CHRONOS_POSTGRES_URI: flags.to };
-  // Its secrets are chronosd's own affair.
-  const config = parseChronosConfig({ ...settings, ...named, CHRONOS_DEV: '1' });
+  // Its secrets, its address and whom it lets in are chronosd's own affair.
+  const own = { CHRONOS_DEV: '1', CHRONOS_HOST: undefined, CHRONOS_ENROLLMENT: 'required' };
+  const config = parseChronosConfig({ ...settings, ...named, ...own });
   return { from: flags.from ?? join(config.CHRONOS_DATA_DIR, 'chronos.db'), to: config.CHRONOS_POSTGRES_URI };
 }
 
 /** What is to be set, unless `config.yaml` names the database already. */
-function nextOf({ environment, home }: CliContext, flags: MigrateFlags, uri: string): Next {
+function nextOf({ environment, settings, home }: CliContext, flags: MigrateFlags, uri: string): Next {
   const { configFile } = home;
-  if (flags.to === undefined && !environment.CHRONOS_POSTGRES_URI) return { line: undefined, configFile };
-  return { line: `CHRONOS_POSTGRES_URI: ${JSON.stringify(withoutPassword(uri))}`, configFile };
+  const enrollmentSaid = Boolean(settings.CHRONOS_ENROLLMENT);
+  if (flags.to === undefined && !environment.CHRONOS_POSTGRES_URI)
+    return { line: undefined, configFile, enrollmentSaid };
+  return { line: `CHRONOS_POSTGRES_URI: ${JSON.stringify(withoutPassword(uri))}`, configFile, enrollmentSaid };
 }
 
 function moveRecord({ outcome, from, to, since, tables, copied, copyMs }: MoveResult, next: Next) {

@@ -19,10 +19,18 @@ const withoutSecrets = (settings: CliContext['settings']) => ({
   ...(settings.EXECUTOR_TOKEN === undefined ? { EXECUTOR_HOST: undefined } : {}),
 });
 
+/** In place of the secrets that `reveille up` makes. */
+const STAND_INS = Object.fromEntries(
+  ['TOKEN', 'AGENT_AUTH_SECRET', 'ADMIN_TOKEN', 'WAKE_TOKEN'].map((name) => [
+    `CHRONOS_${name}`,
+    `stand-in for ${name}`,
+  ]),
+);
+
 /** Whether every daemon would take its settings. Secrets may be missing: `reveille up` makes them. */
 export function checkSettings({ settings }: CliContext): Check[] {
   const parsers = [
-    () => parseChronosConfig({ ...settings, CHRONOS_DEV: '1' }),
+    () => parseChronosConfig({ ...STAND_INS, ...settings }),
     () => parseRouterConfig({ ...settings, ROUTER_DEV: '1' }),
     () => parseExecutorConfig(withoutSecrets(settings)),
   ];

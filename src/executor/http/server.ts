@@ -12,7 +12,7 @@ import { gateRoutes } from './gate-routes.ts';
 import { intentRoutes } from './intent-routes.ts';
 
 export type ExecutorServerOptions = {
-  config: Pick<ExecutorConfig, 'host' | 'port' | 'allowedHosts' | 'token'>;
+  config: Pick<ExecutorConfig, 'host' | 'port' | 'door' | 'allowedHosts' | 'token'>;
   rail: ExecutorRail;
   /** Why there are no tools; without them nothing can be carried out. */
   tools: { failure(): Error | undefined };
@@ -35,6 +35,7 @@ export function startExecutorServer({
     version: VERSION,
     host: config.host,
     port: config.port,
+    door: config.door,
     allowedHosts: config.allowedHosts,
     log,
     clock,

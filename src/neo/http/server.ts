@@ -43,6 +43,7 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
     version: VERSION,
     host: config.host,
     port: config.port,
+    door: config.door,
     allowedHosts: config.allowedHosts,
     log,
     clock,
