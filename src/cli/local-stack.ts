@@ -15,7 +15,7 @@ import type { ToolConfig } from '../neo/tools/settings.ts';
 import { readSkill } from '../neo/tools/skill.ts';
 import { parseRouterConfig } from '../router/config.ts';
 import { type RunningRouter, startRouter } from '../router/daemon.ts';
-import type { WakeNotice } from '../router/wake.ts';
+import type { OnWake } from '../router/wake.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineView } from '../wire/machine.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
@@ -47,8 +47,8 @@ const HANDED_ON_TO_SERVERS = ['CHRONOMETRIC_DATA_DIR', 'REVEILLE_PROFILE', 'NEUR
 /** What the names of Neo's variables begin with where the router keeps them: other machines may mean something else by the same name. */
 const IN_MEMORY = 'REVEILLE_NEO_';
 
-/** Who is woken here: Neo, or an agent of the user's own. */
-export type LocalAgent = { kind: 'neo' } | { kind: 'own'; machine: MachineView };
+/** Who is woken here: Neo, with what the router says that it does right now, or an agent of the user's own. */
+export type LocalAgent = { kind: 'neo'; running: string | undefined } | { kind: 'own'; machine: MachineView };
 
 export type LocalStack = {
   chronos: RunningChronos;
@@ -58,14 +58,12 @@ export type LocalStack = {
   agent: LocalAgent;
   /** Bearer of chronosd. */
   chronosToken: string;
-  /** Bearer of the local Neo. */
-  neoToken: string;
   close(): Promise<void>;
 };
 
 export type LocalStackEvents = {
   onFire: (report: FireReport) => void;
-  onWake: (report: WakeNotice) => void;
+  onWake: OnWake;
 };
 
 /**
@@ -191,7 +189,6 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
     identity,
     agent,
     chronosToken: settings.CHRONOS_TOKEN,
-    neoToken: secrets.NEO_DAEMON_TOKEN,
     close,
   };
 }
@@ -247,7 +244,7 @@ async function ensureMachine(
     throw error;
   });
   if (there && (there.state === 'deleted' || !isOwnNeo(there))) return { kind: 'own', machine: there };
-  await router.put(neo.owner, {
+  const { running } = await router.put(neo.owner, {
     provider: 'process',
     spec: { command: [process.execPath, PROGRAM, 'neo'], env: neo.env },
     idle_seconds: NEO_IDLE_SECONDS,
@@ -255,7 +252,7 @@ async function ensureMachine(
     // Somebody's own setting, which starting anew must not take away.
     ...(there?.budget ? { budget: there.budget } : {}),
   });
-  return { kind: 'neo' };
+  return { kind: 'neo', running };
 }
 
 /** The executor that Neo hands tasks to: somebody's own, which is not overruled, else the one of this installation. */

@@ -1,7 +1,9 @@
 /** What `reveille up` shows a person. */
 
 import { homedir } from 'node:os';
+import type { TurnOutcome } from '../router/woken-turn.ts';
 import { printable } from '../text-kit/hidden-characters.ts';
+import type { MachineView } from '../wire/machine.ts';
 import { VERSION } from '../wire/version.ts';
 import { fit, wrap } from './columns.ts';
 import { type Home, homeAt } from './home.ts';
@@ -55,11 +57,34 @@ type Row = (name: string, where: string, what: string) => string;
 
 /** Who is woken, and where that is kept. */
 function agentRow(agent: LocalAgent, row: Row): string {
-  if (agent.kind === 'neo') return row('neo', 'asleep', 'starts when an alarm rings');
-  const { state, provider, spec } = agent.machine;
+  if (agent.kind === 'neo') return row('neo', ...neoWords(agent.running));
+  const { state } = agent.machine;
   if (state !== 'active') return row('agent', state, 'wakes are refused; see: npx reveille machine show');
-  const where = provider === 'http' ? String(spec.url) : [spec.command].flat().join(' ');
-  return row('agent', fit(printable(where), 24), 'yours; Neo is not used');
+  return row('agent', fit(printable(whereIs(agent.machine)), 24), 'yours; Neo is not used');
+}
+
+/** A Neo that an earlier `up` left behind runs on, and is taken over. */
+function neoWords(running: string | undefined): [where: string, what: string] {
+  if (running === 'ready') return ['awake', 'was running already; rests when it has nothing to do'];
+  if (running === 'starting') return ['being looked at', 'was running already, or starts'];
+  return ['asleep', 'starts when an alarm rings'];
+}
+
+/** What a person knows their agent by. */
+function whereIs({ provider, spec }: MachineView): string {
+  const text = (value: unknown) => (value === undefined ? '' : String(value));
+  switch (provider) {
+    case 'http':
+      return text(spec.url);
+    case 'process':
+      return [spec.command].flat().join(' ');
+    case 'command':
+      return `${text(spec.preset)} ${text(spec.url ?? spec.cwd)}`.trim();
+    case 'docker':
+      return `container ${text(spec.container)}`;
+    case 'fly':
+      return `fly ${text(spec.app)}`;
+  }
 }
 
 /** What an MCP client must be told when the home is not where it would look. */
@@ -78,28 +103,47 @@ function nameOf({ fire: { alarm } }: Ring): string {
 }
 
 /** What became of the turn: the reply, wrapped to the terminal, or why there is none. */
-function turnLines(out: Output, { wake, turn }: Ring): string[] {
-  if (turn?.reply) {
+function turnLines(out: Output, { turn }: Ring): string[] {
+  if (turn === undefined) return [];
+  if (turn.known !== 'end') return noteLines(out, turn);
+  if (turn.reply) {
     const width = out.columns - INDENT.length - 2;
     const wrapped = turn.reply.split('\n').flatMap((line) => wrap(printable(line), width));
     return wrapped.map((line) => `${out.paint('cyan', '│')} ${line}`);
   }
-  const why = turn?.error ? `: ${printable(turn.error)}` : '';
-  if (turn) return [out.paint('yellow', `the turn is ${turn.status}${why}`)];
-  if (!wake?.turn_id) return [];
-  const lost =
-    'the turn was accepted; its outcome could not be read. See machine-logs/ in the router\'s data folder; "reveille neo tools" starts Neo\'s tools alone';
-  return wrap(lost, out.columns - INDENT.length).map((line) => out.paint('dim', line));
+  const why = turn.error ? `: ${printable(turn.error)}` : '';
+  return [out.paint('yellow', `the turn is ${turn.status}${why}`)];
+}
+
+/** Of a turn whose end is not known: what is. */
+function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>): string[] {
+  const why = printable(turn.why);
+  const note = {
+    accepted: why,
+    waits: `the turn has not begun and is tried again: ${why}; see "reveille machine turns"`,
+    lost: `the turn was accepted; its outcome could not be read (${why}). See machine-logs/ in the router's data folder; "reveille neo tools" starts Neo's tools alone`,
+  }[turn.known];
+  return wrap(note, out.columns - INDENT.length).map((line) =>
+    out.paint(turn.known === 'waits' ? 'yellow' : 'dim', line),
+  );
+}
+
+/** What the wake met: `the agent was awake` is only said of one that is there between its turns. */
+function metWords({ wake, taken }: Ring): string {
+  const { by, preset = 'the agent' } = taken ?? {};
+  if (by === 'program') return `${printable(preset)} was started for it`;
+  if (by === 'server' || by === 'receiver') return `handed to ${printable(preset)}`;
+  const startMs = wake?.machineStartMs ?? 0;
+  return startMs > 0 ? `the agent started in ${Math.round(startMs)} ms` : 'the agent was awake';
 }
 
 /** One ring: how late, how long the machine took, and what the agent said. */
 export function ringLines(out: Output, ring: Ring): string[] {
-  const { fire, wake } = ring;
+  const { fire } = ring;
   const lateness = fire.startedAt - fire.occurrence.scheduledFor;
-  const started = wake && wake.machineStartMs > 0 ? `started in ${Math.round(wake.machineStartMs)} ms` : 'was awake';
   const missed = fire.occurrence.missedCount > 0 ? `, standing in for ${fire.occurrence.missedCount} missed` : '';
   const lines = [
-    `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${lateness} ms late${missed}; the agent ${started}`,
+    `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${lateness} ms late${missed}; ${metWords(ring)}`,
   ];
   lines.push(...turnLines(out, ring).map((line) => `${INDENT}${line}`));
   return lines;

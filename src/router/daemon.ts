@@ -29,7 +29,7 @@ import { ProcessRecords } from './providers/process-records.ts';
 import { Restarter } from './restarter.ts';
 import type { OnStage } from './targets/stages.ts';
 import { Targets } from './targets/targets.ts';
-import { type WakeNotice, Wakes } from './wake.ts';
+import { type OnWake, Wakes } from './wake.ts';
 
 export type RouterOptions = {
   config: RouterConfig;
@@ -38,8 +38,7 @@ export type RouterOptions = {
   version: string;
   /** The environment of which the processes of machines get the allow-listed part. */
   environment: Readonly<Record<string, string | undefined>>;
-  /** Told how every wake ended. It must not throw. */
-  onWake?: (notice: WakeNotice) => void;
+  onWake?: OnWake;
   /** Where chronosd takes receipts, instead of the configuration's address: `undefined` while that is not known yet. */
   chronosUrl?: () => string | undefined;
   /** Told how far the turns of machines of provider `command` get. It must not throw. */

@@ -15,6 +15,7 @@ import type { Registry } from './machines/registry.ts';
 import { NotThere } from './not-there.ts';
 import type { Lease } from './supervisor.ts';
 import type { Targets } from './targets/targets.ts';
+import { turnOfDaemon, type WokenTurn } from './woken-turn.ts';
 
 /** How a wake ended, for whoever watches the router from inside its process. */
 export type WakeNotice = {
@@ -35,8 +36,14 @@ export type WakeNotice = {
   error?: string;
 };
 
-/** `startMs` as `machineStartMs` above. Without a `daemonUrl` the answer is the router's own, for a target without a daemon. */
-export type WakeAnswer = { answer: DaemonAnswer; startMs: number; daemonUrl?: string };
+/**
+ * `startMs` as `machineStartMs` above. Without a `daemonUrl` the answer is the router's own, for a target without a daemon. `turn`: of a wake
+ * that was accepted.
+ */
+export type WakeAnswer = { answer: DaemonAnswer; startMs: number; daemonUrl?: string; turn?: WokenTurn | undefined };
+
+/** Told how every wake ended, and of an accepted one how its turn can be followed. Must not throw. */
+export type OnWake = (notice: WakeNotice, turn: WokenTurn | undefined) => void;
 
 export type WakesOptions = {
   registry: Registry;
@@ -50,7 +57,7 @@ export type WakesOptions = {
   log: Logger;
   /** Bounds starting, becoming ready and delivering together. */
   timeoutMs: number;
-  onWake?: (notice: WakeNotice) => void;
+  onWake?: OnWake;
 };
 
 const RETRY_FIRST_SECONDS = 5;
@@ -96,7 +103,7 @@ export class Wakes {
       const { answer, startMs, daemonUrl } = woken;
       log.info({ ...about(), status: answer.status, machine_start_ms: startMs }, 'wake answered');
       const turn = acceptedTurn(answer);
-      onWake?.({
+      const notice = {
         fire_id,
         user_id,
         machineStartMs: startMs,
@@ -104,14 +111,15 @@ export class Wakes {
         status: answer.status,
         ...(daemonUrl === undefined ? {} : { daemon_url: daemonUrl }),
         ...turn,
-      });
+      };
+      onWake?.(notice, woken.turn);
       return woken;
     } catch (thrown) {
       const error = toReveilleError(thrown);
       const { status, message } = error;
       if (error instanceof HeldBack) log.info({ ...about(), until: error.until, reason: message }, 'wake held back');
       else log.warn({ ...about(), status, reason: message, err: error.cause }, 'wake failed');
-      onWake?.({ fire_id, user_id, machineStartMs: 0, acceptedAt: clock.now(), status, error: message });
+      onWake?.({ fire_id, user_id, machineStartMs: 0, acceptedAt: clock.now(), status, error: message }, undefined);
       throw error;
     }
   }
@@ -155,9 +163,10 @@ export class Wakes {
     deadline: AbortSignal,
   ): Promise<WakeAnswer> {
     try {
-      const answer = await this.#options.targets.wake(machine, request, deadline);
+      const { targets } = this.#options;
+      const answer = await targets.wake(machine, request, deadline);
       admission.started();
-      return { answer, startMs: 0 };
+      return { answer, startMs: 0, turn: targets.turnOf(machine.userId, request.fire_id) };
     } catch (thrown) {
       // 502: it was reached, and may have taken the wake. One that is there and has no room for the wake has not failed to start.
       if (thrown instanceof NotThere) admission.startFailed(thrown.message);
@@ -173,7 +182,7 @@ export class Wakes {
     ready: () => void,
     deadline: AbortSignal,
   ): Promise<WakeAnswer> {
-    const { fleet, dispatcher } = this.#options;
+    const { fleet, dispatcher, clock } = this.#options;
     let startMs = 0;
     for (let attempt = 1; ; attempt++) {
       const lease = await this.#ready(request, userId, admission, deadline);
@@ -186,7 +195,10 @@ export class Wakes {
         const delivery = await deliver(lines, { url: daemon.url, machine, wake: request, signal: deadline });
         if (delivery.result === 'answered') {
           if (delivery.answer.status <= 299) await lease.accepted();
-          return { answer: usable(delivery.answer), startMs, daemonUrl: daemon.url };
+          const { url } = daemon;
+          const accepted = acceptedTurn(delivery.answer);
+          const turn = turnOfDaemon({ dispatcher: lines, clock, url, token: machine.token, accepted });
+          return { answer: usable(delivery.answer), startMs, daemonUrl: url, turn };
         }
         fleet.of(userId).doubt(daemon);
         if (delivery.result === 'unknown') {

@@ -6,7 +6,7 @@ import type { AlarmCreated } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
-import { type LocalAgent, type LocalStack, startLocalStack } from '../local-stack.ts';
+import { type LocalStack, startLocalStack } from '../local-stack.ts';
 import { type Ring, RingWatch, ringRecord } from '../ring.ts';
 import { failedRingLine, greeting, ringLines, setLine } from '../up-screen.ts';
 import { plainWakeError } from '../wake-error.ts';
@@ -59,7 +59,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   let awaited: string | undefined;
   let outcome: Ring | undefined;
 
-  const watch = new RingWatch(clock, (ring) => {
+  const watch = new RingWatch((ring) => {
     const failed = ring.fire.result.outcome !== 'delivered';
     if (failed) out.line(failedRingLine(out, ring));
     else out.result(ringRecord(ring), ringLines(out, ring));
@@ -83,11 +83,10 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   try {
     starting = startLocalStack(context, {
       onFire: (report) => watch.fire(report),
-      onWake: (report) => watch.wake(report),
+      onWake: (report, turn) => watch.wake(report, turn),
     });
     stack = await starting;
     if (ended.signal.aborted) await ENDED_ELSEWHERE;
-    watch.neoToken = stack.neoToken;
     for (const line of greeting(out, context.home, stack)) out.line(line);
     const awaitedRing = new Promise<void>((resolve) =>
       rings.addEventListener('awaited', () => resolve(), { once: true }),
@@ -110,11 +109,11 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     removeSignals();
     await stop();
   }
-  assertFinished(outcome, stack.agent);
+  assertFinished(outcome);
 }
 
 /** `--once` succeeds when the turn it waited for has finished with a reply. */
-function assertFinished(ring: Ring | undefined, agent: LocalAgent): void {
+function assertFinished(ring: Ring | undefined): void {
   if (!ring)
     throw new ReveilleError(
       'unavailable',
@@ -126,8 +125,12 @@ function assertFinished(ring: Ring | undefined, agent: LocalAgent): void {
       'unavailable',
       `the wake was not accepted: ${plainWakeError(result.error)}; the alarm is kept and tried again by the next "reveille up"`,
     );
-  // Only Neo can be asked how a turn went; with another agent, its acceptance is all there is to know.
-  if (ring.turn?.status === 'done' || (!ring.turn && agent.kind === 'own')) return;
-  const why = ring.turn ? `${ring.turn.status}: ${ring.turn.error ?? 'no reason given'}` : 'its daemon went away';
+  const { turn } = ring;
+  // Of some agents their acceptance is all there is to know.
+  if (turn?.known === 'accepted' || (turn?.known === 'end' && turn.status === 'done')) return;
+  const why =
+    turn?.known === 'end'
+      ? `${turn.status}: ${turn.error ?? 'no reason given'}`
+      : (turn?.why ?? 'nothing is known of it');
   throw new ReveilleError('unavailable', `the wake was accepted, but its turn did not finish (${why})`);
 }

@@ -10,6 +10,7 @@ import type { CommandSpec } from '../../wire/machine.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
 import type { DaemonAnswer } from '../deliver.ts';
 import type { CommandMachine, Machine } from '../machines/machine.ts';
+import { turnOnRecord, type WokenTurn } from '../woken-turn.ts';
 import { a2aTarget } from './a2a.ts';
 import { Attempts, type Worker } from './attempts.ts';
 import { GuardedClient, type Resolve } from './guarded-client.ts';
@@ -47,6 +48,15 @@ export type TargetsOptions = {
   receipts?: Pick<ReceiptSenderOptions, 'url' | 'keyOf'>;
   /** How names become addresses for webhooks; by the system without it. */
   resolve?: Resolve;
+};
+
+/** Who takes a wake, by the kind of the preset. */
+const TAKEN_BY: Readonly<Record<Preset['kind'], WokenTurn['by']>> = {
+  terminal: 'program',
+  opencode: 'server',
+  a2a: 'server',
+  openclaw: 'receiver',
+  webhook: 'receiver',
 };
 
 /** Turns of one user that may run at a time. */
@@ -136,6 +146,25 @@ export class Targets {
       return acceptedAs(accepted.turn, accepted.deduped);
     }
     return acceptedAs(await this.#handovers.handOver(this.#directOf(machine, preset), wake, turn, deadline), false);
+  }
+
+  /** How the turn of a wake that was accepted can be followed. */
+  turnOf(userId: string, fireId: string): WokenTurn | undefined {
+    const { clock } = this.#options;
+    const turn = this.store.ofFire(userId, fireId);
+    if (!turn) return undefined;
+    const { id, preset } = turn;
+    return turnOnRecord({ by: this.#takenBy(preset), preset, clock, read: () => this.store.get(id) });
+  }
+
+  #takenBy(preset: string): WokenTurn['by'] {
+    try {
+      return TAKEN_BY[this.#presets.get(preset).kind];
+    } catch (error) {
+      // A file of the user's own that has gone since.
+      if (error instanceof ReveilleError) return 'server';
+      throw error;
+    }
   }
 
   /**

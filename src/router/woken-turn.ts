@@ -1,0 +1,156 @@
+/**
+ * The turn that an accepted wake began. Each kind of target says itself what took the wake and how its turn is read: a daemon is asked for
+ * it, with the token that the wake was delivered with; for agents without a daemon the router's own record is read; somebody who took a
+ * wake and tells no more is said to.
+ */
+import type { Dispatcher } from 'undici';
+import { type Clock, wait } from '../clock/clock.ts';
+import { openEnvelope } from '../wire/envelope.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { MachineTurnStatus } from '../wire/machine-turn.ts';
+import { type TurnStatus, turnViewSchema } from '../wire/turn.ts';
+import { below, exchange, reasonOf } from './exchange.ts';
+import type { Turn } from './targets/turn.ts';
+
+export type TurnOutcome =
+  | {
+      known: 'end';
+      status: TurnStatus | MachineTurnStatus;
+      reply?: string | undefined;
+      error?: string | undefined;
+      model?: string | undefined;
+    }
+  /** It has not begun, and is tried again later. */
+  | { known: 'waits'; why: string }
+  /** Whoever took it tells no more. `why` is a sentence. */
+  | { known: 'accepted'; why: string }
+  /** It could be read, but not now. */
+  | { known: 'lost'; why: string };
+
+export type WokenTurn = {
+  /**
+   * What took the wake: a `daemon`, which is there between turns; a `program` that is started for this one turn; an agent's own `server`;
+   * a `receiver` that it was handed to.
+   */
+  readonly by: 'daemon' | 'program' | 'server' | 'receiver';
+  /** The name of the preset; a daemon has none. */
+  readonly preset?: string;
+  /** Follows the turn to its end, or to where no more can be known. Never rejects; `signal` ends the following and not the turn. */
+  outcome(signal: AbortSignal): Promise<TurnOutcome>;
+};
+
+const UNFINISHED: ReadonlySet<string> = new Set(['queued', 'running']);
+const FIRST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 500;
+/** A daemon that is asked for a turn answers at once, or is stuck. */
+const ASK_MS = 5000;
+/** Failures in a row after which a daemon has gone. */
+const FAILURES = 3;
+/** A reply of Neo is bounded by the model's own limit; this is far beyond it. */
+const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
+const GIVEN_UP: TurnOutcome = { known: 'lost', why: 'it was not followed to its end' };
+
+/** Asks again and again until there is an outcome. */
+async function follow(
+  clock: Clock,
+  signal: AbortSignal,
+  look: () => Promise<TurnOutcome | undefined>,
+): Promise<TurnOutcome> {
+  for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    const outcome = await look();
+    if (outcome) return outcome;
+    await wait(clock, pauseMs, signal);
+  }
+  return GIVEN_UP;
+}
+
+export type DaemonTurn = {
+  dispatcher: Dispatcher;
+  clock: Clock;
+  /** The daemon's base address, and the bearer that it took the wake with. */
+  url: string;
+  token: string;
+  /** What the daemon said about the turn; daemons other than Neo need not say anything. */
+  accepted: { conversation_id: string; turn_id: string } | undefined;
+};
+
+/** The turn of a daemon that speaks `/chat`. One that shows no turns (contracts §5) has accepted it, and that is all. */
+export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: DaemonTurn): WokenTurn {
+  if (!accepted) return { by: 'daemon', outcome: async () => ({ known: 'accepted', why: noWord(url) }) };
+  const path = `/conversations/${encodeURIComponent(accepted.conversation_id)}/turns/${encodeURIComponent(accepted.turn_id)}`;
+  const ask = (signal: AbortSignal) =>
+    exchange(dispatcher, {
+      method: 'GET',
+      url: below(url, path),
+      headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+      maxBytes: ANSWER_MAX_BYTES,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]),
+    });
+  return {
+    by: 'daemon',
+    outcome(signal) {
+      let failures = 0;
+      return follow(clock, signal, async () => {
+        const asked = await ask(signal);
+        if (asked.result !== 'answered') {
+          failures++;
+          return failures < FAILURES ? undefined : { known: 'lost', why: reasonOf(asked.error) };
+        }
+        failures = 0;
+        return outcomeOf(asked.body.toString('utf8'), asked.status, url);
+      });
+    },
+  };
+}
+
+const noWord = (url: string) => `the daemon at ${url} accepted it, and does not tell how its turns end`;
+
+/** What a daemon says of a turn; `undefined` while it goes on. */
+function outcomeOf(text: string, status: number, url: string): TurnOutcome | undefined {
+  let data: unknown;
+  try {
+    data = openEnvelope(text, status, 'the daemon').value();
+  } catch (error) {
+    if (!(error instanceof ReveilleError)) throw error;
+    // It may be starting anew, or have too much to do.
+    if (status >= 500 || status === 429) return undefined;
+    return { known: 'accepted', why: noWord(url) };
+  }
+  const turn = turnViewSchema.safeParse(data);
+  if (!turn.success) return { known: 'accepted', why: noWord(url) };
+  if (UNFINISHED.has(turn.data.status)) return undefined;
+  const { status: end, reply, error, model } = turn.data;
+  return { known: 'end', status: end, reply, error, model };
+}
+
+export type KeptTurn = Pick<WokenTurn, 'by'> & {
+  preset: string;
+  clock: Clock;
+  /** Reads the turn as it is on record. */
+  read: () => Turn | undefined;
+};
+
+/** The turn of an agent without a daemon, whose record the router keeps. */
+export function turnOnRecord({ by, preset, clock, read }: KeptTurn): WokenTurn {
+  const look = (): TurnOutcome | undefined => {
+    const turn = read();
+    if (!turn) return { known: 'lost', why: 'the router has no record of it any more' };
+    if (turn.status === 'queued' && turn.waits !== undefined) return { known: 'waits', why: turn.waits };
+    if (UNFINISHED.has(turn.status)) return undefined;
+    if (turn.status === 'accepted') return { known: 'accepted', why: `${preset} has it, and tells no more` };
+    return { known: 'end', status: turn.status, reply: turn.reply, error: turn.error };
+  };
+  return {
+    by,
+    preset,
+    outcome: (signal) =>
+      follow(clock, signal, async () => {
+        try {
+          return look();
+        } catch (error) {
+          if (error instanceof ReveilleError) return { known: 'lost', why: error.message };
+          throw error;
+        }
+      }),
+  };
+}

@@ -1,0 +1,165 @@
+/** What `reveille up` tells of rings whose agent is not Neo, or is a Neo that runs already: each kind of target with what it says itself. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { reveille } from '../../src/cli/testing/installation.ts';
+import { eventually } from '../../src/router/testing/bench.ts';
+import { PROGRAM, START_LIMIT_MS } from '../house/processes.ts';
+import { installAgent } from '../stand-ins/agents/executable.ts';
+
+const SECONDS = (2 * START_LIMIT_MS) / 1000;
+
+type Up = { home: string; work: string; said(): string; kill(signal: NodeJS.Signals): Promise<void> };
+
+function temporaryHome(t: TestContext): string {
+  const home = mkdtempSync(join(tmpdir(), 'reveille-agents-'));
+  t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }));
+  return home;
+}
+
+function environmentOf(home: string, more: NodeJS.ProcessEnv = {}) {
+  const path = [join(home, 'bin'), process.env.PATH].join(delimiter);
+  const ports = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
+  return { PATH: path, HOME: home, REVEILLE_HOME: join(home, 'home'), ...ports, ...more };
+}
+
+/** A person's own `up`, in words. */
+async function startUp(t: TestContext, home: string, more: NodeJS.ProcessEnv = {}): Promise<Up> {
+  const env = environmentOf(home, more);
+  const work = join(home, 'work');
+  mkdirSync(work, { recursive: true });
+  for (const name of ['claude', 'codex'] as const) installAgent(join(home, 'bin'), name);
+  const child: ChildProcess = spawn(process.execPath, [PROGRAM, 'up'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const gone = once(child, 'exit');
+  let said = '';
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  const kill = async (signal: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    await gone;
+  };
+  t.after(() => kill('SIGTERM'));
+  await eventually('up greets', () => said.includes('Ctrl-C'), SECONDS);
+  return { home, work, said: () => said, kill };
+}
+
+async function run({ home }: Up, ...words: string[]): Promise<string> {
+  const { status, stdout, stderr } = await reveille(join(home, 'home'), words, { env: { HOME: home } });
+  assert.equal(status, 0, stderr);
+  return stdout;
+}
+
+/** Rings once, and gives the lines that `up` has for it: the one that it rang, and what is below it. */
+async function ring(up: Up, label: string): Promise<string> {
+  await run(up, 'alarm', 'set', 'look at the build', '--in', '1s', '--label', label);
+  const told = new RegExp(`^\\S+ {2}rang {2}${label}: .*\\n(?: .*\\n)+`, 'm');
+  return eventually(`the ring ${label}`, () => told.exec(up.said())?.[0], SECONDS);
+}
+
+async function listening(t: TestContext, answer: (path: string) => { status: number; body: string }): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume();
+    const { status, body } = answer(request.url ?? '');
+    response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test('a program that is started for each turn is told with its answer, and is not said to have been awake', async (t) => {
+  const home = temporaryHome(t);
+  const up = await startUp(t, home);
+  await run(up, 'machine', 'put', '--provider', 'claude', '--dir', up.work);
+  assert.match(await ring(up, 'one'), /ms late; claude was started for it\n +│ heard \d+ bytes\n/);
+  await run(up, 'machine', 'put', '--provider', 'codex', '--dir', up.work);
+  assert.match(await ring(up, 'two'), /ms late; codex was started for it\n +│ heard \d+ bytes\n/);
+  assert.doesNotMatch(up.said(), /could not be read|rang {2}(one|two):.*awake/);
+});
+
+test('who tells no more than that they have it is said to, a daemon of somebody else as well as a webhook', async (t) => {
+  const home = temporaryHome(t);
+  const up = await startUp(t, home);
+  const hook = await listening(t, () => ({ status: 202, body: '' }));
+  await run(up, 'machine', 'put', '--provider', 'webhook', '--url', `${hook}/hook`, '--allow-private');
+  assert.match(await ring(up, 'hooked'), /ms late; handed to webhook\n +webhook has it, and tells no more\n/);
+
+  const asked: string[] = [];
+  const silent = await listening(t, (path) => {
+    asked.push(path);
+    return { status: path === '/chat' ? 202 : 200, body: '{"ok":true,"data":{}}' };
+  });
+  await run(up, 'machine', 'put', '--provider', 'http', '--url', silent);
+  assert.match(
+    await ring(up, 'silent'),
+    /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
+  );
+  assert.ok(
+    !asked.some((path) => path.startsWith('/conversations')),
+    'a daemon that names no turn is not asked for one',
+  );
+
+  const named = await listening(t, (path) =>
+    path === '/chat'
+      ? { status: 202, body: '{"ok":true,"data":{"conversation_id":"c","turn_id":"t","deduped":false}}' }
+      : { status: path === '/healthz' ? 200 : 404, body: 'nothing here' },
+  );
+  await run(up, 'machine', 'put', '--provider', 'http', '--url', named);
+  assert.match(
+    await ring(up, 'named'),
+    /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
+  );
+  assert.doesNotMatch(up.said(), /could not be read/);
+});
+
+test('a Neo that an earlier "up" left running is not said to be asleep', async (t) => {
+  const home = temporaryHome(t);
+  // So that nothing in Neo's environment differs from one start to the next. The port is below those that the system hands out.
+  const same = {
+    NEO_EXECUTOR_URL: 'http://127.0.0.1:9',
+    NEO_EXECUTOR_TOKEN: 'never-asked-for-in-this-test',
+    CHRONOS_PORT: String(randomInt(20_000, 32_000)),
+  };
+  const first = await startUp(t, home, same);
+  assert.match(first.said(), /neo +asleep/);
+  await eventually(
+    'the welcome alarm has rung',
+    () => /rang {2}welcome: .*; the agent started in/.test(first.said()),
+    SECONDS,
+  );
+  await first.kill('SIGKILL');
+  const second = await startUp(t, home, same);
+  assert.match(second.said(), /neo +(awake|being looked at)/);
+  assert.match(await ring(second, 'again'), /the agent was awake\n +│ /);
+});
+
+test('with an agent that is no Neo, "up --once" ends well, and its line has the answer', async (t) => {
+  const home = temporaryHome(t);
+  const up = await startUp(t, home);
+  await run(up, 'machine', 'put', '--provider', 'claude', '--dir', up.work);
+  await up.kill('SIGTERM');
+  const { PATH, HOME, REVEILLE_HOME, ...env } = environmentOf(home);
+  const { status, stdout, stderr } = await reveille(REVEILLE_HOME, ['up', '--once', '--json'], {
+    env: { ...env, PATH, HOME },
+  });
+  assert.equal(status, 0, stderr);
+  const rings = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.ok(rings.length > 0);
+  for (const { reply } of rings) assert.match(reply, /^heard \d+ bytes$/);
+  assert.ok(existsSync(join(REVEILLE_HOME, 'chronos', 'chronos.db')));
+  assert.ok(readFileSync(join(home, 'calls.jsonl'), 'utf8').includes('"claude"'));
+});
