@@ -1,4 +1,5 @@
 /** What every command works with: merged settings, the home folder, output, clock and log. */
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import type { Logger, LogLevel } from '../log/log.ts';
@@ -34,6 +35,7 @@ function homeDefaults(home: Home, made: KnownSecrets | undefined): Record<string
     EXECUTOR_DATA_DIR: join(home.path, 'executor'),
     CHRONOMETRIC_DATA_DIR: join(home.path, 'chronometric'),
     LEDGER_DATA_DIR: join(home.path, 'ledger'),
+    ...(existsSync(home.manifestFile) && { NEO_MANIFEST: home.manifestFile }),
     ...made,
     ...(made ? { ROUTER_WAKE_TOKEN: made.CHRONOS_WAKE_TOKEN } : {}),
   };

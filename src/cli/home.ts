@@ -51,6 +51,8 @@ export type Home = {
   readonly identityFile: string;
   readonly keyFile: string;
   readonly runFile: string;
+  /** The manifest of Neo's servers, once somebody has changed the one that ships. */
+  readonly manifestFile: string;
 };
 
 /** @param configured the value of `REVEILLE_HOME`, if it has one */
@@ -64,6 +66,7 @@ export function homeAt(configured: string | undefined): Home {
     identityFile: join(path, 'identity.json'),
     keyFile: join(path, 'keys', 'agent.key'),
     runFile: join(path, 'run.json'),
+    manifestFile: join(path, 'agents', 'neo.json'),
   };
 }
 

@@ -124,3 +124,24 @@ export function warningOf(tool: string, found: Classification, isPinned: boolean
   if (isPinned || found.surface === 'escalate' || found.despite === undefined) return undefined;
   return `${tool} is natural by the manifest's word although ${found.despite}, and its definition is not pinned; run "reveille tools pin" with its manifest`;
 }
+
+/** With what most looks begin. */
+const LOOKS: ReadonlySet<string> = new Set(
+  'get list read search find lookup describe show view count status stat query resolve explain history'.split(' '),
+);
+
+/** What a person is proposed to say of a tool, and why. Never more than a read: the rest has to be said by the person. */
+export type Proposal = { readonly word: 'read' | 'escalate'; readonly reason: string };
+
+export function propose(name: string, annotations: Readonly<Record<string, unknown>> | undefined): Proposal {
+  const named = suspicion(name, []);
+  if (named !== undefined) return { word: 'escalate', reason: named };
+  const { words, isPlain } = readName(name);
+  if (!isPlain) return { word: 'escalate', reason: 'its name has letters that may look like others' };
+  if (annotations?.destructiveHint === true && annotations.readOnlyHint !== true)
+    return { word: 'escalate', reason: 'its server calls it destructive' };
+  if (annotations?.readOnlyHint !== true) return { word: 'escalate', reason: 'its server does not call it read-only' };
+  const [first = ''] = words;
+  if (!LOOKS.has(first)) return { word: 'escalate', reason: 'its name is not that of a look' };
+  return { word: 'read', reason: `its name begins with "${first}" and its server calls it read-only` };
+}

@@ -24,6 +24,8 @@ export type ManifestStart = {
   startTimeoutMs?: number | undefined;
   /** Whether the tools must be those of the lock beside the manifest, where there is one; they must unless told. */
   pinned?: boolean;
+  /** Starts these servers alone and takes their tools as they are, whatever the manifest declares: for somebody who is to look at them. */
+  only?: ReadonlySet<string> | undefined;
   /** More folders that servers need, by what an error calls them. */
   folders?: Readonly<Record<string, string>>;
   /** Looks at the manifest before anything is started. @throws ReveilleError to call the start off */
@@ -39,13 +41,18 @@ function makeFolder(called: string, folder: string): void {
   }
 }
 
+const lookedAt = (servers: Manifest['servers'], only: ReadonlySet<string>) =>
+  servers.flatMap((spec) => (only.has(spec.alias) ? [{ ...spec, tools: undefined, required: false }] : []));
+
 /**
  * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, before anything is started; `conflict` when a server's
  *   tools are not those that are declared and pinned; `unavailable` when a required server does not start
  */
 export async function startManifest(start: ManifestStart): Promise<{ pool: ServerPool; manifest: Manifest }> {
   const { manifestPath, variables, dataDir, clock, log, signal, startTimeoutMs } = start;
-  const manifest = loadManifest(manifestPath, variables);
+  const whole = loadManifest(manifestPath, variables);
+  const { only } = start;
+  const manifest = only === undefined ? whole : { ...whole, servers: lookedAt(whole.servers, only) };
   const lock = start.pinned === false ? undefined : readLock(lockPathOf(manifestPath));
   start.inspect?.(manifest);
   for (const [called, folder] of Object.entries(start.folders ?? {})) makeFolder(called, folder);

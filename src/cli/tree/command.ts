@@ -39,7 +39,10 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
     // A command below one that has flags itself, such as `neo tools`, finds them there.
     const flags = command.optsWithGlobals<Record<string, unknown>>();
     // Commander hands over the positional arguments, then the options, then the command.
-    const args = received.slice(0, -2).filter((arg): arg is string => typeof arg === 'string');
+    const args = received
+      .slice(0, -2)
+      .flat()
+      .filter((arg): arg is string => typeof arg === 'string');
     const overrides = spec.settings?.(flags as Record<string, FlagValue>) ?? {};
     const { createContext } = await import('../context.ts');
     const context = await createContext({ json: flags.json === true }, overrides, spec);

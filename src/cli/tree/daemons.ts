@@ -1,7 +1,9 @@
 /** `up`, the daemons one by one, and the MCP servers. */
 import type { Command } from 'commander';
 import type { ChronometricFlags } from '../commands/chronometric.ts';
-import { addCommand, type FlagValue } from './command.ts';
+import type { ServerAddFlags } from '../commands/neo-server.ts';
+import type { ReviewFlags } from '../commands/neo-server-review.ts';
+import { addCommand, addGroup, type FlagValue } from './command.ts';
 
 const listenOptions = (command: Command) =>
   command
@@ -16,6 +18,47 @@ const listenSettings = (prefix: string) => (flags: Record<string, FlagValue>) =>
   [`${prefix}_PORT`]: text(flags.port),
   [`${prefix}_DATA_DIR`]: text(flags.dataDir),
 });
+
+const reviewOptions = (command: Command) =>
+  command
+    .option('--read <tools...>', 'these only look: the agent may call them')
+    .option('--natural <tools...>', 'these the agent may call as well')
+    .option('--escalate <tools...>', 'these only the executor calls, after asking')
+    .option('--yes-reads', 'new tools: a read where that is proposed, everything else escalated')
+    .option('--accept', 'agree to changed tools with the class they have, and to those that are gone');
+
+/** `neo server …`: the MCP servers of Neo's manifest. */
+function addServers(neo: Command): void {
+  const server = addGroup(neo, 'server', "the MCP servers of the agent's manifest, each tool with your word");
+  addCommand<ServerAddFlags>(server, {
+    usage: 'add <alias> [command...]',
+    summary: 'start a server, show its tools, and put it into the manifest with a class for each',
+    example: 'reveille neo server add notes -- npx -y notes-mcp',
+    options: (command) =>
+      reviewOptions(command)
+        .option('--url <address>', 'of a server that is reached over HTTP')
+        .option(
+          '--env <assignments...>',
+          'variables for it, NAME=value; values may refer to variables of yours as manifests do',
+        )
+        .option('--header <assignments...>', 'headers for it, NAME=value, likewise'),
+    run: async (context, flags, words) => (await import('../commands/neo-server.ts')).serverAdd(context, flags, words),
+  });
+  addCommand<ReviewFlags>(server, {
+    usage: 'review [alias]',
+    summary: 'show what its tools are and what has changed since, and take your word on it (default: all servers)',
+    example: 'reveille neo server review notes',
+    options: reviewOptions,
+    run: async (context, flags, [alias]) =>
+      (await import('../commands/neo-server.ts')).serverReview(context, flags, alias),
+  });
+  addCommand(server, {
+    usage: 'remove <alias>',
+    summary: 'take a server out of the manifest',
+    example: 'reveille neo server remove notes',
+    run: async (context, _flags, [alias]) => (await import('../commands/neo-server.ts')).serverRemove(context, alias!),
+  });
+}
 
 export function addDaemons(program: Command): void {
   addCommand<{ once?: boolean }>(program, {
@@ -79,6 +122,7 @@ export function addDaemons(program: Command): void {
     settings: listenSettings('NEO'),
     run: async (context) => (await import('../commands/neo-tools.ts')).neoTools(context),
   });
+  addServers(neo);
   addCommand(program, {
     usage: 'ledger',
     summary: 'a ledger of play money to try the executor with, as an MCP server on stdin and stdout',

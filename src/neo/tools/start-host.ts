@@ -24,10 +24,11 @@ export type StartedHost = { readonly pool: ServerPool; readonly manifestPath: st
 
 /**
  * @param pinned whether the tools must be those of the lock that stands beside the manifest, where there is one
+ * @param only the servers to start, to look at their tools whatever is declared; all of them, as declared, unless told
  * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, before anything is started; `conflict` when a server's
  *   tools are not those that are declared and pinned; `unavailable` when a required server does not start
  */
-export async function startHost(options: HostOptions, pinned = true): Promise<StartedHost> {
+export async function startHost(options: HostOptions, pinned = true, only?: ReadonlySet<string>): Promise<StartedHost> {
   const [{ startManifest }, { bundledManifest }, { spillFolderPath }] = await Promise.all([
     import('../../mcp-host/start-manifest.ts'),
     import('../../mcp-host/bundled-programs.ts'),
@@ -38,7 +39,7 @@ export async function startHost(options: HostOptions, pinned = true): Promise<St
   const folders = { NEO_WORKSPACE: config.workspace };
   const { pool } = await startManifest({
     ...rest,
-    ...{ manifestPath, pinned, folders },
+    ...{ manifestPath, pinned, folders, only },
     variables: { ...variables, ...folders, NEO_TOOL_OUTPUT: spillFolderPath(options.dataDir) },
   });
   return { pool, manifestPath };

@@ -1,0 +1,263 @@
+/** `reveille neo server add`, `review` and `remove`: the MCP servers of Neo's manifest, each tool with a person's word. */
+import { resolve } from 'node:path';
+import { loadManifest } from '../../mcp-host/manifest.ts';
+import { withoutServer, withServer, withTools } from '../../mcp-host/manifest-edit.ts';
+import { SeenTools } from '../../mcp-host/seen-tools.ts';
+import { digestOf, type ToolDefinition } from '../../mcp-host/tool-definition.ts';
+import type { ToolLock } from '../../mcp-host/tool-lock.ts';
+import { startHost } from '../../neo/tools/start-host.ts';
+import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { type ManifestServer, manifestServerSchema } from '../../wire/manifest.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import type { CliContext } from '../context.ts';
+import { EXIT } from '../exit-status.ts';
+import { asFile, changedLines, manifestInUse, type NeoManifest, saveManifest } from '../neo-manifest.ts';
+import { toolOptions } from '../tool-options.ts';
+import { UsageError } from '../usage-error.ts';
+import {
+  type Ask,
+  askForWords,
+  asManifestTool,
+  type ClassWord,
+  isScripted,
+  needsWord,
+  personAt,
+  type ReviewedTool,
+  type ReviewFlags,
+  renderTool,
+  reviewOf,
+  wordsOfFlags,
+} from './neo-server-review.ts';
+
+export type ServerAddFlags = ReviewFlags & { url?: string; env?: readonly string[]; header?: readonly string[] };
+
+/** What a server has, and what was agreed on about it. */
+type Look = {
+  readonly alias: string;
+  readonly live: readonly ToolDefinition[];
+  readonly tools: readonly ReviewedTool[];
+};
+
+/** Starts servers of a manifest's text, and looks at their tools. @returns also why those did not start that did not */
+async function lookAt(context: CliContext, manifest: NeoManifest, text: string, aliases: ReadonlySet<string>) {
+  context.out.progress('Starting…');
+  return asFile(manifest, text, async (draft) => {
+    const options = await toolOptions(context, draft);
+    // Read before the start: the pool writes down what it sees of a server for the first time.
+    const seen = new SeenTools(options.dataDir, options.log);
+    const before = new Map([...aliases].map((alias) => [alias, seen.of(alias)]));
+    const { pool } = await startHost(
+      { ...options, config: { ...options.config, manifest: { path: draft } } },
+      false,
+      aliases,
+    );
+    try {
+      const variables = { ...options.variables, NEO_WORKSPACE: '.', NEO_TOOL_OUTPUT: '.' };
+      const { servers } = loadManifest(draft, variables);
+      const ready = pool.servers().filter(({ state }) => state === 'ready');
+      const looks = ready.map(({ alias }): Look => {
+        const live = pool.tools().flatMap((tool) => (tool.alias === alias ? [tool.definition] : []));
+        const declared = servers.find((server) => server.alias === alias)?.tools;
+        const pins = Object.hasOwn(manifest.lock.servers, alias) ? manifest.lock.servers[alias] : undefined;
+        return { alias, live, tools: reviewOf(live, declared, pins, before.get(alias)) };
+      });
+      const problems = pool
+        .servers()
+        .flatMap(({ alias, problem }) => (problem ? [`server "${alias}" ${problem}`] : []));
+      return { looks, problems, seen };
+    } finally {
+      await pool.close();
+    }
+  });
+}
+
+/** What is to be written about a server, once there is a word for each of its tools. */
+function settled({ alias, live, tools }: Look, words: ReadonlyMap<string, ClassWord>, text: string, lock: ToolLock) {
+  const said = tools.flatMap((tool) => {
+    const word = words.get(tool.name) ?? tool.word;
+    return tool.definition && word ? [asManifestTool(tool.name, word)] : [];
+  });
+  const pins = Object.fromEntries(live.map((definition) => [definition.name, digestOf(definition)]));
+  return { text: withTools(text, alias, said), lock: { ...lock, servers: { ...lock.servers, [alias]: pins } } };
+}
+
+const viewOf = (words: ReadonlyMap<string, ClassWord>) => (tool: ReviewedTool) => ({
+  name: tool.name,
+  state: tool.state,
+  class: words.get(tool.name) ?? tool.word,
+  proposed: tool.proposal?.word,
+  because: tool.proposal?.reason,
+  ...(tool.definition && {
+    description: tool.definition.description,
+    annotations: tool.definition.annotations,
+    input_schema: tool.definition.inputSchema,
+    sha256: digestOf(tool.definition),
+  }),
+});
+
+const REMEDY =
+  'say it with --read, --natural or --escalate and the names, take the proposals for new tools with --yes-reads, agree to changed ones with --accept, or run the command on a terminal';
+
+type Reviewed = {
+  manifest: NeoManifest;
+  text: string;
+  looks: readonly Look[];
+  problems: readonly string[];
+  seen: SeenTools;
+};
+
+/** Takes the person's word on what was looked at, and writes it. */
+async function decide(context: CliContext, flags: ReviewFlags, { manifest, text, looks, problems, seen }: Reviewed) {
+  const { out } = context;
+  const scripted = isScripted(flags);
+  const person = scripted ? undefined : personAt(context);
+  const words = new Map<string, ReadonlyMap<string, ClassWord>>();
+  const isOpen = (tool: ReviewedTool) => tool.state !== 'same';
+  try {
+    for (const { alias, tools } of looks) {
+      const given = person ? await askForWords(context, alias, tools, person.ask) : wordsOfFlags(flags, tools);
+      if (given === undefined) throw new ReveilleError('forbidden', 'nothing was written');
+      words.set(alias, given);
+    }
+    const wordsFor = (alias: string) => words.get(alias)!;
+    const left = looks.flatMap(({ alias, tools }) =>
+      tools.filter((tool) => needsWord(tool) && !wordsFor(alias).has(tool.name)).map(({ name }) => `${alias}/${name}`),
+    );
+    let next = { text, lock: manifest.lock };
+    for (const look of looks) next = settled(look, wordsFor(look.alias), next.text, next.lock);
+    const isSame =
+      next.text === manifest.text &&
+      looks.every(({ tools }) => !tools.some(isOpen)) &&
+      [...words.values()].every((given) => given.size === 0);
+    const lines = looks.flatMap(({ alias, tools }) => tools.flatMap((tool) => renderTool(alias, tool, context)));
+    const report = (written: boolean, backup?: string) => ({
+      ...{ manifest: manifest.path, written, backup },
+      servers: looks.map(({ alias, tools }) => ({ alias, tools: tools.map(viewOf(wordsFor(alias))) })),
+      problems,
+    });
+    const isUnsaid = left.length > 0 || (!isSame && !person && !scripted);
+    if (isSame || isUnsaid) {
+      out.result(report(false), isSame ? [...lines, 'Nothing has changed.'] : lines);
+      if (!isUnsaid) return;
+      const what =
+        left.length > 0 ? `no word was given for ${left.map(oneLine).join(', ')}` : 'nobody has agreed to this yet';
+      throw new ReveilleError('conflict', `nothing was written: ${what}; ${REMEDY}`, { retryable: false });
+    }
+    const diff = changedLines(manifest.text, next.text).map(oneLine);
+    if (person) await confirmed(context, manifest, diff, person.ask);
+    const backup = await saveManifest(context, manifest, next.text, next.lock);
+    for (const { alias, live } of looks) seen.agree(alias, live);
+    const where = manifest.isShipped
+      ? ', a copy of the one that ships, which is used from now on'
+      : backup
+        ? `; what it was is in ${backup}`
+        : '';
+    out.result(report(true, backup), [
+      ...(person ? [] : [...lines, '', ...diff]),
+      `Written to ${manifest.path}${where}. Each tool is pinned as it is now. Neo takes it up when it starts the next time.`,
+    ]);
+  } finally {
+    person?.close();
+  }
+}
+
+async function confirmed({ out }: CliContext, { path }: NeoManifest, diff: readonly string[], ask: Ask): Promise<void> {
+  for (const line of ['', ...diff, '']) out.line(line);
+  if ((await ask(`Write this to ${path}, and pin the tools as they are? Type yes: `)).trim().toLowerCase() === 'yes')
+    return;
+  throw new ReveilleError('forbidden', 'nothing was written');
+}
+
+const aliasesOf = ({ text }: NeoManifest) =>
+  (JSON.parse(text) as { servers: ManifestServer[] }).servers.map(({ alias }) => alias);
+
+/** A word as `command` of a manifest takes it. */
+function commandWord(word: string): string {
+  const program = word.includes('/') ? resolve(word) : word;
+  return /[\s"'\\]/.test(program) ? `"${program.replace(/["\\]/g, '\\$&')}"` : program;
+}
+
+function assignmentsFlag(name: string, given: readonly string[] | undefined): Record<string, string> | undefined {
+  if (given === undefined) return undefined;
+  return Object.fromEntries(
+    given.map((text) => {
+      const at = text.indexOf('=');
+      if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+      // Not quoted: it may be a secret.
+      throw new UsageError(`${name} must be NAME=value, such as ${name} 'TOKEN=\${MY_TOKEN}'`);
+    }),
+  );
+}
+
+function serverOf(alias: string, command: readonly string[], flags: ServerAddFlags): ManifestServer {
+  const { url } = flags;
+  const [program, ...args] = command;
+  if ((url === undefined) === (program === undefined))
+    throw new UsageError(
+      'give either --url, or the command after --, such as: reveille neo server add notes -- npx -y notes-mcp',
+    );
+  const [env, headers] = [assignmentsFlag('--env', flags.env), assignmentsFlag('--header', flags.header)];
+  const link =
+    program === undefined
+      ? { transport: 'http' as const, url, ...(headers && { headers }) }
+      : {
+          transport: 'stdio' as const,
+          command: commandWord(program),
+          ...(args.length > 0 && { args }),
+          ...(env && { env }),
+        };
+  if (program === undefined ? env : headers)
+    throw new UsageError(
+      program === undefined ? '--env is for a server that runs as a command' : '--header is for a server with --url',
+    );
+  return parseOrThrow(manifestServerSchema, { alias, ...link });
+}
+
+export async function serverAdd(context: CliContext, flags: ServerAddFlags, words: readonly string[]): Promise<void> {
+  const [alias = '', ...command] = words;
+  const server = serverOf(alias, command, flags);
+  const manifest = await manifestInUse(context);
+  if (aliasesOf(manifest).includes(alias))
+    throw new ReveilleError(
+      'conflict',
+      `the manifest ${manifest.path} has a server "${alias}" already; see: reveille neo server review ${alias}`,
+    );
+  const text = withServer(manifest.text, server);
+  const found = await lookAt(context, manifest, text, new Set([alias]));
+  if (found.problems.length > 0)
+    throw new ReveilleError('unavailable', `${found.problems.join('\n')}\nnothing was written`, { retryable: false });
+  await decide(context, flags, { manifest, text, ...found });
+}
+
+export async function serverReview(context: CliContext, flags: ReviewFlags, alias: string | undefined): Promise<void> {
+  const manifest = await manifestInUse(context);
+  const all = aliasesOf(manifest);
+  if (alias !== undefined && !all.includes(alias)) throw noServer(manifest, alias, all);
+  const { text } = manifest;
+  const found = await lookAt(context, manifest, text, new Set(alias === undefined ? all : [alias]));
+  await decide(context, flags, { manifest, text, ...found });
+  for (const problem of found.problems) context.out.remark(`Not looked at: ${oneLine(problem)}`);
+  if (found.problems.length > 0) process.exitCode = EXIT.failed;
+}
+
+function noServer({ path }: NeoManifest, alias: string, all: readonly string[]): ReveilleError {
+  return new ReveilleError(
+    'not_found',
+    `the manifest ${path} has no server ${JSON.stringify(alias)}; it has ${all.join(', ') || 'none'}`,
+  );
+}
+
+export async function serverRemove(context: CliContext, alias: string): Promise<void> {
+  const manifest = await manifestInUse(context);
+  const all = aliasesOf(manifest);
+  if (!all.includes(alias)) throw noServer(manifest, alias, all);
+  const text = withoutServer(manifest.text, alias);
+  const { [alias]: _, ...servers } = manifest.lock.servers;
+  const backup = await saveManifest(context, manifest, text, { lock_version: 1, servers });
+  const what = backup === undefined ? '' : ` What it was is in ${backup}.`;
+  context.out.result({ manifest: manifest.path, removed: alias, backup }, [
+    ...changedLines(manifest.text, text).map(oneLine),
+    `Removed "${alias}" from ${manifest.path}.${what} Neo runs without it when it starts the next time.`,
+  ]);
+}
