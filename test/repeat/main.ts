@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 const SUITES = ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts'];
+const COMPILED = new URL('../compile-cache.mjs', import.meta.url).href;
 const MARK = new URL('./mark.ts', import.meta.url).href;
 /** Longest that one run of one file may take. */
 const RUN_MS = 10 * 60_000;
@@ -61,7 +62,7 @@ function runOnce(tally: Tally, mark: string | undefined): Promise<void> {
   const { file } = tally;
   const number = ++tally.runs;
   const started = performance.now();
-  const words = [...(mark === undefined ? [] : ['--import', MARK]), file];
+  const words = ['--import', COMPILED, ...(mark === undefined ? [] : ['--import', MARK]), file];
   const child = spawn(process.execPath, words, {
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: RUN_MS,
