@@ -38,6 +38,8 @@ const runSchema = z.object({
   router_url: z.string(),
   executor_url: z.string().optional(),
   started_at: z.string(),
+  /** What it registers Neo with, as a machine; secrets are in it by name. */
+  neo: z.unknown().optional(),
 });
 
 /** Where a running `reveille up` listens. */
@@ -140,6 +142,19 @@ export function loadOrMakeSecrets(home: Home): MadeSecrets {
       make(MADE_EXECUTOR_SECRETS),
     ) as ExecutorSecrets),
   };
+}
+
+/** Gives the local Neo a token that nobody has seen; the others stay. */
+export function renewNeoToken(home: Home): string {
+  loadOrMakeSecrets(home);
+  const token = randomSecret();
+  // With members that a later version has added.
+  const made: unknown = JSON.parse(readPrivateFile(home.secretsFile)!);
+  replacePrivateFile(
+    home.secretsFile,
+    `${JSON.stringify({ ...(made as object), NEO_DAEMON_TOKEN: token }, null, 2)}\n`,
+  );
+  return token;
 }
 
 /** The label that alarms of this installation are filed under, if it has one. */

@@ -1,5 +1,4 @@
 /** Everything that `reveille up` runs: router, chronosd and executor in this process, Neo as a machine that sleeps until it is woken. */
-import { basename } from 'node:path';
 import { createChronosClient } from '../chronos/client.ts';
 import { parseChronosConfig } from '../chronos/config.ts';
 import { type RunningChronos, startChronos } from '../chronos/daemon.ts';
@@ -17,13 +16,14 @@ import { parseRouterConfig } from '../router/config.ts';
 import { type RunningRouter, startRouter } from '../router/daemon.ts';
 import type { OnWake } from '../router/wake.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import type { MachineView } from '../wire/machine.ts';
+import type { MachinePut, MachineView } from '../wire/machine.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { isOnThisComputer, type Settings } from '../wire/settings.ts';
 import { VERSION } from '../wire/version.ts';
 import type { CliContext } from './context.ts';
 import { loadOrMakeLabel, loadOrMakeSecrets, removeRun, writeRun } from './home.ts';
 import { namingPort } from './listener.ts';
+import { isOwnNeo } from './own-neo.ts';
 import { PROGRAM } from './package-root.ts';
 import { createRouterClient, type RouterClient } from './router-access.ts';
 import { takeHome } from './taken-home.ts';
@@ -166,17 +166,20 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
     };
     const { env, values } = await neoEnvironment(handedOn, own, tools, chronos.url);
     Object.assign(environment, values);
-    agent = await ensureMachine(createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN }), {
-      owner: identity.owner,
-      env,
-      token: secrets.NEO_DAEMON_TOKEN,
-    });
+    const neo: MachinePut = {
+      provider: 'process',
+      spec: { command: [process.execPath, PROGRAM, 'neo'], env },
+      idle_seconds: NEO_IDLE_SECONDS,
+    };
+    const machines = createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN });
+    agent = await ensureMachine(machines, identity.owner, { ...neo, token: secrets.NEO_DAEMON_TOKEN });
     writeRun(home, {
       pid: process.pid,
       chronos_url: chronos.url,
       router_url: router.url,
       executor_url: executor.url,
       started_at: formatInstant(clock.now()),
+      neo,
     });
   } catch (error) {
     await close();
@@ -228,30 +231,15 @@ async function enrolOwnKeys(
   for (const public_key of unknown) await client.enrollAgent({ label, public_key });
 }
 
-/** Whether a machine is the Neo that an earlier `up` registered, perhaps from another folder or with another Node. */
-function isOwnNeo({ provider, spec }: MachineView): boolean {
-  const command = Array.isArray(spec.command) ? spec.command.map(String) : [];
-  return provider === 'process' && command.at(-1) === 'neo' && basename(command.at(-2) ?? '') === basename(PROGRAM);
-}
-
 /** Registers Neo for whoever has no agent yet. A machine that was put there by hand is left alone. */
-async function ensureMachine(
-  router: RouterClient,
-  neo: { owner: string; env: Record<string, string>; token: string },
-): Promise<LocalAgent> {
-  const there = await router.show(neo.owner).catch((error: unknown) => {
+async function ensureMachine(router: RouterClient, owner: string, neo: MachinePut): Promise<LocalAgent> {
+  const there = await router.show(owner).catch((error: unknown) => {
     if (error instanceof ReveilleError && error.code === 'not_found') return undefined;
     throw error;
   });
   if (there && (there.state === 'deleted' || !isOwnNeo(there))) return { kind: 'own', machine: there };
-  const { running } = await router.put(neo.owner, {
-    provider: 'process',
-    spec: { command: [process.execPath, PROGRAM, 'neo'], env: neo.env },
-    idle_seconds: NEO_IDLE_SECONDS,
-    token: neo.token,
-    // Somebody's own setting, which starting anew must not take away.
-    ...(there?.budget ? { budget: there.budget } : {}),
-  });
+  // Somebody's own setting, which starting anew must not take away.
+  const { running } = await router.put(owner, there?.budget ? { ...neo, budget: there.budget } : neo);
   return { kind: 'neo', running };
 }
 

@@ -84,7 +84,7 @@ test('flags that are missing, or belong to the other provider, are refused by na
   const cases: [PutFlags, RegExp][] = [
     [
       { provider: 'Fly' },
-      /--provider must be one of http, process, docker, fly, or the name of a preset such as claude \(got "Fly"\)/,
+      /--provider must be one of http, process, docker, fly, neo, or the name of a preset such as claude \(got "Fly"\)/,
     ],
     [{ provider: 'command' }, /--provider must be one of http, process/],
     [{ provider: 'fly', app: 'a' }, /--machine-id is missing; --provider fly needs the id of the Fly machine/],

@@ -152,7 +152,8 @@ const COMMON: readonly (keyof PutFlags)[] = ['provider', 'idleSeconds', 'state',
 const flagOf = (name: string) =>
   name === 'command' ? 'a command after --' : `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-function refuseForeign(flags: PutFlags, provider: string, { own }: Maker): void {
+/** @throws UsageError naming a flag that does not go with the provider */
+export function refuseForeign(flags: PutFlags, provider: string, { own }: Pick<Maker, 'own'>): void {
   const known = [...COMMON, ...own];
   const name = (Object.keys(flags) as (keyof PutFlags)[]).find((flag) => !known.includes(flag) && flag in FLAG_HOMES);
   if (name === undefined || flags[name] === undefined) return;
@@ -177,7 +178,7 @@ function makerOf(provider: string): { provider: string; maker: Maker } {
   if (provider in MAKERS) return { provider, maker: MAKERS[provider as keyof typeof MAKERS] };
   if (!(MACHINE_PROVIDERS as readonly string[]).includes(provider) && presetNameSchema.safeParse(provider).success)
     return { provider: 'command', maker: presetMaker };
-  const right = `${Object.keys(MAKERS).join(', ')}, or the name of a preset such as claude`;
+  const right = `${Object.keys(MAKERS).join(', ')}, neo, or the name of a preset such as claude`;
   throw new UsageError(`--provider must be one of ${right} (got ${showValue(provider)})`);
 }
 

@@ -7,6 +7,7 @@ import { localTime } from '../local-time.ts';
 import { lookOf } from '../look.ts';
 import { machineOf, type PutFlags } from '../machine-flags.ts';
 import { userOf } from '../machine-user.ts';
+import { putOwnNeo } from '../own-neo.ts';
 import { facts, type Look } from '../render.ts';
 import { routerClient } from '../router-access.ts';
 import { budgetOfMachine } from './machine-budget.ts';
@@ -78,11 +79,15 @@ function holderOf({ provider, spec, token }: MachinePutAnswer): string | undefin
   return spec.url === undefined ? undefined : 'The agent must expect this token';
 }
 
-export async function machinePut(context: CliContext, flags: PutFlags, given: string | undefined): Promise<void> {
+function put(context: CliContext, flags: PutFlags, given: string | undefined): Promise<MachinePutAnswer> {
+  if (flags.provider === 'neo') return putOwnNeo(context, routerClient(context), flags, given);
   const machine = machineOf(flags, process.cwd());
-  const userId = userOf(context, given);
+  return routerClient(context).put(userOf(context, given), machine);
+}
+
+export async function machinePut(context: CliContext, flags: PutFlags, given: string | undefined): Promise<void> {
   const { out } = context;
-  const answer = await routerClient(context).put(userId, machine);
+  const answer = await put(context, flags, given);
   const look = lookOf(context);
   const lines = renderMachine(answer, look);
   const holder = holderOf(answer);

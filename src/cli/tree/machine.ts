@@ -30,7 +30,7 @@ const putOptions = (command: Command) =>
   takeCommandLine(command)
     .requiredOption(
       '--provider <provider>',
-      'http: a daemon that is always on; process: a command to start; docker, fly: a machine to start; or an agent: claude, codex, gemini, opencode, openclaw, a2a, webhook, or a preset of your own',
+      'http: a daemon that is always on; process: a command to start; docker, fly: a machine to start; neo: the local Neo again; or an agent: claude, codex, gemini, opencode, openclaw, a2a, webhook, or a preset of your own',
     )
     .option('--url <url>', 'http and agents that are servers: where they listen')
     .option('--dir <folder>', 'agents: the folder of the conversation; process: where it runs (default: here)')

@@ -53,6 +53,8 @@ test('every change of a machine leaves a line with who, what and the state after
           'budget.quiet.from',
           'budget.quiet.to',
           'budget.quiet.timezone',
+          // Another command is another program, which has a token of its own.
+          'token',
         ],
       ],
       ['admin', 'put', 'active', ['provider', 'spec.command', 'spec.env.API_KEY', 'spec.env.MODEL', 'state', 'token']],

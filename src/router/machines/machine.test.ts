@@ -45,6 +45,34 @@ describe('putting a machine', () => {
     assert.deepEqual(put(changed, {}, LATER), { ...machine, updatedAt: LATER }, 'a PUT replaces the whole');
   });
 
+  test('that is another program, or elsewhere, gives it a token of its own', () => {
+    const bodies = [
+      body,
+      { provider: 'process', spec: { command: ['neo', '--other'] } },
+      { provider: 'process', spec: { command: ['neo'], cwd: '/elsewhere' } },
+      { provider: 'http', spec: { url: 'http://127.0.0.1:1/' } },
+      { provider: 'http', spec: { url: 'http://127.0.0.1:2/' } },
+      { provider: 'docker', spec: { container: 'neo', port: 1 } },
+      { provider: 'docker', spec: { container: 'neo2', port: 1 } },
+      { provider: 'docker', spec: { container: 'neo', port: 1, socket: '/run/other.sock' } },
+      { provider: 'fly', spec: { app: 'a', machine_id: 'm' } },
+      { provider: 'fly', spec: { app: 'b', machine_id: 'm' } },
+      { provider: 'command', spec: { preset: 'webhook', url: 'https://one.example/' } },
+      { provider: 'command', spec: { preset: 'webhook', url: 'https://two.example/' } },
+      { provider: 'command', spec: { preset: 'a2a', url: 'https://two.example/' } },
+    ] as MachinePut[];
+    for (const first of bodies)
+      for (const second of bodies) {
+        const before = put(undefined, { ...first, token: 'the-token-of-the-first' });
+        const { token } = put(before, second);
+        assert.equal(token, first === second ? 'the-token-of-the-first' : 'minted', JSON.stringify([first, second]));
+        assert.equal(put(before, { ...second, token: 'the-token-that-was-given' }).token, 'the-token-that-was-given');
+      }
+    const given = { spec: { command: ['neo'], port: 1, env: { MODEL: 'large' }, limits: { niceness: 3 } } };
+    const before = put(undefined, { token: 'the-token-of-the-first' });
+    assert.equal(put(before, given as Partial<MachinePut>).token, 'the-token-of-the-first', 'the same program stays');
+  });
+
   test('ends the provisioning, but lifts no suspension', () => {
     assert.equal(put(put(undefined, { state: 'provisioning' })).state, 'active');
     const suspended = suspendMachine(put(), NOW);

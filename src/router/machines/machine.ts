@@ -82,11 +82,32 @@ function refuseHidden(body: MachinePut): void {
   throw new ReveilleError('invalid_request', message);
 }
 
+/** Who is there: the part of a target that names the program or the address which gets the token. */
+function placeOf({ provider, spec }: Target): readonly unknown[] {
+  switch (provider) {
+    case 'http':
+      return [provider, spec.url];
+    case 'process':
+      return [provider, spec.command, spec.cwd];
+    case 'command':
+      return [provider, spec.preset, spec.bin, spec.url];
+    case 'docker':
+      return [provider, spec.socket, spec.container];
+    case 'fly':
+      return [provider, spec.app, spec.machine_id];
+  }
+}
+
+/** Whether one target is another program, or elsewhere, than the other; what it is given, and how it is bounded, does not matter. */
+function isElsewhere(one: Target, other: Target): boolean {
+  return JSON.stringify(placeOf(one)) !== JSON.stringify(placeOf(other));
+}
+
 /**
  * The machine that a PUT leaves behind. Equal bodies leave it as it is. A suspended machine stays suspended, a deleted one is
- * made anew, with a new token.
+ * made anew. What is another program, or elsewhere, than before has a token of its own: it must not learn its predecessor's.
  *
- * @param mintToken makes a token where neither the body nor the machine has one
+ * @param mintToken makes a token where neither the body nor the machine that stays has one
  * @throws ReveilleError `conflict` when the body asks for a state that only `restore` may bring about
  */
 export function putMachine(
@@ -103,15 +124,17 @@ export function putMachine(
     throw new ReveilleError('conflict', message);
   }
   const { provider, spec } = body;
+  const target = { provider, spec } as Target;
+  const kept = before && !isElsewhere(before, target) ? before.token : undefined;
   const after = {
     userId,
     state: before?.state === 'suspended' ? 'suspended' : (body.state ?? 'active'),
     idleSeconds: body.idle_seconds ?? null,
     budget: body.budget ?? null,
-    token: body.token ?? before?.token ?? mintToken(),
+    token: body.token ?? kept ?? mintToken(),
     createdAt: before?.createdAt ?? now,
     updatedAt: now,
-    ...({ provider, spec } as Target),
+    ...target,
   } satisfies Machine;
   return before && unchanged(before, after) ? before : after;
 }

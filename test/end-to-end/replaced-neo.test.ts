@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import { type Outcome, reveille } from '../../src/cli/testing/installation.ts';
+import { eventually } from '../../src/router/testing/bench.ts';
+import { PROGRAM, START_LIMIT_MS } from '../house/processes.ts';
+
+const PORTS = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
+const LIMIT_SECONDS = START_LIMIT_MS / 1000;
+
+type RingLine = { alarm_id: string; reply: string | null };
+
+async function startUp(t: TestContext, home: string) {
+  const env = { PATH: process.env.PATH, HOME: home, REVEILLE_HOME: home, ...PORTS };
+  const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const gone = once(up, 'exit');
+  const rings: RingLine[] = [];
+  createInterface({ input: up.stdout }).on('line', (line) => rings.push(JSON.parse(line)));
+  t.after(() => up.kill('SIGKILL'));
+  await eventually('up is there', () => existsSync(join(home, 'run.json')), LIMIT_SECONDS);
+  return {
+    rings,
+    async end(): Promise<void> {
+      up.kill('SIGTERM');
+      await gone;
+    },
+  };
+}
+
+const dataOf = ({ status, stdout, stderr }: Outcome) => {
+  assert.equal(status, 0, stderr);
+  return JSON.parse(stdout);
+};
+
+/** An agent of somebody else's: it accepts every wake, and keeps all that it hears. */
+async function startForeigner(t: TestContext) {
+  const heard: string[] = [];
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk) => {
+      body += chunk;
+    });
+    request.on('end', () => {
+      heard.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)} ${body}`);
+      const data = { conversation_id: 'c', turn_id: 't', deduped: false };
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ ok: true, data }));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { heard, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+/** A program that writes down what it is started with, and answers. */
+const NOSY = `
+import { appendFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+appendFileSync(process.argv[2], JSON.stringify(process.env));
+createServer((request, response) => {
+  appendFileSync(process.argv[2], JSON.stringify(request.headers));
+  response.writeHead(202, { 'content-type': 'application/json' }).end('{"ok":true,"data":{}}');
+}).listen(Number(process.env.PORT), process.env.HOST);
+`;
+
+test('whoever takes the place of Neo gets a token of its own and none of what Neo had, and Neo comes back with a new one', async (t) => {
+  const home = mkdtempSync(join(tmpdir(), 'reveille-replaced-'));
+  t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
+  const first = await startUp(t, home);
+  const json = (...words: string[]) => reveille(home, [...words, '--json'], { env: PORTS });
+  const secretsOf = (file: string) => Object.values(JSON.parse(readFileSync(join(home, file), 'utf8'))) as string[];
+  const secrets = () => ['secrets.json', 'executor-secrets.json'].flatMap(secretsOf);
+  const neoToken = () => JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8')).NEO_DAEMON_TOKEN as string;
+  let { rings } = first;
+  const ring = async () => {
+    const { id } = dataOf(await json('alarm', 'set', 'look at the build', '--in', '1s'));
+    return await eventually('it rang', () => rings.find((one) => one.alarm_id === id), LIMIT_SECONDS * 2);
+  };
+  const ofNeo = neoToken();
+  assert.equal(typeof (await ring()).reply, 'string');
+
+  const foreigner = await startForeigner(t);
+  const put = await reveille(home, ['machine', 'put', '--provider', 'http', '--url', foreigner.url], { env: PORTS });
+  const shown = /must expect this bearer token; it is not shown again:\n {2}(\S+)\n/.exec(put.stdout)?.[1];
+  assert.ok(shown !== undefined && shown !== ofNeo, put.stdout + put.stderr);
+  await ring();
+  assert.ok(foreigner.heard.some((text) => text.startsWith('POST /chat') && text.includes(`Bearer ${shown}`)));
+
+  const nosy = join(home, 'nosy.mjs');
+  const notes = join(home, 'nosy.txt');
+  writeFileSync(nosy, NOSY);
+  const program = reveille(
+    home,
+    ['machine', 'put', '--provider', 'process', '--json', '--', process.execPath, nosy, notes],
+    {
+      env: PORTS,
+    },
+  );
+  const { token, ...view } = dataOf(await program);
+  assert.ok(![ofNeo, shown, undefined].includes(token));
+  assert.equal(view.spec.env, undefined);
+  await ring();
+  const told = [...foreigner.heard, readFileSync(notes, 'utf8')].join('\n');
+  assert.ok(told.includes(`Bearer ${token}`));
+  for (const secret of secrets())
+    assert.ok(!told.includes(secret), 'a secret of this installation went to somebody else');
+  assert.ok(!/NEO_EXECUTOR_TOKEN|MATRIX_EXECUTOR_KEYFILE|MATRIX_CHRONOS_TOKEN/.test(told), told);
+
+  // What somebody put there stays when everything is started anew, and Neo comes back only when it is asked for.
+  await first.end();
+  const second = await startUp(t, home);
+  ({ rings } = second);
+  assert.deepEqual(dataOf(await json('machine', 'show')).spec, view.spec);
+  const refused = await reveille(home, ['machine', 'put', 'somebody-else', '--provider', 'neo'], { env: PORTS });
+  assert.deepEqual([refused.status, /leave the user id out/.test(refused.stderr)], [2, true], refused.stderr);
+  const back = dataOf(await json('machine', 'put', '--provider', 'neo'));
+  assert.equal(back.spec.command.at(-1), 'neo');
+  assert.ok(![ofNeo, shown, token].includes(neoToken()), 'nobody knows the token of the Neo that comes back');
+  assert.equal(typeof (await ring()).reply, 'string');
+  const renewed = neoToken();
+  dataOf(await json('machine', 'put', '--provider', 'neo', '--max-per-day', '500'));
+  assert.equal(neoToken(), renewed, 'where Neo is, nothing has to change');
+  await second.end();
+  const third = await startUp(t, home);
+  ({ rings } = third);
+  assert.equal(typeof (await ring()).reply, 'string');
+  assert.equal(dataOf(await json('machine', 'show')).budget.wakes_per_day, 500);
+  await third.end();
+  const alone = await json('machine', 'put', '--provider', 'neo');
+  assert.equal(alone.status, 1);
+  assert.match(alone.stderr, /has its settings from \\"reveille up\\", which does not run in .*; start it/);
+});
