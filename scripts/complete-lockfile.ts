@@ -3,11 +3,14 @@
  * other platforms. Without those entries `npm ci` refuses the file, with them it installs what fits the platform it runs on
  * (npm/cli issue 9846).
  */
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 type Entry = {
   version?: string;
+  integrity?: string;
+  link?: boolean;
   optional?: boolean;
   dev?: boolean;
   os?: string[];
@@ -53,6 +56,26 @@ export function missingOptional(lockfile: Lockfile): Map<string, Entry> {
   return missing;
 }
 
+/** The places of all entries that are installed without a checksum. */
+export function withoutIntegrity({ packages }: Lockfile): string[] {
+  return Object.entries(packages).flatMap(([path, { integrity, link }]) =>
+    path === '' || integrity !== undefined || link ? [] : [path],
+  );
+}
+
+/** What the registry says; `undefined` when it does not carry the package. */
+function integrityOf(path: string, version: string | undefined): string | undefined {
+  const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+  try {
+    const said = execFileSync('npm', ['view', `${name}@${version}`, 'dist.integrity'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    return String(said).trim() || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 if (import.meta.main) {
   const path = join(import.meta.dirname, '..', 'package-lock.json');
   const lockfile = JSON.parse(readFileSync(path, 'utf8')) as Lockfile;
@@ -60,6 +83,13 @@ if (import.meta.main) {
   const [[root, rootEntry], ...rest] = Object.entries(lockfile.packages) as [[string, Entry], ...[string, Entry][]];
   const sorted = [...rest, ...missing].sort(([one], [other]) => (one < other ? -1 : 1));
   lockfile.packages = { [root]: rootEntry, ...Object.fromEntries(sorted) };
+  for (const entry of withoutIntegrity(lockfile)) {
+    const found = lockfile.packages[entry]!;
+    const integrity = integrityOf(entry, found.version);
+    if (integrity !== undefined) lockfile.packages[entry] = { ...found, integrity };
+  }
+  const open = withoutIntegrity(lockfile);
+  if (open.length > 0) console.log(`without integrity, for this registry does not carry them: ${open.join(', ')}`);
   writeFileSync(path, `${JSON.stringify(lockfile, null, 2)}\n`);
   console.log(`${missing.size} entries added to package-lock.json`);
 }

@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { type AlarmView, RAW_ALARM_FIELDS } from '../wire/alarm.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { elementsOf, parseJsonObject, type RawJson, sliceAt } from '../wire/json.ts';
+import { ANSWER_DEPTH, elementsOf, parseJsonObject, type RawJson, sliceAt } from '../wire/json.ts';
 import { parseOrThrow } from '../wire/validate.ts';
 import type { Call } from './client-exchange.ts';
 
@@ -22,12 +22,12 @@ function reading<T>(call: Call, read: () => T): T {
 
 /** Data that a schema describes. Values are never echoed: they may be tokens. */
 export function readAnswer<T extends z.ZodType>(call: Call, schema: T, data: RawJson): z.output<T> {
-  return reading(call, () => parseOrThrow(schema, parseJsonObject(data.text), ['token', 'nonce']));
+  return reading(call, () => parseOrThrow(schema, parseJsonObject(data.text, [], ANSWER_DEPTH), ['token', 'nonce']));
 }
 
 /** Data that is an object, whatever its members. */
 export function objectOf(call: Call, text: string): Record<string, unknown> {
-  return reading(call, () => parseJsonObject(text));
+  return reading(call, () => parseJsonObject(text, [], ANSWER_DEPTH));
 }
 
 /** The source text of each entry of the list called `name`. */
@@ -39,7 +39,7 @@ export function listOf(call: Call, text: string, name: string): string[] {
 
 /** An alarm, its payload as source text. */
 export function viewOf(call: Call, text: string): AlarmView {
-  const view = reading(call, () => parseJsonObject(text, RAW_ALARM_FIELDS));
+  const view = reading(call, () => parseJsonObject(text, RAW_ALARM_FIELDS, ANSWER_DEPTH));
   if (typeof view.id !== 'string') throw unexpected(call, 'an alarm without an id');
   return view as AlarmView;
 }

@@ -6,6 +6,7 @@ import {
   type StreamableHTTPClientTransportOptions,
 } from '@modelcontextprotocol/client';
 import { Agent, fetch as undiciFetch } from 'undici';
+import { refuseDepth } from '../wire/json.ts';
 import { eventDataReader } from './event-data.ts';
 import type { HttpLink } from './manifest.ts';
 import type { RawAnswers } from './raw-answers.ts';
@@ -52,6 +53,8 @@ const lastOf = (chunk: Uint8Array, end: string) =>
 /** Passes a body on, and lets the calls that wait know of the messages in it. Hold it behind {@link bounded}: it keeps one message. */
 function tapped(body: ReadableStream<Uint8Array>, isEvents: boolean, answers: RawAnswers): ReadableStream<Uint8Array> {
   const read = (text: Buffer) => {
+    // Throwing ends the body: nobody behind this could take such a message.
+    refuseDepth(text.toString('utf8'), 'a message of the server');
     if (!answers.areAwaited) return;
     try {
       answers.came(JSON.parse(text.toString('utf8')), text);

@@ -1,5 +1,6 @@
 /** Cutting a server's stdout into messages, without ever holding more than one line of bounded length. */
 import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/client';
+import { parseForeignJson } from '../wire/json.ts';
 
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -31,7 +32,7 @@ export function messageReader(longestBytes: number, sink: MessageSink): (chunk: 
     if (text === '') return;
     let message: JSONRPCMessage;
     try {
-      message = parseJSONRPCMessage(JSON.parse(text));
+      message = parseJSONRPCMessage(parseForeignJson(text));
     } catch {
       sink.garbage(line.subarray(0, SHOWN_BYTES).toString('utf8'), line.length);
       return;

@@ -3,6 +3,7 @@
  * holds: then a model must not pay for it twice. Pure.
  */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
+import { parseForeignJson } from '../wire/json.ts';
 
 /** Every text within a value that came as JSON; `false` when something else than texts, lists and objects is in it. */
 function collectTexts(value: unknown, texts: Set<string>): boolean {
@@ -22,7 +23,7 @@ function isJsonOf(text: string, json: string): boolean {
   // Spelt with spaces and line breaks it is longer; nothing shorter can be the same.
   if (text.length < json.length) return false;
   try {
-    return JSON.stringify(JSON.parse(text)) === json;
+    return JSON.stringify(parseForeignJson(text)) === json;
   } catch {
     return false;
   }

@@ -1,5 +1,6 @@
 /** A request in the terms of the provider packages. Pure. */
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider';
+import { parseForeignJson } from '../wire/json.ts';
 import type { ModelImage, ModelMessage, ModelRequest, ModelToolCall } from './model.ts';
 
 /** In what a provider differs from others. */
@@ -23,7 +24,7 @@ const IMAGES_FOLLOW = 'The images that the calls above returned, in the order th
 
 function isJsonObject(text: string): boolean {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseForeignJson(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value);
   } catch {
     return false;

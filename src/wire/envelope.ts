@@ -1,7 +1,7 @@
 /** The envelope that every HTTP answer of every daemon travels in (contracts §0). */
 import { z } from 'zod';
 import { ReveilleError, STATUS_OF, wireErrorOf } from './errors.ts';
-import { encodeJson, parseJsonObject, RawJson, sliceAt } from './json.ts';
+import { ANSWER_DEPTH, encodeJson, parseJsonObject, RawJson, sliceAt } from './json.ts';
 
 const errorCodes = Object.keys(STATUS_OF) as [keyof typeof STATUS_OF];
 
@@ -23,7 +23,7 @@ export function errorEnvelope(error: ReveilleError): string {
 /** The message of a failure envelope; `undefined` for any other text. */
 export function errorMessageOf(text: string): string | undefined {
   try {
-    const failure = failureSchema.safeParse(parseJsonObject(text));
+    const failure = failureSchema.safeParse(parseJsonObject(text, [], ANSWER_DEPTH));
     return failure.success ? failure.data.error.message : undefined;
   } catch {
     return undefined;
@@ -40,7 +40,7 @@ export function errorMessageOf(text: string): string | undefined {
 export function openEnvelope(text: string, status: number, who: string): RawJson {
   let body: Record<string, unknown>;
   try {
-    body = parseJsonObject(text);
+    body = parseJsonObject(text, [], ANSWER_DEPTH);
   } catch (cause) {
     throw new ReveilleError('unavailable', `${who} answered ${status} with something that is not an envelope`, {
       cause,

@@ -5,6 +5,55 @@
  */
 import { ReveilleError } from './errors.ts';
 
+/**
+ * Arrays and objects inside one another that text from outside may have. `JSON.parse` itself minds no depth, but most of what a value
+ * is handed to afterwards calls itself for each level: schemas, `JSON.stringify`, canonical JSON.
+ */
+export const JSON_DEPTH = 128;
+/** Answers of ours wrap what was taken in. */
+export const ANSWER_DEPTH = JSON_DEPTH + 16;
+
+/**
+ * Refuses text that is nested too deep. It need not be well-formed.
+ *
+ * @param what the text is, for the message
+ * @throws ReveilleError `invalid_request` naming the member of the outermost object, and the bound
+ */
+export function refuseDepth(text: string, what = 'the body', most = JSON_DEPTH): void {
+  let depth = 0;
+  let member: string | undefined;
+  let last = '';
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at);
+    if (char === 0x22) {
+      const from = at;
+      for (at++; at < text.length && text.charCodeAt(at) !== 0x22; at++) if (text.charCodeAt(at) === 0x5c) at++;
+      if (depth === 1) last = text.slice(from + 1, Math.min(at, from + 61));
+    } else if (char === 0x3a && depth === 1) {
+      member = last;
+    } else if (char === 0x5b || char === 0x7b) {
+      if (++depth <= most) continue;
+      const where = member === undefined ? what : /^[\w.-]+$/.test(member) ? member : JSON.stringify(member);
+      throw new ReveilleError(
+        'invalid_request',
+        `${where} must not nest lists and objects more than ${most} deep${member === undefined ? '' : `, counted from the outside of ${what}`}`,
+      );
+    } else if (char === 0x5d || char === 0x7d) {
+      depth--;
+    }
+  }
+}
+
+/**
+ * `JSON.parse` for text that somebody else wrote.
+ *
+ * @throws SyntaxError when it is not JSON, ReveilleError `invalid_request` when it is nested too deep
+ */
+export function parseForeignJson(text: string, what = 'the text'): unknown {
+  refuseDepth(text, what);
+  return JSON.parse(text);
+}
+
 /** A JSON value kept as its source text; written out verbatim by {@link encodeJson}. */
 export class RawJson {
   readonly text: string;
@@ -16,7 +65,7 @@ export class RawJson {
 
   /** Checks that `text` is one JSON value and keeps it without surrounding white space. */
   static parse(text: string): RawJson {
-    JSON.parse(text);
+    parseForeignJson(text, 'the JSON');
     return new RawJson(text.trim());
   }
 
@@ -124,9 +173,11 @@ export function elementsOf(text: string): string[] | undefined {
 /**
  * Parses a request body that must be a JSON object. Members named in `raw` come back as {@link RawJson}.
  *
- * @throws ReveilleError `invalid_request` when the text is not JSON, not an object, or holds a lone surrogate
+ * @param most arrays and objects inside one another
+ * @throws ReveilleError `invalid_request` when the text is not JSON, not an object, or nested too deep
  */
-export function parseJsonObject(text: string, raw: readonly string[] = []): Record<string, unknown> {
+export function parseJsonObject(text: string, raw: readonly string[] = [], most = JSON_DEPTH): Record<string, unknown> {
+  refuseDepth(text, 'the body', most);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -9,7 +9,7 @@ const SHOWN_CHARACTERS = 60;
 export function showValue(value: unknown): string {
   if (value === undefined) return 'nothing';
   // JSON has no word for the numbers that are too big for it: `1e400` arrives as Infinity and would be shown as null.
-  const json = typeof value === 'number' ? undefined : JSON.stringify(value);
+  const json = typeof value === 'number' || value instanceof RawJson ? undefined : JSON.stringify(value);
   const text = value instanceof RawJson ? value.text : (json ?? String(value));
   return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}… (${text.length} characters)` : text;
 }

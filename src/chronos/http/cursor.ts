@@ -1,6 +1,7 @@
 /** Cursors: opaque to clients, a position in an ordered listing to us. */
 import type { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 
 /** Packs a position. */
 export function encodeCursor(position: unknown): string {
@@ -14,7 +15,7 @@ export function encodeCursor(position: unknown): string {
  */
 export function decodeCursor<T extends z.ZodType>(schema: T, cursor: string): z.output<T> {
   try {
-    return schema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')));
+    return schema.parse(parseForeignJson(Buffer.from(cursor, 'base64url').toString('utf8')));
   } catch (cause) {
     throw new ReveilleError('invalid_request', 'cursor must be the next_cursor of an earlier answer, unchanged', {
       cause,

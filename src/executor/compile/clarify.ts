@@ -1,6 +1,7 @@
 /** Reading the question that a compiling model asks. A person reads it, so it has to be readable. Pure. */
 
 import { withHiddenShown } from '../../text-kit/hidden-characters.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 import { LONGEST_QUESTION } from './bounds.ts';
 
 export type ReadQuestion =
@@ -11,7 +12,7 @@ export type ReadQuestion =
 export function readQuestion(input: string): ReadQuestion {
   let value: unknown;
   try {
-    value = JSON.parse(input);
+    value = parseForeignJson(input);
   } catch {
     return { problem: 'the arguments must be a JSON object with a question' };
   }

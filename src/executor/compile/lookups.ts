@@ -2,6 +2,7 @@
 import { type Clock, wait } from '../../clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CallNode, Intent } from '../../wire/intent.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 import { checkPlan } from '../intent/check-plan.ts';
 import { readIntent } from '../intent/read-intent.ts';
 import type { Policy } from '../policy/policy.ts';
@@ -45,7 +46,7 @@ function readCall(tool: string, input: string): Intent & { plan: CallNode } {
   }
   const args = input.trim() === '' ? '{}' : input;
   // Parsed alone first: whatever closes the object too early would change what is around it.
-  JSON.parse(args);
+  parseForeignJson(args);
   const text = `{"verb":"look up","plan":{"id":"lookup","kind":"call","tool":${JSON.stringify(tool)},"args":${args}}}`;
   return readIntent(text) as Intent & { plan: CallNode };
 }

@@ -1,6 +1,7 @@
 /** What the executor makes of what the MCP host says became of a call. Pure. In doubt a call may have been carried out. */
 import type { ToolResult } from '../../mcp-host/output-cap.ts';
 import { ToolCallFailure } from '../../mcp-host/tool-call-failure.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 import type { CallReport } from './toolbox.ts';
 
 function textOf({ content }: ToolResult): string {
@@ -14,7 +15,7 @@ function structuredOf({ content, structuredContent }: ToolResult): unknown {
   const [only, ...more] = content;
   if (only?.type !== 'text' || more.length > 0 || !only.text.trimStart().startsWith('{')) return undefined;
   try {
-    return JSON.parse(only.text);
+    return parseForeignJson(only.text);
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
 /** Noticing that a model makes the same failing call again and again. */
 import type { ModelToolCall } from '../../model-kit/model.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 
 /** How often the same call may fail in a turn. */
 const FAILURES_OF_A_CALL = 4;
@@ -7,7 +8,7 @@ const FAILURES_OF_A_CALL = 4;
 /** Two calls are the same when name and arguments are, however these are spaced. */
 function keyOf({ name, input }: ModelToolCall): string {
   try {
-    return `${name} ${JSON.stringify(JSON.parse(input))}`;
+    return `${name} ${JSON.stringify(parseForeignJson(input))}`;
   } catch {
     return `${name} ${input}`;
   }

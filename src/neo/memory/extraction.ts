@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { codeFor, quoted } from '../../model-kit/quotation.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { wording } from '../../wire/validate.ts';
 import type { Turn } from '../turn.ts';
@@ -56,7 +57,7 @@ const FENCE = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
 function parsed(answer: string): unknown {
   const trimmed = answer.trim();
   try {
-    return JSON.parse(FENCE.exec(trimmed)?.[1] ?? trimmed);
+    return parseForeignJson(FENCE.exec(trimmed)?.[1] ?? trimmed);
   } catch (cause) {
     throw new ReveilleError('unavailable', 'the model did not answer with JSON', { cause });
   }

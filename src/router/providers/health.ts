@@ -1,6 +1,7 @@
 /** Asking a daemon how it is. */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../clock/clock.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
 import { below, exchange, reasonOf } from '../exchange.ts';
 import type { Place, Tell } from './provider.ts';
@@ -37,7 +38,7 @@ export type HealthProbe = {
 function loadOf(body: Buffer): Load {
   let value: unknown;
   try {
-    value = JSON.parse(body.toString('utf8'));
+    value = parseForeignJson(body.toString('utf8'));
   } catch {
     return { busy: false, queued: 0 };
   }

@@ -2,6 +2,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 import { below, type ExchangeRequest, exchange, reasonOf } from '../exchange.ts';
 import { lastWords } from './last-words.ts';
 
@@ -60,7 +61,7 @@ export type ProviderApiOptions = {
 
 function jsonOrUndefined(body: Buffer): unknown {
   try {
-    return JSON.parse(body.toString('utf8'));
+    return parseForeignJson(body.toString('utf8'));
   } catch {
     return undefined;
   }

@@ -1,6 +1,7 @@
 /** One call of a target's HTTP interface: JSON in, JSON out, no redirect followed, everything bounded. */
 import type { Dispatcher } from 'undici';
 import type { CancelTimer, Clock } from '../../clock/clock.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 import { exchange, reasonOf } from '../exchange.ts';
 import { oneLine } from './one-line.ts';
 import { objectOf } from './readers/reading.ts';
@@ -41,7 +42,7 @@ const MAX_BYTES = 32 * 1024 * 1024;
 function parsed(text: string): Pick<Answered, 'json' | 'list'> {
   if (!text.trimStart().startsWith('[')) return { json: objectOf(text), list: undefined };
   try {
-    return { json: undefined, list: JSON.parse(text) as unknown[] };
+    return { json: undefined, list: parseForeignJson(text) as unknown[] };
   } catch {
     return { json: undefined, list: undefined };
   }

@@ -2,6 +2,8 @@
  * `claude -p --output-format json`: one result object. The exit code says less than it: a turn that ended in an error of the API,
  * or without the tools it asked for, may exit with 0.
  */
+
+import { parseForeignJson } from '../../../wire/json.ts';
 import { isObject, jsonLines, lastObject, type Reader, textAt } from './reading.ts';
 
 function resultOf(text: string): Record<string, unknown> | undefined {
@@ -9,7 +11,7 @@ function resultOf(text: string): Record<string, unknown> | undefined {
   // With --verbose the result is the last of a list.
   if (text.trimStart().startsWith('[')) {
     try {
-      const list: unknown = JSON.parse(text);
+      const list = parseForeignJson(text);
       if (Array.isArray(list)) return list.findLast(isResult);
     } catch {
       // Not a list after all, or one that was cut.

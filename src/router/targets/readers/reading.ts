@@ -1,4 +1,5 @@
 /** Understanding what a program wrote: what its readers are given, and what they make of it. */
+import { parseForeignJson } from '../../../wire/json.ts';
 
 /** What is left of an output: all of it, or its beginning and its end with a note between them. */
 export type Captured = { text: string; whole: boolean };
@@ -34,7 +35,7 @@ export function jsonLines(text: string): Record<string, unknown>[] {
 /** The JSON object that text consists of. */
 export function objectOf(text: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseForeignJson(text);
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;
