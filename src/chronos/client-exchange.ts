@@ -1,9 +1,12 @@
 /** One HTTP request to chronosd and its answer: where it goes, how long it may take, and what each way of failing is called. */
 import type { Clock } from '../clock/clock.ts';
-import { PRINCIPAL_HEADER } from '../wire/agent.ts';
+import { PERSON_HEADER, PRINCIPAL_HEADER } from '../wire/agent.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { encodeJson, type RawJson } from '../wire/json.ts';
+
+/** Makes the proof for one request. */
+export type PersonProver = (request: { method: string; path: string; body: string }) => string;
 
 export type Call = {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -14,6 +17,8 @@ export type Call = {
   body?: unknown;
   bearer?: string | undefined;
   principal?: string | undefined;
+  /** Proves that a person makes the call. */
+  person?: PersonProver | undefined;
   /**
    * What the caller should do when the answer got lost, for requests that change something: it is appended to the error of a
    * call after which nobody knows whether it was carried out.
@@ -120,6 +125,8 @@ export function createExchange(url: string): Exchange {
     if (call.principal !== undefined) headers[PRINCIPAL_HEADER] = call.principal;
     if (call.body !== undefined) headers['content-type'] = 'application/json';
     const body = call.body === undefined ? null : encodeJson(call.body);
+    if (call.person && body !== null)
+      headers[PERSON_HEADER] = call.person({ method: call.method, path: target.pathname, body });
 
     let status: number;
     let text: string;

@@ -26,7 +26,7 @@ import {
 import { ReveilleError } from '../wire/errors.ts';
 import type { RawJson } from '../wire/json.ts';
 import { listOf, objectOf, readAnswer, unexpected, viewOf } from './client-answers.ts';
-import { type Call, createExchange, headerSafe, withinDeadline } from './client-exchange.ts';
+import { type Call, createExchange, headerSafe, type PersonProver, withinDeadline } from './client-exchange.ts';
 
 /** Who asks, as far as chronosd must know: `AgentIdentity` of the identity kit is one. */
 export type Prover = {
@@ -78,6 +78,8 @@ export type ChronosClientOptions = {
   identity?: Prover | undefined;
   /** Lets several calls share one proof. Without it every call proves anew and nothing is kept. */
   principal?: PrincipalHolder | undefined;
+  /** Proves that a person sets alarms and changes them; without it they are the agent's own. */
+  person?: PersonProver | undefined;
   clock?: Clock | undefined;
 };
 
@@ -129,7 +131,7 @@ const LOOK_FIRST = 'look at the alarm before repeating it';
  * @throws ReveilleError `invalid_request` for an address or token that cannot be used
  */
 export function createChronosClient(options: ChronosClientOptions): ChronosClient {
-  const { token, adminToken, timeoutMs = DEFAULT_TIMEOUT_MS, principal: holder, clock = systemClock } = options;
+  const { token, adminToken, timeoutMs = DEFAULT_TIMEOUT_MS, principal: holder, person, clock = systemClock } = options;
   const exchange = createExchange(options.url);
   for (const secret of [token, adminToken]) {
     if (secret !== undefined && !headerSafe(secret)) {
@@ -215,7 +217,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       within(callOptions, (signal) => authenticate(identity, signal)),
     createAlarm: (alarm, callOptions) =>
       within(callOptions, async (signal) => {
-        const call: Call = { method: 'POST', path: '/v1/alarms', body: alarm, ifLost: REPEAT_SAFELY };
+        const call: Call = { method: 'POST', path: '/v1/alarms', body: alarm, person, ifLost: REPEAT_SAFELY };
         return readAnswer(call, createdSchema, await asPrincipal(call, signal)) as AlarmCreated;
       }),
     listAlarms: (query, callOptions) =>
@@ -230,7 +232,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     cancelAlarm: (id, callOptions) =>
       alarmCall({ method: 'DELETE', path: alarmPath(id), ifLost: 'cancel it again, that is harmless' }, callOptions),
     patchAlarm: (id, changes, callOptions) =>
-      alarmCall({ method: 'PATCH', path: alarmPath(id), body: changes, ifLost: LOOK_FIRST }, callOptions),
+      alarmCall({ method: 'PATCH', path: alarmPath(id), body: changes, person, ifLost: LOOK_FIRST }, callOptions),
     pauseAlarm: (id, callOptions) => act(id, 'pause', callOptions),
     resumeAlarm: (id, callOptions) => act(id, 'resume', callOptions),
     triggerAlarm: (id, callOptions) => act(id, 'trigger', callOptions) as Promise<TriggeredAlarm>,

@@ -2,8 +2,10 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { type ChronosClient, createChronosClient, holdPrincipal, type Prover } from '../chronos/client.ts';
+import type { PersonProver } from '../chronos/client-exchange.ts';
 import { agentIdentity } from '../identity/agent.ts';
 import { readKeyFile } from '../identity/keys.ts';
+import { personProof } from '../identity/person-proof.ts';
 import { labelSchema } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { parseSettings, portSetting, urlSetting } from '../wire/settings.ts';
@@ -104,9 +106,19 @@ export function localIdentity(context: Pick<CliContext, 'home' | 'settings'>): P
 }
 
 /** A client that speaks as this machine's agent, with one proof of identity for the whole command. */
-export function alarmClient(context: CliContext): ChronosClient {
-  const { url, token } = findChronos(context);
+/**
+ * @param person who sets or changes alarms. Only with the operator's token of this machine's chronosd can that be proved; a program that
+ *   an agent runs does not have it, and what it sets is the agent's own
+ */
+export function alarmClient(context: CliContext, person?: string): ChronosClient {
+  const { url, token, local } = findChronos(context);
+  const secret = local ? parseSettings(schema, context.settings).CHRONOS_ADMIN_TOKEN : undefined;
+  const prove: PersonProver | undefined =
+    person === undefined || secret === undefined
+      ? undefined
+      : (request) => personProof(person, request, { secret, now: context.clock.now() });
   return createChronosClient({
+    person: prove,
     url,
     token,
     identity: localIdentity(context),

@@ -182,6 +182,7 @@ export function renderAlarm(alarm: AlarmView, look: Look): string[] {
       ['conversation', alarm.conversation_id],
       ['key', alarm.idempotency_key === undefined ? undefined : oneLine(alarm.idempotency_key)],
       ['set', ringsAt(alarm.created_at, look)],
+      ['set by', alarm.set_by === undefined ? undefined : `${oneLine(alarm.set_by.name)}, a person`],
       ['has rung', rungTimes(alarm, look)],
       ['trouble', trouble(alarm)],
     ],

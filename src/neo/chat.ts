@@ -52,6 +52,7 @@ export function turnOf(body: ChatRequest, now: number, newId: () => string, user
     ...(body.missed_count === undefined ? {} : { missedCount: body.missed_count }),
     ...(body.label === undefined ? {} : { label: body.label }),
     ...(body.set_at === undefined ? {} : { setAt: body.set_at }),
+    ...(body.set_by === undefined ? {} : { setBy: body.set_by.name }),
     ...(userId === undefined ? {} : { userId }),
   };
 }

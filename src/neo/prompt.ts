@@ -28,8 +28,14 @@ export function markerCode({ id, message, payload = '' }: Pick<Turn, 'id' | 'mes
 }
 
 function wakeFacts(turn: Turn): string[] {
-  const { scheduledFor, setAt, missedCount = 0 } = turn;
-  const facts = ['Caused by: a timer. An alarm that you set has rung; no person wrote this.'];
+  const { scheduledFor, setAt, setBy, missedCount = 0 } = turn;
+  const facts = [
+    setBy === undefined
+      ? 'Caused by: a timer. An alarm that you set has rung; no person wrote this.'
+      : 'Caused by: a timer. An alarm that a person set for you has rung; the message is what they wrote then.',
+  ];
+  // Quoted, so that nothing in a name reads as another line.
+  if (setBy !== undefined) facts.push(`Set by: ${JSON.stringify(setBy)}, a person`);
   if (scheduledFor !== undefined) facts.push(`Due at: ${formatInstant(scheduledFor)}`);
   facts.push(`Received at: ${formatInstant(turn.createdAt)}`);
   if (scheduledFor !== undefined) {
@@ -58,7 +64,7 @@ function renderTurn(turn: Turn, now?: number): string {
     ? wakeFacts(turn)
     : ['Caused by: a person, who wrote the message.', `Received at: ${formatInstant(turn.createdAt)}`];
   if (now !== undefined) lines.push(`Now: ${formatInstant(now)}`);
-  const whose = woken ? 'Your message to yourself' : "The person's message";
+  const whose = woken && turn.setBy === undefined ? 'Your message to yourself' : "The person's message";
   lines.push(`${whose}, ${utf8Bytes(turn.message)} bytes:`, quoted('message', code, turn.message));
   if (turn.payload !== undefined) {
     lines.push(`The payload stored beside it, JSON source text of ${utf8Bytes(turn.payload)} bytes:`);

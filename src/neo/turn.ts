@@ -20,6 +20,8 @@ export type Occasion = {
   readonly label?: string;
   /** When the alarm was set. */
   readonly setAt?: number;
+  /** The person whose words they are; absent: the agent's own. */
+  readonly setBy?: string;
   readonly message: string;
   /** JSON source text, never parsed. */
   readonly payload?: string;
@@ -83,6 +85,7 @@ export function viewOf(turn: Turn): TurnView {
     missed_count: turn.missedCount,
     label: turn.label,
     set_at: instant(turn.setAt),
+    set_by: turn.setBy,
     message: turn.message,
     payload: turn.payload === undefined ? undefined : new RawJson(turn.payload),
     status: turn.status,

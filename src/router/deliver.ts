@@ -37,6 +37,7 @@ function chatBody(wake: WakeRequest): string {
     missed_count: wake.missed_count,
     label: wake.label,
     set_at: wake.set_at === undefined ? undefined : formatInstant(wake.set_at),
+    set_by: wake.set_by,
   });
 }
 

@@ -4,6 +4,8 @@ import { didSchema, labelSchema } from './did.ts';
 
 /** The header that carries a principal token. */
 export const PRINCIPAL_HEADER = 'x-chronos-agent';
+/** Proves that a person sets or words the alarm, and who (`identity/person-proof.ts`); without it they are the agent's own. */
+export const PERSON_HEADER = 'x-chronos-person';
 
 const hex = (digits: number) =>
   z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`, 'i'), `must be ${digits} hex digits`);

@@ -44,6 +44,9 @@ export const payloadSchema = z.instanceof(RawJson).superRefine((payload, context
     context.addIssue({ code: 'custom', message: 'must be well-formed Unicode; it holds half of a surrogate pair' });
 });
 
+/** Whose words an alarm carries, where they are not its agent's own. */
+export const setBySchema = z.strictObject({ kind: z.literal('person'), name: shortText(100).min(1) });
+
 const alarmFields = {
   wake_message: verbatimText(WAKE_MESSAGE_MAX_BYTES),
   label: shortText(200),
@@ -160,6 +163,8 @@ export const alarmViewSchema = z.object({
   max_fires: z.int().optional(),
   /** Quiet hours of its user do not hold it back. */
   urgent: z.boolean().optional(),
+  /** The person whose words they are; absent: the agent's own. */
+  set_by: setBySchema.optional(),
   /** The router holds its next occurrence back: for whose sake, and when it is tried again. */
   held_back: z.object({ reason: z.string(), until: instantText }).optional(),
 });

@@ -26,6 +26,8 @@ export const turnViewSchema = z.object({
   missed_count: z.number().optional(),
   label: z.string().optional(),
   set_at: z.string().optional(),
+  /** The person who set the alarm; absent: the agent did. */
+  set_by: z.string().optional(),
   message: z.string(),
   /** Written as the sender's source text: a reader that needs its digits must not parse it. */
   payload: z.unknown().optional(),

@@ -1,6 +1,6 @@
 /** The wake on its way: chronosd → router → daemon (contracts §3, §4, §5). */
 import { z } from 'zod';
-import { conversationIdSchema } from './alarm.ts';
+import { conversationIdSchema, setBySchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
 import { instantSchema } from './instant.ts';
 import { RawJson } from './json.ts';
@@ -70,6 +70,8 @@ export const wakeRequestSchema = z.strictObject({
   missed_count: z.int().min(0),
   label: z.string().max(200).optional(),
   set_at: instantSchema.optional(),
+  /** The person whose words they are; absent: the agent's own. */
+  set_by: setBySchema.optional(),
   /** Quiet hours do not hold it back; for the router alone. */
   urgent: z.boolean().optional(),
 });
@@ -88,6 +90,7 @@ export const chatRequestSchema = z
     missed_count: z.int().min(0).optional(),
     label: z.string().max(200).optional(),
     set_at: instantSchema.optional(),
+    set_by: setBySchema.optional(),
   })
   .superRefine((body, context) => {
     const wakeMembers = ['alarm_id', 'fire_id', 'scheduled_for'] as const;
@@ -98,7 +101,7 @@ export const chatRequestSchema = z
       }
       return;
     }
-    for (const name of [...wakeMembers, 'missed_count', 'label', 'set_at'] as const) {
+    for (const name of [...wakeMembers, 'missed_count', 'label', 'set_at', 'set_by'] as const) {
       if (body[name] !== undefined)
         context.addIssue({ code: 'custom', path: [name], message: `goes only with origin "${WAKE_ORIGIN}"` });
     }

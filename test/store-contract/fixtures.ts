@@ -72,6 +72,7 @@ export function alarmDue(at: number, change: Partial<Alarm> = {}): NewAlarm {
     maxFailures: 100,
     maxLatenessSeconds: null,
     urgent: false,
+    setBy: null,
     status: 'active',
     failureCount: 0,
     lastError: null,

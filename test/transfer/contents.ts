@@ -58,6 +58,7 @@ async function fillNumbers(store: AlarmStore): Promise<void> {
       maxLatenessSeconds: number,
       endsAt: Number.MAX_SAFE_INTEGER,
       urgent: n % 2 === 0,
+      setBy: n % 2 === 0 ? `Zoë " \\ {} ${n}` : null,
       maxFires: Number.MAX_SAFE_INTEGER,
       anchor: -1,
     });

@@ -32,6 +32,8 @@ export type Alarm = {
   maxLatenessSeconds: number | null;
   /** Quiet hours of its user do not hold it back. */
   urgent: boolean;
+  /** The person whose words they are, proved when they were given; `null`: the agent's own. */
+  setBy: string | null;
 
   status: AlarmStatus;
   /** Failed attempts at the present occurrence; back to zero when one is delivered or given up. */

@@ -43,13 +43,14 @@ function instantOfOnce(delaySeconds: number | undefined, fireAt: number | undefi
  * The alarm that a request describes, not yet held against the present.
  *
  * @param context.now the instant of the request, epoch ms
+ * @param context.person who has proved to make the request; an agent unless given
  * @throws ReveilleError `invalid_request` for fields that contradict each other
  */
 export function draftAlarm(
   input: AlarmCreate,
-  context: { id: string; owner: string; now: number; limits: DefinitionLimits },
+  context: { id: string; owner: string; now: number; limits: DefinitionLimits; person?: string | undefined },
 ): Alarm {
-  const { id, owner, now, limits } = context;
+  const { id, owner, now, limits, person = null } = context;
   refuseFieldsOfOtherKind(input, input.kind);
   if (input.kind === 'cron' && input.cron_expr === undefined)
     throw invalid('an alarm of kind "cron" needs cron_expr, such as "0 9 * * 1-5" or "@hourly"');
@@ -73,6 +74,7 @@ export function draftAlarm(
     maxFailures: input.max_failures ?? limits.maxFailures,
     maxLatenessSeconds: input.max_lateness_seconds ?? null,
     urgent: input.urgent ?? false,
+    setBy: person,
     status: 'active',
     failureCount: 0,
     lastError: null,
@@ -161,6 +163,8 @@ function patched<T>(now: T, next: T | null | undefined, absent: T): T {
   return next === undefined ? now : (next ?? absent);
 }
 
+/** What reaches the agent as words of whoever set the alarm. */
+const WORDS = ['wake_message', 'payload', 'label'] as const;
 /** Editing one of these begins the schedule anew. */
 const RESTARTING_FIELDS = ['delay_seconds', 'fire_at', 'cron_expr', 'timezone'] as const;
 /** Editing one of these leaves the schedule's instants where they are, or moves each a little. */
@@ -207,17 +211,24 @@ function released(state: AlarmState, now: number): AlarmState {
 /**
  * Edits an alarm. Editing an instant, the expression or the zone starts the schedule anew from `now`; jitter and the series'
  * bounds apply from the occurrence that is next; one that becomes urgent is tried at once where quiet hours held it back;
- * anything else leaves what is owed as it is.
+ * anything else leaves what is owed as it is. Who changes the words makes them their own: an agent must not put words into a person's mouth.
  *
+ * @param person who has proved to make the edit; an agent unless given
  * @throws ReveilleError `conflict` when the alarm has come to its end, `invalid_request` as for a creation
  */
-export function editAlarm(stored: AlarmState, patch: AlarmPatch, now: number, limits: DefinitionLimits): AlarmState {
+export function editAlarm(
+  stored: AlarmState,
+  patch: AlarmPatch,
+  now: number,
+  limits: DefinitionLimits & { person?: string | undefined },
+): AlarmState {
   const before = stored.alarm;
   if (before.status !== 'active' && before.status !== 'paused')
     throw new ReveilleError('conflict', `this alarm is ${before.status} and can no longer be edited; set a new one`);
   if (Object.keys(patch).length === 0) throw invalid('nothing to edit; name at least one field to change');
   refuseFieldsOfOtherKind(patch, before.kind);
 
+  const words = WORDS.some((name) => patch[name] !== undefined);
   const movesOnce = patch.delay_seconds !== undefined || patch.fire_at !== undefined;
   const restartsSeries = patch.cron_expr !== undefined || patch.timezone !== undefined;
   const alarm: Alarm = {
@@ -237,6 +248,7 @@ export function editAlarm(stored: AlarmState, patch: AlarmPatch, now: number, li
     maxFailures: patched(before.maxFailures, patch.max_failures, limits.maxFailures),
     maxLatenessSeconds: patched(before.maxLatenessSeconds, patch.max_lateness_seconds, null),
     urgent: patched(before.urgent, patch.urgent, false),
+    setBy: words ? (limits.person ?? null) : before.setBy,
     updatedAt: now,
   };
   const state = alarm.urgent && !before.urgent ? released(stored, now) : stored;

@@ -66,6 +66,7 @@ export function viewAlarm(state: AlarmState, now: number): AlarmView {
     ends_at: instantOrNull(alarm.endsAt),
     max_fires: alarm.maxFires,
     urgent: alarm.urgent || null,
+    set_by: alarm.setBy === null ? null : { kind: 'person', name: alarm.setBy },
     held_back: heldBack(state),
   });
 }

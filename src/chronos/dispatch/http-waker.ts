@@ -33,6 +33,7 @@ export function wakeBody({ alarm, occurrence }: Claim): string {
     missed_count: occurrence.missedCount,
     label: alarm.label,
     set_at: formatInstant(alarm.createdAt),
+    set_by: alarm.setBy === null ? undefined : { kind: 'person', name: alarm.setBy },
     urgent: alarm.urgent || undefined,
   });
   // The payload is JSON already, and its digits must stay as they are.

@@ -1,7 +1,8 @@
 /** Alarms over HTTP (contracts §2): parse, decide with the domain, store, acknowledge. */
-import { readJson } from '../../http-kit/body.ts';
+import { bodyBytes, readJson } from '../../http-kit/body.ts';
 import { sendOk } from '../../http-kit/envelope.ts';
 import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
+import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreated,
   alarmCreateSchema,
@@ -18,6 +19,7 @@ import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transit
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
+import { personOf } from '../auth/person.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import type { AlarmFilter } from '../store/store.ts';
 import { createAlarmIds } from './alarm-id.ts';
@@ -65,10 +67,16 @@ type Caller = { owner: string; standing: Standing };
 
 async function createAlarm(
   { store, clock, limits, floods, onDue }: ChronosService,
-  { id, owner, standing, body }: { id: (now: number) => string; body: Record<string, unknown> } & Caller,
+  {
+    id,
+    owner,
+    standing,
+    person,
+    body,
+  }: { id: (now: number) => string; person: string | undefined; body: Record<string, unknown> } & Caller,
 ): Promise<AlarmCreated> {
   const now = clock.now();
-  const alarm = draftAlarm(parseOrThrow(alarmCreateSchema, body), { id: id(now), owner, now, limits });
+  const alarm = draftAlarm(parseOrThrow(alarmCreateSchema, body), { id: id(now), owner, now, limits, person });
   let occurrence: Occurrence;
   try {
     occurrence = firstOccurrence(alarm, now, limits);
@@ -113,6 +121,14 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     return state;
   };
 
+  /** The person who makes the request; `undefined`: the agent itself. */
+  const personWho = (c: HttpContext) =>
+    personOf(
+      c.req.header(PERSON_HEADER),
+      { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
+      { token: service.auth.adminToken, now: clock.now() },
+    );
+
   /** The caller, once there is room for what it asks for. */
   const enter = async (c: HttpContext, gate: 'creates' | 'triggers'): Promise<Caller> => {
     const caller = await callerOf(service, c);
@@ -131,7 +147,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   app.post('/v1/alarms', async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    return sendOk(c, await createAlarm(service, { id, ...caller, body }));
+    return sendOk(c, await createAlarm(service, { id, ...caller, person: personWho(c), body }));
   });
 
   app.get('/v1/alarms', async (c) => {
@@ -163,7 +179,11 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
-    return sendOk(c, viewAlarm(await change(c, caller, (state) => editAlarm(state, patch, now, limits)), now));
+    const person = personWho(c);
+    return sendOk(
+      c,
+      viewAlarm(await change(c, caller, (state) => editAlarm(state, patch, now, { ...limits, person })), now),
+    );
   });
 
   // Cancelling is always let through: it is what makes room.

@@ -1,5 +1,8 @@
 /** `reveille alarm set`. */
+import { userInfo } from 'node:os';
 import type { AlarmCreateBody } from '../../chronos/client.ts';
+import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
+import { setBySchema } from '../../wire/alarm.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { alarmClient } from '../chronos-access.ts';
 import type { CliContext } from '../context.ts';
@@ -25,6 +28,7 @@ export type SetFlags = {
   maxLateness?: string;
   jitter?: string;
   urgent?: boolean;
+  as?: string;
 };
 
 const MAX_INTEGER = 999_999_999;
@@ -114,9 +118,20 @@ export function alarmOf(message: string | undefined, flags: SetFlags): AlarmCrea
   };
 }
 
+/** Whoever is at the keyboard, unless they say otherwise. */
+function personOf({ as }: SetFlags): string {
+  const name = as ?? userInfo().username;
+  const parsed = setBySchema.safeParse({ kind: 'person', name });
+  if (parsed.success) return name;
+  throw new UsageError('--as must be a name of 1 to 100 characters without NUL');
+}
+
 export async function alarmSet(context: CliContext, flags: SetFlags, message: string | undefined): Promise<void> {
   const alarm = alarmOf(message, flags);
-  const created = await alarmClient(context).createAlarm(alarm);
+  // A shell below an agent is the agent's, whoever's account it runs under.
+  const isAgents = context.environment[SPAWN_ID_VARIABLE] !== undefined;
+  const person = isAgents ? undefined : personOf(flags);
+  const created = await alarmClient(context, person).createAlarm(alarm);
   const lines = renderCreated(created, lookOf(context));
   if (alarm.kind === 'cron' && alarm.timezone === undefined && keepsWallTime(alarm.cron_expr ?? ''))
     lines.push('  the expression is read in UTC; --zone chooses another time zone');

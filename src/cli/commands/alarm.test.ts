@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { sliceAt } from '../../wire/json.ts';
@@ -42,6 +43,17 @@ describe('reveille alarm set', () => {
     );
     const json = JSON.parse(await house.run('alarm', 'set', 'x', '--at', '2036-06-15T10:10:00+02:00', '--json'));
     assert.deepEqual([json.next_fire_at, json.status, json.deduped], ['2036-06-15T08:10:00.000Z', 'active', false]);
+  });
+
+  test('is told as the words of whoever is at the keyboard', async () => {
+    const id = await set('call the bank', '--in', '1h', '--as', 'Ada Lovelace');
+    assert.deepEqual((await house.client.getAlarm(id)).set_by, { kind: 'person', name: 'Ada Lovelace' });
+    assert.match(await house.run('alarm', 'show', id), /set by +Ada Lovelace, a person/);
+    const named = (await house.client.getAlarm(await set('x', '--in', '1h'))).set_by?.name;
+    assert.equal(named, userInfo().username);
+    // A client that holds the agent's key and the transport token, and nothing of the operator's.
+    const own = await house.client.createAlarm({ kind: 'once', wake_message: 'x', delay_seconds: 3600 });
+    assert.equal((await house.client.getAlarm(own.id)).set_by, undefined);
   });
 
   test('a series says in which zone its expression is read when nobody chose one', async () => {

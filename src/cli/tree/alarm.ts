@@ -23,6 +23,7 @@ const alarmOptions = (command: Command) =>
     .option('--max-failures <n>', 'give an occurrence up after this many failed attempts')
     .option('--max-lateness <duration>', 'rather miss an occurrence than ring later than this')
     .option('--jitter <duration>', 'ring up to this much later, to spread load')
+    .option('--as <name>', 'whose words they are (default: who is logged in)')
     .option('--urgent', 'ring in quiet hours too');
 
 const setOptions = (command: Command) =>

@@ -25,6 +25,7 @@ function turnOf(row: Row): Turn {
     ...member('missedCount', row.missed_count as number | null),
     ...member('label', row.label as string | null),
     ...member('setAt', row.set_at as number | null),
+    ...member('setBy', row.set_by as string | null),
     message: row.message as string,
     ...member('payload', row.payload as string | null),
     ...member('userId', row.user_id as string | null),
@@ -48,8 +49,8 @@ function one(statement: StatementSync, ...values: (string | number | null)[]): T
 export function turnTable(db: DatabaseSync) {
   const insert = db.prepare(`
     INSERT INTO turns (id, conversation_id, origin, alarm_id, fire_id, scheduled_for, missed_count, label, set_at,
-                       message, payload, user_id, status, created_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?)
+                       set_by, message, payload, user_id, status, created_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?)
     RETURNING *`);
   const byFire = db.prepare('SELECT * FROM turns WHERE fire_id = ?');
   const byId = db.prepare('SELECT * FROM turns WHERE id = ? AND conversation_id = ?');
@@ -97,6 +98,7 @@ export function turnTable(db: DatabaseSync) {
         turn.missedCount ?? null,
         turn.label ?? null,
         turn.setAt ?? null,
+        turn.setBy ?? null,
         turn.message,
         turn.payload ?? null,
         turn.userId ?? null,

@@ -26,11 +26,14 @@ function oneLine(json: string): string {
   return jsonForTerminal(shortened(json.replace(/[\r\n\t]+/g, ' ')));
 }
 
-function wakeSentence({ label, scheduledFor, missedCount = 0, setAt, createdAt }: Occasion): string {
+function wakeSentence({ label, scheduledFor, missedCount = 0, setAt, setBy, createdAt }: Occasion): string {
   const alarm = label ? `the alarm ${quote(label)}` : 'an alarm';
   const due = scheduledFor === undefined ? '' : ` that was due at ${formatInstant(scheduledFor)}`;
   const late = scheduledFor === undefined ? '' : `, ${formatLateness(createdAt - scheduledFor)}`;
-  const set = setAt === undefined ? '' : `; it was set at ${formatInstant(setAt)}`;
+  const set =
+    setAt === undefined
+      ? ''
+      : `; it was set at ${formatInstant(setAt)}${setBy === undefined ? '' : ` by ${quote(setBy)}, a person`}`;
   const missed =
     missedCount === 0 ? '' : `; ${missedCount} earlier ${missedCount === 1 ? 'ring was' : 'rings were'} missed`;
   return `A timer woke me, not a person: ${alarm}${due} reached me at ${formatInstant(createdAt)}${late}${set}${missed}.`;
@@ -43,7 +46,7 @@ export function offlineReply(occasion: Occasion): string {
   return [
     'I am the offline model: no language model is configured (NEO_MODEL_BASE_URL), so I can only repeat what reached me.',
     woken ? wakeSentence(occasion) : `A person wrote to me at ${formatInstant(occasion.createdAt)}.`,
-    `${woken ? 'My message to myself' : 'The message'}: ${quote(occasion.message)}${payload}`,
+    `${woken && occasion.setBy === undefined ? 'My message to myself' : 'The message'}: ${quote(occasion.message)}${payload}`,
   ].join('\n');
 }
 

@@ -25,6 +25,7 @@ export function turnOfRow(row: Row): Turn {
     missedCount: row.missed_count as number,
     label: text(row.label),
     setAt: number(row.set_at),
+    setBy: text(row.set_by),
     status: row.status as MachineTurnStatus,
     attempts: row.attempts as number,
     notBefore: number(row.not_before),

@@ -79,9 +79,9 @@ export class TurnStore {
     this.#receipts = receiptTable(db);
     this.#insert = db.prepare(`
       INSERT INTO turns (id, user_id, fire_id, alarm_id, conversation_id, named, preset, message, payload, scheduled_for,
-        missed_count, label, set_at, status, handle, accepted_at, started_at, finished_at)
+        missed_count, label, set_at, set_by, status, handle, accepted_at, started_at, finished_at)
       VALUES (:id, :userId, :fireId, :alarmId, :conversationId, :named, :preset, :message, :payload, :scheduledFor,
-        :missedCount, :label, :setAt, :status, :handle, :acceptedAt, :startedAt, :finishedAt)`);
+        :missedCount, :label, :setAt, :setBy, :status, :handle, :acceptedAt, :startedAt, :finishedAt)`);
     this.#get = db.prepare('SELECT * FROM turns WHERE id = ?');
     this.#ofFire = db.prepare('SELECT * FROM turns WHERE user_id = ? AND fire_id = ?');
     this.#unfinished = db.prepare(`SELECT * FROM turns WHERE status IN ('queued', 'running') ORDER BY seq`);
@@ -132,6 +132,7 @@ export class TurnStore {
         payload: turn.payload ?? null,
         label: turn.label ?? null,
         setAt: turn.setAt ?? null,
+        setBy: turn.setBy ?? null,
         handle: turn.handle ?? null,
         acceptedAt: turn.acceptedAt,
         startedAt: turn.startedAt ?? null,

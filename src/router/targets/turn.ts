@@ -22,6 +22,8 @@ export type Turn = {
   missedCount: number;
   label: string | undefined;
   setAt: number | undefined;
+  /** The person whose words they are; `undefined`: the agent's own. */
+  setBy: string | undefined;
   status: MachineTurnStatus;
   /** How often it was tried. */
   attempts: number;
@@ -61,6 +63,7 @@ export function turnOf(
     missedCount: wake.missed_count,
     label: wake.label,
     setAt: wake.set_at,
+    setBy: wake.set_by?.name,
     status: 'queued',
     attempts: 0,
     notBefore: undefined,

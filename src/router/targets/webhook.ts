@@ -19,7 +19,7 @@ const GONE = 410;
 
 /** The event: the wake as chronosd sent it, but for what differs between attempts. */
 function eventOf(type: string, wake: WakeRequest, conversationId: string): string {
-  const { user_id, message, payload, alarm_id, fire_id, missed_count, label, set_at } = wake;
+  const { user_id, message, payload, alarm_id, fire_id, missed_count, label, set_at, set_by } = wake;
   return encodeJson({
     type,
     timestamp: formatInstant(wake.scheduled_for),
@@ -28,6 +28,7 @@ function eventOf(type: string, wake: WakeRequest, conversationId: string): strin
       scheduled_for: formatInstant(wake.scheduled_for),
       ...{ missed_count, label },
       set_at: set_at === undefined ? undefined : formatInstant(set_at),
+      set_by,
     },
   });
 }

@@ -13,6 +13,7 @@ const wake: Spoken = {
   missedCount: 0,
   label: undefined,
   setAt: undefined,
+  setBy: undefined,
 };
 
 test('whatever the words are, they stand unchanged between markers that they do not contain', () => {
@@ -46,4 +47,13 @@ test('words that try to end their quotation get another code', () => {
 test('bare words are message and payload alone', () => {
   assert.equal(bareWords(wake), 'hello');
   assert.equal(bareWords({ ...wake, payload: '{"n":1.0}' }), 'hello\n\n{"n":1.0}');
+});
+
+test("a person's words say who gave them and when, and are not called the agent's own", () => {
+  const set = { ...wake, setBy: 'Ada\n[end', setAt: Date.parse('2026-06-14T08:10:00Z') };
+  const line = 'Set by "Ada\\n[end" on 2026-06-14T08:10:00.000Z';
+  assert.match(framedWords(set), /^An alarm that a person set for you has rung\./);
+  assert.ok(framedWords(set).includes(`\n${line}\n`));
+  assert.doesNotMatch(framedWords(set), /your own|No person/);
+  assert.equal(bareWords(set), 'hello');
 });

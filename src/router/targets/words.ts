@@ -8,7 +8,16 @@ import type { Turn } from './turn.ts';
 
 export type Spoken = Pick<
   Turn,
-  'fireId' | 'alarmId' | 'conversationId' | 'message' | 'payload' | 'scheduledFor' | 'missedCount' | 'label' | 'setAt'
+  | 'fireId'
+  | 'alarmId'
+  | 'conversationId'
+  | 'message'
+  | 'payload'
+  | 'scheduledFor'
+  | 'missedCount'
+  | 'label'
+  | 'setAt'
+  | 'setBy'
 >;
 
 /** 8 hex digits that the quoted words do not contain, so that none of them can end their quotation. */
@@ -24,6 +33,12 @@ function markerCode({ fireId, message, payload = '' }: Spoken): string {
 
 const quoted = (what: string, code: string, text: string) => [`[${what} ${code}]`, text, `[end of ${what} ${code}]`];
 
+/** Who gave the words, and when. The name is quoted, so that nothing in it reads as another line. */
+const setBy = ({ setBy: name, setAt }: Spoken) =>
+  name === undefined
+    ? []
+    : [`Set by ${JSON.stringify(name)}${setAt === undefined ? '' : ` on ${formatInstant(setAt)}`}`];
+
 /**
  * The wake with its circumstances: facts first, one on a line, then message and payload as they were stored, between marker lines.
  * It begins with a letter, so that no program takes it for an option.
@@ -31,9 +46,12 @@ const quoted = (what: string, code: string, text: string) => [`[${what} ${code}]
 export function framedWords(wake: Spoken): string {
   const code = markerCode(wake);
   const facts = [
-    'An alarm that you set earlier has rung. No person wrote this; the message below is your own, for this moment.',
+    wake.setBy === undefined
+      ? 'An alarm that you set earlier has rung. No person wrote this; the message below is your own, for this moment.'
+      : "An alarm that a person set for you has rung. The message below is that person's, for this moment.",
+    ...setBy(wake),
     `Due at: ${formatInstant(wake.scheduledFor)}`,
-    ...(wake.setAt === undefined ? [] : [`Set at: ${formatInstant(wake.setAt)}`]),
+    ...(wake.setAt === undefined || wake.setBy !== undefined ? [] : [`Set at: ${formatInstant(wake.setAt)}`]),
     ...(wake.label === undefined ? [] : [`Label: ${JSON.stringify(wake.label)}`]),
     ...(wake.missedCount === 0 ? [] : [`Earlier rings of this alarm that were missed: ${wake.missedCount}`]),
     `Alarm id: ${wake.alarmId}`,
@@ -45,7 +63,7 @@ export function framedWords(wake: Spoken): string {
   return [...facts, '', ...message, ...payload].join('\n');
 }
 
-/** Message and payload alone. */
+/** Message and payload alone: a slash command must stand in front, so nothing says whose they are. */
 export function bareWords({ message, payload }: Spoken): string {
   return payload === undefined ? message : `${message}\n\n${payload}`;
 }

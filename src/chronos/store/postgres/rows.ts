@@ -132,6 +132,7 @@ export const ALARM = new Shape<Alarm>({
   maxFailures: bigint('max_failures'),
   maxLatenessSeconds: double('max_lateness_seconds'),
   urgent: onOff('urgent'),
+  setBy: text('set_by'),
   status: text('status'),
   failureCount: bigint('failure_count'),
   lastError: bytes('last_error'),

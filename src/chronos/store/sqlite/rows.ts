@@ -39,6 +39,7 @@ export const ALARM_COLUMNS: Record<Member<Alarm>, string> = {
   maxFailures: 'max_failures',
   maxLatenessSeconds: 'max_lateness_seconds',
   urgent: 'urgent',
+  setBy: 'set_by',
   status: 'status',
   failureCount: 'failure_count',
   lastError: 'last_error',

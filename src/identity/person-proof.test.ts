@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { personProof, readPersonProof } from './person-proof.ts';
+
+const secret = 'operators-token-canary';
+const NOW = Date.UTC(2026, 10, 22);
+const signed = { method: 'POST', path: '/v1/alarms', body: '{"wake_message":"ü"}' };
+
+test('a proof says who made the request, whatever the name', () => {
+  for (const name of ['ada', 'Ada Lovelace', '阿达.1', 'a\n"b']) {
+    const proof = personProof(name, signed, { secret, now: NOW });
+    assert.match(proof, /^[\x21-\x7e]+$/);
+    assert.equal(readPersonProof(proof, { ...signed, body: Buffer.from(signed.body) }, { secret, now: NOW + 1 }), name);
+    assert.ok(!proof.includes(secret));
+  }
+});
+
+test('a proof is worth nothing for other words, elsewhere, later, under another name or token', () => {
+  const proof = personProof('ada', signed, { secret, now: NOW });
+  const read = (change: Partial<typeof signed>, now = NOW, given = proof, key = secret) =>
+    readPersonProof(given, { ...signed, ...change }, { secret: key, now });
+  assert.equal(read({}), 'ada');
+  assert.equal(read({ body: '{}' }), undefined);
+  assert.equal(read({ path: '/v1/alarms/x' }), undefined);
+  assert.equal(read({ method: 'PATCH' }), undefined);
+  assert.equal(read({}, NOW + 6 * 60_000), undefined);
+  assert.equal(read({}, NOW, proof.replace(Buffer.from('ada').toString('base64url'), 'Ym9i')), undefined);
+  assert.equal(read({}, NOW, proof, 'another-token-canary'), undefined);
+  for (const wrong of ['', 'ada', `${proof}.x`, proof.slice(0, -1), 'person1...']) {
+    assert.equal(read({}, NOW, wrong), undefined);
+  }
+});

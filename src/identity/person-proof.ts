@@ -1,0 +1,43 @@
+/**
+ * How a request shows that a person makes it and not an agent: it is sealed with the operator's token (`CHRONOS_ADMIN_TOKEN`), which
+ * neither agents nor the programs that they run are given. The token itself does not travel; the seal is over method, path and body, so
+ * that it says nothing about any other words, and holds for a few minutes.
+ */
+import { hash } from 'node:crypto';
+import { sameSecret, seal } from './secrets.ts';
+
+const VERSION = 'person1';
+const MAX_AGE_MS = 5 * 60_000;
+/** As many as a label may have, with room for four bytes each. */
+const NAME_MAX_BYTES = 400;
+
+export type Signed = { method: string; path: string; body: string | Uint8Array };
+
+const contentOf = (name: string, at: string, { method, path, body }: Signed) =>
+  [VERSION, name, at, method, path, hash('sha256', body)].join('\n');
+
+/**
+ * The value of the header `x-chronos-person`.
+ *
+ * @param name who it is, 1 to 100 characters
+ * @param now epoch ms
+ */
+export function personProof(name: string, signed: Signed, { secret, now }: { secret: string; now: number }): string {
+  const encoded = Buffer.from(name, 'utf8').toString('base64url');
+  return [VERSION, encoded, now, seal(secret, contentOf(encoded, String(now), signed))].join('.');
+}
+
+/** Who made the request; `undefined` when the proof is not ours, of another request, or too old. */
+export function readPersonProof(
+  proof: string,
+  signed: Signed,
+  { secret, now }: { secret: string; now: number },
+): string | undefined {
+  const [version, name = '', at = '', mac = '', ...rest] = proof.split('.');
+  if (version !== VERSION || rest.length > 0 || !/^\d{1,15}$/.test(at)) return undefined;
+  if (!sameSecret(mac, seal(secret, contentOf(name, at, signed)))) return undefined;
+  const decoded = Buffer.from(name, 'base64url');
+  if (Math.abs(now - Number(at)) > MAX_AGE_MS || decoded.length === 0 || decoded.length > NAME_MAX_BYTES)
+    return undefined;
+  return decoded.toString('utf8');
+}
