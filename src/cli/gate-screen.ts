@@ -97,8 +97,7 @@ function callLines({ question, call }: WaitingGate, full: boolean): string[] {
 export function renderGate(intentId: string, gate: WaitingGate, look: Look, full = false): string[] {
   const { question, call, node_id } = gate;
   return [
-    `Intent ${look.paint('bold', intentId)} waits for your approval of this step:`,
-    ...screenLines(quoted(node_id), look),
+    ...screenLines([`Intent ${intentId} waits for your approval of this step:`, ...quoted(node_id)], look),
     '',
     ...screenLines([...question.split('\n'), ...callLines(gate, full)], look),
     ...screenLines([`call_sha256 ${call.call_sha256}`], look).map((line) => look.paint('dim', line)),

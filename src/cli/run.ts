@@ -1,5 +1,7 @@
 /** Runs one command line: 0 done, 1 failed, 2 used wrongly. */
+
 import { CommanderError } from 'commander';
+import { printable } from '../text-kit/hidden-characters.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { EXIT } from './exit-status.ts';
 import { createOutput } from './output.ts';
@@ -41,7 +43,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     createOutput(argv.includes('--json')).failure(error);
     // A defect of ours: without its trace nobody could mend it.
     if (!(thrown instanceof ReveilleError))
-      process.stderr.write(`${thrown instanceof Error ? thrown.stack : String(thrown)}\n`);
+      process.stderr.write(`${printable(String(thrown instanceof Error ? thrown.stack : thrown))}\n`);
     if (isHook(argv)) return EXIT.done;
     return thrown instanceof UsageError ? EXIT.usage : EXIT.failed;
   }

@@ -1,6 +1,8 @@
 /** `reveille executor`: one executor in the foreground. */
+
 import { parseExecutorConfig } from '../../executor/config.ts';
 import { startExecutor } from '../../executor/daemon.ts';
+import { printable } from '../../text-kit/hidden-characters.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { runDaemon } from '../foreground.ts';
@@ -11,7 +13,7 @@ export async function runExecutor(context: CliContext): Promise<void> {
   await runDaemon(context, 'executor', async (log) => {
     const onNoTools = (error: Error) => {
       // Whoever starts it again, with the manifest as it should be, finds the intents where they were.
-      process.stderr.write(`${error.message}\n`);
+      process.stderr.write(`${printable(error.message)}\n`);
       void executor.close().finally(() => process.exit(EXIT.failed));
     };
     const executor = await startExecutor({ config, variables, clock, log, onNoTools });

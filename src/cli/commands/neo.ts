@@ -1,7 +1,9 @@
 /** `reveille neo`: one agent daemon in the foreground. */
+
 import { parseNeoConfig } from '../../neo/config.ts';
 import { startNeo } from '../../neo/daemon.ts';
 import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
+import { printable } from '../../text-kit/hidden-characters.ts';
 import { isOnThisComputer, type Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
@@ -33,7 +35,7 @@ export async function neo(context: CliContext): Promise<void> {
   const { clock } = context;
   // Whoever starts Neo again, with the tools as they should be, finds the turns where they were.
   const onFatal = (error: Error) => {
-    process.stderr.write(`${error.message}\n`);
+    process.stderr.write(`${printable(error.message)}\n`);
     process.exit(EXIT.failed);
   };
   await runDaemon(context, 'neo', (log) => startNeo({ config, variables, clock, log, onFatal }));

@@ -1,0 +1,103 @@
+/** A command in a real pseudo-terminal of a given size, and what a terminal emulator then has on its screen. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import xterm from '@xterm/headless';
+
+export type Size = { readonly columns: number; readonly rows: number };
+
+/** The `script` of util-linux makes the pseudo-terminal; others take other options. */
+export const HAS_SCRIPT = /util-linux/.test(String(spawnSync('script', ['--version']).stdout));
+
+const quote = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
+
+const LIMIT_MS = 120_000;
+
+export type Watched = {
+  /** What is visible, from the top; blanks at the ends of lines are left out. */
+  rows(): string[];
+  /** Every line that was written, scrolled away or not. */
+  all(): string[];
+  /** The first lines that the terminal itself went on with a line for, scrolled away or not. */
+  wrapped(): string[];
+  /** Types, and resolves when more lines are there and this ends what is on the screen. */
+  type(text: string, until: RegExp): Promise<void>;
+  until(ends: RegExp): Promise<void>;
+  end(): Promise<void>;
+};
+
+export function watchedIn(size: Size, command: readonly string[], env: Record<string, string>): Watched {
+  const { columns, rows } = size;
+  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 20_000, allowProposedApi: true });
+  const child: ChildProcess = spawn(
+    'script',
+    ['-qec', `stty cols ${columns} rows ${rows}; exec ${command.map(quote).join(' ')}`, '/dev/null'],
+    { env: { ...env, TERM: 'xterm', SHELL: '/bin/sh' }, stdio: ['pipe', 'pipe', 'pipe'] },
+  );
+  let written = Promise.resolve();
+  const looks = new Set<() => void>();
+  /** Ends of lines so far. */
+  let lines = 0;
+  terminal.onLineFeed(() => lines++);
+  const gone = once(child, 'close');
+  for (const stream of [child.stdout!, child.stderr!])
+    stream.on('data', (chunk: Buffer) => {
+      written = written.then(() => new Promise<void>((resolve) => terminal.write(chunk, resolve)));
+      void written.then(() => {
+        for (const look of looks) look();
+      });
+    });
+  const line = (at: number) => terminal.buffer.active.getLine(at);
+  const visible = () => {
+    const { viewportY } = terminal.buffer.active;
+    return Array.from({ length: rows }, (_, at) => line(viewportY + at)?.translateToString(true) ?? '');
+  };
+  const until = (ends: RegExp) =>
+    new Promise<void>((resolve, reject) => {
+      const stop = (error?: Error) => {
+        clearTimeout(limit);
+        looks.delete(look);
+        if (error) reject(error);
+        else resolve();
+      };
+      const fail = (why: string) => stop(new Error(`${why} before ${ends}:\n${visible().join('\n')}`));
+      const look = () => ends.test(visible().join('\n').trimEnd()) && stop();
+      const limit = setTimeout(() => fail('too much time went by'), LIMIT_MS);
+      looks.add(look);
+      look();
+      void gone.then(() => written).then(() => fail('it ended'));
+    });
+  return {
+    rows: visible,
+    all() {
+      const { length } = terminal.buffer.active;
+      return Array.from({ length }, (_, at) => line(at)!.translateToString(true));
+    },
+    wrapped() {
+      const { length } = terminal.buffer.active;
+      const found: string[] = [];
+      for (let at = 1; at < length; at++) if (line(at)!.isWrapped) found.push(line(at - 1)!.translateToString(true));
+      return found;
+    },
+    async type(text, ends) {
+      const before = lines;
+      child.stdin!.write(text);
+      await new Promise<void>((resolve) => {
+        const changed = () => {
+          if (lines === before) return;
+          looks.delete(changed);
+          resolve();
+        };
+        looks.add(changed);
+      });
+      await until(ends);
+    },
+    until,
+    async end() {
+      child.kill('SIGTERM');
+      child.stdin!.end();
+      await gone;
+      await written;
+      terminal.dispose();
+    },
+  };
+}

@@ -1,0 +1,164 @@
+/** `reveille intent approve` in a terminal, against a real executor with a hostile server behind it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { HOSTILE_TOOLS, type HostileCase, PLAIN_TOOL } from './cases.ts';
+import { type Size, type Watched, watchedIn } from './pseudo-terminal.ts';
+
+const SERVER = fileURLToPath(new URL('./server.fixture.ts', import.meta.url));
+
+/** How the screen ends when it asks; 2f1efc1 asked: Approve exactly this call? Type yes: */
+export const PROMPT = /(?:^|\n)(?:Approve\? yes, no, d for details:|Approve exactly this call\? Type yes:)$/;
+
+export const SIZES: readonly Size[] = [
+  { columns: 80, rows: 24 },
+  { columns: 40, rows: 20 },
+];
+
+function manifestIn(folder: string, knowsRecipients: boolean): string {
+  const path = join(folder, 'manifest.json');
+  const rail = {
+    ...{ amount: '/amount', currency: '/currency' },
+    dry_run: { tool: 'simulate', args: { amount: '$args/amount' } },
+    ...(knowsRecipients ? { recipient: '/to' } : {}),
+  };
+  const tools = [
+    { name: 'transfer', side_effect_class: 'write', surface: 'escalate', rail },
+    { name: 'simulate', side_effect_class: 'read', surface: 'natural' },
+    ...[PLAIN_TOOL, ...HOSTILE_TOOLS].map((name) => ({ name, surface: 'escalate' })),
+  ];
+  writeFileSync(
+    path,
+    JSON.stringify({ servers: [{ alias: 'evil', command: process.execPath, args: [SERVER], tools }] }),
+  );
+  return path;
+}
+
+export type Screens = {
+  /** Hands the call over and waits for nothing. @returns its intent */
+  submit(hostile: HostileCase): Promise<string>;
+  /** Opens the question of an intent in a terminal; resolves at the prompt. */
+  open(hostile: HostileCase, intentId: string, size: Size): Promise<Watched>;
+  close(): Promise<void>;
+};
+
+/**
+ * @param program `bin/reveille.mjs` of the version that is looked at
+ * @param prompt how its prompt ends
+ */
+export async function openScreens(
+  program: string,
+  prompt: RegExp,
+  { knowsRecipients = true }: { knowsRecipients?: boolean } = {},
+): Promise<Screens> {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-screens-'));
+  const base = {
+    PATH: process.env.PATH ?? '',
+    HOME: folder,
+    REVEILLE_HOME: join(folder, 'home'),
+    TZ: 'UTC',
+    EXECUTOR_TOKEN: 'the-executor-token-of-the-screens',
+    EXECUTOR_ADMIN_TOKEN: 'the-admin-token-of-the-screens',
+  };
+  const executor: ChildProcess = spawn(process.execPath, [program, 'executor', '--json'], {
+    env: {
+      ...base,
+      EXECUTOR_PORT: '0',
+      EXECUTOR_DATA_DIR: join(folder, 'executor'),
+      EXECUTOR_MANIFEST: manifestIn(folder, knowsRecipients),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let log = '';
+  executor.stderr!.on('data', (chunk) => {
+    log += chunk;
+  });
+  const gone = once(executor, 'close');
+  const ready = await Promise.race([once(executor.stdout!, 'data'), gone.then(() => undefined)]);
+  if (!ready) throw new Error(log);
+  const { url } = JSON.parse(String(ready[0])) as { url: string };
+  // Each call has a user of its own: one intent of a user is carried out at a time.
+  const envOf = ({ name }: HostileCase) => ({
+    ...base,
+    NEO_EXECUTOR_URL: url,
+    NEO_EXECUTOR_TOKEN: base.EXECUTOR_TOKEN,
+    MATRIX_USER_ID: name,
+  });
+  return {
+    async submit(hostile) {
+      const { node: id, tool, args } = hostile;
+      const child = spawn(process.execPath, [program, 'intent', 'submit', '--json-file', '-', '--json'], {
+        env: envOf(hostile),
+        stdio: ['pipe', 'pipe', 'pipe'],
+      });
+      let said = '';
+      let complaint = '';
+      child.stdout.on('data', (chunk) => {
+        said += chunk;
+      });
+      child.stderr.on('data', (chunk) => {
+        complaint += chunk;
+      });
+      child.stdin.end(JSON.stringify({ verb: 'pay', plan: { id, kind: 'call', tool, args } }));
+      await once(child, 'close');
+      if (said === '') throw new Error(`${hostile.name}: ${complaint}`);
+      const { intent_id } = JSON.parse(said) as { intent_id: string };
+      await settled(url, base.EXECUTOR_TOKEN, hostile.name, intent_id);
+      return intent_id;
+    },
+    async open(hostile, intentId, size) {
+      const watched = watchedIn(size, [process.execPath, program, 'intent', 'approve', intentId], envOf(hostile));
+      try {
+        await watched.until(prompt);
+      } catch (error) {
+        await watched.end();
+        throw error;
+      }
+      return watched;
+    },
+    async close() {
+      executor.kill('SIGTERM');
+      await gone;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Resolves when the intent waits for its approval. */
+async function settled(url: string, token: string, user: string, id: string): Promise<void> {
+  for (;;) {
+    const headers = { authorization: `Bearer ${token}`, 'x-matrix-user': user };
+    const answer = await fetch(`${url}/messages/async/${id}`, { headers });
+    const text = await answer.text();
+    if (text.includes('"awaiting_approval"')) return;
+    if (/"(failed|denied|unknown|cancelled)"/.test(text)) throw new Error(`${user}: ${text}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** Shorter runs stand in an id by chance. */
+const DIGITS = /[0-9a-fA-F:.TZ-]{8,}/g;
+
+/** The rows without what is another one each time: ids, digests and instants. */
+export function steady(rows: readonly string[], intentId: string): string[] {
+  const isInstant = (run: string) => /^(?:\d{4}-)?[\d:.TZ-]*(?:\d\d:\d\d|\d{4}-\d\d-\d\d)[\d:.TZ-]*$/.test(run);
+  return rows.map((row) =>
+    // The last digits of an id, on a line of their own.
+    row
+      .replace(/^ {4}[0-9a-f]{1,12}$/, (digits) => digits.replace(/\S/g, 'x'))
+      .replace(DIGITS, (run) =>
+        intentId.includes(run) || isInstant(run) || /^[0-9a-f]{24,}$/.test(run)
+          ? run.replace(/[0-9a-fA-F]/g, 'x')
+          : run,
+      ),
+  );
+}
+
+/** A screen as a file: its rows between bars, so that blanks can be seen. */
+export function framed(rows: readonly string[], { columns }: Size): string {
+  const edge = `+${'-'.repeat(columns)}+`;
+  return `${[edge, ...rows.map((row) => `|${row}`), edge].join('\n')}\n`;
+}
