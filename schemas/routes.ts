@@ -19,8 +19,16 @@ import {
   fireListQuerySchema,
   fireListSchema,
 } from '../src/wire/alarm.ts';
+import {
+  approverListSchema,
+  approverQuerySchema,
+  approverRequestSchema,
+  approverViewSchema,
+  revocationRequestSchema,
+} from '../src/wire/approver.ts';
 import { budgetSchema } from '../src/wire/budget.ts';
 import {
+  cancelSchema,
   gateAnsweredSchema,
   gateAnswerSchema,
   gateListSchema,
@@ -47,6 +55,14 @@ import {
 import { machineChangeListSchema, machineChangeQuerySchema } from '../src/wire/machine-change.ts';
 import { machineTurnListSchema, machineTurnQuerySchema } from '../src/wire/machine-turn.ts';
 import { receiptKeysSchema, receiptPostSchema, receiptsRecordedSchema } from '../src/wire/receipt.ts';
+import {
+  submitterListSchema,
+  submitterMadeSchema,
+  submitterQuerySchema,
+  submitterRequestSchema,
+  submitterRevocationSchema,
+  submitterViewSchema,
+} from '../src/wire/submitter.ts';
 import { surfaceViewSchema } from '../src/wire/tool-surface.ts';
 import {
   conversationListQuerySchema,
@@ -356,7 +372,8 @@ const neo: Api = {
     {
       method: 'post',
       path: '/intents/{id}/gates/{nid}/answer',
-      summary: "a person's word on a step that the executor asks about; the first one counts",
+      summary:
+        "a person's word on a step that the executor asks about, signed by their approver's key and passed on as it is; the first one counts",
       credential: 'transport',
       body: gateAnswerSchema,
       data: gateAnsweredSchema,
@@ -373,6 +390,7 @@ const neo: Api = {
 };
 
 const ofUser = { credential: 'user' } as const;
+const ofOperator = { credential: 'admin' } as const;
 
 const executor: Api = {
   name: 'executor',
@@ -428,7 +446,8 @@ const executor: Api = {
       ...ofUser,
       method: 'post',
       path: '/intents/{id}/gates/{node_id}/answer',
-      summary: "a person's word on a step; it counts for the call that was shown and for no other",
+      summary:
+        "a person's word on a step, signed by their approver's key; it counts for the question that was shown and for no other",
       body: gateAnswerSchema,
       data: gateAnsweredSchema,
     },
@@ -436,7 +455,8 @@ const executor: Api = {
       ...ofUser,
       method: 'post',
       path: '/intents/{id}/cancel',
-      summary: 'end it, as long as no call that cannot be undone has started',
+      summary: 'end it, as long as no call that cannot be undone has started; the body may be missing',
+      body: cancelSchema,
       data: intentStateSchema,
     },
     {
@@ -462,6 +482,54 @@ const executor: Api = {
         'server-sent events: gate.invoked, intent.attest, intent.fail, intent.cancel; begins with what holds now',
       query: intentEventQuerySchema,
       data: z.unknown(),
+    },
+    {
+      ...ofOperator,
+      method: 'post',
+      path: '/approvers',
+      summary: "let a key answer for a user; after the user's first one it takes the signature of a key that stands",
+      body: approverRequestSchema,
+      data: approverViewSchema,
+    },
+    {
+      ...ofOperator,
+      method: 'get',
+      path: '/approvers',
+      summary: 'whose keys may answer, revoked ones included',
+      query: approverQuerySchema,
+      data: approverListSchema,
+    },
+    {
+      ...ofOperator,
+      method: 'delete',
+      path: '/approvers',
+      summary: 'end a key, on the signature of one that stands',
+      body: revocationRequestSchema,
+      data: approverViewSchema,
+    },
+    {
+      ...ofOperator,
+      method: 'post',
+      path: '/submitters',
+      summary: 'make a token that hands tasks over for one user and cannot answer; it is shown this once',
+      body: submitterRequestSchema,
+      data: submitterMadeSchema,
+    },
+    {
+      ...ofOperator,
+      method: 'get',
+      path: '/submitters',
+      summary: 'who may hand tasks over, without their tokens',
+      query: submitterQuerySchema,
+      data: submitterListSchema,
+    },
+    {
+      ...ofOperator,
+      method: 'delete',
+      path: '/submitters',
+      summary: "end a submitter's token",
+      body: submitterRevocationSchema,
+      data: submitterViewSchema,
     },
     ...probes,
   ],

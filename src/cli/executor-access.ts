@@ -39,25 +39,37 @@ const schema = z.object({
 export type ExecutorPlace = { readonly url: string; readonly token: string | undefined };
 
 /** Finds the executor: the one that the agent's tasks go to, else what runs here, else where it would listen. */
-export function findExecutor({ home, settings }: Pick<CliContext, 'home' | 'settings'>): ExecutorPlace {
+export function findExecutor({
+  home,
+  settings,
+}: Pick<CliContext, 'home' | 'settings'>): ExecutorPlace & { readonly isHere: boolean } {
   const given = parseSettings(schema, settings);
   const here =
     readRun(home)?.executor_url ?? localAddress(given.EXECUTOR_HOST, given.EXECUTOR_PORT, given.EXECUTOR_TLS_CERT);
   const url = given.NEO_EXECUTOR_URL ?? here;
   // The token of this machine's executor goes to no other.
-  return { url, token: given.NEO_EXECUTOR_TOKEN ?? (url === here ? given.EXECUTOR_TOKEN : undefined) };
+  const isHere = url === here;
+  return { url, token: given.NEO_EXECUTOR_TOKEN ?? (isHere ? given.EXECUTOR_TOKEN : undefined), isHere };
 }
 
-/** @throws ReveilleError `invalid_request` for a token that cannot stand in a header */
-function createExecutorClient({ url, token }: ExecutorPlace, user: string, within: Attend) {
+type Method = 'GET' | 'POST' | 'DELETE';
+
+/**
+ * Speaks to an executor with one token.
+ *
+ * @throws ReveilleError `invalid_request` for a token that cannot stand in a header
+ */
+export function executorExchange(
+  { url, token }: ExecutorPlace,
+  { tokenName, within, more = {} }: { tokenName: string; within: Attend; more?: Readonly<Record<string, string>> },
+) {
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
-    throw new ReveilleError('invalid_request', 'EXECUTOR_TOKEN must be printable ASCII without spaces');
+    throw new ReveilleError('invalid_request', `${tokenName} must be printable ASCII without spaces`);
   const headers: Record<string, string> = {
-    [WAKE_HEADERS.user]: user,
+    ...more,
     ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
   };
-
-  const call = async (method: 'GET' | 'POST', path: string, body?: unknown): Promise<RawJson> => {
+  const call = async (method: Method, path: string, body?: unknown): Promise<RawJson> => {
     let status: number;
     let text: string;
     try {
@@ -92,6 +104,16 @@ function createExecutorClient({ url, token }: ExecutorPlace, user: string, withi
     const message = `the executor at ${url} answered with something unexpected; is it of this version (${VERSION})?`;
     throw new ReveilleError('unavailable', message, { retryable: false, cause: result.error });
   };
+  return { headers, call, read };
+}
+
+function createExecutorClient(place: ExecutorPlace, user: string, within: Attend) {
+  const { url } = place;
+  const { headers, call, read } = executorExchange(place, {
+    tokenName: 'EXECUTOR_TOKEN',
+    within,
+    more: { [WAKE_HEADERS.user]: user },
+  });
   const at = (intentId: string, rest = '') => `/intents/${encodeURIComponent(intentId)}${rest}`;
 
   return {

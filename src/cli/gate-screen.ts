@@ -100,7 +100,9 @@ export function renderGate(intentId: string, gate: WaitingGate, look: Look, full
     ...screenLines([`Intent ${intentId} waits for your approval of this step:`, ...quoted(node_id)], look),
     '',
     ...screenLines([...question.split('\n'), ...callLines(gate, full)], look),
-    ...screenLines([`call_sha256 ${call.call_sha256}`], look).map((line) => look.paint('dim', line)),
+    ...screenLines([`call_sha256 ${call.call_sha256}`, `displayed_sha256 ${gate.displayed_sha256}`], look).map((line) =>
+      look.paint('dim', line),
+    ),
   ];
 }
 

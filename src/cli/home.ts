@@ -20,17 +20,22 @@ const MADE_SECRETS = [
 ] as const;
 /** Made in a file of their own: installations that are older than the executor have the one above, and it is never written over. */
 const MADE_EXECUTOR_SECRETS = ['EXECUTOR_TOKEN'] as const;
+/** In a third one, for the same reason. */
+const MADE_ADMIN_SECRETS = ['EXECUTOR_ADMIN_TOKEN'] as const;
 
 type BaseSecrets = Record<(typeof MADE_SECRETS)[number], string>;
 type ExecutorSecrets = Record<(typeof MADE_EXECUTOR_SECRETS)[number], string>;
-export type MadeSecrets = BaseSecrets & ExecutorSecrets;
+type AdminSecrets = Record<(typeof MADE_ADMIN_SECRETS)[number], string>;
+export type MadeSecrets = BaseSecrets & ExecutorSecrets & AdminSecrets;
 /** What there is before the first start with an executor, and after it. */
-export type KnownSecrets = BaseSecrets & Partial<ExecutorSecrets>;
+export type KnownSecrets = BaseSecrets & Partial<ExecutorSecrets & AdminSecrets>;
 
 const secretsOf = (names: readonly string[]) =>
   z.object(Object.fromEntries(names.map((name) => [name, z.string().min(16)])));
 const secretsSchema = secretsOf(MADE_SECRETS);
 const executorSecretsSchema = secretsOf(MADE_EXECUTOR_SECRETS);
+const adminSecretsSchema = secretsOf(MADE_ADMIN_SECRETS);
+const submitterSchema = z.object({ id: z.string(), token: z.string().min(16) });
 const identitySchema = z.object({ label: labelSchema });
 const runSchema = z.object({
   pid: z.int(),
@@ -50,6 +55,8 @@ export type Home = {
   readonly configFile: string;
   readonly secretsFile: string;
   readonly executorSecretsFile: string;
+  readonly executorAdminFile: string;
+  readonly submitterFile: string;
   readonly identityFile: string;
   readonly keyFile: string;
   readonly runFile: string;
@@ -65,6 +72,8 @@ export function homeAt(configured: string | undefined): Home {
     configFile: join(path, 'config.yaml'),
     secretsFile: join(path, 'secrets.json'),
     executorSecretsFile: join(path, 'executor-secrets.json'),
+    executorAdminFile: join(path, 'executor-admin.json'),
+    submitterFile: join(path, 'neo-submitter.json'),
     identityFile: join(path, 'identity.json'),
     keyFile: join(path, 'keys', 'agent.key'),
     runFile: join(path, 'run.json'),
@@ -130,7 +139,11 @@ export function makeHome(home: Home): void {
 export function readSecrets(home: Home): KnownSecrets | undefined {
   const made = readJsonFile(home.secretsFile, secretsSchema) as BaseSecrets | undefined;
   if (made === undefined) return undefined;
-  return { ...made, ...(readJsonFile(home.executorSecretsFile, executorSecretsSchema) as ExecutorSecrets | undefined) };
+  return {
+    ...made,
+    ...(readJsonFile(home.executorSecretsFile, executorSecretsSchema) as ExecutorSecrets | undefined),
+    ...(readJsonFile(home.executorAdminFile, adminSecretsSchema) as AdminSecrets | undefined),
+  };
 }
 
 /** The secrets of this installation, made on the first call. */
@@ -141,6 +154,7 @@ export function loadOrMakeSecrets(home: Home): MadeSecrets {
     ...(readOrMake(home.executorSecretsFile, executorSecretsSchema, () =>
       make(MADE_EXECUTOR_SECRETS),
     ) as ExecutorSecrets),
+    ...(readOrMake(home.executorAdminFile, adminSecretsSchema, () => make(MADE_ADMIN_SECRETS)) as AdminSecrets),
   };
 }
 
@@ -155,6 +169,17 @@ export function renewNeoToken(home: Home): string {
     `${JSON.stringify({ ...(made as object), NEO_DAEMON_TOKEN: token }, null, 2)}\n`,
   );
   return token;
+}
+
+/** With which token this installation's Neo hands tasks over. */
+export type OwnSubmitter = z.output<typeof submitterSchema>;
+
+export const readSubmitter = (home: Home): OwnSubmitter | undefined =>
+  readJsonFile(home.submitterFile, submitterSchema);
+
+/** Puts another token in the place of one that its executor does not know any more. */
+export function writeSubmitter(home: Home, submitter: OwnSubmitter): void {
+  replacePrivateFile(home.submitterFile, `${JSON.stringify(submitter, null, 2)}\n`);
 }
 
 /** The label that alarms of this installation are filed under, if it has one. */

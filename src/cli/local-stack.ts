@@ -20,7 +20,10 @@ import type { MachinePut, MachineView } from '../wire/machine.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { isOnThisComputer, type Settings } from '../wire/settings.ts';
 import { VERSION } from '../wire/version.ts';
+import { APPROVER_VARIABLES } from './approver/approver-key.ts';
+import { ensureApprover, ensureSubmitter } from './approver/first-approver.ts';
 import type { CliContext } from './context.ts';
+import { executorAdminAt } from './executor-admin.ts';
 import { loadOrMakeLabel, loadOrMakeSecrets, removeRun, writeRun } from './home.ts';
 import { namingPort } from './listener.ts';
 import { isOwnNeo } from './own-neo.ts';
@@ -56,6 +59,8 @@ export type LocalStack = {
   executor: RunningExecutor;
   identity: AgentIdentity;
   agent: LocalAgent;
+  /** Why nobody can approve from here; `undefined` when somebody can. */
+  noApprover: string | undefined;
   /** Bearer of chronosd. */
   chronosToken: string;
   close(): Promise<void>;
@@ -92,7 +97,10 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
   const identity = agentIdentity(loadOrMakeLabel(home), loadOrCreateKey(home.keyFile));
   const settings = { ...secrets, ...context.settings };
   // What machines may refer to by name. It is filled up below, before the first of them can be woken.
-  const environment: Record<string, string | undefined> = { ...context.environment, REVEILLE_HOME: home.path };
+  const environment: Record<string, string | undefined> = {
+    ...withoutApprovers(context.environment),
+    REVEILLE_HOME: home.path,
+  };
 
   // Neo reads these when it is woken; a wrong one should not wait for that.
   const { NEO_DAEMON_TOKEN } = secrets;
@@ -131,7 +139,11 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
   let executor: RunningExecutor;
   try {
     const config = parseExecutorConfig(executorSettings(settings, chronos.url));
-    const variables = { ...settings, MATRIX_USER_ID: identity.label, REVEILLE_CHRONOS_URL: chronos.url };
+    const variables = {
+      ...withoutApprovers(settings),
+      MATRIX_USER_ID: identity.label,
+      REVEILLE_CHRONOS_URL: chronos.url,
+    };
     const log = await context.log('executor', 'error');
     executor = await namingPort('executor', () =>
       startExecutor({ config, variables, toolsAfterMs: TOOLS_AFTER_MS, clock, log }),
@@ -147,6 +159,7 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
     await executor.close();
   };
   let agent: LocalAgent;
+  let noApprover: string | undefined;
   try {
     const keys = [identity.publicKeyHex, executor.publicKey];
     await enrolOwnKeys(identity.label, keys, {
@@ -154,9 +167,13 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
       token: settings.CHRONOS_TOKEN,
       adminToken: settings.CHRONOS_ADMIN_TOKEN,
     });
+    const admin = executorAdminAt(context, executor.url, settings.EXECUTOR_ADMIN_TOKEN);
+    const person = { environment: context.environment, user: identity.owner, now: clock.now() };
+    noApprover = await ensureApprover(admin, person);
+    const submitter = await ensureSubmitter(admin, home, identity.owner);
     const handedOn = {
       ...settings,
-      ...executorOfNeo(settings, executor.url),
+      ...executorOfNeo(settings, { url: executor.url, token: submitter }),
       MATRIX_CHRONOS_TOKEN: settings.CHRONOS_TOKEN,
     };
     const own = {
@@ -191,9 +208,18 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
     executor,
     identity,
     agent,
+    noApprover,
     chronosToken: settings.CHRONOS_TOKEN,
     close,
   };
+}
+
+/** What leads to an approver's key, or to the rosters, is for no program that is started here, not even by reference. */
+function withoutApprovers(variables: Settings): Record<string, string | undefined> {
+  const kept = Object.entries(variables).filter(
+    ([name]) => !APPROVER_VARIABLES.test(name) && name !== 'EXECUTOR_ADMIN_TOKEN',
+  );
+  return Object.fromEntries(kept);
 }
 
 /** The variables that name a model, by what stands behind the prefix of a daemon. */
@@ -244,8 +270,11 @@ async function ensureMachine(router: RouterClient, owner: string, neo: MachinePu
 }
 
 /** The executor that Neo hands tasks to: somebody's own, which is not overruled, else the one of this installation. */
-function executorOfNeo({ NEO_EXECUTOR_URL, NEO_EXECUTOR_TOKEN, EXECUTOR_TOKEN }: Settings, ownUrl: string): Settings {
-  if (NEO_EXECUTOR_URL === undefined) return { NEO_EXECUTOR_URL: ownUrl, NEO_EXECUTOR_TOKEN: EXECUTOR_TOKEN };
+function executorOfNeo(
+  { NEO_EXECUTOR_URL, NEO_EXECUTOR_TOKEN, EXECUTOR_TOKEN }: Settings,
+  own: { url: string; token: string },
+): Settings {
+  if (NEO_EXECUTOR_URL === undefined) return { NEO_EXECUTOR_URL: own.url, NEO_EXECUTOR_TOKEN: own.token };
   return NEO_EXECUTOR_TOKEN === undefined && isOnThisComputer(NEO_EXECUTOR_URL)
     ? { NEO_EXECUTOR_TOKEN: EXECUTOR_TOKEN }
     : {};

@@ -3,6 +3,7 @@ import { Command, type HelpContext } from 'commander';
 import { VERSION } from '../wire/version.ts';
 import { addAgent } from './tree/agent.ts';
 import { addAlarm } from './tree/alarm.ts';
+import { addApprover, addSubmitter } from './tree/approver.ts';
 import { addDaemons } from './tree/daemons.ts';
 import { addDoctor } from './tree/doctor.ts';
 import { addIntent } from './tree/intent.ts';
@@ -46,6 +47,8 @@ export function buildProgram(): Command {
   addAgent(program);
   addMachine(program);
   addIntent(program);
+  addApprover(program);
+  addSubmitter(program);
   addReceipt(program);
   addTools(program);
   addPolicy(program);

@@ -45,6 +45,7 @@ export function greeting(out: Output, home: Home, stack: LocalStack): string[] {
     row('executor', stack.executor.url, 'asks you before what cannot be undone'),
     agentRow(stack.agent, row),
     row('home', tilde(home.path), 'keys, tokens and data'),
+    ...(stack.noApprover === undefined ? [] : ['', out.paint('yellow', `  ${printable(stack.noApprover)}`)]),
     '',
     `  ${out.paint('dim', 'Connect an agent')}  claude mcp add chronos${homeFlag(home)} -- ${process.execPath} ${PROGRAM} mcp`,
     `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Look at the build" --in 10m`,

@@ -3,7 +3,11 @@ import { test } from 'node:test';
 import { parseExecutorConfig } from './config.ts';
 
 const TOKEN = 'a-token-for-the-tests';
-const given = { EXECUTOR_TOKEN: TOKEN, REVEILLE_HOME: '/home/ada/.reveille' };
+const given = {
+  EXECUTOR_TOKEN: TOKEN,
+  EXECUTOR_ADMIN_TOKEN: 'another-token-for-the-tests',
+  REVEILLE_HOME: '/home/ada/.reveille',
+};
 
 test('without anything but a token and a home it has the defaults of contracts §11', () => {
   const config = parseExecutorConfig(given);

@@ -38,6 +38,8 @@ export type ExecutorConfig = {
   readonly dataDir: string;
   /** `undefined`: every request is let in; only in development and only on loopback. */
   readonly token: string | undefined;
+  /** Opens the rosters of approvers and submitters; without one nobody can be enrolled. */
+  readonly adminToken: string | undefined;
   /** The tools that it holds; `bundled` is the manifest that ships. */
   readonly manifest: { readonly path: string } | 'bundled';
   /** A file of rules; without one every escalate-class call is asked about. */
@@ -79,6 +81,7 @@ const executorSettingsSchema = z.object({
   EXECUTOR_DATA_DIR: z.string().optional(),
   REVEILLE_HOME: z.string().optional(),
   EXECUTOR_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
+  EXECUTOR_ADMIN_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
   EXECUTOR_DEV: switchSetting.default(false),
   EXECUTOR_MANIFEST: z.string().optional(),
   EXECUTOR_POLICY: z.string().optional(),
@@ -120,6 +123,19 @@ function tokenOf(read: ExecutorSettings): string | undefined {
   return undefined;
 }
 
+/** Not the transport token: whoever carries tasks and answers must not say who may answer. */
+function adminTokenOf({ EXECUTOR_TOKEN, EXECUTOR_ADMIN_TOKEN, EXECUTOR_DEV }: ExecutorSettings): string | undefined {
+  if (EXECUTOR_ADMIN_TOKEN === undefined) {
+    if (EXECUTOR_DEV) return undefined;
+    return stop(
+      'EXECUTOR_ADMIN_TOKEN is not set: give a secret of at least 16 characters, without which nobody could be made an approver, or EXECUTOR_DEV=1 while developing',
+    );
+  }
+  if (EXECUTOR_ADMIN_TOKEN === EXECUTOR_TOKEN)
+    stop('EXECUTOR_ADMIN_TOKEN must not be EXECUTOR_TOKEN: whoever hands tasks over must not say who approves them');
+  return EXECUTOR_ADMIN_TOKEN;
+}
+
 function dataDirOf({ EXECUTOR_DATA_DIR, REVEILLE_HOME }: ExecutorSettings): string {
   if (EXECUTOR_DATA_DIR !== undefined) return EXECUTOR_DATA_DIR;
   if (REVEILLE_HOME !== undefined) return join(REVEILLE_HOME, 'executor');
@@ -148,10 +164,18 @@ function chronosOf(read: ExecutorSettings): ExecutorConfig['chronos'] {
   return { url, token };
 }
 
-function warningsOf({ token, notify, chronos }: Pick<ExecutorConfig, 'token' | 'notify' | 'chronos'>): string[] {
+function warningsOf({
+  token,
+  adminToken,
+  notify,
+  chronos,
+}: Pick<ExecutorConfig, 'token' | 'adminToken' | 'notify' | 'chronos'>): string[] {
   const warnings: string[] = [];
   if (token === undefined) {
     warnings.push('EXECUTOR_TOKEN is not set: any program on this computer may hand tasks over (EXECUTOR_DEV=1)');
+  }
+  if (adminToken === undefined) {
+    warnings.push('EXECUTOR_ADMIN_TOKEN is not set: nobody can be made an approver here (EXECUTOR_DEV=1)');
   }
   if (chronos === undefined) {
     warnings.push(
@@ -180,6 +204,7 @@ function warningsOf({ token, notify, chronos }: Pick<ExecutorConfig, 'token' | '
 export function parseExecutorConfig(settings: Settings): ExecutorConfig {
   const read = parseSettings(executorSettingsSchema, settings);
   const [token, notify, chronos] = [tokenOf(read), notifyOf(read), chronosOf(read)];
+  const adminToken = adminTokenOf(read);
   const { model, warnings } = parseModelConfig('EXECUTOR', settings);
   return Object.freeze({
     host: read.EXECUTOR_HOST,
@@ -188,6 +213,7 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
     allowedHosts: hostNames(read.EXECUTOR_ALLOWED_HOSTS),
     dataDir: dataDirOf(read),
     token,
+    adminToken,
     manifest: read.EXECUTOR_MANIFEST === undefined ? 'bundled' : { path: read.EXECUTOR_MANIFEST },
     policy: read.EXECUTOR_POLICY,
     model,
@@ -195,6 +221,6 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
     bounds: { openIntents: read.EXECUTOR_MAX_OPEN_INTENTS, contextBytes: read.EXECUTOR_MAX_CONTEXT_MIB * 1024 * 1024 },
     notify,
     chronos,
-    warnings: [...warningsOf({ token, notify, chronos }), ...warnings],
+    warnings: [...warningsOf({ token, adminToken, notify, chronos }), ...warnings],
   });
 }

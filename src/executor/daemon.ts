@@ -106,7 +106,9 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   });
   let server: RunningServer;
   try {
-    server = await startExecutorServer({ config, rail, tools: toolbox, clock, log, drainMs });
+    server = await startExecutorServer({
+      ...{ config, rail, journal, publicKey: key.publicKeyHex, tools: toolbox, clock, log, drainMs },
+    });
   } catch (error) {
     await journal.close();
     throw error;

@@ -30,12 +30,15 @@ export type ExecutorRail = {
   /** Newest first. */
   list(user: string, options: { limit: number; status?: IntentStatus }): readonly IntentView[];
   gates(user: string, intentId: string): readonly z.output<typeof gateSchema>[];
-  /** `conflict` when the gate does not wait or the answer is about another call; recorded in the receipt either way. */
+  /**
+   * `conflict` when the gate does not wait or the answer is about another call or question, `forbidden` when it is not signed by an approver
+   * who stands; recorded in the receipt either way.
+   */
   answer(user: string, intentId: string, nodeId: string, answer: GateAnswer): Promise<void>;
   /** `parked: false` when the intent is over, or nobody could wake the agent. */
   park(user: string, intentId: string, conversationId: string): Promise<{ status: IntentStatus; parked: boolean }>;
-  /** `conflict` once the first escalate-class call has started. */
-  cancel(user: string, intentId: string): Promise<IntentState>;
+  /** `conflict` once the first escalate-class call has started. @param why for the receipt */
+  cancel(user: string, intentId: string, why?: string): Promise<IntentState>;
   /** Asks the tools anew what became of calls whose outcome is unknown. */
   reconcile(user: string, intentId: string): Promise<IntentState>;
   receipt(user: string, intentId: string): IntentReceipt;

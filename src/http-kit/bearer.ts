@@ -8,9 +8,17 @@ import type { HttpContext, HttpEnv } from './environment.ts';
 const BEARER = /^bearer +(\S+)$/i;
 const sha256 = (text: string) => hash('sha256', text, 'buffer');
 
+/** The token that an Authorization header carries. */
+export function bearerOf(header: string | undefined): string | undefined {
+  return BEARER.exec(header ?? '')?.[1];
+}
+
+/** What is said to whoever has no token, or a wrong one. */
+export const NEEDS_BEARER = 'this route needs "Authorization: Bearer <token>" with the token of this server';
+
 /** Whether an Authorization header carries `token`. Digests are compared, so neither contents nor length show in the time taken. */
 export function bearerMatches(header: string | undefined, token: string): boolean {
-  const given = BEARER.exec(header ?? '')?.[1] ?? '';
+  const given = bearerOf(header) ?? '';
   return timingSafeEqual(sha256(given), sha256(token)) && given !== '';
 }
 
@@ -38,7 +46,7 @@ export async function refuseBearer(c: HttpContext, message: string): Promise<Rev
 export function requireBearer(token: string | undefined): MiddlewareHandler<HttpEnv> {
   return async (c, next) => {
     if (token !== undefined && !bearerMatches(c.req.header('authorization'), token)) {
-      throw await refuseBearer(c, 'this route needs "Authorization: Bearer <token>" with the token of this server');
+      throw await refuseBearer(c, NEEDS_BEARER);
     }
     await next();
   };

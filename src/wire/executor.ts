@@ -1,6 +1,7 @@
 /** The executor's HTTP interface: the rail behind `core_execute` (contracts §6). */
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
+import { approverKeySchema, signatureSchema, signedInstantSchema } from './approver.ts';
 import { RawJson } from './json.ts';
 import { shortText, verbatimText } from './text.ts';
 
@@ -96,18 +97,31 @@ export const gateSchema = z.object({
   options: z.array(z.string()).optional(),
   /** What will be done when it is approved; `args` keeps its digits, `call_sha256` binds an answer to it. */
   call: z.object({ tool: z.string(), args: z.unknown(), call_sha256: callDigestSchema }),
+  /** SHA-256 of the question's UTF-8 form; each asking has another one, and an answer counts for no other. */
+  displayed_sha256: callDigestSchema,
+  /** When the question stops to wait, in UTC. */
+  expires_at: z.string(),
 });
 
 /** `GET /intents/{id}/gates`. */
 export const gateListSchema = z.object({ pending: z.array(gateSchema) });
 
-/** `POST /intents/{id}/gates/{node_id}/answer`, on the executor and on an agent daemon that passes it on. */
+/**
+ * `POST /intents/{id}/gates/{node_id}/answer`, on the executor and on an agent daemon that passes it on. Whoever sends it needs no right of
+ * their own: what counts is the signature of an approver of the intent's user (`approver.ts`).
+ */
 export const gateAnswerSchema = z.strictObject({
   approved: z.boolean(),
   /** One of the gate's options, or words. */
   answer: verbatimText(16 * 1024).optional(),
-  /** The call that was shown; the answer counts for no other. */
-  call_sha256: callDigestSchema.optional(),
+  /** The call and the question that were shown; the answer counts for no others. */
+  call_sha256: callDigestSchema,
+  displayed_sha256: callDigestSchema,
+  /** The public key of whoever answers. */
+  approver: approverKeySchema,
+  /** Until when the answer may be taken; at most 24 hours ahead. */
+  expires_at: signedInstantSchema,
+  signature: signatureSchema,
 });
 export type GateAnswer = z.output<typeof gateAnswerSchema>;
 
@@ -116,6 +130,12 @@ export const gateAnsweredSchema = z.object({
   intent_id: intentIdSchema,
   node_id: nodeIdSchema,
   approved: z.boolean(),
+});
+
+/** `POST /intents/{id}/cancel`; the body may be missing. */
+export const cancelSchema = z.strictObject({
+  /** Why, in a sentence for the receipt. */
+  reason: shortText(500).min(1).optional(),
 });
 
 /**

@@ -7,6 +7,11 @@ import { z } from 'zod';
 export const RECEIPT_FORMAT = 'reveille-receipt/1';
 /** The payload type of the DSSE pre-authentication encoding that is signed. */
 export const RECEIPT_PAYLOAD_TYPE = 'application/vnd.reveille.receipt+json';
+/**
+ * What `rules` of an intent's first envelope says since answers are signed by the key of whoever gives them. Without the member the receipt
+ * is of an executor that took any answer of its user's; the first envelope is signed, so that a newer one cannot pass for such.
+ */
+export const SIGNED_APPROVALS = 2;
 /** Stands for the envelope before the first. */
 export const NO_HASH = '0'.repeat(64);
 

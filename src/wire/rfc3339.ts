@@ -9,6 +9,13 @@ export function formatInstant(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
+/** Whether a text is an instant as {@link formatInstant} writes it, and none of the other forms that RFC 3339 has for it. */
+export function isWrittenInstant(text: string): boolean {
+  const epochMs = Date.parse(text);
+  // A year of more than four digits has a longer text.
+  return text.length === 24 && !Number.isNaN(epochMs) && formatInstant(epochMs) === text;
+}
+
 /**
  * Reads an RFC 3339 instant. Finer fractions are cut to milliseconds.
  *

@@ -128,6 +128,10 @@ export const turnEventSchemas = {
     options: z.array(z.string()).optional(),
     /** What would be done: tool, arguments and their digest, as the executor shows them. */
     call: z.unknown().optional(),
+    /** What an answer has to name beside the call: the very question. */
+    displayed_sha256: z.string().optional(),
+    /** When the question stops to wait. */
+    expires_at: z.string().optional(),
     /** Why it was decided as it was, when no person decided it. */
     reason: z.string().optional(),
   }),

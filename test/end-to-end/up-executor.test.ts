@@ -73,7 +73,7 @@ test('"up" has an executor: a transfer that is parked and approved wakes the age
     body: JSON.stringify({ conversation_id: 'talk' }),
   });
   assert.equal(parked.status, 200);
-  dataOf(await json(['intent', 'approve', id, '--call-sha256', gate.call.call_sha256]));
+  dataOf(await json(['intent', 'approve', id, '--displayed-sha256', gate.displayed_sha256]));
   const alarm = await eventually('the agent is woken', async () => {
     const { stdout } = await json(['alarm', 'list']);
     const alarms = stdout

@@ -5,10 +5,14 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { verifySignature } from '../../src/identity/keys.ts';
+import { testApprover } from '../../src/identity/testing/approver.ts';
+import { answerText } from '../../src/wire/approver.ts';
 import { errorEnvelope, okEnvelope } from '../../src/wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../../src/wire/errors.ts';
 import {
   type ContextPiece,
+  cancelSchema,
   type GateAnswer,
   gateAnswerSchema,
   type INTENT_EVENTS,
@@ -33,6 +37,8 @@ export type Course = {
   end?: IntentStatus | 'held';
   error?: { code: string; message: string };
   clarify?: string;
+  /** A call that cannot be undone has started: it cannot be called off any more. */
+  isBegun?: boolean;
   /** The intent that it stands behind; it does not begin before a test takes that away. */
   queuedBehind?: string;
 };
@@ -88,10 +94,23 @@ export type StandInExecutor = {
   start(): Promise<void>;
 };
 
-const digestOf = (tool: string, args: string) => createHash('sha256').update(`${tool}\n${args}`).digest('hex');
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 /** The digest that the stand-in gives a gate's call. */
-export const callSha256 = ({ tool, args }: ScriptedGate) => digestOf(tool, args);
+const callSha256 = ({ tool, args }: ScriptedGate) => sha256(`${tool}\n${args}`);
+
+/** The person whose answers the stand-in takes. */
+export const PERSON = testApprover();
+
+/** What that person signs to answer a gate. */
+export function signedTo(gate: ScriptedGate, said: Partial<GateAnswer> = {}, intentId = 'intent-1'): GateAnswer {
+  const asked = {
+    node_id: gate.nodeId,
+    call: { call_sha256: callSha256(gate) },
+    displayed_sha256: sha256(gate.question),
+  };
+  return PERSON.answer(intentId, asked, said);
+}
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
@@ -175,9 +194,13 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     const given = parseOrThrow(gateAnswerSchema, parseJsonObject(body));
     const gate = intent.pending.find((one) => one.nodeId === nodeId);
     if (!gate) throw new ReveilleError('conflict', `the gate ${nodeId} does not wait for an answer`);
-    if (given.call_sha256 !== undefined && given.call_sha256 !== callSha256(gate)) {
+    if (given.call_sha256 !== callSha256(gate))
       throw new ReveilleError('conflict', 'call_sha256 is that of another call');
-    }
+    if (given.displayed_sha256 !== sha256(gate.question))
+      throw new ReveilleError('conflict', 'displayed_sha256 is that of another question');
+    const signed = answerText({ ...given, intent_id: intent.id, node_id: nodeId });
+    if (given.approver !== PERSON.approver || !verifySignature(given.approver, signed, given.signature))
+      throw new ReveilleError('forbidden', 'the answer is not signed by an approver');
     intent.pending = intent.pending.filter((one) => one !== gate);
     intent.answers.push({ nodeId, answer: given });
     if (given.approved) proceed(intent);
@@ -208,7 +231,10 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     nodes: [],
   });
 
-  function cancel(intent: Intent) {
+  function cancel(intent: Intent, body: string) {
+    const { reason } = parseOrThrow(cancelSchema, parseJsonObject(body));
+    if (intent.course.isBegun) throw new ReveilleError('conflict', 'a call that cannot be undone has started');
+    if (reason !== undefined) intent.error = { code: 'cancelled', message: reason };
     intent.pending = [];
     end(intent, 'cancelled');
     return { status: intent.status };
@@ -220,6 +246,8 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
       question: gate.question,
       options: gate.options ?? ['approve', 'deny'],
       call: { tool: gate.tool, args: new RawJson(gate.args), call_sha256: callSha256(gate) },
+      displayed_sha256: sha256(gate.question),
+      expires_at: '2126-11-22T00:00:00.000Z',
     })),
   });
 
@@ -235,7 +263,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     if (!intent) throw new ReveilleError('not_found', 'there is no such intent');
     if (at === `GET /messages/async/${id}`) return stateOf(intent);
     if (at === `GET /intents/${id}/gates`) return pendingOf(intent);
-    if (at === `POST /intents/${id}/cancel`) return cancel(intent);
+    if (at === `POST /intents/${id}/cancel`) return cancel(intent, body);
     if (at === `POST /intents/${id}/park`) return park(intent, body);
     const node = /^\/gates\/([^/]+)\/answer$/.exec(rest ?? '')?.[1];
     if (node !== undefined && request.method === 'POST') return answer(intent, node, body);

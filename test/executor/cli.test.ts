@@ -4,13 +4,23 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { reveille } from '../../src/cli/testing/installation.ts';
 import { temporaryFolder } from '../../src/router/testing/bench.ts';
+import { ADMIN_TOKEN } from '../house/approval.ts';
 import { callerOf, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
 
 async function open(t: TestContext) {
   const folder = temporaryFolder(t);
   const executor = await startedExecutor(t, folder);
   const home = join(folder, 'home');
-  const env = { EXECUTOR_PORT: String(executor.port), EXECUTOR_TOKEN: TOKEN, MATRIX_USER_ID: 'ada' };
+  const env = {
+    EXECUTOR_PORT: String(executor.port),
+    EXECUTOR_TOKEN: TOKEN,
+    EXECUTOR_ADMIN_TOKEN: ADMIN_TOKEN,
+    MATRIX_USER_ID: 'ada',
+    REVEILLE_APPROVER_DIR: join(folder, 'approver'),
+    REVEILLE_APPROVER_STORE: 'file',
+  };
+  const enrolling = await reveille(home, ['approver', 'enroll'], { env });
+  assert.equal(enrolling.status, 0, enrolling.stderr);
   const run = (words: string[], more: Record<string, string> = {}, input = '') =>
     reveille(home, ['intent', ...words], { env: { ...env, ...more }, input });
   const file = join(folder, 'intent.json');
@@ -28,7 +38,7 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
   const submitted = await run(['submit', '--json-file', file, '--idempotency-key', 'k']);
   assert.equal(submitted.status, 0, submitted.stderr);
   const [id] = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(submitted.stdout)!;
-  const { call } = await ada.waiting(id);
+  const { call, displayed_sha256: question } = await ada.waiting(id);
   const shown = await run(['show', id]);
   assert.match(shown.stdout, /status +awaiting approval/);
   assert.ok(shown.stdout.includes(`call_sha256 ${call.call_sha256}`));
@@ -38,18 +48,18 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
 
   const asked = await run(['approve', id]);
   assert.equal(asked.status, 2, 'nobody is there to say yes');
-  assert.match(asked.stderr, /--call-sha256/);
+  assert.match(asked.stderr, /--displayed-sha256/);
   const wrong = await run(['approve', id, '--call-sha256', 'f'.repeat(64)]);
   assert.equal(wrong.status, 1);
   assert.match(wrong.stderr, /another call/);
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
-  const approved = await run(['approve', id, 'pay', '--call-sha256', call.call_sha256]);
+  const approved = await run(['approve', id, 'pay', '--displayed-sha256', question, '--call-sha256', call.call_sha256]);
   assert.equal(approved.status, 0, approved.stderr);
   assert.ok(approved.stdout.includes('"amount": "12.50"'), 'what is approved is shown');
   const watched = await run(['watch', id]);
   assert.equal(watched.status, 0);
   assert.match(watched.stdout, /completed/);
-  const again = await run(['approve', id, '--call-sha256', call.call_sha256]);
+  const again = await run(['approve', id, '--displayed-sha256', question]);
   assert.equal(again.status, 1);
 
   const receipt = join(folder, 'receipt.json');
@@ -57,7 +67,7 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
   assert.equal(written.status, 0, written.stderr);
   const printed = await run(['receipt', id]);
   assert.equal(printed.stdout, readFileSync(receipt, 'utf8'));
-  const verified = await reveille(join(folder, 'elsewhere'), ['receipt', 'verify', receipt]);
+  const verified = await reveille(join(folder, 'elsewhere'), ['receipt', 'verify', receipt, '--trust-embedded']);
   assert.equal(verified.status, 0, verified.stdout + verified.stderr);
   const over = await run(['receipt', id, '--output', receipt]);
   assert.equal(over.status, 1, 'a file that is there is left as it is');

@@ -30,6 +30,8 @@ const gate = {
   node_id: 'pay',
   question: 'Transfer 10 EUR?',
   call: { tool: 'ledger/transfer', args: { amount: '10.00' }, call_sha256: 'a'.repeat(64) },
+  displayed_sha256: 'b'.repeat(64),
+  expires_at: '2026-06-16T07:00:00.000Z',
 };
 
 const view: IntentView = {

@@ -9,6 +9,8 @@ import { parseExecutorConfig } from '../../src/executor/config.ts';
 import { startExecutor } from '../../src/executor/daemon.ts';
 import { silentLogger } from '../../src/log/log.ts';
 import { eventually } from '../../src/router/testing/bench.ts';
+import type { GateAnswer } from '../../src/wire/executor.ts';
+import { ADMIN_TOKEN, signedAnswer } from '../house/approval.ts';
 
 export const TOKEN = 'a-token-for-the-tests-of-the-executor';
 const LEDGER = fileURLToPath(new URL('./ledger.fixture.ts', import.meta.url));
@@ -28,6 +30,7 @@ export function executorSettings(folder: string, more: Record<string, string> = 
     EXECUTOR_PORT: '0',
     EXECUTOR_DATA_DIR: join(folder, 'executor'),
     EXECUTOR_TOKEN: TOKEN,
+    EXECUTOR_ADMIN_TOKEN: ADMIN_TOKEN,
     EXECUTOR_MANIFEST: path,
     ...more,
   };
@@ -86,7 +89,15 @@ export function callerOf({ url }: { url: string }, user: string | undefined, tok
         return (pending as unknown as Gate[])[0];
       });
     },
-    answer: (id: string, node: string, body: unknown) => call('POST', `/intents/${id}/gates/${node}/answer`, body),
+    /** An answer that the person of these tests signs, to what waits now. */
+    signed: (id: string, node: string, said?: Partial<GateAnswer>) =>
+      signedAnswer({ url, token: TOKEN }, user!, id, node, said),
+    /** Sends an answer as it is. */
+    sendAnswer: (id: string, node: string, body: unknown) => call('POST', `/intents/${id}/gates/${node}/answer`, body),
+    async answer(id: string, node: string, said?: Partial<GateAnswer>): Promise<Answer> {
+      const body = await signedAnswer({ url, token: TOKEN }, user!, id, node, said);
+      return call('POST', `/intents/${id}/gates/${node}/answer`, body);
+    },
   };
 }
 
@@ -95,6 +106,8 @@ export type Gate = {
   question: string;
   options?: string[];
   call: { tool: string; args: Record<string, unknown>; call_sha256: string };
+  displayed_sha256: string;
+  expires_at: string;
 };
 
 /** An intent of one transfer. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
+import { testApprover } from '../../src/identity/testing/approver.ts';
 import { temporaryFolder } from '../../src/router/testing/bench.ts';
 import { canonicalJson } from '../../src/wire/canonical-json.ts';
 import {
@@ -55,7 +56,10 @@ test('a transfer goes the whole way over HTTP: submitted, asked, approved, done,
   const accepted = await ada.data('POST', '/messages/async', { intent: transfer(), conversation_id: 'c-1' });
   const { intent_id: id } = intentAcceptedSchema.strict().parse(accepted);
   const gate = await ada.waiting(id);
-  assert.deepEqual(Object.keys(gate).sort(), ['call', 'node_id', 'options', 'question']);
+  assert.deepEqual(Object.keys(gate).sort(), [
+    ...['call', 'displayed_sha256', 'expires_at', 'node_id', 'options', 'question'],
+  ]);
+  assert.equal(gate.displayed_sha256, createHash('sha256').update(gate.question).digest('hex'));
   assert.equal(gate.call.tool, 'ledger/transfer');
   assert.deepEqual(
     { ...gate.call.args, idempotency_key: undefined },
@@ -85,6 +89,7 @@ test('a transfer goes the whole way over HTTP: submitted, asked, approved, done,
 test('what is wrong with who asks is refused before anything else, on every route', async (t) => {
   const { executor, ada } = await open(t);
   const id = await ada.submit({ intent: transfer() });
+  const asked = await ada.waiting(id);
   const routes: [method: 'GET' | 'POST', path: string, body?: object][] = [
     ['POST', '/messages/async', { intent: look() }],
     ['GET', `/messages/async/${id}`],
@@ -92,13 +97,12 @@ test('what is wrong with who asks is refused before anything else, on every rout
     ['GET', `/intents/${id}`],
     ['GET', `/intents/${id}/receipt`],
     ['GET', `/intents/${id}/gates`],
-    ['POST', `/intents/${id}/gates/pay/answer`, { approved: true }],
+    ['POST', `/intents/${id}/gates/pay/answer`, testApprover().answer(id, asked)],
     ['POST', `/intents/${id}/cancel`],
     ['POST', `/intents/${id}/reconcile`],
     ['POST', `/intents/${id}/park`, { conversation_id: 'c' }],
     ['GET', `/events?intent_id=${id}`],
   ];
-  await ada.waiting(id);
   for (const [method, path, body] of routes) {
     for (const token of [undefined, 'another-token-of-the-same-kind']) {
       const { status, error } = await callerOf({ url: executor.url }, 'ada', token ?? '').call(method, path, body);
@@ -128,6 +132,7 @@ test('fields and parameters that nobody reads are named, not ignored', async (t)
   const { ada } = await open(t);
   const id = await ada.submit({ intent: transfer() });
   await ada.waiting(id);
+  const right = await ada.signed(id, 'pay');
   const cases: [method: 'GET' | 'POST', path: string, body: unknown, named: RegExp][] = [
     ['POST', '/messages/async', { prose: 'x', priority: 1 }, /unknown field "priority"/],
     ['POST', '/messages/async', { prose: 'x', intent: look() }, /exactly one of prose and intent/],
@@ -141,13 +146,15 @@ test('fields and parameters that nobody reads are named, not ignored', async (t)
     ['GET', '/intents?status=done', undefined, /status must be one of/],
     ['GET', '/intents?cursor=1', undefined, /unknown field "cursor"/],
     ['GET', `/messages/async/${id}?x=1`, undefined, /unknown field "x"/],
-    ['POST', `/intents/${id}/cancel`, { reason: 'x' }, /unknown field "reason"/],
+    ['POST', `/intents/${id}/cancel`, { why: 'x' }, /unknown field "why"/],
     ['POST', `/intents/${id}/reconcile`, { force: true }, /unknown field "force"/],
     ['POST', `/intents/${id}/park`, {}, /conversation_id is required/],
     ['POST', `/intents/${id}/park`, { conversation_id: 'a b' }, /conversation_id/],
-    ['POST', `/intents/${id}/gates/pay/answer`, { approved: 'yes' }, /approved must be/],
-    ['POST', `/intents/${id}/gates/pay/answer`, { approved: true, call_sha256: 'abc' }, /call_sha256 must be 64/],
-    ['POST', `/intents/${id}/gates/pay/answer`, { approved: true, always: true }, /unknown field "always"/],
+    ['POST', `/intents/${id}/gates/pay/answer`, { ...right, approved: 'yes' }, /approved must be/],
+    ['POST', `/intents/${id}/gates/pay/answer`, { ...right, call_sha256: 'abc' }, /call_sha256 must be 64/],
+    ['POST', `/intents/${id}/gates/pay/answer`, { ...right, always: true }, /unknown field "always"/],
+    ['POST', `/intents/${id}/gates/pay/answer`, { approved: true }, /signature is required/],
+    ['POST', `/intents/${id}/gates/pay/answer`, { ...right, expires_at: '2026-06-15T08:10:00Z' }, /expires_at must be/],
     ['GET', '/events', undefined, /intent_id is required/],
     ['GET', `/events?intent_id=${id}&last_event_id=4`, undefined, /unknown field "last_event_id"/],
   ];
@@ -166,17 +173,18 @@ test('an answer counts once, for the call that was shown, and only from its user
   const { ada, eve } = await open(t);
   const id = await ada.submit({ intent: transfer() });
   const gate = await ada.waiting(id);
-  const right = { approved: true, call_sha256: gate.call.call_sha256 };
-  assert.equal((await eve.answer(id, 'pay', right)).status, 404);
-  const other = await ada.answer(id, 'pay', { approved: true, call_sha256: 'f'.repeat(64) });
+  assert.equal(gate.node_id, 'pay');
+  const right = await ada.signed(id, 'pay');
+  assert.equal((await eve.sendAnswer(id, 'pay', right)).status, 404);
+  const other = await ada.answer(id, 'pay', { call_sha256: 'f'.repeat(64) });
   assert.deepEqual([other.status, other.error.code], [409, 'conflict']);
-  assert.equal((await ada.answer(id, 'elsewhere', right)).status, 404);
+  assert.equal((await ada.sendAnswer(id, 'elsewhere', right)).status, 404);
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
-  const answers = await Promise.all(Array.from({ length: 8 }, () => ada.answer(id, 'pay', right)));
+  const answers = await Promise.all(Array.from({ length: 8 }, () => ada.sendAnswer(id, 'pay', right)));
   const statuses = answers.map(({ status }) => status).sort();
   assert.deepEqual(statuses, [200, ...Array(7).fill(409)], 'the first one counts');
   await ada.until(id, 'completed');
-  const replayed = await ada.answer(id, 'pay', right);
+  const replayed = await ada.sendAnswer(id, 'pay', right);
   assert.deepEqual([replayed.status, replayed.error.code], [409, 'conflict']);
   const { envelopes } = intentReceiptSchema.parse(await ada.data('GET', `/intents/${id}/receipt`));
   const kinds = envelopes.map(({ kind }) => kind);
@@ -188,13 +196,20 @@ test('an answer counts once, for the call that was shown, and only from its user
 test('an answer to one intent is nothing to another with the same call', async (t) => {
   const { ada } = await open(t);
   const first = await ada.submit({ intent: transfer() });
-  const { call } = await ada.waiting(first);
+  await ada.waiting(first);
+  const old = await ada.signed(first, 'pay');
   await ada.answer(first, 'pay', { approved: false });
   await ada.until(first, 'denied');
   const second = await ada.submit({ intent: transfer() });
   await ada.waiting(second);
-  const replayed = await ada.answer(second, 'pay', { approved: true, call_sha256: call.call_sha256 });
+  const replayed = await ada.sendAnswer(second, 'pay', old);
   assert.deepEqual([replayed.status, replayed.error.code], [409, 'conflict']);
+  // Not even with the digests of the question that waits: the signature is over the other intent.
+  const { call, displayed_sha256 } = await ada.waiting(second);
+  const dressed = { ...old, call_sha256: call.call_sha256, displayed_sha256 };
+  const refused = await ada.sendAnswer(second, 'pay', dressed);
+  assert.deepEqual([refused.status, refused.error.code], [403, 'forbidden']);
+  assert.equal((await ada.state(second)).status, 'awaiting_approval');
 });
 
 test('the same key and task give the same intent, another task under it is a conflict', async (t) => {

@@ -8,7 +8,7 @@ import { createExecutorLink, type DelegateOptions } from '../../src/neo/delegate
 import { CONVERSATION, testCall, textOf } from '../../src/neo/testing/tool-call.ts';
 import { ToolFailure, type ToolNotice, TurnCancelled } from '../../src/neo/tools/surface.ts';
 import { encodeJson } from '../../src/wire/json.ts';
-import { type ScriptedGate, startStandInExecutor } from '../executor-stand-in/executor.ts';
+import { PERSON, type ScriptedGate, signedTo, startStandInExecutor } from '../executor-stand-in/executor.ts';
 
 const PAY: ScriptedGate = {
   nodeId: 'n1',
@@ -85,7 +85,7 @@ test('a gate is shown to whoever listens, with its call as the executor wrote it
   assert.equal(notice.gate.question, PAY.question);
   assert.ok(encodeJson(notice.gate.call).includes(`"args":${PAY.args}`));
   const attempts = await Promise.allSettled(
-    [true, false, true].map((approved) => link.answer('intent-1', 'n1', { approved })),
+    [true, false, true].map((approved) => link.answer('intent-1', 'n1', signedTo(PAY, { approved }))),
   );
   assert.deepEqual(
     attempts.map(({ status }) => status),
@@ -93,9 +93,10 @@ test('a gate is shown to whoever listens, with its call as the executor wrote it
   );
   assert.match(textOf(await answer), /was completed/);
   assert.equal(executor.intents[0]?.answers.length, 1);
-  assert.ok(executor.intents[0]?.answers[0]?.answer.call_sha256, 'the answer is bound to the call that was shown');
+  const [taken] = executor.intents[0]!.answers;
+  assert.equal(taken?.answer.approver, PERSON.approver, 'it is the person who answered, and not Neo');
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
-  await assert.rejects(link.answer('intent-1', 'n1', { approved: false }), {
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY, { approved: false })), {
     code: 'conflict',
     message: /approved already/,
   });
@@ -108,14 +109,14 @@ test('a person who denies a gate ends the task, and the model is told of the fai
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
-  await link.answer('intent-1', 'n1', { approved: false, answer: 'too much' });
+  await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false, answer: 'too much' }));
   const told = await answer;
   assert.equal(told.isError, true);
   assert.match(textOf(told), /was denied: the gate n1 was denied/);
   assert.equal(executor.intents[0]?.answers[0]?.answer.answer, 'too much');
 });
 
-test('where nobody listens every gate is denied, and the model is told why', async (t) => {
+test('where nobody listens the intent is called off in no person’s name, and the model is told why', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY, { ...PAY, nodeId: 'n2' }] });
   approvers.enter('another-conversation');
@@ -123,21 +124,21 @@ test('where nobody listens every gate is denied, and the model is told why', asy
   const answer = await link.delegate('pay Bob', call);
   assert.equal(answer.isError, true);
   assert.match(textOf(answer), /Nobody was there to approve it/);
-  assert.equal(
-    executor.intents[0]?.answers.some((one) => one.answer.approved),
-    false,
-  );
-  assert.ok(states(call.told).includes('n1 denied'));
+  const [intent] = executor.intents;
+  assert.deepEqual([intent?.status, intent?.answers], ['cancelled', []], 'nobody has answered');
+  assert.match(textOf(answer), /nobody was listening on GET \/events/);
+  assert.deepEqual(states(call.told), ['n1 asked', 'n2 asked', 'n1 lapsed', 'n2 lapsed']);
 });
 
-test('a gate that is too long to be shown is denied, whoever listens', async (t) => {
+test('a task that asks what is too long to be shown is called off, whoever listens', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [{ ...PAY, args: JSON.stringify({ to: 'x'.repeat(300_000) }) }] });
   approvers.enter(CONVERSATION);
   const call = testCall();
   const answer = await link.delegate('pay Bob', call);
-  assert.match(textOf(answer), /the gate n1 was denied/);
-  assert.deepEqual(states(call.told), ['n1 asked', 'n1 denied']);
+  assert.match(textOf(answer), /was cancelled: what it would do is too long to be shown/);
+  assert.deepEqual([executor.intents[0]?.status, executor.intents[0]?.answers], ['cancelled', []]);
+  assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed']);
   assert.ok(JSON.stringify(call.told).length < 2000);
 });
 
@@ -148,7 +149,7 @@ test('somebody who begins to listen a moment later is asked', async (t) => {
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
   approvers.enter(CONVERSATION);
-  await link.answer('intent-1', 'n1', { approved: true });
+  await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.match(textOf(await answer), /was completed/);
 });
 
@@ -165,7 +166,7 @@ test('without events the executor is asked again and again, and nothing is misse
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
-  await link.answer('intent-1', 'n1', { approved: true });
+  await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.match(textOf(await answer), /was completed/);
 });
 
@@ -204,13 +205,13 @@ test('an executor that is started anew in the middle is asked on, and people are
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
   await executor.stop();
-  await assert.rejects(link.answer('intent-1', 'n1', { approved: true }), {
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), {
     code: 'unavailable',
     message: /still open/,
   });
   await call.until(({ type }) => type === 'status');
   await executor.start();
-  await link.answer('intent-1', 'n1', { approved: true });
+  await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.match(textOf(await answer), /was completed/);
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
 });
@@ -231,7 +232,7 @@ test('an answer whose confirmation got lost counts as given when the gate waits 
     response.destroy();
     return true;
   };
-  await link.answer('intent-1', 'n1', { approved: true });
+  await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.match(textOf(await answer), /was completed/);
   assert.ok(states(call.told).includes('n1 approved'));
 });
@@ -246,7 +247,7 @@ test('when the time for waiting is over the answer says so, names the intent, an
   assert.match(textOf(answer), /waits for an answer to: Pay 12345678901234567890 wei/);
   assert.equal(executor.seen.includes('POST /intents/intent-1/cancel'), false);
   // The gate is open still, and a late answer reaches it.
-  await link.answer('intent-1', 'n1', { approved: true });
+  await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.equal(executor.intents[0]?.status, 'completed');
 });
 
@@ -273,7 +274,7 @@ test('the questions of a turn that is cancelled lapse', async (t) => {
   await assert.rejects(answer);
   await link.close();
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed']);
-  await assert.rejects(link.answer('intent-1', 'n1', { approved: true }), { code: 'conflict' });
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict' });
 });
 
 test('a turn that is cancelled while its task is being handed over calls off what came of it', async (t) => {
@@ -375,7 +376,53 @@ test('an executor that answers garbage is asked again and does no harm', async (
   assert.match(textOf(await link.delegate('pay Bob', testCall())), /was completed/);
 });
 
-test('after a restart of Neo a gate can be denied, and approved only by naming the call', async (t) => {
+test('what has begun cannot be called off: where nobody listens it is left to wait, unanswered', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY], isBegun: true });
+  const answer = await link.delegate('pay Bob', testCall());
+  assert.match(textOf(answer), /still pending \(awaiting_approval\)/);
+  const [intent] = executor.intents;
+  assert.deepEqual([intent?.status, intent?.parkedIn, intent?.answers], ['awaiting_approval', CONVERSATION, []]);
+});
+
+test('an answer that Neo changes, or makes itself, is none, and the gate stays open for the one that counts', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  const signed = signedTo(PAY);
+  const own = { ...signedTo(PAY), signature: 'a'.repeat(128) };
+  for (const forged of [own, { ...signed, answer: 'all of it' }, { ...signed, expires_at: '2126-01-01T00:00:00.000Z' }])
+    await assert.rejects(link.answer('intent-1', 'n1', forged), { code: 'forbidden' });
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY, { displayed_sha256: 'f'.repeat(64) })), {
+    code: 'conflict',
+  });
+  assert.deepEqual(executor.intents[0]?.answers, []);
+  await link.answer('intent-1', 'n1', signed);
+  assert.match(textOf(await answer), /was completed/);
+  assert.deepEqual(executor.intents[0]?.answers, [{ nodeId: 'n1', answer: signed }], 'it went there unchanged');
+});
+
+test('a question that is asked anew is told anew, and the answer to the one before is refused', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  const again = { ...PAY, question: `${PAY.question} It is another tool by now.` };
+  executor.intents[0]!.pending = [];
+  executor.ask(executor.intents[0]!, again);
+  await call.until((notice) => asked(notice) && notice.type === 'gate' && notice.gate.question === again.question);
+  assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed', 'n1 asked']);
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict', message: /another question/ });
+  await link.answer('intent-1', 'n1', signedTo(again));
+  assert.match(textOf(await answer), /was completed/);
+});
+
+test('after a restart of Neo a gate can be answered as before: the answer says what it is about', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.enter(CONVERSATION);
@@ -387,17 +434,13 @@ test('after a restart of Neo a gate can be denied, and approved only by naming t
   const { link: reborn } = await setUp(t, {
     executor: { url: executor.url, token: executor.token, userId: 'alice' },
   });
-  await assert.rejects(reborn.answer('intent-1', 'n1', { approved: true }), {
-    code: 'conflict',
-    message: /call_sha256/,
-  });
-  await assert.rejects(reborn.answer('intent-1', 'n9', { approved: true }), { code: 'not_found' });
-  await assert.rejects(reborn.answer('intent-1', 'n1', { approved: true, call_sha256: '0'.repeat(64) }), {
+  await assert.rejects(reborn.answer('intent-1', 'n9', signedTo({ ...PAY, nodeId: 'n9' })), { code: 'not_found' });
+  await assert.rejects(reborn.answer('intent-1', 'n1', signedTo(PAY, { call_sha256: '0'.repeat(64) })), {
     code: 'conflict',
   });
   assert.ok(notice.type === 'gate');
-  const shown = JSON.parse(encodeJson(notice.gate.call)) as { call_sha256: string };
-  await reborn.answer('intent-1', 'n1', { approved: true, call_sha256: shown.call_sha256 });
+  assert.equal(notice.gate.displayed_sha256, signedTo(PAY).displayed_sha256);
+  await reborn.answer('intent-1', 'n1', signedTo(PAY));
   assert.equal(executor.intents[0]?.status, 'completed');
 });
 
@@ -412,5 +455,5 @@ test('a gate that was answered at the executor itself is told as lapsed', async 
   executor.finish(executor.intents[0]!, 'completed');
   assert.match(textOf(await answer), /was completed/);
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed']);
-  await assert.rejects(link.answer('intent-1', 'n1', { approved: true }), { code: 'conflict' });
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict' });
 });

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { calling, modelEndpoint, type Script, saying } from '../../src/model-kit/testing/model-endpoint.ts';
 import { type NeoChild, neoChild } from '../../src/neo/testing/neo-child.ts';
 import { accepted, ask, dataOf, readEvents, settledTurns, temporaryFolder } from '../../src/neo/testing/workbench.ts';
-import { type ScriptedGate, startStandInExecutor } from '../executor-stand-in/executor.ts';
+import { type ScriptedGate, signedTo, startStandInExecutor } from '../executor-stand-in/executor.ts';
 import { until } from '../house/processes.ts';
 
 const PAY: ScriptedGate = {
@@ -46,7 +46,7 @@ async function setUp(t: TestContext) {
 const answerGate = (neo: NeoChild, approved: boolean) =>
   ask(neo, '/intents/intent-1/gates/n1/answer', {
     method: 'POST',
-    body: JSON.stringify({ approved }),
+    body: JSON.stringify(signedTo(PAY, { approved })),
     headers: { 'content-type': 'application/json' },
   });
 
@@ -79,16 +79,13 @@ describe('a task that a turn of Neo hands to the executor', () => {
     assert.equal(endpoint.requests.length, 2);
   });
 
-  test('is denied where nobody follows, and the agent says so', async (t) => {
+  test('is called off where nobody follows, and the agent says so', async (t) => {
     const { executor, start } = await setUp(t);
     const neo = await start();
     await accepted(neo, { message: 'pay Bob', conversation_id: 'c' });
     const [turn] = await settledTurns(neo, 'c');
-    assert.match(turn?.reply ?? '', /intent-1 was denied: the gate n1 was denied\n.*\nNobody was there to approve it/);
-    assert.deepEqual(
-      executor.intents[0]?.answers.map(({ answer }) => answer.approved),
-      [false],
-    );
+    assert.match(turn?.reply ?? '', /intent-1 was cancelled: nobody was listening.*\nNobody was there to approve it/);
+    assert.deepEqual([executor.intents[0]?.status, executor.intents[0]?.answers], ['cancelled', []]);
   });
 
   test('outlives a Neo that is killed while its question is open: no second intent, no second answer', async (t) => {

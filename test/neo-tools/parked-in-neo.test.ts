@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { calling, modelEndpoint, type Script, saying } from '../../src/model-kit/testing/model-endpoint.ts';
 import { type NeoChild, neoChild } from '../../src/neo/testing/neo-child.ts';
 import { accepted, ask, readEvents, settledTurns, temporaryFolder, wakeBody } from '../../src/neo/testing/workbench.ts';
-import { type ScriptedGate, startStandInExecutor } from '../executor-stand-in/executor.ts';
+import { type ScriptedGate, signedTo, startStandInExecutor } from '../executor-stand-in/executor.ts';
 import { until } from '../house/processes.ts';
 
 const PAY: ScriptedGate = { nodeId: 'n1', question: 'Pay Bob 3?', tool: 'bank/transfer', args: '{"amount":3}' };
@@ -43,10 +43,10 @@ async function setUp(t: TestContext) {
 const wake = (neo: NeoChild, members: object = {}) =>
   accepted(neo, wakeBody(1_795_000_000_000, { conversation_id: CONVERSATION, message: 'Pay the rent.', ...members }));
 
-const answerGate = (neo: NeoChild, node: string, body: object) =>
-  ask(neo, `/intents/intent-1/gates/${node}/answer`, {
+const answerGate = (neo: NeoChild, gate: ScriptedGate) =>
+  ask(neo, `/intents/intent-1/gates/${gate.nodeId}/answer`, {
     method: 'POST',
-    body: JSON.stringify(body),
+    body: JSON.stringify(signedTo(gate)),
     headers: { 'content-type': 'application/json' },
   });
 
@@ -65,7 +65,7 @@ describe('a task of a turn that an alarm began', () => {
         ['done', 'chronos'],
       ],
     );
-    assert.match(turns[0]!.reply!, /denied/);
+    assert.match(turns[0]!.reply!, /called off/);
     assert.match(turns[1]!.reply!, /intent-2 is still pending.*An alarm wakes you/s);
     const [byDay, byNight] = executor.intents;
     assert.deepEqual(
@@ -92,7 +92,8 @@ describe('a task of a turn that an alarm began', () => {
 
     const [intent] = executor.intents;
     intent!.pending = [];
-    executor.ask(intent!, { ...PAY, nodeId: 'n2', question: 'And the fee?' });
+    const asked = { ...PAY, nodeId: 'n2', question: 'And the fee?' };
+    executor.ask(intent!, asked);
     const reborn = await start();
     const [all, one] = await Promise.all([
       readEvents(t, reborn),
@@ -102,8 +103,8 @@ describe('a task of a turn that an alarm began', () => {
       event === 'gate' && data.question === 'And the fee?';
     const [fee] = await Promise.all([all.next(isFee), one.next(isFee)]);
     assert.deepEqual([fee.data.conversation_id, fee.data.turn_id], [CONVERSATION, undefined]);
-    assert.equal((await answerGate(reborn, 'n1', { approved: true })).status, 404);
-    assert.equal((await answerGate(reborn, 'n2', { approved: true })).status, 200);
+    assert.equal((await answerGate(reborn, PAY)).status, 404);
+    assert.equal((await answerGate(reborn, asked)).status, 200);
     assert.equal(intent?.status, 'completed');
     await Promise.all([all, one].map((events) => events.next(({ data }) => data.state === 'approved')));
     // Where the executor would have set an alarm:

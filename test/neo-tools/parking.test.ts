@@ -7,7 +7,7 @@ import { createExecutorLink, type DelegateOptions } from '../../src/neo/delegate
 import { CONVERSATION, TURN, testCall, textOf } from '../../src/neo/testing/tool-call.ts';
 import { type GateNotice, type ToolNotice, TurnCancelled } from '../../src/neo/tools/surface.ts';
 import type { ContextPiece } from '../../src/wire/executor.ts';
-import { callSha256, type ScriptedGate, startStandInExecutor } from '../executor-stand-in/executor.ts';
+import { type ScriptedGate, signedTo, startStandInExecutor } from '../executor-stand-in/executor.ts';
 
 const PAY: ScriptedGate = { nodeId: 'n1', question: 'Pay Bob 3?', tool: 'bank/transfer', args: '{"amount":3}' };
 const PARK = 'POST /intents/intent-1/park';
@@ -63,7 +63,7 @@ test("an alarm's turn that finds nobody parks its task and is told to end, and n
   const [intent] = executor.intents;
   assert.deepEqual([intent?.status, intent?.parkedIn, intent?.answers], ['awaiting_approval', CONVERSATION, []]);
   assert.deepEqual(states(call.told), ['n1 asked']);
-  await link.answer('intent-1', 'n1', { approved: true });
+  await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.equal(intent?.status, 'completed');
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
 });
@@ -132,7 +132,7 @@ test('a call that is made again after a crash finds its task parked, says so at 
   assert.match(words, /It is parked.*waits? .*/s);
   assert.match(words, /waits for an answer to: Pay Bob 3\?/);
   assert.equal(executor.intents.length, 1);
-  await again.answer('intent-1', 'n1', { approved: true });
+  await again.answer('intent-1', 'n1', signedTo(PAY));
   const third = newLink();
   assert.match(textOf(await third.delegate('pay Bob', nightCall())), /intent-1 was completed/);
   assert.equal(executor.intents.length, 1);
@@ -196,7 +196,7 @@ test('a turn that is cancelled calls its task off, also while it is being parked
   assert.equal(executor.intents[1]?.status, 'cancelled');
 });
 
-test("in a person's turn nobody's silence is still a no", async (t) => {
+test("in a person's turn nobody's silence calls the task off, and parks nothing", async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   assert.match(textOf(await link.delegate('pay Bob', testCall())), /Nobody was there to approve it/);
@@ -215,7 +215,8 @@ test('whoever begins to listen is told what waits, also what came up, or was ans
   // Neo sleeps. The question is answered at the executor, and another one comes up.
   const [intent] = executor.intents;
   intent!.pending = [];
-  executor.ask(intent!, { ...PAY, nodeId: 'n2', question: 'And the fee?' });
+  const fee = { ...PAY, nodeId: 'n2', question: 'And the fee?' };
+  executor.ask(intent!, fee);
   assert.deepEqual(await link.openGates(undefined, signal), []);
   assert.deepEqual(
     told.map(({ conversation, node_id, state }) => [conversation, node_id, state]),
@@ -224,10 +225,9 @@ test('whoever begins to listen is told what waits, also what came up, or was ans
   const reborn = newLink();
   assert.deepEqual(await reborn.openGates(CONVERSATION, signal), []);
   assert.equal(told.length, 2);
-  // It was shown by this process, so its answer need not name the call.
-  await reborn.answer('intent-1', 'n2', { approved: true });
+  await reborn.answer('intent-1', 'n2', signedTo(fee));
   assert.deepEqual([intent?.status, told[2]?.state], ['completed', 'approved']);
-  await assert.rejects(link.answer('intent-1', 'n2', { approved: true }), { code: 'conflict' });
+  await assert.rejects(link.answer('intent-1', 'n2', signedTo(fee)), { code: 'conflict' });
   assert.deepEqual(await link.openGates(undefined, signal), []);
 });
 
@@ -245,7 +245,7 @@ test('an executor that is away, or answers garbage, keeps nobody from listening'
   await executor.start();
 });
 
-test('a gate that is too long to be shown is told to nobody, and approved only by naming its call', async (t) => {
+test('a gate that is too long to be shown is told to nobody; whoever has seen it elsewhere can answer it', async (t) => {
   const { executor, newLink, told, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
@@ -255,8 +255,7 @@ test('a gate that is too long to be shown is told to nobody, and approved only b
   const reborn = newLink();
   assert.deepEqual(await reborn.openGates(CONVERSATION, signal), []);
   assert.deepEqual(told, []);
-  await assert.rejects(reborn.answer('intent-1', 'n2', { approved: true }), { message: /call_sha256 is required/ });
-  await reborn.answer('intent-1', 'n2', { approved: true, call_sha256: callSha256(long) });
+  await reborn.answer('intent-1', 'n2', signedTo(long));
 });
 
 test('a question that a turn follows is not told twice by whoever begins to listen', async (t) => {
@@ -267,7 +266,7 @@ test('a question that a turn follows is not told twice by whoever begins to list
   const answer = link.delegate('pay Bob', call);
   await until(() => call.told.length > 0);
   assert.equal((await link.openGates(CONVERSATION, signal)).length, 1);
-  await link.answer('intent-1', 'n1', { approved: false });
+  await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false }));
   await answer;
   assert.deepEqual([states(call.told), told], [['n1 asked', 'n1 denied'], []]);
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../src/clock/clock.ts';
 import { openBook } from '../../src/ledger/book.ts';
 import { openEnvelope } from '../../src/wire/envelope.ts';
+import { ADMIN_TOKEN } from '../house/approval.ts';
 import { PROGRAM } from '../house/processes.ts';
 
 export const EXECUTOR_TOKEN = 'the-executor-token-of-the-tests';
@@ -29,6 +30,7 @@ export async function startExecutorProcess(home: string, env: Record<string, str
       EXECUTOR_DATA_DIR: join(home, 'executor'),
       LEDGER_DATA_DIR: join(home, 'ledger'),
       EXECUTOR_TOKEN,
+      EXECUTOR_ADMIN_TOKEN: ADMIN_TOKEN,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

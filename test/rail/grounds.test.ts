@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { calling, modelEndpoint, type Script, saying } from '../../src/model-kit/testing/model-endpoint.ts';
 import { neoChild } from '../../src/neo/testing/neo-child.ts';
 import { accepted, ask, readEvents, settledTurns, temporaryFolder, wakeBody } from '../../src/neo/testing/workbench.ts';
+import { signedAnswer } from '../house/approval.ts';
 import { until } from '../house/processes.ts';
 import { balancesOf, EXECUTOR_TOKEN, startExecutorProcess } from './executor-process.ts';
 import { AGENT_MODEL, COMPILER_MODEL } from './spender.ts';
@@ -94,7 +95,14 @@ test('two alarms at night: the second task stands behind the first, both are par
     paid.add(data.intent_id);
     const answer = await ask(reborn, `/intents/${data.intent_id}/gates/${data.node_id}/answer`, {
       method: 'POST',
-      body: JSON.stringify({ approved: true }),
+      body: JSON.stringify(
+        await signedAnswer(
+          { url: executor.url, token: EXECUTOR_TOKEN },
+          USER,
+          String(data.intent_id),
+          String(data.node_id),
+        ),
+      ),
       headers: { 'content-type': 'application/json' },
     });
     assert.equal(answer.status, 200, answer.text);

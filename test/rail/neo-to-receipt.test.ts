@@ -3,9 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { reveille } from '../../src/cli/testing/installation.ts';
+import type { AskedGate } from '../../src/identity/testing/approver.ts';
 import { modelEndpoint } from '../../src/model-kit/testing/model-endpoint.ts';
 import { neoChild } from '../../src/neo/testing/neo-child.ts';
 import { accepted, ask, readEvents, settledTurns, temporaryFolder } from '../../src/neo/testing/workbench.ts';
+import { APPROVER, enrolled } from '../house/approval.ts';
 import { balancesOf, EXECUTOR_TOKEN, startExecutorProcess } from './executor-process.ts';
 import { AGENT_MODEL, COMPILER_MODEL, spender, TASK } from './spender.ts';
 
@@ -40,9 +42,10 @@ test('a transfer that a person asks Neo for is approved over its API, made once,
   assert.equal(call.args.idempotency_key, `${gate.intent_id}.${gate.node_id}`);
   assert.deepEqual([balancesOf(home).alice, balancesOf(home).rent], ['5000.00', '0.00']);
 
+  await enrolled(executor.url, USER);
   const answer = await ask(neo, `/intents/${gate.intent_id}/gates/${gate.node_id}/answer`, {
     method: 'POST',
-    body: JSON.stringify({ approved: true, call_sha256: call.call_sha256 }),
+    body: JSON.stringify(APPROVER.answer(String(gate.intent_id), gate as unknown as AskedGate)),
     headers: { 'content-type': 'application/json' },
   });
   assert.equal(answer.status, 200, answer.text);

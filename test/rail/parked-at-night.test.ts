@@ -5,6 +5,7 @@ import { PROGRAM } from '../../src/cli/package-root.ts';
 import { createRouterClient } from '../../src/cli/router-access.ts';
 import { startInstallation } from '../../src/cli/testing/installation.ts';
 import { modelEndpoint } from '../../src/model-kit/testing/model-endpoint.ts';
+import { signedAnswer } from '../house/approval.ts';
 import { readNeo } from '../house/neo-reader.ts';
 import { until } from '../house/processes.ts';
 import { balancesOf, EXECUTOR_TOKEN, startExecutorProcess } from './executor-process.ts';
@@ -70,6 +71,7 @@ test('an alarm at night wakes Neo into a spend: it parks, is approved when Neo s
   const { public_key } = await get<{ public_key: string }>(`/intents/${intentId}/receipt`);
   await run('agent', 'enroll', '--label', label, '--public-key', public_key);
   const [gate] = (await get<{ pending: Gate[] }>(`/intents/${intentId}/gates`)).pending;
+  const yes = await signedAnswer({ url: executor.url, token: EXECUTOR_TOKEN }, label, intentId, gate!.node_id);
   const answered = await fetch(`${executor.url}/intents/${intentId}/gates/${gate!.node_id}/answer`, {
     method: 'POST',
     headers: {
@@ -77,7 +79,7 @@ test('an alarm at night wakes Neo into a spend: it parks, is approved when Neo s
       'x-matrix-user': label,
       'content-type': 'application/json',
     },
-    body: JSON.stringify({ approved: true, call_sha256: gate!.call.call_sha256 }),
+    body: JSON.stringify(yes),
   });
   assert.equal(answered.status, 200, await answered.text());
   await until('the transfer is made', async () => (await intents())[0]?.status === 'completed', LIMIT_MS);

@@ -29,6 +29,21 @@ const submitted = { verb: 'transfer', plan: payNode };
 const resting = { verb: 'rest', plan: nodes.rest };
 const asNatural = { surface: 'natural', effect: 'allow' } as const;
 
+/** A question that was asked by the rules of signed answers. */
+const signedUpTo = [tell.acceptedSigned(), compiled(payNode), decided(), asked()];
+const { signedAnswer } = tell;
+const without = (...names: string[]) => {
+  const { kind, body } = signedAnswer();
+  const kept = Object.entries(body).filter(([name]) => !names.includes(name));
+  return { kind, body: Object.fromEntries(kept) } as unknown as ReceiptEntry;
+};
+const changedAfter = (change: object) => {
+  const { kind, body } = signedAnswer();
+  return { kind, body: { ...body, ...change } } as ReceiptEntry;
+};
+const NEWER = 'ledger/transfer, asked anew';
+const askedAnew = asked({ at: tell.second(32), displayed: NEWER, displayed_sha256: tell.sha256(NEWER) });
+
 export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
   'begins-in-the-middle': wrong('begin', decided()),
   'accepted-twice': wrong('begin', accepted(), accepted()),
@@ -93,6 +108,50 @@ export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
   'approval-that-came-too-late': wrong('answer', ...upTo(4), answered({ at: tell.second(86_401) })),
   'answer-after-expiry': wrong('answer', ...upTo(4), tell.expired(), answered()),
   'expiry-after-the-answer': wrong('answer', ...upTo(5), tell.expired()),
+  'approval-without-a-signature': wrong('approver', ...signedUpTo, answered()),
+  'no-without-a-signature': wrong('approver', ...signedUpTo, answered({ approved: false })),
+  'approval-without-its-key': wrong('approver', ...signedUpTo, without('approver')),
+  'approval-without-its-question': wrong('approver', ...signedUpTo, without('displayed_sha256')),
+  'approval-without-its-expiry': wrong('approver', ...signedUpTo, without('expires_at')),
+  'half-a-signature-in-an-older-receipt': wrong('approver', ...upTo(4), without('signature')),
+  'wrong-signature-in-an-older-receipt': wrong('approver', ...upTo(4), changedAfter({ approved: false })),
+  'approval-that-another-key-signed': wrong(
+    'approver',
+    ...signedUpTo,
+    changedAfter({ approver: 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a' }),
+  ),
+  'signed-no-made-yes': wrong('approver', ...signedUpTo, signedAnswer({}, { approved: false })),
+  'signed-yes-made-no': wrong('approver', ...signedUpTo, changedAfter({ approved: false })),
+  'signed-for-another-node': wrong('approver', ...signedUpTo, signedAnswer({}, { node_id: 'other' })),
+  'signed-for-another-intent': wrong('approver', ...signedUpTo, signedAnswer({}, { intent_id: 'intent-2' })),
+  'signed-for-another-call': wrong('approver', ...signedUpTo, signedAnswer({}, { call_sha256: dearer.call_sha256 })),
+  'signed-for-another-question': wrong(
+    'approver',
+    ...signedUpTo,
+    signedAnswer({ displayed_sha256: tell.sha256('something harmless') }),
+  ),
+  'signed-for-another-question-and-dressed-up': wrong(
+    'approver',
+    ...signedUpTo,
+    signedAnswer({}, { displayed_sha256: tell.sha256('something harmless') }),
+  ),
+  'words-added-after-signing': wrong('approver', ...signedUpTo, changedAfter({ answer: 'and hurry' })),
+  'words-taken-away-after-signing': wrong('approver', ...signedUpTo, signedAnswer({}, { answer: 'only this once' })),
+  'signed-for-longer-than-it-says': wrong('approver', ...signedUpTo, changedAfter({ expires_at: tell.second(631) })),
+  'signature-expired-when-it-was-taken': wrong(
+    'approver',
+    ...signedUpTo,
+    signedAnswer({ expires_at: tell.second(30) }),
+  ),
+  'signature-of-a-day-before': wrong('approver', ...signedUpTo, signedAnswer({ expires_at: tell.second(-86_370) })),
+  'signature-for-more-than-a-day': wrong(
+    'approver',
+    ...signedUpTo,
+    signedAnswer({ expires_at: '2026-06-16T08:10:30.001Z' }),
+  ),
+  'approval-of-the-question-before': wrong('approver', ...signedUpTo, askedAnew, signedAnswer({ at: tell.second(40) })),
+  'signed-no-and-started': wrong('consent', ...signedUpTo, signedAnswer({ approved: false }), started()),
+  'never-answered-and-started': wrong('consent', ...signedUpTo, started()),
   'start-without-an-answer': wrong('consent', ...upTo(4), started()),
   'start-after-a-no': wrong('consent', ...upTo(4), answered({ approved: false }), started()),
   'start-after-expiry': wrong('consent', ...upTo(4), tell.expired(), started()),

@@ -1,6 +1,8 @@
 /** Stories as an executor would write them, for receipts in tests: fixed keys, fixed instants, fixed words. */
 import { createHash } from 'node:crypto';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from '../../src/executor/receipt/bodies.ts';
+import { AgentKey } from '../../src/identity/keys.ts';
+import { type AnswerStatement, answerText } from '../../src/wire/approver.ts';
 import { canonicalJson } from '../../src/wire/canonical-json.ts';
 import type { PlanNode } from '../../src/wire/intent.ts';
 import type { ReceiptKind } from '../../src/wire/intent-receipt.ts';
@@ -100,6 +102,38 @@ export const answered = (change: Partial<ReceiptBodies['gate.answered']> = {}) =
     by: USER,
     ...change,
   });
+
+/** The seed of the third test of RFC 8032 §7.1. */
+const APPROVER = new AgentKey('c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7');
+export const APPROVER_KEY = APPROVER.publicKeyHex;
+
+type SignedBody = ReceiptBodies['gate.answered'] & { displayed_sha256: string; expires_at: string };
+
+/**
+ * An answer that an approver has signed.
+ *
+ * @param change members of the envelope, which are signed as they are
+ * @param signed what the signature is over instead
+ */
+export function signedAnswer(change: Partial<SignedBody> = {}, signed: Partial<AnswerStatement> = {}): ReceiptEntry {
+  const body: SignedBody = {
+    at: second(30),
+    node_id: 'pay',
+    call_sha256: PAY.call_sha256,
+    approved: true,
+    by: USER,
+    displayed_sha256: sha256(SHOWN),
+    approver: APPROVER_KEY,
+    name: 'alice at her desk',
+    expires_at: second(630),
+    ...change,
+  };
+  const signature = APPROVER.sign(answerText({ ...body, intent_id: INTENT_ID, ...signed }));
+  return entry('gate.answered', { ...body, signature, ...change });
+}
+
+export const acceptedSigned = (change: Partial<ReceiptBodies['intent.accepted']> = {}) =>
+  accepted({ rules: 2, ...change });
 
 export const expired = () =>
   entry('gate.expired', { at: second(86_401), node_id: 'pay', call_sha256: PAY.call_sha256 });
@@ -234,9 +268,52 @@ export const submittedAs = (intent: string) => accepted({ prose: undefined, inte
 
 const jsonIntent = { verb: 'transfer', plan: { ...payNode, args: { ...TRANSFER, key: undefined } } };
 
+/** The same as an executor writes it since answers are signed. */
+export const signedTransfer: readonly ReceiptEntry[] = transfer.map((one) => {
+  if (one.kind === 'intent.accepted') return acceptedSigned();
+  return one.kind === 'gate.answered' ? signedAnswer() : one;
+});
+
+const ANEW = `${SHOWN}\nasked anew`;
+
 /** What an executor may write; name to entries. */
 export const TRUE_STORIES: Readonly<Record<string, readonly ReceiptEntry[]>> = {
   'transfer-approved': transfer,
+  'transfer-approved-by-a-key': signedTransfer,
+  'approved-with-words': signedTransfer.map((one) =>
+    one.kind === 'gate.answered' ? signedAnswer({ answer: 'Größe “½” 😀\n\u0007 go on' }) : one,
+  ),
+  'approved-by-a-key-without-a-name': signedTransfer.map((one) =>
+    one.kind === 'gate.answered' ? signedAnswer({ name: undefined } as never) : one,
+  ),
+  'approved-at-the-last-moment': signedTransfer.map((one) =>
+    one.kind === 'gate.answered' ? signedAnswer({ expires_at: '2026-06-15T08:10:30.001Z' }) : one,
+  ),
+  'approved-for-24-hours': signedTransfer.map((one) =>
+    one.kind === 'gate.answered' ? signedAnswer({ expires_at: second(30 + 86_400) }) : one,
+  ),
+  'answered-no-by-a-key': [
+    ...[acceptedSigned(), compiled(payNode), decided(), asked(), signedAnswer({ approved: false }), failed()],
+  ],
+  'approved-by-a-key-in-an-older-receipt': transfer.map((one) => (one.kind === 'gate.answered' ? signedAnswer() : one)),
+  'allowed-by-a-rule-since-answers-are-signed': [
+    ...[acceptedSigned(), compiled(payNode)],
+    decided({ effect: 'allow', rule: 'small amounts', reason: 'at most 200.00 EUR' }),
+    ...[started(), finished(), completed()],
+  ],
+  'asked-anew-and-approved-by-a-key': [
+    ...[acceptedSigned(), compiled(payNode), decided(), asked(), signedAnswer()],
+    decided({ at: second(31), call: bound('ledger/transfer', TRANSFER, OTHER_DEFINITION) }),
+    asked({ at: second(32), displayed: ANEW, displayed_sha256: sha256(ANEW) }),
+    signedAnswer({ at: second(40), displayed_sha256: sha256(ANEW) }),
+    started({ at: second(41), call: bound('ledger/transfer', TRANSFER, OTHER_DEFINITION) }),
+    ...[finished({ at: second(42) }), completed()],
+  ],
+  'answer-refused-from-another-key': [
+    ...[acceptedSigned(), compiled(payNode), decided(), asked()],
+    refused({ by: USER, approver: sha256('a key that nobody knows'), reason: 'the key does not stand' }),
+    ...[signedAnswer(), started(), finished(), completed()],
+  ],
   'not-at-its-end': transfer.slice(0, 5),
   'submitted-as-json': [
     submittedAs(JSON.stringify(jsonIntent, null, 2)),

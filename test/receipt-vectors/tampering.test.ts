@@ -6,7 +6,7 @@ import { readValues } from '../../src/executor/receipt/receipt-text.ts';
 import { verifyReceipt, verifyReceipts } from '../../src/executor/receipt/verify-receipt.ts';
 import { canonicalJson } from '../../src/wire/canonical-json.ts';
 import { KEY, OTHER_KEY, receiptOf, seal } from './sealing.ts';
-import { TRUE_STORIES } from './stories.ts';
+import { APPROVER_KEY, TRUE_STORIES } from './stories.ts';
 
 type Json = Record<string, unknown>;
 
@@ -137,6 +137,46 @@ test('what another key has signed is found, whatever of it is made to look right
     }),
     { numRuns: 60 },
   );
+});
+
+test('whoever holds the executor’s key, and not the approver’s, cannot make an approval say anything else', () => {
+  const entries = TRUE_STORIES['approved-with-words']!;
+  const from = entries.findIndex(({ kind }) => kind === 'gate.answered');
+  const { body } = entries[from]! as { body: Json };
+  const names = [
+    'approved',
+    'answer',
+    'call_sha256',
+    'displayed_sha256',
+    'expires_at',
+    'approver',
+    'signature',
+    'node_id',
+  ];
+  const hex = (text: string, at: number) => text.slice(0, at) + (text[at] === '0' ? '1' : '0') + text.slice(at + 1);
+  const other = (value: unknown, share: number, taken: boolean): unknown => {
+    if (taken) return undefined;
+    if (typeof value === 'boolean') return !value;
+    return hex(String(value), at(share, String(value).length));
+  };
+  const changes = fc.array(fc.tuple(fc.constantFrom(...names), where, fc.boolean()), { minLength: 1, maxLength: 3 });
+  const verdict = (changed: Json) => {
+    const story = entries.with(from, { kind: 'gate.answered', body: changed } as never);
+    return verifyReceipt(receiptOf(seal(story)), { keys: [KEY.publicKeyHex], approvers: [APPROVER_KEY] }).broken;
+  };
+  assert.equal(verdict(body), undefined);
+  fc.assert(
+    fc.property(changes, (all) => {
+      const changed = { ...body };
+      for (const [name, share, taken] of all) changed[name] = other(body[name], share, taken);
+      const broken = verdict(changed);
+      assert.equal(broken?.seq, from + 1);
+      assert.ok(['malformed', 'story'].includes(broken.property), broken.property);
+    }),
+    RUNS,
+  );
+  for (const name of names)
+    for (const taken of [true, false]) assert.ok(verdict({ ...body, [name]: other(body[name], 0, taken) }));
 });
 
 test('whatever is put before the verifier, it gives a verdict', () => {

@@ -10,10 +10,13 @@ const FILES = ['valid.jsonl', 'broken.jsonl'] as const;
 const textOf = (file: string) => readFileSync(join(import.meta.dirname, file), 'utf8');
 
 /** What our verifier says, in the words of the vectors, in both of its ways. */
-async function verdictsOf({ text, key }: Vector): Promise<Expected[]> {
+async function verdictsOf({ text, key, approver }: Vector): Promise<Expected[]> {
   // As a file's bytes: a byte order mark at their beginning is no part of the text.
   const decoded = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(text));
-  const given = { keys: key === undefined ? undefined : [key] };
+  const given = {
+    keys: key === undefined ? undefined : [key],
+    approvers: approver === undefined ? undefined : [approver],
+  };
   const read = [...readValues(decoded)];
   const here = read.map((each) => ('value' in each ? verifyReceipt(each.value, given) : undefined));
   const aside = (await Array.fromAsync(verifyReceipts(read, given))).map((each) =>

@@ -1,9 +1,13 @@
 /** The checked-in vectors: receipts as text, and what a verifier must say of each. */
+
+import type { ReceiptEntry } from '../../src/executor/receipt/bodies.ts';
 import type { BrokenProperty } from '../../src/executor/receipt/verify.ts';
 import { canonicalJson } from '../../src/wire/canonical-json.ts';
 import { FALSE_STORIES } from './false-stories.ts';
 import { KEY, OTHER_KEY, receiptOf, seal } from './sealing.ts';
 import {
+  APPROVER_KEY,
+  accepted,
   asked,
   compiled,
   decided,
@@ -11,6 +15,8 @@ import {
   PAY,
   payNode,
   sha256,
+  signedAnswer,
+  signedTransfer,
   started,
   TRUE_STORIES,
   transfer,
@@ -33,6 +39,8 @@ export type Vector = {
   readonly text: string;
   /** What the signer's key must be, when the verifier is told one. */
   readonly key?: string;
+  /** Who must have approved, when the verifier is told. */
+  readonly approver?: string;
   readonly expected: Expected;
 };
 
@@ -75,6 +83,35 @@ function trueVectors(): Vector[] {
     ...nestedVectors(),
     { ...plain, name: 'expected-by-its-key', key: KEY.publicKeyHex },
     { ...plain, name: 'expected-by-its-key-id', key: KEY.keyId },
+    ...approvedVectors(),
+  ];
+}
+
+/** Receipts whose approver the reader has named. */
+function approvedVectors(): Vector[] {
+  const named = (name: string, entries: readonly ReceiptEntry[]): Vector => {
+    const ended = entries.some(({ kind }) => ENDINGS.has(kind));
+    const expected = { valid: true, envelopes: entries.length, ended, last_kind: entries.at(-1)!.kind } as const;
+    return { name, text: canonicalJson(receiptOf(seal(entries))), approver: APPROVER_KEY, expected };
+  };
+  return [
+    named('approved-by-whom-the-reader-named', signedTransfer),
+    named('nothing-started-whoever-was-named', TRUE_STORIES['answered-no-by-a-key']!),
+    named('only-looked-whoever-was-named', TRUE_STORIES['read-repeated-after-a-crash']!),
+  ];
+}
+
+/** Receipts that hold, and are not what the reader expects. */
+function notApproved(): Vector[] {
+  const vector = (name: string, entries: readonly ReceiptEntry[], approver = APPROVER_KEY): Vector => {
+    const seq = entries.findIndex(({ kind }) => kind === 'call.started') + 1;
+    const expected = { valid: false, seq, property: 'approver' } as const;
+    return { name, text: canonicalJson(receiptOf(seal(entries))), approver, expected };
+  };
+  return [
+    vector('approved-by-another-than-the-reader-named', signedTransfer, KEY.publicKeyHex),
+    vector('approved-by-no-key-and-the-reader-named-one', transfer),
+    vector('allowed-by-a-rule-and-the-reader-named-one', TRUE_STORIES['allowed-by-a-rule-since-answers-are-signed']!),
   ];
 }
 
@@ -227,6 +264,17 @@ function wrongInside(): Vector[] {
       kind: 'gate.asked',
       body: { ...asked().body, displayed: undefined },
     }),
+    vector('rules-that-nobody-knows', 1, 'malformed', accepted({ rules: 3 as 2 })),
+    vector('rules-as-text', 1, 'malformed', accepted({ rules: '2' as never })),
+    vector('rules-of-before-by-name', 1, 'malformed', accepted({ rules: 1 as never })),
+    vector('approver-in-capitals', 7, 'malformed', signedAnswer({ approver: APPROVER_KEY.toUpperCase() })),
+    vector('signature-of-an-approver-too-short', 7, 'malformed', signedAnswer({ signature: 'ab' })),
+    vector(
+      'expiry-of-an-answer-without-milliseconds',
+      7,
+      'malformed',
+      signedAnswer({ expires_at: '2026-06-15T08:20:30Z' }),
+    ),
     vector('plan-of-another-shape', 2, 'malformed', compiled({ id: 'x', kind: 'loop' } as never)),
   ];
 }
@@ -264,7 +312,7 @@ function unreadable(): Vector[] {
 export function allVectors(): Readonly<Record<string, readonly Vector[]>> {
   return {
     'valid.jsonl': trueVectors(),
-    'broken.jsonl': [...brokenChains(), ...wrongInside(), ...falseVectors(), ...unreadable()],
+    'broken.jsonl': [...brokenChains(), ...wrongInside(), ...falseVectors(), ...notApproved(), ...unreadable()],
   };
 }
 

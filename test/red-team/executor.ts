@@ -10,6 +10,8 @@ import { systemClock } from '../../src/clock/clock.ts';
 import { parseExecutorConfig } from '../../src/executor/config.ts';
 import { startExecutor } from '../../src/executor/daemon.ts';
 import { silentLogger } from '../../src/log/log.ts';
+import type { GateAnswer } from '../../src/wire/executor.ts';
+import { ADMIN_TOKEN, signedAnswer } from '../house/approval.ts';
 import { writeLedgerManifest } from '../ledger-fixtures/ledger-manifest.ts';
 
 const TOKEN = 'a-token-for-the-red-team';
@@ -18,6 +20,7 @@ export type Gate = {
   readonly node_id: string;
   readonly question: string;
   readonly call: { readonly tool: string; readonly args: Record<string, unknown>; readonly call_sha256: string };
+  readonly displayed_sha256: string;
 };
 export type State = {
   readonly status: string;
@@ -38,6 +41,7 @@ export async function executorUnderAttack(t: TestContext, modelUrl: string) {
     EXECUTOR_DATA_DIR: join(folder, 'executor'),
     EXECUTOR_MANIFEST: path,
     EXECUTOR_TOKEN: TOKEN,
+    EXECUTOR_ADMIN_TOKEN: ADMIN_TOKEN,
     EXECUTOR_MODEL: 'adversary',
     EXECUTOR_MODEL_BASE_URL: modelUrl,
   });
@@ -85,8 +89,14 @@ export async function executorUnderAttack(t: TestContext, modelUrl: string) {
       (await fine<{ pending: Gate[] }>(user, `/intents/${intentId}/gates`)).pending,
     receipt: async (user: string, intentId: string) =>
       (await fine<{ envelopes: Envelope[] }>(user, `/intents/${intentId}/receipt`)).envelopes,
-    /** @returns the HTTP status */
-    answer: async (user: string, intentId: string, nodeId: string, answer: object) =>
+    /** Signed by the user's approver. @returns the HTTP status */
+    async answer(user: string, intentId: string, nodeId: string, said: Partial<GateAnswer>): Promise<number> {
+      const { url } = executor;
+      const answer = await signedAnswer({ url, token: TOKEN }, user, intentId, nodeId, said);
+      return (await ask(user, `/intents/${intentId}/gates/${nodeId}/answer`, answer)).status;
+    },
+    /** An answer as it is. @returns the HTTP status */
+    sendAnswer: async (user: string, intentId: string, nodeId: string, answer: object) =>
       (await ask(user, `/intents/${intentId}/gates/${nodeId}/answer`, answer)).status,
     /** Every transfer that was ever made, as the ledger has it on disk. */
     transfers(): { source: string; target: string; cents: number }[] {

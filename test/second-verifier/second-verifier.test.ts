@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { reveille, temporaryFolder } from '../../src/cli/testing/installation.ts';
+import { APPROVER, signedAnswer } from '../house/approval.ts';
 import { until } from '../house/processes.ts';
 import { EXECUTOR_TOKEN, startExecutorProcess } from '../rail/executor-process.ts';
 
@@ -17,10 +18,10 @@ type Finding = {
   what?: string;
   rule?: string;
 };
-type Verify = (content: string | Uint8Array, key?: string) => Finding[];
+type Verify = (content: string | Uint8Array, key?: string, approvers?: string[]) => Finding[];
 type Held = { valid: true; envelopes: number; ended: boolean; last_kind: string };
 type Broken = { valid: false; property: string; seq?: number; rule?: string };
-type Vector<Expected> = { name: string; text: string; key?: string; expected: Expected };
+type Vector<Expected> = { name: string; text: string; key?: string; approver?: string; expected: Expected };
 
 const PROGRAM = join(import.meta.dirname, 'verifier.mjs');
 // It stands outside of what the compiler checks, as somebody else's program would.
@@ -36,6 +37,8 @@ function vectors<Expected>(file: string): Vector<Expected>[] {
 const valid = vectors<Held>('valid.jsonl');
 const broken = vectors<Broken>('broken.jsonl');
 const example = valid.find(({ name }) => name === 'asked-back')!;
+
+const named = (approver: string | undefined) => (approver === undefined ? [] : [approver]);
 
 /** Runs the program; the line that it printed for each receipt, and what it exited with. */
 function run(input: string, ...words: string[]): { findings: Finding[]; status: number | null } {
@@ -55,8 +58,8 @@ test('it shares nothing with the first verifier: it imports only what Node ships
 });
 
 test('every valid vector holds, and comes to the end that the vector tells', () => {
-  for (const { name, text, key, expected } of valid) {
-    const [finding, ...others] = verify(text, key);
+  for (const { name, text, key, approver, expected } of valid) {
+    const [finding, ...others] = verify(text, key, named(approver));
     assert.deepEqual(others, [], name);
     assert.equal(finding?.ok, true, `${name}: ${JSON.stringify(finding)}`);
     assert.equal(finding?.ends_with !== null, expected.ended, name);
@@ -65,8 +68,8 @@ test('every valid vector holds, and comes to the end that the vector tells', () 
 });
 
 test('every broken vector is refused at the same envelope, by the same check and the same rule', () => {
-  for (const { name, text, key, expected } of broken) {
-    const findings = verify(text, key);
+  for (const { name, text, key, approver, expected } of broken) {
+    const findings = verify(text, key, named(approver));
     const { ok, seq, what, rule } = findings.at(-1)!;
     assert.ok(findings.length === 1 || what === 'unreadable', name);
     const { valid: expectedOk, property, seq: expectedSeq, rule: expectedRule } = expected;
@@ -158,7 +161,13 @@ test('as a command it prints a line for each receipt and exits with what it foun
     ],
     status: 1,
   });
-  for (const words of [[], [`${file}.none`], [file, '--key'], [file, '--key', 'x']]) {
+  const odd = [
+    [file, '--approver'],
+    [file, '--approver', 'x'],
+    [file, '--key', key, '--key', key],
+    [file, '--why', key],
+  ];
+  for (const words of [[], [`${file}.none`], [file, '--key'], [file, '--key', 'x'], ...odd]) {
     const { findings, status } = run('', ...words);
     assert.deepEqual([findings[0]?.what, status], ['unusable', 2], words.join(' '));
   }
@@ -191,7 +200,8 @@ test('a receipt that the executor has just made holds for both verifiers, and a 
   await until('a person is asked', async () => (await gates()).length === 1, 20_000);
   const asked = await executor.get('alice', `/intents/${intent_id}/receipt`);
   const [gate] = await gates();
-  const approval = { approved: true, call_sha256: gate!.call.call_sha256 };
+  const at = { url: executor.url, token: EXECUTOR_TOKEN };
+  const approval = await signedAnswer(at, 'alice', intent_id, gate!.node_id);
   await post(`/intents/${intent_id}/gates/${gate!.node_id}/answer`, approval);
   const status = async () => (await get<{ status: string }>(`/intents/${intent_id}`)).status;
   await until('it is completed', async () => (await status()) === 'completed', 20_000);
@@ -199,6 +209,12 @@ test('a receipt that the executor has just made holds for both verifiers, and a 
   const receipt = await executor.get('alice', `/intents/${intent_id}/receipt`);
   const { public_key: key } = JSON.parse(receipt) as { public_key: string };
   const held = { ok: true, intent_id, key: 'named' };
+  const { approver } = APPROVER;
+  assert.deepEqual(verify(receipt, key, [approver]), [{ ...held, ends_with: 'intent.completed' }]);
+  assert.deepEqual(
+    verify(receipt, key, [key]).map(({ what }) => what),
+    ['approver'],
+  );
   assert.deepEqual(verify(asked, key), [{ ...held, ends_with: null }]);
   assert.deepEqual(verify(receipt, key), [{ ...held, ends_with: 'intent.completed' }]);
   const forged = receipt.replaceAll('12.50', '99.99');
@@ -209,9 +225,11 @@ test('a receipt that the executor has just made holds for both verifiers, and a 
   ] as const) {
     const file = join(home, 'receipt.json');
     writeFileSync(file, content);
-    const first = await reveille(home, ['receipt', 'verify', file, '--key', key]);
+    const words = ['--key', key, '--approver', approver];
+    const first = await reveille(home, ['receipt', 'verify', file, ...words]);
     assert.equal(first.status, expected, first.stderr + first.stdout);
-    const second = await promisify(execFile)(process.execPath, [PROGRAM, file, '--key', key]).then(
+    if (expected === 0) assert.match(first.stdout.replace(/\s+/g, ' '), new RegExp(`signed by ${approver}`));
+    const second = await promisify(execFile)(process.execPath, [PROGRAM, file, ...words]).then(
       () => 0,
       (error: { code: number }) => error.code,
     );

@@ -2,7 +2,7 @@
  * A second verifier of intent receipts, written from docs/receipts.md alone and sharing nothing with the first: it
  * imports only what Node ships. The page's tables stand here as tables, and its rules as one list in the page's order.
  *
- *     node verifier.mjs FILE|- [--key <public key, its id, or did:matrix:…>]
+ *     node verifier.mjs FILE|- [--key <public key, its id, or did:matrix:…>] [--approver <public key>]…
  *
  * It prints one line of JSON for each receipt of the file: `{ok:true, intent_id, ends_with, key}` (`ends_with` is null
  * for an intent that has not come to its end, `key` tells whether the reader `named` it or the file `claimed` it), or
@@ -154,15 +154,18 @@ const ORDER = 2n ** 252n + 27742317777372353535851937790883648493n;
 const PAYLOAD_TYPE = 'application/vnd.reveille.receipt+json';
 const littleEndian = (hex) => BigInt(`0x${Buffer.from(hex, 'hex').reverse().toString('hex')}`);
 
-function signed(envelope, publicKey) {
-  const signature = envelope.get('signature');
+function holdsUnder(publicKey, signature, bytes) {
   if (littleEndian(signature.slice(64)) >= ORDER) return false;
   if (littleEndian(publicKey) % 2n ** 255n >= FIELD) return false;
-  const text = Buffer.from(canonical(without(envelope, (name) => name === 'signature')));
-  const encoding = Buffer.concat([Buffer.from(`DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${text.length} `), text]);
   const spki = Buffer.from(`302a300506032b6570032100${publicKey}`, 'hex');
   const key = createPublicKey({ key: spki, format: 'der', type: 'spki' });
-  return verifySignature(null, encoding, key, Buffer.from(signature, 'hex'));
+  return verifySignature(null, bytes, key, Buffer.from(signature, 'hex'));
+}
+
+function signed(envelope, publicKey) {
+  const text = Buffer.from(canonical(without(envelope, (name) => name === 'signature')));
+  const encoding = Buffer.concat([Buffer.from(`DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${text.length} `), text]);
+  return holdsUnder(publicKey, envelope.get('signature'), encoding);
 }
 
 // ---- Instants, as milliseconds since the year 0 began; undefined if there is none such. ----
@@ -211,6 +214,7 @@ const TYPES = {
   signature: matches(/^[0-9a-f]{128}$/),
   whole: isWhole,
   position: (value) => isWhole(value) && value >= 1,
+  two: (value) => value === 2,
   seconds: (value) => isWhole(value) && value >= 1 && value <= 2592000,
   moment: (value) => matches(/T\d\d:\d\d:\d\d\.\d{3}Z$/)(value) && instant(value) !== undefined,
   deadline: (value) => matches(/:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i)(value) && inFourDigits(instant(value)),
@@ -246,7 +250,7 @@ const SHAPES = {
 const BODIES = new Map(
   Object.entries({
     'intent.accepted':
-      'intent_id:text principal:principal idempotency_key?:text prose?:text intent?:text context?:context manifest_sha256:hash policy_sha256:hash',
+      'intent_id:text principal:principal idempotency_key?:text prose?:text intent?:text context?:context manifest_sha256:hash policy_sha256:hash rules?:two',
     'intent.compiled': 'intent:intent compiler:text reads:read[] tools:hash{} provenance?:provenance[]',
     'intent.clarify': 'question:text compiler:text reads:read[]',
     'intent.parked': 'conversation_id:text',
@@ -254,8 +258,9 @@ const BODIES = new Map(
       'call:call surface:natural|escalate effect:allow|ask|deny rule:text reason:text policy_sha256:hash amount?:amount',
     'call.tried': `tool:text args:object args_sha256:hash ${STATUS} ${RECEIVED}`,
     'gate.asked': 'call_sha256:hash displayed:text displayed_sha256:hash expires_at:moment',
-    'gate.answered': 'call_sha256:hash approved:true_or_false by:text answer?:text',
-    'gate.refused': 'by:text reason:text call_sha256?:text',
+    'gate.answered':
+      'call_sha256:hash approved:true_or_false by:text answer?:text displayed_sha256?:hash approver?:hash expires_at?:moment signature?:signature name?:text',
+    'gate.refused': 'by:text reason:text call_sha256?:text approver?:text',
     'gate.expired': 'call_sha256:hash',
     'call.started': 'call:call surface:natural|escalate idempotency_key?:text',
     'call.finished': `${STATUS} reason?:text references?:object result?:any ${RECEIVED}`,
@@ -415,6 +420,32 @@ class Past {
   }
 }
 
+// ---- Answers and the keys that sign them. ----
+
+const SIGNED_MEMBERS = ['displayed_sha256', 'approver', 'expires_at', 'signature'];
+const STATEMENT = ['answer', 'approved', 'call_sha256', 'displayed_sha256', 'expires_at'];
+const DAY = 24 * 60 * 60 * 1000;
+
+/** Whether an approver's key has signed this answer; where the receipt is of before there were any, whether nothing says so. */
+function answeredByKey(answer, past) {
+  const needed = past.last('intent.accepted').get('rules') === 2;
+  if (!needed && !SIGNED_MEMBERS.some((name) => answer.has(name))) return true;
+  if (!SIGNED_MEMBERS.every((name) => answer.has(name))) return false;
+  const [at, until] = ['at', 'expires_at'].map((name) => instant(answer.get(name)));
+  if (answer.get('displayed_sha256') !== past.question(answer).get('displayed_sha256')) return false;
+  if (at >= until || until - at > DAY) return false;
+  const said = STATEMENT.filter((name) => answer.has(name)).map((name) => [name, answer.get(name)]);
+  const statement = new Map([...said, ['intent_id', past.intentId], ['node_id', answer.get('node_id')]]);
+  return holdsUnder(answer.get('approver'), answer.get('signature'), Buffer.from(canonical(statement)));
+}
+
+/** Whether one of the approvers whom the reader has named approved what is started here. */
+function approvedByNamed(start, past, approvers) {
+  if (approvers.length === 0 || start.kind !== 'call.started' || start.get('surface') !== 'escalate') return true;
+  const asked = past.of(start, 'call.decided').get('effect') === 'ask';
+  return asked && approvers.includes(past.of(start, 'gate.answered').get('approver'));
+}
+
 const CALLS = 'call.decided call.tried gate.asked gate.answered gate.expired call.started call.finished';
 const SETTLING = 'call.reconciled call.read_back';
 const LATE = ['gate.refused', 'journal.broken'];
@@ -496,6 +527,7 @@ const RULES = [
     'gate.answered',
     (e, past) => !e.get('approved') || instant(e.get('at')) <= instant(past.question(e).get('expires_at')),
   ],
+  ['approver', 'gate.answered', answeredByKey],
   [
     'order',
     'call.started wait.started',
@@ -591,8 +623,9 @@ const isKeyOf = (key, publicKey) =>
  * Checks one value that was read from a file.
  * @param {unknown} found a receipt, or `{ok:true, data:<receipt>}`
  * @param {string} [key] whose receipt it has to be
+ * @param {string[]} [approvers] who has to have approved
  */
-function verifyOne(found, key) {
+function verifyOne(found, key, approvers = []) {
   const receipt = isAnswer(found) ? found.get('data') : found;
   const broken = (seq, what, rule) => ({ ok: false, seq, what, ...(rule && { rule }) });
   if (!fits('receipt', receipt) || receipt.get('envelopes').length === 0) return broken(0, 'malformed');
@@ -619,6 +652,7 @@ function verifyOne(found, key) {
     const entry = { seq, kind: envelope.get('kind'), get: (name) => body.get(name), has: (name) => body.has(name) };
     const unkept = RULES.find(({ isAbout, holds }) => isAbout(entry.kind) && !holds(entry, past));
     if (unkept) return broken(seq, 'story', unkept.rule);
+    if (!approvedByNamed(entry, past, approvers)) return broken(seq, 'approver');
     past.add(entry);
     previous = hashOf(envelope);
   }
@@ -631,17 +665,19 @@ function verifyOne(found, key) {
  * Checks all receipts of a file, up to where it is unreadable.
  * @param {string | Uint8Array} content
  * @param {string} [key] 64 hex digits of the public key or of its id, or `did:matrix:<label>:<16 hex digits>`
+ * @param {string[]} [approvers] public keys, 64 hex digits each
  * @returns {object[]} a finding for each receipt, `{ok:false, what:'unreadable', why}` where there is none to read
  * @throws if the key is none
  */
-export function verify(content, key) {
+export function verify(content, key, approvers = []) {
+  if (approvers.some((approver) => !/^[0-9a-f]{64}$/.test(approver))) throw new Unusable('no approver');
   if (key !== undefined && !/^(?:[0-9a-f]{64}|did:matrix:.+:[0-9a-f]{16})$/.test(key)) throw new Unusable('no key');
   const findings = [];
   try {
     const text = isText(content)
       ? content.replace(/^\ufeff/, '')
       : new TextDecoder('utf-8', { fatal: true }).decode(content);
-    for (const value of readEach(text)) findings.push(verifyOne(value, key));
+    for (const value of readEach(text)) findings.push(verifyOne(value, key, approvers));
     if (findings.length === 0) throw new Unreadable('no receipt');
   } catch (error) {
     if (!(error instanceof Unreadable) && error.code !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error;
@@ -651,13 +687,18 @@ export function verify(content, key) {
 }
 
 /** @returns {number} what to exit with */
-function main([file, option, key]) {
+function main([file, ...options]) {
   const say = (finding) => stdout.write(`${JSON.stringify(finding)}\n`);
   try {
-    const understood = file !== undefined && (option === undefined || (option === '--key' && key !== undefined));
-    if (!understood) throw new Unusable('usage: verifier.mjs FILE|- [--key KEY]');
-    const named = /^[0-9A-F]{64}$/i.test(key) ? key.toLowerCase() : key;
-    const findings = verify(readFileSync(file === '-' ? stdin.fd : file), named);
+    const named = { '--key': [], '--approver': [] };
+    for (let at = 0; at < options.length; at += 2) named[options[at]]?.push(options[at + 1]);
+    const given = [...named['--key'], ...named['--approver']];
+    const understood = file !== undefined && named['--key'].length <= 1 && given.length * 2 === options.length;
+    if (!understood || given.includes(undefined))
+      throw new Unusable('usage: verifier.mjs FILE|- [--key KEY] [--approver KEY]…');
+    const small = (key) => (/^[0-9A-F]{64}$/i.test(key) ? key.toLowerCase() : key);
+    const [key] = named['--key'].map(small);
+    const findings = verify(readFileSync(file === '-' ? stdin.fd : file), key, named['--approver'].map(small));
     findings.forEach(say);
     return findings.every(({ ok }) => ok) ? 0 : 1;
   } catch (error) {

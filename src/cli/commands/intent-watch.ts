@@ -1,6 +1,7 @@
 /** `reveille intent watch`: what happens to an intent, until it is over. */
 import { wait } from '../../clock/clock.ts';
 import { followIntent } from '../../neo/delegate/intent-events.ts';
+import { laidOpen } from '../../text-kit/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
 import { encodeJson } from '../../wire/json.ts';
@@ -30,7 +31,7 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
   });
   let trace = '';
   let answers = true;
-  const shown = new Set<string>();
+  const shown = new Map<string, string>();
   try {
     for (;;) {
       const { value, text } = view;
@@ -71,11 +72,31 @@ async function lookAgain<T>(look: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-function tellGates(context: CliContext, intentId: string, gates: readonly WaitingGate[], shown: Set<string>): void {
+/**
+ * Shows each question whole when it is asked, also one that was asked in another's place.
+ *
+ * @param shown the digest of the last question that was shown about each step
+ */
+function tellGates(
+  context: CliContext,
+  intentId: string,
+  gates: readonly WaitingGate[],
+  shown: Map<string, string>,
+): void {
+  const { out } = context;
+  const look = lookOf(context);
   for (const gate of gates) {
-    const name = `${gate.node_id} ${gate.call.call_sha256}`;
-    if (shown.has(name)) continue;
-    shown.add(name);
-    for (const line of ['', ...renderGate(intentId, gate, lookOf(context)), '']) context.out.line(line);
+    const { node_id, displayed_sha256 } = gate;
+    const before = shown.get(node_id);
+    if (before === displayed_sha256) continue;
+    shown.set(node_id, displayed_sha256);
+    if (before !== undefined) {
+      const step = laidOpen(node_id);
+      out.line(
+        look.paint('yellow', `The question above about step ${step} does not count any more: it is asked anew.`),
+      );
+      out.line(look.paint('dim', `  it was ${before}; an answer to it is refused`));
+    }
+    for (const line of ['', ...renderGate(intentId, gate, look), '']) out.line(line);
   }
 }

@@ -8,17 +8,17 @@ import { isOnThisComputer, type Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { runDaemon } from '../foreground.ts';
-import { readLabel } from '../home.ts';
+import { readLabel, readSubmitter } from '../home.ts';
 
-/** The executor on this computer expects the token that `reveille up` has made; it goes to no other computer. */
-function ownExecutorToken({
-  NEO_EXECUTOR_URL: url,
-  NEO_EXECUTOR_TOKEN: given,
-  EXECUTOR_TOKEN: own,
-}: Settings): Settings {
-  return url !== undefined && isOnThisComputer(url) && given === undefined && own !== undefined
-    ? { NEO_EXECUTOR_TOKEN: own }
-    : {};
+/**
+ * The executor on this computer knows the submitter's token that `reveille up` has made for the user of this installation, and its own; they
+ * go to no other computer. Neo is given the lesser one where it fits.
+ */
+function ownExecutorToken({ settings, home }: CliContext, label: string | undefined): Settings {
+  const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: given, EXECUTOR_TOKEN: operator } = settings;
+  if (url === undefined || !isOnThisComputer(url) || given !== undefined) return {};
+  const own = (label === readLabel(home) ? readSubmitter(home)?.token : undefined) ?? operator;
+  return own === undefined ? {} : { NEO_EXECUTOR_TOKEN: own };
 }
 
 export async function neo(context: CliContext): Promise<void> {
@@ -29,7 +29,7 @@ export async function neo(context: CliContext): Promise<void> {
   const variables = {
     ...settings,
     ...(label === undefined ? {} : { MATRIX_USER_ID: label }),
-    ...ownExecutorToken(settings),
+    ...ownExecutorToken(context, label),
   };
   const config = parseNeoConfig(variables);
   const { clock } = context;

@@ -7,6 +7,8 @@ import { reveille, temporaryFolder } from '../testing/installation.ts';
 const VECTORS = join(import.meta.dirname, '..', '..', '..', 'test', 'receipt-vectors');
 /** Test 1 of RFC 8032 §7.1. */
 const SEED = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
+/** Test 3. */
+const APPROVER = 'fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025';
 const PUBLIC_KEY = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
 
 function textOf(file: string, name: string): string {
@@ -21,15 +23,58 @@ describe('reveille receipt verify', () => {
   test('tells what was asked, who approved it, what was done, and that all of it holds', async (t) => {
     const home = temporaryFolder(t);
     writeFileSync(join(home, 'r.json'), TRANSFER);
-    const { status, stdout, stderr } = await reveille(join(home, 'nothing-here'), ['receipt', 'verify', 'r.json'], {
-      cwd: home,
-    });
+    const words = ['receipt', 'verify', 'r.json', '--trust-embedded'];
+    const { status, stdout, stderr } = await reveille(join(home, 'nothing-here'), words, { cwd: home });
     assert.equal(status, 0, stderr);
     assert.match(stdout, /^Intent intent-1\n {2}asked +by alice at 2026-06-15T08:10:00\.000Z; a person was there\n/);
-    assert.match(stdout, /approved by alice at 2026-06-15T08:10:30\.000Z\n/);
+    assert.match(
+      stdout.replace(/\s+/g, ' '),
+      /approved by alice at 2026-06-15T08:10:30\.000Z; the receipt is of before answers were signed, and names no approver’s key/,
+    );
     assert.match(stdout, /succeeded \(\/id = "t-77"\)\n/);
     assert.match(stdout, /by the file’s own claim: name it with --key/);
     assert.match(stdout, /\nValid: all 11 envelopes hold\.\n$/);
+  });
+
+  test('without a key, and without the word to trust the one in the file, it does not end with 0', async (t) => {
+    const home = temporaryFolder(t);
+    writeFileSync(join(home, 'r.json'), TRANSFER);
+    const bare = await reveille(home, ['receipt', 'verify', 'r.json'], { cwd: home });
+    assert.equal(bare.status, 1);
+    assert.match(bare.stdout, /All 11 envelopes hold, by the key in the file; nobody has said whose key that is\.\n$/);
+    const told = await reveille(home, ['receipt', 'verify', 'r.json', '--json'], { cwd: home });
+    assert.equal(told.status, 1);
+    const { valid, key_trusted } = JSON.parse(told.stdout) as Record<string, boolean>;
+    assert.deepEqual([valid, key_trusted], [true, false]);
+    const both = ['receipt', 'verify', 'r.json', '--trust-embedded', '--key', PUBLIC_KEY];
+    assert.equal((await reveille(home, both, { cwd: home })).status, 2);
+  });
+
+  test('says which key approved, and holds a receipt to the one that the reader names', async (t) => {
+    const home = temporaryFolder(t);
+    writeFileSync(join(home, 'signed.json'), textOf('valid.jsonl', 'transfer-approved-by-a-key'));
+    writeFileSync(join(home, 'old.json'), TRANSFER);
+    writeFileSync(join(home, 'allowed.json'), textOf('valid.jsonl', 'allowed-by-a-rule-since-answers-are-signed'));
+    writeFileSync(join(home, 'approver.json'), JSON.stringify({ public_key: APPROVER }));
+    writeFileSync(join(home, 'shown.json'), JSON.stringify({ approver: APPROVER }));
+    writeFileSync(join(home, 'words'), 'no key');
+    const verify = (file: string, ...words: string[]) =>
+      reveille(home, ['receipt', 'verify', file, '--key', PUBLIC_KEY, ...words], { cwd: home });
+    for (const named of [APPROVER, 'approver.json', 'shown.json']) {
+      const { status, stdout } = await verify('signed.json', '--approver', PUBLIC_KEY, '--approver', named);
+      assert.equal(status, 0, stdout);
+      assert.match(stdout.replace(/\s+/g, ' '), new RegExp(`signed by ${APPROVER} \\(alice at her desk\\)`));
+    }
+    for (const [file, approver, found] of [
+      ['signed.json', PUBLIC_KEY, APPROVER],
+      ['old.json', APPROVER, 'no approver’s key'],
+      ['allowed.json', APPROVER, 'no approver’s key'],
+    ] as const) {
+      const { status, stdout } = await verify(file, '--approver', approver, '--json');
+      const { valid, broken } = JSON.parse(stdout) as { valid: boolean; broken: Record<string, string> };
+      assert.deepEqual([status, valid, broken.property, broken.found], [1, false, 'approver', found], file);
+    }
+    for (const odd of ['missing', 'words']) assert.equal((await verify('signed.json', '--approver', odd)).status, 2);
   });
 
   test('takes the key as hex digits, a did, or a file, and finds the receipt of another', async (t) => {
@@ -69,7 +114,8 @@ describe('reveille receipt verify', () => {
   test('says of a receipt that holds that it has not come to its end', async (t) => {
     const home = temporaryFolder(t);
     writeFileSync(join(home, 'r.json'), textOf('valid.jsonl', 'not-at-its-end'));
-    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json'], { cwd: home });
+    const words = ['receipt', 'verify', 'r.json', '--trust-embedded'];
+    const { status, stdout } = await reveille(home, words, { cwd: home });
     assert.equal(status, 0);
     assert.match(stdout, /It has not come to its end: the last thing on record is gate\.asked\./);
   });

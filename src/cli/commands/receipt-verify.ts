@@ -1,5 +1,6 @@
 /** `reveille receipt verify`: checks receipts on any machine, with nothing but the file. */
 import { createReadStream, readFileSync, statSync } from 'node:fs';
+import { z } from 'zod';
 import { readValues, type Unreadable } from '../../executor/receipt/receipt-text.ts';
 import { verifyReceipts } from '../../executor/receipt/verify-receipt.ts';
 import { AgentKey } from '../../identity/keys.ts';
@@ -9,11 +10,12 @@ import { EXIT } from '../exit-status.ts';
 import { UsageError } from '../usage-error.ts';
 import { factsOf, linesOf } from './receipt-words.ts';
 
-export type VerifyFlags = { key?: string };
+export type VerifyFlags = { key?: string; trustEmbedded?: boolean; approver?: string[] };
 
 /** A receipt is some kilobytes; files are read whole. */
 const MAX_BYTES = 256 * 1024 * 1024;
 const KEY_FILE_MAX_BYTES = 1024;
+const APPROVER_FILE_MAX_BYTES = 16 * 1024;
 const HEX = /^[0-9a-f]{64}$/i;
 
 const reasonOf = (thrown: unknown) => (thrown instanceof Error ? thrown.message : String(thrown));
@@ -54,6 +56,31 @@ function keysIn(given: string): readonly string[] {
   return [text.toLowerCase(), new AgentKey(text).publicKeyHex];
 }
 
+const approverFileSchema = z.union([
+  z.object({ public_key: z.string().regex(HEX) }).transform(({ public_key }) => public_key),
+  z.object({ approver: z.string().regex(HEX) }).transform(({ approver }) => approver),
+]);
+
+/** The public key of an approver. A file may hold its digits, be the approver's own file, or what "approver show --json" prints. */
+function approverIn(given: string): string {
+  if (HEX.test(given)) return given.toLowerCase();
+  let text: string;
+  try {
+    if (statSync(given).size > APPROVER_FILE_MAX_BYTES)
+      throw new Error(`it has more than ${APPROVER_FILE_MAX_BYTES} bytes`);
+    text = readFileSync(given, 'utf8').trim();
+  } catch (thrown) {
+    const what = '--approver must be 64 hex digits, or a file that can be read';
+    throw new UsageError(`${what} (${given}: ${reasonOf(thrown)})`, thrown);
+  }
+  if (HEX.test(text)) return text.toLowerCase();
+  try {
+    return approverFileSchema.parse(JSON.parse(text)).toLowerCase();
+  } catch (thrown) {
+    throw new UsageError(`--approver: ${given} must hold a public key: 64 hex digits, or JSON that has one`, thrown);
+  }
+}
+
 /** @returns `undefined` when the bytes are no UTF-8 */
 function decoded(bytes: Buffer): string | undefined {
   try {
@@ -72,13 +99,18 @@ function reportUnreadable({ out }: CliContext, file: string, { line, column, mes
 }
 
 /**
- * Checks each receipt of a file. The exit status is 0 when all hold, 1 when one does not or there is none.
+ * Checks each receipt of a file. The exit status is 0 when all hold and somebody has said whose key that is; 1 when one does not, when there
+ * is none, and when nobody has.
  *
  * @throws UsageError when the file or the key cannot be read
  */
 export async function receiptVerify(context: CliContext, flags: VerifyFlags, file: string): Promise<void> {
   const { out } = context;
   const keys = flags.key === undefined ? undefined : keysIn(flags.key);
+  const approvers = flags.approver?.map(approverIn);
+  const trustsEmbedded = flags.trustEmbedded === true;
+  if (keys && trustsEmbedded)
+    throw new UsageError('--key and --trust-embedded cannot both be: whose word is to count?');
   const name = file === '-' ? 'standard input' : file;
   const text = decoded(await readBytes(file, name));
   if (text === undefined) {
@@ -88,7 +120,7 @@ export async function receiptVerify(context: CliContext, flags: VerifyFlags, fil
   }
   let receipts = 0;
   let broken = 0;
-  for await (const checked of verifyReceipts(readValues(text), { keys })) {
+  for await (const checked of verifyReceipts(readValues(text), { keys, approvers })) {
     receipts++;
     if ('unreadable' in checked) {
       broken++;
@@ -97,7 +129,8 @@ export async function receiptVerify(context: CliContext, flags: VerifyFlags, fil
     }
     const { line, report } = checked;
     if (report.broken) broken++;
-    const place = { file: name, line, keyExpected: keys !== undefined && report.broken?.property !== 'key' };
+    const keyExpected = keys !== undefined && report.broken?.property !== 'key';
+    const place = { file: name, line, keyExpected, trustsEmbedded, approverExpected: approvers !== undefined };
     if (receipts > 1) out.line();
     out.result(factsOf(report, place), out.json ? [] : linesOf(report, place, out));
   }
@@ -106,5 +139,5 @@ export async function receiptVerify(context: CliContext, flags: VerifyFlags, fil
     broken++;
   }
   if (receipts > 1) out.line(`\n${receipts} receipts, ${broken} of them broken`);
-  if (broken > 0) process.exitCode = EXIT.failed;
+  if (broken > 0 || (keys === undefined && !trustsEmbedded)) process.exitCode = EXIT.failed;
 }

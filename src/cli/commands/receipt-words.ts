@@ -14,7 +14,15 @@ const SHOWN_CHARACTERS = 2000;
 const LABEL_WIDTH = 12;
 
 /** Where a receipt stands, and whether its key was expected. */
-export type ReceiptPlace = { readonly file: string; readonly line: number; readonly keyExpected: boolean };
+export type ReceiptPlace = {
+  readonly file: string;
+  readonly line: number;
+  readonly keyExpected: boolean;
+  /** The reader takes the file's own word for whose it is. */
+  readonly trustsEmbedded: boolean;
+  /** Whether the reader has named who must have approved. */
+  readonly approverExpected: boolean;
+};
 
 type Words = Pick<Output, 'paint' | 'columns'>;
 
@@ -30,6 +38,8 @@ const MEANING: { readonly [Property in BrokenProperty]: string } = {
     'Somebody without the key changed or wrote this envelope. What stands before it holds; nothing from here on can be relied on.',
   digest:
     'The signature is good: the executor itself wrote a hash that does not fit. Do not take its word for this step.',
+  approver:
+    'The receipt itself holds: whoever approved this call, if anybody did, it was not with a key that you named.',
   story:
     'The signature is good: the executor itself wrote what cannot have happened in this order. It did not keep its rules.',
 };
@@ -52,8 +62,14 @@ function consentOf({ decision, answer, expired }: CallStory): string {
   const because = `rule ${shown(rule)}: ${shown(reason)}`;
   if (effect === 'allow') return `allowed without asking (${because})`;
   if (effect === 'deny') return `denied (${because})`;
-  if (answer) return `${answer.approved ? 'approved' : 'answered no'} by ${shown(answer.by)} at ${answer.at}`;
+  if (answer)
+    return `${answer.approved ? 'approved' : 'answered no'} by ${shown(answer.by)} at ${answer.at}${signedBy(answer)}`;
   return expired ? 'asked, and nobody answered in time' : `to be asked (${because})`;
+}
+
+function signedBy({ approver, name }: NonNullable<CallStory['answer']>): string {
+  if (approver === undefined) return '; the receipt is of before answers were signed, and names no approver’s key';
+  return `, signed by ${approver}${name === undefined ? '' : ` (${shown(name)})`}`;
 }
 
 function outcomeOf({ status, startedAt, reason, references }: CallStory): string {
@@ -119,13 +135,20 @@ function keyLines({ publicKey, keyId }: ReceiptReport, { keyExpected }: ReceiptP
   if (publicKey === undefined) return [];
   const whose = keyExpected
     ? 'the one that you named'
-    : 'by the file’s own claim: name it with --key to know whose it is';
+    : 'by the file’s own claim: name it with --key to know whose it is, or take it with --trust-embedded';
   return [...labelled('key', `${publicKey}, ${whose}`, words), ...labelled('key id', String(keyId), words)];
 }
 
-function verdictLines({ broken, envelopes, story }: ReceiptReport, words: Words): string[] {
+function verdictLines(report: ReceiptReport, { keyExpected, trustsEmbedded }: ReceiptPlace, words: Words): string[] {
+  const { broken, envelopes, story } = report;
   if (!broken) {
-    const holds = words.paint('green', `Valid: all ${envelopes} envelopes hold.`);
+    const isWhose = keyExpected || trustsEmbedded;
+    const holds = isWhose
+      ? words.paint('green', `Valid: all ${envelopes} envelopes hold.`)
+      : words.paint(
+          'yellow',
+          `All ${envelopes} envelopes hold, by the key in the file; nobody has said whose key that is.`,
+        );
     if (story.ending) return [holds];
     return [
       holds,
@@ -150,17 +173,19 @@ export function linesOf(report: ReceiptReport, place: ReceiptPlace, words: Words
     words.paint('bold', title),
     ...storyLines(report, words),
     ...keyLines(report, place, words),
-    ...verdictLines(report, words),
+    ...verdictLines(report, place, words),
   ];
 }
 
 /** For programs: one object. */
-export function factsOf(report: ReceiptReport, { file, line, keyExpected }: ReceiptPlace) {
+export function factsOf(report: ReceiptReport, place: ReceiptPlace) {
+  const { file, line, keyExpected, trustsEmbedded, approverExpected } = place;
   const { broken, story, intentId, publicKey, keyId, envelopes } = report;
   const { accepted, ending, lastKind, calls } = story;
   return {
     ...{ file, line, valid: broken === undefined, ended: ending !== undefined, broken },
     ...{ intent_id: intentId, public_key: publicKey, key_id: keyId, key_expected: keyExpected, envelopes },
+    ...{ key_trusted: keyExpected || trustsEmbedded, approver_expected: approverExpected, rules: accepted?.rules ?? 1 },
     ...{ user: accepted?.principal.user, origin: accepted?.principal.origin, accepted_at: accepted?.at },
     last_kind: lastKind,
     ending: ending && { kind: ending.kind, code: ending.code, at: ending.at, reason: ending.reason },
@@ -169,7 +194,9 @@ export function factsOf(report: ReceiptReport, { file, line, keyExpected }: Rece
     calls: calls.map(({ nodeId, call, surface, decision, answer, startedAt, status, reason, references }) => ({
       ...{ node_id: nodeId, tool: call?.tool, args: call?.args, call_sha256: call?.call_sha256, surface },
       ...{ effect: decision?.effect, rule: decision?.rule },
-      answered: answer && { by: answer.by, at: answer.at, approved: answer.approved },
+      answered: answer && {
+        ...{ by: answer.by, at: answer.at, approved: answer.approved, approver: answer.approver, name: answer.name },
+      },
       ...{ started_at: startedAt, status, reason, references },
     })),
   };

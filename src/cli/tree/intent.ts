@@ -13,6 +13,7 @@ const ofUser = (command: Command) =>
 const answerOptions = (command: Command) =>
   ofUser(command)
     .option('--answer <words>', 'words for the executor and the receipt')
+    .option('--displayed-sha256 <hex>', 'the digest of the question that was looked at, where nobody can be asked')
     .option('--call-sha256 <hex>', 'the digest of the call that was looked at; the answer counts for no other');
 
 const look = () => import('../commands/intent-look.ts');
@@ -52,14 +53,14 @@ export function addIntent(program: Command): void {
   });
   addCommand<AnswerFlags>(intent, {
     usage: 'approve <id> [step]',
-    summary: 'show the exact call of a step and approve it',
+    summary: "show the exact call of a step and approve it with the approver's key",
     example: 'reveille intent approve 01980000-0000-7000-8000-000000000000',
     options: answerOptions,
     run: async (context, flags, [id, step]) => (await answer()).intentApprove(context, flags, id!, step),
   });
   addCommand<AnswerFlags>(intent, {
     usage: 'deny <id> [step]',
-    summary: 'refuse a step; it is not carried out',
+    summary: "refuse a step with the approver's key; it is not carried out",
     example: 'reveille intent deny 01980000-0000-7000-8000-000000000000 --answer "not this month"',
     options: answerOptions,
     run: async (context, flags, [id, step]) => (await answer()).intentDeny(context, flags, id!, step),

@@ -15,8 +15,17 @@ export function addReceipt(program: Command): void {
           '--key <key>',
           'whose receipt it must be: the public key or its id (64 hex digits), a file that holds one, or a did',
         )
+        .option('--trust-embedded', "take the file's own word for whose receipt it is")
+        .option(
+          '--approver <key>',
+          'who must have approved what was started: a public key (64 hex digits), or a file that holds one; may be repeated',
+          (key: string, others: string[] = []) => [...others, key],
+        )
         .addHelpText('after', '\nA <file> of - is standard input; a file may hold several receipts as JSON lines.')
-        .addHelpText('after', 'Exit status: 0 all of it holds, 1 something does not, 2 it could not be looked at.'),
+        .addHelpText(
+          'after',
+          'Exit status: 0 all of it holds, 1 something does not or nobody said whose key it is, 2 it could not be looked at.',
+        ),
     // Whoever checks a receipt need not have an installation, nor a healthy one.
     tolerant: true,
     run: async (context, flags, [file]) =>

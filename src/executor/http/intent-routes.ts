@@ -1,9 +1,9 @@
 /** Handing a task over, looking at what becomes of it, and ending it (contracts §6). */
 import { z } from 'zod';
-import { readJson } from '../../http-kit/body.ts';
+import { bodyBytes, readJson } from '../../http-kit/body.ts';
 import { sendOk } from '../../http-kit/envelope.ts';
 import type { HttpApp } from '../../http-kit/environment.ts';
-import { intentRequestSchema, parkSchema, RAW_INTENT_FIELDS } from '../../wire/executor.ts';
+import { cancelSchema, intentRequestSchema, parkSchema, RAW_INTENT_FIELDS } from '../../wire/executor.ts';
 import { INTENT_LIST_LIMIT, intentListQuerySchema } from '../../wire/intent-view.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { ExecutorRail } from '../rail.ts';
@@ -38,8 +38,10 @@ export function intentRoutes(app: HttpApp, rail: ExecutorRail): void {
     return sendOk(c, rail.receipt(userOf(c), intentIdOf(c)));
   });
   app.post('/intents/:intent/cancel', async (c) => {
-    await refuseArguments(c);
-    return sendOk(c, await rail.cancel(userOf(c), intentIdOf(c)));
+    const [user, intentId] = [userOf(c), intentIdOf(c)];
+    parseOrThrow(noQuery, c.req.query());
+    const { reason } = parseOrThrow(cancelSchema, bodyBytes(c).length === 0 ? {} : await readJson(c));
+    return sendOk(c, await rail.cancel(user, intentId, reason));
   });
   app.post('/intents/:intent/reconcile', async (c) => {
     await refuseArguments(c);

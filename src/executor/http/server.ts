@@ -1,19 +1,24 @@
 /** The executor's HTTP server: who may come in, and which routes there are (contracts §6). */
 import type { Clock } from '../../clock/clock.ts';
-import { requireBearer } from '../../http-kit/bearer.ts';
 import { type RunningServer, startServer } from '../../http-kit/server.ts';
 import type { Logger } from '../../log/log.ts';
 import { INTENT_BODY_MAX_BYTES } from '../../wire/executor.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { ExecutorConfig } from '../config.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { ExecutorRail } from '../rail.ts';
+import { approverRoutes, submitterRoutes } from './admin-routes.ts';
 import { eventRoutes } from './event-routes.ts';
 import { gateRoutes } from './gate-routes.ts';
 import { intentRoutes } from './intent-routes.ts';
+import { requireAdmin, requireCaller } from './principal.ts';
 
 export type ExecutorServerOptions = {
-  config: Pick<ExecutorConfig, 'host' | 'port' | 'door' | 'allowedHosts' | 'token'>;
+  config: Pick<ExecutorConfig, 'host' | 'port' | 'door' | 'allowedHosts' | 'token' | 'adminToken'>;
   rail: ExecutorRail;
+  journal: Pick<Journal, 'roster' | 'submitters'>;
+  /** The public key that receipts are signed with. */
+  publicKey: string;
   /** Why there are no tools; without them nothing can be carried out. */
   tools: { failure(): Error | undefined };
   clock: Clock;
@@ -25,6 +30,8 @@ export type ExecutorServerOptions = {
 export function startExecutorServer({
   config,
   rail,
+  journal,
+  publicKey,
   tools,
   clock,
   log,
@@ -47,7 +54,11 @@ export function startExecutorServer({
     limits: { bodyBytes: INTENT_BODY_MAX_BYTES },
     routes: (app) => {
       // `/`, `/healthz` and `/readyz` are routed before this.
-      app.use(requireBearer(config.token));
+      app.use('/approvers', requireAdmin(config));
+      app.use('/submitters', requireAdmin(config));
+      approverRoutes(app, journal.roster, publicKey);
+      submitterRoutes(app, journal.submitters);
+      app.use(requireCaller(config, journal.submitters));
       intentRoutes(app, rail);
       gateRoutes(app, rail);
       eventRoutes(app, rail, clock);

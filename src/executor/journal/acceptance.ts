@@ -2,7 +2,7 @@
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IntentRequest } from '../../wire/executor.ts';
-import type { ReceiptEnvelope } from '../../wire/intent-receipt.ts';
+import { type ReceiptEnvelope, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptBodies } from '../receipt/bodies.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
@@ -27,6 +27,7 @@ export function acceptedBody(
     }),
     manifest_sha256: manifestSha256,
     policy_sha256: policySha256,
+    rules: SIGNED_APPROVALS,
   };
 }
 

@@ -23,7 +23,9 @@ import { Chains, type Decide, type Grown, type Held } from './chains.ts';
 import { errandTable } from './errand-table.ts';
 import { type IntentFold, isOver } from './fold.ts';
 import { claimJournal } from './owner-key.ts';
+import { openRoster, type Roster } from './roster.ts';
 import { spendTable } from './spend-table.ts';
+import { type Submitters, submitterTable } from './submitter-table.ts';
 
 /** Intents end when people answer and tools do: worth another look after this long. */
 const LOOK_AGAIN_SECONDS = 60;
@@ -78,6 +80,10 @@ export type Journal = {
   /** Checked anew from the first envelope to the last. */
   receipt(user: string, intentId: string): IntentReceipt;
   readonly errands: ErrandBook;
+  /** Whose keys may answer. */
+  readonly roster: Roster;
+  /** Who may hand tasks over for one user. */
+  readonly submitters: Submitters;
   /** Called after each change that is on disk. @returns ends that */
   onChange(listener: ChangeListener): () => void;
   /** Waits for what is under way. */
@@ -231,6 +237,8 @@ export function openJournal({ dataDir, key, clock, log, bounds }: JournalOptions
     },
 
     errands: errands.book,
+    roster: openRoster(file.db, writes, clock, key.publicKeyHex),
+    submitters: submitterTable(file.db, writes, clock),
 
     onChange(listener) {
       listeners.add(listener);

@@ -4,7 +4,7 @@
  */
 import type { ContextPiece } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
-import type { ReceiptKind } from '../../wire/intent-receipt.ts';
+import type { ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
 
 /** Instants are in UTC, with milliseconds: `2026-06-15T08:10:00.000Z`. */
 type At = { readonly at: string };
@@ -68,6 +68,8 @@ export type ReceiptBodies = {
     readonly context?: { readonly pieces: readonly ContextPiece['from'][]; readonly sha256: string };
     readonly manifest_sha256: string;
     readonly policy_sha256: string;
+    /** By which rules the receipt is to be read; absent in those of before answers were signed. */
+    readonly rules?: typeof SIGNED_APPROVALS;
   };
   'intent.compiled': At & {
     readonly intent: Intent;
@@ -113,11 +115,24 @@ export type ReceiptBodies = {
   'gate.answered': OfCall & {
     readonly call_sha256: string;
     readonly approved: boolean;
+    /** Whose intent it is. */
     readonly by: string;
     readonly answer?: string;
+    /** Together or not at all: the question that was answered, by which key, and its signature (`wire/approver.ts`). */
+    readonly displayed_sha256?: string;
+    readonly approver?: string;
+    readonly expires_at?: string;
+    readonly signature?: string;
+    /** What the executor's roster calls the key. */
+    readonly name?: string;
   };
   /** An answer that does not count: of the wrong user, about another call, or a second one. */
-  'gate.refused': OfCall & { readonly by: string; readonly reason: string; readonly call_sha256?: string };
+  'gate.refused': OfCall & {
+    readonly by: string;
+    readonly reason: string;
+    readonly call_sha256?: string;
+    readonly approver?: string;
+  };
   'gate.expired': OfCall & { readonly call_sha256: string };
   /** Written before the call is made. A call that was started and has no `call.finished` may or may not have been made. */
   'call.started': OfCall & {

@@ -1,22 +1,16 @@
 /** What the body of each kind of envelope must look like. Members that are not named are let pass: they are signed like the others. */
 import { z } from 'zod';
 import { intentSchema } from '../../wire/intent.ts';
-import type { ReceiptKind } from '../../wire/intent-receipt.ts';
-import { formatInstant } from '../../wire/rfc3339.ts';
+import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
+import { isWrittenInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptBodies } from './bodies.ts';
 
 const text = z.string();
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
+const signature = z.string().regex(/^[0-9a-f]{128}$/, 'must be 128 lower-case hex digits');
 const UTC = 'must be an instant in UTC with milliseconds, such as 2026-06-15T08:10:00.000Z';
 
-/** Whether a text is an instant as the executor writes it, and none of the other forms that RFC 3339 has for it. */
-function isWritten(text: string): boolean {
-  const epochMs = Date.parse(text);
-  // A year of more than four digits has a longer text.
-  return text.length === 24 && !Number.isNaN(epochMs) && formatInstant(epochMs) === text;
-}
-
-const instant = z.string().refine(isWritten, UTC);
+const instant = z.string().refine(isWrittenInstant, UTC);
 const args = z.record(z.string(), z.unknown());
 // A record's schema would let a member of the name __proto__ pass, whatever its value is.
 const hashes = z.custom<Readonly<Record<string, string>>>(
@@ -62,6 +56,7 @@ export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBod
     context: z.looseObject({ pieces: z.array(z.enum(['person', 'alarm', 'tool'])), sha256 }).exactOptional(),
     manifest_sha256: sha256,
     policy_sha256: sha256,
+    rules: z.literal(SIGNED_APPROVALS).exactOptional(),
   }),
   'intent.compiled': z.looseObject({
     ...at,
@@ -97,8 +92,19 @@ export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBod
     approved: z.boolean(),
     by: text,
     answer: text.exactOptional(),
+    displayed_sha256: sha256.exactOptional(),
+    approver: sha256.exactOptional(),
+    name: text.exactOptional(),
+    expires_at: instant.exactOptional(),
+    signature: signature.exactOptional(),
   }),
-  'gate.refused': z.looseObject({ ...ofCall, by: text, reason: text, call_sha256: text.exactOptional() }),
+  'gate.refused': z.looseObject({
+    ...ofCall,
+    by: text,
+    reason: text,
+    call_sha256: text.exactOptional(),
+    approver: text.exactOptional(),
+  }),
   'gate.expired': z.looseObject({ ...ofCall, call_sha256: sha256 }),
   'call.started': z.looseObject({ ...ofCall, call: boundCall, surface, idempotency_key: text.exactOptional() }),
   'call.finished': z.looseObject({

@@ -1,4 +1,7 @@
 /** Consent to a call: what a person is asked, what counts as an answer, and whether a start had been allowed. Pure, but for the state. */
+import { verifySignature } from '../../identity/keys.ts';
+import { answerText, SIGNED_AHEAD_MS } from '../../wire/approver.ts';
+import { SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import type { BoundCall, ReceiptBodies } from './bodies.ts';
 import { Contradiction } from './contradiction.ts';
@@ -15,6 +18,7 @@ export function putQuestion(state: CallState, body: ReceiptBodies['gate.asked'])
   state.expired = false;
   state.question = {
     callSha256: body.call_sha256,
+    displayedSha256: body.displayed_sha256,
     definitionSha256: decision.call.definition_sha256,
     expiresAt: body.expires_at,
     answer: undefined,
@@ -31,18 +35,50 @@ function openQuestion({ nodeId, question }: CallState, callSha256: string, what:
   return question;
 }
 
+/**
+ * Throws unless a key has signed this answer to this question. By the rules of before answers were signed that may be left out, but not done
+ * wrongly.
+ */
+function holdToSignature(
+  { nodeId }: CallState,
+  question: Question,
+  body: ReceiptBodies['gate.answered'],
+  { intentId, rules }: { intentId: string; rules: number },
+): void {
+  const { at, displayed_sha256, approver, expires_at, signature } = body;
+  const signed = [displayed_sha256, approver, expires_at, signature];
+  if (rules < SIGNED_APPROVALS && signed.every((member) => member === undefined)) return;
+  const wrong = (what: string) => new Contradiction('approver', `the answer at "${nodeId}" ${what}`);
+  if (displayed_sha256 === undefined || approver === undefined || expires_at === undefined || signature === undefined)
+    throw wrong('does not say whose key signed it, or what and until when');
+  if (displayed_sha256 !== question.displayedSha256)
+    throw wrong('is about another question than the one that was shown');
+  const [given, until] = [parseInstant(at)!, parseInstant(expires_at)!];
+  if (given >= until) throw wrong(`was taken at ${at}; it counted only before ${expires_at}`);
+  if (until > given + SIGNED_AHEAD_MS) throw wrong(`was to count until ${expires_at}, more than 24 hours after ${at}`);
+  const statement = { ...body, displayed_sha256, expires_at, intent_id: intentId };
+  if (!verifySignature(approver, answerText(statement), signature))
+    throw wrong(`is not signed by ${approver}: somebody without that key gave it, or changed it`);
+}
+
 /** Takes an answer in; throws where it could not count. */
-export function takeAnswer(state: CallState, body: ReceiptBodies['gate.answered'], user: string | undefined): void {
-  const { by, at, approved, call_sha256: callSha256 } = body;
+export function takeAnswer(
+  state: CallState,
+  body: ReceiptBodies['gate.answered'],
+  intent: { readonly intentId: string; readonly user: string | undefined; readonly rules: number },
+): void {
+  const { by, at, approved, call_sha256: callSha256, approver, name } = body;
   const { nodeId } = state;
   const question = openQuestion(state, callSha256, 'an answer');
-  if (by !== user) throw new Contradiction('answer', `the answer at "${nodeId}" is by ${by}; the intent is ${user}'s`);
+  if (by !== intent.user)
+    throw new Contradiction('answer', `the answer at "${nodeId}" is by ${by}; the intent is ${intent.user}'s`);
   if (approved && parseInstant(at)! > parseInstant(question.expiresAt)!)
     throw new Contradiction(
       'answer',
       `the approval at "${nodeId}" came after ${question.expiresAt}, when the question expired`,
     );
-  question.answer = { by, at, approved };
+  holdToSignature(state, question, body, intent);
+  question.answer = { by, at, approved, approver, name };
   state.answer = question.answer;
 }
 

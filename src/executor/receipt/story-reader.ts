@@ -33,6 +33,8 @@ export class StoryReader {
   #broken = false;
   #ending: Ending | undefined;
   #lastKind: ReceiptKind | undefined;
+  /** What the last start rests on; `undefined` where the policy allowed it, or the answer names no key. */
+  #startedBy: string | undefined;
 
   /** @param intentId what the receipt says that it is about */
   constructor(intentId: string) {
@@ -55,6 +57,11 @@ export class StoryReader {
     this.#place.take(entry.kind);
     this.#lastKind = entry.kind;
     return undefined;
+  }
+
+  /** The approver whose answer the last `call.started` rests on; `undefined` for one that nobody's key has approved. */
+  get startedBy(): string | undefined {
+    return this.#startedBy;
   }
 
   story(): Story {
@@ -180,7 +187,10 @@ export class StoryReader {
     },
     'call.tried': ({ body }) => void this.#callOf(body.node_id),
     'gate.asked': ({ body }) => putQuestion(this.#callOf(body.node_id), body),
-    'gate.answered': ({ body }) => takeAnswer(this.#callOf(body.node_id), body, this.#accepted?.principal.user),
+    'gate.answered': ({ body }) => {
+      const [user, rules] = [this.#accepted?.principal.user, this.#accepted?.rules ?? 1];
+      takeAnswer(this.#callOf(body.node_id), body, { intentId: this.#intentId, user, rules });
+    },
     'gate.refused': () => {
       this.#refused++;
     },
@@ -197,6 +207,7 @@ export class StoryReader {
       if (body.idempotency_key !== undefined && body.idempotency_key !== callKey(this.#intentId, nodeId))
         throw new Contradiction('plan', `the idempotency key at "${nodeId}" is not the one that the executor gives it`);
       holdToConsent(state, call, surface);
+      this.#startedBy = state.decision?.effect === 'ask' ? state.question?.answer?.approver : undefined;
       state.call = call;
       state.surface = surface;
       state.startedAt = at;

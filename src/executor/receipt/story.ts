@@ -15,15 +15,24 @@ export type StoryRule =
       | 'decision'
       | 'question'
       | 'answer'
+      | 'approver'
       | 'consent'
     )
   | ('once' | 'started' | 'deadline' | 'wait' | 'end' | 'outcome' | 'journal');
 
 type Decision = ReceiptBodies['call.decided'];
-type Answer = { readonly by: string; readonly at: string; readonly approved: boolean };
+type Answer = {
+  readonly by: string;
+  readonly at: string;
+  readonly approved: boolean;
+  /** The key that signed it, and what the executor calls it; absent in receipts of before answers were signed. */
+  readonly approver: string | undefined;
+  readonly name: string | undefined;
+};
 
 export type Question = {
   readonly callSha256: string;
+  readonly displayedSha256: string;
   readonly definitionSha256: string;
   readonly expiresAt: string;
   answer: Answer | undefined;

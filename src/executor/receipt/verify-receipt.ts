@@ -73,7 +73,13 @@ function strangeness(value: unknown): string | undefined {
   return `its format must be ${JSON.stringify(RECEIPT_FORMAT)} (got ${showValue(value.format)})`;
 }
 
-type Given = { keys?: readonly string[] | undefined };
+/** What the reader expects. */
+type Given = {
+  /** What the key may be, each as {@link isKey} takes it; without them the key is the receipt's own claim. */
+  keys?: readonly string[] | undefined;
+  /** Public keys, of which one must have approved each escalate-class call that was started; without them whoever the executor says. */
+  approvers?: readonly string[] | undefined;
+};
 
 /** A receipt whose frame holds, read envelope by envelope. */
 class ReceiptReader {
@@ -81,9 +87,11 @@ class ReceiptReader {
   readonly chain: ChainReader;
   readonly #story: StoryReader;
   readonly #frame: Pick<ReceiptReport, 'intentId' | 'publicKey' | 'keyId' | 'envelopes'>;
+  readonly #approvers: Given['approvers'];
   #broken: BrokenLink | undefined;
 
-  constructor(frame: z.output<typeof frameSchema>) {
+  constructor(frame: z.output<typeof frameSchema>, { approvers }: Given) {
+    this.#approvers = approvers;
     this.envelopes = frame.envelopes;
     this.chain = new ChainReader(frame.public_key);
     this.#story = new StoryReader(frame.intent_id);
@@ -95,10 +103,22 @@ class ReceiptReader {
    * @returns whether it holds: then the next one can be read
    */
   take(loose: LooseEnvelope, isSigned: boolean): boolean {
+    const entry = loose.envelope as unknown as ReceiptEntry;
     this.#broken =
       this.chain.take(loose, isSigned) ??
-      wrongContent(loose.envelope as unknown as ReceiptEntry, this.chain.head.seq, this.#story);
+      wrongContent(entry, this.chain.head.seq, this.#story) ??
+      this.#notApproved(entry, this.chain.head.seq);
     return this.#broken === undefined;
+  }
+
+  /** What is wrong with a start that holds, but was not approved by whom the reader has named. */
+  #notApproved({ kind, body }: ReceiptEntry, seq: number): BrokenLink | undefined {
+    if (!this.#approvers || kind !== 'call.started' || body.surface !== 'escalate') return undefined;
+    const { startedBy } = this.#story;
+    if (startedBy !== undefined && this.#approvers.includes(startedBy)) return undefined;
+    const message = `"${body.node_id}" was started without the approval of whom you named`;
+    const found = startedBy ?? 'no approver’s key';
+    return { seq, property: 'approver', message, expected: this.#approvers.join(' or '), found };
   }
 
   report(): ReceiptReport {
@@ -111,7 +131,8 @@ function frameOf({ intent_id: intentId, public_key: publicKey, envelopes }: z.ou
 }
 
 /** @returns what is wrong before any envelope is looked at, or their reader */
-function opened(value: unknown, { keys }: Given): ReceiptReport | ReceiptReader {
+function opened(value: unknown, given: Given): ReceiptReport | ReceiptReader {
+  const { keys } = given;
   const inner = isAnswer(value) ? value.data : value;
   const strange = strangeness(inner);
   if (strange !== undefined) return unframed(strange);
@@ -124,7 +145,7 @@ function opened(value: unknown, { keys }: Given): ReceiptReport | ReceiptReader 
     const broken: BrokenLink = { seq: 0, property: 'key', message, expected: keys.join(' or '), found: publicKey };
     return { ...unframed(''), broken, ...frameOf(checked.value) };
   }
-  return new ReceiptReader(checked.value);
+  return new ReceiptReader(checked.value, given);
 }
 
 /**
@@ -132,7 +153,7 @@ function opened(value: unknown, { keys }: Given): ReceiptReport | ReceiptReader 
  *
  * @param value as strict JSON reading gives it ({@link file://./receipt-text.ts}): a duplicate member or a number that JavaScript
  *   rounds cannot be seen here any more
- * @param keys what the key may be, each as {@link isKey} takes it; without them the key is the receipt's own claim
+ * @param given what the reader expects
  */
 export function verifyReceipt(value: unknown, given: Given = {}): ReceiptReport {
   const reader = opened(value, given);

@@ -14,9 +14,12 @@ import type { StoryRule } from './story.ts';
 
 /**
  * What of an envelope does not hold. `malformed`: its shape; `digest`: a hash in its body; `story`: it contradicts what stands before
- * it; `key`: the receipt is by another key than the one that was expected.
+ * it; `key`: the receipt is by another key than the one that was expected; `approver`: a call was started without the approval of whom the
+ * reader has named.
  */
-export type BrokenProperty = 'malformed' | 'key' | 'seq' | 'key_id' | 'prev_hash' | 'signature' | 'digest' | 'story';
+export type BrokenProperty =
+  | ('malformed' | 'key' | 'seq' | 'key_id' | 'prev_hash' | 'signature' | 'digest' | 'story')
+  | 'approver';
 
 /** The first thing that is wrong. */
 export type BrokenLink = {

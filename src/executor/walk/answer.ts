@@ -1,8 +1,11 @@
-/** Whether a person's answer counts. What does not count is put down as well, but not without end. Pure. */
+/** Whether a person's answer counts: it must be about the question that waits, and signed by an approver who stands. What does not count is put down as well, but not without end. Pure. */
+import { verifySignature } from '../../identity/keys.ts';
+import { answerText } from '../../wire/approver.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
-import { type IntentFold, isOver, openGates, recordOf } from '../journal/fold.ts';
+import { type IntentFold, isOver, recordOf } from '../journal/fold.ts';
+import { refuseStale } from '../journal/roster.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 
 /** Of one intent; further ones are refused without a line in its receipt, so that nobody fills the disk. */
@@ -14,13 +17,19 @@ export type Judged = {
   readonly refusal: ReveilleError | undefined;
 };
 
-type Given = { readonly nodeId: string; readonly by: string; readonly answer: GateAnswer; readonly now: number };
+type Given = {
+  readonly nodeId: string;
+  readonly by: string;
+  readonly answer: GateAnswer;
+  readonly now: number;
+  /** What the roster calls the key that answers; `undefined` when it does not stand for the intent's user. */
+  readonly approver: string | undefined;
+};
 
 const NO_GATE = 'the gates that wait are listed by GET /intents/{id}/gates';
 
-/** Why an answer does not count. */
-function objection(state: IntentFold, { nodeId, by, answer, now }: Given): string | undefined {
-  if (by !== state.accepted.principal.user) return 'the intent is not theirs';
+/** Why a question does not take an answer. */
+function closed(state: IntentFold, nodeId: string, now: number): string | undefined {
   const { gate } = recordOf(state, nodeId);
   if (!gate && isOver(state)) return `the intent is over; no question about the node ${nodeId} waits`;
   if (!gate) return `no question has been asked about the node ${nodeId}; ${NO_GATE}`;
@@ -29,32 +38,61 @@ function objection(state: IntentFold, { nodeId, by, answer, now }: Given): strin
   }
   if (gate.expired || now >= parseInstant(gate.asked.expires_at)!)
     return `the question about the node ${nodeId} expired at ${gate.asked.expires_at}`;
-  if (isOver(state)) return `the intent is over; the question about the node ${nodeId} does not wait any more`;
-  if (answer.call_sha256 === undefined) {
-    const isAmbiguous = gate.times > 1 || openGates(state).length > 1;
-    if (!answer.approved || !isAmbiguous) return undefined;
-    return `call_sha256 must say which call is approved: ${gate.times > 1 ? 'the question was asked anew' : 'several questions wait'}; ${NO_GATE}`;
-  }
-  if (answer.call_sha256 === gate.asked.call_sha256) return undefined;
-  return `call_sha256 is that of another call than the one that was shown (${gate.asked.call_sha256}); look at the question again`;
+  return isOver(state) ? `the intent is over; the question about the node ${nodeId} does not wait any more` : undefined;
 }
 
-/** Judges an answer by what is on record. */
-export function judgeAnswer(state: IntentFold, given: Given): Judged {
-  const { nodeId, by, answer, now } = given;
-  const body = { at: formatInstant(now), node_id: nodeId };
-  const reason = objection(state, given);
-  if (reason !== undefined) {
-    const sha = answer.call_sha256 === undefined ? {} : { call_sha256: answer.call_sha256 };
-    const entry: ReceiptEntry = { kind: 'gate.refused', body: { ...body, by, reason, ...sha } };
-    const entries = state.refusals < REFUSALS_KEPT ? [entry] : [];
-    return { entries, refusal: new ReveilleError('conflict', reason) };
+/** Why whoever signed cannot have answered this question; nothing here depends on who has sent it. */
+function unsigned(state: IntentFold, { nodeId, answer, now, approver }: Given): ReveilleError | undefined {
+  const { approver: key, expires_at, signature } = answer;
+  const { intent_id, principal } = state.accepted;
+  if (approver === undefined)
+    return new ReveilleError('forbidden', `approver ${key} does not stand as an approver of ${principal.user}`);
+  if (!verifySignature(key, answerText({ ...answer, intent_id, node_id: nodeId }), signature))
+    return new ReveilleError('forbidden', `signature is not one of ${key} over this answer to this question`);
+  try {
+    refuseStale(expires_at, now);
+  } catch (thrown) {
+    if (thrown instanceof ReveilleError) return thrown;
+    throw thrown;
   }
-  const words = answer.answer === undefined ? {} : { answer: answer.answer };
-  const { call_sha256 } = recordOf(state, nodeId).gate!.asked;
+  return undefined;
+}
+
+/** Why an answer does not count. */
+function objection(state: IntentFold, given: Given): ReveilleError | undefined {
+  const { nodeId, by, answer, now } = given;
+  const conflict = (message: string) => new ReveilleError('conflict', message);
+  if (by !== state.accepted.principal.user) return conflict('the intent is not theirs');
+  const shut = closed(state, nodeId, now);
+  if (shut !== undefined) return conflict(shut);
+  const { asked } = recordOf(state, nodeId).gate!;
+  if (answer.call_sha256 !== asked.call_sha256)
+    return conflict(
+      `call_sha256 is that of another call than the one that was shown (${asked.call_sha256}); look at the question again`,
+    );
+  if (answer.displayed_sha256 !== asked.displayed_sha256)
+    return conflict(
+      `displayed_sha256 is that of another question than the one that waits (${asked.displayed_sha256}); look at the question again`,
+    );
+  return unsigned(state, given);
+}
+
+/** Judges an answer by what is on record, and by the roster. */
+export function judgeAnswer(state: IntentFold, given: Given): Judged {
+  const { nodeId, by, answer, now, approver } = given;
+  const body = { at: formatInstant(now), node_id: nodeId };
+  const refusal = objection(state, given);
+  if (refusal !== undefined) {
+    const entry: ReceiptEntry = {
+      kind: 'gate.refused',
+      body: { ...body, by, reason: refusal.message, call_sha256: answer.call_sha256, approver: answer.approver },
+    };
+    return { entries: state.refusals < REFUSALS_KEPT ? [entry] : [], refusal };
+  }
+  const { answer: words, ...signed } = answer;
   const entry: ReceiptEntry = {
     kind: 'gate.answered',
-    body: { ...body, call_sha256, approved: answer.approved, by, ...words },
+    body: { ...body, by, ...signed, name: approver!, ...(words === undefined ? {} : { answer: words }) },
   };
   return { entries: [entry], refusal: undefined };
 }

@@ -69,6 +69,16 @@ function isAbout({ gate }: NodeRecord, call: BoundCall): boolean {
   return gate?.asked.call_sha256 === call.call_sha256 && gate.definitionSha256 === call.definition_sha256;
 }
 
+/**
+ * Whether the last question was approved by somebody who may still do so: an approval without a signature, of before there were any, or of a
+ * key that was revoked since, is asked for anew.
+ */
+function isApprovedBy({ parts }: Course, { accepted }: IntentFold, { gate }: NodeRecord): boolean {
+  const { approved, approver, signature } = gate?.answered ?? {};
+  if (approved !== true || approver === undefined || signature === undefined) return false;
+  return parts.journal.roster.standing(accepted.principal.user, approver) !== undefined;
+}
+
 /** @throws Stopped for an answer that ends the intent */
 function holdToAnswer({ gate }: NodeRecord, { id, tool }: CallNode): void {
   if (gate?.expired) {
@@ -112,7 +122,7 @@ export async function startCall(course: Course, node: CallNode): Promise<RailToo
       const entries: ReceiptEntry[] = isNews(record.decided, decided) ? [{ kind: 'call.decided', body: decided }] : [];
       const { effect, call } = decided;
       const isOpen = record.gate !== undefined && !record.gate.answered;
-      const isApproved = record.gate?.answered?.approved === true && isAbout(record, call);
+      const isApproved = isApprovedBy(course, before, record) && isAbout(record, call);
       // What a person has been asked waits for their answer, whatever policy or manifest say by now.
       if (effect === 'deny' || isOpen || (effect === 'ask' && !isApproved)) return entries;
       started = true;

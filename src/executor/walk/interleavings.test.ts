@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { settle } from '../../clock/testing/manual-clock.ts';
+import { type AskedGate, testApprover } from '../../identity/testing/approver.ts';
+import type { GateAnswer } from '../../wire/executor.ts';
 import type { ReceiptEnvelope } from '../../wire/intent-receipt.ts';
 import type { CallReport } from '../tools/toolbox.ts';
 import { createWorkbench, DAY_MS, planOf, transfer, type Workbench } from './testing/workbench.ts';
@@ -9,7 +11,10 @@ import { createWorkbench, DAY_MS, planOf, transfer, type Workbench } from './tes
 /** What can befall an executor; numbers choose an intent among those there are. */
 type Step =
   | { readonly do: 'submit'; readonly parallel: boolean; readonly who: 'alice' | 'bob'; readonly night: boolean }
-  | { readonly do: 'approve' | 'deny' | 'replay' | 'mistake' | 'intrude' | 'cancel' | 'park'; readonly which: number }
+  | {
+      readonly do: 'approve' | 'deny' | 'replay' | 'mistake' | 'forge' | 'intrude' | 'cancel' | 'park';
+      readonly which: number;
+    }
   | { readonly do: 'wait'; readonly hours: number }
   | { readonly do: 'restart' | 'redefine' }
   | { readonly do: 'bank'; readonly mood: 'well' | 'silent' | 'deaf' };
@@ -33,6 +38,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         'deny' as const,
         'replay' as const,
         'mistake' as const,
+        'forge' as const,
         'intrude' as const,
         'cancel' as const,
         'park' as const,
@@ -51,10 +57,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
+/** Nobody's approver. */
+const STRANGER = testApprover();
+
 /** Of a few seconds. */
 const RUNS = 30;
 
-type Known = { readonly id: string; readonly user: string; shown: { nodeId: string; sha: string }[] };
+type Known = { readonly id: string; readonly user: string; shown: AskedGate[] };
 
 /** An answer that may well be refused; anything but a refusal is a mistake of ours. */
 async function attempt(work: Promise<unknown>): Promise<void> {
@@ -62,7 +71,7 @@ async function attempt(work: Promise<unknown>): Promise<void> {
     await work;
   } catch (thrown) {
     const { code } = thrown as { code?: string };
-    assert.ok(code === 'conflict' || code === 'not_found', String(thrown));
+    assert.ok(code === 'conflict' || code === 'not_found' || code === 'forbidden', String(thrown));
   }
 }
 
@@ -77,10 +86,10 @@ async function take(bench: Workbench, intents: Known[], one: Step): Promise<void
   if ('which' in one && !chosen) return;
   const { id, user } = chosen ?? { id: '', user: '' };
   const gates = chosen ? bench.rail.gates(user, id) : [];
-  for (const { node_id, call } of gates) chosen!.shown.push({ nodeId: node_id, sha: call.call_sha256 });
+  chosen?.shown.push(...gates);
   const [gate] = gates;
-  const answer = (nodeId: string, sha: string, approved = true, by = user) =>
-    attempt(bench.rail.answer(by, id, nodeId, { approved, call_sha256: sha }));
+  const answer = (asked: AskedGate, said: Partial<GateAnswer> = {}, by = user) =>
+    attempt(bench.rail.answer(by, id, asked.node_id, bench.approver.answer(id, asked, said)));
   switch (one.do) {
     case 'submit': {
       const nodes = [transfer('a'), transfer('b', '2.00')];
@@ -90,18 +99,20 @@ async function take(bench: Workbench, intents: Known[], one: Step): Promise<void
       return;
     }
     case 'approve':
-      return gate && answer(gate.node_id, gate.call.call_sha256);
+      return gate && answer(gate);
     case 'deny':
-      return gate && answer(gate.node_id, gate.call.call_sha256, false);
+      return gate && answer(gate, { approved: false });
     case 'replay':
-      for (const { nodeId, sha } of chosen!.shown) {
-        if (gates.every(({ node_id }) => node_id !== nodeId)) await answer(nodeId, sha);
+      for (const asked of chosen!.shown) {
+        if (gates.every(({ displayed_sha256 }) => displayed_sha256 !== asked.displayed_sha256)) await answer(asked);
       }
       return;
     case 'mistake':
-      return gate && answer(gate.node_id, 'f'.repeat(64));
+      return gate && answer(gate, { call_sha256: 'f'.repeat(64) });
+    case 'forge':
+      return gate && answer(gate, { approver: STRANGER.approver });
     case 'intrude':
-      return gate && answer(gate.node_id, gate.call.call_sha256, true, 'mallory');
+      return gate && answer(gate, {}, 'mallory');
     case 'cancel':
       return attempt(bench.rail.cancel(user, id));
     case 'park':

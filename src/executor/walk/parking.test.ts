@@ -50,7 +50,7 @@ test('parking notifies of the questions that wait already, and a person is not n
     bench.journal.errands.due(bench.clock.now(), 10).map(({ kind }) => kind),
     ['notify'],
   );
-  await bench.rail.answer('alice', id, 'pay', { approved: false });
+  await bench.rail.answer('alice', id, 'pay', await bench.answerTo(id, 'pay', { approved: false }));
   await bench.reaches(id, 'denied');
   assert.deepEqual(
     bench.journal.errands.due(bench.clock.now(), 10).map(({ kind }) => kind),

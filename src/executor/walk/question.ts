@@ -4,9 +4,10 @@ import { lookalikes } from '../../text-kit/hidden-characters.ts';
 import { argumentLines, brief, quoted, quotedJson } from '../../text-kit/visible.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import type { SideEffectClass } from '../../wire/manifest.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { callNodes } from '../intent/plan.ts';
 import { valueAt } from '../intent/pointer.ts';
-import { type IntentFold, intentOf } from '../journal/fold.ts';
+import { type IntentFold, intentOf, recordOf } from '../journal/fold.ts';
 import { type Decimal, formatDecimal, plus, readDecimal, ZERO } from '../policy/decimal.ts';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptBodies } from '../receipt/bodies.ts';
@@ -152,6 +153,16 @@ function placeLines({ state, node }: QuestionFacts): string[] {
 }
 
 /**
+ * What makes each asking a text of its own, and so its digest: an answer that was given to an earlier one, before the tool's definition
+ * changed, is none to this one, however alike the rest may read.
+ */
+function askingLine({ state, node, decided, now }: QuestionFacts): string {
+  const times = (recordOf(state, node.id).gate?.times ?? 0) + 1;
+  const again = times === 1 ? '' : `, for the ${times}. time`;
+  return `Asked at ${formatInstant(now)}${again}, of the tool as it is defined now (${decided.call.definition_sha256}).`;
+}
+
+/**
  * The question, whole: first, up to an empty line, what the call does; then all there is to know about it. Instants are in UTC. Its lines are
  * ours, or begin with the mark of {@link quoted}; no text of others stands in one of ours.
  */
@@ -182,6 +193,7 @@ export function questionOf(facts: QuestionFacts): string {
     ...askerLines(facts.state),
     ...taskLines(facts.state),
     ...placeLines(facts),
+    askingLine(facts),
     `Without an answer it is not called: the question expires at ${expiresAt}.`,
     `Call: ${decided.call.call_sha256}`,
   ].join('\n');

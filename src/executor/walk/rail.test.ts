@@ -83,7 +83,7 @@ test('a denied call is not made, nor anything after it', async (t) => {
   const id = await bench.submit(planOf(transfer('one'), transfer('two')));
   await bench.approve(id, 'one');
   await bench.gate(id, 'two');
-  await bench.rail.answer('alice', id, 'two', { approved: false, answer: 'too dear' });
+  await bench.rail.answer('alice', id, 'two', await bench.answerTo(id, 'two', { approved: false, answer: 'too dear' }));
   await bench.reaches(id, 'denied');
   const { error } = bench.rail.state('alice', id);
   assert.equal(error?.code, 'denied');
@@ -122,19 +122,22 @@ test('answers that do not count are refused with a reason and recorded, but not 
   );
   const a = await bench.gate(id, 'a');
   const b = await bench.gate(id, 'b');
-  const approve = (node: string, sha?: string, user = 'alice') =>
-    bench.rail.answer(user, id, node, { approved: true, ...(sha !== undefined && { call_sha256: sha }) });
-  await assert.rejects(approve('a', b.call.call_sha256), { code: 'conflict', message: /another call/ });
-  await assert.rejects(approve('a'), { code: 'conflict', message: /several questions wait/ });
-  await assert.rejects(approve('a', a.call.call_sha256, 'mallory'), { code: 'not_found' });
-  await assert.rejects(approve('nowhere', a.call.call_sha256), { code: 'not_found' });
-  await assert.rejects(approve('both', a.call.call_sha256), { code: 'conflict', message: /no question/ });
+  const approve = (node: string, gate: typeof a, user = 'alice') =>
+    bench.rail.answer(user, id, node, bench.approver.answer(id, gate));
+  await assert.rejects(approve('a', b), { code: 'conflict', message: /another call/ });
+  await assert.rejects(approve('a', { ...a, displayed_sha256: b.displayed_sha256 }), {
+    code: 'conflict',
+    message: /another question/,
+  });
+  await assert.rejects(approve('a', a, 'mallory'), { code: 'not_found' });
+  await assert.rejects(approve('nowhere', a), { code: 'not_found' });
+  await assert.rejects(approve('both', a), { code: 'conflict', message: /no question/ });
   assert.equal(bench.bank.transfers.size, 0);
-  await approve('a', a.call.call_sha256);
-  await assert.rejects(approve('a', a.call.call_sha256), { code: 'conflict', message: /approved already/ });
-  await approve('b', b.call.call_sha256);
+  await approve('a', a);
+  await assert.rejects(approve('a', a), { code: 'conflict', message: /approved already/ });
+  await approve('b', b);
   await bench.reaches(id, 'completed');
-  for (let n = 0; n < 50; n++) await assert.rejects(approve('a', a.call.call_sha256), { code: 'conflict' });
+  for (let n = 0; n < 50; n++) await assert.rejects(approve('a', a), { code: 'conflict' });
   const refusals = bench.kinds(id).filter((kind) => kind === 'gate.refused');
   assert.equal(refusals.length, 32);
   assert.equal(bench.bank.transfers.size, 2);
@@ -149,13 +152,13 @@ test('a question that nobody answers expires, also while no executor runs', asyn
   await bench.reaches(first, 'failed');
   assert.equal(bench.rail.state('alice', first).error?.code, 'approval_expired');
   const second = await bench.submit(planOf(transfer('pay')));
-  const { call: shown } = await bench.gate(second, 'pay');
+  const late = await bench.answerTo(second, 'pay');
   await bench.stop();
   bench.clock.jump(DAY_MS + 1);
   bench.start();
   await bench.reaches(second, 'failed');
   assert.equal(bench.rail.view('alice', second).nodes[0]?.state, 'expired');
-  await assert.rejects(bench.rail.answer('alice', second, 'pay', { approved: true, call_sha256: shown.call_sha256 }), {
+  await assert.rejects(bench.rail.answer('alice', second, 'pay', late), {
     code: 'conflict',
     message: /expired/,
   });
@@ -167,15 +170,18 @@ test('a question that nobody answers expires, also while no executor runs', asyn
 test('when the definition changes after the approval, the approval does not count and the question is asked anew', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')));
-  await bench.gate(id, 'pay');
+  const first = await bench.answerTo(id, 'pay');
   bench.bank.describe('Moves money, and keeps half of it.');
-  await bench.approve(id, 'pay');
+  await bench.rail.answer('alice', id, 'pay', first);
   await until(() => bench.kinds(id).filter((kind) => kind === 'gate.asked').length === 2, 'it is asked again');
   assert.equal(bench.bank.transfers.size, 0);
-  await assert.rejects(bench.rail.answer('alice', id, 'pay', { approved: true }), {
+  // The call is the same, and so would the digest be that the answer named before it named the question.
+  assert.equal((await bench.gate(id, 'pay')).call.call_sha256, first.call_sha256);
+  await assert.rejects(bench.rail.answer('alice', id, 'pay', first), {
     code: 'conflict',
-    message: /asked anew/,
+    message: /displayed_sha256 is that of another question/,
   });
+  assert.equal(bench.bank.transfers.size, 0);
   await bench.approve(id, 'pay');
   await bench.reaches(id, 'completed');
   assert.equal(bench.bank.transfers.size, 1);

@@ -139,7 +139,8 @@ export function createRail(parts: RailParts): ExecutorRail {
       if (row.user !== user && !hasNode(state, nodeId)) return void journal.load(user, intentId);
       let refusal: ReveilleError | undefined;
       const { broken } = await journal.change(intentId, (before) => {
-        const judged = judgeAnswer(before, { nodeId, by: user, answer, now: clock.now() });
+        const approver = journal.roster.standing(before.accepted.principal.user, answer.approver);
+        const judged = judgeAnswer(before, { nodeId, by: user, answer, now: clock.now(), approver });
         refusal = judged.refusal;
         return judged.entries;
       });
@@ -169,7 +170,7 @@ export function createRail(parts: RailParts): ExecutorRail {
       return { status: statusOf(state), parked: state.parkedIn !== undefined && !isOver(state) };
     },
 
-    async cancel(user, intentId) {
+    async cancel(user, intentId, why) {
       const { state } = journal.load(user, intentId);
       if (statusOf(state) === 'cancelled') return stateOf(user, intentId);
       try {
@@ -183,7 +184,8 @@ export function createRail(parts: RailParts): ExecutorRail {
         await journal.change(intentId, (before) => {
           refuseCancel(before);
           const at = formatInstant(clock.now());
-          return [{ kind: 'intent.cancelled', body: { at, by: user, reason: `${user} called it off` } }];
+          const reason = why === undefined ? `${user} called it off` : `it was called off for ${user}: ${why}`;
+          return [{ kind: 'intent.cancelled', body: { at, by: user, reason } }];
         });
       } finally {
         lanes.release(user, intentId);

@@ -10,6 +10,9 @@ import { sha256Hex } from '../receipt/envelope.ts';
 import { signingKey } from '../receipt/signing-key.ts';
 import { BOUNDS, call, createWorkbench, planOf, transfer, until, type Workbench } from './testing/workbench.ts';
 
+/** What nobody has asked. */
+const NO_GATE = { node_id: 'pay', call: { call_sha256: '0'.repeat(64) }, displayed_sha256: '0'.repeat(64) };
+
 type Change = (db: DatabaseSync, intentId: string) => void;
 
 const edit: Change = (db, id) =>
@@ -69,7 +72,8 @@ for (const change of [edit, remove, cutOff, swap, garble, forge, first, headBack
       [`intent.${bench.status(id)}`],
     );
     assert.match(bench.rail.state('alice', id).error?.message ?? '', /changed behind the executor's back/);
-    await assert.rejects(bench.rail.answer('alice', id, 'pay', { approved: true }), { code: /conflict|not_found/ });
+    const late = bench.approver.answer(id, NO_GATE);
+    await assert.rejects(bench.rail.answer('alice', id, 'pay', late), { code: /conflict|not_found/ });
     assert.equal(bench.bank.transfers.size, 0);
     bench.verified(id);
   });
@@ -82,10 +86,10 @@ test('a chain that is changed while the executor runs does not grow; a call that
   await bench.gate(id, 'two');
   tamper(bench, cutOff, id);
   const [waiting] = bench.rail.gates('alice', id);
-  await assert.rejects(
-    bench.rail.answer('alice', id, 'two', { approved: true, call_sha256: waiting!.call.call_sha256 }),
-    { code: 'conflict', message: /journal of this intent was changed|the intent is over/ },
-  );
+  await assert.rejects(bench.rail.answer('alice', id, 'two', bench.approver.answer(id, waiting!)), {
+    code: 'conflict',
+    message: /journal of this intent was changed|the intent is over/,
+  });
   await bench.reaches(id, 'unknown');
   assert.equal(bench.bank.transfers.size, 1);
   bench.verified(id);

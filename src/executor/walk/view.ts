@@ -98,6 +98,8 @@ export function gateViews(state: IntentFold): z.output<typeof gateSchema>[] {
       question: gate.asked.displayed,
       options: ['approve', 'deny'],
       call: { tool, args, call_sha256: gate.asked.call_sha256 },
+      displayed_sha256: gate.asked.displayed_sha256,
+      expires_at: gate.asked.expires_at,
     };
   });
 }

@@ -42,6 +42,9 @@ export type PendingGate = {
   readonly question: string;
   readonly options: readonly string[];
   readonly callSha256: string;
+  /** The digest of the question: asked anew, it is another one. */
+  readonly displayedSha256: string;
+  readonly expiresAt: string;
   /** Tool, arguments and digest as the executor wrote them, digit for digit. */
   readonly call: RawJson;
   /** Whether a person can be shown the whole of it; nobody should approve what they cannot see. */
@@ -101,7 +104,7 @@ function retryAfterOf(response: Response): number | undefined {
 function ownErrorOf(error: ReveilleError, retryAfterSeconds: number | undefined): ReveilleError {
   const { code, message, retryable, status } = error;
   if (code === 'unauthorized') {
-    const why = `the executor refuses this agent (${message}); NEO_EXECUTOR_TOKEN must be its EXECUTOR_TOKEN`;
+    const why = `the executor refuses this agent (${message}); NEO_EXECUTOR_TOKEN must be a submitter's token of this user ("reveille submitter add") or its EXECUTOR_TOKEN`;
     return new ReveilleError('unavailable', why, { retryable: false, cause: error });
   }
   return new ReveilleError(code, message, {
@@ -114,9 +117,14 @@ function ownErrorOf(error: ReveilleError, retryAfterSeconds: number | undefined)
 function gateOf(source: string): PendingGate {
   const call = sliceAt(source, ['call'])!;
   const { pending } = gateListSchema.parse({ pending: [JSON.parse(source)] });
-  const [{ node_id: nodeId, question, options = [], call: shown }] = pending as [(typeof pending)[number]];
+  const [{ node_id: nodeId, question, options = [], call: shown, ...gate }] = pending as [(typeof pending)[number]];
+  const { displayed_sha256: displayedSha256, expires_at: expiresAt } = gate;
   const isShowable = source.length <= LONGEST_GATE;
-  return { nodeId, question, options, callSha256: shown.call_sha256, call: new RawJson(call), isShowable };
+  return {
+    ...{ nodeId, question, options, callSha256: shown.call_sha256, displayedSha256, expiresAt },
+    call: new RawJson(call),
+    isShowable,
+  };
 }
 
 /**
@@ -219,12 +227,14 @@ export function createExecutorClient({ url, token, userId }: ExecutorAddress, cl
       return understood(data, () => parkedSchema.parse(data.value()).parked);
     },
 
+    /** Passes a person's answer on as it is: it is signed, and a changed one would count for nothing. */
     async answerGate(intentId: string, nodeId: string, answer: GateAnswer): Promise<void> {
       await exchange('POST', `/intents/${intentId}/gates/${nodeId}/answer`, answer);
     },
 
-    async cancel(intentId: string): Promise<void> {
-      await exchange('POST', `/intents/${intentId}/cancel`, {});
+    /** @param reason for the receipt */
+    async cancel(intentId: string, reason?: string): Promise<void> {
+      await exchange('POST', `/intents/${intentId}/cancel`, reason === undefined ? {} : { reason });
     },
 
     /** Opens the event stream of an intent; resolves when it stands. Anything but a stream rejects. */

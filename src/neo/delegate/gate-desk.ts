@@ -1,6 +1,6 @@
 /**
  * The desk where the executor's questions meet their answers. Each gate gets one answer, however many people see it: the first that
- * comes is passed on, the others are told so. An answer counts only for the call that was shown.
+ * comes is passed on, the others are told so. Answers are signed by a person's own key; the desk carries them unchanged and can make none.
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
@@ -45,13 +45,21 @@ const DECIDED: Record<Exclude<GateState, 'asked'>, string> = {
   lapsed: 'does not wait for an answer any more',
 };
 
-function askedNotice(intentId: string, { nodeId, question, options, call, isShowable }: PendingGate): GateNotice {
+function askedNotice(intentId: string, pending: PendingGate): GateNotice {
+  const { nodeId, question, options, call, isShowable, displayedSha256, expiresAt } = pending;
   return {
     intent_id: intentId,
     node_id: nodeId,
     state: 'asked',
-    ...(isShowable ? { question, options: [...options], call } : { question: question.slice(0, QUESTION_BEGINNING) }),
+    ...(isShowable
+      ? { question, options: [...options], call, displayed_sha256: displayedSha256, expires_at: expiresAt }
+      : { question: question.slice(0, QUESTION_BEGINNING) }),
   };
+}
+
+/** Whether two are the same asking of the same question. */
+function isSame(one: PendingGate, other: PendingGate): boolean {
+  return one.nodeId === other.nodeId && one.displayedSha256 === other.displayedSha256;
 }
 
 export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGate'>) {
@@ -74,32 +82,30 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
   async function stillWaits({ intentId, pending }: Gate): Promise<boolean> {
     try {
       const waiting = await client.gates(intentId);
-      return waiting.some((one) => one.nodeId === pending.nodeId && one.callSha256 === pending.callSha256);
+      return waiting.some((one) => isSame(one, pending));
     } catch {
       return true;
     }
   }
 
   /** Passes an answer on. When it did not get there the gate is open again. */
-  async function pass(gate: Gate, answer: Omit<GateAnswer, 'call_sha256'>, reason?: string): Promise<void> {
+  async function pass(gate: Gate, answer: GateAnswer): Promise<void> {
     const { intentId, pending } = gate;
     gate.answering = true;
     try {
-      await client.answerGate(intentId, pending.nodeId, { ...answer, call_sha256: pending.callSha256 });
-      decide(gate, answer.approved ? 'approved' : 'denied', reason);
+      await client.answerGate(intentId, pending.nodeId, answer);
+      decide(gate, answer.approved ? 'approved' : 'denied');
     } catch (thrown) {
       if (thrown instanceof ReveilleError && (thrown.code === 'conflict' || thrown.code === 'not_found')) {
+        // Somebody with an old answer must not close a question that waits.
+        if (await stillWaits(gate)) throw conflict(`the executor did not take the answer: ${thrown.message}`);
         decide(gate, 'lapsed', `the executor did not take the answer: ${thrown.message}`);
         throw conflict(`the executor did not take the answer: ${thrown.message}`);
       }
       if (!(thrown instanceof ExecutorUnreachable)) throw thrown;
       if (thrown.mayHaveArrived && !(await stillWaits(gate))) {
         // Nobody else answers through this desk meanwhile: what the executor took was most likely this answer.
-        decide(
-          gate,
-          answer.approved ? 'approved' : 'denied',
-          reason ?? 'its confirmation got lost; the gate waits no more',
-        );
+        decide(gate, answer.approved ? 'approved' : 'denied', 'its confirmation got lost; the gate waits no more');
         return;
       }
       throw new ReveilleError('unavailable', `${thrown.message}; the gate is still open, answer it again`, {
@@ -111,7 +117,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
   }
 
   /** Finds what an answer is for that this process has not asked: it was asked before a restart. */
-  async function adopt(intentId: string, nodeId: string, given: GateAnswer): Promise<Gate> {
+  async function adopt(intentId: string, nodeId: string): Promise<Gate> {
     let waiting: PendingGate[];
     try {
       waiting = await client.gates(intentId);
@@ -121,11 +127,6 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
     }
     const pending = waiting.find((one) => one.nodeId === nodeId);
     if (!pending) throw new ReveilleError('not_found', `the intent ${intentId} has no gate ${nodeId} that waits`);
-    if (given.approved && given.call_sha256 === undefined) {
-      throw conflict(
-        `call_sha256 is required to approve this gate: it was asked before Neo was started, and what it asks now is not known to be what you saw (${pending.callSha256})`,
-      );
-    }
     const known = gates.get(keyOf(intentId, nodeId));
     if (known) return known;
     const place = { conversationId: undefined, tell: () => {} };
@@ -144,11 +145,12 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
     open(intentId: string, pending: PendingGate, place: Place): boolean {
       const key = keyOf(intentId, pending.nodeId);
       const known = gates.get(key);
-      if (known && known.pending.callSha256 === pending.callSha256) {
+      if (known && isSame(known.pending, pending)) {
         // An answer that was passed on may not have been looked at yet.
         return known.state === 'asked' && !known.answering;
       }
-      if (known?.state === 'asked') decide(known, 'lapsed', 'the plan was changed; another call is asked for now');
+      if (known?.state === 'asked')
+        decide(known, 'lapsed', 'another question is asked now; an answer to this one does not count');
       gates.delete(key);
       gates.set(key, { intentId, pending, place, state: 'asked', answering: false });
       forget();
@@ -181,28 +183,22 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
       });
     },
 
-    /** Denies an open gate in nobody's name; does nothing when somebody was faster. Rejects as `answer` does. */
-    async deny(intentId: string, nodeId: string, reason: string): Promise<void> {
-      const gate = gates.get(keyOf(intentId, nodeId));
-      if (gate?.state === 'asked' && !gate.answering) await pass(gate, { approved: false }, reason);
-    },
-
     /**
-     * A person's answer.
+     * A person's answer, as they signed it.
      *
      * @throws ReveilleError `conflict` when the gate has its answer (retryable while another one is on its way), or when it is about
-     *   another call than the one answered; `not_found` when there is no such gate; `unavailable` when the executor cannot be
-     *   reached: the gate is then open still
+     *   another call or question than the one answered; `forbidden` when the executor does not take the signature, `not_found` when there
+     *   is no such gate, `unavailable` when the executor cannot be reached: the gate is then open still
      */
     async answer(intentId: string, nodeId: string, given: GateAnswer): Promise<void> {
-      const gate = gates.get(keyOf(intentId, nodeId)) ?? (await adopt(intentId, nodeId, given));
+      const gate = gates.get(keyOf(intentId, nodeId)) ?? (await adopt(intentId, nodeId));
       if (gate.state !== 'asked') throw conflict(`the gate ${nodeId} ${DECIDED[gate.state]}`);
       if (gate.answering) throw conflict(`the gate ${nodeId} is being answered by somebody else right now`, true);
-      const { call_sha256: shown, ...answer } = given;
-      if (shown !== undefined && shown !== gate.pending.callSha256) {
-        throw conflict(`the gate ${nodeId} asks about another call now; look at its newest gate event`);
+      const { callSha256, displayedSha256 } = gate.pending;
+      if (given.call_sha256 !== callSha256 || given.displayed_sha256 !== displayedSha256) {
+        throw conflict(`the gate ${nodeId} asks another question now; look at its newest gate event`);
       }
-      await pass(gate, answer);
+      await pass(gate, given);
     },
   };
 }

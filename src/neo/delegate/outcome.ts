@@ -14,10 +14,10 @@ function shown(result: string): string {
   return result.startsWith('"') ? (JSON.parse(result) as string) : result;
 }
 
-const DENIED = 'Nobody was there to approve it, so it was denied; ask again when the user is present.';
+const DESERTED = 'Nobody was there to approve it, so it was called off; ask again when the user is present.';
 
 /**
- * @param unattended whether a gate was denied because nobody was listening
+ * @param unattended whether it was called off because nobody was listening
  */
 export function renderOutcome(intentId: string, state: IntentState, unattended: boolean): ToolAnswer {
   const { status, result, error, clarify } = state;
@@ -52,7 +52,7 @@ export function renderOutcome(intentId: string, state: IntentState, unattended: 
         'Hand the task over again with the answer in its description, or ask the user.',
       );
   }
-  if (unattended && status !== 'completed') lines.push(DENIED);
+  if (unattended && status !== 'completed') lines.push(DESERTED);
   if (result !== undefined) lines.push('Result:', shown(result));
   return textAnswer(lines.join('\n'), status !== 'completed');
 }

@@ -25,7 +25,7 @@ export type PursuitOptions = {
   log: Logger;
   /** How long an answer is waited for; 30 minutes unless told. */
   waitMs?: number;
-  /** How long a gate waits for somebody to listen before it is denied or the intent parked; 5 seconds unless told. */
+  /** How long a gate waits for somebody to listen before the intent is called off or parked; 5 seconds unless told. */
   approverMs?: number;
 };
 
@@ -42,9 +42,9 @@ const LOOK_GAP_MS = 50;
 type Relayed = {
   /** Gates that somebody was there for. */
   readonly seen: Set<string>;
-  /** Whether one was denied because nobody was. */
+  /** Whether it was called off because nobody was. */
   unattended: boolean;
-  /** Whether something waits in a turn that an alarm began, with nobody there. */
+  /** Whether something waits, and nobody is there who could answer: in a turn that an alarm began, or where it cannot be called off. */
   deserted: boolean;
   /** The intent that it was last told to stand behind. */
   behind: string | undefined;
@@ -66,13 +66,21 @@ function lost(intentId: string, error: ReveilleError): ToolAnswer {
 export function createPursuit(options: PursuitOptions) {
   const { client, desk, approvers, clock, log, waitMs = WAIT_MS, approverMs = APPROVER_MS } = options;
 
-  /** Denies a gate in nobody's name. Another answer that was faster is as good. */
-  async function denyUnattended(intentId: string, nodeId: string, reason: string): Promise<void> {
+  /**
+   * Calls an intent off that asks what nobody is there to answer. Only a person answers; what its submitter can do is not to want it any more.
+   *
+   * @returns whether it is over; something of it may have been carried out already, and then it waits
+   */
+  async function callOff(intentId: string, reason: string): Promise<boolean> {
     try {
-      await desk.deny(intentId, nodeId, reason);
+      await client.cancel(intentId, reason);
     } catch (thrown) {
-      if (!(thrown instanceof ReveilleError && thrown.code === 'conflict')) throw thrown;
+      // Somebody was faster than this, or a call that cannot be undone had begun.
+      if (thrown instanceof ReveilleError && thrown.code === 'conflict') return false;
+      throw thrown;
     }
+    desk.lapse(intentId, [], reason);
+    return true;
   }
 
   /** Takes what waits at the executor to the desk. @returns the gates that are open */
@@ -84,26 +92,28 @@ export function createPursuit(options: PursuitOptions) {
   }
 
   /**
-   * Brings the intent's questions to whoever listens. Where nobody does they are denied; in a turn that an alarm began they are left to
-   * wait.
+   * Brings the intent's questions to whoever listens. Where nobody does the intent is called off; in a turn that an alarm began, and where
+   * that cannot be done any more, its questions are left to wait.
    */
   async function relayGates(intentId: string, context: ToolCallContext, relayed: Relayed): Promise<void> {
     const { turn, signal } = context;
-    const attend = async ({ nodeId, callSha256, isShowable }: PendingGate): Promise<void> => {
-      if (!isShowable) return denyUnattended(intentId, nodeId, TOO_LONG);
-      const key = `${nodeId} ${callSha256}`;
+    const attend = async ({ nodeId, displayedSha256, isShowable }: PendingGate): Promise<string | undefined> => {
+      if (!isShowable) return TOO_LONG;
+      const key = `${nodeId} ${displayedSha256}`;
       // Whoever was there for the question may have left since; beside an alarm's turn nobody waits for its end.
-      if (relayed.seen.has(key) && turn.origin !== 'chronos') return;
+      if (relayed.seen.has(key) && turn.origin !== 'chronos') return undefined;
       const attended = await approvers.expect(turn.conversationId, approverMs, signal);
       signal.throwIfAborted();
       if (attended) relayed.seen.add(key);
       else if (turn.origin === 'chronos') relayed.deserted = true;
-      else {
-        relayed.unattended = true;
-        await denyUnattended(intentId, nodeId, NOBODY);
-      }
+      else return NOBODY;
+      return undefined;
     };
-    await Promise.all((await takeGates(intentId, context)).map(attend));
+    const reasons = await Promise.all((await takeGates(intentId, context)).map(attend));
+    const reason = reasons.find((one) => one === TOO_LONG) ?? reasons.find((one) => one !== undefined);
+    if (reason === undefined) return;
+    if (!(await callOff(intentId, reason))) relayed.deserted = true;
+    else if (reason === NOBODY) relayed.unattended = true;
   }
 
   /** An intent that waits for another one, which may take until somebody comes. */

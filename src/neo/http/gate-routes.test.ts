@@ -27,24 +27,31 @@ async function post(url: string, path: string, body: string) {
   return { status: response.status, ...((await response.json()) as { data?: unknown; error?: { message: string } }) };
 }
 
+const SIGNED: GateAnswer = {
+  ...{ approved: true, answer: 'go on', call_sha256: 'a'.repeat(64), displayed_sha256: 'b'.repeat(64) },
+  ...{ approver: 'c'.repeat(64), expires_at: '2026-06-15T08:10:00.000Z', signature: 'd'.repeat(128) },
+};
+const signedWith = (more: object) => JSON.stringify({ ...SIGNED, ...more });
+
 test('an answer reaches the executor and is confirmed', async (t) => {
   const given: Given[] = [];
   const url = await serving(t, {
     answer: async (intentId, nodeId, answer) => void given.push({ intentId, nodeId, answer }),
   });
-  const { status, data } = await post(url, '/intents/i1/gates/n1/answer', '{"approved":true,"answer":"go on"}');
+  const { status, data } = await post(url, '/intents/i1/gates/n1/answer', signedWith({}));
   assert.equal(status, 200);
   assert.deepEqual(data, { intent_id: 'i1', node_id: 'n1', approved: true });
-  assert.deepEqual(given, [{ intentId: 'i1', nodeId: 'n1', answer: { approved: true, answer: 'go on' } }]);
+  assert.deepEqual(given, [{ intentId: 'i1', nodeId: 'n1', answer: SIGNED }]);
 });
 
 test('an answer that cannot be meant is refused with the field that is wrong, and reaches nobody', async (t) => {
   const url = await serving(t, { answer: () => assert.fail('it must not be passed on') });
   const wrong: [path: string, body: string, words: RegExp][] = [
     ['/intents/i1/gates/n1/answer', '{}', /approved is required/],
-    ['/intents/i1/gates/n1/answer', '{"approved":"yes"}', /approved must be true or false/],
-    ['/intents/i1/gates/n1/answer', '{"approved":true,"amount":5}', /unknown field "amount"/],
-    ['/intents/i1/gates/n1/answer', '{"approved":true,"call_sha256":"ab"}', /call_sha256 must be 64/],
+    ['/intents/i1/gates/n1/answer', signedWith({ approved: 'yes' }), /approved must be true or false/],
+    ['/intents/i1/gates/n1/answer', signedWith({ amount: 5 }), /unknown field "amount"/],
+    ['/intents/i1/gates/n1/answer', signedWith({ call_sha256: 'ab' }), /call_sha256 must be 64/],
+    ['/intents/i1/gates/n1/answer', '{"approved":true}', /signature is required/],
     ['/intents/i1/gates/n1/answer', '[]', /must be a JSON object/],
     ['/intents/..%2Fadmin/gates/n1/answer', '{"approved":true}', /intent_id must be/],
     ['/intents/i1/gates/%2e%2e%2f/answer', '{"approved":true}', /node_id must be/],
@@ -60,13 +67,13 @@ test('what the desk says of an answer is what the person hears', async (t) => {
   const url = await serving(t, {
     answer: () => Promise.reject(new ReveilleError('conflict', 'the gate n1 has been denied already')),
   });
-  const { status, error } = await post(url, '/intents/i1/gates/n1/answer', '{"approved":true}');
+  const { status, error } = await post(url, '/intents/i1/gates/n1/answer', signedWith({}));
   assert.deepEqual([status, error?.message], [409, 'the gate n1 has been denied already']);
 });
 
 test('without an executor there are no gates', async (t) => {
   const url = await serving(t, undefined);
-  const { status, error } = await post(url, '/intents/i1/gates/n1/answer', '{"approved":true}');
+  const { status, error } = await post(url, '/intents/i1/gates/n1/answer', signedWith({}));
   assert.equal(status, 404);
   assert.match(error?.message ?? '', /NEO_EXECUTOR_URL/);
 });

@@ -12,6 +12,8 @@ import { loadSigningKey, type SigningKey } from '../../../src/executor/receipt/s
 import { createToolbox } from '../../../src/executor/tools/create-toolbox.ts';
 import type { RailTool, Toolbox } from '../../../src/executor/tools/toolbox.ts';
 import { createRail } from '../../../src/executor/walk/rail.ts';
+import { AgentKey } from '../../../src/identity/keys.ts';
+import { testApprover } from '../../../src/identity/testing/approver.ts';
 import { createLogger } from '../../../src/log/log.ts';
 import { RawJson } from '../../../src/wire/json.ts';
 import type { KillPoint } from './kill-point.ts';
@@ -105,13 +107,18 @@ const rail = createRail({
   reconcileMs: 5000,
 });
 
+/** The same in every life. */
+const approver = testApprover(systemClock.now, new AgentKey('5e'.repeat(32)));
+
 const userOf = (name: string) => name.split('.')[0]!;
 
 /** Approves the question about a node, as its owner would. */
 function approve(intentId: string): void {
   const { user } = journal.held(intentId).row;
-  for (const { node_id, call } of rail.gates(user, intentId)) {
-    void rail.answer(user, intentId, node_id, { approved: true, call_sha256: call.call_sha256 });
+  if (journal.roster.standing(user, approver.approver) === undefined)
+    journal.roster.enroll(approver.enrollment(key.publicKeyHex, user));
+  for (const gate of rail.gates(user, intentId)) {
+    void rail.answer(user, intentId, gate.node_id, approver.answer(intentId, gate));
   }
 }
 

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { ManualClock } from '../../../clock/testing/manual-clock.ts';
 import { generateKey } from '../../../identity/keys.ts';
+import { type TestApprover, testApprover } from '../../../identity/testing/approver.ts';
 import { silentLogger } from '../../../log/log.ts';
-import type { IntentRequest } from '../../../wire/executor.ts';
+import type { GateAnswer, IntentRequest } from '../../../wire/executor.ts';
 import { RawJson } from '../../../wire/json.ts';
 import type { Compiler } from '../../compile/compiler.ts';
 import type { IntentBounds } from '../../config.ts';
@@ -60,7 +61,11 @@ export type Workbench = {
   reaches(intentId: string, status: string, user?: string): Promise<void>;
   /** Waits for the gate of a node. */
   gate(intentId: string, nodeId: string, user?: string): Promise<ReturnType<ExecutorRail['gates']>[number]>;
+  /** The person's approver key, enrolled for `alice` and `bob`. */
+  readonly approver: TestApprover;
   approve(intentId: string, nodeId: string, user?: string): Promise<void>;
+  /** A signed answer to the gate that waits now. */
+  answerTo(intentId: string, nodeId: string, said?: Partial<GateAnswer>, user?: string): Promise<GateAnswer>;
   kinds(intentId: string, user?: string): string[];
   /** The intent's receipt, which must verify. */
   verified(intentId: string, user?: string): ReturnType<ExecutorRail['receipt']>;
@@ -77,6 +82,7 @@ export function createWorkbench(t: TestContext, bounds: IntentBounds = BOUNDS): 
   const clock = new ManualClock();
   const bank = createBank();
   const key = signingKey(generateKey());
+  const approver = testApprover(() => clock.now());
   const policy: Policy = {
     sha256: 'b'.repeat(64),
     approvalTimeoutMs: DAY_MS,
@@ -102,6 +108,7 @@ export function createWorkbench(t: TestContext, bounds: IntentBounds = BOUNDS): 
     clock,
     bank,
     folder,
+    approver,
     ...open(),
     decide: undefined,
     compile: async () => ({ outcome: 'refused', code: 'no_model', reason: 'there is no model' }),
@@ -118,9 +125,10 @@ export function createWorkbench(t: TestContext, bounds: IntentBounds = BOUNDS): 
       return find()!;
     },
     async approve(intentId, nodeId, user = 'alice') {
-      const { call: shown } = await bench.gate(intentId, nodeId, user);
-      await bench.rail.answer(user, intentId, nodeId, { approved: true, call_sha256: shown.call_sha256 });
+      await bench.rail.answer(user, intentId, nodeId, await bench.answerTo(intentId, nodeId, {}, user));
     },
+    answerTo: async (intentId, nodeId, said = {}, user = 'alice') =>
+      approver.answer(intentId, await bench.gate(intentId, nodeId, user), said),
     kinds: (intentId, user = 'alice') => bench.rail.receipt(user, intentId).envelopes.map(({ kind }) => kind),
     verified(intentId, user = 'alice') {
       const receipt = bench.rail.receipt(user, intentId);
@@ -137,6 +145,7 @@ export function createWorkbench(t: TestContext, bounds: IntentBounds = BOUNDS): 
       bench.rail.start();
     },
   };
+  for (const user of ['alice', 'bob']) bench.journal.roster.enroll(approver.enrollment(key.publicKeyHex, user));
   t.after(async () => {
     await bench.stop();
     rmSync(folder, { recursive: true, force: true });

@@ -1,0 +1,214 @@
+/**
+ * The key with which the person at this computer answers questions. It lives outside of `REVEILLE_HOME`, where agents' programs may look: in
+ * the system's store of keys, or in a file that a passphrase may seal. `approver.json` says which, and holds the public key in the open.
+ */
+import { mkdirSync } from 'node:fs';
+import { homedir, hostname, userInfo } from 'node:os';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { AgentKey, generateKey } from '../../identity/keys.ts';
+import { readPrivateFile, replacePrivateFile, writePrivateFile } from '../../identity/private-file.ts';
+import { APPROVER_NAME_MAX, approverKeySchema } from '../../wire/approver.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+import type { Settings } from '../../wire/settings.ts';
+import { choiceFlag } from '../flags.ts';
+import { type KeyStore, systemKeyStore } from './key-store.ts';
+import { openSeed, sealedSchema, sealSeed } from './sealing.ts';
+
+/** The variables of this folder. They come from the environment alone, and go to no program that is started. */
+export const APPROVER_VARIABLES = /^REVEILLE_APPROVER_/;
+
+const FORMAT = 'reveille-approver/1';
+const STORES = ['keyring', 'file'] as const;
+/** The system's store gets so long where nobody may be there to be asked, and so long where somebody is. */
+const UNATTENDED_MS = 3000;
+const ATTENDED_MS = 60_000;
+
+const recordSchema = z
+  .strictObject({
+    format: z.literal(FORMAT),
+    public_key: approverKeySchema,
+    name: z.string().min(1).max(APPROVER_NAME_MAX),
+    made_at: z.string(),
+    seed: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .optional(),
+    sealed: sealedSchema.optional(),
+    keyring: z.enum(['secret-service', 'keychain']).optional(),
+  })
+  .refine(({ seed, sealed, keyring }) => [seed, sealed, keyring].filter((one) => one !== undefined).length === 1);
+type ApproverRecord = z.output<typeof recordSchema>;
+
+export type ApproverPlace = { readonly folder: string; readonly file: string };
+
+/** What is known of the key without opening it. */
+export type KnownApprover = {
+  readonly publicKey: string;
+  readonly name: string;
+  readonly madeAt: string;
+  readonly file: string;
+  readonly kept: 'file' | 'sealed file' | 'secret-service' | 'keychain';
+};
+
+/** Asks whoever is there for the passphrase. */
+export type AskPassphrase = () => Promise<string>;
+
+/** Where the key of the person lives whose environment this is. */
+export function approverPlace(environment: Settings, platform: NodeJS.Platform = process.platform): ApproverPlace {
+  const home = environment.HOME || homedir();
+  const usual =
+    platform === 'darwin'
+      ? join(home, 'Library', 'Application Support', 'reveille-approver')
+      : join(environment.XDG_CONFIG_HOME || join(home, '.config'), 'reveille-approver');
+  const folder = resolve(environment.REVEILLE_APPROVER_DIR || usual);
+  return { folder, file: join(folder, 'approver.json') };
+}
+
+function storeAsked({ REVEILLE_APPROVER_STORE: given }: Settings): (typeof STORES)[number] | undefined {
+  return choiceFlag('REVEILLE_APPROVER_STORE', given || undefined, STORES);
+}
+
+function read({ file }: ApproverPlace): ApproverRecord | undefined {
+  const text = readPrivateFile(file);
+  if (text === undefined) return undefined;
+  try {
+    return recordSchema.parse(JSON.parse(text));
+  } catch (cause) {
+    const message = `${file} is damaged and was left as it is; restore it from a backup, or move it away and enrol a new key`;
+    throw new ReveilleError('invalid_request', message, { cause });
+  }
+}
+
+const textOf = (record: ApproverRecord) => `${JSON.stringify(record, null, 2)}\n`;
+
+function knownOf(
+  { public_key, name, made_at, sealed, keyring }: ApproverRecord,
+  { file }: ApproverPlace,
+): KnownApprover {
+  const kept = keyring ?? (sealed ? 'sealed file' : 'file');
+  return { publicKey: public_key, name, madeAt: made_at, file, kept };
+}
+
+/** The key of this person, if one was made. */
+export function knownApprover(environment: Settings): KnownApprover | undefined {
+  const place = approverPlace(environment);
+  const record = read(place);
+  return record && knownOf(record, place);
+}
+
+function ownName(): string {
+  let user = 'somebody';
+  try {
+    user = userInfo().username;
+  } catch {
+    // A user id without an entry, as in a container.
+  }
+  return `${user}@${hostname()}`.slice(0, APPROVER_NAME_MAX);
+}
+
+/**
+ * The key of this person, made when there is none. Nobody is asked anything: a store that does not answer in time is passed over for the
+ * file, unless `REVEILLE_APPROVER_STORE` names it.
+ */
+export async function loadOrMakeApprover(environment: Settings, now: number): Promise<KnownApprover> {
+  const place = approverPlace(environment);
+  const there = read(place);
+  if (there) return knownOf(there, place);
+  const asked = storeAsked(environment);
+  const key = generateKey();
+  const common = {
+    format: FORMAT,
+    public_key: key.publicKeyHex,
+    name: ownName(),
+    made_at: formatInstant(now),
+  } as const;
+  const store = asked === 'file' ? undefined : systemKeyStore(environment, asked === 'keyring');
+  const isStored = store !== undefined && (await store.put(key.publicKeyHex, key.seedHex(), UNATTENDED_MS));
+  if (asked === 'keyring' && !isStored)
+    throw new ReveilleError(
+      'unavailable',
+      'REVEILLE_APPROVER_STORE is keyring, but the system has no store of keys that answers; set it to file',
+    );
+  const record: ApproverRecord = isStored ? { ...common, keyring: store!.kind } : { ...common, seed: key.seedHex() };
+  mkdirSync(place.folder, { recursive: true, mode: 0o700 });
+  try {
+    writePrivateFile(place.file, textOf(record));
+  } catch (error) {
+    // Another process was faster: its key counts.
+    if (!(error instanceof ReveilleError && error.code === 'conflict')) throw error;
+    if (isStored) await store!.remove(key.publicKeyHex, UNATTENDED_MS);
+  }
+  return knownOf(read(place)!, place);
+}
+
+function storeOf(environment: Settings, kind: KeyStore['kind'] | undefined): KeyStore | undefined {
+  const store = kind === undefined ? undefined : systemKeyStore(environment, true);
+  return store?.kind === kind ? store : undefined;
+}
+
+async function seedOf(environment: Settings, record: ApproverRecord, passphrase: AskPassphrase): Promise<string> {
+  const { seed, sealed, keyring, public_key } = record;
+  if (seed !== undefined) return seed;
+  if (sealed !== undefined) return openSeed(sealed, public_key, await passphrase());
+  const limitMs = process.stdin.isTTY ? ATTENDED_MS : UNATTENDED_MS;
+  const kept = await storeOf(environment, keyring)?.get(public_key, limitMs);
+  if (kept !== undefined) return kept;
+  const message = `the ${keyring} of this system did not give out the key ${public_key.slice(0, 16)}…; unlock it, and try again`;
+  throw new ReveilleError('unavailable', message);
+}
+
+function keyOf(seedHex: string, { public_key }: ApproverRecord, { file }: ApproverPlace): AgentKey {
+  const key = new AgentKey(seedHex);
+  if (key.publicKeyHex === public_key) return key;
+  throw new ReveilleError('invalid_request', `${file} names another public key than that of the key that is kept`);
+}
+
+function mustRead(place: ApproverPlace): ApproverRecord {
+  const record = read(place);
+  if (record) return record;
+  const message = `there is no approver's key at ${place.file}; make one and enrol it with: reveille approver enroll`;
+  throw new ReveilleError('not_found', message);
+}
+
+/**
+ * Opens the key for signing.
+ *
+ * @throws ReveilleError `not_found` when none was made, `forbidden` for a wrong passphrase, `unavailable` when the system's store does not
+ *   give it out
+ */
+export async function openApprover(environment: Settings, passphrase: AskPassphrase): Promise<AgentKey> {
+  const place = approverPlace(environment);
+  const record = mustRead(place);
+  return keyOf(await seedOf(environment, record, passphrase), record, place);
+}
+
+/** Puts the key under a passphrase, in the file: also one that the system's store had, and one under another passphrase. */
+export async function sealApprover(
+  environment: Settings,
+  { old, fresh }: { old: AskPassphrase; fresh: AskPassphrase },
+): Promise<KnownApprover> {
+  const place = approverPlace(environment);
+  const record = mustRead(place);
+  const key = keyOf(await seedOf(environment, record, old), record, place);
+  const { seed: _, keyring, ...kept } = record;
+  const sealed = { ...kept, sealed: await sealSeed(key.seedHex(), key.publicKeyHex, await fresh()) };
+  replacePrivateFile(place.file, textOf(sealed));
+  await storeOf(environment, keyring)?.remove(key.publicKeyHex, ATTENDED_MS);
+  return knownOf(sealed, place);
+}
+
+/** Takes the passphrase off: into the system's store when `REVEILLE_APPROVER_STORE` says so, else the file alone keeps it. */
+export async function unsealApprover(environment: Settings, passphrase: AskPassphrase): Promise<KnownApprover> {
+  const place = approverPlace(environment);
+  const record = mustRead(place);
+  if (record.sealed === undefined) throw new ReveilleError('conflict', 'the key is not sealed');
+  const key = keyOf(await seedOf(environment, record, passphrase), record, place);
+  const { sealed: _, ...kept } = record;
+  const store = storeAsked(environment) === 'keyring' ? systemKeyStore(environment, true) : undefined;
+  const isStored = store !== undefined && (await store.put(key.publicKeyHex, key.seedHex(), ATTENDED_MS));
+  const open: ApproverRecord = isStored ? { ...kept, keyring: store!.kind } : { ...kept, seed: key.seedHex() };
+  replacePrivateFile(place.file, textOf(open));
+  return knownOf(open, place);
+}

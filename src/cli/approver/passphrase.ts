@@ -1,0 +1,75 @@
+/** Asking for a passphrase: on the terminal, where it is not shown; from a file that a script names; or from standard input. */
+import { readPrivateFile } from '../../identity/private-file.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Settings } from '../../wire/settings.ts';
+import { UsageError } from '../usage-error.ts';
+
+const ENTER = new Set(['\r', '\n', '\u0004']);
+const RUBOUT = new Set(['\u007f', '\b']);
+const INTERRUPT = '\u0003';
+const LINE_MAX = 4096;
+
+/** Reads a line from the terminal without showing it. The question goes to stderr, so that results on stdout stay clean. */
+function typed(question: string): Promise<string> {
+  const { stdin, stderr } = process;
+  stderr.write(question);
+  stdin.setRawMode(true);
+  stdin.setEncoding('utf8').resume();
+  return new Promise((resolve, reject) => {
+    let line = '';
+    const end = (then: () => void) => {
+      stdin.off('data', take).setRawMode(false).pause();
+      stderr.write('\n');
+      then();
+    };
+    const take = (keys: string) => {
+      for (const key of keys) {
+        if (key === INTERRUPT) return end(() => reject(new ReveilleError('forbidden', 'no passphrase was given')));
+        if (ENTER.has(key)) return end(() => resolve(line));
+        if (RUBOUT.has(key)) line = [...line].slice(0, -1).join('');
+        else line += key;
+      }
+    };
+    stdin.on('data', take);
+  });
+}
+
+async function piped(): Promise<string> {
+  let text = '';
+  process.stdin.setEncoding('utf8');
+  for await (const piece of process.stdin) {
+    text += piece as string;
+    if (text.includes('\n') || text.length > LINE_MAX) break;
+  }
+  return text.split(/\r?\n/)[0]!;
+}
+
+/**
+ * @param isNew asks twice on a terminal, so that nobody seals a key with a slip of the finger
+ * @throws UsageError when there is neither a terminal nor a line to read
+ */
+export function passphraseFrom(environment: Settings, question: string, isNew = false): () => Promise<string> {
+  return async () => {
+    const { REVEILLE_APPROVER_PASSPHRASE_FILE: file } = environment;
+    if (file) {
+      const text = readPrivateFile(file);
+      if (text === undefined)
+        throw new UsageError(`REVEILLE_APPROVER_PASSPHRASE_FILE ${file} cannot be read: there is no such file`);
+      return text.split(/\r?\n/)[0]!;
+    }
+    if (!process.stdin.isTTY) {
+      const line = await piped();
+      if (line !== '') return line;
+      throw new UsageError(
+        "the approver's key is sealed, and nobody can be asked here: name a file with REVEILLE_APPROVER_PASSPHRASE_FILE, or write the passphrase to standard input",
+      );
+    }
+    const given = await typed(`${question}: `);
+    if (isNew && (await typed('The same again: ')) !== given) throw new UsageError('the two passphrases differ');
+    return given;
+  };
+}
+
+/** Asks for the passphrase where the key is sealed. */
+export const askPassphrase = (environment: Settings): (() => Promise<string>) =>
+  passphraseFrom(environment, "Passphrase of the approver's key");

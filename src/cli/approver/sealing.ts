@@ -1,0 +1,78 @@
+/** A key under a passphrase: scrypt (RFC 7914) makes a key of it, AES-256-GCM keeps the seed. Its parameters stand beside it. */
+import { createCipheriv, createDecipheriv, randomBytes, scrypt } from 'node:crypto';
+import { z } from 'zod';
+import { ReveilleError } from '../../wire/errors.ts';
+
+/** Takes some 128 MiB and a third of a second: what one guess costs whoever has the file. */
+const COST = { N: 2 ** 17, r: 8, p: 1 } as const;
+/** Parameters that take more than this are refused: a file must not bring the program down. In bytes. */
+const MEMORY_MAX = 1024 * 1024 * 1024;
+export const PASSPHRASE_MIN = 8;
+
+const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`));
+const isPowerOfTwo = (n: number) => Number.isInteger(Math.log2(n));
+
+export const sealedSchema = z
+  .strictObject({
+    kdf: z.literal('scrypt'),
+    N: z
+      .int()
+      .min(2 ** 14)
+      .max(2 ** 20)
+      .refine(isPowerOfTwo),
+    r: z.int().min(1).max(32),
+    p: z.int().min(1).max(16),
+    salt: hex(16),
+    cipher: z.literal('aes-256-gcm'),
+    nonce: hex(12),
+    text: hex(32),
+    tag: hex(16),
+  })
+  .refine(({ N, r }) => 128 * N * r <= MEMORY_MAX);
+export type Sealed = z.output<typeof sealedSchema>;
+
+function derive(passphrase: string, { N, r, p, salt }: Pick<Sealed, 'N' | 'r' | 'p' | 'salt'>): Promise<Buffer> {
+  // Normalised, so that the same keys give the same passphrase on every keyboard.
+  const secret = passphrase.normalize('NFKC');
+  return new Promise((resolve, reject) => {
+    scrypt(secret, Buffer.from(salt, 'hex'), 32, { N, r, p, maxmem: 2 * MEMORY_MAX }, (error, key) =>
+      error ? reject(error) : resolve(key),
+    );
+  });
+}
+
+/** What the seal is about: a text that is taken from one key's file does not open in another's. */
+const aboutOf = (publicKey: string, { N, r, p }: Pick<Sealed, 'N' | 'r' | 'p'>) =>
+  Buffer.from(`reveille-approver/1 ${publicKey} scrypt ${N} ${r} ${p}`);
+
+/** @throws ReveilleError `invalid_request` for a passphrase that is too short */
+export async function sealSeed(seedHex: string, publicKey: string, passphrase: string): Promise<Sealed> {
+  if ([...passphrase].length < PASSPHRASE_MIN)
+    throw new ReveilleError('invalid_request', `the passphrase must have at least ${PASSPHRASE_MIN} characters`);
+  const salt = randomBytes(16).toString('hex');
+  const nonce = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', await derive(passphrase, { ...COST, salt }), nonce);
+  cipher.setAAD(aboutOf(publicKey, COST));
+  const text = Buffer.concat([cipher.update(Buffer.from(seedHex, 'hex')), cipher.final()]).toString('hex');
+  return {
+    kdf: 'scrypt',
+    ...COST,
+    salt,
+    cipher: 'aes-256-gcm',
+    nonce: nonce.toString('hex'),
+    text,
+    tag: cipher.getAuthTag().toString('hex'),
+  };
+}
+
+/** @returns the seed, 64 hex digits @throws ReveilleError `forbidden` when the passphrase is not the one it was sealed with */
+export async function openSeed(sealed: Sealed, publicKey: string, passphrase: string): Promise<string> {
+  const key = await derive(passphrase, sealed);
+  const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(sealed.nonce, 'hex'));
+  decipher.setAAD(aboutOf(publicKey, sealed)).setAuthTag(Buffer.from(sealed.tag, 'hex'));
+  try {
+    return Buffer.concat([decipher.update(Buffer.from(sealed.text, 'hex')), decipher.final()]).toString('hex');
+  } catch (cause) {
+    throw new ReveilleError('forbidden', 'the passphrase is not the one that the key was sealed with', { cause });
+  }
+}

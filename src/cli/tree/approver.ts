@@ -1,0 +1,92 @@
+/** `approver …` and `submitter …`: who may answer the executor's questions, and who may hand tasks over. */
+import type { Command } from 'commander';
+import type { ApproverFlags } from '../commands/approver.ts';
+import { addCommand, addGroup } from './command.ts';
+
+type UserFlags = { user?: string };
+
+const approver = () => import('../commands/approver.ts');
+const submitter = () => import('../commands/submitter.ts');
+
+const ofUser = (command: Command) =>
+  command.option('--user <label>', "whose intents it is about (default: this machine's own user)");
+const anybody = (command: Command) => command.option('--user <label>', 'only of this user (default: of everybody)');
+
+export function addApprover(program: Command): void {
+  const group = addGroup(program, 'approver', 'the key with which you answer, and whose keys an executor takes');
+  addCommand<ApproverFlags>(group, {
+    usage: 'enroll',
+    summary: 'make a key of yours and enrol it, or vouch for that of another machine (needs EXECUTOR_ADMIN_TOKEN)',
+    example: 'reveille approver enroll',
+    options: (command) =>
+      ofUser(command)
+        .option('--name <words>', 'what the key is called (default: you at this computer)')
+        .option('--request-file <file>', 'add your word to the request of another key; - reads standard input'),
+    run: async (context, flags) => (await approver()).approverEnroll(context, flags),
+  });
+  addCommand<UserFlags>(group, {
+    usage: 'list',
+    summary: 'list the keys that may answer, with those that were revoked (needs EXECUTOR_ADMIN_TOKEN)',
+    example: 'reveille approver list',
+    options: anybody,
+    run: async (context, flags) => (await approver()).approverList(context, flags),
+  });
+  addCommand<UserFlags>(group, {
+    usage: 'revoke <key>',
+    summary: 'end a key, on the word of one that stands (needs EXECUTOR_ADMIN_TOKEN)',
+    example: 'reveille approver revoke 6b3f9a10',
+    options: ofUser,
+    run: async (context, flags, [key]) => (await approver()).approverRevoke(context, flags, key!),
+  });
+  addCommand(group, {
+    usage: 'show',
+    summary: 'show the public key of yours, and where it is kept',
+    example: 'reveille approver show',
+    run: async (context) => (await approver()).approverShow(context),
+  });
+  addCommand(group, {
+    usage: 'seal',
+    summary: 'put your key under a passphrase, which is asked for at every answer',
+    example: 'reveille approver seal',
+    run: async (context) => (await approver()).approverSeal(context),
+  });
+  addCommand(group, {
+    usage: 'unseal',
+    summary: 'take the passphrase off again',
+    example: 'reveille approver unseal',
+    run: async (context) => (await approver()).approverUnseal(context),
+  });
+  addCommand<UserFlags>(group, {
+    usage: 'reset',
+    summary: "for a lost key: end all approvers of a user, with the executor stopped, on the executor's own folder",
+    example: 'reveille approver reset --user alice',
+    options: (command) => command.option('--user <label>', 'whose approvers'),
+    run: async (context, flags) => (await approver()).approverReset(context, flags),
+  });
+  group.addHelpText('after', '\nExample:\n  $ reveille approver show');
+}
+
+export function addSubmitter(program: Command): void {
+  const group = addGroup(program, 'submitter', 'programs that hand tasks over for one user and cannot answer');
+  addCommand<UserFlags>(group, {
+    usage: 'add <name>',
+    summary: 'make a token for a program; it is shown once (needs EXECUTOR_ADMIN_TOKEN)',
+    example: 'reveille submitter add my-agent',
+    options: ofUser,
+    run: async (context, flags, [name]) => (await submitter()).submitterAdd(context, flags, name!),
+  });
+  addCommand<UserFlags>(group, {
+    usage: 'list',
+    summary: 'list them, without their tokens (needs EXECUTOR_ADMIN_TOKEN)',
+    example: 'reveille submitter list',
+    options: anybody,
+    run: async (context, flags) => (await submitter()).submitterList(context, flags),
+  });
+  addCommand(group, {
+    usage: 'revoke <id>',
+    summary: 'end a token (needs EXECUTOR_ADMIN_TOKEN)',
+    example: 'reveille submitter revoke 0b0c1d2e-0000-4000-8000-000000000000',
+    run: async (context, _flags, [id]) => (await submitter()).submitterRevoke(context, id!),
+  });
+  group.addHelpText('after', '\nExample:\n  $ reveille submitter list');
+}

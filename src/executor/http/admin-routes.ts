@@ -1,0 +1,52 @@
+/** The operator's rosters: who may answer, and who may hand tasks over (contracts §9a). */
+import { readJson } from '../../http-kit/body.ts';
+import { sendOk } from '../../http-kit/envelope.ts';
+import type { HttpApp } from '../../http-kit/environment.ts';
+import {
+  type ApproverList,
+  type ApproverView,
+  approverQuerySchema,
+  approverRequestSchema,
+  revocationRequestSchema,
+} from '../../wire/approver.ts';
+import {
+  type SubmitterView,
+  submitterQuerySchema,
+  submitterRequestSchema,
+  submitterRevocationSchema,
+} from '../../wire/submitter.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import type { Roster } from '../journal/roster.ts';
+import type { Submitters } from '../journal/submitter-table.ts';
+
+/** @param executor the public key that the executor signs receipts with: what is signed to enrol a key names it */
+export function approverRoutes(app: HttpApp, roster: Roster, executor: string): void {
+  app.post('/approvers', async (c) => {
+    const request = parseOrThrow(approverRequestSchema, await readJson(c));
+    return sendOk(c, roster.enroll(request) satisfies ApproverView);
+  });
+  app.get('/approvers', (c) => {
+    const { user } = parseOrThrow(approverQuerySchema, c.req.query());
+    const list: ApproverList = { executor, approvers: roster.list(user), resets: roster.resets(user) };
+    return sendOk(c, list);
+  });
+  app.delete('/approvers', async (c) => {
+    const request = parseOrThrow(revocationRequestSchema, await readJson(c));
+    return sendOk(c, roster.revoke(request) satisfies ApproverView);
+  });
+}
+
+export function submitterRoutes(app: HttpApp, submitters: Submitters): void {
+  app.post('/submitters', async (c) => {
+    const { user, name } = parseOrThrow(submitterRequestSchema, await readJson(c));
+    return sendOk(c, submitters.add(user, name));
+  });
+  app.get('/submitters', (c) => {
+    const { user } = parseOrThrow(submitterQuerySchema, c.req.query());
+    return sendOk(c, { submitters: submitters.list(user) });
+  });
+  app.delete('/submitters', async (c) => {
+    const { id } = parseOrThrow(submitterRevocationSchema, await readJson(c));
+    return sendOk(c, submitters.revoke(id) satisfies SubmitterView);
+  });
+}
