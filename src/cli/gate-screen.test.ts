@@ -42,6 +42,8 @@ const gateOf = (question: string, args: unknown): WaitingGate => ({
   node_id: 'pay',
   question,
   call: { tool: 'bank/transfer', args, call_sha256: sha('call') },
+  displayed_sha256: sha(question),
+  expires_at: '2026-06-16T08:10:00.000Z',
 });
 
 test('the very call is shown where the question shows another one, and whole on request', () => {

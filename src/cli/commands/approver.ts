@@ -237,14 +237,14 @@ export async function approverReset(context: CliContext, flags: { user?: string 
     import('../../executor/receipt/signing-key.ts'),
     import('../../log/log.ts'),
   ]);
-  const { dataDir } = parseExecutorConfig({ ...settings, EXECUTOR_DEV: '1' });
+  const { dataDir, bounds } = parseExecutorConfig({ ...settings, EXECUTOR_DEV: '1' });
   if (!existsSync(join(dataDir, 'journal.db')))
     throw new ReveilleError(
       'not_found',
       `there is no executor's journal in ${dataDir}; set EXECUTOR_DATA_DIR to its folder`,
     );
   const key = loadSigningKey(join(dataDir, 'executor.key'));
-  const journal = openJournal({ dataDir, key, clock, log: silentLogger });
+  const journal = openJournal({ dataDir, key, clock, log: silentLogger, bounds });
   try {
     const revoked = journal.roster.reset(user);
     out.result({ user, revoked }, [

@@ -100,7 +100,7 @@ test('what was denied before there was a status for it is listed as denied', asy
   const bench = createWorkbench(t);
   const denied = await bench.submit(planOf(transfer('pay')));
   await bench.gate(denied, 'pay');
-  await bench.rail.answer('alice', denied, 'pay', { approved: false });
+  await bench.rail.answer('alice', denied, 'pay', await bench.answerTo(denied, 'pay', { approved: false }));
   await bench.reaches(denied, 'denied');
   const failed = await bench.submit(planOf(call('pay', 'nothing', {})));
   await bench.reaches(failed, 'failed');
