@@ -75,7 +75,7 @@ test('"up" has an executor: a transfer that is parked and approved wakes the age
   assert.equal(parked.status, 200);
   dataOf(await json(['intent', 'approve', id, '--displayed-sha256', gate.displayed_sha256]));
   const alarm = await eventually('the agent is woken', async () => {
-    const { stdout } = await json(['alarm', 'list']);
+    const { stdout } = await json(['alarm', 'list', '--all']);
     const alarms = stdout
       .trim()
       .split('\n')

@@ -135,9 +135,9 @@ test('an intent that waits behind another says behind which, on every screen', a
   );
   assert.match((await run(['show', second])).stdout, new RegExp(`waits for +intent ${first}`));
   const watching = run(['watch', second]);
-  await ada.answer(first, 'pay', { approved: false });
+  assert.equal((await run(['deny', first])).status, 0);
   await ada.waiting(second);
-  await ada.answer(second, 'pay', { approved: false });
+  assert.equal((await run(['deny', second])).status, 0);
   const { stdout } = await watching;
   assert.match(stdout, /denied/);
 });

@@ -106,7 +106,8 @@ test('what was denied before there was a status for it is listed as denied', asy
   await bench.reaches(failed, 'failed');
   await bench.stop();
   const db = new DatabaseSync(join(bench.folder, 'journal.db'));
-  db.exec(`UPDATE intents SET status = 'failed'; DELETE FROM schema_migrations WHERE version > 1`);
+  db.exec(`UPDATE intents SET status = 'failed'; DELETE FROM schema_migrations WHERE version > 1;
+    DROP TABLE approvers; DROP TABLE approver_resets; DROP TABLE submitters`);
   db.close();
   bench.start();
   const listed = (status: IntentStatus) =>
