@@ -145,7 +145,7 @@ async function vouch(context: CliContext, file: string): Promise<void> {
 
 function state({ revoked_at, revoked_by, forged }: ApproverView): string {
   if (forged) return 'DOES NOT COUNT: its row was changed behind the executor’s back';
-  return revoked_at === undefined ? 'stands' : `revoked ${revoked_at} by ${revoked_by}`;
+  return revoked_at === undefined ? 'stands' : `revoked ${revoked_at} by ${revoked_by?.slice(0, 16)}`;
 }
 
 export async function approverList(context: CliContext, flags: { user?: string }): Promise<void> {
@@ -164,9 +164,9 @@ export async function approverList(context: CliContext, flags: { user?: string }
   else {
     const rows = list.approvers.map((view) => [
       `${view.approver.slice(0, 16)}${view.approver === own ? ' (yours)' : ''}`,
-      ...[view.user, oneLine(view.name), `${view.enrolled_at} by ${view.enrolled_by.slice(0, 16)}`, state(view)],
+      ...[view.user, state(view), oneLine(view.name), `${view.enrolled_at} by ${view.enrolled_by.slice(0, 16)}`],
     ]);
-    const [heading, ...lines] = columns([['APPROVER', 'USER', 'NAME', 'ENROLLED', 'STATE'], ...rows], out.columns);
+    const [heading, ...lines] = columns([['APPROVER', 'USER', 'STATE', 'NAME', 'ENROLLED'], ...rows], out.columns);
     for (const line of [out.paint('dim', heading!), ...lines]) out.line(line);
   }
   for (const { user, at } of list.resets)
