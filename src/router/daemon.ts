@@ -27,6 +27,7 @@ import { createHttpProvider } from './providers/http.ts';
 import { ProcessProvider } from './providers/process.ts';
 import { ProcessRecords } from './providers/process-records.ts';
 import { Restarter } from './restarter.ts';
+import { guardedConnector } from './targets/guarded-client.ts';
 import type { OnStage } from './targets/stages.ts';
 import { Targets } from './targets/targets.ts';
 import { type OnWake, Wakes } from './wake.ts';
@@ -71,12 +72,13 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const { config, clock, log, version } = options;
   for (const warning of config.warnings) log.warn(warning);
   const registry = new Registry(config.dataDir, clock);
+  const connect = guardedConnector();
   // A turn of somebody else's server may hold its connection for an hour.
-  const errands = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false });
+  const errands = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
   const targets = await openTargets(options, registry, errands);
   // Looks at health have connections of their own: deliveries that hang must not make a daemon seem dead.
-  const deliveries = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false });
-  const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false });
+  const deliveries = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
+  const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
   const probe = createHealthProbe(looks, clock, config.probeIntervalMs);
   const startLimitMs = START_LIMIT_WAKES * config.wakeTimeoutMs;
   const remote = (name: 'docker' | 'fly') => ({

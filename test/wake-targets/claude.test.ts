@@ -45,7 +45,7 @@ describe('claude', () => {
     const answer = await bench.send('POST', '/internal/wake', 'wake-token-of-the-tests', body);
     assert.equal(answer.status, 202, answer.text);
     await bench.turn('alice', answer.json.data.turn_id!, 'done');
-    const [first, second] = callsIn(bench.home).map(({ argv }) => argv[1]!);
+    const [first, second] = callsIn(bench.home).map(({ stdin }) => stdin!);
     assert.ok(first!.includes(`\n${message}\n`), first);
     for (const fact of [
       'Due at: 2026-06-15T08:10:00.000Z',
@@ -96,7 +96,7 @@ describe('claude', () => {
     const one = await bench.ring('alice', { conversation_id: undefined });
     const two = await bench.ring('alice', { conversation_id: undefined });
     assert.notEqual(one.conversation_id, two.conversation_id);
-    assert.ok(callsIn(bench.home)[0]!.argv[1]!.includes(`Conversation id: ${one.conversation_id}`));
+    assert.ok(callsIn(bench.home)[0]!.stdin!.includes(`Conversation id: ${one.conversation_id}`));
     const more = await bench.ring('alice', { conversation_id: one.conversation_id });
     assert.equal(more.session, one.session);
   });

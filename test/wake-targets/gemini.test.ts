@@ -6,7 +6,7 @@ import { startTargetBench } from './router.ts';
 const machine = (cwd: string) => ({ provider: 'command', spec: { preset: 'gemini', cwd } });
 
 describe('gemini', () => {
-  test('a conversation goes on, with the words as the value of -p', async (t) => {
+  test('a conversation goes on, with the words on standard input', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     const first = await bench.ring('alice', { message: '--yolo' });
@@ -15,8 +15,8 @@ describe('gemini', () => {
     assert.equal(second.status, 'done', second.error);
     assert.equal(second.session, first.session);
     const [one, two] = callsIn(bench.home);
-    assert.equal(one!.argv[0], '-p');
-    assert.ok(one!.argv[1]!.includes('\n--yolo\n'));
+    assert.deepEqual(one!.argv.slice(0, 2), ['-p', 'Take up the message above.']);
+    assert.ok(one!.stdin!.includes('\n--yolo\n'));
     assert.deepEqual(two!.argv.slice(0, 4), ['--resume', first.session, '-p', 'Take up the message above.']);
     assert.ok(two!.stdin!.includes('x'.repeat(140_000)));
   });

@@ -31,7 +31,7 @@ async function startDoomed(t: TestContext) {
   const child = spawn(process.execPath, [ROUTER], {
     env: {
       PATH: `${join(home, 'bin')}:/usr/bin:/bin`,
-      ...{ HOME: home, REVEILLE_HOME: home, ROUTER_DATA_DIR: dataDir, ROUTER_PORT: '0' },
+      ...{ HOME: home, REVEILLE_HOME: join(home, '.reveille'), ROUTER_DATA_DIR: dataDir, ROUTER_PORT: '0' },
       ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
     },
     stdio: ['ignore', 'pipe', 'ignore'],

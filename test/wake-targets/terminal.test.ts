@@ -106,7 +106,7 @@ describe('programs that are run for a turn', () => {
     assert.deepEqual((await bench.turns('alice')).counts, { running: 2, queued: 2 });
     writeFileSync(join(bench.home, 'go'), '');
     for (const id of [...ids, beside]) await bench.turn('alice', id, 'done');
-    const said = callsIn(bench.home).map(({ argv }) => argv.find((word) => word.includes('[message'))!);
+    const said = callsIn(bench.home).map(({ stdin }) => stdin!);
     const order = said.map((words) => /\n(first|second|third|beside)\n/.exec(words)?.[1]);
     assert.deepEqual(
       order.filter((word) => word !== 'beside'),

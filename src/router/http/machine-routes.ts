@@ -26,6 +26,7 @@ import {
   viewOf,
 } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
+import { refuseAddress } from '../targets/guarded-client.ts';
 import type { Targets } from '../targets/targets.ts';
 import { addChangeRoutes } from './change-routes.ts';
 import { addTurnRoutes } from './turn-routes.ts';
@@ -98,6 +99,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     const userId = userIdOf(c);
     const body = parseOrThrow(machinePutSchema, await readJson(c), ['token', 'spec.lease_nonce']);
     const command = body.provider === 'command' ? body.spec : undefined;
+    refuseAddress(body.provider === 'http' ? body.spec.url : command?.url, 'spec.url');
     const missing = command ? await targets.check(command) : [];
     let minted: string | undefined;
     const mint = () => {

@@ -1,6 +1,7 @@
 /** The Docker Engine API, as far as starting and stopping containers needs it. Podman's compatible API works as well. */
 import { Agent } from 'undici';
 import type { Clock } from '../../clock/clock.ts';
+import { guardedConnector } from '../targets/guarded-client.ts';
 import { type DockerHost, describeDockerHost } from './docker-host.ts';
 import { type ApiAnswer, type ApiCall, ProviderApi } from './provider-api.ts';
 
@@ -26,7 +27,7 @@ export class DockerEngine {
       connections: CONNECTIONS,
       pipelining: 1,
       allowH2: false,
-      connect: socketPath === undefined ? {} : { socketPath },
+      connect: socketPath === undefined ? guardedConnector() : { socketPath },
     });
     const name = `the Docker engine at ${describeDockerHost(host)}`;
     this.api = new ProviderApi({ dispatcher: this.#agent, url, name, headers: {}, clock, secrets: [] });

@@ -6,6 +6,7 @@ import { bracketed } from '../../http-kit/origin.ts';
 import type { Logger } from '../../log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { FlySpec } from '../../wire/machine.ts';
+import { guardedConnector } from '../targets/guarded-client.ts';
 import { endingOf, type FlyMachineView, flyMachineSchema, standingOf } from './fly-machine.ts';
 import type { Provider } from './provider.ts';
 import { type ApiAnswer, Hiccup, ProviderApi } from './provider-api.ts';
@@ -35,7 +36,7 @@ class FlyDriver implements RemoteDriver<FlySpec> {
   readonly longestPauseMs = 1000;
   // What one part of Fly has accepted, another may not have heard of yet.
   readonly staleMs = 5000;
-  readonly #agent = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false });
+  readonly #agent = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect: guardedConnector() });
   readonly #api: ProviderApi;
   readonly #hasToken: boolean;
   readonly #log: Logger;

@@ -1,5 +1,6 @@
 /**
- * Which addresses a webhook may go to. What is refused is what an operator's network keeps inside: whoever may name a webhook must
+ * Which addresses the router may go to: nothing that an operator registers leads to link-local addresses, behind which clouds keep the
+ * credentials of their machines, and a webhook, which may be anybody's, to no more than the internet. What is refused is what an operator's network keeps inside: whoever may name a webhook must
  * not be able to reach it through the router. Special-purpose blocks as of RFC 6890 and its IANA registries.
  */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
@@ -71,16 +72,29 @@ function embeddedIPv4(address: string): string | undefined {
   return undefined;
 }
 
-/** What is wrong with an address, in words that finish the sentence "it is …"; `undefined` when nothing is. */
-export function addressRefusal(address: string, allowPrivate: boolean): string | undefined {
+function bareOf(address: string): { bare: string; family: Family; embedded: string | undefined } | undefined {
   // Of an address with a zone (fe80::1%eth0), the zone says nothing about where it leads.
   const bare = address.replace(/%.*$/, '');
-  if (!isIPv4(bare) && !isIPv6(bare)) return 'no IP address';
-  const family: Family = isIPv4(bare) ? 'ipv4' : 'ipv6';
-  const embedded = family === 'ipv6' ? embeddedIPv4(bare) : undefined;
-  if (embedded !== undefined) return addressRefusal(embedded, allowPrivate);
+  if (isIPv4(bare)) return { bare, family: 'ipv4', embedded: undefined };
+  return isIPv6(bare) ? { bare, family: 'ipv6', embedded: embeddedIPv4(bare) } : undefined;
+}
+
+/** Why no provider may go to an address, in words that finish the sentence "it is …"; `undefined` when one may. */
+export function neverCalled(address: string): string | undefined {
+  const parsed = bareOf(address);
+  if (parsed === undefined) return 'no IP address';
+  if (parsed.embedded !== undefined) return neverCalled(parsed.embedded);
+  const { bare, family } = parsed;
   if (METADATA.check(bare, family)) return 'the metadata address of a cloud';
-  if (LINK_LOCAL.check(bare, family)) return 'a link-local address';
+  return LINK_LOCAL.check(bare, family) ? 'a link-local address' : undefined;
+}
+
+/** What is wrong with an address for a webhook, in words that finish the sentence "it is …"; `undefined` when nothing is. */
+export function addressRefusal(address: string, allowPrivate: boolean): string | undefined {
+  const never = neverCalled(address);
+  if (never !== undefined) return never;
+  const { bare, family, embedded } = bareOf(address)!;
+  if (embedded !== undefined) return addressRefusal(embedded, allowPrivate);
   if (RESERVED.check(bare, family)) return 'an address that is reserved';
   if (LOOPBACK.check(bare, family)) return allowPrivate ? undefined : 'an address of this computer';
   if (PRIVATE.check(bare, family)) return allowPrivate ? undefined : 'an address of a private network';

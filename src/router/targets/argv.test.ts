@@ -11,24 +11,44 @@ const ID = '3f0d5d1e-0000-4000-8000-000000000001';
 test('the presets that ship are called as their makers say', () => {
   const line = (name: string, session?: string) => commandLine(preset(name), 'words', session, ['--more']);
   assert.deepEqual(line('claude'), {
-    arguments: ['-p', 'words', '--output-format', 'json', '--more'],
-    input: undefined,
+    arguments: ['-p', '--output-format', 'json', '--more'],
+    input: 'words',
   });
   assert.deepEqual(line('claude', ID), {
-    arguments: ['-p', '--resume', ID, 'words', '--output-format', 'json', '--more'],
-    input: undefined,
+    arguments: ['-p', '--resume', ID, '--output-format', 'json', '--more'],
+    input: 'words',
   });
   assert.deepEqual(line('codex'), { arguments: ['exec', '--more', '-', '--json'], input: 'words' });
   assert.deepEqual(line('codex', ID), { arguments: ['exec', '--more', 'resume', ID, '-', '--json'], input: 'words' });
   assert.deepEqual(line('gemini', ID), {
-    arguments: ['--resume', ID, '-p', 'words', '--output-format', 'json', '--more'],
-    input: undefined,
+    arguments: ['--resume', ID, '-p', 'Take up the message above.', '--output-format', 'json', '--more'],
+    input: 'words',
   });
 });
 
+/** A program that takes its words as an argument alone. */
+function argumentsAlone(name: string): TerminalPreset {
+  const { stdin: _, ...begins } = preset(name).new;
+  const { stdin: __, ...resumes } = preset(name).resume!;
+  return { ...preset(name), new: begins, resume: resumes };
+}
+
+test('words go over standard input where the program reads them, and never where others can see them', () => {
+  for (const name of shipped.names()) {
+    const one = shipped.get(name);
+    if (one.kind !== 'terminal') continue;
+    for (const session of [undefined, ID]) {
+      const line = commandLine(one, 'words of the agent', session, []);
+      assert.ok('arguments' in line && line.input === 'words of the agent', name);
+      assert.ok(!line.arguments.some((argument) => argument.includes('words of the agent')), name);
+    }
+  }
+  const line = commandLine(argumentsAlone('claude'), 'words', undefined, []);
+  assert.deepEqual(line, { arguments: ['-p', 'words', '--output-format', 'json'], input: undefined });
+});
+
 test('words that cannot be an argument go over standard input, or nowhere', () => {
-  const { stdin: _, ...argumentOnly } = preset('claude').new;
-  const bare = { ...preset('claude'), new: argumentOnly };
+  const bare = argumentsAlone('claude');
   for (const [words, because] of [
     ['-rf /', /begins with a dash/],
     ['a\0b', /holds a NUL/],
@@ -42,7 +62,7 @@ test('words that cannot be an argument go over standard input, or nowhere', () =
 });
 
 test('nothing in words, session or arguments is taken for a part of the template', () => {
-  const line = commandLine(preset('claude'), '<session> <args> $&', '$&$1', ['<message>', '<session>']);
+  const line = commandLine(argumentsAlone('claude'), '<session> <args> $&', '$&$1', ['<message>', '<session>']);
   assert.ok('arguments' in line);
   assert.deepEqual(line.arguments, [
     ...['-p', '--resume', '$&$1', '<session> <args> $&', '--output-format', 'json', '<message>', '<session>'],

@@ -44,9 +44,10 @@ export function commandLine(
   more: readonly string[],
 ): CommandLine | { impossible: string } {
   const { argument, stdin } = (session === undefined ? undefined : preset.resume) ?? preset.new;
+  // Arguments of a process are shown to everybody on the computer; what it reads is not.
+  if (stdin) return { arguments: filled(stdin, words, session, more), input: words };
   if (argument && fitsArgument(words)) {
     return { arguments: filled(argument, words, session, more), input: undefined };
   }
-  if (stdin) return { arguments: filled(stdin, words, session, more), input: words };
   return { impossible: unfitBecause(words) };
 }

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { atEnd } from '../testing/bench.ts';
+import { Agent } from 'undici';
+import { atEnd, startBench } from '../testing/bench.ts';
 import { call } from './call.ts';
-import { GuardedClient, RefusedAddress } from './guarded-client.ts';
+import { GuardedClient, guardedConnector, RefusedAddress } from './guarded-client.ts';
 
 type Address = { address: string; family: number };
 
@@ -67,4 +68,66 @@ test('a name that does not resolve is an error of its own', async (t) => {
   assert.ok(answer.result === 'unsent' && /ENOTFOUND/.test(answer.why) && !(answer.error instanceof RefusedAddress));
   const { post: empty } = await start(t, [[]]);
   assert.equal((await empty(false)).result, 'unsent');
+});
+
+const METADATA = [
+  ...['169.254.169.254', '2852039166', '0xA9FEA9FE', '0251.0376.0251.0376', '169.254.43518', '0xa9.254.0251.254'],
+  ...['[::ffff:169.254.169.254]', '[::ffff:a9fe:a9fe]', '[64:ff9b::a9fe:a9fe]', '[fe80::1]', '[fd00:ec2::254]'],
+];
+
+test('a machine at a metadata or link-local address is not registered, however the number is written', async (t) => {
+  const router = await startBench(t);
+  for (const host of METADATA) {
+    const url = `http://${host}/latest`;
+    const bodies = [
+      { provider: 'http', spec: { url } },
+      ...['a2a', 'openclaw', 'opencode', 'webhook'].map((preset) => ({ provider: 'command', spec: { preset, url } })),
+    ];
+    for (const body of bodies) {
+      const answer = await router.admin('PUT', '/alice', body);
+      assert.equal(answer.status, 400, `${JSON.stringify(body)} ${answer.text}`);
+      assert.match(answer.json.error.message, /^spec\.url: .* is (a link-local|the metadata) address/);
+    }
+  }
+});
+
+test('no connection is made to a metadata address, whether it is written down or a name leads there', async (t) => {
+  let answers: Address[] = [];
+  const agent = new Agent({ connect: guardedConnector((_, done) => done(null, answers)) });
+  atEnd(t, () => agent.destroy());
+  const get = (host: string) =>
+    call(agent, {
+      ...{ method: 'GET', url: new URL(`http://${host}/`), headers: {}, secrets: [] },
+      signal: AbortSignal.timeout(5000),
+    });
+  for (const host of METADATA) {
+    const answer = await get(host);
+    assert.ok(answer.result === 'unsent' && answer.error instanceof RefusedAddress, host);
+  }
+  for (const address of ['169.254.169.254', 'fe80::1', '::ffff:169.254.169.254', 'fd00:ec2::254']) {
+    answers = [here, { address, family: address.includes(':') ? 6 : 4 }];
+    const answer = await get('agent.example');
+    assert.ok(answer.result === 'unsent' && answer.error instanceof RefusedAddress, address);
+    assert.match(answer.why, /^agent\.example leads to .*, which is .*, and no agent may be there$/);
+  }
+});
+
+test('loopback stays where daemons are, by number and by name', async (t) => {
+  const server = createServer((_, response) => response.end('{}'));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEnd(t, () => server.close());
+  const agent = new Agent({ connect: guardedConnector((_, done) => done(null, [here])) });
+  atEnd(t, () => agent.destroy());
+  const { port } = server.address() as AddressInfo;
+  for (const host of ['127.0.0.1', 'daemon.example', '[::ffff:127.0.0.1]']) {
+    const url = new URL(`http://${host}:${port}/`);
+    const answer = await call(agent, {
+      method: 'GET',
+      url,
+      headers: {},
+      secrets: [],
+      signal: AbortSignal.timeout(5000),
+    });
+    assert.equal(answer.result, 'answered', host);
+  }
 });

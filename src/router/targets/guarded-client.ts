@@ -1,12 +1,13 @@
 /**
- * An HTTP client that reaches only addresses it may. A name is resolved once for each connection, every address it has is looked
+ * HTTP clients that reach only addresses they may. A name is resolved once for each connection, every address it has is looked
  * at, and the connection goes to those very addresses: a name that resolves to something else a moment later (DNS rebinding)
  * changes nothing.
  */
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
-import { Agent, type Dispatcher } from 'undici';
-import { addressRefusal } from './addresses.ts';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { ReveilleError } from '../../wire/errors.ts';
+import { addressRefusal, neverCalled } from './addresses.ts';
 
 /** Resolves a name to all its addresses. */
 export type Resolve = (
@@ -31,6 +32,59 @@ function refusalWords(host: string, address: string, refusal: string, allowPriva
 /** The host of an address as sockets want it: without the brackets of IPv6. */
 const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '');
 
+/** Looks a name up, and fails with {@link RefusedAddress} when `refuse` has words against any of its addresses. */
+function guardedLookup(
+  resolve: Resolve,
+  refuse: (host: string, address: string) => string | undefined,
+): LookupFunction {
+  return (hostname, options, callback) => {
+    const fail = (error: Error) => callback(error as NodeJS.ErrnoException, '', 0);
+    resolve(hostname, (error, addresses) => {
+      if (error) return fail(error);
+      // One forbidden address among several is an attempt to slip through.
+      for (const { address } of addresses) {
+        const refusal = refuse(hostname, address);
+        if (refusal !== undefined) return fail(new RefusedAddress(refusal));
+      }
+      const [first] = addresses;
+      if (!first) return fail(new Error(`${hostname} has no address`));
+      if (options.all) callback(null, addresses);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+function neverWords(host: string, address: string): string | undefined {
+  const refusal = neverCalled(address);
+  if (refusal === undefined) return undefined;
+  return `${isIP(host) ? host : `${host} leads to ${address}, which`} is ${refusal}, and no agent may be there`;
+}
+
+/**
+ * Refuses an address that is written down as a number and that no agent may have; names are looked at when a connection is made.
+ *
+ * @param member the name of the specification's member
+ * @throws ReveilleError `invalid_request`
+ */
+export function refuseAddress(url: string | undefined, member: string): void {
+  const host = url === undefined ? '' : hostOf(new URL(url));
+  const refusal = isIP(host) ? neverWords(host, host) : undefined;
+  if (refusal !== undefined) throw new ReveilleError('invalid_request', `${member}: ${refusal}`);
+}
+
+/** Connections for what an operator has registered: anywhere but to link-local addresses and those of metadata services. */
+export function guardedConnector(resolve: Resolve = resolveBySystem): buildConnector.connector {
+  const lookup = guardedLookup(resolve, neverWords);
+  const connect = buildConnector({ allowH2: false, lookup } as buildConnector.BuildOptions);
+  return (options, callback) => {
+    // No name is looked up for a number.
+    const host = options.hostname.replace(/^\[|\]$/g, '');
+    const refusal = isIP(host) ? neverWords(host, host) : undefined;
+    if (refusal === undefined) connect(options, callback);
+    else callback(new RefusedAddress(refusal), null);
+  };
+}
+
 export class GuardedClient {
   readonly #resolve: Resolve;
   readonly #agents = new Map<boolean, Agent>();
@@ -51,7 +105,10 @@ export class GuardedClient {
   dispatcher(allowPrivate: boolean): Dispatcher {
     let agent = this.#agents.get(allowPrivate);
     if (!agent) {
-      const lookup = this.#guardedLookup(allowPrivate);
+      const lookup = guardedLookup(this.#resolve, (host, address) => {
+        const refusal = addressRefusal(address, allowPrivate);
+        return refusal === undefined ? undefined : refusalWords(host, address, refusal, allowPrivate);
+      });
       agent = new Agent({ connections: 32, pipelining: 1, allowH2: false, connect: { lookup, timeout: 10_000 } });
       this.#agents.set(allowPrivate, agent);
     }
@@ -60,24 +117,5 @@ export class GuardedClient {
 
   async close(): Promise<void> {
     await Promise.all([...this.#agents.values()].map((agent) => agent.destroy()));
-  }
-
-  #guardedLookup(allowPrivate: boolean): LookupFunction {
-    return (hostname, options, callback) => {
-      const fail = (error: Error) => callback(error as NodeJS.ErrnoException, '', 0);
-      this.#resolve(hostname, (error, addresses) => {
-        if (error) return fail(error);
-        // One forbidden address among several is an attempt to slip through.
-        for (const { address } of addresses) {
-          const refusal = addressRefusal(address, allowPrivate);
-          if (refusal !== undefined)
-            return fail(new RefusedAddress(refusalWords(hostname, address, refusal, allowPrivate)));
-        }
-        const [first] = addresses;
-        if (!first) return fail(new Error(`${hostname} has no address`));
-        if (options.all) callback(null, addresses);
-        else callback(null, first.address, first.family);
-      });
-    };
   }
 }
