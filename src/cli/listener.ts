@@ -1,4 +1,5 @@
 /** What listens at an address, and the error of a start that finds its port taken. */
+import { whoListens } from '../router/providers/listeners.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { reasonOf } from './unreachable.ts';
@@ -35,9 +36,10 @@ export async function listenerAt(url: string, timeoutMs = ASK_MS): Promise<Liste
 
 /** What listens at an address, in words; `undefined` when it does not say. */
 async function wordsFor(url: string): Promise<string | undefined> {
-  const listener = await listenerAt(url);
-  if (listener.kind === 'daemon') return `the ${listener.name} of another Reveille (${listener.version})`;
-  return listener.kind === 'other' ? 'a program that is none of Reveille' : undefined;
+  const [listener, process] = await Promise.all([listenerAt(url), whoListens(Number(new URL(url).port))]);
+  const as = process === undefined ? '' : `: ${process}`;
+  if (listener.kind === 'daemon') return `the ${listener.name} of another Reveille (${listener.version})${as}`;
+  return listener.kind === 'other' ? `a program that is none of Reveille${as}` : process;
 }
 
 /** How the variables of each daemon begin. */

@@ -124,7 +124,7 @@ function silenceOf(sign: Sign, asked: Asked, seconds: number): Unanswered {
 }
 
 /** Why a process of this installation may be silent, and what helps. */
-function whatToDo({ url, home }: Asked): string {
+export function whatToDo({ url, home }: Asked): string {
   const pid = pidBehind(home, url);
   if (pid === undefined)
     return 'its process may be stopped or overloaded; look at it there, and start it anew if it stays silent';

@@ -45,7 +45,7 @@ function damaged(path: string, cause: unknown): ReveilleError {
  *
  * @throws ReveilleError `unavailable` (not retryable) when the file is damaged
  */
-function inspect(path: string, busyTimeoutMs: number): void {
+export function inspectDatabase(path: string, busyTimeoutMs: number): void {
   if (!existsSync(path)) return;
   const { size } = statSync(path);
   if (size === 0) return;
@@ -101,7 +101,7 @@ function realPathOf(path: string): string {
 function openAndMigrate(path: string, options: OpenDatabaseOptions): DatabaseSync {
   const migrations = readMigrations(options.migrations);
   const busyTimeoutMs = options.busyTimeoutMs ?? 5000;
-  inspect(path, busyTimeoutMs);
+  inspectDatabase(path, busyTimeoutMs);
   createPrivateFile(path);
   const db = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {

@@ -56,7 +56,19 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   executor: ['wire', ...KITS, 'mcp-host', 'model-kit', 'chronos/client.ts'],
   ledger: ['wire', 'sqlite-kit', 'mcp-kit'],
   chronometric: ['wire', ...KITS],
-  cli: ['wire', ...KITS, 'mcp-host', 'chronos', 'chronos-mcp', 'router', 'neo', 'executor', 'ledger', 'chronometric'],
+  cli: [
+    'wire',
+    ...KITS,
+    'mcp-host',
+    'model-kit',
+    'chronos',
+    'chronos-mcp',
+    'router',
+    'neo',
+    'executor',
+    'ledger',
+    'chronometric',
+  ],
 };
 
 /** Packages that may be imported below a folder; folders that are not named, and tests, may import any. */

@@ -24,6 +24,7 @@ const ASKS_CHRONOSD = [
   `alarm resume ${ALARM}`,
   `alarm trigger ${ALARM}`,
   `alarm redrive ${ALARM}`,
+  `alarm edit ${ALARM} --in 2h`,
   'alarm watch',
   `alarm watch --id ${ALARM}`,
   'agent list',
@@ -52,10 +53,20 @@ const ASKS_THE_EXECUTOR = [
   `intent reconcile ${INTENT}`,
   `intent receipt ${INTENT}`,
   `intent watch ${INTENT}`,
+  'approver list',
+  'approver enroll',
+  'approver revoke 6b3f9a10',
+  'submitter add my-agent',
+  'submitter list',
+  `submitter revoke ${INTENT}`,
 ];
 /** Ends by itself without asking a daemon. */
 const ASKS_NOBODY = [
   'agent whoami',
+  'approver show',
+  'approver reset --user somebody',
+  'approver seal',
+  'approver unseal',
   'memory list',
   'memory forget --all --yes',
   'memory export',
@@ -69,6 +80,9 @@ const ASKS_NOBODY = [
   'time hook',
   'tools pin',
   'neo tools',
+  'neo server add notes -- /nowhere/to-be-found',
+  'neo server review',
+  'neo server remove notes',
   'mcp --selftest',
   'doctor',
 ];
@@ -89,6 +103,10 @@ let up: ChildProcess;
 before(async () => {
   up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
   await until('up is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
+  // Up to its own first alarm it waits for itself.
+  const isStarted = async () =>
+    /welcome/.test((await run(process.execPath, [PROGRAM, 'alarm', 'list', '--all'], { env })).stdout);
+  await until('its welcome alarm is set', isStarted, START_LIMIT_MS);
   writeFileSync(join(home, 'receipt.json'), '{}');
   up.kill('SIGSTOP');
 });
@@ -104,7 +122,11 @@ type Ended = { status: number; stderr: string };
 /** Runs a command; one that waits for the frozen process is killed long after it should have ended. */
 async function outcomeOf(words: string): Promise<Ended> {
   try {
-    const { stderr } = await run(process.execPath, [PROGRAM, ...words.split(' ')], { env, cwd: home, timeout: 90_000 });
+    const options = { env, cwd: home, timeout: 90_000 };
+    const running = run(process.execPath, [PROGRAM, ...words.split(' ')], options);
+    // Nobody answers what a command asks.
+    running.child.stdin?.end();
+    const { stderr } = await running;
     return { status: 0, stderr };
   } catch (thrown) {
     const { code, killed, stderr } = thrown as { code: number; killed: boolean; stderr: string };
@@ -164,7 +186,9 @@ test('a watch goes on when the process does', async () => {
       said += text;
     });
   try {
-    await until('it watches', () => /Watching/.test(said), START_LIMIT_MS);
+    await until('it watches', () => /Watching/.test(said), START_LIMIT_MS).catch((error: Error) =>
+      assert.fail(`${error.message}: ${said} (up: ${up.exitCode} ${up.signalCode})`),
+    );
     up.kill('SIGSTOP');
     await until('it says so', () => /chronosd does not answer/.test(said), START_LIMIT_MS);
     up.kill('SIGCONT');

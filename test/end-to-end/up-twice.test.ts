@@ -145,6 +145,24 @@ test('a second start says that Reveille runs already, since when and where, and 
   });
 });
 
+test('the doctor finds all well beside a running "up", and says that nothing runs without it', async () => {
+  const env = environment();
+  await besideUp(env, async () => {
+    const { stdout } = await reveille(env, 'doctor', '--json');
+    const report = JSON.parse(stdout);
+    assert.deepEqual(report.running, ['chronosd', 'router', 'executor']);
+    const wrong = report.checks.filter(({ status }: { status: string }) => status === 'broken' || status === 'warning');
+    assert.deepEqual([wrong, report.ok], [[], true]);
+    const said = await reveille(env, 'doctor');
+    assert.match(said.stdout, /\nAll is well: \d+ checks; chronosd, router, executor run\.\n$/);
+  });
+  await assert.rejects(reveille(env, 'doctor'), (error: Error & { code: number; stdout: string }) => {
+    assert.equal(error.code, 3);
+    assert.match(error.stdout, /but nothing runs/);
+    return true;
+  });
+});
+
 test('of starts at the same moment one wins, and the others say so', async () => {
   const env = environment();
   const starts = [1, 2, 3].map(() => {

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { randomInt } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { writeDeparture } from '../../chronos/store/sqlite/departure.ts';
+import { systemClock } from '../../clock/clock.ts';
+import { openDatabase } from '../../sqlite-kit/open.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { Check } from '../doctor/check.ts';
 import { checkClock, checkNode } from '../doctor/host.ts';
@@ -29,7 +33,7 @@ test('a report marks every check, wraps what is long and says below it what to d
     { name: 'REVEILLE_HOME', status: 'broken', detail: `/a\u001b[2J ${'word '.repeat(20)}`.trim(), remedy: 'mend it' },
   ];
   const look = { now, zone: 'UTC', width: 60, paint: (_style: string, text: string) => text };
-  assert.deepEqual(renderChecks(checks, look), [
+  assert.deepEqual(renderChecks(checks, { up: ['chronosd'], down: ['router', 'executor'] }, look), [
     '✓ Node           24.1.0',
     '· router         does not run',
     '                 → start it',
@@ -38,7 +42,8 @@ test('a report marks every check, wraps what is long and says below it what to d
     '                 word word word word word word',
     '                 → mend it',
     '',
-    '1 of 3 checks failed.',
+    '1 of 3 checks failed; chronosd runs; not running here:',
+    'router, executor.',
   ]);
 });
 
@@ -75,25 +80,41 @@ function find(report: Report, name: string): Check {
   return check;
 }
 
-/** Ports that nobody listens on, so that the report does not depend on what else runs on this computer. */
+/**
+ * Ports that nobody listens on, so that the report does not depend on what else runs on this computer. They lie below those that the
+ * system hands out, which another test would be given a moment later.
+ */
 async function freePorts(): Promise<Record<string, string>> {
-  const servers = [createServer(), createServer(), createServer()];
-  const ports = await Promise.all(
-    servers.map(async (server) => {
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const address = server.address();
-      return typeof address === 'object' && address ? String(address.port) : '';
-    }),
-  );
-  await Promise.all(servers.map(closeServer));
-  return { CHRONOS_PORT: ports[0]!, ROUTER_PORT: ports[1]!, EXECUTOR_PORT: ports[2]! };
+  const free = async (): Promise<string> => {
+    const port = randomInt(10_000, 32_000);
+    const server = createServer();
+    const listens = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!listens) return free();
+    await closeServer(server);
+    return String(port);
+  };
+  return { CHRONOS_PORT: await free(), ROUTER_PORT: await free(), EXECUTOR_PORT: await free() };
+}
+
+/** chronosd's file, as a start would make it. */
+function makeAlarmFile(home: string, state: 'home' | 'moved' = 'home'): string {
+  const path = join(home, 'chronos', 'chronos.db');
+  const migrations = new URL('../../chronos/store/sqlite/migrations', import.meta.url);
+  const { db, close } = openDatabase({ path, migrations, clock: systemClock, lock: 'exclusive' });
+  const gone = { source: 'this-file', transfer: 'a-move', target: 'db.example:5432/alarms', since: now };
+  if (state === 'moved') writeDeparture(db, { ...gone, state });
+  close();
+  return path;
 }
 
 describe('reveille doctor, where nothing has been made yet', () => {
   test('finds nothing broken, changes nothing, and says how to begin', async (t) => {
     const home = join(temporaryFolder(t), 'home');
     const { status, stdout, stderr } = await reveille(home, ['doctor'], { env: await freePorts() });
-    assert.deepEqual([status, stderr], [0, '']);
+    assert.deepEqual([status, stderr], [3, '']);
     assert.match(stdout, /· REVEILLE_HOME {2}.* is not there yet\n +→ reveille up makes it\n/);
     assert.match(
       stdout,
@@ -102,7 +123,10 @@ describe('reveille doctor, where nothing has been made yet', () => {
     assert.match(stdout, /· router +does not run/);
     assert.match(stdout, /· model +none; Neo answers offline/);
     assert.match(stdout, /✓ MCP tools/);
-    assert.match(stdout, /\nAll is well\.\n$/);
+    assert.match(
+      stdout,
+      /\nNothing is broken in \d+ checks, but nothing runs: no alarm rings before\s+"reveille up" is started\.\n$/,
+    );
     assert.ok(!existsSync(home));
   });
 
@@ -172,6 +196,48 @@ describe('reveille doctor, where something is wrong', () => {
       /nothing answers at http:\/\/127\.0\.0\.1:1/,
     ],
     [
+      'a port that is no number, in the file',
+      (home) => writeFileSync(join(home, 'config.yaml'), 'CHRONOS_PORT: hello\n'),
+      { CHRONOS_PORT: '' },
+      'settings',
+      /CHRONOS_PORT must be a whole number.*hello/,
+    ],
+    [
+      'a damaged file of alarms',
+      (home) => {
+        const path = makeAlarmFile(home);
+        const bytes = readFileSync(path);
+        writeFileSync(path, bytes.fill(0x5a, 0, 4096));
+      },
+      {},
+      'databases',
+      /chronos\.db is damaged .* Restore it from a backup/,
+    ],
+    [
+      'a file whose alarms have moved to PostgreSQL, and no setting that says so',
+      (home) => void makeAlarmFile(home, 'moved'),
+      {},
+      'databases',
+      /moved to PostgreSQL \(db\.example:5432\/alarms\).*set CHRONOS_POSTGRES_URI/,
+    ],
+    [
+      'a PostgreSQL that does not answer',
+      () => {},
+      { CHRONOS_POSTGRES_URI: 'postgres://nobody:canary@127.0.0.1:1/alarms', CHRONOS_ENROLLMENT: 'required' },
+      'PostgreSQL',
+      /no server that takes writes: 127\.0\.0\.1:1\/alarms: .*ECONNREFUSED/,
+    ],
+    [
+      'a model endpoint that is not there',
+      () => {},
+      { NEO_MODEL: 'some-model', NEO_MODEL_BASE_URL: 'http://127.0.0.1:1/v1', NEO_MODEL_API_KEY: 'canary' },
+      'model',
+      /some-model at http:\/\/127\.0\.0\.1:1\/v1: the endpoint cannot be reached/,
+    ],
+    ['a manifest of Neo that is not there', () => {}, { NEO_MANIFEST: '/none.json' }, 'Neo', /\/none\.json/],
+    ['a skill that is not there', () => {}, { NEO_SKILL: '/none.mtx' }, 'Neo', /\/none\.mtx/],
+    ['a policy that is not there', () => {}, { EXECUTOR_POLICY: '/none.yaml' }, 'executor files', /\/none\.yaml/],
+    [
       'data in a place that is no folder',
       (home) => writeFileSync(join(home, 'file'), ''),
       {},
@@ -193,6 +259,7 @@ describe('reveille doctor, where something is wrong', () => {
       const { status, detail } = find(report, name);
       assert.equal(status, 'broken');
       assert.match(detail, said);
+      assert.doesNotMatch(outcome.stdout + outcome.stderr, /canary/);
       assert.equal(find(report, 'MCP tools').status, 'ok');
     });
   }
@@ -204,13 +271,53 @@ describe('reveille doctor, where something is wrong', () => {
     chmodSync(open, 0o755);
     const env = await freePorts();
     const warned = await reveille(open, ['doctor', '--json'], { env });
-    assert.equal(warned.status, 0, warned.stdout);
+    assert.equal(warned.status, 3, warned.stdout);
     assert.deepEqual(find(reportOf(warned), 'REVEILLE_HOME').status, 'warning');
     const file = join(folder, 'file');
     writeFileSync(file, '');
     const broken = await reveille(file, ['doctor', '--json'], { env });
     assert.equal(broken.status, 1);
     assert.match(find(reportOf(broken), 'REVEILLE_HOME').detail, /is not a folder/);
+  });
+
+  test('settings that are wrong lead to nobody: what answers at the default port is not praised', async (t) => {
+    const home = temporaryFolder(t);
+    writeFileSync(join(home, 'config.yaml'), 'CHRONOS_PORT: hello\n');
+    const report = reportOf(
+      await reveille(home, ['doctor', '--json'], { env: { ...(await freePorts()), CHRONOS_PORT: '' } }),
+    );
+    assert.deepEqual([find(report, 'chronosd').status, report.ok], ['note', false]);
+    assert.match(find(report, 'chronosd').detail, /settings have to be right first/);
+  });
+
+  test('a home that cannot be made or written to is broken', { skip: process.platform !== 'linux' }, async () => {
+    for (const home of ['/proc/reveille', '/proc']) {
+      const outcome = await reveille(home, ['doctor', '--json'], { env: await freePorts() });
+      assert.equal(outcome.status, 1);
+      const { status, remedy } = find(reportOf(outcome), 'REVEILLE_HOME');
+      assert.equal(status, 'broken');
+      assert.match(remedy!, /writable for this user, or choose another folder with REVEILLE_HOME/);
+    }
+  });
+
+  test('an endpoint that refuses the key, or has another model, is said to', async (t) => {
+    let status = 401;
+    const list = JSON.stringify({ data: [{ id: 'one' }, { id: 'two' }] });
+    const server = createServer((_request, response) => response.writeHead(status).end(list));
+    const url = await listening(t, server);
+    const model = { NEO_MODEL: 'three', NEO_MODEL_BASE_URL: `${url}/v1`, NEO_MODEL_API_KEY: 'canary' };
+    const home = join(temporaryFolder(t), 'home');
+    const look = async (more = {}) =>
+      find(
+        reportOf(await reveille(home, ['doctor', '--json'], { env: { ...(await freePorts()), ...model, ...more } })),
+        'model',
+      );
+    const refused = await look();
+    assert.deepEqual([refused.status, refused.remedy], ['broken', 'correct NEO_MODEL_API_KEY']);
+    status = 200;
+    const other = await look();
+    assert.deepEqual([other.status, other.remedy], ['warning', 'set NEO_MODEL to one of its own: one, two']);
+    assert.equal((await look({ NEO_MODEL: 'two' })).status, 'ok');
   });
 
   test('a port that another program holds is said to be, whether it answers or not', async (t) => {
@@ -232,12 +339,23 @@ describe('reveille doctor, where something is wrong', () => {
     const daemon = createServer((request, response) => {
       response.setHeader('date', new Date(Date.now() + 3_600_000).toUTCString());
       const error = { code: 'unavailable', message: 'chronosd is not ready: the disk is full', retryable: true };
-      const data = request.url === '/' ? { name: 'chronosd', version } : { status: 'ok' };
+      const answers: Record<string, unknown> = {
+        '/': { name: 'chronosd', version },
+        '/v1/agent/auth/challenge': {
+          did: `did:matrix:doctor:${'0'.repeat(64)}`,
+          nonce: 'n'.repeat(32),
+          message: 'm',
+          expires_in: 60,
+        },
+      };
+      const data = answers[request.url ?? ''] ?? { status: 'ok' };
       const refuses = request.url === '/readyz' && !ready;
       response.statusCode = refuses ? 503 : 200;
       response.end(JSON.stringify(refuses ? { ok: false, error } : { ok: true, data }));
     });
-    const env = { ...(await freePorts()), CHRONOS_PORT: new URL(await listening(t, daemon)).port };
+    const url = await listening(t, daemon);
+    // One that nobody named would have to take the token of this installation.
+    const env = { ...(await freePorts()), MATRIX_CHRONOS_URL: url, MATRIX_CHRONOS_TOKEN: 'the-token-of-that-one' };
     const home = join(temporaryFolder(t), 'home');
     const look = async () => reportOf(await reveille(home, ['doctor', '--json'], { env }));
     const first = await look();
@@ -254,12 +372,16 @@ describe('reveille doctor, where something is wrong', () => {
 describe('reveille doctor, where everything runs', () => {
   const shared = sharedOwner();
   let house: Installation;
+  let ports: Record<string, string>;
   before(async () => {
     house = await startInstallation(shared);
+    ports = await freePorts();
   });
   after(() => shared.end());
   const report = async (env: Record<string, string> = {}) =>
-    reportOf(await house.attempt(['doctor', '--json'], { env }));
+    reportOf(await house.attempt(['doctor', '--json'], { env: { ...ports, ...env } }));
+
+  const healthy = async () => (await house.attempt(['doctor'], { env: ports })).stdout;
 
   test('says so, and knows whether the machine of this agent can be woken', async (t) => {
     const without = await report();
@@ -271,12 +393,46 @@ describe('reveille doctor, where everything runs', () => {
 
     const agent = await startAgent(t);
     await house.run('machine', 'put', '--provider', 'http', '--url', agent.url);
-    assert.match(await house.run('doctor'), /✓ machine +http, active.*\n[^✗!]*\nAll is well\.\n$/);
+    assert.match(
+      await healthy(),
+      /✓ machine +http, active.*\n[^✗!]*\nAll is well: \d+ checks; chronosd, router run; not running here: executor\.\n$/,
+    );
     await house.run('machine', 'suspend', house.label);
     assert.match(
-      await house.run('doctor'),
-      /! machine +http, suspended.*\n +→ let it be woken again[^✗]*\nIt works, with a warning\.\n$/,
+      await healthy(),
+      /! machine +http, suspended.*\n +→ let it be woken again[^✗]*\nIt works, with a warning: [^✗]*\.\n$/,
     );
+  });
+
+  test('an agent that cannot be woken is broken: its program is missing, or nobody listens', async () => {
+    await house.run('machine', 'put', '--provider', 'claude', '--dir', house.home.path);
+    const missing = await house.attempt(['doctor', '--json'], { env: { ...ports, PATH: '/nowhere' } });
+    assert.equal(missing.status, 1);
+    const { status, detail } = find(reportOf(missing), 'agent');
+    assert.equal(status, 'broken');
+    assert.match(detail, /the program "claude" is not on the PATH of the router; install it/);
+
+    await house.run('machine', 'put', '--provider', 'http', '--url', 'http://127.0.0.1:1');
+    const gone = find(await report(), 'agent');
+    assert.deepEqual([gone.status, gone.detail], ['broken', 'cannot be reached at http://127.0.0.1:1']);
+    assert.match(gone.remedy!, /start it, or give its address/);
+  });
+
+  test('daemons of another installation are not taken for those of this one', async (t) => {
+    const home = temporaryFolder(t);
+    const env = {
+      ...(await freePorts()),
+      CHRONOS_PORT: new URL(house.chronos.url).port,
+      ROUTER_PORT: new URL(house.router.url).port,
+    };
+    const outcome = await reveille(home, ['doctor', '--json'], { env });
+    assert.equal(outcome.status, 1);
+    for (const name of ['chronosd', 'router']) {
+      const { status, detail, remedy } = find(reportOf(outcome), name);
+      assert.equal(status, 'broken');
+      assert.match(detail, /of another installation answers at/);
+      assert.match(remedy!, /choose another port with (CHRONOS|ROUTER)_PORT/);
+    }
   });
 
   test('pins no key: the first one to prove itself still may', async () => {
@@ -286,7 +442,7 @@ describe('reveille doctor, where everything runs', () => {
 
   test('tokens that the daemons do not accept are broken, and are not shown', async () => {
     const wrong = { CHRONOS_TOKEN: 'canary-not-the-token', ROUTER_ADMIN_TOKEN: 'canary-not-the-token' };
-    const outcome = await house.attempt(['doctor', '--json'], { env: wrong });
+    const outcome = await house.attempt(['doctor', '--json'], { env: { ...ports, ...wrong } });
     assert.equal(outcome.status, 1);
     assert.equal(find(reportOf(outcome), 'chronosd token').detail, 'chronosd does not accept it');
     assert.equal(find(reportOf(outcome), 'machine').detail, 'the router does not accept ROUTER_ADMIN_TOKEN');

@@ -1,13 +1,23 @@
 /** `reveille doctor`: looks at everything an installation needs and says what to do about what is wrong. */
 
 import { z } from 'zod';
+import { wait } from '../../clock/clock.ts';
 import { printable } from '../../text-kit/hidden-characters.ts';
-import { parseSettings, urlSetting } from '../../wire/settings.ts';
-import { localAddress } from '../chronos-access.ts';
+import { ownerOf } from '../../wire/did.ts';
+import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts';
+import { labelOf, localAddress } from '../chronos-access.ts';
 import { pad, wrap } from '../columns.ts';
 import type { CliContext } from '../context.ts';
-import { type Check, type CheckStatus, orUndefined } from '../doctor/check.ts';
-import { checkDaemon, checkExecutorToken, checkMachine, checkTransport, type Place } from '../doctor/daemons.ts';
+import { checkAgent, machineOnDisk } from '../doctor/agent.ts';
+import { type Check, type CheckStatus, inTime, orUndefined } from '../doctor/check.ts';
+import {
+  checkDaemon,
+  checkExecutorToken,
+  checkMachine,
+  checkTransport,
+  type Place,
+  strangerAt,
+} from '../doctor/daemons.ts';
 import { checkClock, checkNode } from '../doctor/host.ts';
 import {
   checkConfigFile,
@@ -17,8 +27,10 @@ import {
   checkSecrets,
   runningHere,
 } from '../doctor/own-files.ts';
-import { checkExecutorFiles, checkModel, checkSettings, checkTools } from '../doctor/settings.ts';
+import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkTools } from '../doctor/settings.ts';
+import { checkPostgres, checkStores } from '../doctor/stores.ts';
 import { EXIT } from '../exit-status.ts';
+import { PREFIXES } from '../listener.ts';
 import { lookOf } from '../look.ts';
 import type { Look } from '../render.ts';
 import { serverTime } from '../server-clock.ts';
@@ -27,7 +39,7 @@ const MARKS: Readonly<Record<CheckStatus, string>> = { ok: '✓', note: '·', wa
 const COLOURS = { ok: 'green', note: 'dim', warning: 'yellow', broken: 'red' } as const;
 
 /** What the doctor says, one check below the other. */
-export function renderChecks(checks: readonly Check[], look: Look): string[] {
+export function renderChecks(checks: readonly Check[], running: Running, look: Look): string[] {
   const nameWidth = Math.max(...checks.map(({ name }) => name.length));
   const indent = ' '.repeat(2 + nameWidth + 2);
   const room = Math.max(30, look.width - indent.length);
@@ -37,89 +49,181 @@ export function renderChecks(checks: readonly Check[], look: Look): string[] {
     const advice = remedy === undefined ? [] : wrap(`→ ${printable(remedy)}`, room);
     return [`${mark} ${pad(name, nameWidth)}  ${first}`, ...[...rest, ...advice].map((line) => `${indent}${line}`)];
   });
+  return [...lines, '', ...wrap(verdictOf(checks, running), look.width)];
+}
+
+/** What answers of this installation, and what does not run here. */
+export type Running = { up: readonly string[]; down: readonly string[] };
+
+/** The last line: never greener than what was seen. */
+function verdictOf(checks: readonly Check[], { up, down }: Running): string {
   const count = (status: CheckStatus) => checks.filter((check) => check.status === status).length;
+  const runs = up.length === 0 ? 'nothing runs' : `${up.join(', ')} ${up.length === 1 ? 'runs' : 'run'}`;
+  const rest = up.length === 0 || down.length === 0 ? runs : `${runs}; not running here: ${down.join(', ')}`;
   const broken = count('broken');
-  const warnings = count('warning');
-  const verdict =
-    broken > 0
-      ? `${broken} of ${checks.length} checks failed.`
-      : warnings > 0
-        ? 'It works, with a warning.'
-        : 'All is well.';
-  return [...lines, '', verdict];
+  if (broken > 0) return `${broken} of ${checks.length} checks failed; ${rest}.`;
+  if (up.length === 0)
+    return `Nothing is broken in ${checks.length} checks, but nothing runs: no alarm rings before "reveille up" is started.`;
+  if (count('warning') > 0) return `It works, with a warning: ${checks.length} checks; ${rest}.`;
+  return `All is well: ${checks.length} checks; ${rest}.`;
 }
 
 const DEFAULT_PORTS = { CHRONOS_PORT: '9096', ROUTER_PORT: '8088', EXECUTOR_PORT: '8081' } as const;
 
-function places(context: CliContext): { chronosd: Place; router: Place; executor: Place } {
+/** Settings that are wrong name no place: another installation may be at the default one. */
+function portOf(settings: Settings, name: keyof typeof DEFAULT_PORTS): number | undefined {
+  const port = Number(settings[name] ?? DEFAULT_PORTS[name]);
+  return Number.isInteger(port) && port >= 0 && port < 65536 ? port : undefined;
+}
+
+type Places = { [Name in Place['name']]: Place | undefined };
+
+function places(context: CliContext): Places {
   const { settings } = context;
   const run = runningHere(context);
   const addresses = z.object({ MATRIX_CHRONOS_URL: urlSetting.optional(), NEO_EXECUTOR_URL: urlSetting.optional() });
   const { MATRIX_CHRONOS_URL, NEO_EXECUTOR_URL }: z.output<typeof addresses> =
     orUndefined(() => parseSettings(addresses, settings)) ?? {};
-  const local = (host: string | undefined, name: keyof typeof DEFAULT_PORTS) => {
-    const port = Number(settings[name]);
-    const usable = port > 0 && port < 65536 ? port : Number(DEFAULT_PORTS[name]);
-    return localAddress(host, usable, settings[name.replace('_PORT', '_TLS_CERT')]);
-  };
   const byRun = run && '"reveille up" says that it is there';
-  const bySetting = MATRIX_CHRONOS_URL && 'MATRIX_CHRONOS_URL names it';
+  const place = (name: Place['name'], named: string | undefined, running: string | undefined): Place | undefined => {
+    const prefix = PREFIXES[name];
+    const portVariable = `${prefix}_PORT` as const;
+    const port = portOf(settings, portVariable as keyof typeof DEFAULT_PORTS);
+    const local =
+      port === undefined ? undefined : localAddress(settings[`${prefix}_HOST`], port, settings[`${prefix}_TLS_CERT`]);
+    const url = named ?? running ?? local;
+    const variable = name === 'chronosd' ? 'MATRIX_CHRONOS_URL' : 'NEO_EXECUTOR_URL';
+    const because = named === undefined ? running && byRun : `${variable} names it`;
+    return url === undefined ? undefined : { name, url, because, portVariable };
+  };
   return {
-    chronosd: {
-      name: 'chronosd',
-      url: MATRIX_CHRONOS_URL ?? run?.chronos_url ?? local(settings.CHRONOS_HOST, 'CHRONOS_PORT'),
-      because: bySetting ?? byRun,
-      portVariable: 'CHRONOS_PORT',
-    },
-    router: {
-      name: 'router',
-      url: run?.router_url ?? local(settings.ROUTER_HOST, 'ROUTER_PORT'),
-      because: byRun,
-      portVariable: 'ROUTER_PORT',
-    },
-    executor: {
-      name: 'executor',
-      url: NEO_EXECUTOR_URL ?? run?.executor_url ?? local(settings.EXECUTOR_HOST, 'EXECUTOR_PORT'),
-      // One that was started by an older version has none.
-      because: NEO_EXECUTOR_URL ? 'NEO_EXECUTOR_URL names it' : run?.executor_url && byRun,
-      portVariable: 'EXECUTOR_PORT',
-    },
+    chronosd: place('chronosd', MATRIX_CHRONOS_URL, run?.chronos_url),
+    router: place('router', undefined, run?.router_url),
+    // One that was started by an older version has no address on record.
+    executor: place('executor', NEO_EXECUTOR_URL, run?.executor_url),
   };
 }
 
-type DaemonCheck = Awaited<ReturnType<typeof checkDaemon>>;
+/** What was found of a daemon and of what can be asked through it. */
+type Found = { checks: Check[]; up: boolean };
 
-async function checkDaemons(context: CliContext): Promise<{ checks: Check[]; clock: Check }> {
-  const { chronosd, router, executor } = places(context);
-  const daemons = [chronosd, router, executor].map((place) => checkDaemon(place));
-  const [ours, theirs, rail] = (await Promise.all(daemons)) as [DaemonCheck, DaemonCheck, DaemonCheck];
-  const time = ours.up ? await serverTime(chronosd.url, context.clock) : undefined;
-  const token = ours.up ? await checkTransport(context) : undefined;
-  const machine = theirs.up ? await checkMachine(context, router.url) : undefined;
-  const entry = rail.up ? await checkExecutorToken(context, executor.url) : undefined;
-  const found = [ours.check, token, theirs.check, machine, rail.check, entry];
-  const checks = found.filter((check) => check !== undefined);
-  return { checks, clock: checkClock(context.clock.now(), time) };
+const notAsked = (name: string): Check => ({
+  name,
+  status: 'note',
+  detail: 'not asked: its settings have to be right first',
+});
+
+/** Port 0 is whatever the system gives: only a running `up` knows it. */
+function isUnknown({ url }: Place): boolean {
+  return new URL(url).port === '0';
 }
+
+async function askDaemon(
+  context: CliContext,
+  place: Place | undefined,
+  name: Place['name'],
+  more: (place: Place) => Promise<{ checks: (Check | undefined)[]; access: Check | undefined }>,
+): Promise<Found> {
+  if (place === undefined) return { checks: [notAsked(name)], up: false };
+  if (isUnknown(place)) return { checks: [{ name, status: 'note', detail: 'does not run', remedy: START }], up: false };
+  const { check, up } = await checkDaemon(context, place);
+  if (!up) return { checks: [check], up: false };
+  const { checks, access } = await more(place);
+  const stranger = strangerAt(place, access);
+  if (stranger) return { checks: [stranger], up: false };
+  return { checks: [check, ...checks].filter((one) => one !== undefined), up: true };
+}
+
+const START = 'start it with: reveille up';
+
+async function checkDaemons(context: CliContext): Promise<{ checks: Check[]; running: Running }> {
+  const { chronosd, router, executor } = places(context);
+  const found = {
+    chronosd: askDaemon(context, chronosd, 'chronosd', async (place) => {
+      const [token, time] = await Promise.all([checkTransport(context), serverTime(place.url, context.clock)]);
+      return { checks: [token, ...(time ? [checkClock(context.clock.now(), time)] : [])], access: token };
+    }),
+    router: askDaemon(context, router, 'router', async (place) => {
+      const { check, access, machine } = await checkMachine(context, place.url);
+      return { checks: [check, machine && (await checkAgent(context, machine))], access };
+    }),
+    executor: askDaemon(context, executor, 'executor', async (place) => {
+      const token = await checkExecutorToken(context, place.url);
+      return { checks: [token], access: token };
+    }),
+  };
+  const names = ['chronosd', 'router', 'executor'] as const;
+  const all = await Promise.all(
+    names.map((name) => inTime(name, context.clock, async () => (await found[name]).checks)),
+  );
+  const ups = await Promise.all(names.map((name) => found[name].then(({ up }) => up)));
+  const running = { up: names.filter((_, at) => ups[at]), down: names.filter((_, at) => !ups[at]) };
+  const checks = all.flat();
+  if (!running.up.includes('router'))
+    checks.push(...(await inTime('agent', context.clock, () => agentAtRest(context))));
+  if (!checks.some(({ name }) => name === 'clock')) checks.unshift(checkClock(context.clock.now(), undefined));
+  return { checks, running };
+}
+
+/** The agent as it is on record, while no router runs. */
+async function agentAtRest(context: CliContext): Promise<Check | undefined> {
+  const label = orUndefined(() => labelOf(context));
+  const machine = label === undefined ? undefined : machineOnDisk(context, ownerOf(label));
+  return machine && machine.state !== 'deleted' ? checkAgent(context, machine) : undefined;
+}
+
+/** Says what is still being looked at, once that takes long. */
+function tellProgress({ out, clock }: CliContext, waiting: ReadonlySet<string>, signal: AbortSignal): void {
+  const tell = async () => {
+    await wait(clock, PROGRESS_AFTER_MS, signal);
+    while (!signal.aborted) {
+      out.progress(`Looking at ${[...waiting].join(', ')} …`);
+      await wait(clock, 200, signal);
+    }
+  };
+  void tell();
+}
+
+const PROGRESS_AFTER_MS = 2000;
 
 export async function doctor(context: CliContext): Promise<void> {
-  const { checks: daemons, clock } = await checkDaemons(context);
-  const run = checkRunRecord(context);
-  const checks: Check[] = [
-    checkNode(process.versions.node),
-    clock,
-    ...checkFolders(context),
-    await checkConfigFile(context),
-    ...checkSettings(context),
-    checkSecrets(context),
-    checkKey(context),
-    ...(run ? [run] : []),
-    ...daemons,
-    checkModel(context),
-    checkTools(),
-    await checkExecutorFiles(context),
-  ];
+  const { clock, out } = context;
+  const waiting = new Set<string>();
+  const ended = new AbortController();
+  tellProgress(context, waiting, ended.signal);
+  const one = async (name: string, work: () => ReturnType<Parameters<typeof inTime>[2]>) => {
+    waiting.add(name);
+    const checks = await inTime(name, clock, work);
+    waiting.delete(name);
+    return checks;
+  };
+  const running = { up: [] as readonly string[], down: [] as readonly string[] };
+  const groups = await Promise.all([
+    one('Node', () => checkNode(process.versions.node)),
+    one('folders', () => checkFolders(context)),
+    one('config.yaml', () => checkConfigFile(context)),
+    one('settings', () => checkSettings(context)),
+    one('secrets', () => checkSecrets(context)),
+    one('identity', () => checkKey(context)),
+    one('reveille up', () => checkRunRecord(context)),
+    one('databases', () => checkStores(context)),
+    one('PostgreSQL', () => checkPostgres(context)),
+    one('daemons', async () => {
+      const { checks, running: seen } = await checkDaemons(context);
+      Object.assign(running, seen);
+      return checks;
+    }),
+    one('model', () => checkModels(context)),
+    one('Neo', () => checkNeoFiles(context)),
+    one('MCP tools', () => checkTools()),
+    one('executor files', () => checkExecutorFiles(context)),
+  ]);
+  ended.abort();
+  const checks = groups.flat();
   const ok = checks.every(({ status }) => status !== 'broken');
-  context.out.result({ checks, ok }, renderChecks(checks, lookOf(context)));
+  const report = { checks, ok, running: running.up, not_running: running.down };
+  out.result(report, renderChecks(checks, running, lookOf(context)));
+  // docs/decisions/0025-doctor.md
   if (!ok) process.exitCode = EXIT.failed;
+  else if (running.up.length === 0) process.exitCode = EXIT.notRunning;
 }

@@ -1,6 +1,7 @@
 /** What the doctor asks the daemons. */
 import { createServer } from 'node:net';
 import { createChronosClient } from '../../chronos/client.ts';
+import { didOf } from '../../wire/did.ts';
 import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
@@ -8,34 +9,17 @@ import { WAKE_HEADERS } from '../../wire/wake.ts';
 import { findChronos, labelOf, localIdentity } from '../chronos-access.ts';
 import type { CliContext } from '../context.ts';
 import { findExecutor } from '../executor-access.ts';
+import { listenerAt } from '../listener.ts';
 import { createRouterClient } from '../router-access.ts';
-import { reasonOf } from '../unreachable.ts';
+import { type Attend, reasonOf, signOfLife, whatToDo } from '../unreachable.ts';
+import type { KnownMachine } from './agent.ts';
 import { brokenBy, type Check, orUndefined } from './check.ts';
 
 const TIMEOUT_MS = 3000;
 
-/** What listens at an address. */
-type Listener =
-  | { kind: 'ours'; version: string }
-  | { kind: 'other'; what: string }
-  | { kind: 'silent'; reason: string };
-
 async function ask(url: string): Promise<{ status: number; text: string }> {
   const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'manual' });
   return { status: response.status, text: await response.text() };
-}
-
-async function listenerAt(url: string, name: string): Promise<Listener> {
-  let answer: Awaited<ReturnType<typeof ask>>;
-  try {
-    answer = await ask(`${url}/`);
-  } catch (thrown) {
-    return { kind: 'silent', reason: reasonOf(thrown) };
-  }
-  const data = orUndefined(() => openEnvelope(answer.text, answer.status, url).value());
-  if (typeof data !== 'object' || data === null || !('name' in data)) return { kind: 'other', what: 'something else' };
-  if (data.name !== name) return { kind: 'other', what: String(data.name) };
-  return { kind: 'ours', version: 'version' in data ? String(data.version) : 'an unknown version' };
 }
 
 /** Why a port cannot be listened on; `undefined` when it can. */
@@ -58,7 +42,17 @@ export type Place = {
   portVariable: string;
 };
 
-async function checkSilent({ name, url, because, portVariable }: Place, reason: string): Promise<Check> {
+async function checkSilent(
+  context: CliContext,
+  { name, url, because, portVariable }: Place,
+  reason: string,
+): Promise<Check> {
+  if ((await signOfLife(url, context.clock)) === 'listens') {
+    const remedy =
+      because === undefined ? `stop what listens there, or choose another port with ${portVariable}` : undefined;
+    const asked = { url, home: context.home, clock: context.clock };
+    return { name, status: 'broken', detail: `${url} listens, but does not answer`, remedy: remedy ?? whatToDo(asked) };
+  }
   if (because !== undefined) {
     const remedy = `look whether it runs and can be reached from here; ${because}`;
     return { name, status: 'broken', detail: `nothing answers at ${url} (${reason})`, remedy };
@@ -84,24 +78,36 @@ async function checkReady({ name, url }: Place, version: string): Promise<Check>
 }
 
 /** Whether a daemon answers and can do its job, or could be started; `up` tells whether it can be asked more. */
-export async function checkDaemon(place: Place): Promise<{ check: Check; up: boolean }> {
+export async function checkDaemon(context: CliContext, place: Place): Promise<{ check: Check; up: boolean }> {
   const { name, url, portVariable } = place;
-  const listener = await listenerAt(url, name);
-  if (listener.kind === 'silent') return { check: await checkSilent(place, listener.reason), up: false };
-  if (listener.kind === 'ours') return { check: await checkReady(place, listener.version), up: true };
-  const detail = `${listener.what} answers at ${url}, not ${name}`;
+  const listener = await listenerAt(url, TIMEOUT_MS);
+  if (listener.kind === 'silent') return { check: await checkSilent(context, place, listener.reason), up: false };
+  if (listener.kind === 'daemon' && listener.name === name)
+    return { check: await checkReady(place, listener.version), up: true };
+  const what = listener.kind === 'daemon' ? listener.name : 'something else';
+  const detail = `${what} answers at ${url}, not ${name}`;
   const remedy = `stop what listens there, or choose another port with ${portVariable}`;
   return { check: { name, status: 'broken', detail, remedy }, up: false };
 }
 
+/**
+ * What answers on a port of this computer is this installation's when it takes its token. `access` is what came of asking with it;
+ * nothing is said of a daemon that a setting or the running `up` names.
+ */
+export function strangerAt({ name, url, because, portVariable }: Place, access: Check | undefined): Check | undefined {
+  if (because !== undefined || access?.status !== 'broken') return undefined;
+  const detail = `the ${name} of another installation answers at ${url}: it does not take the token of this one`;
+  const remedy = `stop it, or choose another port with ${portVariable}; if it is meant, set its token`;
+  return { name, status: 'broken', detail, remedy };
+}
+
 /** Whether chronosd lets this machine's agent in. Nothing is pinned: a challenge is asked for, not answered. */
-export async function checkTransport(context: CliContext): Promise<Check | undefined> {
+export async function checkTransport(context: CliContext): Promise<Check> {
   const name = 'chronosd token';
-  const identity = orUndefined(() => localIdentity(context));
-  if (!identity) return undefined;
+  const did = orUndefined(() => localIdentity(context))?.did ?? didOf('doctor', '0'.repeat(64));
   try {
     const { url, token } = findChronos(context);
-    await createChronosClient({ url, token, clock: context.clock, timeoutMs: TIMEOUT_MS }).challenge(identity.did);
+    await createChronosClient({ url, token, clock: context.clock, timeoutMs: TIMEOUT_MS }).challenge(did);
     return { name, status: 'ok', detail: 'accepted' };
   } catch (error) {
     if (!(error instanceof ReveilleError && error.code === 'unauthorized')) return brokenBy(name, error);
@@ -111,10 +117,9 @@ export async function checkTransport(context: CliContext): Promise<Check | undef
 }
 
 /** Whether the executor lets this machine's user in. */
-export async function checkExecutorToken(context: CliContext, url: string): Promise<Check | undefined> {
+export async function checkExecutorToken(context: CliContext, url: string): Promise<Check> {
   const name = 'executor token';
-  const userId = orUndefined(() => labelOf(context));
-  if (userId === undefined) return undefined;
+  const userId = orUndefined(() => labelOf(context)) ?? 'doctor';
   const { token } = findExecutor(context);
   try {
     const response = await fetch(`${url}/intents?limit=1`, {
@@ -139,28 +144,39 @@ const MACHINE_REMEDY = {
   deleted: 'register it anew with: reveille machine put',
 } as const;
 
-/** Whether the router knows where this machine's agent lives. */
-export async function checkMachine(context: CliContext, url: string): Promise<Check | undefined> {
+/** Whether the router takes this installation's token, whether it knows where this machine's agent lives, and the machine. */
+export async function checkMachine(
+  context: CliContext,
+  url: string,
+): Promise<{ check: Check | undefined; access: Check | undefined; machine?: KnownMachine }> {
   const name = 'machine';
   const identity = orUndefined(() => localIdentity(context));
-  if (!identity) return undefined;
+  const owner = identity?.owner ?? 'doctor';
   try {
-    const router = createRouterClient({ url, token: context.settings.ROUTER_ADMIN_TOKEN });
-    const { provider, state, running } = await router.show(identity.owner);
+    const token = context.settings.ROUTER_ADMIN_TOKEN;
+    const within: Attend = (work) => work(AbortSignal.timeout(TIMEOUT_MS));
+    const machine = await createRouterClient({ url, token, attend: within }).show(owner);
+    const { provider, state, running } = machine;
     const detail = `${provider}, ${state}${running === undefined ? '' : `, ${running}`}`;
     const remedy = MACHINE_REMEDY[state];
-    return remedy === undefined ? { name, status: 'ok', detail } : { name, status: 'warning', detail, remedy };
+    const check: Check =
+      remedy === undefined ? { name, status: 'ok', detail } : { name, status: 'warning', detail, remedy };
+    return { check, access: undefined, machine };
   } catch (error) {
     const code = error instanceof ReveilleError ? error.code : undefined;
-    if (code === 'not_found')
-      return {
+    if (code === 'not_found') {
+      if (!identity) return { check: undefined, access: undefined };
+      const check: Check = {
         name,
         status: 'warning',
-        detail: `the router knows no machine of ${identity.owner}: its alarms wake nobody`,
+        detail: `the router knows no machine of ${owner}: its alarms wake nobody`,
         remedy: 'register one with: reveille machine put',
       };
-    if (code !== 'unauthorized') return brokenBy(name, error);
+      return { check, access: undefined };
+    }
+    if (code !== 'unauthorized') return { check: brokenBy(name, error), access: undefined };
     const remedy = 'set ROUTER_ADMIN_TOKEN to what the router was started with';
-    return { name, status: 'broken', detail: 'the router does not accept ROUTER_ADMIN_TOKEN', remedy };
+    const check: Check = { name, status: 'broken', detail: 'the router does not accept ROUTER_ADMIN_TOKEN', remedy };
+    return { check, access: check };
   }
 }

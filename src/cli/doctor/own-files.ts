@@ -1,6 +1,16 @@
 /** What the doctor looks at on the disk: folders, secrets, key and configuration. */
-import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { readKeyFile } from '../../identity/keys.ts';
 import { didOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -53,10 +63,28 @@ function checkSpace(name: string, folder: string): Check {
   return { name, status: free < NO_SPACE ? 'broken' : 'warning', detail, remedy: MAKE_ROOM };
 }
 
+/** A folder that a start would make: whether it could. */
+function checkAbsent(name: string, folder: string): Check {
+  let above = dirname(folder);
+  while (!existsSync(above)) above = dirname(above);
+  try {
+    rmSync(mkdtempSync(join(above, '.doctor-')), { recursive: true, force: true });
+  } catch (thrown) {
+    const remedy = `make ${above} writable for this user, or choose another folder with ${name}`;
+    return {
+      name,
+      status: 'broken',
+      detail: `${folder} is not there and cannot be made: ${messageOf(thrown)}`,
+      remedy,
+    };
+  }
+  return { name, status: 'note', detail: `${folder} is not there yet`, remedy: 'reveille up makes it' };
+}
+
 /** A folder that holds data: there, ours alone, writable, with room. */
 function checkFolder(name: string, folder: string): Check {
   const stat = statSync(folder, { throwIfNoEntry: false });
-  if (!stat) return { name, status: 'note', detail: `${folder} is not there yet`, remedy: 'reveille up makes it' };
+  if (!stat) return checkAbsent(name, folder);
   if (!stat.isDirectory())
     return { name, status: 'broken', detail: `${folder} is not a folder`, remedy: `move it away, or set ${name}` };
   const space = checkSpace(name, folder);
@@ -70,16 +98,20 @@ const DATA_FOLDERS = ['CHRONOS_DATA_DIR', 'ROUTER_DATA_DIR', 'NEO_DATA_DIR', 'EX
 
 /** The home folder, and data folders that were put elsewhere. */
 export function checkFolders({ home, settings }: CliContext): Check[] {
+  const isOutside = (folder: string) => relative(home.path, folder).startsWith('..');
   const elsewhere = DATA_FOLDERS.flatMap((name) => {
     const folder = settings[name];
-    return folder === undefined || !relative(home.path, folder).startsWith('..') ? [] : [{ name, folder }];
+    if (folder === undefined || (!isOutside(folder) && !existsSync(folder))) return [];
+    return [{ name, folder, inside: !isOutside(folder) }];
   });
-  const folders = [{ name: 'REVEILLE_HOME', folder: home.path }, ...elsewhere];
-  return folders.map(({ name, folder }) => {
+  const folders = [{ name: 'REVEILLE_HOME', folder: home.path, inside: false }, ...elsewhere];
+  return folders.flatMap(({ name, folder, inside }): Check[] => {
     try {
-      return checkFolder(name, folder);
+      const check = checkFolder(name, folder);
+      // Of those below the home only what is wrong is told.
+      return inside && check.status !== 'broken' ? [] : [check];
     } catch (thrown) {
-      return { name, status: 'broken', detail: `${folder} cannot be looked at: ${messageOf(thrown)}` };
+      return [{ name, status: 'broken', detail: `${folder} cannot be looked at: ${messageOf(thrown)}` }];
     }
   });
 }

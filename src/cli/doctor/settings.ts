@@ -1,4 +1,4 @@
-/** What the doctor reads from settings alone: their values, Neo's model, the tools of the MCP server. */
+/** What the doctor reads from settings: their values, the models and files that they name, the tools of the MCP server. */
 import { join } from 'node:path';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { runSelftest } from '../../chronos-mcp/selftest.ts';
@@ -6,11 +6,16 @@ import { TOOLS_FILE } from '../../chronos-mcp/tools.ts';
 import { parseExecutorConfig } from '../../executor/config.ts';
 import { readPolicy } from '../../executor/policy/read-policy.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
+import { parseModelConfig } from '../../model-kit/settings.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
+import { manifestVariables } from '../../neo/tools/manifest-variables.ts';
+import { readSkill } from '../../neo/tools/skill.ts';
 import { parseRouterConfig } from '../../router/config.ts';
+import { labelOf } from '../chronos-access.ts';
 import type { CliContext } from '../context.ts';
 import { PACKAGE_ROOT } from '../package-root.ts';
-import { brokenBy, type Check, orUndefined } from './check.ts';
+import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';
+import { checkEndpoint } from './model.ts';
 
 /** What the executor's settings are without the secrets that `reveille up` makes. */
 const withoutSecrets = (settings: CliContext['settings']) => ({
@@ -18,14 +23,6 @@ const withoutSecrets = (settings: CliContext['settings']) => ({
   EXECUTOR_DEV: '1',
   ...(settings.EXECUTOR_TOKEN === undefined ? { EXECUTOR_HOST: undefined } : {}),
 });
-
-/** In place of the secrets that `reveille up` makes. */
-const STAND_INS = Object.fromEntries(
-  ['TOKEN', 'AGENT_AUTH_SECRET', 'ADMIN_TOKEN', 'WAKE_TOKEN'].map((name) => [
-    `CHRONOS_${name}`,
-    `stand-in for ${name}`,
-  ]),
-);
 
 /** Whether every daemon would take its settings. Secrets may be missing: `reveille up` makes them. */
 export function checkSettings({ settings }: CliContext): Check[] {
@@ -45,17 +42,45 @@ export function checkSettings({ settings }: CliContext): Check[] {
   return wrong.length > 0 ? wrong : [{ name: 'settings', status: 'ok', detail: 'every value is allowed' }];
 }
 
-export function checkModel({ settings }: CliContext): Check {
-  const name = 'model';
+/** Neo's model, and the executor's where it has one of its own: whether the endpoint is there. */
+export async function checkModels({ settings }: CliContext): Promise<Check[]> {
+  const own = ['MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY'];
+  const ofExecutor = own.some((part) => settings[`EXECUTOR_${part}`] !== undefined);
+  return Promise.all([
+    checkModel('model', 'NEO', settings),
+    ...(ofExecutor ? [checkModel('executor model', 'EXECUTOR', settings)] : []),
+  ]);
+}
+
+async function checkModel(name: string, prefix: string, settings: CliContext['settings']): Promise<Check> {
   try {
-    const { model, warnings } = parseNeoConfig({ ...settings, NEO_DEV: '1', NEO_HOST: undefined });
+    const { model, warnings } = parseModelConfig(prefix, settings);
     if (model.kind === 'offline') {
-      const remedy = 'set NEO_MODEL, NEO_MODEL_BASE_URL and NEO_MODEL_API_KEY to give it one';
+      const remedy = `set ${prefix}_MODEL, ${prefix}_MODEL_BASE_URL and ${prefix}_MODEL_API_KEY to give it one`;
       return { name, status: 'note', detail: 'none; Neo answers offline, from what reaches it', remedy };
     }
-    const exposed = warnings.find((warning) => warning.startsWith('NEO_MODEL'));
+    const [exposed] = warnings;
+    // A key is not sent in the clear to look.
     if (exposed !== undefined) return { name, status: 'warning', detail: exposed, remedy: 'use an https:// address' };
-    return { name, status: 'ok', detail: `${model.model} at ${model.baseUrl}` };
+    return await checkEndpoint(name, prefix, model);
+  } catch (error) {
+    return brokenBy(name, error);
+  }
+}
+
+/** What the start reads for Neo: all its settings, the skill, and the manifest with the variables that it refers to. */
+export async function checkNeoFiles(context: CliContext): Promise<Check> {
+  const name = 'Neo';
+  try {
+    const label = labelOf(context) ?? 'not-made-yet';
+    const known = { ...context.settings, MATRIX_USER_ID: label, NEO_DEV: '1', NEO_HOST: undefined };
+    const { tools } = parseNeoConfig(known);
+    if (tools === undefined) return { name, status: 'note', detail: 'has no tools, as its settings say' };
+    if (tools.skill !== undefined) readSkill(tools.skill);
+    const url = 'http://127.0.0.1:9096';
+    const later = { NEO_CHRONOS_URL: url, REVEILLE_CHRONOS_URL: url, MATRIX_CHRONOS_URL: url };
+    await manifestVariables(tools, { ...later, ...known });
+    return { name, status: 'ok', detail: 'its settings, its skill and its manifest can be read' };
   } catch (error) {
     return brokenBy(name, error);
   }

@@ -31,7 +31,7 @@ async function isExecutable(path: string): Promise<boolean> {
  * @returns the program's path
  * @throws NotThere saying where it was looked for, or that it may not be executed, and what to do
  */
-async function findProgram(bin: string, path: string | undefined, install: string): Promise<string> {
+export async function findProgram(bin: string, path: string | undefined, install: string): Promise<string> {
   if (isAbsolute(bin)) {
     if (!(await isFile(bin)))
       throw new NotThere(`the program ${bin} is not there; register the machine with another --bin`);

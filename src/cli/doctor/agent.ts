@@ -1,0 +1,83 @@
+/** Whether this machine's agent could be woken: what the router knows of it, its program, and whether its address answers. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { parseRouterConfig } from '../../router/config.ts';
+import { Presets } from '../../router/targets/presets.ts';
+import { checkFolder, findProgram, programOf } from '../../router/targets/program.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { commandSpecSchema, httpSpecSchema, processSpecSchema } from '../../wire/machine.ts';
+import type { CliContext } from '../context.ts';
+import { signOfLife } from '../unreachable.ts';
+import { type Check, orUndefined, STAND_INS } from './check.ts';
+
+/** What is on record of a machine. */
+export type KnownMachine = { provider: string; spec: unknown; state: string };
+
+const name = 'agent';
+const PUT = 'register it anew with: reveille machine put';
+
+/** The machine of a user as the router's own file has it, for when no router runs. */
+export function machineOnDisk({ settings }: CliContext, userId: string): KnownMachine | undefined {
+  const path = join(settings.ROUTER_DATA_DIR!, 'router.db');
+  if (!existsSync(path)) return undefined;
+  let db: DatabaseSync | undefined;
+  try {
+    db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
+    const row = db.prepare('SELECT provider, spec, state FROM machines WHERE user_id = ?').get(userId);
+    return row && { provider: String(row.provider), spec: JSON.parse(String(row.spec)), state: String(row.state) };
+  } catch {
+    // A file that cannot be read is told by the check of the databases.
+    return undefined;
+  } finally {
+    db?.close();
+  }
+}
+
+/** Asks what is configured for an agent, as far as that can be done without waking it. */
+export async function checkAgent(context: CliContext, machine: KnownMachine): Promise<Check> {
+  try {
+    return await look(context, machine);
+  } catch (error) {
+    if (error instanceof ReveilleError) return { name, status: 'broken', detail: error.message, remedy: PUT };
+    throw error;
+  }
+}
+
+async function look(context: CliContext, { provider, spec }: KnownMachine): Promise<Check> {
+  const { clock, environment } = context;
+  if (provider === 'http') {
+    const { url } = httpSpecSchema.parse(spec);
+    const sign = await signOfLife(url, clock);
+    if (sign === 'answers') return { name, status: 'ok', detail: `answers at ${url}` };
+    const detail = sign === 'listens' ? `listens at ${url}, but does not answer` : `cannot be reached at ${url}`;
+    return { name, status: 'broken', detail, remedy: 'start it, or give its address with: reveille machine put' };
+  }
+  if (provider === 'process') {
+    const { command, cwd } = processSpecSchema.parse(spec);
+    await findProgram(command[0]!, environment.PATH, 'as its makers say');
+    if (cwd !== undefined) await checkFolder(cwd);
+    return { name, status: 'ok', detail: `${command[0]} is there; an alarm starts it` };
+  }
+  if (provider === 'command') return lookAtTarget(context, spec);
+  return { name, status: 'note', detail: `not asked: ${provider} starts it when an alarm rings` };
+}
+
+async function lookAtTarget({ clock, environment, settings }: CliContext, given: unknown): Promise<Check> {
+  const spec = commandSpecSchema.parse(given);
+  const config = orUndefined(() => parseRouterConfig({ ...STAND_INS, ...settings, ROUTER_DEV: '1' }));
+  if (!config) return { name, status: 'note', detail: 'not asked: the settings of the router have to be right first' };
+  const preset = new Presets(config.presetFolder).get(spec.preset);
+  if (preset.kind === 'terminal') {
+    const { path } = await programOf(preset, spec, environment, '');
+    if (spec.cwd !== undefined) await checkFolder(spec.cwd);
+    return { name, status: 'ok', detail: `${spec.preset} is there: ${path}` };
+  }
+  const url = spec.url ?? ('url' in preset && typeof preset.url === 'string' ? preset.url : undefined);
+  if (url === undefined) return { name, status: 'note', detail: `${spec.preset} names no address to ask` };
+  // Whether it listens; a request could be an event to it.
+  const sign = await signOfLife(new URL(url).origin, clock);
+  if (sign !== 'nothing') return { name, status: 'ok', detail: `${spec.preset} listens at ${new URL(url).origin}` };
+  const remedy = 'start it, or give its address with: reveille machine put';
+  return { name, status: 'broken', detail: `${spec.preset} cannot be reached at ${new URL(url).origin}`, remedy };
+}

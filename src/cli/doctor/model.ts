@@ -1,0 +1,57 @@
+/** Whether a model endpoint is there and takes the key: one request that costs nothing, for the list of its models. */
+import { z } from 'zod';
+import type { EndpointConfig } from '../../model-kit/settings.ts';
+import { reasonOf } from '../unreachable.ts';
+import type { Check } from './check.ts';
+
+const ASK_MS = 4000;
+const MOST_BYTES = 4 * 1024 * 1024;
+/** Both languages list their models alike. */
+const listSchema = z.object({ data: z.array(z.object({ id: z.string() })) });
+
+function requestFor({ provider, baseUrl, apiKey }: EndpointConfig): { url: string; headers: Record<string, string> } {
+  const base = baseUrl.replace(/\/+$/, '');
+  if (provider !== 'anthropic')
+    return { url: `${base}/models`, headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` } };
+  const headers = { 'anthropic-version': '2023-06-01', ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }) };
+  return { url: `${base.endsWith('/v1') ? base : `${base}/v1`}/models?limit=1000`, headers };
+}
+
+/** The models that the endpoint lists; `undefined` when it does not say. */
+function listed(text: string): string[] | undefined {
+  try {
+    const list = listSchema.safeParse(JSON.parse(text));
+    return list.success ? list.data.data.map(({ id }) => id) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param prefix of the variables that name it: `NEO`, `EXECUTOR` */
+export async function checkEndpoint(name: string, prefix: string, model: EndpointConfig): Promise<Check> {
+  const where = `${model.model} at ${model.baseUrl}`;
+  const { url, headers } = requestFor(model);
+  let status: number;
+  let text: string;
+  try {
+    const response = await fetch(url, { headers, redirect: 'manual', signal: AbortSignal.timeout(ASK_MS) });
+    status = response.status;
+    text = (await response.text()).slice(0, MOST_BYTES);
+  } catch (thrown) {
+    const remedy = `start what serves it, or correct ${prefix}_MODEL_BASE_URL`;
+    return { name, status: 'broken', detail: `${where}: the endpoint cannot be reached (${reasonOf(thrown)})`, remedy };
+  }
+  if (status === 401 || status === 403) {
+    const remedy = `correct ${prefix}_MODEL_API_KEY`;
+    return { name, status: 'broken', detail: `${where}: the endpoint does not accept the key (${status})`, remedy };
+  }
+  if (status >= 500)
+    return { name, status: 'warning', detail: `${where}: the endpoint answers ${status}`, remedy: 'try again later' };
+  const models = status === 200 ? listed(text) : undefined;
+  if (models === undefined)
+    return { name, status: 'ok', detail: `${where}: it answers, and does not say which models it has` };
+  if (models.includes(model.model)) return { name, status: 'ok', detail: `${where}: it answers and has the model` };
+  const some = models.slice(0, 5).join(', ') || 'none';
+  const remedy = `set ${prefix}_MODEL to one of its own: ${some}${models.length > 5 ? ', …' : ''}`;
+  return { name, status: 'warning', detail: `${where}: the endpoint does not list this model`, remedy };
+}
