@@ -93,8 +93,13 @@ export type Staying = {
   ended: Promise<void>;
 };
 
-export function stayingReveille(owner: Owner, home: string, words: readonly string[]): Staying {
-  const child = childOf(home, words, {});
+export function stayingReveille(
+  owner: Owner,
+  home: string,
+  words: readonly string[],
+  options: Omit<RunOptions, 'input'> = {},
+): Staying {
+  const child = childOf(home, words, options);
   const outcome = collect(child);
   const ended = new Promise<void>((resolve) =>
     child.once('close', () => {
