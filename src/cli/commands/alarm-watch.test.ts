@@ -77,10 +77,12 @@ describe('reveille alarm watch', () => {
   });
 
   test('follows one alarm to its end', async (t) => {
-    const id = await wake('the one', 2);
+    const id = await wake('the one', 3600);
     const watching = stayingReveille(t, house.home.path, ['alarm', 'watch', '--id', id.slice(0, 23)]);
     await watching.until(watches);
     await wake('another', 1);
+    // Only now: the command may take longer to start than an alarm takes to ring.
+    await house.client.patchAlarm(id, { delay_seconds: 1 });
     await watching.ended;
     assert.equal(watching.outcome.status, 0);
     assert.match(watching.outcome.stdout, /^Watching 1 active alarm; Ctrl-C ends\.\n[^\n]+ {2}the one\n$/);
