@@ -10,7 +10,7 @@ import { labelSchema } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { parseSettings, portSetting, urlSetting } from '../wire/settings.ts';
 import type { CliContext } from './context.ts';
-import { readLabel, readRun, readSecrets } from './home.ts';
+import { readAccess, readLabel, readRun, readSecrets } from './home.ts';
 import { attend } from './unreachable.ts';
 
 /** What this machine knows about its own chronosd; absent members were not found. */
@@ -41,9 +41,12 @@ export function localAddress(host: string | undefined, port: number, certificate
 
 /** What is on this machine, read afresh on every call: a `reveille up` may have started meanwhile. */
 export function localChronosDefaults({ home, settings }: Pick<CliContext, 'home' | 'settings'>): LocalChronos {
-  const token = settings.CHRONOS_TOKEN ?? readSecrets(home)?.CHRONOS_TOKEN;
+  const access = readAccess(home);
+  const token = settings.CHRONOS_TOKEN ?? readSecrets(home)?.CHRONOS_TOKEN ?? access?.chronos_token;
   const userId = readLabel(home);
-  const running = readRun(home)?.chronos_url;
+  // Behind walls neither the secrets are seen nor the process that runs chronosd.
+  const running =
+    readRun(home)?.chronos_url ?? (settings.CHRONOS_TOKEN === undefined ? access?.chronos_url : undefined);
   const { CHRONOS_HOST, CHRONOS_PORT, CHRONOS_TLS_CERT } = parseSettings(schema, settings);
   // Without a token nothing has been set up here, and a guess would only hide that.
   const url = running ?? (token === undefined ? undefined : localAddress(CHRONOS_HOST, CHRONOS_PORT, CHRONOS_TLS_CERT));

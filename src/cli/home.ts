@@ -47,6 +47,11 @@ const runSchema = z.object({
   neo: z.unknown().optional(),
 });
 
+const accessSchema = z.object({ chronos_url: z.string(), chronos_token: z.string() });
+
+/** What an agent needs to reach chronosd, and nothing else. */
+export type AgentAccess = z.output<typeof accessSchema>;
+
 /** Where a running `reveille up` listens. */
 export type RunRecord = z.output<typeof runSchema>;
 
@@ -62,6 +67,7 @@ export type Home = {
   readonly runFile: string;
   /** The manifest of Neo's servers, once somebody has changed the one that ships. */
   readonly manifestFile: string;
+  readonly accessFile: string;
 };
 
 /** @param configured the value of `REVEILLE_HOME`, if it has one */
@@ -78,6 +84,7 @@ export function homeAt(configured: string | undefined): Home {
     keyFile: join(path, 'keys', 'agent.key'),
     runFile: join(path, 'run.json'),
     manifestFile: join(path, 'agents', 'neo.json'),
+    accessFile: join(path, 'agent-access.json'),
   };
 }
 
@@ -201,6 +208,15 @@ export function readRun(home: Home): RunRecord | undefined {
 /** Says where this process listens; whoever comes later finds it through {@link readRun}. */
 export function writeRun(home: Home, run: RunRecord): void {
   replacePrivateFile(home.runFile, `${JSON.stringify(run, null, 2)}\n`);
+}
+
+/** What an agent of this installation needs; it stands beside the secrets, for walls show a program this file and not those. */
+export function readAccess(home: Home): AgentAccess | undefined {
+  return readJsonFile(home.accessFile, accessSchema);
+}
+
+export function writeAccess(home: Home, access: AgentAccess): void {
+  replacePrivateFile(home.accessFile, `${JSON.stringify(access, null, 2)}\n`);
 }
 
 /** Takes this process's own record away. */

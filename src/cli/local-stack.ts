@@ -24,12 +24,13 @@ import { APPROVER_VARIABLES } from './approver/approver-key.ts';
 import { ensureApprover, ensureSubmitter } from './approver/first-approver.ts';
 import type { CliContext } from './context.ts';
 import { executorAdminAt } from './executor-admin.ts';
-import { loadOrMakeLabel, loadOrMakeSecrets, removeRun, writeRun } from './home.ts';
+import { loadOrMakeLabel, loadOrMakeSecrets, removeRun, writeAccess, writeRun } from './home.ts';
 import { namingPort } from './listener.ts';
 import { isOwnNeo } from './own-neo.ts';
 import { PROGRAM } from './package-root.ts';
 import { createRouterClient, type RouterClient } from './router-access.ts';
 import { takeHome } from './taken-home.ts';
+import { accessGrants, executorWalls, machineWalls } from './walls.ts';
 
 /** Neo goes back to sleep after this long without a turn. */
 const NEO_IDLE_SECONDS = 300;
@@ -45,7 +46,13 @@ const HANDED_ON = [
   ...['MODEL', 'CHEAP_MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY', 'EMBED_MODEL', 'CONTEXT_TOKENS'],
   ...['MANIFEST', 'WORKSPACE', 'SKILL', 'ESCALATE_PATTERNS', 'EXECUTOR_URL', 'EXECUTOR_TOKEN', 'DATA_DIR'],
 ].map((name) => `NEO_${name}`);
-const HANDED_ON_TO_SERVERS = ['CHRONOMETRIC_DATA_DIR', 'REVEILLE_PROFILE', 'NEURODOCK_PROFILE_PATH', 'REVEILLE_LOG'];
+const HANDED_ON_TO_SERVERS = [
+  'CHRONOMETRIC_DATA_DIR',
+  'REVEILLE_PROFILE',
+  'NEURODOCK_PROFILE_PATH',
+  'REVEILLE_LOG',
+  'REVEILLE_SEPARATION',
+];
 
 /** What the names of Neo's variables begin with where the router keeps them: other machines may mean something else by the same name. */
 const IN_MEMORY = 'REVEILLE_NEO_';
@@ -114,6 +121,8 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
     startRouter({
       config: routerConfig,
       environment,
+      walls: machineWalls(context, routerConfig.separation),
+      grantedTo: (userId) => (userId === identity.owner ? accessGrants(context) : []),
       version: VERSION,
       clock,
       log: routerLog,
@@ -145,8 +154,9 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
       REVEILLE_CHRONOS_URL: chronos.url,
     };
     const log = await context.log('executor', 'error');
+    const walls = executorWalls(context, config);
     executor = await namingPort('executor', () =>
-      startExecutor({ config, variables, toolsAfterMs: TOOLS_AFTER_MS, clock, log }),
+      startExecutor({ config, variables, walls, toolsAfterMs: TOOLS_AFTER_MS, clock, log }),
     );
   } catch (error) {
     await closeDelivery();
@@ -190,6 +200,7 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
     };
     const machines = createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN });
     agent = await ensureMachine(machines, identity.owner, { ...neo, token: secrets.NEO_DAEMON_TOKEN });
+    writeAccess(home, { chronos_url: chronos.url, chronos_token: settings.CHRONOS_TOKEN });
     writeRun(home, {
       pid: process.pid,
       chronos_url: chronos.url,

@@ -1,4 +1,5 @@
 /** `machine put`: the machine that a command line describes. */
+import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { MACHINE_PROVIDERS, type MachinePut, machinePutSchema, presetNameSchema } from '../wire/machine.ts';
 import { parseOrThrow, showValue } from '../wire/validate.ts';
@@ -31,6 +32,9 @@ export type PutFlags = BudgetFlags & {
   processes?: string;
   openFiles?: string;
   niceness?: string;
+  runAs?: string;
+  /** Commander's word for what `--no-sandbox` takes away. */
+  sandbox?: boolean;
   idleSeconds?: string;
   state?: string;
   token?: string;
@@ -70,6 +74,21 @@ function limitsOf({ memoryMb, processes, openFiles, niceness }: PutFlags): Spec 
   return Object.values(limits).some((limit) => limit !== undefined) ? limits : undefined;
 }
 
+/** The user that a process is to run as: by name, as this computer knows it, or by numbers. */
+function runAsOf({ runAs }: PutFlags): Spec | undefined {
+  if (runAs === undefined) return undefined;
+  const numbers = /^(\d{1,10}):(\d{1,10})$/.exec(runAs);
+  if (numbers) return { uid: Number(numbers[1]), gid: Number(numbers[2]) };
+  const ask = (flag: string) => {
+    const said = spawnSync('id', [flag, '--', runAs], { encoding: 'utf8' });
+    if (said.status === 0 && /^\d+\n$/.test(said.stdout)) return Number(said.stdout);
+    throw new UsageError(
+      `--run-as must name a user of this computer, or be uid:gid such as 1001:1001 (got ${showValue(runAs)})`,
+    );
+  };
+  return { uid: ask('-u'), gid: ask('-g') };
+}
+
 function folderOf({ cwd, dir }: PutFlags): string | undefined {
   if (cwd !== undefined && dir !== undefined)
     throw new UsageError('--cwd and --dir are the same; leave one of them out');
@@ -92,7 +111,7 @@ const MAKERS: Readonly<Record<'http' | 'process' | 'docker' | 'fly', Maker>> = {
   process: {
     own: [
       ...(['command', 'cwd', 'dir', 'env', 'port', 'foreignListener', 'healthPath'] as const),
-      ...(['memoryMb', 'processes', 'openFiles', 'niceness'] as const),
+      ...(['memoryMb', 'processes', 'openFiles', 'niceness', 'runAs', 'sandbox'] as const),
     ],
     spec(flags, here) {
       const { command = [] } = flags;
@@ -103,7 +122,10 @@ const MAKERS: Readonly<Record<'http' | 'process' | 'docker' | 'fly', Maker>> = {
       const cwd = resolve(here, folderOf(flags) ?? '.');
       const env = environmentOf(flags.env);
       const { foreignListener: foreign_listener, healthPath: health_path } = flags;
-      return { command, cwd, env, port: portOf(flags), foreign_listener, health_path, limits: limitsOf(flags) };
+      return {
+        ...{ command, cwd, env, port: portOf(flags), foreign_listener, health_path, limits: limitsOf(flags) },
+        ...{ run_as: runAsOf(flags), sandbox: flags.sandbox === false ? false : undefined },
+      };
     },
   },
   docker: {
@@ -129,7 +151,7 @@ const MAKERS: Readonly<Record<'http' | 'process' | 'docker' | 'fly', Maker>> = {
 };
 
 const presetMaker: Maker = {
-  own: ['command', 'cwd', 'dir', 'env', 'bin', 'url', 'timeoutSeconds', 'allowPrivate'],
+  own: ['command', 'cwd', 'dir', 'env', 'bin', 'url', 'timeoutSeconds', 'allowPrivate', 'sandbox'],
   spec(flags, here) {
     // What has an address is no program, and works where it is told to.
     const folder = folderOf(flags) ?? (flags.url === undefined ? '.' : undefined);
@@ -143,6 +165,7 @@ const presetMaker: Maker = {
       url: flags.url,
       timeout_seconds: wholeNumberFlag('--timeout-seconds', flags.timeoutSeconds, 1, 86_400),
       allow_private: flags.allowPrivate,
+      sandbox: flags.sandbox === false ? false : undefined,
     };
   },
 };
@@ -150,12 +173,19 @@ const presetMaker: Maker = {
 const COMMON: readonly (keyof PutFlags)[] = ['provider', 'idleSeconds', 'state', 'token', ...BUDGET_FLAG_NAMES];
 
 const flagOf = (name: string) =>
-  name === 'command' ? 'a command after --' : `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  name === 'command'
+    ? 'a command after --'
+    : name === 'sandbox'
+      ? '--no-sandbox'
+      : `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 /** @throws UsageError naming a flag that does not go with the provider */
 export function refuseForeign(flags: PutFlags, provider: string, { own }: Pick<Maker, 'own'>): void {
   const known = [...COMMON, ...own];
-  const name = (Object.keys(flags) as (keyof PutFlags)[]).find((flag) => !known.includes(flag) && flag in FLAG_HOMES);
+  const given = (Object.keys(flags) as (keyof PutFlags)[]).filter(
+    (flag) => flag !== 'sandbox' || flags.sandbox === false,
+  );
+  const name = given.find((flag) => !known.includes(flag) && flag in FLAG_HOMES);
   if (name === undefined || flags[name] === undefined) return;
   throw new UsageError(
     `${flagOf(name)} goes only with --provider ${FLAG_HOMES[name]}; leave it out with --provider ${provider}`,

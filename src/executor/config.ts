@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../http-kit/door.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../model-kit/settings.ts';
+import type { SeparationMode } from '../process-kit/separation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,
   portSetting,
   type Settings,
   secretSetting,
+  separationSetting,
   switchSetting,
   urlSetting,
   wholeNumber,
@@ -53,6 +55,8 @@ export type ExecutorConfig = {
   readonly notify: NotifyConfig;
   /** Where agents are woken that wait for an intent no more; nobody is woken without it. */
   readonly chronos: { readonly url: string; readonly token: string } | undefined;
+  /** Whether its MCP servers run behind walls. */
+  readonly separation: SeparationMode;
   /** Sentences for the log: what was let through that should not stay so. */
   readonly warnings: readonly string[];
 };
@@ -83,6 +87,7 @@ const executorSettingsSchema = z.object({
   EXECUTOR_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
   EXECUTOR_ADMIN_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
   EXECUTOR_DEV: switchSetting.default(false),
+  REVEILLE_SEPARATION: separationSetting,
   EXECUTOR_MANIFEST: z.string().optional(),
   EXECUTOR_POLICY: z.string().optional(),
   ...modelSettings('EXECUTOR'),
@@ -221,6 +226,7 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
     bounds: { openIntents: read.EXECUTOR_MAX_OPEN_INTENTS, contextBytes: read.EXECUTOR_MAX_CONTEXT_MIB * 1024 * 1024 },
     notify,
     chronos,
+    separation: read.REVEILLE_SEPARATION,
     warnings: [...warningsOf({ token, adminToken, notify, chronos }), ...warnings],
   });
 }

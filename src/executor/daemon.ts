@@ -4,6 +4,7 @@ import type { Clock } from '../clock/clock.ts';
 import type { RunningServer } from '../http-kit/server.ts';
 import type { Logger } from '../log/log.ts';
 import type { Model } from '../model-kit/model.ts';
+import type { Walls } from '../process-kit/separation.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import type { Compiler } from './compile/compiler.ts';
@@ -25,6 +26,8 @@ export type ExecutorOptions = {
   readonly config: ExecutorConfig;
   /** What references in the manifest refer to, and what programs that are started get an allow-list of; nothing unless told. */
   readonly variables?: Settings;
+  /** What MCP servers that it starts must not see. */
+  readonly walls?: Walls | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** Compiles prose instead of the model that the configuration names. */
@@ -93,7 +96,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
     async open(signal) {
       // The MCP host costs as much to load as the rest of the executor.
       const { createToolbox } = await import('./tools/create-toolbox.ts');
-      return createToolbox({ manifest, variables, dataDir, clock, log, signal });
+      return createToolbox({ manifest, variables, walls: options.walls, dataDir, clock, log, signal });
     },
   });
   const journal = openJournal({ dataDir, key, clock, log, bounds: config.bounds });

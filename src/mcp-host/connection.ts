@@ -10,6 +10,7 @@ import {
   type VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
 import type { Clock } from '../clock/clock.ts';
+import type { Walls } from '../process-kit/separation.ts';
 import { VERSION } from '../wire/version.ts';
 import { withDeadline } from './deadline.ts';
 import { FloodGuard } from './flood-guard.ts';
@@ -25,6 +26,7 @@ export type ConnectionOptions = {
   spec: ServerSpec;
   /** Where a child runs. */
   cwd: string | undefined;
+  walls: Walls | undefined;
   clock: Clock;
   output: ServerLog;
   /** The connection is over; `ending` finishes the sentence "the server …". Called once, and only for one that was open. */
@@ -144,10 +146,10 @@ export class Connection {
   }
 
   #makeWire(): Wire {
-    const { spec, cwd, clock, output } = this.#options;
+    const { spec, cwd, walls, clock, output } = this.#options;
     const { link } = spec;
     if (link.kind === 'stdio') {
-      const transport = new StdioTransport({ link, cwd, clock, output, answers: this.#answers });
+      const transport = new StdioTransport({ link, cwd, walls, clock, output, answers: this.#answers });
       return { transport, ending: () => transport.ending, close: () => transport.close() };
     }
     output.begin();

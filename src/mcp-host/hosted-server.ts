@@ -4,6 +4,7 @@
  */
 import type { CancelTimer, Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
+import type { Walls } from '../process-kit/separation.ts';
 import { Agreement, Mismatch } from './agreement.ts';
 import { Connection, describeError } from './connection.ts';
 import { TimedOut, withDeadline } from './deadline.ts';
@@ -32,6 +33,7 @@ export type HostedServerOptions = {
   /** What its tools were when they were first seen. */
   seen: SeenTools;
   cwd: string | undefined;
+  walls: Walls | undefined;
   clock: Clock;
   log: Logger;
   output: ServerLog;
@@ -177,10 +179,11 @@ export class HostedServer {
 
   /** Opens a connection and checks what is there. What comes of it the state tells too, and what follows is on its way. */
   async #attempt(): Promise<StartOutcome> {
-    const { spec, cwd, clock, output, startTimeoutMs } = this.#options;
+    const { spec, cwd, walls, clock, output, startTimeoutMs } = this.#options;
     const connection: Connection = new Connection({
       spec,
       cwd,
+      walls,
       clock,
       output,
       onClosed: (ending) => this.#onClosed(connection, ending),

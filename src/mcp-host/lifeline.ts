@@ -28,8 +28,9 @@ const SCRIPT = [
 export const HAS_GROUPS = process.platform !== 'win32';
 
 /** The command that runs a server as the head of a watched group; to be spawned `detached`, with a pipe as {@link LIFELINE}. */
-export function watched(command: readonly [string, ...string[]]): readonly [string, ...string[]] {
-  return HAS_GROUPS ? ['/bin/sh', '-c', SCRIPT, 'sh', String(FAREWELL_SECONDS), ...command] : command;
+export function watched(command: readonly string[]): readonly [string, ...string[]] {
+  const [program = '', ...args] = command;
+  return HAS_GROUPS ? ['/bin/sh', '-c', SCRIPT, 'sh', String(FAREWELL_SECONDS), ...command] : [program, ...args];
 }
 
 /** Sends a signal to a whole group; harmless when nothing is left of it. */

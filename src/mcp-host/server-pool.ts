@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
+import type { Walls } from '../process-kit/separation.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { Rail, SideEffectClass, ToolSurface } from '../wire/manifest.ts';
 import { writeToolUri } from '../wire/tool-uri.ts';
@@ -28,6 +29,8 @@ export type ServerPoolOptions = {
   lock?: ToolLock;
   /** Where servers that run as children run; where we run unless told. */
   cwd?: string;
+  /** What servers that run as children must not see. */
+  walls?: Walls | undefined;
   /** Programs by the name that manifests call them, for those that need not be on the PATH: `reveille` itself. */
   programs?: Readonly<Record<string, readonly [string, ...string[]]>>;
   /** Aborts a start that is under way. */
@@ -237,7 +240,7 @@ export class ServerPool {
   }
 
   #host(spec: ServerSpec): HostedServer {
-    const { clock, log, dataDir, cwd, startTimeoutMs, healthIntervalMs, healthTimeoutMs } = this.#options;
+    const { clock, log, dataDir, cwd, walls, startTimeoutMs, healthIntervalMs, healthTimeoutMs } = this.#options;
     const { alias, secrets } = spec;
     const output = new ServerLog({ folder: join(dataDir, 'mcp-logs'), alias, secrets, clock, log });
     this.#logs.set(alias, output.path);
@@ -246,6 +249,7 @@ export class ServerPool {
       pins: this.#pinsOf(alias),
       seen: this.#seen,
       cwd,
+      walls,
       clock,
       log,
       output,

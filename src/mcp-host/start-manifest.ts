@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
+import type { Walls } from '../process-kit/separation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { bundledPrograms } from './bundled-programs.ts';
 import { loadManifest, type Manifest } from './manifest.ts';
@@ -28,6 +29,8 @@ export type ManifestStart = {
   only?: ReadonlySet<string> | undefined;
   /** More folders that servers need, by what an error calls them. */
   folders?: Readonly<Record<string, string>>;
+  /** What servers that run as children must not see. */
+  walls?: Walls | undefined;
   /** Looks at the manifest before anything is started. @throws ReveilleError to call the start off */
   inspect?: (manifest: Manifest) => void;
 };
@@ -59,7 +62,7 @@ export async function startManifest(start: ManifestStart): Promise<{ pool: Serve
   // A files server that is to show what was cut out of results does not start without it.
   makeFolder('the folder for tool output', spillFolderPath(dataDir));
   const pool = await ServerPool.start(manifest, {
-    ...{ clock, log, dataDir, programs: bundledPrograms() },
+    ...{ clock, log, dataDir, walls: start.walls, programs: bundledPrograms() },
     ...(lock && { lock }),
     ...(signal && { signal }),
     ...(startTimeoutMs !== undefined && { startTimeoutMs }),

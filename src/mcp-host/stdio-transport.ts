@@ -3,10 +3,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import type { CancelTimer, Clock } from '../clock/clock.ts';
+import { endOf, signalCarried } from '../process-kit/carrier.ts';
+import { isProgram } from '../process-kit/program.ts';
+import type { Walls } from '../process-kit/separation.ts';
 import { HAS_GROUPS, LIFELINE, signalGroup, watched } from './lifeline.ts';
 import type { StdioLink } from './manifest.ts';
 import { messageReader } from './message-reader.ts';
-import { isProgram } from './program.ts';
 import type { RawAnswers } from './raw-answers.ts';
 import type { ServerLog } from './server-log.ts';
 
@@ -26,6 +28,7 @@ const PIPES_MS = 500;
 export type StdioTransportOptions = {
   link: StdioLink;
   cwd: string | undefined;
+  walls: Walls | undefined;
   clock: Clock;
   output: ServerLog;
   answers: RawAnswers;
@@ -42,6 +45,7 @@ export class StdioTransport implements Transport {
   readonly #gone = Promise.withResolvers<void>();
   #child: ChildProcess | undefined;
   #isClosed = false;
+  #carried = false;
   #hasExited = false;
   #ending: string | undefined;
   #garbageBytes = 0;
@@ -62,14 +66,17 @@ export class StdioTransport implements Transport {
 
   /** @throws Error when there is no such program or it cannot be started */
   async start(): Promise<void> {
-    const { link, cwd, output } = this.#options;
+    const { link, cwd, walls, output } = this.#options;
     if (!isProgram(link.command[0], link.env.PATH, cwd)) {
       throw new Error(
         `there is no program ${JSON.stringify(link.command[0])} (its PATH is ${link.env.PATH ?? 'not set'})`,
       );
     }
     output.begin();
-    const [program, ...args] = watched(link.command);
+    const inside = await walls?.around({ command: link.command, cwd, env: link.env });
+    if (this.#isClosed) throw new Error('it was stopped');
+    this.#carried = inside?.carried ?? false;
+    const [program, ...args] = watched(inside === undefined ? link.command : inside.command);
     const child = spawn(program, args, {
       cwd,
       env: link.env,
@@ -113,7 +120,8 @@ export class StdioTransport implements Transport {
       this.#onExit(child, `could not be started: ${error.message}`);
     });
     child.once('exit', (code, signal) => {
-      this.#onExit(child, signal === null ? `exited with code ${code}` : `was ended by ${signal}`);
+      const end = endOf(code, signal, this.#carried);
+      this.#onExit(child, 'code' in end ? `exited with code ${end.code}` : `was ended by ${end.signal}`);
       const cancel = clock.after(PIPES_MS, () => this.#onPipesOver(child));
       child.once('close', () => {
         cancel();
@@ -174,7 +182,8 @@ export class StdioTransport implements Transport {
     const child = this.#child;
     if (child?.pid === undefined) return;
     if (await this.#goneWithin(PATIENCE_MS)) return;
-    signalGroup(child.pid, 'SIGTERM');
+    if (this.#carried) signalCarried(child.pid, 'SIGTERM');
+    else signalGroup(child.pid, 'SIGTERM');
     if (await this.#goneWithin(PATIENCE_MS)) return;
     signalGroup(child.pid, 'SIGKILL');
     await this.#goneWithin(KILL_MS);

@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../http-kit/door.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../model-kit/settings.ts';
+import type { SeparationMode } from '../process-kit/separation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,
   portSetting,
   type Settings,
   secretSetting,
+  separationSetting,
   switchSetting,
   urlSetting,
   wholeNumber,
@@ -40,6 +42,8 @@ export type NeoConfig = {
   readonly maxQueued?: number;
   /** Where chronosd takes receipts; without it none are sent. */
   readonly chronosUrl?: string;
+  /** Whether its MCP servers run behind walls. */
+  readonly separation: SeparationMode;
   /** Sentences for the log: what was let through that should not stay so. */
   readonly warnings: readonly string[];
 };
@@ -57,6 +61,7 @@ const neoSettingsSchema = z.object({
   REVEILLE_HOME: z.string().optional(),
   NEO_DAEMON_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
   NEO_DEV: switchSetting.default(false),
+  REVEILLE_SEPARATION: separationSetting,
   NEO_CHEAP_MODEL: z.string().max(200).optional(),
   NEO_EMBED_MODEL: z.string().max(200).optional(),
   ...modelSettings('NEO'),
@@ -117,6 +122,7 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
     embedModel: read.NEO_EMBED_MODEL,
     contextTokens: read.NEO_CONTEXT_TOKENS,
     maxQueued: read.NEO_MAX_QUEUED,
+    separation: read.REVEILLE_SEPARATION,
     ...(read.NEO_CHRONOS_URL === undefined ? {} : { chronosUrl: read.NEO_CHRONOS_URL }),
     warnings: [
       ...(read.NEO_DAEMON_TOKEN === undefined

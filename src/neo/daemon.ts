@@ -4,6 +4,7 @@ import type { Clock } from '../clock/clock.ts';
 import type { RunningServer } from '../http-kit/server.ts';
 import { receiptKey } from '../identity/receipt-key.ts';
 import type { Logger } from '../log/log.ts';
+import type { Walls } from '../process-kit/separation.ts';
 import { createReceiptSender, type ReceiptSender, type ReceiptSenderOptions } from '../receipt-kit/sender.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
@@ -32,6 +33,8 @@ export type NeoOptions = {
   log: Logger;
   /** What references in the agent manifest refer to; nothing unless told. */
   variables?: Settings;
+  /** What MCP servers that it starts must not see. */
+  walls?: Walls;
   /** Answers instead of the model that the configuration names. */
   model?: NeoModel;
   /** Told when Neo has closed itself because its tools are not what the manifest says, or a required server does not start. */
@@ -70,7 +73,16 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   let runner: Runner;
   let server: RunningServer;
   try {
-    hands = await createHands({ config, variables, store, approvers, clock, log, onFatal: giveUp });
+    hands = await createHands({
+      config,
+      variables,
+      walls: options.walls,
+      store,
+      approvers,
+      clock,
+      log,
+      onFatal: giveUp,
+    });
     const { ready: surface, memory, learnFrom: onFinished } = hands;
     const { contextTokens } = config;
     runner = createRunner({ store, model: speaker, surface, memory, onFinished, contextTokens, clock, log });

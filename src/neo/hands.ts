@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
+import type { Walls } from '../process-kit/separation.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import type { SurfaceView } from '../wire/tool-surface.ts';
@@ -24,6 +25,8 @@ export type HandsOptions = {
   config: NeoConfig;
   /** What references in the manifest refer to. */
   variables: Settings;
+  /** What servers that run as children must not see. */
+  walls?: Walls | undefined;
   store: Pick<ConversationStore, 'turn' | 'newestDone'> & ConversationSource;
   approvers: Approvers;
   clock: Clock;
@@ -77,7 +80,7 @@ async function linkExecutor(executor: ExecutorAddress, { store, approvers, clock
 
 /** Makes the hands; nothing is started before `start`. */
 export async function createHands(options: HandsOptions): Promise<Hands> {
-  const { config, variables, store, clock, log, onFatal } = options;
+  const { config, variables, walls, store, clock, log, onFatal } = options;
   const { tools, dataDir } = config;
   const stopping = new AbortController();
   let memory: Memory | undefined;
@@ -101,6 +104,7 @@ export async function createHands(options: HandsOptions): Promise<Hands> {
     const surface = await spawnTools({
       config: tools,
       variables,
+      walls,
       dataDir,
       warnings,
       delegate: executor?.delegate,

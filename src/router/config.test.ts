@@ -26,6 +26,7 @@ test('the defaults are those of the contract', () => {
     wakeToken: secrets.ROUTER_WAKE_TOKEN,
     adminToken: secrets.ROUTER_ADMIN_TOKEN,
     wakeTimeoutMs: 30_000,
+    separation: 'auto',
     probeIntervalMs: 100,
     orphanSeconds: 60,
     budget: undefined,

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../http-kit/door.ts';
+import type { SeparationMode } from '../process-kit/separation.ts';
 import { type Budget, budgetSchema } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { parseJsonObject } from '../wire/json.ts';
@@ -10,6 +11,7 @@ import {
   portSetting,
   type Settings,
   secretSetting,
+  separationSetting,
   switchSetting,
   urlSetting,
   wholeNumber,
@@ -31,6 +33,7 @@ const schema = z.object({
   ROUTER_BUDGET: z.string().optional(),
   ROUTER_CHRONOS_URL: urlSetting.optional(),
   ROUTER_DEV: switchSetting.default(false),
+  REVEILLE_SEPARATION: separationSetting,
   FLY_API_TOKEN: z
     .string()
     // Fly's tokens have spaces inside: "FlyV1 fm2_…".
@@ -70,6 +73,8 @@ export type RouterConfig = Readonly<{
   flyApiUrl: string;
   /** As given: programs of all kinds read this variable, and a form that is not supported matters to Docker machines only. */
   dockerHost: string | undefined;
+  /** Whether machines run behind walls. */
+  separation: SeparationMode;
   /** Sentences for the log. */
   warnings: readonly string[];
 }>;
@@ -130,6 +135,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     flyApiToken: values.FLY_API_TOKEN,
     flyApiUrl: values.FLY_API_BASE_URL,
     dockerHost: values.DOCKER_HOST,
+    separation: values.REVEILLE_SEPARATION,
     warnings,
   });
 }

@@ -5,6 +5,7 @@ import type { Clock } from '../clock/clock.ts';
 import { type RunningServer, startServer } from '../http-kit/server.ts';
 import { receiptKey } from '../identity/receipt-key.ts';
 import type { Logger } from '../log/log.ts';
+import type { Grant, Walls } from '../process-kit/separation.ts';
 import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
 import { Budgets } from './budget/budgets.ts';
@@ -26,6 +27,7 @@ import { createHealthProbe } from './providers/health.ts';
 import { createHttpProvider } from './providers/http.ts';
 import { ProcessProvider } from './providers/process.ts';
 import { ProcessRecords } from './providers/process-records.ts';
+import { Separation } from './providers/separation.ts';
 import { Restarter } from './restarter.ts';
 import { guardedConnector } from './targets/guarded-client.ts';
 import type { OnStage } from './targets/stages.ts';
@@ -39,6 +41,10 @@ export type RouterOptions = {
   version: string;
   /** The environment of which the processes of machines get the allow-listed part. */
   environment: Readonly<Record<string, string | undefined>>;
+  /** What machines must not see; everything stays as it is without it. */
+  walls?: Walls | undefined;
+  /** What a user's machine gets although it lies in a hidden place. */
+  grantedTo?: (userId: string) => readonly Grant[];
   onWake?: OnWake;
   /** Where chronosd takes receipts, instead of the configuration's address: `undefined` while that is not known yet. */
   chronosUrl?: () => string | undefined;
@@ -75,7 +81,12 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const connect = guardedConnector();
   // A turn of somebody else's server may hold its connection for an hour.
   const errands = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
-  const targets = await openTargets(options, registry, errands);
+  const separation = new Separation({
+    walls: options.walls,
+    grantedTo: options.grantedTo,
+    machines: () => registry.all(),
+  });
+  const targets = await openTargets(options, registry, separation, errands);
   // Looks at health have connections of their own: deliveries that hang must not make a daemon seem dead.
   const deliveries = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
   const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
@@ -93,6 +104,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     process: new ProcessProvider({
       records: new ProcessRecords(registry.file, registry.commits),
       probe,
+      separation,
       logFolder: join(config.dataDir, 'machine-logs'),
       connections: CONNECTIONS,
       environment: options.environment,
@@ -199,7 +211,12 @@ function chronosUrlOf({ config: { chronosUrl }, chronosUrl: late }: RouterOption
 }
 
 /** Opens what keeps the turns of machines without a daemon; the registry is closed when that fails. */
-async function openTargets(options: RouterOptions, registry: Registry, dispatcher: Dispatcher): Promise<Targets> {
+async function openTargets(
+  options: RouterOptions,
+  registry: Registry,
+  separation: Separation,
+  dispatcher: Dispatcher,
+): Promise<Targets> {
   const { config, clock, log, environment, onStage } = options;
   const suspend = async (userId: string, why: string) => {
     const suspended = (machine: Machine | undefined) => {
@@ -228,6 +245,7 @@ async function openTargets(options: RouterOptions, registry: Registry, dispatche
       suspend,
       dispatcher,
       environment,
+      separation,
       clock,
       log,
       ...reporting,

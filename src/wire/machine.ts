@@ -43,6 +43,13 @@ const processLimitsSchema = z.strictObject({
 });
 export type ProcessLimits = z.output<typeof processLimitsSchema>;
 
+/** `false`: it runs without walls, whatever the router's own setting says short of `required`. */
+const sandbox = z.boolean().optional();
+
+const userNumber = z.int().min(1, 'must be the number of a user other than root').max(4_294_967_294);
+const runAsSchema = z.strictObject({ uid: userNumber, gid: userNumber });
+export type RunAs = z.output<typeof runAsSchema>;
+
 export const processSpecSchema = z.strictObject({
   command: z.array(argument.min(1)).min(1),
   cwd: argument.min(1).optional(),
@@ -55,6 +62,9 @@ export const processSpecSchema = z.strictObject({
   foreign_listener: z.boolean().optional(),
   health_path: healthPath,
   limits: processLimitsSchema.optional(),
+  /** Another user of the system that it runs as; the router must be able to become that user. */
+  run_as: runAsSchema.optional(),
+  sandbox,
 });
 export type ProcessSpec = z.output<typeof processSpecSchema>;
 
@@ -116,6 +126,7 @@ export const commandSpecSchema = z.strictObject({
     .optional(),
   /** Lets a webhook go to an address of this computer or of a private network. */
   allow_private: z.boolean().optional(),
+  sandbox,
 });
 export type CommandSpec = z.output<typeof commandSpecSchema>;
 

@@ -23,6 +23,11 @@ export const switchSetting = z
   .enum(['1', '0', 'true', 'false'], { error: 'must be 1 or 0' })
   .transform((value) => value === '1' || value === 'true');
 
+/** Whether programs that a daemon starts run behind walls. */
+export const separationSetting = z
+  .enum(['auto', 'required', 'off'], { error: 'must be auto, required or off' })
+  .default('auto');
+
 /** A secret that must be hard to guess. */
 export const secretSetting = z.string().min(16, 'must have at least 16 characters');
 

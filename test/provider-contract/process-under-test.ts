@@ -5,6 +5,7 @@ import { Agent } from 'undici';
 import { createHealthProbe } from '../../src/router/providers/health.ts';
 import { ProcessProvider } from '../../src/router/providers/process.ts';
 import { ProcessRecords } from '../../src/router/providers/process-records.ts';
+import { Separation } from '../../src/router/providers/separation.ts';
 import { DAEMON_FIXTURE, eventsOf, eventually, isAlive } from '../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../src/router/testing/shifting-clock.ts';
 import { ABOUT, keepingLog, type ProviderUnderTest } from './provider-under-test.ts';
@@ -25,6 +26,7 @@ export async function openProcessUnderTest(): Promise<ProviderUnderTest> {
       logFolder: join(folder, 'logs'),
       connections: 4,
       environment: { PATH: process.env.PATH },
+      separation: new Separation({ machines: () => [] }),
       clock,
       log,
     });

@@ -10,6 +10,7 @@ import { Agent } from 'undici';
 import { receiptKey } from '../../src/identity/receipt-key.ts';
 import { silentLogger } from '../../src/log/log.ts';
 import type { CommandMachine } from '../../src/router/machines/machine.ts';
+import { Separation } from '../../src/router/providers/separation.ts';
 import { Targets } from '../../src/router/targets/targets.ts';
 import { atEnd, eventually, temporaryFolder, wakeBody } from '../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../src/router/testing/shifting-clock.ts';
@@ -42,6 +43,7 @@ function startTargets(t: TestContext, home: string, url: () => string | undefine
   const targets = new Targets({
     ...{ dataDir: join(home, 'router'), presetFolder: join(home, 'presets'), dispatcher, clock, log: silentLogger },
     environment: { PATH: `${join(home, 'bin')}:/usr/bin:/bin`, HOME: home },
+    separation: new Separation({ machines: () => [] }),
     machineOf: () => machine,
     suspend: () => Promise.resolve(),
     receipts: { url, keyOf: () => receiptKey(machine.token) },

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
 import { silentLogger } from '../../src/log/log.ts';
 import type { CommandMachine } from '../../src/router/machines/machine.ts';
+import { Separation } from '../../src/router/providers/separation.ts';
 import type { TurnStage } from '../../src/router/targets/stages.ts';
 import { Targets } from '../../src/router/targets/targets.ts';
 import { atEnd, eventually, temporaryFolder, wakeBody } from '../../src/router/testing/bench.ts';
@@ -25,6 +26,7 @@ function start(t: TestContext) {
   const targets = new Targets({
     ...{ dataDir: join(home, 'router'), presetFolder: join(home, 'presets'), dispatcher, clock, log: silentLogger },
     environment: { PATH: `${join(home, 'bin')}:/usr/bin:/bin`, HOME: home },
+    separation: new Separation({ machines: () => [] }),
     machineOf: () => machine,
     suspend: () => Promise.resolve(),
     onStage: (stage) => stages.push(stage),

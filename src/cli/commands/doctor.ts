@@ -27,6 +27,7 @@ import {
   checkSecrets,
   runningHere,
 } from '../doctor/own-files.ts';
+import { checkSeparation } from '../doctor/separation.ts';
 import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkTools } from '../doctor/settings.ts';
 import { checkPostgres, checkStores } from '../doctor/stores.ts';
 import { EXIT } from '../exit-status.ts';
@@ -213,6 +214,7 @@ export async function doctor(context: CliContext): Promise<void> {
       Object.assign(running, seen);
       return checks;
     }),
+    one('separation', () => checkSeparation(context)),
     one('model', () => checkModels(context)),
     one('Neo', () => checkNeoFiles(context)),
     one('MCP tools', () => checkTools()),

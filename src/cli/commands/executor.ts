@@ -6,6 +6,7 @@ import { printable } from '../../text-kit/hidden-characters.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { runDaemon } from '../foreground.ts';
+import { executorWalls } from '../walls.ts';
 
 export async function runExecutor(context: CliContext): Promise<void> {
   const config = parseExecutorConfig(context.settings);
@@ -16,7 +17,8 @@ export async function runExecutor(context: CliContext): Promise<void> {
       process.stderr.write(`${printable(error.message)}\n`);
       void executor.close().finally(() => process.exit(EXIT.failed));
     };
-    const executor = await startExecutor({ config, variables, clock, log, onNoTools });
+    const walls = executorWalls(context, config);
+    const executor = await startExecutor({ config, variables, walls, clock, log, onNoTools });
     return executor;
   });
 }

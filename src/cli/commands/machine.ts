@@ -41,6 +41,11 @@ function limitsOf(limits: unknown): string | undefined {
     .join(' ');
 }
 
+/** The user that a process runs as, by its numbers. */
+function runAsOf(user: unknown): string | undefined {
+  return typeof user === 'object' && user !== null ? Object.values(user).join(':') : undefined;
+}
+
 function renderMachine(machine: MachineView, look: Look): string[] {
   const { spec } = machine;
   const env = typeof spec.env === 'object' && spec.env !== null ? Object.entries(spec.env) : [];
@@ -61,6 +66,8 @@ function renderMachine(machine: MachineView, look: Look): string[] {
         ['listens', spec.foreign_listener === true ? 'another program, for it' : undefined],
         ['health path', typeof spec.health_path === 'string' ? spec.health_path : undefined],
         ['limits', limitsOf(spec.limits)],
+        ['runs as', runAsOf(spec.run_as)],
+        ['walls', spec.sandbox === false ? 'none (--no-sandbox)' : undefined],
         ...env.map(([name, value]) => [`env ${name}`, oneLine(String(value))] as const),
         ['sleeps', idle],
         ['budget', budgetOfMachine(machine)],

@@ -9,6 +9,7 @@ import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { runDaemon } from '../foreground.ts';
 import { readLabel, readSubmitter } from '../home.ts';
+import { neoWalls } from '../walls.ts';
 
 /**
  * The executor on this computer knows the submitter's token that `reveille up` has made for the user of this installation, and its own; they
@@ -38,5 +39,7 @@ export async function neo(context: CliContext): Promise<void> {
     process.stderr.write(`${printable(error.message)}\n`);
     process.exit(EXIT.failed);
   };
-  await runDaemon(context, 'neo', (log) => startNeo({ config, variables, clock, log, onFatal }));
+  await runDaemon(context, 'neo', (log) =>
+    startNeo({ config, variables, walls: neoWalls(context, config), clock, log, onFatal }),
+  );
 }

@@ -4,9 +4,13 @@ import { startRouter } from '../../router/daemon.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
 import { runDaemon } from '../foreground.ts';
+import { machineWalls } from '../walls.ts';
 
 export async function router(context: CliContext): Promise<void> {
   const config = parseRouterConfig(context.settings);
   const { environment, clock } = context;
-  await runDaemon(context, 'router', (log) => startRouter({ config, environment, version: VERSION, clock, log }));
+  const walls = machineWalls(context, config.separation);
+  await runDaemon(context, 'router', (log) =>
+    startRouter({ config, environment, walls, version: VERSION, clock, log }),
+  );
 }

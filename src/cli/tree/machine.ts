@@ -49,6 +49,11 @@ const putOptions = (command: Command) =>
     .option('--processes <n>', 'process: end it when it and its children are more than this')
     .option('--open-files <n>', 'process: how many files each of them may hold open')
     .option('--niceness <n>', 'process: its priority, from 0 (as the router) to 19 (lowest)')
+    .option(
+      '--run-as <user>',
+      'process: run it as another user of the system, by name or uid:gid (the router must be root)',
+    )
+    .option('--no-sandbox', 'process and agents: no walls around it; it sees what the router sees')
     .option('--port <port>', 'where the daemon listens (process: a free one unless told, handed over as PORT)')
     .option(
       '--foreign-listener',

@@ -7,6 +7,7 @@ import type { Manifest } from '../../mcp-host/manifest.ts';
 import type { HostedTool, ServerPool } from '../../mcp-host/server-pool.ts';
 import { startManifest } from '../../mcp-host/start-manifest.ts';
 import { digestOf } from '../../mcp-host/tool-definition.ts';
+import type { Walls } from '../../process-kit/separation.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { absenceWords } from './absence.ts';
@@ -19,6 +20,8 @@ export type ToolboxOptions = {
   manifest: { readonly path: string } | 'bundled';
   /** What references in the manifest refer to, and what servers get an allow-list of. */
   variables: Settings;
+  /** What servers that run as children must not see. */
+  walls?: Walls | undefined;
   /** Gets `mcp-logs/` and `tool-output/`. */
   dataDir: string;
   clock: Clock;

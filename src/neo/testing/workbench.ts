@@ -30,6 +30,7 @@ export function testConfig(dataDir: string, config: Partial<NeoConfig> = {}): Ne
     allowedHosts: [],
     model: { kind: 'offline' },
     contextTokens: 128_000,
+    separation: 'off',
     warnings: [],
     ...config,
   };

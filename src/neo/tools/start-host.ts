@@ -2,6 +2,7 @@
 import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
 import type { ServerPool } from '../../mcp-host/server-pool.ts';
+import type { Walls } from '../../process-kit/separation.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { ToolConfig } from './settings.ts';
 
@@ -11,6 +12,8 @@ export type HostOptions = {
   variables: Settings;
   /** Gets `mcp-logs/` and `tool-output/`. */
   dataDir: string;
+  /** What servers that run as children must not see. */
+  walls?: Walls | undefined;
   clock: Clock;
   log: Logger;
   /** Calls the start off. */

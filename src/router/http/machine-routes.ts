@@ -8,6 +8,7 @@ import { randomSecret, signingSecret } from '../../identity/secrets.ts';
 import type { Logger } from '../../log/log.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { budgetSchema } from '../../wire/budget.ts';
+import { ReveilleError } from '../../wire/errors.ts';
 import { machineListQuerySchema, machinePutSchema } from '../../wire/machine.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Budgets } from '../budget/budgets.ts';
@@ -26,6 +27,7 @@ import {
   viewOf,
 } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
+import { cannotRunAs } from '../providers/separation.ts';
 import { refuseAddress } from '../targets/guarded-client.ts';
 import type { Targets } from '../targets/targets.ts';
 import { addChangeRoutes } from './change-routes.ts';
@@ -99,6 +101,8 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     const userId = userIdOf(c);
     const body = parseOrThrow(machinePutSchema, await readJson(c), ['token', 'spec.lease_nonce']);
     const command = body.provider === 'command' ? body.spec : undefined;
+    const why = body.provider === 'process' && body.spec.run_as ? cannotRunAs() : undefined;
+    if (why !== undefined) throw new ReveilleError('invalid_request', `spec.run_as cannot be had here: ${why}`);
     refuseAddress(body.provider === 'http' ? body.spec.url : command?.url, 'spec.url');
     const missing = command ? await targets.check(command) : [];
     let minted: string | undefined;

@@ -18,6 +18,9 @@ import { type ChangedBy, MachineChanges } from './changes.ts';
 import type { Machine, Target } from './machine.ts';
 import { RetiredTokens } from './retired-tokens.ts';
 
+/** How many are read at a time where all are wanted. */
+const ALL_PAGE = 500;
+
 type Row = {
   user_id: string;
   provider: string;
@@ -123,6 +126,16 @@ export class Registry {
   /** In order of user id. */
   list({ state, after = '', limit }: MachineFilter): Machine[] {
     return this.#read(() => this.#list.all({ state: state ?? null, after, limit })).map((row) => machineOf(row as Row));
+  }
+
+  /** Every machine but the deleted ones, in order of user id. */
+  *all(): Iterable<Machine> {
+    for (let after = ''; ; ) {
+      const page = this.list({ after, limit: ALL_PAGE });
+      yield* page;
+      if (page.length < ALL_PAGE) return;
+      after = page.at(-1)!.userId;
+    }
   }
 
   /**

@@ -19,6 +19,8 @@ export type Surroundings = {
   output: number;
   /** The descriptor that gets what it complains about; `output` without it. */
   errors?: number;
+  /** Whom it runs as; as us without it. Groups of ours are left behind. */
+  user?: { uid: number; gid: number } | undefined;
   /** The descriptor that it reads; nothing without it. */
   input?: number | undefined;
   /** Whether it gets a pipe to us as its descriptor {@link CHANNEL}; our end is `stdio[CHANNEL]` of the child. */
@@ -35,7 +37,7 @@ export const CHANNEL = 3;
  */
 export async function startCommand(
   command: readonly string[],
-  { cwd, env, output, errors = output, input, channel = false }: Surroundings,
+  { cwd, env, output, errors = output, input, user, channel = false }: Surroundings,
 ): Promise<ChildProcess> {
   if (cwd !== undefined && !(await isFolder(cwd))) {
     throw new ReveilleError('unavailable', `the machine's cwd ${JSON.stringify(cwd)} is not a folder`);
@@ -54,6 +56,7 @@ export async function startCommand(
       env,
       stdio: [input ?? 'ignore', output, errors, ...(channel ? ['pipe' as const] : [])],
       detached: true,
+      ...user,
       shell: false,
     });
   } catch (thrown) {

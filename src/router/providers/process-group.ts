@@ -1,6 +1,7 @@
 /** A process and its descendants: started by this router, or taken over from one that died. */
 import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../../clock/clock.ts';
+import { endOf, isCarried, signalCarried } from '../../process-kit/carrier.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isRunning } from './process-table.ts';
 
@@ -12,8 +13,9 @@ const KILL_MS = 5000;
 /** How a process ended, in words that finish the sentence "the process …". */
 type Ending = string;
 
-function endingOf(code: number | null, signal: NodeJS.Signals | null): Ending {
-  return signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
+function endingOf(code: number | null, signal: NodeJS.Signals | null, carried: boolean): Ending {
+  const end = endOf(code, signal, carried);
+  return 'code' in end ? `exited with code ${end.code}` : `was ended by ${end.signal}`;
 }
 
 function send(target: number, signal: NodeJS.Signals): void {
@@ -53,10 +55,13 @@ export class ProcessGroup {
     this.#clock = clock;
   }
 
-  /** @param child started with `detached`, so that it leads a group of its own; it must have a pid */
-  static started(child: ChildProcess, clock: Clock): ProcessGroup {
+  /**
+   * @param child started with `detached`, so that it leads a group of its own; it must have a pid
+   * @param carried whether it is bubblewrap, which passes the end of the program on
+   */
+  static started(child: ChildProcess, clock: Clock, carried = false): ProcessGroup {
     const group = new ProcessGroup(child.pid!, clock);
-    child.once('exit', (code, signal) => group.#end(endingOf(code, signal)));
+    child.once('exit', (code, signal) => group.#end(endingOf(code, signal, carried)));
     // A process that is left over must not keep this one from ending.
     child.unref();
     return group;
@@ -131,6 +136,7 @@ export class ProcessGroup {
   #signal(signal: NodeJS.Signals): void {
     if (this.#ending !== undefined) return;
     if (this.#foreignBirth !== undefined && !isRunning(this.pid, this.#foreignBirth)) this.#end('ended by itself');
+    else if (signal === 'SIGTERM' && isCarried(this.pid)) signalCarried(this.pid, signal);
     else killGroup(this.pid, signal);
   }
 

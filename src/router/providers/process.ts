@@ -20,10 +20,13 @@ import { ProcessLog } from './process-log.ts';
 import { birthOf } from './process-table.ts';
 import type { Daemon, Provider, Tell } from './provider.ts';
 import { type Running, RunningProcesses, type RunningProcessesOptions } from './running-processes.ts';
+import type { Separation } from './separation.ts';
 import { StartBackoff } from './start-backoff.ts';
 
 export type ProcessProviderOptions = RunningProcessesOptions & {
   probe: HealthProbe;
+  /** What a process finds around it. */
+  separation: Separation;
   /** The environment of which children get the allow-listed part. */
   environment: Readonly<Record<string, string | undefined>>;
   /** Where children report how far their turns got; `undefined` when they need not. */
@@ -169,19 +172,23 @@ export class ProcessProvider implements Provider {
     const channel = spec.port === undefined;
     const portChannel = channel ? CHANNEL : undefined;
     let child: ChildProcess;
+    let carried = false;
     try {
       await records.intend(record);
       const { spawnId } = record;
       const given = { port, token, spawnId, portChannel, chronosUrl: chronosUrl?.() };
       const env = childEnvironment(environment, spec.env ?? {}, given);
-      child = await startCommand(command, { cwd: spec.cwd, env, output, channel });
+      const { cwd, sandbox, run_as: runAs } = spec;
+      const inside = await this.#options.separation.around({ userId, command, cwd, env, sandbox, runAs });
+      carried = inside.carried;
+      child = await startCommand(inside.command, { cwd: inside.cwd, env: inside.env, user: runAs, output, channel });
     } catch (thrown) {
       await this.#running.forget(record);
       throw thrown;
     } finally {
       closeSync(output);
     }
-    const group = ProcessGroup.started(child, clock);
+    const group = ProcessGroup.started(child, clock, carried);
     const running = { record, group, log, limits: spec.limits, line: this.#running.lineTo(group), port };
     this.#running.keep(running);
     heardPort(child.stdio[CHANNEL], (said) => this.#listensElsewhere(running, said));

@@ -10,6 +10,7 @@ import type { CommandSpec } from '../../wire/machine.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
 import type { DaemonAnswer } from '../deliver.ts';
 import type { CommandMachine, Machine } from '../machines/machine.ts';
+import type { Separation } from '../providers/separation.ts';
 import { turnOnRecord, type WokenTurn } from '../woken-turn.ts';
 import { a2aTarget } from './a2a.ts';
 import { Attempts, type Worker } from './attempts.ts';
@@ -41,6 +42,8 @@ export type TargetsOptions = {
   suspend: (userId: string, why: string) => Promise<void>;
   dispatcher: Dispatcher;
   environment: Readonly<Record<string, string | undefined>>;
+  /** What programs find around them. */
+  separation: Separation;
   clock: Clock;
   log: Logger;
   onStage?: OnStage;
@@ -90,7 +93,7 @@ export class Targets {
     this.#client = new GuardedClient(options.resolve);
     this.#runFolder = `${dataDir}/runs`;
     this.#makers = {
-      terminal: terminalTarget({ runFolder: this.#runFolder, environment, clock, log }),
+      terminal: terminalTarget({ runFolder: this.#runFolder, environment, separation: options.separation, clock, log }),
       opencode: opencodeTarget({ dispatcher, clock }),
       a2a: a2aTarget({ dispatcher, clock }),
       openclaw: openclawTarget({ dispatcher, clock }),

@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Clock } from '../../clock/clock.ts';
 import type { Logger } from '../../log/log.ts';
+import { endOf } from '../../process-kit/carrier.ts';
 import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CommandMachine } from '../machines/machine.ts';
@@ -10,6 +11,7 @@ import { secretsOf } from '../providers/child-environment.ts';
 import { startCommand } from '../providers/command.ts';
 import { killProcess, ProcessGroup } from '../providers/process-group.ts';
 import { birthOf, findByVariable, isRunning } from '../providers/process-table.ts';
+import type { Separation } from '../providers/separation.ts';
 import { commandLine } from './argv.ts';
 import type { TerminalPreset } from './preset.ts';
 import { checkFolder, type Program, programOf } from './program.ts';
@@ -24,6 +26,8 @@ export type TerminalOptions = {
   runFolder: string;
   /** The environment of which programs get the allow-listed part. */
   environment: Readonly<Record<string, string | undefined>>;
+  /** What a program finds around it. */
+  separation: Separation;
   clock: Clock;
   log: Logger;
   /** How long a program may take to end after SIGTERM; 8 seconds unless told. */
@@ -64,7 +68,9 @@ class TerminalTarget implements TurnTarget {
     const line = commandLine(this.#preset, words, session, spec.args ?? []);
     if ('impossible' in line) return { result: 'failed', error: `the message ${line.impossible}` };
     const files = new RunFiles(this.#options.runFolder, turn.id);
+    const { separation } = this.#options;
     let child: ChildProcess;
+    let carried = false;
     try {
       const { path, env } = await this.#program(spawnId);
       if (cwd !== undefined) await checkFolder(cwd);
@@ -73,7 +79,10 @@ class TerminalTarget implements TurnTarget {
       const { input, output, errors } = files.openAll(line.input !== undefined);
       try {
         await attempt.begin();
-        child = await startCommand([path, ...line.arguments], { cwd, env, input, output, errors });
+        const command = [path, ...line.arguments];
+        const inside = await separation.around({ userId: turn.userId, command, cwd, env, sandbox: spec.sandbox });
+        carried = inside.carried;
+        child = await startCommand(inside.command, { cwd: inside.cwd, env: inside.env, input, output, errors });
       } finally {
         for (const descriptor of [input, output, errors]) if (descriptor !== undefined) closeSync(descriptor);
       }
@@ -81,9 +90,9 @@ class TerminalTarget implements TurnTarget {
       return notStarted(thrown);
     }
     const exited = new Promise<Exit>((resolve) => {
-      child.once('exit', (code, by) => resolve(code === null ? { signal: String(by) } : { code }));
+      child.once('exit', (code, by) => resolve(endOf(code, by, carried)));
     });
-    const group = ProcessGroup.started(child, this.#options.clock);
+    const group = ProcessGroup.started(child, this.#options.clock, carried);
     try {
       const birth = birthOf(group.pid);
       // A process that has ended already has no birth; its exit is on its way.

@@ -1,0 +1,96 @@
+/**
+ * Walls on Linux: bubblewrap gives a program mounts and process numbers of its own. What is hidden is an empty folder or file there,
+ * what is granted below it is put back, and no process outside can be seen, signalled or traced.
+ */
+import { execFile } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
+import type { Means, ProgramUser, View } from './separation.ts';
+
+/** A machine under load may take this long to start a program. */
+const PROBE_LIMIT_MS = 10_000;
+/** Looked at after the folders of `PATH`, which a service may lack. */
+const USUAL_FOLDERS = ['/usr/bin', '/usr/local/bin', '/bin'];
+/** What programs use of `/dev` besides what every one has: graphics for models, sound. Terminals and disks stay out. */
+const DEVICES = ['/dev/dri', '/dev/kfd', '/dev/accel', '/dev/snd', '/dev/nvidia0', '/dev/nvidiactl', '/dev/nvidia-uvm'];
+
+/**
+ * The mounts that every program has. A terminal of the person is a device, so `/dev` is a new one: a program that writes to it could
+ * draw a question of its own. As root, with all capabilities dropped, what the kernel offers to its user still has to be kept.
+ */
+function base(user: ProgramUser | undefined): string[] {
+  return [
+    ...['--unshare-pid', '--cap-drop', 'ALL', '--dev-bind', '/', '/', '--dev', '/dev'],
+    ...DEVICES.flatMap((path) => ['--dev-bind-try', path, path]),
+    ...['--proc', '/proc'],
+    ...(user === undefined && process.geteuid?.() === 0 ? ['--ro-bind-try', '/sys', '/sys'] : []),
+  ];
+}
+
+/** The command that runs a program with a view of its own. Pure, but for who we are. */
+export function bubblewrapCommand(
+  bubblewrap: string,
+  { hidden, shown, kept }: View,
+  command: readonly string[],
+  user?: ProgramUser,
+): string[] {
+  return [
+    bubblewrap,
+    ...base(user),
+    ...kept.flatMap((path) => ['--ro-bind-try', path, path]),
+    ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--tmpfs', path] : ['--ro-bind-try', '/dev/null', path])),
+    ...shown.flatMap(({ path, writable }) => [writable ? '--bind' : '--ro-bind', path, path]),
+    // What would be written there would be lost with the program: it fails instead.
+    ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--remount-ro', path] : [])),
+    '--',
+    ...command,
+  ];
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Finds bubblewrap and tries it: it may be there, and namespaces forbidden. */
+async function probe(path: string | undefined, user: ProgramUser | undefined): Promise<Means> {
+  const folders = [...(path ?? '').split(delimiter), ...USUAL_FOLDERS].filter((folder) => isAbsolute(folder));
+  const found = folders.map((folder) => join(folder, 'bwrap')).find(isExecutable);
+  if (found === undefined) return { kind: 'none', why: 'bubblewrap is not installed (apt-get install bubblewrap)' };
+  const [program, ...words] = [
+    found,
+    ...base(user),
+    '--tmpfs',
+    '/tmp',
+    '--remount-ro',
+    '/tmp',
+    '--',
+    '/bin/sh',
+    '-c',
+    ':',
+  ];
+  const said = await new Promise<string | undefined>((resolve) => {
+    execFile(program!, words, { timeout: PROBE_LIMIT_MS, env: {}, cwd: '/', ...user }, (error, _stdout, stderr) =>
+      resolve(error === null ? undefined : stderr.trim().split('\n')[0] || error.message.split('\n')[0]),
+    );
+  });
+  if (said === undefined) return { kind: 'bubblewrap', path: found };
+  return { kind: 'none', why: `${found} cannot be used here (${said}); the system may forbid user namespaces` };
+}
+
+const probes = new Map<string, Promise<Means>>();
+
+/** What {@link probe} found for this `PATH` and user, once for the whole process. */
+export function probeBubblewrap(path: string | undefined, user?: ProgramUser): Promise<Means> {
+  const key = JSON.stringify([path, user]);
+  let means = probes.get(key);
+  if (!means) {
+    means = probe(path, user);
+    probes.set(key, means);
+  }
+  return means;
+}

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
+import { seatbeltProfile } from './seatbelt.ts';
+import { NO_PLACES, viewOf, Walls } from './separation.ts';
+
+function house(t: TestContext) {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'reveille-view-')));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  const at = (...parts: string[]) => join(root, ...parts);
+  for (const folder of ['home/neo/workspace', 'home/keys', 'ada', 'bob', 'package'])
+    mkdirSync(at(folder), { recursive: true });
+  writeFileSync(at('home', 'keys', 'agent.key'), 'key');
+  writeFileSync(at('docker.sock'), '');
+  symlinkSync(at('home'), at('link'));
+  return at;
+}
+
+test('a program sees nothing of a hidden place but what it names of what may be granted', (t) => {
+  const at = house(t);
+  const places = {
+    hidden: [at('link'), at('home', 'keys'), at('docker.sock'), at('not-there')],
+    grantable: [
+      { path: at('home', 'neo'), writable: true },
+      { path: at('home', 'keys', 'agent.key'), writable: false },
+    ],
+    kept: [at('package')],
+  };
+  const view = (env: Record<string, string>, cwd = at('ada')) =>
+    viewOf(places, { command: ['node'], cwd, env, others: () => [at('bob'), at('ada'), at()] });
+  const hidden = [
+    { path: at('home'), isFolder: true },
+    { path: at('docker.sock'), isFolder: false },
+    { path: at('bob'), isFolder: true },
+  ];
+  assert.deepEqual(view({}), { hidden, shown: [], kept: [at('package')] });
+  const named = { D: at('link', 'neo'), W: at('home', 'neo', 'workspace'), K: at('home', 'keys', 'agent.key') };
+  assert.deepEqual(view(named).shown, [
+    { path: at('home', 'neo'), writable: true },
+    { path: at('home', 'keys', 'agent.key'), writable: false },
+  ]);
+  assert.deepEqual(view({ W: `--root=${at('home', 'neo', 'workspace')}` }).shown, [
+    { path: at('home', 'neo', 'workspace'), writable: true },
+  ]);
+  // What is not among the grants stays hidden, however it is named; so does a hidden place as a whole.
+  assert.deepEqual(view({ X: at('home', 'secrets.json'), Y: at('home'), Z: at() }).shown, []);
+  assert.deepEqual(view({}, at('package')).kept, [], 'who works on the program may change it');
+});
+
+test('bubblewrap hides before it shows, shuts what is hidden against writing, and keeps the network', () => {
+  const view = {
+    hidden: [
+      { path: '/h', isFolder: true },
+      { path: '/s', isFolder: false },
+    ],
+    shown: [
+      { path: '/h/own', writable: true },
+      { path: '/h/key', writable: false },
+    ],
+    kept: ['/p'],
+  };
+  const words = bubblewrapCommand('/usr/bin/bwrap', view, ['agent', '--bind', '/h', '/h']).join(' ');
+  assert.match(words, / --ro-bind-try \/p \/p --tmpfs \/h --ro-bind-try \/dev\/null \/s /);
+  assert.match(
+    words,
+    / --bind \/h\/own \/h\/own --ro-bind \/h\/key \/h\/key --remount-ro \/h -- agent --bind \/h \/h$/,
+  );
+  assert.match(words, /--unshare-pid --cap-drop ALL .*--dev \/dev .*--proc \/proc/);
+  assert.doesNotMatch(words, /unshare-net|unshare-all/);
+});
+
+test('the profile for macOS hides, then shows, and reads no quotes as its own', () => {
+  const view = {
+    hidden: [{ path: '/h "x"', isFolder: true }],
+    shown: [{ path: '/h "x"/own', writable: true }],
+    kept: ['/p'],
+  };
+  const lines = seatbeltProfile(view).split('\n');
+  assert.deepEqual(lines.slice(0, 2), ['(version 1)', '(allow default)']);
+  const denied = lines.indexOf('(deny file-read* file-write* (subpath "/h \\"x\\""))');
+  assert.ok(denied > lines.indexOf('(deny file-write* (subpath "/p"))'));
+  assert.ok(lines.indexOf('(allow file-read* file-write* (subpath "/h \\"x\\"/own"))') > denied);
+  assert.ok(lines.includes('(deny mach-lookup (global-name "com.apple.SecurityServer"))'));
+});
+
+test('without bubblewrap a program is started as it is, or, where walls are required, not at all', async (t) => {
+  if (process.platform !== 'linux') return t.skip('bubblewrap is for Linux');
+  const program = { command: ['node'], cwd: undefined, env: {} };
+  const off = new Walls('off', NO_PLACES, process.env.PATH);
+  assert.deepEqual(await off.around(program), { command: ['node'], carried: false });
+  const means = await probeBubblewrap(process.env.PATH);
+  if (means.kind === 'none') {
+    const required = new Walls('required', NO_PLACES, process.env.PATH);
+    await assert.rejects(required.around(program), /REVEILLE_SEPARATION is required, and programs cannot be separated/);
+    assert.deepEqual(await new Walls('auto', NO_PLACES, undefined).around(program), {
+      command: ['node'],
+      carried: false,
+    });
+  } else {
+    const inside = await new Walls('required', NO_PLACES, process.env.PATH).around(program);
+    assert.deepEqual([inside.carried, inside.command.at(-1)], [true, 'node']);
+  }
+});
+
+test('a program cannot be sent to work in a hidden folder', async (t) => {
+  const at = house(t);
+  const walls = new Walls('auto', { ...NO_PLACES, hidden: [at('home')] }, process.env.PATH);
+  if ((await walls.means()).kind === 'none') return t.skip('there are no walls here');
+  const program = { command: ['node'], cwd: at('home', 'keys'), env: {} };
+  await assert.rejects(walls.around(program), /keys is hidden from programs that Reveille starts/);
+});

@@ -1,0 +1,116 @@
+/** What a machine's program finds around it: walls, and perhaps another user of the system. */
+import { readFileSync } from 'node:fs';
+import { isProgram } from '../../process-kit/program.ts';
+import { type Grant, reachedBy, SEPARATED_VARIABLE, type Walls } from '../../process-kit/separation.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { RunAs } from '../../wire/machine.ts';
+import type { Machine } from '../machines/machine.ts';
+
+export type SeparationOptions = {
+  /** None without it. */
+  walls?: Walls | undefined;
+  /** What a user's machine gets although it lies in a hidden place. */
+  grantedTo?: ((userId: string) => readonly Grant[]) | undefined;
+  /** The machines that there are. */
+  machines: () => Iterable<Machine>;
+};
+
+export type MachineProgram = {
+  userId: string;
+  command: readonly string[];
+  cwd: string | undefined;
+  env: Record<string, string>;
+  /** As the specification has them. */
+  sandbox: boolean | undefined;
+  runAs?: RunAs | undefined;
+};
+
+/** What to start, and how its end is to be read. */
+export type Separated = {
+  command: readonly string[];
+  env: Record<string, string>;
+  cwd: string | undefined;
+  carried: boolean;
+};
+
+/** Variables of a machine whose values are folders or files of its user. */
+const OWN_PLACE = /_(?:DATA_DIR|WORKSPACE|KEYFILE)$/;
+
+/** The folders and files that a machine works in, as its specification says. */
+function placesOf({ provider, spec }: Machine): string[] {
+  if (provider !== 'process' && provider !== 'command') return [];
+  const named = Object.entries(spec.env ?? {}).flatMap(([name, value]) => (OWN_PLACE.test(name) ? [value] : []));
+  return [...(spec.cwd === undefined ? [] : [spec.cwd]), ...named].filter((path) => path.startsWith('/'));
+}
+
+/** Of `CapEff` in proc(5): may change groups and users. */
+const SETGID_AND_SETUID = 0b1100_0000n;
+
+/** Why this process cannot run programs as other users; `undefined` when it can. */
+export function cannotRunAs(): string | undefined {
+  const sorry = 'run_as needs a router that may become other users: root, or one with CAP_SETUID and CAP_SETGID';
+  if (process.geteuid === undefined) return sorry;
+  if (process.geteuid() === 0) return undefined;
+  if (process.platform !== 'linux') return sorry;
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '0';
+  return (BigInt(`0x${effective}`) & SETGID_AND_SETUID) === SETGID_AND_SETUID ? undefined : sorry;
+}
+
+export class Separation {
+  readonly #options: SeparationOptions;
+
+  constructor(options: SeparationOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @throws ReveilleError `unavailable` when the program is not there, may not be separated so, or cannot work in its folder
+   */
+  async around({ userId, command, cwd, env, sandbox, runAs }: MachineProgram): Promise<Separated> {
+    const { walls, grantedTo } = this.#options;
+    const plain = runAs ? await asUser(runAs, { command, cwd, env }) : { command, cwd, env };
+    if (walls === undefined) return { ...plain, carried: false };
+    if (sandbox === false) {
+      if (walls.mode !== 'required') return { ...plain, carried: false };
+      throw refused(
+        `REVEILLE_SEPARATION is required where the router runs, and the machine was registered with --no-sandbox`,
+      );
+    }
+    // Carried by another program, one that is missing would be an exit code.
+    if (!isProgram(command[0] ?? '', env.PATH, cwd)) return { ...plain, carried: false };
+    try {
+      const inside = await walls.around({
+        ...plain,
+        others: () => [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : placesOf(one))),
+        granted: grantedTo?.(userId) ?? [],
+        ...(runAs ? { user: runAs } : {}),
+      });
+      const told = inside.carried ? { ...plain.env, [SEPARATED_VARIABLE]: '1' } : plain.env;
+      return { ...plain, ...inside, env: told };
+    } catch (thrown) {
+      throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);
+    }
+  }
+}
+
+function refused(why: string, cause?: unknown): ReveilleError {
+  return new ReveilleError('unavailable', `the machine cannot be started: ${why}`, { cause });
+}
+
+/** The same program, for another user: in a folder that the user can work in, and without what belongs to ours. */
+async function asUser<T extends Pick<MachineProgram, 'cwd' | 'env'>>(user: RunAs, program: T): Promise<T> {
+  const why = cannotRunAs();
+  if (why !== undefined) throw refused(why);
+  const { cwd = '/' } = program;
+  try {
+    // A path that ends in "/." is reached by who may enter the folder.
+    if (!(await reachedBy(user, [`${cwd}/.`])).has(0))
+      throw new Error(
+        `user ${user.uid}:${user.gid} cannot enter the folder ${cwd}; let it in, or choose another --dir`,
+      );
+  } catch (thrown) {
+    throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);
+  }
+  const { USER: _user, LOGNAME: _name, ...env } = program.env;
+  return { ...program, cwd, env: { ...env, HOME: cwd } };
+}
