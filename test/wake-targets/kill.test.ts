@@ -62,13 +62,14 @@ test('a router that is killed again and again loses no wake and runs none twice'
   /** Wakes that were not acknowledged come again, as an alarm's do. */
   const unacknowledged = new Set<number>();
   let acknowledged = 0;
+  let refusal = 'no answer';
   const ring = async (fire: number) => {
     const body = { fire_id: `${ALARM}@${fire}`, message: `fire:${fire}`, conversation_id: `c${fire % 3}` };
     const answer = await client.wake('alice', body).catch(() => undefined);
     if (answer?.status === 200 || answer?.status === 202) {
       acknowledged++;
       unacknowledged.delete(fire);
-    }
+    } else if (answer !== undefined) refusal = `${answer.status}: ${answer.text}`;
   };
   for (let round = 0; round < ROUNDS; round++) {
     for (let index = 0; index < WAKES; index++) unacknowledged.add(1000 + round * WAKES + index);
@@ -79,7 +80,12 @@ test('a router that is killed again and again loses no wake and runs none twice'
     await Promise.all([gone, ringing]);
     client = await start();
   }
-  while (unacknowledged.size > 0) await Promise.all([...unacknowledged].map(ring));
+  await eventually('every wake is acknowledged', async () => {
+    await Promise.all([...unacknowledged].map(ring));
+    if (unacknowledged.size > 0)
+      t.diagnostic(`${unacknowledged.size} wakes are still refused, the last with ${refusal}`);
+    return unacknowledged.size === 0;
+  });
 
   const { turns, counts } = await eventually('all turns are over', async () => {
     const { json } = await client.admin('GET', '/alice/turns?limit=100');
