@@ -36,7 +36,7 @@ test('"reveille up" hands on to Neo what its manifest refers to, and starts noth
   await assert.rejects(toPerson, (error: Error & { stdout: string; stderr: string }) => {
     assert.match(
       error.stdout.replace(/\s+/g, ' '),
-      /its outcome could not be read\. See machine-logs\/ .*"reveille neo tools"/,
+      /its outcome could not be read \(.*\)\. See machine-logs\/ .*"reveille neo tools"/,
     );
     assert.match(error.stderr, /the wake was accepted, but its turn did not finish/);
     return true;

@@ -7,6 +7,9 @@ import { parseSettings, separationSetting } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { type Check, orUndefined } from './check.ts';
 
+/** What it is worth where nothing is separated: who said `off` knows. */
+const STATUS = { required: 'broken', auto: 'warning', off: 'note' } as const;
+
 export type SeparationFacts = {
   readonly mode: 'auto' | 'required' | 'off';
   /** What holds the walls; `undefined` when nothing does. */
@@ -47,5 +50,5 @@ export async function checkSeparation(context: CliContext): Promise<Check | unde
     mode === 'off'
       ? 'take REVEILLE_SEPARATION=off away'
       : 'on Linux, install bubblewrap and allow user namespaces; see docs/operations.md';
-  return { name, status: mode === 'required' ? 'broken' : 'warning', detail, remedy };
+  return { name, status: STATUS[mode], detail, remedy };
 }
