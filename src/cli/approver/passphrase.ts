@@ -12,8 +12,9 @@ const LINE_MAX = 4096;
 /** Reads a line from the terminal without showing it. The question goes to stderr, so that results on stdout stay clean. */
 function typed(question: string): Promise<string> {
   const { stdin, stderr } = process;
-  stderr.write(question);
+  // Before the question: what is typed the moment that it appears must not be shown either.
   stdin.setRawMode(true);
+  stderr.write(question);
   stdin.setEncoding('utf8').resume();
   return new Promise((resolve, reject) => {
     let line = '';
