@@ -9,6 +9,7 @@ import { labelOf, localAddress } from '../chronos-access.ts';
 import { pad, wrap } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { checkAgent, machineOnDisk } from '../doctor/agent.ts';
+import { checkApproverKey, checkApprovers } from '../doctor/approvers.ts';
 import { type Check, type CheckStatus, inTime, orUndefined } from '../doctor/check.ts';
 import {
   checkDaemon,
@@ -149,8 +150,8 @@ async function checkDaemons(context: CliContext): Promise<{ checks: Check[]; run
       return { checks: [check, machine && (await checkAgent(context, machine))], access };
     }),
     executor: askDaemon(context, executor, 'executor', async (place) => {
-      const token = await checkExecutorToken(context, place.url);
-      return { checks: [token], access: token };
+      const [token, approvers] = await Promise.all([checkExecutorToken(context, place.url), checkApprovers(context)]);
+      return { checks: [token, ...approvers], access: token };
     }),
   };
   const names = ['chronosd', 'router', 'executor'] as const;
@@ -206,6 +207,7 @@ export async function doctor(context: CliContext): Promise<void> {
     one('settings', () => checkSettings(context)),
     one('secrets', () => checkSecrets(context)),
     one('identity', () => checkKey(context)),
+    one("approver's key", () => checkApproverKey(context)),
     one('reveille up', () => checkRunRecord(context)),
     one('databases', () => checkStores(context)),
     one('PostgreSQL', () => checkPostgres(context)),

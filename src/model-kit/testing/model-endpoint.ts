@@ -123,6 +123,8 @@ export function breakingOff(...pieces: string[]): Script {
 export async function modelEndpoint(t: TestContext, ...scripts: Script[]) {
   const requests: EndpointRequest[] = [];
   const server = createServer(async (incoming, response) => {
+    // Not a question to a model: somebody on this computer knocks at a port that was another's a moment ago.
+    if (incoming.method !== 'POST') return void response.writeHead(405, { allow: 'POST' }).end();
     let text = '';
     for await (const part of incoming.setEncoding('utf8')) text += part;
     const gone = once(response, 'close').then(() => {});

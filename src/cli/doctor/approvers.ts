@@ -1,0 +1,112 @@
+/** What the doctor looks at of who may approve: the key of this computer, and the executor's roster of this user. */
+import { oneLine } from '../../text-kit/hidden-characters.ts';
+import type { ApproverList, ApproverView } from '../../wire/approver.ts';
+import { ownerOf } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { type KnownApprover, knownApprover } from '../approver/approver-key.ts';
+import { labelOf } from '../chronos-access.ts';
+import type { CliContext } from '../context.ts';
+import { executorAdmin } from '../executor-admin.ts';
+import { reasonOf } from '../unreachable.ts';
+import { brokenBy, type Check, orUndefined } from './check.ts';
+
+const ENROLL = 'enrol it with: reveille approver enroll';
+const SEAL = 'put it under a passphrase with: reveille approver seal';
+
+/** Whether programs other than the person's own hands can answer with the key of this computer. */
+export function checkApproverKey({ environment }: Pick<CliContext, 'environment'>): Check | undefined {
+  const name = "approver's key";
+  try {
+    const known = knownApprover(environment);
+    if (known === undefined) return undefined;
+    const { kept, file } = known;
+    if (kept === 'sealed file') return { name, status: 'ok', detail: `under a passphrase, in ${file}` };
+    const who =
+      kept === 'file'
+        ? `in the open in ${file}: every program that may read your files can approve with it`
+        : `in the ${kept}: once that is unlocked, most programs of yours can approve with it`;
+    return { name, status: 'note', detail: `not sealed, ${who}`, remedy: SEAL };
+  } catch (error) {
+    return brokenBy(name, error);
+  }
+}
+
+const stands = ({ revoked_at, forged }: ApproverView) => revoked_at === undefined && !forged;
+
+/** Whether somebody, and whether the person at this computer, can answer for a user. */
+function checkStanding({ approvers }: ApproverList, user: string, known: KnownApprover | undefined): Check {
+  const name = 'approvers';
+  const standing = approvers.filter(stands);
+  const own = approvers.find(({ approver }) => approver === known?.publicKey);
+  if (standing.length === 0) {
+    const detail = `nobody can approve for ${user}: what the executor asks waits until it expires`;
+    const remedy = own ? anew(known!) : 'enrol a key with: reveille approver enroll';
+    return { name, status: 'warning', detail, remedy };
+  }
+  const count = standing.length === 1 ? '1 key stands' : `${standing.length} keys stand`;
+  if (known === undefined) {
+    const detail = `${count} for ${user}; this computer has none, so nothing is approved from here`;
+    return { name, status: 'note', detail, remedy: 'make one and ask for it with: reveille approver enroll' };
+  }
+  if (own && stands(own))
+    return { name, status: 'ok', detail: `${count} for ${user}, that of this computer among them` };
+  const key = `the key of this computer (${known.publicKey.slice(0, 16)}…)`;
+  if (own?.revoked_at !== undefined) {
+    const detail = `${key} was revoked at ${own.revoked_at}: its answers are refused`;
+    return { name, status: 'warning', detail, remedy: anew(known) };
+  }
+  const detail = `${key} is not among the approvers of ${user}: its answers are refused`;
+  return { name, status: 'warning', detail, remedy: ENROLL };
+}
+
+/** A key that was revoked does not come back. */
+const anew = ({ file }: KnownApprover) => `move ${file} away, then enrol a new key with: reveille approver enroll`;
+
+/** A reset lets in whoever comes first. One that the person at this computer came after, as the first, is known to them. */
+function checkReset(
+  { approvers, resets }: ApproverList,
+  user: string,
+  known: KnownApprover | undefined,
+): Check | undefined {
+  const at = resets.at(-1)?.at;
+  if (at === undefined) return undefined;
+  const own = approvers.find((view) => view.approver === known?.publicKey && stands(view));
+  const isOwn = own?.enrolled_by === 'operator' && own.enrolled_at >= at;
+  const since = isOwn ? 'the key of this computer was the first after it' : 'whoever was enrolled since may approve';
+  return {
+    name: 'approvers reset',
+    status: isOwn ? 'note' : 'warning',
+    detail: `the approvers of ${user} were reset by the operator at ${at}; ${since}`,
+    remedy: 'if that was not you, nothing approved since counts; see: reveille approver list',
+  };
+}
+
+function checkForged({ approvers }: ApproverList, user: string): Check | undefined {
+  const forged = approvers.filter((view) => view.forged);
+  if (forged.length === 0) return undefined;
+  const which = forged.map(({ approver, name }) => `${approver.slice(0, 16)}… (${oneLine(name)})`).join(', ');
+  return {
+    name: 'forged approvers',
+    status: 'broken',
+    detail: `the roster of ${user} was changed behind the executor's back: ${which}; such lines do not count`,
+    remedy: "somebody can write into the executor's data folder: find out who, then look at: reveille approver list",
+  };
+}
+
+/** What the roster of this computer's user says, asked as its operator. */
+export async function checkApprovers(context: CliContext): Promise<(Check | undefined)[]> {
+  const name = 'approvers';
+  const label = orUndefined(() => labelOf(context));
+  if (label === undefined) return [];
+  const user = ownerOf(label);
+  try {
+    const list = await executorAdmin(context).approvers(user);
+    const known = orUndefined(() => knownApprover(context.environment));
+    return [checkStanding(list, user, known), checkReset(list, user, known), checkForged(list, user)];
+  } catch (error) {
+    if (!(error instanceof ReveilleError)) return [{ name, status: 'broken', detail: reasonOf(error) }];
+    // Whoever asks from another computer than the executor's need not be its operator.
+    if (error.code === 'forbidden') return [{ name, status: 'note', detail: `not asked: ${error.message}` }];
+    return [brokenBy(name, error)];
+  }
+}
