@@ -118,8 +118,12 @@ export function alarmOf(message: string | undefined, flags: SetFlags): AlarmCrea
   };
 }
 
-/** Whoever is at the keyboard, unless they say otherwise. */
-function personOf({ as }: SetFlags): string {
+/**
+ * In whose name a command speaks: that of whoever is at the keyboard, unless they say otherwise; in nobody's below an agent, whose
+ * shell it is, whoever's account it runs under.
+ */
+export function personOf({ environment }: CliContext, { as }: Pick<SetFlags, 'as'>): string | undefined {
+  if (environment[SPAWN_ID_VARIABLE] !== undefined) return undefined;
   const name = as ?? userInfo().username;
   const parsed = setBySchema.safeParse({ kind: 'person', name });
   if (parsed.success) return name;
@@ -128,10 +132,7 @@ function personOf({ as }: SetFlags): string {
 
 export async function alarmSet(context: CliContext, flags: SetFlags, message: string | undefined): Promise<void> {
   const alarm = alarmOf(message, flags);
-  // A shell below an agent is the agent's, whoever's account it runs under.
-  const isAgents = context.environment[SPAWN_ID_VARIABLE] !== undefined;
-  const person = isAgents ? undefined : personOf(flags);
-  const created = await alarmClient(context, person).createAlarm(alarm);
+  const created = await alarmClient(context, personOf(context, flags)).createAlarm(alarm);
   const lines = renderCreated(created, lookOf(context));
   if (alarm.kind === 'cron' && alarm.timezone === undefined && keepsWallTime(alarm.cron_expr ?? ''))
     lines.push('  the expression is read in UTC; --zone chooses another time zone');

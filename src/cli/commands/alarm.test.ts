@@ -265,6 +265,13 @@ describe('reveille alarm edit', () => {
     const shown = await house.run('alarm', 'show', id, '--json');
     assert.equal(JSON.parse(shown).alarm.wake_message, 'after');
     assert.equal(sliceAt(shown, ['alarm', 'payload']), '{"n":2.0}');
+    assert.deepEqual(
+      JSON.parse(shown).alarm.set_by.kind,
+      'person',
+      'the words of a person stay that when they edit them',
+    );
+    await house.run('alarm', 'edit', id, '--message', 'again', '--as', 'Ada Lovelace');
+    assert.match(await house.run('alarm', 'show', id), /set by +Ada Lovelace, a person/);
   });
 
   test('says what cannot be meant, and changes nothing', async () => {
