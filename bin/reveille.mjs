@@ -11,5 +11,8 @@ if (major < NEEDED) {
   process.exit(isHook ? 0 : 1);
 }
 const { enableCompileCache } = await import('node:module');
-enableCompileCache();
+const { join } = await import('node:path');
+// What lies there is run without another look. Node's own place for it is the folder for temporary files: an agent's program behind walls may
+// write there, and another user may have made that folder first. Beside our code, whoever may change the one may change the other.
+enableCompileCache(join(import.meta.dirname, '..', 'node_modules', '.cache', 'reveille'));
 await import('./reveille.ts');

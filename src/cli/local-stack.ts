@@ -1,4 +1,5 @@
 /** Everything that `reveille up` runs: router, chronosd and executor in this process, Neo as a machine that sleeps until it is woken. */
+import { join } from 'node:path';
 import { createChronosClient } from '../chronos/client.ts';
 import { parseChronosConfig } from '../chronos/config.ts';
 import { type RunningChronos, startChronos } from '../chronos/daemon.ts';
@@ -190,6 +191,7 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
       MATRIX_USER_ID: identity.label,
       MATRIX_EXECUTOR_KEYFILE: home.keyFile,
       MATRIX_CHRONOS_URL: chronos.url,
+      ...compiledIn(context.settings.NEO_DATA_DIR),
     };
     const { env, values } = await neoEnvironment(handedOn, own, tools, chronos.url);
     Object.assign(environment, values);
@@ -224,6 +226,10 @@ async function startParts(context: CliContext, events: LocalStackEvents): Promis
     close,
   };
 }
+
+/** Where Node keeps compiled code for Neo, which may not write beside our code behind walls. */
+const compiledIn = (dataDir: string | undefined): Record<string, string> =>
+  dataDir === undefined ? {} : { NODE_COMPILE_CACHE: join(dataDir, 'compiled') };
 
 /** What leads to an approver's key, or to the rosters, is for no program that is started here, not even by reference. */
 function withoutApprovers(variables: Settings): Record<string, string | undefined> {

@@ -1,6 +1,6 @@
 /** What programs that the daemons of this computer start must not see, and what they get back (docs/decisions/0019-separation.md). */
 import { mkdirSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ExecutorConfig } from '../executor/config.ts';
 import { spillFolderPath } from '../mcp-host/spill-folder.ts';
@@ -48,6 +48,22 @@ const STARTED_BY_ITSELF = [
   ],
   ...['.ssh/authorized_keys', '.pam_environment', '.xprofile', '.xsessionrc', 'Library/LaunchAgents'],
 ];
+
+/**
+ * Where Node keeps compiled code of programs that ask for it (npm, TypeScript and others do; ours lies in the package): what lies there is run
+ * without another look, for the person. Made here, for what is not there cannot be kept.
+ */
+function compiledPlaces({ NODE_COMPILE_CACHE: told }: Placed['environment']): string[] {
+  const places = [join(tmpdir(), 'node-compile-cache'), ...(told ? [resolve(told)] : [])];
+  for (const place of places) {
+    try {
+      mkdirSync(place, { recursive: true, mode: 0o700 });
+    } catch {
+      // No medium that we may write to.
+    }
+  }
+  return places;
+}
 
 /** The folders that may hold the key of who approves. */
 function approverFolders(environment: Placed['environment'], person: string): string[] {
@@ -110,7 +126,10 @@ function placesOf({ home, settings, environment }: Placed, grantable: readonly G
     ],
     shared: (settings.REVEILLE_HIDDEN ?? '').split(delimiter).filter((path) => isAbsolute(path)),
     grantable,
-    kept: [PACKAGE_ROOT, process.execPath, ...STARTED_BY_ITSELF.map((name) => join(person, name))],
+    kept: [
+      ...[PACKAGE_ROOT, process.execPath, ...compiledPlaces(environment)],
+      ...STARTED_BY_ITSELF.map((name) => join(person, name)),
+    ],
   };
 }
 
