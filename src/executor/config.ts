@@ -15,6 +15,7 @@ import {
   urlSetting,
   wholeNumber,
 } from '../wire/settings.ts';
+import { ENROLLMENTS, type Enrollment } from './journal/roster.ts';
 
 /** Bounds on one user's intents that are not over. */
 export type IntentBounds = {
@@ -42,6 +43,8 @@ export type ExecutorConfig = {
   readonly token: string | undefined;
   /** Opens the rosters of approvers and submitters; without one nobody can be enrolled. */
   readonly adminToken: string | undefined;
+  /** Whose word the first approver of a user needs. */
+  readonly enrollment: Enrollment;
   /** The tools that it holds; `bundled` is the manifest that ships. */
   readonly manifest: { readonly path: string } | 'bundled';
   /** A file of rules; without one every escalate-class call is asked about. */
@@ -86,6 +89,7 @@ const executorSettingsSchema = z.object({
   REVEILLE_HOME: z.string().optional(),
   EXECUTOR_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
   EXECUTOR_ADMIN_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
+  EXECUTOR_ENROLLMENT: z.enum(ENROLLMENTS).default('operator'),
   EXECUTOR_DEV: switchSetting.default(false),
   REVEILLE_SEPARATION: separationSetting,
   EXECUTOR_MANIFEST: z.string().optional(),
@@ -219,6 +223,7 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
     dataDir: dataDirOf(read),
     token,
     adminToken,
+    enrollment: read.EXECUTOR_ENROLLMENT,
     manifest: read.EXECUTOR_MANIFEST === undefined ? 'bundled' : { path: read.EXECUTOR_MANIFEST },
     policy: read.EXECUTOR_POLICY,
     model,

@@ -99,7 +99,10 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
       return createToolbox({ manifest, variables, walls: options.walls, dataDir, clock, log, signal });
     },
   });
-  const journal = openJournal({ dataDir, key, clock, log, bounds: config.bounds });
+  const journal = openJournal({
+    ...{ dataDir, key, clock, log },
+    ...{ bounds: config.bounds, enrollment: config.enrollment },
+  });
   const compiler = compilerOf(options, { toolbox, policy });
   const canWake = config.chronos !== undefined;
   const rail = createRail({ journal, toolbox, policy, compiler, clock, log, reconcileMs, canWake });

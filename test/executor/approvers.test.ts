@@ -77,6 +77,37 @@ test('the first key of a user takes the operator’s word; no further one, and n
   assert.equal((await operator('POST', '/approvers', thief.enrollment(key, 'ada', APPROVER))).status, 403);
 });
 
+test('where somebody has to vouch, whoever has every token of the executor cannot make up a user, and approve as that user', async (t) => {
+  const folder = temporaryFolder(t);
+  const vouched = { EXECUTOR_ENROLLMENT: 'vouched' };
+  const before = await startedExecutor(t, folder, vouched);
+  const key = await executorKeyOf(before.url);
+  const thief = testApprover();
+  const bob = testApprover();
+  const enrol = (url: string, body: unknown) => asOperator(url, 'POST', '/approvers', body);
+  assert.equal((await enrol(before.url, APPROVER.enrollment(key, 'ada'))).status, 200, 'nobody is there to vouch yet');
+  for (const body of [
+    thief.enrollment(key, 'mallory'),
+    thief.enrollment(key, 'mallory', thief),
+    { ...thief.enrollment(key, 'mallory'), voucher: APPROVER.enrollment(key, 'ada', APPROVER).voucher },
+  ])
+    assert.equal((await enrol(before.url, body)).status, 403);
+  assert.deepEqual((await asOperator(before.url, 'GET', '/approvers?user=mallory')).data, {
+    ...{ executor: key, approvers: [], resets: [] },
+  });
+  assert.equal((await enrol(before.url, bob.enrollment(key, 'bob', APPROVER))).status, 200);
+  await before.close();
+
+  const after = await startedExecutor(t, folder, vouched);
+  const at = { operator: (method: 'GET' | 'POST' | 'DELETE', path: string) => asOperator(after.url, method, path) };
+  assert.deepEqual(await standing(at, 'bob'), [bob.approver], 'it counts when it is read again');
+  assert.equal((await enrol(after.url, thief.enrollment(key, 'bob', APPROVER))).status, 403, 'hers counts for her own');
+  const caller = callerOf(after, 'bob');
+  const id = await caller.submit({ intent: transfer() });
+  assert.equal((await caller.sendAnswer(id, 'pay', bob.answer(id, await caller.waiting(id)))).status, 200);
+  await caller.until(id, 'completed');
+});
+
 test('the rosters open to the administrator’s token alone, and it opens nothing else', async (t) => {
   const at = await open(t);
   const { url, operator } = at;

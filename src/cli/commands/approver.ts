@@ -86,6 +86,12 @@ function enrolled({ out }: CliContext, view: ApproverView): void {
   out.result(view, [`Enrolled ${view.approver} (${oneLine(view.name)}) as an approver of ${view.user}`]);
 }
 
+/** Passes over that somebody's word is missing. */
+function unlessUnvouched(error: unknown): undefined {
+  if (error instanceof ReveilleError && error.code === 'forbidden' && error.message.startsWith('voucher')) return;
+  throw error;
+}
+
 /** Makes this person's key where there is none, and enrols it; where another key stands already, that one has to add its word. */
 export async function approverEnroll(context: CliContext, flags: ApproverFlags): Promise<void> {
   if (flags.requestFile !== undefined) return vouch(context, flags.requestFile);
@@ -101,10 +107,14 @@ export async function approverEnroll(context: CliContext, flags: ApproverFlags):
   if (there) return out.result(there, [`${known.publicKey} is an approver of ${user} already`]);
   const key = await openApprover(environment, askPassphrase(context.environment));
   const request = enrollmentRequest(key, { name: name ?? known.name, user, executor: list.executor }, clock.now());
-  if (!list.approvers.some(isOpen)) return enrolled(context, await admin.enroll(request));
+  if (!list.approvers.some(isOpen)) {
+    // With its own word: a key that stands for another user here may have to vouch for itself.
+    const made = await admin.enroll(vouchedFor(request, key)).catch(unlessUnvouched);
+    if (made) return enrolled(context, made);
+  }
   // The request is the result: it goes to whoever stands.
   out.remark(
-    `${user} has an approver already, who has to add their word within 15 minutes. Hand this over and run there:`,
+    `An approver who stands here already has to add their word within 15 minutes. Hand this over and run there:`,
   );
   out.remark('  reveille approver enroll --request-file <file>');
   out.result({ request }, JSON.stringify({ request }));

@@ -23,7 +23,7 @@ import { Chains, type Decide, type Grown, type Held } from './chains.ts';
 import { errandTable } from './errand-table.ts';
 import { type IntentFold, isOver } from './fold.ts';
 import { claimJournal } from './owner-key.ts';
-import { openRoster, type Roster } from './roster.ts';
+import { type Enrollment, openRoster, type Roster } from './roster.ts';
 import { spendTable } from './spend-table.ts';
 import { type Submitters, submitterTable } from './submitter-table.ts';
 
@@ -40,6 +40,8 @@ export type JournalOptions = {
   readonly log: Logger;
   /** What one user may leave open at once; more is refused, so that nobody fills the disk. */
   readonly bounds: IntentBounds;
+  /** `operator` unless told. */
+  readonly enrollment?: Enrollment;
 };
 
 export type Appended = {
@@ -91,7 +93,7 @@ export type Journal = {
 };
 
 /** Opens (or makes) the journal. Throws what `openDatabase` throws, and `conflict` when another key has signed it. */
-export function openJournal({ dataDir, key, clock, log, bounds }: JournalOptions): Journal {
+export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'operator' }: JournalOptions): Journal {
   const path = join(dataDir, 'journal.db');
   const migrations = new URL('./migrations/', import.meta.url);
   const file = openDatabase({ path, migrations, clock, lock: 'exclusive' });
@@ -237,7 +239,7 @@ export function openJournal({ dataDir, key, clock, log, bounds }: JournalOptions
     },
 
     errands: errands.book,
-    roster: openRoster(file.db, writes, clock, key.publicKeyHex),
+    roster: openRoster({ db: file.db, writes, clock, executor: key.publicKeyHex, enrollment }),
     submitters: submitterTable(file.db, writes, clock),
 
     onChange(listener) {

@@ -1,6 +1,6 @@
 /**
- * The roster: whose keys may answer the questions of which user. The first key of a user is enrolled on the operator's word; each further one
- * needs the signature of a key that stands, and so does an end. So whoever reads the operator's token cannot make itself an approver where
+ * The roster: whose keys may answer the questions of which user. The first key of a user is enrolled on the operator's word, and, where the
+ * executor is one person's, on that of an approver besides; each further one needs the signature of a key that stands, and so does an end. So whoever reads the operator's token cannot make itself an approver where
  * there is one. Every method is synchronous; what changes the roster runs inside a transaction of its own.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
@@ -22,6 +22,14 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 
 const OPERATOR = 'operator';
+
+/**
+ * Whose word the first approver of a user needs. `operator`: that of whoever holds the administrator's token. `vouched`: also that of somebody
+ * who stands for any user, once there is one. Where one person's tools are behind the executor, whoever has its tokens could else make up a
+ * user, hand tasks over as that user, and approve them.
+ */
+export const ENROLLMENTS = ['operator', 'vouched'] as const;
+export type Enrollment = (typeof ENROLLMENTS)[number];
 
 type Row = {
   readonly seq: number;
@@ -90,8 +98,16 @@ export function refuseStale(expiresAt: string, now: number): void {
     throw new ReveilleError('forbidden', `expires_at ${expiresAt} is more than 24 hours ahead (${clock})`);
 }
 
-/** @param executor the public key that the executor signs receipts with */
-export function openRoster(db: DatabaseSync, writes: GroupCommit, clock: Clock, executor: string): Roster {
+export type RosterOptions = {
+  readonly db: DatabaseSync;
+  readonly writes: GroupCommit;
+  readonly clock: Clock;
+  /** The public key that the executor signs receipts with. */
+  readonly executor: string;
+  readonly enrollment: Enrollment;
+};
+
+export function openRoster({ db, writes, clock, executor, enrollment }: RosterOptions): Roster {
   const all = db.prepare('SELECT * FROM approvers ORDER BY seq');
   const ofUser = db.prepare('SELECT * FROM approvers WHERE user_id = ? ORDER BY seq');
   const resetsOf = db.prepare('SELECT user_id, at, after_seq FROM approver_resets WHERE user_id = ? ORDER BY rowid');
@@ -128,7 +144,7 @@ export function openRoster(db: DatabaseSync, writes: GroupCommit, clock: Clock, 
       const isVouched =
         voucher === undefined
           ? isFirst
-          : known.has(voucher.approver) && verifySignature(voucher.approver, text, voucher.signature);
+          : (isFirst || known.has(voucher.approver)) && verifySignature(voucher.approver, text, voucher.signature);
       const isGenuine = isVouched && verifySignature(row.publicKey, text, row.signature);
       if (isGenuine) {
         known.add(row.publicKey);
@@ -142,18 +158,25 @@ export function openRoster(db: DatabaseSync, writes: GroupCommit, clock: Clock, 
   const standingOf = (user: string) =>
     rows(user).filter(({ row, isGenuine }) => isGenuine && row.revokedAt === undefined);
 
-  /** @throws ReveilleError `forbidden` unless a key that stands has signed this */
-  function holdToVoucher(user: string, text: string, voucher: ApproverRequest['voucher']): void {
-    const keys = standingOf(user).map(({ row }) => row.publicKey);
+  const users = () => new Set(all.all().map(({ user_id }) => user_id as string));
+
+  /**
+   * @param whose whose approvers may vouch: one user's, or everybody's
+   * @throws ReveilleError `forbidden` unless a key that stands has signed this
+   */
+  function holdToVoucher(whose: string | undefined, text: string, voucher: ApproverRequest['voucher']): void {
+    const there = whose === undefined ? [...users()].flatMap(standingOf) : standingOf(whose);
+    const keys = there.map(({ row }) => row.publicKey);
+    const who = whose === undefined ? 'this executor' : whose;
     if (voucher === undefined)
       throw new ReveilleError(
         'forbidden',
-        `voucher is missing: ${user} has an approver already, and one of them has to sign this (${keys.map((key) => `${key.slice(0, 16)}…`).join(', ')})`,
+        `voucher is missing: ${who} has an approver already, and one of them has to sign this (${keys.map((key) => `${key.slice(0, 16)}…`).join(', ')})`,
       );
     if (!keys.includes(voucher.approver))
       throw new ReveilleError(
         'forbidden',
-        `voucher.approver ${voucher.approver} does not stand as an approver of ${user}`,
+        `voucher.approver ${voucher.approver} does not stand as an approver of ${who}`,
       );
     if (!verifySignature(voucher.approver, text, voucher.signature))
       throw new ReveilleError('forbidden', 'voucher.signature is not one of voucher.approver over this statement');
@@ -170,8 +193,8 @@ export function openRoster(db: DatabaseSync, writes: GroupCommit, clock: Clock, 
     standing: (user, publicKey) => standingOf(user).find(({ row }) => row.publicKey === publicKey)?.row.name,
 
     list(user) {
-      const users = user === undefined ? new Set(all.all().map(({ user_id }) => user_id as string)) : [ownerOf(user)];
-      return [...users].flatMap((each) => rows(each).map(viewOf));
+      const whose = user === undefined ? users() : [ownerOf(user)];
+      return [...whose].flatMap((each) => rows(each).map(viewOf));
     },
 
     resets(user) {
@@ -203,8 +226,10 @@ export function openRoster(db: DatabaseSync, writes: GroupCommit, clock: Clock, 
           throw new ReveilleError('rate_limited', `${user} has had ${APPROVERS_PER_USER} approvers; that is the limit`);
         const begun = resetsOf.all(user).reduce((seq, { after_seq }) => Math.max(seq, after_seq as number), 0);
         const isFirst = !known.some(({ row, isGenuine }) => isGenuine && row.seq > begun);
-        if (!isFirst) holdToVoucher(user, text, voucher);
-        const by = isFirst ? undefined : voucher!;
+        const isAlone =
+          isFirst && (enrollment === 'operator' || ![...users()].some((one) => standingOf(one).length > 0));
+        if (!isAlone) holdToVoucher(isFirst ? undefined : user, text, voucher);
+        const by = isAlone ? undefined : voucher!;
         insert.run(user, approver, name, now, expires_at, signature, by?.approver ?? null, by?.signature ?? null);
         return viewOf(judgedOf(user, approver)!);
       }),
