@@ -19,7 +19,7 @@ import type { OnWake } from '../router/wake.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachinePut, MachineView } from '../wire/machine.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
-import { isOnThisComputer, type Settings } from '../wire/settings.ts';
+import type { Settings } from '../wire/settings.ts';
 import { VERSION } from '../wire/version.ts';
 import { APPROVER_VARIABLES } from './approver/approver-key.ts';
 import { ensureApprover, ensureSubmitter } from './approver/first-approver.ts';
@@ -288,15 +288,12 @@ async function ensureMachine(router: RouterClient, owner: string, neo: MachinePu
   return { kind: 'neo', running };
 }
 
-/** The executor that Neo hands tasks to: somebody's own, which is not overruled, else the one of this installation. */
-function executorOfNeo(
-  { NEO_EXECUTOR_URL, NEO_EXECUTOR_TOKEN, EXECUTOR_TOKEN }: Settings,
-  own: { url: string; token: string },
-): Settings {
-  if (NEO_EXECUTOR_URL === undefined) return { NEO_EXECUTOR_URL: own.url, NEO_EXECUTOR_TOKEN: own.token };
-  return NEO_EXECUTOR_TOKEN === undefined && isOnThisComputer(NEO_EXECUTOR_URL)
-    ? { NEO_EXECUTOR_TOKEN: EXECUTOR_TOKEN }
-    : {};
+/**
+ * The executor that Neo hands tasks to: somebody's own, which is not overruled and whose token has to come with it, else the one of this
+ * installation. Neo never gets an operator's token.
+ */
+function executorOfNeo({ NEO_EXECUTOR_URL }: Settings, own: { url: string; token: string }): Settings {
+  return NEO_EXECUTOR_URL === undefined ? { NEO_EXECUTOR_URL: own.url, NEO_EXECUTOR_TOKEN: own.token } : {};
 }
 
 /**

@@ -12,13 +12,13 @@ import { readLabel, readSubmitter } from '../home.ts';
 import { neoWalls } from '../walls.ts';
 
 /**
- * The executor on this computer knows the submitter's token that `reveille up` has made for the user of this installation, and its own; they
- * go to no other computer. Neo is given the lesser one where it fits.
+ * The executor on this computer knows the submitter's token that `reveille up` has made for the user of this installation; it goes to no
+ * other computer. The operator's tokens are never Neo's: with them it could hand tasks over for anybody.
  */
 function ownExecutorToken({ settings, home }: CliContext, label: string | undefined): Settings {
-  const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: given, EXECUTOR_TOKEN: operator } = settings;
+  const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: given } = settings;
   if (url === undefined || !isOnThisComputer(url) || given !== undefined) return {};
-  const own = (label === readLabel(home) ? readSubmitter(home)?.token : undefined) ?? operator;
+  const own = label === readLabel(home) ? readSubmitter(home)?.token : undefined;
   return own === undefined ? {} : { NEO_EXECUTOR_TOKEN: own };
 }
 
@@ -27,8 +27,9 @@ export async function neo(context: CliContext): Promise<void> {
   const { settings, environment } = context;
   const isMachine = environment[SPAWN_ID_VARIABLE] !== undefined;
   const label = settings.MATRIX_USER_ID ?? (isMachine ? undefined : readLabel(context.home));
+  const { EXECUTOR_TOKEN: _, EXECUTOR_ADMIN_TOKEN: __, ...less } = settings;
   const variables = {
-    ...settings,
+    ...less,
     ...(label === undefined ? {} : { MATRIX_USER_ID: label }),
     ...ownExecutorToken(context, label),
   };

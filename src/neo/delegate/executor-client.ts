@@ -104,7 +104,7 @@ function retryAfterOf(response: Response): number | undefined {
 function ownErrorOf(error: ReveilleError, retryAfterSeconds: number | undefined): ReveilleError {
   const { code, message, retryable, status } = error;
   if (code === 'unauthorized') {
-    const why = `the executor refuses this agent (${message}); NEO_EXECUTOR_TOKEN must be a submitter's token of this user ("reveille submitter add") or its EXECUTOR_TOKEN`;
+    const why = `the executor refuses this agent (${message}); NEO_EXECUTOR_TOKEN must be a submitter's token of this user ("reveille submitter add")`;
     return new ReveilleError('unavailable', why, { retryable: false, cause: error });
   }
   return new ReveilleError(code, message, {

@@ -46,7 +46,10 @@ function executorOf(read: z.output<typeof schema>): ExecutorAddress | undefined 
     if (token !== undefined) stop('NEO_EXECUTOR_URL is not set, but NEO_EXECUTOR_TOKEN is: give the address as well');
     return undefined;
   }
-  if (token === undefined) stop('NEO_EXECUTOR_TOKEN is not set, but NEO_EXECUTOR_URL is: give the token as well');
+  if (token === undefined)
+    stop(
+      'NEO_EXECUTOR_TOKEN is not set, but NEO_EXECUTOR_URL is: give a submitter\'s token, made with "reveille submitter add"; EXECUTOR_TOKEN is the operator\'s and not for an agent',
+    );
   if (userId === undefined)
     stop('MATRIX_USER_ID is not set: the executor at NEO_EXECUTOR_URL has to know whose agent this is');
   const { username, password, search } = new URL(url);
