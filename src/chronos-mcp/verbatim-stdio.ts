@@ -5,7 +5,7 @@
  */
 import type { Readable, Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
-import { encodeJson, parseForeignJson, RawJson, sliceAt } from '../wire/json.ts';
+import { encodeJson, RawJson, sliceAt } from '../wire/json.ts';
 import { lineCutter } from './lines.ts';
 
 /** Two texts of 64 KiB with every character escaped fit sixteen times. */
@@ -119,7 +119,8 @@ export class VerbatimStdioTransport implements Transport {
     try {
       line = utf8.decode(bytes);
       if (line.trim() === '') return;
-      value = parseForeignJson(line);
+      // How deep it nests is judged where the arguments are read: there the refusal reaches whoever called.
+      value = JSON.parse(line);
     } catch {
       this.#refuse(PARSE_ERROR, 'a message must be one line of JSON in UTF-8');
       return;

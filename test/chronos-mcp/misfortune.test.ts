@@ -113,14 +113,18 @@ describe('what comes in on stdin', () => {
     await stillServes();
   });
 
-  test('deep nesting in a payload is carried, not walked', async () => {
+  test('deep nesting is refused by a result that says so, wherever it stands, and never left without an answer', async () => {
     await start();
-    const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`;
-    const { answer } = await mcp.request(
-      'tools/call',
-      `{"name":"alarm_set","arguments":{"kind":"once","wake_message":"x","delay_seconds":60,"payload":${deep}}}`,
-    );
-    assert.equal(answer.result.isError, undefined, answer.result.content?.[0]?.text);
+    for (const levels of [200, 30_000, 1_000_000]) {
+      const deep = `${'['.repeat(levels)}${']'.repeat(levels)}`;
+      const set = `{"kind":"once","wake_message":"x","delay_seconds":60,"payload":${deep}}`;
+      for (const given of [set, deep, `{"kind":${deep}}`]) {
+        const { answer } = await mcp.request('tools/call', `{"name":"alarm_set","arguments":${given}}`);
+        assert.equal(answer.result?.isError, true, JSON.stringify(answer).slice(0, 300));
+        assert.match(answer.result.content[0].text, /nest|deep/, answer.result.content[0].text.slice(0, 300));
+      }
+    }
+    await stillServes();
   });
 
   test('unknown tools and unknown methods are protocol errors', async () => {
