@@ -7,7 +7,7 @@ import type { NeoGet } from '../house/neo-reader.ts';
 import { until } from '../house/processes.ts';
 import type { NeoUser } from '../house/user.ts';
 
-const TURNS_END_MS = 20_000;
+const TURNS_END_MS = 60_000;
 
 /** All pages of a list, as the source texts of its elements. */
 async function allOf(get: NeoGet, path: string, member: string): Promise<string[]> {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 /** The program under test. */
 export const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
-export const START_LIMIT_MS = 20_000;
+export const START_LIMIT_MS = 60_000;
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
