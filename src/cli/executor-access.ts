@@ -1,5 +1,6 @@
 /** The executor's routes (contracts §6), as far as commands need them, and which executor the commands of this machine talk to. */
 import { z } from 'zod';
+import { shellWord } from '../identity/private-file.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
@@ -54,6 +55,23 @@ export function findExecutor({
 
 type Method = 'GET' | 'POST' | 'DELETE';
 
+/** A request that was sent and not answered may have been taken, and may still be: what is not known, and how to find out. */
+type Doubt = { readonly taken: string; readonly remedy: string };
+
+/** These mean that no connection came about: nothing was sent. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'bad port',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+const doubtWords = ({ taken, remedy }: Doubt) =>
+  `. It is not known whether ${taken} was taken; it may still be carried out. ${remedy}`;
+
 /**
  * Speaks to an executor with one token.
  *
@@ -69,7 +87,7 @@ export function executorExchange(
     ...more,
     ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
   };
-  const call = async (method: Method, path: string, body?: unknown): Promise<RawJson> => {
+  const call = async (method: Method, path: string, body?: unknown, doubt?: Doubt): Promise<RawJson> => {
     let status: number;
     let text: string;
     try {
@@ -84,17 +102,14 @@ export function executorExchange(
         return [response.status, await response.text()];
       });
     } catch (cause) {
+      const reason = reasonOf(cause);
+      const lost = doubt === undefined || NOT_SENT.has(reason) ? '' : doubtWords(doubt);
       if (cause instanceof Unanswered)
-        throw new ReveilleError('unavailable', `the executor at ${url} ${cause.message}`, { cause });
-      const lost = method === 'POST' ? ' (if it broke off half-way, look with "reveille intent list")' : '';
+        throw new ReveilleError('unavailable', `the executor at ${url} ${cause.message}${lost}`, { cause });
       const remedy = 'is it running? start it with "reveille up" or "reveille executor"';
-      throw new ReveilleError(
-        'unavailable',
-        `cannot reach the executor at ${url} (${reasonOf(cause)}): ${remedy}${lost}`,
-        {
-          cause,
-        },
-      );
+      throw new ReveilleError('unavailable', `cannot reach the executor at ${url} (${reason}): ${remedy}${lost}`, {
+        cause,
+      });
     }
     return openEnvelope(text, status, `the executor at ${url}`);
   };
@@ -115,11 +130,17 @@ function createExecutorClient(place: ExecutorPlace, user: string, within: Attend
     more: { [WAKE_HEADERS.user]: user },
   });
   const at = (intentId: string, rest = '') => `/intents/${encodeURIComponent(intentId)}${rest}`;
+  const looked = (taken: string, intentId: string): Doubt => ({
+    taken,
+    remedy: `Look with: reveille intent show ${intentId}`,
+  });
 
   return {
     url,
-    async submit(request: IntentRequest): Promise<string> {
-      return read(intentAcceptedSchema, await call('POST', '/messages/async', request)).value.intent_id;
+    async submit(request: IntentRequest & { idempotency_key: string }): Promise<string> {
+      const again = `the same command with: --idempotency-key ${shellWord(request.idempotency_key)}`;
+      const doubt = { taken: 'your task', remedy: `Look with "reveille intent list", or repeat it safely: ${again}` };
+      return read(intentAcceptedSchema, await call('POST', '/messages/async', request, doubt)).value.intent_id;
     },
     async list(query: { status?: IntentStatus | undefined; limit?: number | undefined }): Promise<Told<IntentView>[]> {
       const given = new URLSearchParams();
@@ -135,12 +156,19 @@ function createExecutorClient(place: ExecutorPlace, user: string, within: Attend
       return read(gateListSchema, await call('GET', at(intentId, '/gates'))).value.pending;
     },
     async answer(intentId: string, nodeId: string, answer: GateAnswer): Promise<void> {
-      await call('POST', at(intentId, `/gates/${encodeURIComponent(nodeId)}/answer`), answer);
+      const doubt = looked(answer.approved ? 'your approval' : 'your refusal', intentId);
+      await call('POST', at(intentId, `/gates/${encodeURIComponent(nodeId)}/answer`), answer, doubt);
     },
     cancel: async (intentId: string): Promise<Told<IntentState>> =>
-      read(intentStateSchema, await call('POST', at(intentId, '/cancel'))),
+      read(
+        intentStateSchema,
+        await call('POST', at(intentId, '/cancel'), undefined, looked('the cancelling', intentId)),
+      ),
     reconcile: async (intentId: string): Promise<Told<IntentState>> =>
-      read(intentStateSchema, await call('POST', at(intentId, '/reconcile'))),
+      read(
+        intentStateSchema,
+        await call('POST', at(intentId, '/reconcile'), undefined, looked('the request to ask again', intentId)),
+      ),
     /** As its source text: a verifier wants the very bytes. */
     receipt: (intentId: string): Promise<RawJson> => call('GET', at(intentId, '/receipt')),
     /** Opens the event stream of an intent; resolves when it stands. */

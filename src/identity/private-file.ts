@@ -112,7 +112,7 @@ function checkKind(path: string, fd: number): { mode: number; size: number } {
 }
 
 /** The path as one word of a POSIX shell, for commands that people are asked to run. */
-function shellWord(path: string): string {
+export function shellWord(path: string): string {
   return /^[\w./~+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 

@@ -154,6 +154,8 @@ for (const [daemon, commands] of [
       assert.equal(status, 1, `reveille ${words}: ${stderr}`);
       const said = new RegExp(`^error: ${daemon} at http:\\S+ listens, but does not answer \\(for \\d+ s\\): (.*)\\n$`);
       const [, remedy] = said.exec(stderr) ?? assert.fail(`reveille ${words}: ${stderr}`);
+      if (/^intent submit/.test(words))
+        assert.match(remedy!, /not known whether your task was taken.*--idempotency-key/);
       if (process.platform === 'linux') assert.match(remedy!, new RegExp(`is stopped; .*: kill -CONT ${up.pid}`));
     });
   });

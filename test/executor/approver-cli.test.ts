@@ -48,7 +48,9 @@ test('a key is made and enrolled, put under a passphrase, and answers nothing wi
   assert.equal(statSync(keyFile('desk')).mode & 0o777, 0o600);
   assert.equal(statSync(join(folder, 'desk')).mode & 0o777, 0o700);
   const { seed } = JSON.parse(readFileSync(keyFile('desk'), 'utf8')) as { seed: string };
-  assert.match(done(await desk(['approver', 'list'])), /\(yours\) +ada +stands +ada at her desk /);
+  const listed = done(await desk(['approver', 'list']));
+  assert.match(listed, /\(yours\) +ada +stands +ada at her desk/);
+  assert.match(listed, /^The executor signs receipts with [0-9a-f]{64}$/m);
 
   const short = await desk(['approver', 'seal'], {}, 'short\n');
   assert.match(short.stderr, /at least 8 characters/);

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { reveille } from '../../src/cli/testing/installation.ts';
@@ -67,7 +69,8 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
   assert.equal(written.status, 0, written.stderr);
   const printed = await run(['receipt', id]);
   assert.equal(printed.stdout, readFileSync(receipt, 'utf8'));
-  const verified = await reveille(join(folder, 'elsewhere'), ['receipt', 'verify', receipt, '--trust-embedded']);
+  const [, check] = /^ {2}reveille (receipt verify .* --key [0-9a-f]{64})$/m.exec(written.stdout)!;
+  const verified = await reveille(join(folder, 'elsewhere'), check!.split(' '));
   assert.equal(verified.status, 0, verified.stdout + verified.stderr);
   const over = await run(['receipt', id, '--output', receipt]);
   assert.equal(over.status, 1, 'a file that is there is left as it is');
@@ -117,6 +120,50 @@ test('a denied step is not carried out, and watching it ends with 1', async (t) 
   assert.equal((await run(['receipt', id, '--output', receipt])).status, 0);
   const verified = await reveille(folder, ['receipt', 'verify', receipt]);
   assert.match(verified.stdout, /ended +denied at [^\n]*: ada denied the call/);
+});
+
+/** Between the commands and an executor: what changes something arrives there, and its answer is lost on the way back. */
+async function lossy(t: TestContext, port: number): Promise<number> {
+  const server = createServer((request, response) => {
+    const { method, url, headers } = request;
+    const onward = httpRequest({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
+      if (method !== 'POST') {
+        response.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(response);
+      } else answer.resume().on('end', () => request.socket.destroy());
+    });
+    request.pipe(onward);
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+test('where the answer is lost, it is said that it may have been taken, and what is repeated as told is one intent', async (t) => {
+  const { run, file, executor, ada } = await open(t);
+  const env = { EXECUTOR_PORT: String(await lossy(t, executor.port)) };
+  const lost = await run(['submit', '--json-file', file], env);
+  assert.equal(lost.status, 1);
+  const [, key] =
+    /not known whether your task was taken; it may still be carried out\. .*repeat it safely: the same command with: --idempotency-key (\S+)\n$/.exec(
+      lost.stderr,
+    ) ?? assert.fail(lost.stderr);
+  const again = await run(['submit', '--json-file', file, '--idempotency-key', key!, '--json']);
+  const id = JSON.parse(again.stdout).intent_id as string;
+  const { displayed_sha256: question } = await ada.waiting(id);
+  assert.equal((await run(['list', '--json'])).stdout.trim().split('\n').length, 1, 'there is one intent');
+  const approved = await run(['approve', id, '--displayed-sha256', question], env);
+  assert.equal(approved.status, 1);
+  const may =
+    'It is not known whether your approval was taken; it may still be carried out. Look with: reveille intent show';
+  assert.ok(approved.stderr.endsWith(`${may} ${id}\n`), approved.stderr);
+  await ada.until(id, 'completed');
+  assert.match((await run(['cancel', id], env)).stderr, /whether the cancelling was taken; .*intent show/);
+  const nobody = await run(['submit', '--json-file', file], { EXECUTOR_PORT: '1' });
+  assert.doesNotMatch(nobody.stderr, /not known/, 'what was not sent was not taken');
 });
 
 test('an intent that waits behind another says behind which, on every screen', async (t) => {

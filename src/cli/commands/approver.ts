@@ -179,6 +179,7 @@ export async function approverList(context: CliContext, flags: { user?: string }
     const [heading, ...lines] = columns([['APPROVER', 'USER', 'STATE', 'NAME', 'ENROLLED'], ...rows], out.columns);
     for (const line of [out.paint('dim', heading!), ...lines]) out.line(line);
   }
+  out.line(`The executor signs receipts with ${list.executor}`);
   for (const { user, at } of list.resets)
     out.line(
       out.paint(

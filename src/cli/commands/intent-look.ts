@@ -1,11 +1,13 @@
 /** `reveille intent list`, `show` and `receipt`: what there is, one of them, and the proof of it. */
 import { writeFileSync } from 'node:fs';
+import { shellWord } from '../../identity/private-file.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { INTENT_STATUSES } from '../../wire/executor.ts';
 import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
 import { encodeJson, RawJson, sliceAt } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
 import { executorClient } from '../executor-access.ts';
+import { executorAdmin } from '../executor-admin.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags.ts';
 import { renderIntent, renderIntents } from '../intent-screen.ts';
 import { lookOf } from '../look.ts';
@@ -39,6 +41,16 @@ export async function intentShow(context: CliContext, flags: ShowFlags, given: s
   context.out.result(data, renderIntent(view, gates, lookOf(context), flags.full));
 }
 
+/** The executor's public key, in its own word and not the receipt's; what stands for it where this machine may not ask. */
+async function receiptKey(context: CliContext): Promise<string> {
+  try {
+    return (await executorAdmin(context).approvers()).executor;
+  } catch (error) {
+    if (error instanceof ReveilleError) return '<the key that "reveille approver list" names where the executor runs>';
+    throw error;
+  }
+}
+
 export type ReceiptFlags = { user?: string; output?: string };
 
 export async function intentReceipt(context: CliContext, flags: ReceiptFlags, given: string): Promise<void> {
@@ -61,6 +73,10 @@ export async function intentReceipt(context: CliContext, flags: ReceiptFlags, gi
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new ReveilleError('unavailable', `--output ${output} cannot be written: ${why}`, { retryable: false, cause });
   }
-  const lines = [`Wrote ${count} envelopes to ${output}`, `  check it with: reveille receipt verify ${output}`];
+  const lines = [
+    `Wrote ${count} envelopes to ${output}`,
+    '  check it, here or on any machine, with:',
+    `  reveille receipt verify ${shellWord(output)} --key ${await receiptKey(context)}`,
+  ];
   context.out.result({ intent_id: intentId, file: output, envelopes: count }, lines);
 }

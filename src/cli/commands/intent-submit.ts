@@ -1,4 +1,5 @@
 /** `reveille intent submit`: hand a task over to the executor. */
+import { randomUUID } from 'node:crypto';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
@@ -30,7 +31,8 @@ export async function intentSubmit(context: CliContext, flags: SubmitFlags, pros
   const client = executorClient(context, flags.user);
   const intentId = await client.submit({
     ...taskOf(prose, flags.jsonFile),
-    ...(flags.idempotencyKey === undefined ? {} : { idempotency_key: flags.idempotencyKey }),
+    // Made here, so that a task of which nobody knows whether it arrived can be handed over again without being carried out twice.
+    idempotency_key: flags.idempotencyKey ?? randomUUID(),
     ...(flags.conversation === undefined ? {} : { conversation_id: flags.conversation }),
     origin: 'person',
   });

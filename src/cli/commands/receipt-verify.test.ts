@@ -50,6 +50,15 @@ describe('reveille receipt verify', () => {
     assert.equal((await reveille(home, both, { cwd: home })).status, 2);
   });
 
+  test('a receipt of another key than the one that was named is not asked to name one', async (t) => {
+    const home = temporaryFolder(t);
+    writeFileSync(join(home, 'r.json'), TRANSFER);
+    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json', '--key', APPROVER], { cwd: home });
+    assert.equal(status, 1);
+    assert.match(stdout.replace(/\s+/g, ' '), /by the file’s own claim: NOT the one that you named/);
+    assert.doesNotMatch(stdout.replace(/\s+/g, ' '), /name it with --key/);
+  });
+
   test('says which key approved, and holds a receipt to the one that the reader names', async (t) => {
     const home = temporaryFolder(t);
     writeFileSync(join(home, 'signed.json'), textOf('valid.jsonl', 'transfer-approved-by-a-key'));

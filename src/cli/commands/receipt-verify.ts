@@ -130,7 +130,8 @@ export async function receiptVerify(context: CliContext, flags: VerifyFlags, fil
     const { line, report } = checked;
     if (report.broken) broken++;
     const keyExpected = keys !== undefined && report.broken?.property !== 'key';
-    const place = { file: name, line, keyExpected, trustsEmbedded, approverExpected: approvers !== undefined };
+    const named = { keyNamed: keys !== undefined, approverExpected: approvers !== undefined };
+    const place = { file: name, line, keyExpected, trustsEmbedded, ...named };
     if (receipts > 1) out.line();
     out.result(factsOf(report, place), out.json ? [] : linesOf(report, place, out));
   }

@@ -18,6 +18,8 @@ export type ReceiptPlace = {
   readonly file: string;
   readonly line: number;
   readonly keyExpected: boolean;
+  /** Whether the reader has named a key. */
+  readonly keyNamed: boolean;
   /** The reader takes the file's own word for whose it is. */
   readonly trustsEmbedded: boolean;
   /** Whether the reader has named who must have approved. */
@@ -131,11 +133,17 @@ function storyLines({ story }: ReceiptReport, words: Words): string[] {
   ];
 }
 
-function keyLines({ publicKey, keyId }: ReceiptReport, { keyExpected }: ReceiptPlace, words: Words): string[] {
+function keyLines(
+  { publicKey, keyId }: ReceiptReport,
+  { keyExpected, keyNamed }: ReceiptPlace,
+  words: Words,
+): string[] {
   if (publicKey === undefined) return [];
   const whose = keyExpected
     ? 'the one that you named'
-    : 'by the file’s own claim: name it with --key to know whose it is, or take it with --trust-embedded';
+    : keyNamed
+      ? 'by the file’s own claim: NOT the one that you named'
+      : 'by the file’s own claim: name it with --key to know whose it is, or take it with --trust-embedded';
   return [...labelled('key', `${publicKey}, ${whose}`, words), ...labelled('key id', String(keyId), words)];
 }
 
