@@ -105,6 +105,12 @@ function toldPlaces(settings: Placed['settings']): string[] {
   return [...keys, ...folders].map((path) => resolve(path));
 }
 
+/** What says which tools there are, and what they may do without a question. */
+function rulePlaces({ EXECUTOR_MANIFEST, EXECUTOR_POLICY, NEO_MANIFEST }: Placed['settings']): string[] {
+  const manifests = [EXECUTOR_MANIFEST, NEO_MANIFEST].flatMap((path) => (path ? [path, lockPathOf(path)] : []));
+  return [...manifests, ...(EXECUTOR_POLICY ? [EXECUTOR_POLICY] : [])].map((path) => resolve(path));
+}
+
 function placesOf({ home, settings, environment }: Placed, grantable: readonly Grant[]): Places {
   const person = environment.HOME || homedir();
   const approver = approverFolders(environment, person);
@@ -127,7 +133,7 @@ function placesOf({ home, settings, environment }: Placed, grantable: readonly G
     shared: (settings.REVEILLE_HIDDEN ?? '').split(delimiter).filter((path) => isAbsolute(path)),
     grantable,
     kept: [
-      ...[PACKAGE_ROOT, process.execPath, ...compiledPlaces(environment)],
+      ...[PACKAGE_ROOT, process.execPath, ...compiledPlaces(environment), ...rulePlaces(settings)],
       ...STARTED_BY_ITSELF.map((name) => join(person, name)),
     ],
   };

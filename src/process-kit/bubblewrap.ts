@@ -5,10 +5,12 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import type { Means, ProgramUser, View } from './separation.ts';
+import { leadingTo, type Means, type ProgramUser, type View } from './separation.ts';
 
 /** A machine under load may take this long to start a program. */
 const PROBE_LIMIT_MS = 10_000;
+/** Every program has these anew. */
+const OWN_MOUNTS = /^\/(?:dev|proc|sys)(?:\/|$)/;
 /** Looked at after the folders of `PATH`, which a service may lack. */
 const USUAL_FOLDERS = ['/usr/bin', '/usr/local/bin', '/bin'];
 /** What programs use of `/dev` besides what every one has: graphics for models, sound. Terminals and disks stay out. */
@@ -37,6 +39,8 @@ export function bubblewrapCommand(
   return [
     bubblewrap,
     ...base(user),
+    // What something is mounted at can be neither moved nor removed.
+    ...leadingTo({ hidden, kept }).flatMap((path) => (OWN_MOUNTS.test(path) ? [] : ['--dev-bind-try', path, path])),
     ...kept.flatMap((path) => ['--ro-bind-try', path, path]),
     ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--tmpfs', path] : ['--ro-bind-try', '/dev/null', path])),
     ...shown.flatMap(({ path, writable }) => [writable ? '--bind' : '--ro-bind', path, path]),

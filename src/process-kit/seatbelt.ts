@@ -2,7 +2,7 @@
  * Walls on macOS: a profile for `sandbox-exec`, in the language of Apple's sandbox. The later rule wins. The program takes the place of
  * `sandbox-exec`, so that process numbers, signals and exit codes are its own.
  */
-import type { View } from './separation.ts';
+import { leadingTo, type View } from './separation.ts';
 
 /** A string of the profile's language. */
 const quoted = (text: string) => `"${text.replace(/[\\"]/g, '\\$&')}"`;
@@ -21,6 +21,8 @@ export function seatbeltProfile({ hidden, shown, kept }: View): string {
     '(allow signal (target same-sandbox))',
     '(deny mach-priv-task-port)',
     ...KEY_STORES.map((name) => `(deny mach-lookup (global-name ${quoted(name)}))`),
+    // To move a folder is to unlink it where it was.
+    ...leadingTo({ hidden, kept }).map((path) => `(deny file-write-unlink (literal ${quoted(path)}))`),
     ...kept.map((path) => `(deny file-write* (subpath ${quoted(path)}))`),
     ...hidden.map(({ path, isFolder }) => `(deny file-read* file-write* ${place(path, isFolder)})`),
     // Whoever may open a file must be able to walk there.

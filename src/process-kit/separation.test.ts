@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -103,6 +104,26 @@ test('without bubblewrap a program is started as it is, or, where walls are requ
     const inside = await new Walls('required', NO_PLACES, process.env.PATH).around(program);
     assert.deepEqual([inside.carried, inside.command.at(-1)], [true, 'node']);
   }
+});
+
+test('a program cannot move a folder that leads to what is hidden, or exchange a link that does, and find it in its next life', async (t) => {
+  const at = house(t);
+  mkdirSync(at('person', '.config', 'secret'), { recursive: true });
+  writeFileSync(at('person', '.config', 'secret', 'seed'), 'the seed');
+  symlinkSync(at('person', '.config'), at('settings'));
+  const hidden = [at('settings', 'secret')];
+  const walls = new Walls('auto', { ...NO_PLACES, hidden }, process.env.PATH);
+  if ((await walls.means()).kind === 'none') return t.skip('there are no walls here');
+  const life = async (script: string) => {
+    const { command } = await walls.around({ command: ['/bin/sh', '-c', script], cwd: at('person'), env: {} });
+    return spawnSync(command[0]!, command.slice(1), { cwd: at('person'), encoding: 'utf8' });
+  };
+  const moved = await life(`mv .config away; mv ../person ../elsewhere; rm ../settings; mkdir -p ../settings/secret`);
+  assert.match(moved.stderr, /\.config.*busy/);
+  assert.match(moved.stderr, /person.*busy/);
+  const seen = await life('cat away/secret/seed .config/secret/seed; ls .config/secret');
+  assert.doesNotMatch(seen.stdout, /seed/);
+  assert.equal(readFileSync(at('person', '.config', 'secret', 'seed'), 'utf8'), 'the seed');
 });
 
 test('a program cannot be sent to work in a hidden folder', async (t) => {

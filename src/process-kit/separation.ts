@@ -86,6 +86,20 @@ function realOf(path: string): string {
   return join(realOf(dirname(path)), path.slice(dirname(path).length).replace(/^\/+/, ''));
 }
 
+/**
+ * The folders that lead to what is hidden or kept, from the outermost on. Walls stand at paths: a program that could move one of these, and
+ * be started again, would find what was hidden at a path that nobody hides.
+ */
+export function leadingTo({ hidden, kept }: Pick<View, 'hidden' | 'kept'>): string[] {
+  const found = new Set<string>();
+  for (const path of [...hidden.map((place) => place.path), ...kept])
+    for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) found.add(folder);
+  // A path is longer than those of the folders that it lies in.
+  return [...found]
+    .filter((path) => !hidden.some((place) => isWithin(path, place.path)))
+    .sort((one, other) => one.length - other.length);
+}
+
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
@@ -152,7 +166,11 @@ export class Walls {
    */
   constructor(mode: SeparationMode, places: Places, path: string | undefined) {
     this.mode = mode;
-    this.places = places;
+    // Also where links led before any program could change them.
+    this.places = {
+      ...places,
+      hidden: [...places.hidden, ...places.hidden.flatMap((path) => realOrUndefined(path) ?? [])],
+    };
     this.#path = path;
   }
 

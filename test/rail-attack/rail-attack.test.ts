@@ -101,7 +101,8 @@ async function startPerson(t: TestContext, { walls, sealed = false, server }: Op
     servers: object[];
   };
   const hostile = { alias: 'hostile', command: process.execPath, args: [HOSTILE, 'mcp', places.serverWork] };
-  const executorManifest = join(places.home, 'executor.json');
+  // Where a person may keep it, too; what it says of tools decides what is asked about.
+  const executorManifest = join(folder, 'executor.json');
   const neoManifest = join(places.home, 'neo.json');
   if (server !== 'neo') bundled.servers.push(hostile);
   writeFileSync(executorManifest, JSON.stringify(bundled));
@@ -228,12 +229,18 @@ async function scene(person: Person) {
       sockets: [join(places.runtime, 'bus')],
       files: [
         ...['config.yaml', 'secrets.json', 'executor-secrets.json', 'executor-admin.json', 'run.json'],
-        ...['executor.json', 'neo.json', 'executor/journal.db', 'executor/executor.key', 'ledger/ledger.db'],
+        ...['neo.json', 'executor/journal.db', 'executor/executor.key', 'ledger/ledger.db'],
       ]
         .map((name) => join(places.home, name))
         .concat(join(places.approver, 'approver.json'), join(folder, 'ada', '.bashrc'), PROGRAM)
         // What lies there is run by our next command.
-        .concat(COMPILED, join(folder, 'node-compile-cache'), places.home, places.approver),
+        .concat(
+          COMPILED,
+          join(folder, 'executor.json'),
+          join(folder, 'node-compile-cache'),
+          places.home,
+          places.approver,
+        ),
     },
     leaked: [person.token, person.admin, submitter as string],
     seen: { answer: { ...signed, intent_id: before.intent }, enrollment },
