@@ -12,8 +12,8 @@ import { facts, type Look } from '../render.ts';
 import { routerClient } from '../router-access.ts';
 import { budgetOfMachine } from './machine-budget.ts';
 
-const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
-const listed = (value: unknown) => (Array.isArray(value) ? value.map(String).join(' ') : undefined);
+const text = (value: unknown) => (typeof value === 'string' ? oneLine(value) : undefined);
+const listed = (value: unknown) => (Array.isArray(value) ? oneLine(value.map(String).join(' ')) : undefined);
 
 /** What there is to know about where a machine is, on one line. */
 function whereOf({ provider, spec }: MachineView): string {
@@ -60,11 +60,11 @@ function renderMachine(machine: MachineView, look: Look): string[] {
         [WHERE[machine.provider], whereOf(machine)],
         ['program', text(spec.bin)],
         ['arguments', machine.provider === 'command' ? listed(spec.args) : undefined],
-        ['folder', typeof spec.cwd === 'string' ? oneLine(spec.cwd) : undefined],
+        ['folder', text(spec.cwd)],
         ['longest turn', spec.timeout_seconds === undefined ? undefined : `${spec.timeout_seconds} s`],
         ['port', typeof spec.port === 'number' ? String(spec.port) : undefined],
         ['listens', spec.foreign_listener === true ? 'another program, for it' : undefined],
-        ['health path', typeof spec.health_path === 'string' ? spec.health_path : undefined],
+        ['health path', text(spec.health_path)],
         ['limits', limitsOf(spec.limits)],
         ['runs as', runAsOf(spec.run_as)],
         ['walls', spec.sandbox === false ? 'none (--no-sandbox)' : undefined],
@@ -100,7 +100,7 @@ export async function machinePut(context: CliContext, flags: PutFlags, given: st
   const holder = holderOf(answer);
   if (answer.token !== undefined && holder !== undefined)
     lines.push('', `${holder}; it is not shown again:`, `  ${out.paint('bold', answer.token)}`);
-  for (const warning of answer.warnings ?? []) lines.push('', `Not ready yet: ${warning}`);
+  for (const warning of answer.warnings ?? []) lines.push('', `Not ready yet: ${oneLine(warning)}`);
   out.result(answer, lines);
 }
 

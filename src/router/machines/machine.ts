@@ -12,6 +12,8 @@ import type {
   ProcessSpec,
 } from '../../wire/machine.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { HIDDEN } from './secret-names.ts';
+import { hiddenMember, shownSpec } from './shown-spec.ts';
 
 type MachineBase = {
   userId: string;
@@ -46,39 +48,14 @@ export function hasDaemon(machine: Machine): machine is DaemonMachine {
   return machine.provider !== 'command';
 }
 
-/** What stands for a secret in a view, and is therefore refused as a value. */
-export const HIDDEN = '[redacted]';
-
-const SECRET_NAME = /TOKEN|SECRET|KEY|PASS|CREDENTIAL|AUTH/i;
-
-/** Whether a variable of this name is treated as a secret: not shown in views, taken out of output that is quoted. */
-export function namesSecret(variable: string): boolean {
-  return SECRET_NAME.test(variable);
-}
-
-const REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
-
-/** The variable of the router that a value of a machine's environment refers to: `${NAME}` as a whole, or nothing. */
-export function referenceOf(value: string): string | undefined {
-  return REFERENCE.exec(value)?.[1];
-}
-
 function unchanged(one: Machine, other: Machine): boolean {
   return JSON.stringify({ ...one, updatedAt: 0 }) === JSON.stringify({ ...other, updatedAt: 0 });
 }
 
-/** The member of a specification that holds what a view shows instead of a secret. */
-function hiddenMember(body: MachinePut): string | undefined {
-  if (body.provider === 'fly') return body.spec.lease_nonce === HIDDEN ? 'lease_nonce' : undefined;
-  if (body.provider !== 'process' && body.provider !== 'command') return undefined;
-  const name = Object.entries(body.spec.env ?? {}).find(([, value]) => value === HIDDEN)?.[0];
-  return name === undefined ? undefined : `env.${name}`;
-}
-
 function refuseHidden(body: MachinePut): void {
-  const member = hiddenMember(body);
+  const member = hiddenMember(body.spec);
   if (member === undefined) return;
-  const message = `spec.${member} must be the value itself; ${HIDDEN} is what the router shows instead of it`;
+  const message = `${member} must be the value itself; ${HIDDEN} is what the router shows instead of it`;
   throw new ReveilleError('invalid_request', message);
 }
 
@@ -235,24 +212,13 @@ export function noMachine(userId: string): ReveilleError {
   return new ReveilleError('not_found', `there is no machine for ${userId}; register it with: reveille machine put`);
 }
 
-function shownSpec(machine: Machine): Record<string, unknown> {
-  if (machine.provider === 'fly' && machine.spec.lease_nonce !== undefined)
-    return { ...machine.spec, lease_nonce: HIDDEN };
-  if ((machine.provider !== 'process' && machine.provider !== 'command') || !machine.spec.env) return machine.spec;
-  const env = Object.entries(machine.spec.env).map(([name, value]) => {
-    const hide = namesSecret(name) && referenceOf(value) === undefined;
-    return [name, hide ? HIDDEN : value];
-  });
-  return { ...machine.spec, env: Object.fromEntries(env) };
-}
-
 function budgetOf({ budget }: Machine, standard: Budget | undefined): Pick<MachineView, 'budget' | 'default_budget'> {
   if (budget !== null) return { budget };
   return standard === undefined ? {} : { default_budget: standard };
 }
 
 /**
- * What an operator gets to see: neither the token nor the values of variables that look like secrets.
+ * What an operator gets to see: neither the token nor what may be a secret of the specification.
  *
  * @param standard the budget of machines that have none of their own
  */

@@ -1,6 +1,6 @@
 /** The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into it. */
 import { inheritedVariables, isWithheld, SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
-import { namesSecret, referenceOf } from '../machines/machine.ts';
+import { namesSecret, referenceOf } from '../machines/secret-names.ts';
 import { NotThere } from '../not-there.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;

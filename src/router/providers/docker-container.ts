@@ -1,7 +1,7 @@
 /** What the Docker engine says of a container (`GET /containers/{id}/json`), and where its daemon is reached; pure. */
 import { z } from 'zod';
 import { bracketed } from '../../http-kit/origin.ts';
-import { namesSecret } from '../machines/machine.ts';
+import { namesSecret } from '../machines/secret-names.ts';
 import type { DockerHost } from './docker-host.ts';
 
 const endpoint = z.object({ IPAddress: z.string().optional(), GlobalIPv6Address: z.string().optional() });

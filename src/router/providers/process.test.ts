@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { HIDDEN } from '../machines/secret-names.ts';
 import {
   atEnd,
   DAEMON_FIXTURE,
@@ -126,7 +127,8 @@ describe('a machine of provider process', () => {
       ['the-key-of-the-router', `a ${reference('MODEL_API_KEY')}`],
     );
     const { spec } = (await router.admin('GET', `/${USER}`)).json.data;
-    assert.deepEqual(spec?.env, { ...own, FIXTURE_DIR: folder, FIXTURE_MODE: 'exit' });
+    const hidden = { FIXTURE_SAYS: HIDDEN, TEXT: HIDDEN, FIXTURE_DIR: HIDDEN, FIXTURE_MODE: HIDDEN };
+    assert.deepEqual(spec?.env, { API_KEY: own.API_KEY, ...hidden }, 'a reference is shown, and no value');
     await router.put(USER, fixtureMachine(folder, undefined, {}, { API_KEY: reference('NOT_SET') }));
     const answer = await router.wake(USER);
     assert.deepEqual(

@@ -1,5 +1,5 @@
 /** Text that a program or a server wrote, before any of it is quoted. */
-import { HIDDEN } from '../machines/machine.ts';
+import { HIDDEN } from '../machines/secret-names.ts';
 
 /** Shorter values stand in ordinary text by chance. */
 const SHORTEST_SECRET = 6;

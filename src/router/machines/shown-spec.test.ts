@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { hiddenMember, shownSpec } from './shown-spec.ts';
+
+const CANARY = 'Canary7Secret0OfThisTest';
+const reference = (name: string) => `\${${name}}`;
+
+test('a secret is shown nowhere: not in arguments, addresses, variables, paths, nor in a member that nobody called public', () => {
+  const words = [
+    ...[
+      'node',
+      'agent.js',
+      '--api-key',
+      'short',
+      '--token=short',
+      '-H',
+      'X-Thing: short',
+      'Authorization: Bearer short',
+    ],
+    ...['--header=X-Api: short', '-u', 'me:short', 'API_KEY=short', '-e', 'ANY=short', '--cookie', 'a=short', CANARY],
+    ...['sk-short', 'https://me:short@example.com/?q=short#short', `https://example.com/${CANARY}/up`, 'Cookie: short'],
+  ];
+  const specs = [
+    {
+      provider: 'process',
+      spec: { command: words, env: { MODEL: 'short' }, health_path: '/up?t=short', later: 'short' },
+    },
+    { provider: 'command', spec: { preset: 'claude', args: words, env: { ANY: 'short' } } },
+    { provider: 'command', spec: { preset: 'webhook', url: 'https://hooks.example/services/short?short#x' } },
+    { provider: 'http', spec: { url: `http://example.com/${CANARY}`, health_path: '/?short' } },
+    { provider: 'fly', spec: { app: 'a', machine_id: 'm', lease_nonce: 'short' } },
+    { provider: 'another', spec: { anything: 'short' } },
+  ];
+  for (const one of specs) {
+    const text = JSON.stringify(shownSpec(one));
+    assert.ok(!text.includes('short') && !text.includes(CANARY), text);
+    assert.match(hiddenMember(shownSpec(one)) ?? '', /^spec\./, 'what is shown cannot be put back by mistake');
+  }
+});
+
+test('what tells machines apart is shown as it is', () => {
+  const specs = [
+    {
+      provider: 'process',
+      spec: {
+        command: [
+          '/usr/local/bin/node',
+          './agents/MyAgent2026/index.js',
+          '--port',
+          '8080',
+          '--model',
+          'small-4-20250929',
+        ],
+        ...{ cwd: '/srv/agent', env: { API_KEY: reference('MODEL_API_KEY') }, port: 8080, limits: { niceness: 3 } },
+        ...{ health_path: '/up', foreign_listener: true },
+      },
+    },
+    {
+      provider: 'command',
+      spec: { preset: 'claude', cwd: '/w', bin: '/opt/claude', args: ['--verbose', '-p'], timeout_seconds: 5 },
+    },
+    { provider: 'command', spec: { preset: 'a2a', url: 'http://127.0.0.1:4000', allow_private: true } },
+    { provider: 'http', spec: { url: 'http://127.0.0.1:8080/base', health_path: '/healthz' } },
+    { provider: 'docker', spec: { container: 'neo', port: 1, socket: '/var/run/docker.sock', sleep: 'pause' } },
+    { provider: 'fly', spec: { app: 'my-agents', machine_id: 'e2865013d64987', port: 8080, sleep: 'stop' } },
+  ];
+  for (const one of specs) {
+    assert.deepEqual(shownSpec(one), one.spec);
+    assert.equal(hiddenMember(one.spec), undefined);
+  }
+});
+
+test('a word as long as a body may be is read once', () => {
+  const command = ['x', 'a:', 'a=', '-', 'http://', 'A1'].map((part) => part.repeat(200_000 / part.length));
+  const { command: shown } = shownSpec({ provider: 'process', spec: { command } }) as { command: string[] };
+  assert.equal(shown.length, command.length);
+});
