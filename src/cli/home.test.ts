@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { homeAt, makeHome } from './home.ts';
@@ -36,4 +36,28 @@ test('a home that cannot be made is refused: below a file, in place of one, behi
 test('a home in a file system that takes no folders is refused, not tried for ever', () => {
   refused('/proc/reveille');
   refused('/proc/reveille/home');
+});
+
+test('a home that others may write to, or in which files are links, stops the start and says what to do', (t) => {
+  const path = join(temporaryFolder(t), 'home');
+  const keys = join(path, 'keys');
+  const refusal = (pattern: RegExp) => assert.throws(() => makeHome(homeAt(path)), pattern);
+  makeHome(homeAt(path));
+  mkdirSync(keys, { mode: 0o700 });
+  for (const [name, place] of [
+    ['home', path],
+    ['home/keys', keys],
+  ] as const) {
+    for (const mode of [0o770, 0o702, 0o777]) {
+      chmodSync(place, mode);
+      refusal(new RegExp(`${name} can be written to by others \\(mode 0${mode.toString(8)}\\); run: chmod 700 `));
+    }
+    chmodSync(place, 0o755);
+    makeHome(homeAt(path));
+    const link = join(place, 'secrets.json');
+    symlinkSync('/dev/null', link);
+    refusal(new RegExp(`${name}/secrets\\.json is a link; put the file itself there`));
+    rmSync(link);
+  }
+  makeHome(homeAt(path));
 });

@@ -1,6 +1,6 @@
 /** `REVEILLE_HOME`: the folder that holds what one installation on one machine keeps. */
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
@@ -132,7 +132,35 @@ function makeFolder(path: string): void {
   }
 }
 
-/** Makes the folder, only its owner's. */
+/** Whether others have a right to write, as far as the system has such rights. */
+const HAS_MODES = process.platform !== 'win32';
+
+function refuseHome(why: string, remedy: string): never {
+  throw new ReveilleError('forbidden', `${why}; ${remedy}`, { retryable: false });
+}
+
+/** @throws ReveilleError `forbidden` when others may change what lies in a folder, or when what lies there is elsewhere in truth */
+function checkFolder(path: string): void {
+  const { mode, uid } = statSync(path);
+  if (HAS_MODES && (mode & 0o022) !== 0) {
+    const bits = (mode & 0o777).toString(8).padStart(4, '0');
+    refuseHome(`${path} can be written to by others (mode ${bits})`, `run: chmod 700 ${JSON.stringify(path)}`);
+  }
+  // Root may be given somebody's folder, as a volume of a container is.
+  const self = process.geteuid?.() ?? 0;
+  if (self !== 0 && uid !== self && uid !== 0)
+    refuseHome(`${path} belongs to another user (${uid})`, 'choose a folder of your own with REVEILLE_HOME');
+  for (const entry of readdirSync(path, { withFileTypes: true })) {
+    const remedy = 'put the file itself there, or choose another folder with REVEILLE_HOME';
+    if (entry.isSymbolicLink()) refuseHome(`${join(path, entry.name)} is a link`, remedy);
+  }
+}
+
+/**
+ * Makes the folder, only its owner's, or looks whether one that is there can be trusted with secrets.
+ *
+ * @throws ReveilleError `unavailable` when it cannot be made, `forbidden` when others may write to it, or files in it are links
+ */
 export function makeHome(home: Home): void {
   try {
     makeFolder(home.path);
@@ -140,6 +168,7 @@ export function makeHome(home: Home): void {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new ReveilleError('unavailable', `REVEILLE_HOME ${home.path} cannot be made: ${why}`, { cause });
   }
+  for (const folder of [home.path, dirname(home.keyFile)]) if (isFolder(folder)) checkFolder(folder);
 }
 
 /** The secrets of this installation, if it has made any. */
