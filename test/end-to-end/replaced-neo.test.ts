@@ -96,12 +96,15 @@ test('whoever takes the place of Neo gets a token of its own and none of what Ne
   await ring();
   assert.ok(foreigner.heard.some((text) => text.startsWith('POST /chat') && text.includes(`Bearer ${shown}`)));
 
-  const nosy = join(home, 'nosy.mjs');
-  const notes = join(home, 'nosy.txt');
+  // Where it works: what is in the home it would not find.
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-nosy-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const nosy = join(folder, 'nosy.mjs');
+  const notes = join(folder, 'nosy.txt');
   writeFileSync(nosy, NOSY);
   const program = reveille(
     home,
-    ['machine', 'put', '--provider', 'process', '--json', '--', process.execPath, nosy, notes],
+    ['machine', 'put', '--provider', 'process', '--dir', folder, '--json', '--', process.execPath, nosy, notes],
     {
       env: PORTS,
     },
