@@ -36,6 +36,7 @@ export function bubblewrapCommand(
   command: readonly string[],
   user?: ProgramUser,
 ): string[] {
+  const isShown = (path: string) => shown.some((one) => one.path === path);
   return [
     bubblewrap,
     ...base(user),
@@ -44,8 +45,8 @@ export function bubblewrapCommand(
     ...kept.flatMap((path) => ['--ro-bind-try', path, path]),
     ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--tmpfs', path] : ['--ro-bind-try', '/dev/null', path])),
     ...shown.flatMap(({ path, writable }) => [writable ? '--bind' : '--ro-bind', path, path]),
-    // What would be written there would be lost with the program: it fails instead.
-    ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--remount-ro', path] : [])),
+    // What would be written there would be lost with the program: it fails instead. A place that is shown as a whole is hidden no more.
+    ...hidden.flatMap(({ path, isFolder }) => (isFolder && !isShown(path) ? ['--remount-ro', path] : [])),
     '--',
     ...command,
   ];

@@ -73,6 +73,20 @@ test('bubblewrap hides before it shows, shuts what is hidden against writing, an
   assert.doesNotMatch(words, /unshare-net|unshare-all/);
 });
 
+test('a folder that is hidden from others can be written to by the program that it is shown to', () => {
+  const view = {
+    hidden: [
+      { path: '/home/neo', isFolder: true },
+      { path: '/home/executor', isFolder: true },
+    ],
+    shown: [{ path: '/home/neo', writable: true }],
+    kept: [],
+  };
+  const command = bubblewrapCommand('bwrap', view, ['node']);
+  const shut = command.filter((_, index) => command[index - 1] === '--remount-ro');
+  assert.deepEqual(shut, ['/home/executor']);
+});
+
 test('the profile for macOS hides, then shows, and reads no quotes as its own', () => {
   const view = {
     hidden: [{ path: '/h "x"', isFolder: true }],
