@@ -115,6 +115,7 @@ test('Neo is given what is its own, secrets by name alone, and not the home', as
         'NEO_MODEL',
         'NEO_MODEL_API_KEY',
         'NEO_MODEL_BASE_URL',
+        'NODE_COMPILE_CACHE',
       ],
     ]);
     const tokens = ['MATRIX_CHRONOS_TOKEN', 'NEO_EXECUTOR_TOKEN', 'NEO_MODEL_API_KEY'];
