@@ -6,7 +6,7 @@ import type { IntentStatus } from '../wire/executor.ts';
 import type { PlanNode } from '../wire/intent.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 import { encodeJson, sliceAt } from '../wire/json.ts';
-import { columns } from './columns.ts';
+import { columns, fit, wrap } from './columns.ts';
 import type { Told, WaitingGate } from './executor-access.ts';
 import { markedBlock, renderGate, screenLines } from './gate-screen.ts';
 import { localTime, shortTime } from './local-time.ts';
@@ -31,6 +31,37 @@ export function statusWords(
   return behind === undefined ? coloured : `${coloured}, waits behind intent ${behind}`;
 }
 
+/** The first call of a plan. */
+function firstCall(node: PlanNode): Extract<PlanNode, { kind: 'call' }> | undefined {
+  if (node.kind === 'call') return node;
+  if (node.kind === 'wait') return undefined;
+  for (const inner of node.nodes) {
+    const call = firstCall(inner);
+    if (call) return call;
+  }
+  return undefined;
+}
+
+/** The whole of it is for `intent show`. */
+const DETAIL_LINES = 3;
+
+/** What it would do, argument by argument, and why it came to nothing; a few lines each. */
+function detailsOf({ intent, error }: IntentView, look: Look): string[] {
+  const call = intent && firstCall(intent.plan);
+  const given = Object.entries((call?.args ?? {}) as Record<string, unknown>);
+  const words = given.map(([name, value]) => `${name} ${typeof value === 'string' ? value : encodeJson(value)}`);
+  const lines = (text: string) => {
+    const told = wrap(oneLine(laidOpen(text.slice(0, 400).toWellFormed())), look.width - 5);
+    const kept =
+      told.length > DETAIL_LINES ? [...told.slice(0, DETAIL_LINES - 1), `${told[DETAIL_LINES - 1]} …`] : told;
+    return kept.map((line) => `    ${fit(line, look.width - 5)}`);
+  };
+  return [
+    ...(call === undefined ? [] : lines([call.tool, ...words].join(', ')).map((line) => look.paint('dim', line))),
+    ...(error === undefined ? [] : lines(error.message).map((line) => look.paint('red', line))),
+  ];
+}
+
 const whatOf = ({ prose, intent }: IntentView) => oneLine(laidOpen(prose ?? intent?.verb ?? 'an intent given as JSON'));
 
 /** What `intent list` shows. */
@@ -47,7 +78,18 @@ export function renderIntents(intents: readonly IntentView[], look: Look): strin
     whatOf(view),
   ]);
   const [heading, ...lines] = columns([['ID', 'STATUS', 'SINCE', 'TASK'], ...rows], look.width);
-  return [look.paint('dim', heading!), ...lines];
+  return [look.paint('dim', heading!), ...lines.flatMap((line, at) => [line, ...detailsOf(intents[at]!, look)])];
+}
+
+/** Of these the executor writes every word itself; other reasons may hold a tool's, a server's or a person's. */
+const OWN_CODES: ReadonlySet<string | undefined> = new Set(['unavailable']);
+
+/** Why an intent failed. */
+export function errorLines({ code, message }: NonNullable<IntentView['error']>, look: Look): string[] {
+  const text = `${code ?? 'error'}: ${message}`;
+  const title = look.paint('dim', 'Error');
+  if (OWN_CODES.has(code)) return [title, ...wrap(oneLine(text), look.width - 3).map((line) => `  ${line}`)];
+  return markedBlock('Error', text, look);
 }
 
 const ARGUMENT_CHARACTERS = 400;
@@ -90,7 +132,6 @@ export function renderIntent(
   const blocks: [title: string, text: string | undefined][] = [
     ['Task', prose],
     ['It has to know first', clarify],
-    ['Error', error && `${error.code ?? 'error'}: ${error.message}`],
     ['Result', result],
   ];
   return [
@@ -101,6 +142,7 @@ export function renderIntent(
         ['waits for', view.queued_behind === undefined ? undefined : `intent ${view.queued_behind}`],
         ['parked', view.parked ? 'yes: an alarm tells the agent what came of it' : undefined],
         ['since', localTime(Date.parse(view.created_at), look)],
+        ['ended', view.ended_at && localTime(Date.parse(view.ended_at), look)],
         ['from', view.origin === 'chronos' ? 'a turn that an alarm began' : 'a person'],
         ['conversation', view.conversation_id && laidOpen(view.conversation_id)],
         ['verb', intent && laidOpen(intent.verb)],
@@ -108,6 +150,7 @@ export function renderIntent(
       ],
       look,
     ),
+    ...(error === undefined ? [] : ['', ...errorLines(error, look)]),
     ...blocks.flatMap(([title, said]) => (said === undefined ? [] : ['', ...markedBlock(title, said, look)])),
     ...(intent === undefined ? [] : ['', look.paint('dim', 'Plan'), ...planLines(intent.plan, states, look)]),
     ...gates.flatMap((gate) => ['', ...renderGate(view.intent_id, gate, look, full)]),

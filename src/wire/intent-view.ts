@@ -22,6 +22,8 @@ export const nodeStateSchema = z.object({
 export const intentViewSchema = intentStateSchema.extend({
   intent_id: intentIdSchema,
   created_at: z.string(),
+  /** When it came to its end, by the record. */
+  ended_at: z.string().optional(),
   conversation_id: conversationIdSchema.optional(),
   origin: z.enum(['chronos', 'person']),
   /** What was submitted in words. */

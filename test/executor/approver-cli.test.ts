@@ -102,7 +102,16 @@ test('a second computer asks, one that stands vouches, and either can end the ot
   const late = await laptop(['intent', 'approve', id, '--displayed-sha256', question]);
   assert.match(late.stderr, /does not stand as an approver of ada/);
   assert.match((await desk(['approver', 'revoke', ofDesk])).stderr, /is the last approver of ada/);
-  assert.match((await laptop(['approver', 'enroll'])).stderr, /already|word/);
+  assert.match(
+    (await laptop(['approver', 'enroll'])).stderr,
+    /was revoked for ada: .*move .* away and run: reveille approver enroll/,
+  );
+  assert.match(done(await laptop(['approver', 'show'])), /\nREVOKED at \S+ for ada/);
+  assert.doesNotMatch(done(await desk(['approver', 'show'])), /REVOKED/);
+  for (const line of done(await desk(['approver', 'list']))
+    .split('\n')
+    .filter((one) => !one.startsWith('The executor')))
+    assert.ok(line.length <= 80, line);
   assert.match(done(await desk(['approver', 'list'])), new RegExp(`revoked \\S+ by ${ofDesk.slice(0, 16)}`));
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
 });
@@ -182,9 +191,12 @@ test('a submitter is added, listed and revoked, and its token is shown once', as
   const { id, token } = JSON.parse(done(await desk(['submitter', 'add', 'my agent', '--json'])));
   assert.equal((await callerOf(executor, undefined, token).call('GET', '/intents')).status, 200);
   const listed = done(await desk(['submitter', 'list']));
-  assert.match(listed, /ada .*stands +my agent/);
+  assert.match(listed, /stands +ada +my agent/);
+  for (const line of listed.split('\n')) assert.ok(line.length <= 80, line);
   assert.ok(!listed.includes(token));
-  done(await desk(['submitter', 'revoke', id]));
+  assert.match((await desk(['submitter', 'revoke', 'bogus'])).stderr, /see: reveille submitter list/);
+  done(await desk(['submitter', 'revoke', 'my agent']));
+  assert.match(done(await desk(['submitter', 'revoke', id.slice(0, 8)])), /Revoked my agent/);
   assert.equal((await callerOf(executor, undefined, token).call('GET', '/intents')).status, 401);
   assert.match((await desk(['submitter', 'list'], { EXECUTOR_ADMIN_TOKEN: TOKEN })).stderr, /Bearer/);
   assert.match(

@@ -112,6 +112,12 @@ test('a denied step is not carried out, and watching it ends with 1', async (t) 
   const watched = await run(['watch', id, '--json']);
   assert.equal(watched.status, 1);
   assert.match(watched.stdout, /"status":"denied"/);
+  const { ended_at } = JSON.parse(watched.stdout.trim().split('\n').at(-1)!);
+  const [, ended] = /^(\d\d:\d\d:\d\d) {2}denied$/m.exec((await run(['watch', id])).stdout)!;
+  const told = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'medium' }).format(
+    Date.parse(ended_at),
+  );
+  assert.equal(ended, told, 'the time of the record, not of the look');
   assert.match(watched.stdout, /not this month|denied/);
   assert.match((await run(['show', id])).stdout, /status +denied\n/);
   assert.match((await run(['list', '--status', 'denied'])).stdout, / denied +/);
@@ -141,6 +147,23 @@ async function lossy(t: TestContext, port: number): Promise<number> {
   });
   return (server.address() as AddressInfo).port;
 }
+
+test('a task in words without a model is said to have failed at once, in words of our own; the list says why, too', async (t) => {
+  const { run, submit, ada } = await open(t);
+  const failed = await run(['submit', 'Pay bob 25 EUR']);
+  assert.equal(failed.status, 1, failed.stderr);
+  const said = failed.stdout.replace(/\s+/g, ' ');
+  assert.match(
+    said,
+    /^Submitted \S+, but it failed Error unavailable: this executor has no model .*NEO_MODEL_BASE_URL/,
+  );
+  assert.ok(!failed.stdout.includes('|') && failed.stdout.split('\n').every((line) => line.length <= 80));
+  const id = await submit();
+  await ada.waiting(id);
+  const { stdout } = await run(['list']);
+  assert.match(stdout, /^ {4}ledger\/transfer, amount 12\.50, currency EUR, from alice, [\s\S]*\bto bob\b/m);
+  assert.match(stdout, /^ {4}this executor has no model/m);
+});
 
 test('where the answer is lost, it is said that it may have been taken, and what is repeated as told is one intent', async (t) => {
   const { run, file, executor, ada } = await open(t);
@@ -217,7 +240,7 @@ test('what cannot be meant ends with 2, what cannot be done with 1, and each say
     [['list', '--limit', '0'], {}, 2, /--limit/],
     [['list', '--user', 'a b'], {}, 2, /user id/],
     [['approve', 'x', '--call-sha256', 'abc'], {}, 2, /64 lower-case hex/],
-    [['show', 'nothing'], {}, 1, /no intent with this id/],
+    [['show', 'nothing'], {}, 1, /no intent with this id; "reveille intent list"/],
     [['list'], { EXECUTOR_TOKEN: 'another-token-altogether' }, 1, /Bearer/],
     [['list'], { EXECUTOR_PORT: '1' }, 1, /cannot reach the executor at http:\/\/127\.0\.0\.1:1 .*reveille up/],
     [['list'], { NEO_EXECUTOR_URL: 'http://127.0.0.1:1' }, 1, /cannot reach the executor at http:\/\/127\.0\.0\.1:1/],

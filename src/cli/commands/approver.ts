@@ -20,7 +20,7 @@ import {
   unsealApprover,
 } from '../approver/approver-key.ts';
 import { askPassphrase, passphraseFrom } from '../approver/passphrase.ts';
-import { columns } from '../columns.ts';
+import { columns, fit } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import {
   type ExecutorAdmin,
@@ -32,11 +32,14 @@ import {
 import { fileFlag } from '../flags.ts';
 import { lookOf } from '../look.ts';
 import { userOf } from '../machine-user.ts';
+import type { Output } from '../output.ts';
 import { facts } from '../render.ts';
 import { UsageError } from '../usage-error.ts';
 
 export type ApproverFlags = { user?: string; name?: string; requestFile?: string };
 
+/** Enough to know a user by; the whole of it is in the JSON. */
+const USER_CELLS = 16;
 const KEY_BEGINNING = /^[0-9a-f]{8,64}$/;
 
 function keyFacts({ publicKey, name, madeAt, kept, file }: KnownApprover) {
@@ -74,7 +77,26 @@ export async function approverShow(context: CliContext): Promise<void> {
       'not_found',
       "no approver's key was made here; make one and enrol it with: reveille approver enroll",
     );
-  context.out.result(keyFacts(known), keyLines(context, known));
+  const revoked = await revocationOf(context, known);
+  const warning =
+    revoked &&
+    context.out.paint('red', `REVOKED at ${revoked} for ${userOf(context, undefined)}: it ${revokedRemedy(known)}`);
+  const lines = [...keyLines(context, known), ...(warning === undefined ? [] : ['', warning])];
+  context.out.result({ ...keyFacts(known), ...(revoked && { revoked_at: revoked }) }, lines);
+}
+
+const revokedRemedy = ({ file }: KnownApprover) =>
+  `answers nothing any more. For a new one, move ${oneLine(file)} away and run: reveille approver enroll`;
+
+/** When this user's executor was told that the key does not count any more; nothing where it is not known, or cannot be asked. */
+async function revocationOf(context: CliContext, { publicKey }: KnownApprover): Promise<string | undefined> {
+  try {
+    const { approvers } = await executorAdmin(context).approvers(userOf(context, undefined));
+    return approvers.find(({ approver }) => approver === publicKey)?.revoked_at;
+  } catch (error) {
+    if (error instanceof ReveilleError) return undefined;
+    throw error;
+  }
 }
 
 const standsIn = ({ approvers }: ApproverList, key: string) =>
@@ -105,6 +127,11 @@ export async function approverEnroll(context: CliContext, flags: ApproverFlags):
   const list = await admin.approvers(user);
   const there = standsIn(list, known.publicKey);
   if (there) return out.result(there, [`${known.publicKey} is an approver of ${user} already`]);
+  if (list.approvers.some(({ approver, revoked_at }) => approver === known.publicKey && revoked_at !== undefined))
+    throw new ReveilleError(
+      'conflict',
+      `the key ${known.publicKey} was revoked for ${user}: it ${revokedRemedy(known)}`,
+    );
   const key = await openApprover(environment, askPassphrase(context.environment));
   const request = enrollmentRequest(key, { name: name ?? known.name, user, executor: list.executor }, clock.now());
   if (!list.approvers.some(isOpen)) {
@@ -153,9 +180,18 @@ async function vouch(context: CliContext, file: string): Promise<void> {
   enrolled(context, await admin.enroll(vouchedFor(request, key)));
 }
 
-function state({ revoked_at, revoked_by, forged }: ApproverView): string {
-  if (forged) return 'DOES NOT COUNT: its row was changed behind the executor’s back';
-  return revoked_at === undefined ? 'stands' : `revoked ${revoked_at} by ${revoked_by?.slice(0, 16)}`;
+const FORGED = 'its row was changed behind the executor’s back';
+
+/** One word for the column of the list. */
+const state = ({ revoked_at, forged }: ApproverView) =>
+  forged ? 'DOES NOT COUNT' : revoked_at === undefined ? 'stands' : 'revoked';
+
+/** What there is to say of a key beside its row. */
+function stateLines({ revoked_at, revoked_by, forged, enrolled_at, enrolled_by }: ApproverView, out: Output): string[] {
+  const enrolledLine = out.paint('dim', `    enrolled ${enrolled_at} by ${enrolled_by.slice(0, 16)}`);
+  if (forged) return [enrolledLine, out.paint('red', `    ${FORGED}`)];
+  if (revoked_at === undefined) return [enrolledLine];
+  return [enrolledLine, out.paint('yellow', `    revoked ${revoked_at} by ${revoked_by?.slice(0, 16)}`)];
 }
 
 export async function approverList(context: CliContext, flags: { user?: string }): Promise<void> {
@@ -174,10 +210,12 @@ export async function approverList(context: CliContext, flags: { user?: string }
   else {
     const rows = list.approvers.map((view) => [
       `${view.approver.slice(0, 16)}${view.approver === own ? ' (yours)' : ''}`,
-      ...[view.user, state(view), oneLine(view.name), `${view.enrolled_at} by ${view.enrolled_by.slice(0, 16)}`],
+      ...[fit(view.user, USER_CELLS), state(view), oneLine(view.name)],
     ]);
-    const [heading, ...lines] = columns([['APPROVER', 'USER', 'STATE', 'NAME', 'ENROLLED'], ...rows], out.columns);
-    for (const line of [out.paint('dim', heading!), ...lines]) out.line(line);
+    const [heading, ...lines] = columns([['APPROVER', 'USER', 'STATE', 'NAME'], ...rows], out.columns);
+    out.line(out.paint('dim', heading!));
+    for (const [at, line] of lines.entries())
+      for (const told of [line, ...stateLines(list.approvers[at]!, out)]) out.line(told);
   }
   out.line(`The executor signs receipts with ${list.executor}`);
   for (const { user, at } of list.resets)

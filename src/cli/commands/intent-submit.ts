@@ -1,10 +1,15 @@
 /** `reveille intent submit`: hand a task over to the executor. */
 import { randomUUID } from 'node:crypto';
+import { wait } from '../../clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import type { IntentView } from '../../wire/intent-view.ts';
 import type { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
 import { type ExecutorClient, executorClient } from '../executor-access.ts';
+import { EXIT } from '../exit-status.ts';
 import { fileFlag, jsonFlag } from '../flags.ts';
+import { errorLines } from '../intent-screen.ts';
+import { lookOf } from '../look.ts';
 import { UsageError } from '../usage-error.ts';
 
 export type SubmitFlags = { user?: string; jsonFile?: string; idempotencyKey?: string; conversation?: string };
@@ -17,10 +22,18 @@ function taskOf(prose: string | undefined, file: string | undefined): { prose: s
   throw new UsageError(`give the task in words or with --json-file, one of the two; for example: ${example}`);
 }
 
-/** The intent that has to come to its end before this one begins. It is handed over, whether or not that can be told. */
-async function queuedBehind(client: ExecutorClient, intentId: string): Promise<string | undefined> {
+/** What can be told at once is waited for: that there is no model, that the plan is none. */
+const FIRST_LOOKS = 8;
+const BETWEEN_LOOKS_MS = 125;
+
+/** How it stands after a moment. It is handed over, whether or not that can be told. */
+async function firstLook({ clock }: CliContext, client: ExecutorClient, id: string): Promise<IntentView | undefined> {
   try {
-    return (await client.view(intentId)).value.queued_behind;
+    for (let looks = 1; ; looks++) {
+      const { value } = await client.view(id);
+      if (value.status !== 'drafting' || value.queued_behind !== undefined || looks === FIRST_LOOKS) return value;
+      await wait(clock, BETWEEN_LOOKS_MS);
+    }
   } catch (error) {
     if (error instanceof ReveilleError) return undefined;
     throw error;
@@ -36,8 +49,16 @@ export async function intentSubmit(context: CliContext, flags: SubmitFlags, pros
     ...(flags.conversation === undefined ? {} : { conversation_id: flags.conversation }),
     origin: 'person',
   });
-  const behind = await queuedBehind(client, intentId);
+  const view = await firstLook(context, client, intentId);
+  const behind = view?.queued_behind;
   const waits = behind === undefined ? [] : [`  it waits until intent ${behind} is over`];
   const lines = [`Submitted ${intentId}`, ...waits, `  follow it with: reveille intent watch ${intentId}`];
-  context.out.result({ intent_id: intentId, ...(behind !== undefined && { queued_behind: behind }) }, lines);
+  const told = { intent_id: intentId, ...(behind !== undefined && { queued_behind: behind }) };
+  const error = view?.status === 'failed' ? view.error : undefined;
+  if (error === undefined) return context.out.result(told, lines);
+  process.exitCode = EXIT.failed;
+  context.out.result({ ...told, error }, [
+    `Submitted ${intentId}, but it failed`,
+    ...errorLines(error, lookOf(context)),
+  ]);
 }

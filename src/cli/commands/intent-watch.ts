@@ -4,13 +4,16 @@ import { followIntent } from '../../neo/delegate/intent-events.ts';
 import { laidOpen } from '../../text-kit/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
+import type { IntentView } from '../../wire/intent-view.ts';
 import { encodeJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
 import { executorClient, type WaitingGate } from '../executor-access.ts';
 import { EXIT } from '../exit-status.ts';
 import { renderGate } from '../gate-screen.ts';
 import { renderIntent, statusWords } from '../intent-screen.ts';
+import { wallTime } from '../local-time.ts';
 import { lookOf } from '../look.ts';
+import type { Look } from '../render.ts';
 import { findIntentId } from './intent-id.ts';
 
 /** Without a word from the executor it is asked this often. */
@@ -41,7 +44,7 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
       if (now !== trace) {
         trace = now;
         if (out.json) out.result(text, []);
-        else out.line(`${new Date(clock.now()).toLocaleTimeString('en-GB')}  ${statusWords(value, lookOf(context))}`);
+        else out.line(`${timeOf(value, lookOf(context))}  ${statusWords(value, lookOf(context))}`);
       }
       tellGates(context, intentId, gates, shown);
       if (isIntentOver(value) || value.clarify !== undefined) break;
@@ -61,6 +64,10 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
   if (!out.json) for (const line of ['', ...renderIntent(view, [], lookOf(context))]) out.line(line);
   if (view.value.status !== 'completed') process.exitCode = EXIT.failed;
 }
+
+/** An ending has its time on record; everything else is told when it is seen. */
+const timeOf = ({ ended_at }: IntentView, look: Look) =>
+  wallTime(ended_at === undefined ? look.now : Date.parse(ended_at), look);
 
 /** An executor that is started anew is waited for: `undefined` while it does not answer. */
 async function lookAgain<T>(look: () => Promise<T>): Promise<T | undefined> {

@@ -1,12 +1,20 @@
 /** `reveille submitter`: tokens of programs that hand tasks over for one user, and can do nothing else. */
 
 import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { ReveilleError } from '../../wire/errors.ts';
 import { SUBMITTER_NAME_MAX } from '../../wire/submitter.ts';
-import { columns } from '../columns.ts';
+import { columns, fit } from '../columns.ts';
 import type { CliContext } from '../context.ts';
-import { executorAdmin } from '../executor-admin.ts';
+import { type ExecutorAdmin, executorAdmin } from '../executor-admin.ts';
+import { shortTime } from '../local-time.ts';
+import { lookOf } from '../look.ts';
 import { userOf } from '../machine-user.ts';
 import { UsageError } from '../usage-error.ts';
+
+const WHOLE_ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
+const SHORT_ID = 8;
+/** Enough to know a user by; the whole of it is in the JSON. */
+const USER_CELLS = 16;
 
 export async function submitterAdd(context: CliContext, flags: { user?: string }, name: string): Promise<void> {
   if (name === '' || name.length > SUBMITTER_NAME_MAX)
@@ -28,14 +36,36 @@ export async function submitterList(context: CliContext, flags: { user?: string 
     return;
   }
   if (found.length === 0) return out.line('No submitters.');
+  const look = lookOf(context);
   const rows = found.map(({ id, name, user: of, created_at, revoked_at }) => [
-    ...[id, of, created_at, revoked_at === undefined ? 'stands' : `revoked ${revoked_at}`, oneLine(name)],
+    ...[id.slice(0, SHORT_ID), shortTime(Date.parse(created_at), look)],
+    ...[revoked_at === undefined ? 'stands' : `revoked ${shortTime(Date.parse(revoked_at), look)}`],
+    ...[fit(of, USER_CELLS), oneLine(name)],
   ]);
-  const [heading, ...lines] = columns([['ID', 'USER', 'SINCE', 'STATE', 'NAME'], ...rows], out.columns);
+  const [heading, ...lines] = columns([['ID', 'SINCE', 'STATE', 'USER', 'NAME'], ...rows], out.columns);
   for (const line of [out.paint('dim', heading!), ...lines]) out.line(line);
 }
 
-export async function submitterRevoke(context: CliContext, id: string): Promise<void> {
-  const view = await executorAdmin(context).revokeSubmitter(id);
+/** By the whole id, the beginning of one, or the name of the only one that stands. */
+async function idMeant(admin: ExecutorAdmin, given: string): Promise<string> {
+  if (WHOLE_ID.test(given)) return given;
+  const all = await admin.submitters();
+  const named = all.filter(({ name, revoked_at }) => name === given && revoked_at === undefined);
+  const begins = all.filter(({ id }) => given.length >= 4 && id.startsWith(given.toLowerCase()));
+  const found = named.length > 0 ? named : begins;
+  const [only, ...others] = found;
+  if (only === undefined)
+    throw new ReveilleError(
+      'not_found',
+      `no submitter has this name or id (got ${given}); see: reveille submitter list`,
+    );
+  if (others.length === 0) return only.id;
+  const ids = found.map(({ id }) => id).join(', ');
+  throw new ReveilleError('conflict', `several submitters are meant by ${given}; give the id of one: ${ids}`);
+}
+
+export async function submitterRevoke(context: CliContext, given: string): Promise<void> {
+  const admin = executorAdmin(context);
+  const view = await admin.revokeSubmitter(await idMeant(admin, given));
   context.out.result(view, [`Revoked ${oneLine(view.name)} (${view.id}): its token opens nothing any more`]);
 }

@@ -99,7 +99,9 @@ export async function checkExecutorFiles({ settings }: CliContext): Promise<Chec
     const { file, warnings } = readPolicy(config.policy);
     const rules = file.rules?.length ?? 0;
     const policy =
-      config.policy === undefined ? 'no policy: everything is asked' : `a policy of ${count(rules, 'rule')}`;
+      config.policy === undefined
+        ? 'no policy: everything is asked but declared reads'
+        : `a policy of ${count(rules, 'rule')}`;
     const [warning] = warnings;
     if (warning !== undefined) return { name, status: 'warning', detail: warning };
     return { name, status: 'ok', detail: `${count(servers.length, 'server')}; ${policy}` };

@@ -83,10 +83,10 @@ export function addSubmitter(program: Command): void {
     run: async (context, flags) => (await submitter()).submitterList(context, flags),
   });
   addCommand(group, {
-    usage: 'revoke <id>',
+    usage: 'revoke <name-or-id>',
     summary: 'end a token (needs EXECUTOR_ADMIN_TOKEN)',
-    example: 'reveille submitter revoke 0b0c1d2e-0000-4000-8000-000000000000',
-    run: async (context, _flags, [id]) => (await submitter()).submitterRevoke(context, id!),
+    example: 'reveille submitter revoke my-agent',
+    run: async (context, _flags, [given]) => (await submitter()).submitterRevoke(context, given!),
   });
   group.addHelpText('after', '\nExample:\n  $ reveille submitter list');
 }

@@ -12,7 +12,10 @@ const nothing = z.strictObject({});
 export function intentIdOf(c: HttpContext): string {
   const id = intentIdSchema.safeParse(c.req.param('intent'));
   if (id.success) return id.data;
-  throw new ReveilleError('not_found', 'you have no intent with this id; GET /intents lists yours');
+  throw new ReveilleError(
+    'not_found',
+    'you have no intent with this id; "reveille intent list" (GET /intents) lists yours',
+  );
 }
 
 /** @throws ReveilleError `not_found` for an id that no node can have */

@@ -61,7 +61,10 @@ export class Chains {
   row(intentId: string): IntentRow {
     const row = this.intents.get(intentId);
     if (row) return row;
-    throw new ReveilleError('not_found', 'you have no intent with this id; GET /intents lists yours');
+    throw new ReveilleError(
+      'not_found',
+      'you have no intent with this id; "reveille intent list" (GET /intents) lists yours',
+    );
   }
 
   /** Reads a chain and checks all of it. */

@@ -66,7 +66,10 @@ export function submitterTable(db: DatabaseSync, writes: GroupCommit, clock: Clo
     revoke: (id) =>
       writes.runNow(() => {
         if (byId.get(id) === undefined)
-          throw new ReveilleError('not_found', `there is no submitter ${id}; GET /submitters lists them`);
+          throw new ReveilleError(
+            'not_found',
+            `there is no submitter ${id}; "reveille submitter list" (GET /submitters) lists them`,
+          );
         end.run(clock.now(), id);
         return viewOf(byId.get(id)!);
       }),

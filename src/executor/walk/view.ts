@@ -81,6 +81,7 @@ export function intentView(state: IntentFold, queuedBehind: string | undefined):
     ...stateView(state, queuedBehind),
     intent_id,
     created_at: at,
+    ...(state.ending && { ended_at: state.ending.body.at }),
     ...(principal.conversation_id !== undefined && { conversation_id: principal.conversation_id }),
     origin: principal.origin,
     ...(prose !== undefined && { prose }),
