@@ -136,9 +136,12 @@ function askerLines({ accepted, parkedIn }: IntentFold): string[] {
   const { user, conversation_id, origin } = accepted.principal;
   const began = origin === 'chronos' ? 'an ALARM began, with nobody there' : 'a person began';
   const parked = parkedIn === undefined ? '' : '; the agent has ended its turn and is woken when this is over';
-  const where = conversation_id === undefined ? '' : ' and conversation';
+  const handedOver =
+    conversation_id === undefined && origin !== 'chronos'
+      ? `Handed over in the name of this user, outside of any conversation${parked}:`
+      : `Asked for by the agent of this user${conversation_id === undefined ? '' : ' and conversation'}, in a turn that ${began}${parked}:`;
   return [
-    `Asked for by the agent of this user${where}, in a turn that ${began}${parked}:`,
+    handedOver,
     ...quotedJson(JSON.stringify(user)),
     ...(conversation_id === undefined ? [] : quotedJson(JSON.stringify(conversation_id))),
   ];
