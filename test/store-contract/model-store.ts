@@ -2,10 +2,17 @@
  * The store port in its simplest form: lists in memory, searched from end to end. It says by running what the contract means;
  * the random walk holds real stores against it.
  */
-import type { Alarm, AlarmState, Attempt, Occurrence } from '../../src/chronos/alarm/alarm.ts';
+import {
+  type Alarm,
+  type AlarmState,
+  type Attempt,
+  type Occurrence,
+  storedBytes,
+} from '../../src/chronos/alarm/alarm.ts';
 import type { FireReceipt } from '../../src/chronos/alarm/course.ts';
 import { interruptedAttempt, settleInterrupted } from '../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../../src/chronos/store/difference.ts';
+import { anHourBefore, checkGrowth, checkPins, growthOf } from '../../src/chronos/store/limits.ts';
 import type { AgentKey, AlarmStore, LeaseKey } from '../../src/chronos/store/store.ts';
 import { systemClock } from '../../src/clock/clock.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
@@ -88,6 +95,32 @@ export function makeModelStore(): AlarmStore {
     );
   }
 
+  const statesOf = (owner: string) => states.filter(({ alarm }) => alarm.owner === owner);
+  const bytesOf = (some: readonly AlarmState[]) => some.reduce((sum, { alarm }) => sum + storedBytes(alarm), 0);
+  const waits = ({ source, dueAt }: Occurrence) => source === 'trigger' && dueAt !== null;
+
+  /** What an owner has, as limits bound it. */
+  const heldBy = (owner: string) => ({
+    active: statesOf(owner).filter(({ alarm }) => isOpen(alarm)).length,
+    bytes: bytesOf(statesOf(owner)),
+    triggers: statesOf(owner).flatMap(({ occurrences }) => occurrences.filter(waits)).length,
+  });
+
+  /** Forgets alarms with all that belongs to them, those that were changed longest ago first. */
+  function forget(wanted: (alarm: Alarm) => boolean, limit: number): number {
+    const busy = ({ occurrences }: AlarmState) => occurrences.some((one) => one.leaseUntil !== null || waits(one));
+    const gone = states
+      .filter((state) => wanted(state.alarm) && !busy(state))
+      .sort((one, other) => one.alarm.updatedAt - other.alarm.updatedAt)
+      .slice(0, limit);
+    const isGone = (one: { owner: string; alarmId: string }) =>
+      gone.some(({ alarm }) => alarm.owner === one.owner && alarm.id === one.alarmId);
+    states = states.filter((state) => !gone.includes(state));
+    ledger = ledger.filter((attempt) => !isGone(attempt));
+    receipts = receipts.filter((receipt) => !isGone(receipt));
+    return gone.length;
+  }
+
   /** All or nothing, as a transaction is. */
   function atomically<T>(work: () => T): T {
     const before = { states, ledger: [...ledger] };
@@ -101,11 +134,16 @@ export function makeModelStore(): AlarmStore {
 
   return {
     now: () => systemClock.now(),
-    async create({ alarm, occurrence }, { maxActive }) {
+    async create({ alarm, occurrence }, { maxActive = Number.POSITIVE_INFINITY, maxStored, maxBytes }) {
       const holder = alarm.idempotencyKey === null ? undefined : holderOf(alarm.owner, alarm.idempotencyKey);
       if (holder) return { result: 'key_taken', state: holder };
       const active = states.filter((state) => state.alarm.owner === alarm.owner && isOpen(state.alarm)).length;
       if (active >= maxActive) return { result: 'too_many', active };
+      const [alarms, bytes] = [statesOf(alarm.owner).length, heldBy(alarm.owner).bytes];
+      const isOver =
+        alarms >= (maxStored ?? Number.POSITIVE_INFINITY) ||
+        bytes + storedBytes(alarm) > (maxBytes ?? Number.POSITIVE_INFINITY);
+      if (isOver) return { result: 'too_much', alarms, bytes };
       if (find(alarm.owner, alarm.id)) throw new ReveilleError('conflict', 'there is such an alarm already');
       const state = { alarm, occurrences: [occurrence] };
       checkTransition({ alarm, occurrences: [] }, state);
@@ -126,10 +164,11 @@ export function makeModelStore(): AlarmStore {
         .sort((one, other) => (one.alarm.id < other.alarm.id ? 1 : -1))
         .slice(0, limit);
     },
-    async update(owner, id, transition) {
+    async update(owner, id, transition, limits = {}) {
       const before = find(owner, id);
       if (!before) return undefined;
       const after = transition(before);
+      checkGrowth(growthOf(before, after), limits, heldBy(owner));
       apply(before, before, after);
       return after;
     },
@@ -166,9 +205,14 @@ export function makeModelStore(): AlarmStore {
       return pruned.size;
     },
     endLeasesOfTheDead: async () => 0,
-    pruneAlarms: async () => 0,
-    forgetCancelled: async () => 0,
-    usage: async () => ({ owners: 0, alarms: 0, bytes: 0 }),
+    pruneAlarms: async ({ before, limit }) => forget((alarm) => !isOpen(alarm) && alarm.updatedAt < before, limit),
+    forgetCancelled: async (owner, limit) =>
+      forget((alarm) => alarm.owner === owner && alarm.status === 'cancelled', limit),
+    usage: async () => ({
+      owners: new Set(states.map(({ alarm }) => alarm.owner)).size,
+      alarms: states.length,
+      bytes: bytesOf(states),
+    }),
     async claim({ now, limit, perOwner, inFlight, leaseUntil }) {
       endLeases(now);
       const taken = new Map(inFlight);
@@ -235,8 +279,13 @@ export function makeModelStore(): AlarmStore {
     async keysOf(owner) {
       return keys.filter((key) => key.owner === owner).sort(byAge);
     },
-    async pinFirstKey(key) {
+    async pinFirstKey(key, limits) {
       const known = keys.filter(({ owner }) => owner === key.owner);
+      if (known.length === 0 && limits) {
+        const since = anHourBefore(key.enrolledAt);
+        const pinned = keys.filter(({ source, enrolledAt }) => source !== 'enrolled' && enrolledAt > since).length;
+        checkPins({ pinned, keys: keys.length }, limits);
+      }
       if (known.length === 0) keys.push({ ...key, revokedAt: null });
       return (
         known.length === 0 ||

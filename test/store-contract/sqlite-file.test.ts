@@ -106,7 +106,9 @@ test('a long message is written once, however often its alarm is claimed, comple
   const claims = await claim(store);
   await store.complete(claims.map(delivered));
   await store.update(ADA, alarm.id, edited({ status: 'paused' }));
-  assert.ok(writtenTo(path).bytes - before < bytes);
+  const written = writtenTo(path).bytes - before;
+  // Written once more, the two texts alone would take twice as much. The index of ended alarms has a page for each end and return.
+  assert.ok(written < bytes + 4 * 4096, `${written} bytes were written`);
 });
 
 test('an interrupted attempt that cannot be settled loses its lease, is logged, and does not hold up other claims', async (t) => {
