@@ -166,7 +166,11 @@ export class StdioTransport implements Transport {
     if (stdin.writableLength > MOST_UNREAD_BYTES)
       return Promise.reject(new Error('the server does not read its stdin'));
     this.#options.answers.sent(message);
-    return write(stdin, `${JSON.stringify(message)}\n`);
+    return write(stdin, `${JSON.stringify(message)}\n`).catch(async (error: unknown) => {
+      // A pipe breaks before its process is known to have ended, and how it ended says more.
+      await this.#goneWithin(PIPES_MS);
+      throw this.#hasExited ? new Error('the server is gone', { cause: error }) : error;
+    });
   }
 
   /**
