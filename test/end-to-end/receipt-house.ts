@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { createChronosClient } from '../../src/chronos/client.ts';
+import { createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../src/chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../src/chronos/daemon.ts';
 import { systemClock } from '../../src/clock/clock.ts';
@@ -57,7 +57,9 @@ export async function openReceiptHouse(t: TestContext, environment: NodeJS.Proce
   atEnd(t, () => router.close());
   atEnd(t, () => chronos?.close());
   const identity = agentIdentity(USER, generateKey());
-  const client = () => createChronosClient({ url: chronosUrl!, token: TRANSPORT, identity });
+  // One proof for all looks: what a test waits for takes many, and proofs are bounded by the minute.
+  const principal = holdPrincipal();
+  const client = () => createChronosClient({ url: chronosUrl!, token: TRANSPORT, identity, principal });
   const fires = async (alarmId: string) => (await client().listFires(alarmId)).fires;
   mkdirSync(join(folder, 'work'));
 

@@ -1,6 +1,6 @@
 /** A real chronosd with required enrolment, whose alarms ring nowhere. */
 import type { TestContext } from 'node:test';
-import { createChronosClient } from '../../src/chronos/client.ts';
+import { createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../src/chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../src/chronos/daemon.ts';
 import { systemClock } from '../../src/clock/clock.ts';
@@ -39,7 +39,7 @@ export async function chronosd(t: TestContext, user: string) {
   await admin.enrollAgent({ label: user, public_key: agent.publicKeyHex });
   const client = createChronosClient({
     ...{ url, token: SECRETS.CHRONOS_TOKEN },
-    identity: agentIdentity(user, agent),
+    ...{ identity: agentIdentity(user, agent), principal: holdPrincipal() },
   });
   return {
     chronos: { url, token: SECRETS.CHRONOS_TOKEN },

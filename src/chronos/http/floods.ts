@@ -155,9 +155,12 @@ export class Floods {
     if (!refused) return;
     const { settings, what } = WORDS[gate];
     const [who, setting] = refused.whose === 'own' ? ['you ask', settings] : ['all clients ask', `${settings}_IN_ALL`];
-    throw new OverBound(gate, `${who} for ${what} faster than is allowed (${setting}); send it again later`, {
-      retryAfterSeconds: refused.waitSeconds,
-    });
+    const { waitSeconds: retryAfterSeconds } = refused;
+    throw new OverBound(
+      gate,
+      `${who} for ${what} faster than is allowed (${setting}); send it again in ${retryAfterSeconds} s`,
+      { retryAfterSeconds },
+    );
   }
 
   /** How much this owner may have in the store at present, the limit on active alarms apart. */
