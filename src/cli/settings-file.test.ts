@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { parseChronosConfig } from '../chronos/config.ts';
 import { readSettingsFile } from './settings-file.ts';
 import { temporaryFolder } from './testing/installation.ts';
 
@@ -10,11 +11,24 @@ async function read(t: TestContext, text: string): Promise<unknown> {
   const file = join(folder, 'config.yaml');
   writeFileSync(file, text);
   try {
-    return await readSettingsFile(file);
+    return Object.fromEntries(Object.entries(await readSettingsFile(file)));
   } catch (error) {
     return (error as Error).message.replace(folder, '');
   }
 }
+
+test('a value that no part can use is told with the line it stands on, unless something else replaced it', async (t) => {
+  const folder = temporaryFolder(t);
+  const file = join(folder, 'config.yaml');
+  writeFileSync(file, '# of this computer\nCHRONOS_PORT: hello\n');
+  const settings = await readSettingsFile(file);
+  assert.throws(() => parseChronosConfig({ ...settings, CHRONOS_DATA_DIR: folder }), {
+    message: `${file}:2: CHRONOS_PORT must be a whole number from 0 to 65535 (got "hello")`,
+  });
+  assert.throws(() => parseChronosConfig({ ...settings, CHRONOS_DATA_DIR: folder, CHRONOS_PORT: 'there' }), {
+    message: 'CHRONOS_PORT must be a whole number from 0 to 65535 (got "there")',
+  });
+});
 
 test('variables of every part are read, their digits and words as they stand', async (t) => {
   const text = [

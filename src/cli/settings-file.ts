@@ -1,7 +1,7 @@
 /** `$REVEILLE_HOME/config.yaml`: the variables of contracts §11 by name, one a line, below the environment in rank. */
 import { readFileSync } from 'node:fs';
 import { ReveilleError } from '../wire/errors.ts';
-import type { Settings } from '../wire/settings.ts';
+import { ORIGINS, type Origins, type Settings } from '../wire/settings.ts';
 import { showValue } from '../wire/validate.ts';
 
 function problem(file: string, line: number | undefined, what: string): ReveilleError {
@@ -32,6 +32,7 @@ export async function readSettingsFile(file: string): Promise<Settings> {
   if (!isMap(document.contents)) throw problem(file, 1, 'write one "NAME: value" a line, such as CHRONOS_PORT: 9096');
 
   const settings: Record<string, string> = {};
+  const origins: Map<string, { value: string; place: string }> = new Map();
   for (const { key, value } of document.contents.items) {
     const at = isScalar(key) && key.range ? lines.linePos(key.range[0]).line : undefined;
     const name = isScalar(key) ? String(key.value) : '';
@@ -43,6 +44,7 @@ export async function readSettingsFile(file: string): Promise<Settings> {
     if (!isScalar(value) || value.value === null) throw problem(file, at, `${name} must have a plain value`);
     // The source text keeps digits that a YAML number would lose, and `yes` stays `yes`.
     settings[name] = typeof value.value === 'string' ? value.value : (value.source ?? String(value.value));
+    origins.set(name, { value: settings[name], place: at === undefined ? file : `${file}:${at}` });
   }
-  return settings;
+  return { ...settings, [ORIGINS]: origins satisfies Origins };
 }

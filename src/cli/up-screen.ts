@@ -1,6 +1,7 @@
 /** What `reveille up` shows a person. */
 
 import { homedir } from 'node:os';
+import { formatLateness } from '../neo/duration.ts';
 import type { TurnOutcome } from '../router/woken-turn.ts';
 import { printable } from '../text-kit/hidden-characters.ts';
 import type { MachineView } from '../wire/machine.ts';
@@ -144,7 +145,7 @@ export function ringLines(out: Output, ring: Ring): string[] {
   const lateness = fire.startedAt - fire.occurrence.scheduledFor;
   const missed = fire.occurrence.missedCount > 0 ? `, standing in for ${fire.occurrence.missedCount} missed` : '';
   const lines = [
-    `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${lateness} ms late${missed}; ${metWords(ring)}`,
+    `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${formatLateness(lateness)}${missed}; ${metWords(ring)}`,
   ];
   lines.push(...turnLines(out, ring).map((line) => `${INDENT}${line}`));
   return lines;

@@ -46,6 +46,9 @@ export type HostedServerOptions = {
   onChange(): void;
 };
 
+/** Ends what is said of a server that is not there, as long as somebody is there to start it again. */
+export const TRIED_AGAIN = '; it is started again in the background';
+
 /** What became of the first start; `differences`: how its tools differ from those that were agreed on. */
 export type StartOutcome = { ready: true } | { ready: false; why: string; differences?: readonly string[] };
 
@@ -265,7 +268,7 @@ export class HostedServer {
     if (this.#isOver) return;
     const delayMs = this.#delays.next();
     this.#options.log.warn({ server: this.spec.alias, problem, retry_in_ms: delayMs }, 'an MCP server is not there');
-    this.#become('down', `${problem}; it is started again in the background`);
+    this.#become('down', `${problem}${TRIED_AGAIN}`);
     this.#cancelRestart = this.#options.clock.after(delayMs, () => void this.#restart());
   }
 

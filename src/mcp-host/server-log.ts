@@ -6,14 +6,13 @@ import { StringDecoder } from 'node:string_decoder';
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import { hiddenBlanked } from '../text-kit/hidden-characters.ts';
+import { isStackFrame, QUOTED_LINES, quoteLast } from '../text-kit/last-words.ts';
 
 /** A file is put aside when it is so long; one is kept beside it. */
 const FILE_BYTES = 1024 * 1024;
 const LINE_CHARACTERS = 4096;
 /** What is written within a second beyond this is counted and dropped: a flood must not wear out the disk or this process. */
 const BYTES_PER_SECOND = 256 * 1024;
-const LAST_LINES = 6;
-const LAST_CHARACTERS = 400;
 /** Shorter values stand in ordinary text by chance. */
 const SHORTEST_SECRET = 6;
 
@@ -78,7 +77,7 @@ export class ServerLog {
     for (const secret of this.#secrets) line = line.replaceAll(secret, '[hidden]');
     line = printable(line).trimEnd();
     if (line === '') return;
-    if (source !== 'host') this.#last = [...this.#last.slice(1 - LAST_LINES), line];
+    if (source !== 'host' && !isStackFrame(line)) this.#last = [...this.#last.slice(1 - QUOTED_LINES), line];
     this.#append(`${new Date(this.#clock.now()).toISOString()} ${source} ${line}\n`);
   }
 
@@ -87,8 +86,7 @@ export class ServerLog {
     const partial = this.#partial.trim();
     if (partial !== '') this.line('stderr', this.#partial);
     this.#partial = '';
-    const words = this.#last.join(' | ');
-    return words.length > LAST_CHARACTERS ? `…${words.slice(-LAST_CHARACTERS).toWellFormed()}` : words;
+    return quoteLast(this.#last);
   }
 
   /** Forgets the last words: another process begins. */

@@ -4,7 +4,11 @@ import { ReveilleError } from './errors.ts';
 import { showValue, wording } from './validate.ts';
 
 /** Names to values, already merged by whoever owns the process: flags over environment over file. */
-export type Settings = Readonly<Record<string, string | undefined>>;
+export type Settings = Readonly<Record<string, string | undefined>> & { readonly [ORIGINS]?: Origins };
+
+/** Where values stand in a file, by name, for the error about a wrong one. A value that replaces another has none. */
+export type Origins = ReadonlyMap<string, { readonly value: string; readonly place: string }>;
+export const ORIGINS = Symbol('where settings stand');
 
 /** A whole number in decimal, within bounds. */
 export function wholeNumber(min: number, max: number) {
@@ -60,7 +64,9 @@ export function parseSettings<T extends z.ZodObject>(schema: T, settings: Settin
     const name = String(issue.path[0] ?? '');
     const value = given[name];
     if (value === undefined) return `${name} is not set`;
-    return SECRET_NAME.test(name) ? `${name} ${issue.message}` : `${name} ${issue.message} (got ${showValue(value)})`;
+    const got = SECRET_NAME.test(name) ? '' : ` (got ${showValue(value)})`;
+    const origin = settings[ORIGINS]?.get(name);
+    return `${origin?.value === value ? `${origin.place}: ` : ''}${name} ${issue.message}${got}`;
   });
   throw new ReveilleError('invalid_request', lines.join('; '));
 }

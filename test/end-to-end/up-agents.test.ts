@@ -82,9 +82,9 @@ test('a program that is started for each turn is told with its answer, and is no
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   await run(up, 'machine', 'put', '--provider', 'claude', '--dir', up.work);
-  assert.match(await ring(up, 'one'), /ms late; claude was started for it\n +│ heard \d+ bytes\n/);
+  assert.match(await ring(up, 'one'), /(?:on time|late); claude was started for it\n +│ heard \d+ bytes\n/);
   await run(up, 'machine', 'put', '--provider', 'codex', '--dir', up.work);
-  assert.match(await ring(up, 'two'), /ms late; codex was started for it\n +│ heard \d+ bytes\n/);
+  assert.match(await ring(up, 'two'), /(?:on time|late); codex was started for it\n +│ heard \d+ bytes\n/);
   assert.doesNotMatch(up.said(), /could not be read|rang {2}(one|two):.*awake/);
 });
 
@@ -93,7 +93,7 @@ test('who tells no more than that they have it is said to, a daemon of somebody 
   const up = await startUp(t, home);
   const hook = await listening(t, () => ({ status: 202, body: '' }));
   await run(up, 'machine', 'put', '--provider', 'webhook', '--url', `${hook}/hook`, '--allow-private');
-  assert.match(await ring(up, 'hooked'), /ms late; handed to webhook\n +webhook has it, and tells no more\n/);
+  assert.match(await ring(up, 'hooked'), /(?:on time|late); handed to webhook\n +webhook has it, and tells no more\n/);
 
   const asked: string[] = [];
   const silent = await listening(t, (path) => {

@@ -6,7 +6,7 @@ import { lookOf } from '../look.ts';
 import { renderAlarm } from '../render.ts';
 import { UsageError } from '../usage-error.ts';
 import { findAlarmId } from './alarm-id.ts';
-import { limitsOf, messageOf, payloadOf, personOf, type SetFlags, seriesOf, whenOf } from './alarm-set.ts';
+import { inFlags, limitsOf, messageOf, payloadOf, personOf, type SetFlags, seriesOf, whenOf } from './alarm-set.ts';
 
 export type EditFlags = Omit<SetFlags, 'key'> & { message?: string; clear?: string };
 
@@ -65,6 +65,6 @@ export function changesOf(flags: EditFlags): AlarmPatchBody {
 export async function alarmEdit(context: CliContext, flags: EditFlags, given: string): Promise<void> {
   const changes = changesOf(flags);
   const client = alarmClient(context, personOf(context, flags));
-  const alarm = await client.patchAlarm(await findAlarmId(client, given), changes);
+  const alarm = await inFlags(client.patchAlarm(await findAlarmId(client, given), changes));
   context.out.result(alarm, ['Changed', ...renderAlarm(alarm, lookOf(context))]);
 }

@@ -3,6 +3,7 @@ import { userInfo } from 'node:os';
 import type { AlarmCreateBody } from '../../chronos/client.ts';
 import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
 import { setBySchema } from '../../wire/alarm.ts';
+import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { alarmClient } from '../chronos-access.ts';
 import type { CliContext } from '../context.ts';
@@ -130,9 +131,39 @@ export function personOf({ environment }: CliContext, { as }: Pick<SetFlags, 'as
   throw new UsageError('--as must be a name of 1 to 100 characters without NUL');
 }
 
+/** What a flag says goes by these names in chronosd's errors. */
+const SAID_BY: Readonly<Record<string, string>> = {
+  delay_seconds: '--in, in seconds,',
+  fire_at: '--at',
+  cron_expr: '--cron',
+  timezone: '--zone',
+  ends_at: '--until',
+  max_fires: '--times',
+  wake_message: 'the message',
+  conversation_id: '--conversation',
+  idempotency_key: '--key',
+  max_failures: '--max-failures',
+  max_lateness_seconds: '--max-lateness, in seconds,',
+  jitter_seconds: '--jitter, in seconds,',
+};
+/** Quoted text is what was given: it stays. */
+const NAMED = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|\\b(?:${Object.keys(SAID_BY).join('|')})\\b`, 'g');
+
+/** Does `work`, whose refusals name what to change as the command line does. */
+export async function inFlags<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof ReveilleError) || (error.code !== 'invalid_request' && error.code !== 'conflict'))
+      throw error;
+    const message = error.message.replace(NAMED, (name) => SAID_BY[name] ?? name);
+    throw new ReveilleError(error.code, message, { cause: error, retryable: error.retryable, status: error.status });
+  }
+}
+
 export async function alarmSet(context: CliContext, flags: SetFlags, message: string | undefined): Promise<void> {
   const alarm = alarmOf(message, flags);
-  const created = await alarmClient(context, personOf(context, flags)).createAlarm(alarm);
+  const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
   const lines = renderCreated(created, lookOf(context));
   if (alarm.kind === 'cron' && alarm.timezone === undefined && keepsWallTime(alarm.cron_expr ?? ''))
     lines.push('  the expression is read in UTC; --zone chooses another time zone');

@@ -1,5 +1,6 @@
 /** `reveille machine`: where agents live, as the router keeps it. */
 import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { ReveilleError } from '../../wire/errors.ts';
 import type { MachinePutAnswer, MachineView } from '../../wire/machine.ts';
 import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
@@ -7,7 +8,7 @@ import { localTime } from '../local-time.ts';
 import { lookOf } from '../look.ts';
 import { machineOf, type PutFlags } from '../machine-flags.ts';
 import { userOf } from '../machine-user.ts';
-import { putOwnNeo } from '../own-neo.ts';
+import { isOwnNeo, putOwnNeo } from '../own-neo.ts';
 import { facts, type Look } from '../render.ts';
 import { routerClient } from '../router-access.ts';
 import { budgetOfMachine } from './machine-budget.ts';
@@ -92,11 +93,24 @@ function put(context: CliContext, flags: PutFlags, given: string | undefined): P
   return routerClient(context).put(userOf(context, given), machine);
 }
 
+/** The machine as it is before a change; `undefined` when there is none. */
+async function existing(context: CliContext, given: string | undefined): Promise<MachineView | undefined> {
+  try {
+    return await routerClient(context).show(userOf(context, given));
+  } catch (error) {
+    if (error instanceof ReveilleError && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
+
 export async function machinePut(context: CliContext, flags: PutFlags, given: string | undefined): Promise<void> {
   const { out } = context;
+  const before = flags.provider === 'neo' ? undefined : await existing(context, given);
   const answer = await put(context, flags, given);
   const look = lookOf(context);
   const lines = renderMachine(answer, look);
+  if (before && before.state !== 'deleted' && isOwnNeo(before))
+    lines.push('', 'It takes the place of the local Neo; to go back: reveille machine put --provider neo');
   const holder = holderOf(answer);
   if (answer.token !== undefined && holder !== undefined)
     lines.push('', `${holder}; it is not shown again:`, `  ${out.paint('bold', answer.token)}`);

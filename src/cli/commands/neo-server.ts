@@ -1,5 +1,7 @@
 /** `reveille neo server add`, `review` and `remove`: the MCP servers of Neo's manifest, each tool with a person's word. */
-import { resolve } from 'node:path';
+import { statSync } from 'node:fs';
+import { extname, resolve } from 'node:path';
+import { TRIED_AGAIN } from '../../mcp-host/hosted-server.ts';
 import { loadManifest } from '../../mcp-host/manifest.ts';
 import { withoutServer, withServer, withTools } from '../../mcp-host/manifest-edit.ts';
 import { SeenTools } from '../../mcp-host/seen-tools.ts';
@@ -64,7 +66,7 @@ async function lookAt(context: CliContext, manifest: NeoManifest, text: string, 
       });
       const problems = pool
         .servers()
-        .flatMap(({ alias, problem }) => (problem ? [`server "${alias}" ${problem}`] : []));
+        .flatMap(({ alias, problem }) => (problem ? [`server "${alias}" ${problem.replace(TRIED_AGAIN, '')}`] : []));
       return { looks, problems, seen };
     } finally {
       await pool.close();
@@ -178,6 +180,15 @@ function commandWord(word: string): string {
   return /[\s"'\\]/.test(program) ? `"${program.replace(/["\\]/g, '\\$&')}"` : program;
 }
 
+/**
+ * A word after the program, as the server will be given it: Neo starts servers in a folder of its own, so a file that is named from here is
+ * written with its whole path. A word without an extension may be the name of a package.
+ */
+function argumentWord(word: string): string {
+  const looksLikeFile = extname(word) !== '' || /^\.{1,2}\//.test(word);
+  return looksLikeFile && statSync(word, { throwIfNoEntry: false }) ? resolve(word) : word;
+}
+
 function assignmentsFlag(name: string, given: readonly string[] | undefined): Record<string, string> | undefined {
   if (given === undefined) return undefined;
   return Object.fromEntries(
@@ -204,7 +215,7 @@ function serverOf(alias: string, command: readonly string[], flags: ServerAddFla
       : {
           transport: 'stdio' as const,
           command: commandWord(program),
-          ...(args.length > 0 && { args }),
+          ...(args.length > 0 && { args: args.map(argumentWord) }),
           ...(env && { env }),
         };
   if (program === undefined ? env : headers)

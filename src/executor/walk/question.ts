@@ -77,7 +77,8 @@ function spentLines({ decided, spends, now }: QuestionFacts): string[] {
   const { amount } = decided;
   if (!amount) return [];
   const spent = formatDecimal(spentOf(spends, amount.currency, now));
-  return [`In the last 24 hours ${spent} in the currency of this call were moved, with any tool.`];
+  const already = amount.currency === '' ? spent : `${spent} ${amount.currency}`;
+  return ['Moved in the last 24 hours in this currency, with any tool:', ...brief(already)];
 }
 
 function trialLines({ tried, tool }: QuestionFacts): string[] {
