@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { settleDelivered } from '../src/chronos/alarm/settlement.ts';
 import { openSqliteStore } from '../src/chronos/store/sqlite/store.ts';
 import type { AlarmStore } from '../src/chronos/store/store.ts';
-import { systemClock } from '../src/clock/clock.ts';
-import { silentLogger } from '../src/log/log.ts';
+import { systemClock } from '../src/kit/clock/clock.ts';
+import { silentLogger } from '../src/kit/log/log.ts';
 import { percentile } from './statistics.ts';
 import type { DataPlace } from './systems/chronosd.ts';
 

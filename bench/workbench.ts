@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type PostgresServer, startPostgres } from '../test/postgres/server.ts';
+import { type PostgresServer, startPostgres } from '../test/support/postgres/server.ts';
 import { Child } from './children.ts';
 import { Sink } from './sink/sink.ts';
 

@@ -1,6 +1,6 @@
 /** Neo's tools and the host below them, started as Neo starts them. */
-import { systemClock } from '../../src/clock/clock.ts';
-import { silentLogger } from '../../src/log/log.ts';
+import { systemClock } from '../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../src/kit/log/log.ts';
 import type { ServerPool } from '../../src/mcp-host/server-pool.ts';
 import { parseToolConfig } from '../../src/neo/tools/settings.ts';
 import { spawnTools } from '../../src/neo/tools/spawn.ts';

@@ -1,7 +1,7 @@
 /** An agent that sets alarms over HTTP. */
 import { createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
-import { agentIdentity } from '../../src/identity/agent.ts';
-import { generateKey } from '../../src/identity/keys.ts';
+import { agentIdentity } from '../../src/kit/identity/agent.ts';
+import { generateKey } from '../../src/kit/identity/keys.ts';
 import { RawJson } from '../../src/wire/json.ts';
 import { CONVERSATION, LABEL, MESSAGE, PAYLOAD } from '../wake-body.ts';
 import { CHRONOS_TOKEN } from './chronosd.ts';

@@ -1,6 +1,6 @@
 /** chronosd as a process of its own, started the way an operator starts it. */
 import { join } from 'node:path';
-import { randomSecret } from '../../src/identity/secrets.ts';
+import { randomSecret } from '../../src/kit/identity/secrets.ts';
 import type { Child } from '../children.ts';
 import type { Workbench } from '../workbench.ts';
 

@@ -4,8 +4,8 @@
  */
 import { Pool } from 'undici';
 import { createChronosClient } from '../../src/chronos/client.ts';
-import { agentIdentity } from '../../src/identity/agent.ts';
-import { generateKey } from '../../src/identity/keys.ts';
+import { agentIdentity } from '../../src/kit/identity/agent.ts';
+import { generateKey } from '../../src/kit/identity/keys.ts';
 import { PRINCIPAL_HEADER } from '../../src/wire/agent.ts';
 import { encodeJson } from '../../src/wire/json.ts';
 import { bareInserts } from '../bare-inserts.ts';

@@ -1,6 +1,6 @@
 /** Memory of an idle chronosd, and how long each command takes from its start until it is of use. */
 
-import { randomSecret } from '../../src/identity/secrets.ts';
+import { randomSecret } from '../../src/kit/identity/secrets.ts';
 import type { Child } from '../children.ts';
 import { residentMegabytes } from '../processes.ts';
 import { median } from '../statistics.ts';

@@ -1,9 +1,9 @@
 /** How long Neo takes to recall, with many memories, in words alone: what an embedding endpoint takes is its own affair. */
-import { systemClock } from '../../src/clock/clock.ts';
+import { systemClock } from '../../src/kit/clock/clock.ts';
 import { type Cortex, cortexPath, openCortex } from '../../src/neo/memory/cortex.ts';
 import { MEMORY_KINDS, type NewMemory } from '../../src/neo/memory/memory.ts';
 import { recall } from '../../src/neo/memory/recall.ts';
-import { randomFrom } from '../../test/random/random.ts';
+import { randomFrom } from '../../test/support/random/random.ts';
 import { percentile } from '../statistics.ts';
 import { type Context, figure } from './context.ts';
 

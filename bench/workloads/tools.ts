@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { testCall } from '../../src/neo/testing/tool-call.ts';
-import { randomFrom } from '../../test/random/random.ts';
+import { randomFrom } from '../../test/support/random/random.ts';
 import { connectBare } from '../hands/bare-client.ts';
 import { startPool, startSurface } from '../hands/neo-tools.ts';
 import { aliasOf, type DeclaredServers, declareServers } from '../hands/servers.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ManualClock, settle } from '../clock/testing/manual-clock.ts';
+import { ManualClock, settle } from '../kit/clock/testing/manual-clock.ts';
 import { consentedIdle } from './consented-idle.ts';
 import type { IdleReading } from './idle/idle.ts';
 import { DEFAULT_PROFILE } from './profile/default-profile.ts';

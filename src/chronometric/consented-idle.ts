@@ -1,5 +1,5 @@
 /** The idle time of the operating system, for those who have asked for consent: one look at a time, shared by all who want one. */
-import { type Clock, wait } from '../clock/clock.ts';
+import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { IdleReading } from './idle/idle.ts';
 import type { Idle } from './idle/open-idle.ts';
 import type { LateProfile } from './late-profile.ts';

@@ -1,7 +1,7 @@
 /** What stands behind the server: the person's profile, the state that is shared with others, the heartbeat, and the tools over them. */
-import type { Clock } from '../clock/clock.ts';
-import { nextDayAfter } from '../clock/wall-clock.ts';
-import type { Logger } from '../log/log.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { nextDayAfter } from '../kit/clock/wall-clock.ts';
+import type { Logger } from '../kit/log/log.ts';
 import { consentedIdle } from './consented-idle.ts';
 import { lateProfile } from './late-profile.ts';
 import { startHeartbeat } from './state/heartbeat.ts';

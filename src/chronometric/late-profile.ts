@@ -1,6 +1,6 @@
 /** The person's profile, whose reader is loaded once there is one to read: a server without a profile starts without YAML. */
 import { lstatSync } from 'node:fs';
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 import { DEFAULT_PROFILE } from './profile/default-profile.ts';
 import { type Environment, findProfile } from './profile/find-profile.ts';
 import type { ProfileSource } from './profile/profile.ts';

@@ -8,10 +8,10 @@ import {
   Server,
   type Tool,
 } from '@modelcontextprotocol/server';
-import { type Clock, systemClock } from '../clock/clock.ts';
-import { machineZone } from '../clock/machine-zone.ts';
-import type { Logger } from '../log/log.ts';
-import { type ServedConnection, serveUntilHangUp } from '../mcp-kit/serve.ts';
+import { type Clock, systemClock } from '../kit/clock/clock.ts';
+import { machineZone } from '../kit/clock/machine-zone.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { type ServedConnection, serveUntilHangUp } from '../kit/mcp/serve.ts';
 import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../wire/chronometric-words.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ChronometricError } from './chronometric-error.ts';

@@ -1,5 +1,5 @@
 /** A tool call on its way: the marker moved, the arguments read, the tool run, its answer given. */
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 import type { ChronometricTool } from '../wire/chronometric-words.ts';
 import { ChronometricError } from './chronometric-error.ts';
 import type { ConsentedIdle } from './consented-idle.ts';

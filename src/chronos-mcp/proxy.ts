@@ -2,10 +2,10 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { type AlarmCreateBody, type AlarmQuery, type ChronosClient, createChronosClient } from '../chronos/client.ts';
-import type { Clock } from '../clock/clock.ts';
-import { agentIdentity } from '../identity/agent.ts';
-import { readKeyFile } from '../identity/keys.ts';
-import type { Logger } from '../log/log.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { agentIdentity } from '../kit/identity/agent.ts';
+import { readKeyFile } from '../kit/identity/keys.ts';
+import type { Logger } from '../kit/log/log.ts';
 import {
   ALARM_KINDS,
   ALARM_STATUSES,

@@ -2,8 +2,8 @@
 import type { Readable, Writable } from 'node:stream';
 import { ProtocolError, ProtocolErrorCode, Server, type Tool } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { type Clock, systemClock } from '../clock/clock.ts';
-import type { Logger } from '../log/log.ts';
+import { type Clock, systemClock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
 import type { Settings } from '../wire/settings.ts';
 import { checkMcpSettings, type LocalDefaults } from './mcp-settings.ts';
 import type { ForwarderOptions, ToolForwarder } from './proxy.ts';

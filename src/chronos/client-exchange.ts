@@ -1,5 +1,5 @@
 /** One HTTP request to chronosd and its answer: where it goes, how long it may take, and what each way of failing is called. */
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 import { PERSON_HEADER, PRINCIPAL_HEADER } from '../wire/agent.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';

@@ -5,7 +5,7 @@
  * keep the token in. `timeoutMs` bounds the whole call, proof included.
  */
 import { z } from 'zod';
-import { type Clock, systemClock } from '../clock/clock.ts';
+import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import {
   challengeMessage,
   challengeSchema,

@@ -1,6 +1,6 @@
 /** chronosd's configuration (contracts §11): parsed once, at the edge. */
 import { z } from 'zod';
-import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../http-kit/door.ts';
+import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../kit/http/door.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,

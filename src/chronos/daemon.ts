@@ -1,8 +1,8 @@
 /** chronosd: wires store, dispatcher and HTTP server from a configuration. Nothing else does. */
 import { join } from 'node:path';
-import type { Clock } from '../clock/clock.ts';
-import { randomSecret } from '../identity/secrets.ts';
-import type { Logger } from '../log/log.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { randomSecret } from '../kit/identity/secrets.ts';
+import type { Logger } from '../kit/log/log.ts';
 import { type ChronosConfig, missingSecrets } from './config.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';

@@ -1,7 +1,7 @@
 /** What chronosd tells about itself in Prometheus' text format: how late, how long, how many, and what is overdue. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { Clock } from '../clock/clock.ts';
-import type { DoorFigures } from '../http-kit/server.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { DoorFigures } from '../kit/http/server.ts';
 import type { FireReport } from './dispatch/dispatcher.ts';
 import { type Bound, OverBound } from './store/limits.ts';
 import type { AlarmStore, StoreUsage } from './store/store.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ManualClock } from '../clock/testing/manual-clock.ts';
-import { silentLogger } from '../log/log.ts';
+import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
+import { silentLogger } from '../kit/log/log.ts';
 import { forgetOldThings } from './retention.ts';
 import type { AlarmStore } from './store/store.ts';
 

@@ -1,14 +1,14 @@
 /** What every command works with: merged settings, the home folder, output, clock and log. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { type Clock, systemClock } from '../clock/clock.ts';
-import type { Logger, LogLevel } from '../log/log.ts';
-import { SPAWN_ID_VARIABLE } from '../process-kit/inherited-variables.ts';
+import { type Clock, systemClock } from '../kit/clock/clock.ts';
+import type { Logger, LogLevel } from '../kit/log/log.ts';
+import { SPAWN_ID_VARIABLE } from '../kit/process/inherited-variables.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
-import { type Home, homeAt, type KnownSecrets, readSecrets } from './home.ts';
-import { createOutput, type Output } from './output.ts';
-import { readSettingsFile } from './settings-file.ts';
+import { type Home, homeAt, type KnownSecrets, readSecrets } from './home/home.ts';
+import { readSettingsFile } from './home/settings-file.ts';
+import { createOutput, type Output } from './screens/output.ts';
 
 /** Flags that every command has. */
 export type GlobalFlags = { json?: boolean };
@@ -77,7 +77,7 @@ export async function createContext(
 
   const authorities = settings.REVEILLE_TLS_CA;
   if (authorities) {
-    const { trustAuthorities } = await import('../http-kit/certificate.ts');
+    const { trustAuthorities } = await import('../kit/http/certificate.ts');
     await readOr(undefined, tolerant, () => trustAuthorities(resolve(authorities)));
     // Agents and servers that are started may have another folder, and no config.yaml.
     process.env.REVEILLE_TLS_CA = resolve(authorities);
@@ -91,7 +91,7 @@ export async function createContext(
     clock: systemClock,
     async log(system, fallback = 'info') {
       // The logger costs as much as a small command; commands that do not log do not load it.
-      const { createLogger, LOG_LEVELS } = await import('../log/log.ts');
+      const { createLogger, LOG_LEVELS } = await import('../kit/log/log.ts');
       const level = settings.REVEILLE_LOG ?? fallback;
       const known = LOG_LEVELS.find((name) => name === level);
       if (!known)

@@ -1,12 +1,12 @@
 /** Runs one command line: 0 done, 1 failed, 2 used wrongly. */
 
 import { CommanderError } from 'commander';
-import { printable } from '../text-kit/hidden-characters.ts';
+import { printable } from '../kit/text/hidden-characters.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { EXIT } from './exit-status.ts';
-import { createOutput } from './output.ts';
-import { buildProgram } from './program.ts';
-import { UsageError } from './usage-error.ts';
+import { UsageError } from './flags/usage-error.ts';
+import { createOutput } from './screens/output.ts';
+import { buildProgram } from './tree/program.ts';
 
 /** Whoever read the output may have gone, as in `reveille alarm list | head -1`: what is left to say is not wanted any more. */
 function outliveReaders(): void {

@@ -1,10 +1,10 @@
 /** The executor: wires journal, tools, policy, compiler, walk, errands and HTTP server from a configuration. Nothing else does. */
 import { join } from 'node:path';
-import type { Clock } from '../clock/clock.ts';
-import type { RunningServer } from '../http-kit/server.ts';
-import type { Logger } from '../log/log.ts';
-import type { Model } from '../model-kit/model.ts';
-import type { Walls } from '../process-kit/separation.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { RunningServer } from '../kit/http/server.ts';
+import type { Logger } from '../kit/log/log.ts';
+import type { Model } from '../kit/model/model.ts';
+import type { Walls } from '../kit/process/separation.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import type { Compiler } from './compile/compiler.ts';
@@ -62,7 +62,7 @@ function compilerOf(
   const load = async (): Promise<Compiler> => {
     const [{ createCompiler }, { endpointModel }] = await Promise.all([
       import('./compile/model-compiler.ts'),
-      import('../model-kit/endpoint.ts'),
+      import('../kit/model/endpoint.ts'),
     ]);
     const speaker = endpoint.kind === 'endpoint' ? endpointModel(endpoint, 'EXECUTOR', clock) : undefined;
     return createCompiler({ model: model ?? speaker!, toolbox, policy, clock, log });

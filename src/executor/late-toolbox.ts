@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Logger } from '../log/log.ts';
+import type { Logger } from '../kit/log/log.ts';
 import { bundledManifest } from '../mcp-host/bundled-programs.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { ExecutorConfig } from './config.ts';

@@ -9,8 +9,8 @@ import {
   type Transport,
   type VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
-import type { Clock } from '../clock/clock.ts';
-import type { Walls } from '../process-kit/separation.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Walls } from '../kit/process/separation.ts';
 import { VERSION } from '../wire/version.ts';
 import { withDeadline } from './deadline.ts';
 import { FloodGuard } from './flood-guard.ts';

@@ -1,5 +1,5 @@
 /** Waiting no longer than agreed, and knowing afterwards who gave up: the clock or the caller. */
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 
 export class TimedOut extends Error {
   override name = 'TimedOut';

@@ -1,5 +1,5 @@
 /** Telling a talkative server from one that floods us with messages that nobody asked for. */
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 
 /** Progress of many calls at once stays far below. */
 const MOST_MESSAGES = 10_000;

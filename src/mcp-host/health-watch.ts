@@ -1,5 +1,5 @@
 /** Looking at a connection from time to time, and whenever there is reason to think that nobody is there any more. */
-import type { CancelTimer, Clock } from '../clock/clock.ts';
+import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import { type Connection, describeError } from './connection.ts';
 import { Cancelled, withDeadline } from './deadline.ts';
 

@@ -2,9 +2,9 @@
  * One declared server through its life: started, checked against the manifest and its pins, watched, started again with growing
  * patience when it dies, and put into quarantine for good when its tools are not the agreed ones any more.
  */
-import type { CancelTimer, Clock } from '../clock/clock.ts';
-import type { Logger } from '../log/log.ts';
-import type { Walls } from '../process-kit/separation.ts';
+import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
+import type { Walls } from '../kit/process/separation.ts';
 import { Agreement, Mismatch } from './agreement.ts';
 import { Connection, describeError } from './connection.ts';
 import { TimedOut, withDeadline } from './deadline.ts';

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { inheritedVariables, isWithheldFromServers } from '../process-kit/inherited-variables.ts';
+import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   agentManifestSchema,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { systemClock } from '../clock/clock.ts';
+import { systemClock } from '../kit/clock/clock.ts';
 import { RestartDelays, restartDelayMs } from './restart-delay.ts';
 
 test('a server that keeps failing is tried less and less often, but at least every minute', () => {

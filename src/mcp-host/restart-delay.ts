@@ -1,5 +1,5 @@
 /** How long to wait before a server is started again. */
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 
 const FIRST_MS = 1000;
 const LONGEST_MS = 60_000;

@@ -6,7 +6,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Logger } from '../log/log.ts';
+import type { Logger } from '../kit/log/log.ts';
 import { canonicalJson } from '../wire/canonical-json.ts';
 import { definitionOf, digestOf, type ToolDefinition } from './tool-definition.ts';
 

@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ManualClock } from '../clock/testing/manual-clock.ts';
-import { silentLogger } from '../log/log.ts';
+import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
+import { silentLogger } from '../kit/log/log.ts';
 import { ServerLog } from './server-log.ts';
 
 function makeLog(t: { after(run: () => void): void }, secrets: string[] = []) {

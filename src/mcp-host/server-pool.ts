@@ -3,9 +3,9 @@
  * daemons use; the other files of this folder are its parts.
  */
 import { join } from 'node:path';
-import type { Clock } from '../clock/clock.ts';
-import type { Logger } from '../log/log.ts';
-import type { Walls } from '../process-kit/separation.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
+import type { Walls } from '../kit/process/separation.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { Rail, SideEffectClass, ToolSurface } from '../wire/manifest.ts';
 import { writeToolUri } from '../wire/tool-uri.ts';

@@ -1,8 +1,8 @@
 /** From a manifest's file to its running servers: read, held against the lock beside it, started. */
 import { mkdirSync } from 'node:fs';
-import type { Clock } from '../clock/clock.ts';
-import type { Logger } from '../log/log.ts';
-import type { Walls } from '../process-kit/separation.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
+import type { Walls } from '../kit/process/separation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { bundledPrograms } from './bundled-programs.ts';
 import { loadManifest, type Manifest } from './manifest.ts';

@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
-import type { CancelTimer, Clock } from '../clock/clock.ts';
-import { endOf, signalCarried } from '../process-kit/carrier.ts';
-import { isProgram } from '../process-kit/program.ts';
-import type { Walls } from '../process-kit/separation.ts';
+import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
+import { endOf, signalCarried } from '../kit/process/carrier.ts';
+import { isProgram } from '../kit/process/program.ts';
+import type { Walls } from '../kit/process/separation.ts';
 import { HAS_GROUPS, LIFELINE, signalGroup, watched } from './lifeline.ts';
 import type { StdioLink } from './manifest.ts';
 import { messageReader } from './message-reader.ts';

@@ -1,6 +1,6 @@
 /** The calls of one server's tools: each made within its time, and judged when it brings no result. */
 import { type CallToolResult, SdkHttpError } from '@modelcontextprotocol/client';
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 import type { Connection } from './connection.ts';
 import { TimedOut, withDeadline } from './deadline.ts';
 import type { AnswerSlot, RawAnswer } from './raw-answers.ts';

@@ -1,5 +1,5 @@
 /** Looking at the tools of a server anew whenever it says that they have changed: one listing after another, until none is overtaken. */
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 import { type Connection, describeError } from './connection.ts';
 import { withDeadline } from './deadline.ts';
 import type { ToolDefinition } from './tool-definition.ts';

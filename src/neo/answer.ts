@@ -1,8 +1,8 @@
 /** Answering one turn: what surrounds its loop, what is said on the way, and how it ends. */
-import type { Clock } from '../clock/clock.ts';
-import { orAborted } from '../clock/or-aborted.ts';
-import type { Logger } from '../log/log.ts';
-import { generateWithRetries } from '../model-kit/retry.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { orAborted } from '../kit/clock/or-aborted.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { generateWithRetries } from '../kit/model/retry.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { OLDER_TURNS_READ, renderOlder } from './context/older-turns.ts';
 import { modelSummarizer } from './context/summarizer.ts';

@@ -1,6 +1,6 @@
 /** Accepting a turn: `POST /chat` (contracts §4, §5). Pure but for {@link acceptChat}. */
 import { v7 as uuidv7 } from 'uuid';
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_ORIGIN } from '../wire/wake.ts';

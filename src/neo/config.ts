@@ -1,9 +1,9 @@
 /** Neo's configuration (contracts §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../http-kit/door.ts';
-import { type ModelConfig, modelSettings, parseModelConfig } from '../model-kit/settings.ts';
-import type { SeparationMode } from '../process-kit/separation.ts';
+import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../kit/http/door.ts';
+import { type ModelConfig, modelSettings, parseModelConfig } from '../kit/model/settings.ts';
+import type { SeparationMode } from '../kit/process/separation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { modelEndpoint, saying } from '../model-kit/testing/model-endpoint.ts';
+import { modelEndpoint, saying } from '../kit/model/testing/model-endpoint.ts';
 import type { ChatAccepted } from '../wire/wake.ts';
 import { type NeoChild, neoChild } from './testing/neo-child.ts';
 import { ask, postChat, settledTurns, temporaryFolder, wakeBody } from './testing/workbench.ts';

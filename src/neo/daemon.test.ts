@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Clock, systemClock } from '../clock/clock.ts';
-import { createLogger, type Logger } from '../log/log.ts';
-import { modelEndpoint, refusing, saying } from '../model-kit/testing/model-endpoint.ts';
+import { type Clock, systemClock } from '../kit/clock/clock.ts';
+import { createLogger, type Logger } from '../kit/log/log.ts';
+import { modelEndpoint, refusing, saying } from '../kit/model/testing/model-endpoint.ts';
 import { neoChild } from './testing/neo-child.ts';
 import {
   accepted,

@@ -1,11 +1,11 @@
 /** Neo: wires store, runner, model and HTTP server from a configuration. Nothing else does. */
 import { closeSync, writeSync } from 'node:fs';
-import type { Clock } from '../clock/clock.ts';
-import type { RunningServer } from '../http-kit/server.ts';
-import { receiptKey } from '../identity/receipt-key.ts';
-import type { Logger } from '../log/log.ts';
-import type { Walls } from '../process-kit/separation.ts';
-import { createReceiptSender, type ReceiptSender, type ReceiptSenderOptions } from '../receipt-kit/sender.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { RunningServer } from '../kit/http/server.ts';
+import { receiptKey } from '../kit/identity/receipt-key.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { createReceiptSender, type ReceiptSender, type ReceiptSenderOptions } from '../kit/outbox/sender.ts';
+import type { Walls } from '../kit/process/separation.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import type { NeoConfig } from './config.ts';

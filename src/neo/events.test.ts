@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { ManualClock, settle } from '../clock/testing/manual-clock.ts';
+import { ManualClock, settle } from '../kit/clock/testing/manual-clock.ts';
 import { openConversationStore } from './conversations/store.ts';
 import { eventFeed, type FeedItem, type FeedRequest } from './events.ts';
 import { temporaryFolder } from './testing/workbench.ts';

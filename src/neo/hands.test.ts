@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../clock/clock.ts';
-import { silentLogger } from '../log/log.ts';
-import { modelEndpoint, saying } from '../model-kit/testing/model-endpoint.ts';
+import { systemClock } from '../kit/clock/clock.ts';
+import { silentLogger } from '../kit/log/log.ts';
+import { modelEndpoint, saying } from '../kit/model/testing/model-endpoint.ts';
 import { createApprovers } from './delegate/approvers.ts';
 import { createHands } from './hands.ts';
 import { cortexPath, openCortex } from './memory/cortex.ts';

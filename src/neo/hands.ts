@@ -2,9 +2,9 @@
  * What a turn has besides its model: tools, memory, and the executor behind `core_execute`. Started in the background, for Neo has to
  * accept wakes before the last MCP server is up; a turn waits for it, as long as a server may take to start.
  */
-import type { Clock } from '../clock/clock.ts';
-import type { Logger } from '../log/log.ts';
-import type { Walls } from '../process-kit/separation.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
+import type { Walls } from '../kit/process/separation.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import type { SurfaceView } from '../wire/tool-surface.ts';

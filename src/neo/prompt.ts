@@ -1,10 +1,10 @@
 /**
  * Turns as the model is shown them. Pure: the same turn is always rendered the same. Words from outside (messages, payloads) stand
- * between markers (`model-kit/quotation.ts`). What is around the turns is the system block (`context/system-block.ts`).
+ * between markers (`kit/model/quotation.ts`). What is around the turns is the system block (`context/system-block.ts`).
  */
 
-import type { ModelMessage } from '../model-kit/model.ts';
-import { codeFor, quoted } from '../model-kit/quotation.ts';
+import type { ModelMessage } from '../kit/model/model.ts';
+import { codeFor, quoted } from '../kit/model/quotation.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { utf8Bytes } from '../wire/text.ts';
 import { formatDuration, formatLateness } from './duration.ts';

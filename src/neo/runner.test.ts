@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { ManualClock, settle } from '../clock/testing/manual-clock.ts';
-import { silentLogger } from '../log/log.ts';
+import { ManualClock, settle } from '../kit/clock/testing/manual-clock.ts';
+import { silentLogger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { type ConversationStore, openConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model/request.ts';

@@ -4,8 +4,8 @@
  * The database is the queue. Memory holds which conversations have something waiting and in what order they come up; after a
  * crash both are read again, and turns that were running are put back (`turn.ts` says how often).
  */
-import { type Clock, wait } from '../clock/clock.ts';
-import type { Logger } from '../log/log.ts';
+import { type Clock, wait } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import { noTools } from './loop/no-tools.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ManualClock } from '../clock/testing/manual-clock.ts';
+import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
 import { beginSpeech } from './speech.ts';
 
 function workbench() {

@@ -1,5 +1,5 @@
 /** Gathers the pieces of a reply into `say` events, so that a fast model does not cause a write per word. */
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 
 /** How long pieces are gathered. */
 const GATHER_MS = 50;

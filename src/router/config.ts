@@ -1,8 +1,8 @@
 /** The router's configuration (contracts §11), parsed once from the variables that its owner hands in. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../http-kit/door.ts';
-import type { SeparationMode } from '../process-kit/separation.ts';
+import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../kit/http/door.ts';
+import type { SeparationMode } from '../kit/process/separation.ts';
 import { type Budget, budgetSchema } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { parseJsonObject } from '../wire/json.ts';

@@ -1,11 +1,11 @@
 /** The router: knows where each user's agent lives, starts that machine and delivers its wakes. Everything is wired here. */
 import { join } from 'node:path';
 import { Agent, type Dispatcher } from 'undici';
-import type { Clock } from '../clock/clock.ts';
-import { type RunningServer, startServer } from '../http-kit/server.ts';
-import { receiptKey } from '../identity/receipt-key.ts';
-import type { Logger } from '../log/log.ts';
-import type { Grant, Walls } from '../process-kit/separation.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { type RunningServer, startServer } from '../kit/http/server.ts';
+import { receiptKey } from '../kit/identity/receipt-key.ts';
+import type { Logger } from '../kit/log/log.ts';
+import type { Grant, Walls } from '../kit/process/separation.ts';
 import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
 import { Budgets } from './budget/budgets.ts';

@@ -2,8 +2,8 @@
  * Puts machines to sleep that nobody has woken for a while and that have nothing to do; learns before that when they have done
  * what they accepted.
  */
-import type { Clock } from '../clock/clock.ts';
-import type { Logger } from '../log/log.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
 import type { Fleet } from './fleet.ts';
 import { type HealthProbe, isIdle } from './providers/health.ts';
 import type { Idleness, Supervisor } from './supervisor.ts';

@@ -1,5 +1,5 @@
 /** Looking once more at a daemon that is about to be stopped: whether what it accepted is done. */
-import { type Clock, wait } from '../clock/clock.ts';
+import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { DaemonMachine } from './machines/machine.ts';
 import { type HealthProbe, isIdle } from './providers/health.ts';
 import type { Daemon } from './providers/provider.ts';

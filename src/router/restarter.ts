@@ -2,8 +2,8 @@
  * Starts machines again that do not run although they owe a turn: their daemon was stopped for a change, crashed, or ended with
  * the router, and keeps what it accepted until it runs. Nobody is woken by it, so that budgets have no say here.
  */
-import type { Clock } from '../clock/clock.ts';
-import type { Logger } from '../log/log.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
 import type { Fleet } from './fleet.ts';
 import { type DaemonMachine, hasDaemon, noMachine, wakeable } from './machines/machine.ts';
 import type { OwedTurns } from './machines/owed-turns.ts';

@@ -2,7 +2,7 @@
  * One start of a machine, or its adoption: run by a provider, waited for by any number of wakes, given up when it takes too long or
  * nobody wants it any more. Whoever waits is answered as soon as the outcome is certain; the provider may need a while to let go.
  */
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import type { Daemon, Tell } from './providers/provider.ts';
 

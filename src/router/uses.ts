@@ -1,5 +1,5 @@
 /** Who uses a ready daemon just now, how often it was used, and since when nobody has. */
-import type { Clock } from '../clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 
 export class Uses {
   readonly #clock: Clock;

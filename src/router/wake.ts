@@ -1,7 +1,7 @@
 /** A wake: from the alarm's request to the daemon's answer (contracts §4). */
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../clock/clock.ts';
-import type { Logger } from '../log/log.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
 import { ownerOf } from '../wire/did.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';

@@ -4,7 +4,7 @@
  * wake and tells no more is said to.
  */
 import type { Dispatcher } from 'undici';
-import { type Clock, wait } from '../clock/clock.ts';
+import { type Clock, wait } from '../kit/clock/clock.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { findViolations } from './import-rules.ts';
+import { findViolations, foreignImports } from './import-rules.ts';
 
 const SRC = join(import.meta.dirname, '..', '..', 'src');
 
@@ -12,6 +12,10 @@ test('every import in src follows the table of who may import whom', () => {
     findViolations(SRC).map(({ file, line, specifier, reason }) => `${file}:${line} ${specifier}: ${reason}`),
     [],
   );
+});
+
+test('the examples use nothing of the systems', () => {
+  assert.deepEqual(foreignImports(join(SRC, '..', 'examples', 'ledger'), SRC), []);
 });
 
 /** Lays out a small `src` and reads it. */
@@ -57,12 +61,32 @@ test('the store port may be imported where its implementations may not', () => {
   ]);
 });
 
+test('layers point downwards: a kit sees no system, a system of another one its client alone, and nobody the command line', () => {
+  const files = {
+    'kit/http/a.ts': '',
+    'router/a.ts': '',
+    'router/client.ts': '',
+    'cli/a.ts': '',
+    'kit/text/a.ts': '',
+  };
+  const found = (path: string, ...specifiers: string[]) =>
+    violationsIn({ ...files, [path]: specifiers.map((specifier) => `import '${specifier}';`).join('\n') });
+  assert.deepEqual(found('kit/http/b.ts', '../../router/client.ts', '../text/a.ts'), [
+    'kit/http/b.ts: kit/http may not import router/client.ts',
+    'kit/http/b.ts: kit/http may not import kit/text/a.ts',
+  ]);
+  assert.deepEqual(found('neo/b.ts', '../kit/http/a.ts', '../router/client.ts', '../router/a.ts', '../cli/a.ts'), [
+    'neo/b.ts: neo may not import router/a.ts',
+    'neo/b.ts: neo may not import cli/a.ts',
+  ]);
+});
+
 test('wire imports no package but zod, and nothing of the house', () => {
   assert.deepEqual(violationsIn({ 'wire/a.ts': `import { z } from 'zod';\nimport { b } from 'hono';` }), [
     'wire/a.ts: wire may import no package but zod',
   ]);
-  assert.deepEqual(violationsIn({ 'identity/a.ts': '', 'wire/a.ts': `import '../identity/a.ts';` }), [
-    'wire/a.ts: wire may not import identity/a.ts',
+  assert.deepEqual(violationsIn({ 'kit/identity/a.ts': '', 'wire/a.ts': `import '../kit/identity/a.ts';` }), [
+    'wire/a.ts: wire may not import kit/identity/a.ts',
   ]);
 });
 

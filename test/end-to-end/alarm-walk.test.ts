@@ -8,8 +8,8 @@ import { after, before, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { sliceAt } from '../../src/wire/json.ts';
-import { readNeo } from '../house/neo-reader.ts';
-import { PROGRAM, START_LIMIT_MS, until } from '../house/processes.ts';
+import { readNeo } from '../support/cluster/neo-reader.ts';
+import { PROGRAM, START_LIMIT_MS, until } from '../support/cluster/processes.ts';
 
 /** Mixed scripts, directions, planes and controls; spaces that trimming would take, line ends that normalising would change. */
 const MESSAGE =

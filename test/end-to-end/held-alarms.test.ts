@@ -3,9 +3,9 @@ import { type TestContext, test } from 'node:test';
 import { createChronosClient } from '../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../src/chronos/config.ts';
 import { startChronos } from '../../src/chronos/daemon.ts';
-import { agentIdentity } from '../../src/identity/agent.ts';
-import { generateKey } from '../../src/identity/keys.ts';
-import { silentLogger } from '../../src/log/log.ts';
+import { agentIdentity } from '../../src/kit/identity/agent.ts';
+import { generateKey } from '../../src/kit/identity/keys.ts';
+import { silentLogger } from '../../src/kit/log/log.ts';
 import {
   atEnd,
   eventually as eventuallyWithin,

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { modelEndpoint, saying } from '../../src/model-kit/testing/model-endpoint.ts';
+import { modelEndpoint, saying } from '../../src/kit/model/testing/model-endpoint.ts';
 import { eventually } from '../../src/router/testing/bench.ts';
-import { until } from '../house/processes.ts';
+import { until } from '../support/cluster/processes.ts';
 import { openReceiptHouse, USER } from './receipt-house.ts';
 
 const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));

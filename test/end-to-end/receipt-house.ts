@@ -6,10 +6,10 @@ import type { TestContext } from 'node:test';
 import { createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../src/chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../src/chronos/daemon.ts';
-import { systemClock } from '../../src/clock/clock.ts';
-import { agentIdentity } from '../../src/identity/agent.ts';
-import { generateKey } from '../../src/identity/keys.ts';
-import { silentLogger } from '../../src/log/log.ts';
+import { systemClock } from '../../src/kit/clock/clock.ts';
+import { agentIdentity } from '../../src/kit/identity/agent.ts';
+import { generateKey } from '../../src/kit/identity/keys.ts';
+import { silentLogger } from '../../src/kit/log/log.ts';
 import { parseRouterConfig } from '../../src/router/config.ts';
 import { startRouter } from '../../src/router/daemon.ts';
 import {

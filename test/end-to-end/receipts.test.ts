@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { modelEndpoint, refusing, saying } from '../../src/model-kit/testing/model-endpoint.ts';
+import { modelEndpoint, refusing, saying } from '../../src/kit/model/testing/model-endpoint.ts';
 import { neoChild } from '../../src/neo/testing/neo-child.ts';
 import { heldModel, settledTurns, startedNeo, TOKEN } from '../../src/neo/testing/workbench.ts';
 import { atEnd, eventually } from '../../src/router/testing/bench.ts';

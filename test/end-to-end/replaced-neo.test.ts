@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { type Outcome, reveille } from '../../src/cli/testing/installation.ts';
 import { eventually } from '../../src/router/testing/bench.ts';
-import { PROGRAM, START_LIMIT_MS } from '../house/processes.ts';
+import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 
 const PORTS = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
 const LIMIT_SECONDS = START_LIMIT_MS / 1000;

@@ -11,8 +11,8 @@ import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { reveille } from '../../src/cli/testing/installation.ts';
 import { eventually } from '../../src/router/testing/bench.ts';
-import { PROGRAM, START_LIMIT_MS } from '../house/processes.ts';
-import { installAgent } from '../stand-ins/agents/executable.ts';
+import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
+import { installAgent } from '../support/stand-ins/agents/executable.ts';
 
 const SECONDS = (2 * START_LIMIT_MS) / 1000;
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Outcome, reveille } from '../../src/cli/testing/installation.ts';
 import { eventually } from '../../src/router/testing/bench.ts';
-import { PROGRAM, START_LIMIT_MS } from '../house/processes.ts';
+import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 
 const PORTS = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
 

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Command } from 'commander';
-import { buildProgram } from '../../src/cli/program.ts';
-import { PROGRAM, START_LIMIT_MS, until } from '../house/processes.ts';
+import { buildProgram } from '../../src/cli/tree/program.ts';
+import { PROGRAM, START_LIMIT_MS, until } from '../support/cluster/processes.ts';
 
 const run = promisify(execFile);
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
-import { PROGRAM } from '../house/processes.ts';
+import { PROGRAM } from '../support/cluster/processes.ts';
 
 const run = promisify(execFile);
 const home = mkdtempSync(join(tmpdir(), 'reveille-once-'));

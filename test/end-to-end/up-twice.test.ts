@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
-import { PROGRAM, START_LIMIT_MS, until } from '../house/processes.ts';
+import { PROGRAM, START_LIMIT_MS, until } from '../support/cluster/processes.ts';
 
 const run = promisify(execFile);
 const homes: string[] = [];

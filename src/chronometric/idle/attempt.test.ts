@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ManualClock } from '../../clock/testing/manual-clock.ts';
+import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { readIdle } from './attempt.ts';
 import { type IdleProbe, type IdleReading, PROBE_MS } from './idle.ts';

@@ -3,7 +3,7 @@
  * session on this machine that the desktop called idle, long enough ago that it does not matter how long the desktop waited before
  * it did. A hint of `no` says nothing: neither whether anybody sets it, nor since when the person is there.
  */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
 import { requireProgram } from './place.ts';
 

@@ -2,7 +2,7 @@
  * The way into this folder. It is imported by `import()` and only once the profile consents; before, no file of the folder but the
  * port's types may be named anywhere.
  */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { readIdle } from './attempt.ts';
 import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
 import { programHost } from './program-host.ts';

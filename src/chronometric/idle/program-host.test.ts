@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { systemClock, wait } from '../../clock/clock.ts';
+import { systemClock, wait } from '../../kit/clock/clock.ts';
 import { readIdle } from './attempt.ts';
 import { programHost } from './program-host.ts';
 

@@ -3,8 +3,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { inheritedVariables } from '../../process-kit/inherited-variables.ts';
-import { hiddenBlanked } from '../../text-kit/hidden-characters.ts';
+import { inheritedVariables } from '../../kit/process/inherited-variables.ts';
+import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost } from './idle.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assert as hold, integer, property } from 'fast-check';
-import { ManualClock } from '../../clock/testing/manual-clock.ts';
+import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { readIdle } from './attempt.ts';
 import { idleBetween, windowsProbe } from './windows.ts';
 

@@ -1,7 +1,8 @@
 /** A field of a profile with its place, and the list of what is wrong with any of them. */
+
+import type { PlacedYaml } from '../../kit/yaml/placed-yaml.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 import { showValue } from '../../wire/validate.ts';
-import type { PlacedYaml } from '../../yaml-kit/placed-yaml.ts';
 import type { ProfileProblem } from './profile.ts';
 import { meantTime, readTimeOfDay } from './time-of-day.ts';
 

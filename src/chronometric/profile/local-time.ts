@@ -1,5 +1,5 @@
 /** An instant as a person's wall clock shows it. Pure. */
-import { wallReading } from '../../clock/wall-clock.ts';
+import { wallReading } from '../../kit/clock/wall-clock.ts';
 import { DAYS, type Day } from '../../wire/chronometric-words.ts';
 import type { MinuteOfDay } from './profile.ts';
 

@@ -15,8 +15,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import type { Clock } from '../../clock/clock.ts';
-import { systemClock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
 import { zoneAt } from './day-rules.ts';
 import { profileSource } from './profile-source.ts';
 

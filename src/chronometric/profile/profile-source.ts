@@ -2,7 +2,7 @@
  * The profile as it is now. Every call looks at the disk, so that consent that is withdrawn counts from the next call on; the text is
  * read again only when the file is another one than before.
  */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { type Environment, findProfile } from './find-profile.ts';
 import type { ProfileSource } from './profile.ts';
 import { type FileMark, isThere, markAt, readProfileFile, sameMark } from './profile-file.ts';

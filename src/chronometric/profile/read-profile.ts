@@ -3,10 +3,10 @@
  * take the rest away. Only of a text that is no YAML, or no mapping, nothing is read. Pure.
  */
 
+import { readYaml } from '../../kit/yaml/placed-yaml.ts';
 import { quietHoursSchema } from '../../wire/budget.ts';
 import { CALENDAR_PHASES } from '../../wire/chronometric-words.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
-import { readYaml } from '../../yaml-kit/placed-yaml.ts';
 import { DEFAULT_LOGICAL_DAY_START, DEFAULT_PROFILE, UNREADABLE_PROFILE } from './default-profile.ts';
 import { Field, Findings, warnOfUnknown } from './field.ts';
 import type { DayRules, Profile, ProfileProblem } from './profile.ts';

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { systemClock } from '../../clock/clock.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
 import { openState } from './open-state.ts';
 import { DAY_MS, temporaryFolder } from './testing/state-bench.ts';
 import type { Acknowledgement } from './testing/writer.fixture.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
-import { ManualClock } from '../../clock/testing/manual-clock.ts';
-import { createLogger, silentLogger } from '../../log/log.ts';
+import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
+import { createLogger, silentLogger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { BEAT_MS, type ChronometricState } from './state.ts';

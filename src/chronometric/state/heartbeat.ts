@@ -1,6 +1,6 @@
 /** The heartbeat of one server: every {@link BEAT_MS} it looks whether the person is there, and tells the state. */
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { type Beat, look, type Presence } from './presence.ts';
 import { areOne, joined } from './spans.ts';
 import { type ActiveSpan, BEAT_MS, type ChronometricState } from './state.ts';

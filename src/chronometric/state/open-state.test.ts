@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { ManualClock } from '../../clock/testing/manual-clock.ts';
+import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import { openState } from './open-state.ts';

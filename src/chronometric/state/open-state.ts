@@ -1,7 +1,7 @@
 /** The state in a SQLite file that several servers share. */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../clock/clock.ts';
-import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import { carriesOn, type LastCall, lastSeen } from './last-seen.ts';
 import type { Ended, OpenSession } from './session-table.ts';

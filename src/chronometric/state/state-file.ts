@@ -1,9 +1,9 @@
 /** The file of the state: opened when it is first needed, opened anew when it was replaced, written to with as much care as is due. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Clock } from '../../clock/clock.ts';
-import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
-import { openDatabase, type SqliteFile } from '../../sqlite-kit/open.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
 import { sessionTable } from './session-table.ts';
 import { SPANS_KEPT, spanTable } from './span-table.ts';
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { systemClock } from '../../clock/clock.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
 import { openState } from './open-state.ts';
 import { BEAT_MS, REAL_BREAK_MS } from './state.ts';
 import { DAY_MS, temporaryFolder } from './testing/state-bench.ts';

@@ -1,5 +1,5 @@
 /** `idle_status`: what the idle time of the operating system says beside the calls of tools. Pure. */
-import { formatWithOffset } from '../../clock/wall-clock.ts';
+import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { IdleStatus } from '../../wire/chronometric.ts';
 import type { IdleReading } from '../idle/idle.ts';
 import { isoDuration } from '../iso-duration.ts';

@@ -1,5 +1,5 @@
 /** `mark_session_start` and `mark_session_end`: what they answer, and which overlap policy counts. Pure. */
-import { formatWithOffset } from '../../clock/wall-clock.ts';
+import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { SessionEnded, SessionStarted } from '../../wire/chronometric.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import { isoDuration } from '../iso-duration.ts';

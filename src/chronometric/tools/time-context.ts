@@ -1,5 +1,5 @@
 /** `get_time_context`: what time it is for the person. Pure. */
-import { formatWithOffset } from '../../clock/wall-clock.ts';
+import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { TimeContext } from '../../wire/chronometric.ts';
 import { isoDuration } from '../iso-duration.ts';
 import { logicalDay, zoneAt } from '../profile/day-rules.ts';

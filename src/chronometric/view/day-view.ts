@@ -1,5 +1,5 @@
 /** A logical day and the week up to it, as people and agents are shown them. Pure but for reading the state that is handed in. */
-import { formatWithOffset } from '../../clock/wall-clock.ts';
+import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
 import { isoDuration } from '../iso-duration.ts';
 import type { ChronometricState, Session } from '../state/state.ts';

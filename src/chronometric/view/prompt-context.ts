@@ -1,5 +1,5 @@
 /** What a prompt hook tells of the moment. Pure. */
-import { formatWithOffset } from '../../clock/wall-clock.ts';
+import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { PromptContext } from '../../wire/chronometric-view.ts';
 import { isoDuration } from '../iso-duration.ts';
 import { REAL_BREAK_MS, type Session } from '../state/state.ts';

@@ -1,7 +1,7 @@
 /** Challenge and response: how a caller shows that it holds the key of a DID (contracts §1, §2). */
 import { randomBytes } from 'node:crypto';
 import type { z } from 'zod';
-import { verifySignature } from '../../identity/keys.ts';
+import { verifySignature } from '../../kit/identity/keys.ts';
 import { challengeMessage, type challengeSchema, type verifyRequestSchema } from '../../wire/agent.ts';
 import { FINGERPRINT_LENGTH, parseDid } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';

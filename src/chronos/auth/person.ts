@@ -1,5 +1,5 @@
 /** Whether a person makes a request, and who. */
-import { readPersonProof, type Signed } from '../../identity/person-proof.ts';
+import { readPersonProof, type Signed } from '../../kit/identity/person-proof.ts';
 import { setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 

@@ -1,6 +1,6 @@
 /** Principal tokens: short-lived proof, made by chronosd for itself, that a caller has shown a key. */
 import { z } from 'zod';
-import { sameSecret, seal } from '../../identity/secrets.ts';
+import { sameSecret, seal } from '../../kit/identity/secrets.ts';
 
 /** Whom a request acts for, and by which key. */
 export type Principal = { owner: string; publicKey: string };

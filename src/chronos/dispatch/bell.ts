@@ -1,5 +1,5 @@
 /** What the dispatcher sleeps on: it wakes at an instant, or earlier when somebody rings. */
-import type { CancelTimer, Clock } from '../../clock/clock.ts';
+import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 
 export class Bell {
   readonly #clock: Clock;

@@ -1,6 +1,6 @@
 /** Outcomes on their way into the store: gathered for a moment and written together, kept until the store has taken them. */
-import type { CancelTimer, Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { AlarmStore, Completion } from '../store/store.ts';
 

@@ -3,8 +3,8 @@
  * outcomes to the store. The store is the authority about what is owed; what is held here are hints, and losing them all
  * loses nothing.
  */
-import { type Clock, wait } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { retryDelayMs } from '../alarm/retry.ts';

@@ -1,7 +1,7 @@
 /** The wake over HTTP: one signed POST to the router (contracts §3). */
 import { Pool } from 'undici';
-import type { Clock } from '../../clock/clock.ts';
-import { webhookSigner } from '../../identity/webhook-signature.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { WAKE_ORIGIN } from '../../wire/wake.ts';
 import type { Claim } from '../store/store.ts';

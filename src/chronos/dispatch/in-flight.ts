@@ -1,5 +1,5 @@
 /** Who is being delivered to right now: the bounds of concurrency, overall and for each user. */
-import type { CancelTimer, Clock } from '../../clock/clock.ts';
+import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 
 /** While more is due than there are slots, this share of them is to be free before the next claim, or {@link REFILL_MS} go by. */
 const REFILL_SHARE = 1 / 4;

@@ -1,6 +1,6 @@
 /** Keeps the leases of what is in flight alive, so that a slow machine is not mistaken for a dead replica. */
-import type { CancelTimer, Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import type { AlarmStore, LeaseKey } from '../store/store.ts';
 
 type Lease = { readonly key: LeaseKey; until: number };

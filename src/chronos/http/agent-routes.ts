@@ -1,8 +1,8 @@
 /** Proving an identity, and the operator's side of it: enrolling, listing and revoking keys (contracts §1, §2). */
 import { z } from 'zod';
-import { readJson } from '../../http-kit/body.ts';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
+import { readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
 import {
   challengeRequestSchema,
   type EnrolledKey,

@@ -1,7 +1,7 @@
 /** Alarms over HTTP (contracts §2): parse, decide with the domain, store, acknowledge. */
-import { bodyBytes, readJson } from '../../http-kit/body.ts';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
+import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
 import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreated,

@@ -1,7 +1,7 @@
 /** The fire ledger over HTTP: `GET /v1/alarms/{id}/fires`. */
 import { z } from 'zod';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 import { fireListQuerySchema, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { viewFires } from '../alarm/course.ts';

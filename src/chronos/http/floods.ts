@@ -5,7 +5,7 @@
  *
  * Rates are counted in this process: n replicas let n times as much through. What is stored is counted in the store.
  */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { OverBound } from '../store/limits.ts';
 import type { AgentKey, AlarmStore, PinLimits, StoreLimits, StoreUsage } from '../store/store.ts';
 

@@ -1,6 +1,6 @@
 /** `GET /metrics`: for a scraper on this machine, or one that carries the scrape token. */
-import { bearerMatches, refuseBearer } from '../../http-kit/bearer.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { bearerMatches, refuseBearer } from '../../kit/http/bearer.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 
 /** A page of metrics and how it is encoded. */
 export type MetricsPage = () => Promise<{ contentType: string; text: string }>;

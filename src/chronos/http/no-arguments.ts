@@ -1,7 +1,7 @@
 /** Refusing what a route does not read: an argument that is ignored is a mistake that nobody tells the caller of. */
 import { z } from 'zod';
-import { bodyBytes, readJson } from '../../http-kit/body.ts';
-import type { HttpContext } from '../../http-kit/environment.ts';
+import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import type { HttpContext } from '../../kit/http/environment.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 
 const nothing = z.strictObject({});

@@ -1,8 +1,8 @@
 /** `POST /v1/fires/{fire_id}/receipts`: how far a fire got, told by the machine that it woke. */
-import { bodyBytes, readJson } from '../../http-kit/body.ts';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
-import type { Logger } from '../../log/log.ts';
+import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { receiptPostSchema, reportsOf } from '../../wire/receipt.ts';

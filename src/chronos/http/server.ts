@@ -1,9 +1,9 @@
 /** chronosd's HTTP server: who may come in, and which routes there are. */
-import type { Clock } from '../../clock/clock.ts';
-import { requireBearer } from '../../http-kit/bearer.ts';
-import type { Door } from '../../http-kit/door.ts';
-import { type ReadyReport, type RunningServer, startServer } from '../../http-kit/server.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { requireBearer } from '../../kit/http/bearer.ts';
+import type { Door } from '../../kit/http/door.ts';
+import { type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { KeyRing } from '../receipts/key-ring.ts';
 import { OverBound } from '../store/limits.ts';

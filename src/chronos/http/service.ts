@@ -1,6 +1,6 @@
 /** What chronosd's routes work with. */
-import type { Clock } from '../../clock/clock.ts';
-import type { HttpContext } from '../../http-kit/environment.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { HttpContext } from '../../kit/http/environment.ts';
 import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { DefinitionLimits } from '../alarm/definition.ts';

@@ -2,7 +2,7 @@
  * The keys of machines, as far as they are known here: kept for a minute, and asked for anew when a signature does not fit, for the
  * token behind it may have been replaced; but seldom, so that garbage does not reach the router.
  */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { AskKeys } from './router-keys.ts';
 

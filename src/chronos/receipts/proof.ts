@@ -1,6 +1,6 @@
 /** Who signed a receipt: the proof that a post comes from the machine of the user that it names. */
-import type { Clock } from '../../clock/clock.ts';
-import { verifyWebhook, WEBHOOK_HEADERS, type WebhookRefusal } from '../../identity/webhook-signature.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { verifyWebhook, WEBHOOK_HEADERS, type WebhookRefusal } from '../../kit/identity/webhook-signature.ts';
 import type { KeyRing } from './key-ring.ts';
 
 export type SignedPost = {

@@ -1,5 +1,5 @@
 /** Asking the router for the keys with which a user's machine signs receipts. */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { receiptKeysSchema } from '../../wire/receipt.ts';

@@ -1,6 +1,6 @@
 /** A store whose medium may be away when chronosd starts: it answers `unavailable` until it has been opened. */
-import { type Clock, wait } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { AlarmStore } from './store.ts';
 

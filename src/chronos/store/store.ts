@@ -1,5 +1,5 @@
 /**
- * The store port: everything chronos keeps. Its comments are its contract; `test/store-contract/` holds every
+ * The store port: everything chronos keeps. Its comments are its contract; `test/contract/store/` holds every
  * implementation to it.
  *
  * For every operation: a promise that resolves means that the change is durable (it survives a power cut); one that rejects

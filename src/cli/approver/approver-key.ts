@@ -6,13 +6,13 @@ import { mkdirSync } from 'node:fs';
 import { homedir, hostname, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import { AgentKey, generateKey } from '../../identity/keys.ts';
-import { readPrivateFile, replacePrivateFile, writePrivateFile } from '../../identity/private-file.ts';
+import { AgentKey, generateKey } from '../../kit/identity/keys.ts';
+import { readPrivateFile, replacePrivateFile, writePrivateFile } from '../../kit/identity/private-file.ts';
 import { APPROVER_NAME_MAX, approverKeySchema } from '../../wire/approver.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Settings } from '../../wire/settings.ts';
-import { choiceFlag } from '../flags.ts';
+import { choiceFlag } from '../flags/flags.ts';
 import { type KeyStore, systemKeyStore } from './key-store.ts';
 import { openSeed, sealedSchema, sealSeed } from './sealing.ts';
 

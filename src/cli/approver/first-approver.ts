@@ -1,8 +1,8 @@
 /** What `reveille up` sees to before an agent is woken: that somebody can approve, and that Neo can hand tasks over and do no more. */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
-import { type ExecutorAdmin, enrollmentRequest } from '../executor-admin.ts';
-import { type Home, readSubmitter, writeSubmitter } from '../home.ts';
+import { type ExecutorAdmin, enrollmentRequest } from '../access/executor-admin.ts';
+import { type Home, readSubmitter, writeSubmitter } from '../home/home.ts';
 import { loadOrMakeApprover, openApprover } from './approver-key.ts';
 
 type Given = { readonly environment: Settings; readonly user: string; readonly now: number };

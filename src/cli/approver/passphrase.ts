@@ -1,8 +1,8 @@
 /** Asking for a passphrase: on the terminal, where it is not shown; from a file that a script names; or from standard input. */
-import { readPrivateFile } from '../../identity/private-file.ts';
+import { readPrivateFile } from '../../kit/identity/private-file.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../flags/usage-error.ts';
 
 const ENTER = new Set(['\r', '\n', '\u0004']);
 const RUBOUT = new Set(['\u007f', '\b']);

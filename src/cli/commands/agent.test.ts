@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { generateKey, writeKeyFile } from '../../identity/keys.ts';
+import { generateKey, writeKeyFile } from '../../kit/identity/keys.ts';
 import {
   type Installation,
   reveille,

@@ -1,20 +1,20 @@
 /** `reveille agent`: who this machine's agent is, and which keys chronosd accepts for which label. */
 
 import type { ChronosClient } from '../../chronos/client.ts';
-import { agentIdentity } from '../../identity/agent.ts';
-import { loadOrCreateKey, readKeyFile } from '../../identity/keys.ts';
-import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { agentIdentity } from '../../kit/identity/agent.ts';
+import { loadOrCreateKey, readKeyFile } from '../../kit/identity/keys.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { type EnrolledKey, publicKeySchema } from '../../wire/agent.ts';
 import { FINGERPRINT_LENGTH, labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { adminClient, keyFileOf, labelOf } from '../chronos-access.ts';
-import { columns } from '../columns.ts';
+import { adminClient, keyFileOf, labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { loadOrMakeLabel, makeHome } from '../home.ts';
-import { fromNow } from '../local-time.ts';
-import { lookOf } from '../look.ts';
-import { facts, type Look } from '../render.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { loadOrMakeLabel, makeHome } from '../home/home.ts';
+import { columns } from '../screens/columns.ts';
+import { fromNow } from '../screens/local-time.ts';
+import { lookOf } from '../screens/look.ts';
+import { facts, type Look } from '../screens/render.ts';
 
 /** Says who this agent is; label and key are made when there are none. The seed of the key is never shown. */
 export async function agentWhoami(context: CliContext): Promise<void> {

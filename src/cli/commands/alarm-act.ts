@@ -1,10 +1,10 @@
 /** `reveille alarm cancel`, `pause`, `resume`, `trigger` and `redrive`: one call, and what the alarm is afterwards. */
 import type { TriggeredAlarm } from '../../chronos/client.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
-import { alarmClient } from '../chronos-access.ts';
+import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { lookOf } from '../look.ts';
-import { type Look, ringsAt } from '../render.ts';
+import { lookOf } from '../screens/look.ts';
+import { type Look, ringsAt } from '../screens/render.ts';
 import { findAlarmId } from './alarm-id.ts';
 
 export type AlarmAction = 'cancel' | 'pause' | 'resume' | 'trigger' | 'redrive';

@@ -1,10 +1,10 @@
 /** `reveille alarm edit`: changes what is named and leaves the rest as it is. */
 import type { AlarmPatchBody } from '../../chronos/client.ts';
-import { alarmClient } from '../chronos-access.ts';
+import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { lookOf } from '../look.ts';
-import { renderAlarm } from '../render.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { lookOf } from '../screens/look.ts';
+import { renderAlarm } from '../screens/render.ts';
 import { findAlarmId } from './alarm-id.ts';
 import { inFlags, limitsOf, messageOf, payloadOf, personOf, type SetFlags, seriesOf, whenOf } from './alarm-set.ts';
 

@@ -3,9 +3,9 @@ import type { ChronosClient } from '../../chronos/client.ts';
 import { type AlarmView, alarmIdSchema, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
-import { fit } from '../columns.ts';
-import { preview, shortIds } from '../render.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { fit } from '../screens/columns.ts';
+import { preview, shortIds } from '../screens/render.ts';
 import { everyAlarm, PRESENT } from './alarm-list.ts';
 
 const SHORTEST_PREFIX = 6;

@@ -8,11 +8,11 @@ import {
   LIST_LIMIT_DEFAULT,
   LIST_LIMIT_MAX,
 } from '../../wire/alarm.ts';
-import { alarmClient } from '../chronos-access.ts';
+import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { choiceFlag, wholeNumberFlag } from '../flags.ts';
-import { lookOf } from '../look.ts';
-import { renderAlarms } from '../render.ts';
+import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
+import { lookOf } from '../screens/look.ts';
+import { renderAlarms } from '../screens/render.ts';
 
 export type ListFlags = { status?: string; kind?: string; limit?: string; all?: boolean };
 

@@ -1,16 +1,16 @@
 /** `reveille alarm set`. */
 import { userInfo } from 'node:os';
 import type { AlarmCreateBody } from '../../chronos/client.ts';
-import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
+import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
-import { alarmClient } from '../chronos-access.ts';
+import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { durationFlag, fileFlag, instantFlag, jsonFlag, wholeNumberFlag } from '../flags.ts';
-import { lookOf } from '../look.ts';
-import { keepsWallTime, renderCreated } from '../render.ts';
-import { UsageError } from '../usage-error.ts';
+import { durationFlag, fileFlag, instantFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { lookOf } from '../screens/look.ts';
+import { keepsWallTime, renderCreated } from '../screens/render.ts';
 
 export type SetFlags = {
   in?: string;

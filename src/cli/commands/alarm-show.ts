@@ -1,12 +1,12 @@
 /** `reveille alarm show`: one alarm and the ledger of its rings. */
 
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
-import { alarmClient } from '../chronos-access.ts';
+import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { renderCourses } from '../fire-course.ts';
-import { wholeNumberFlag } from '../flags.ts';
-import { lookOf } from '../look.ts';
-import { renderAlarm, renderFires } from '../render.ts';
+import { wholeNumberFlag } from '../flags/flags.ts';
+import { renderCourses } from '../screens/fire-course.ts';
+import { lookOf } from '../screens/look.ts';
+import { renderAlarm, renderFires } from '../screens/render.ts';
 import { findAlarmId } from './alarm-id.ts';
 
 const FIRES_SHOWN = 20;

@@ -1,15 +1,15 @@
 /** `reveille alarm watch`: a line whenever an alarm rings or fails, until Ctrl-C. */
-import { wait } from '../../clock/clock.ts';
+import { wait } from '../../kit/clock/clock.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { alarmClient, findChronos } from '../chronos-access.ts';
-import { fit } from '../columns.ts';
+import { alarmClient, findChronos } from '../access/chronos.ts';
+import { serverTime } from '../access/server-clock.ts';
 import type { CliContext } from '../context.ts';
-import { LedgerWatch, type RingEvent } from '../ledger-watch.ts';
-import { fromNow } from '../local-time.ts';
-import { lookOf } from '../look.ts';
-import { preview, renderEvent } from '../render.ts';
-import { serverTime } from '../server-clock.ts';
+import { fit } from '../screens/columns.ts';
+import { fromNow } from '../screens/local-time.ts';
+import { lookOf } from '../screens/look.ts';
+import { preview, renderEvent } from '../screens/render.ts';
+import { LedgerWatch, type RingEvent } from '../up/ledger-watch.ts';
 import { findAlarmId } from './alarm-id.ts';
 
 export type WatchFlags = { id?: string };

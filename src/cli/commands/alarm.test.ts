@@ -5,7 +5,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { sliceAt } from '../../wire/json.ts';
-import { PROGRAM } from '../package-root.ts';
+import { PROGRAM } from '../home/package-root.ts';
 import {
   type Installation,
   reveille,

@@ -1,7 +1,7 @@
 /** `reveille approver`: the key with which a person answers, and whose keys an executor takes answers of. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import {
   APPROVER_NAME_MAX,
   type ApproverList,
@@ -12,6 +12,13 @@ import {
 import { ReveilleError } from '../../wire/errors.ts';
 import { checkInput } from '../../wire/validate.ts';
 import {
+  type ExecutorAdmin,
+  enrollmentRequest,
+  executorAdmin,
+  revocationRequest,
+  vouchedFor,
+} from '../access/executor-admin.ts';
+import {
   type KnownApprover,
   knownApprover,
   loadOrMakeApprover,
@@ -20,21 +27,14 @@ import {
   unsealApprover,
 } from '../approver/approver-key.ts';
 import { askPassphrase, passphraseFrom } from '../approver/passphrase.ts';
-import { columns, fit } from '../columns.ts';
 import type { CliContext } from '../context.ts';
-import {
-  type ExecutorAdmin,
-  enrollmentRequest,
-  executorAdmin,
-  revocationRequest,
-  vouchedFor,
-} from '../executor-admin.ts';
-import { fileFlag } from '../flags.ts';
-import { lookOf } from '../look.ts';
-import { userOf } from '../machine-user.ts';
-import type { Output } from '../output.ts';
-import { facts } from '../render.ts';
-import { UsageError } from '../usage-error.ts';
+import { fileFlag } from '../flags/flags.ts';
+import { userOf } from '../flags/machine-user.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { columns, fit } from '../screens/columns.ts';
+import { lookOf } from '../screens/look.ts';
+import type { Output } from '../screens/output.ts';
+import { facts } from '../screens/render.ts';
 
 export type ApproverFlags = { user?: string; name?: string; requestFile?: string };
 
@@ -284,7 +284,7 @@ export async function approverReset(context: CliContext, flags: { user?: string 
     import('../../executor/config.ts'),
     import('../../executor/journal/journal.ts'),
     import('../../executor/receipt/signing-key.ts'),
-    import('../../log/log.ts'),
+    import('../../kit/log/log.ts'),
   ]);
   const { dataDir, bounds } = parseExecutorConfig({ ...settings, EXECUTOR_DEV: '1' });
   if (!existsSync(join(dataDir, 'journal.db')))

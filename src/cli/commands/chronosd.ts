@@ -2,7 +2,7 @@
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { startChronos } from '../../chronos/daemon.ts';
 import type { CliContext } from '../context.ts';
-import { runDaemon } from '../foreground.ts';
+import { runDaemon } from '../up/foreground.ts';
 
 export async function chronosd(context: CliContext): Promise<void> {
   const config = parseChronosConfig(context.settings);

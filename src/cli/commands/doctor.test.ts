@@ -5,12 +5,12 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { writeDeparture } from '../../chronos/store/sqlite/departure.ts';
-import { systemClock } from '../../clock/clock.ts';
-import { openDatabase } from '../../sqlite-kit/open.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
+import { openDatabase } from '../../kit/sqlite/open.ts';
 import { VERSION } from '../../wire/version.ts';
+import { aheadBy } from '../access/server-clock.ts';
 import type { Check } from '../doctor/check.ts';
 import { checkClock, checkNode } from '../doctor/host.ts';
-import { aheadBy } from '../server-clock.ts';
 import {
   closeServer,
   type Installation,

@@ -1,12 +1,12 @@
 /** `reveille doctor`: looks at everything an installation needs and says what to do about what is wrong. */
 
 import { z } from 'zod';
-import { wait } from '../../clock/clock.ts';
-import { printable } from '../../text-kit/hidden-characters.ts';
+import { wait } from '../../kit/clock/clock.ts';
+import { printable } from '../../kit/text/hidden-characters.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts';
-import { labelOf, localAddress } from '../chronos-access.ts';
-import { pad, wrap } from '../columns.ts';
+import { labelOf, localAddress } from '../access/chronos.ts';
+import { serverTime } from '../access/server-clock.ts';
 import type { CliContext } from '../context.ts';
 import { checkAgent, machineOnDisk } from '../doctor/agent.ts';
 import { checkApproverKey, checkApprovers } from '../doctor/approvers.ts';
@@ -32,10 +32,10 @@ import { checkSeparation } from '../doctor/separation.ts';
 import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkTools } from '../doctor/settings.ts';
 import { checkPostgres, checkStores } from '../doctor/stores.ts';
 import { EXIT } from '../exit-status.ts';
-import { PREFIXES } from '../listener.ts';
-import { lookOf } from '../look.ts';
-import type { Look } from '../render.ts';
-import { serverTime } from '../server-clock.ts';
+import { pad, wrap } from '../screens/columns.ts';
+import { lookOf } from '../screens/look.ts';
+import type { Look } from '../screens/render.ts';
+import { PREFIXES } from '../up/listener.ts';
 
 const MARKS: Readonly<Record<CheckStatus, string>> = { ok: '✓', note: '·', warning: '!', broken: '✗' };
 const COLOURS = { ok: 'green', note: 'dim', warning: 'yellow', broken: 'red' } as const;

@@ -2,11 +2,11 @@
 
 import { parseExecutorConfig } from '../../executor/config.ts';
 import { startExecutor } from '../../executor/daemon.ts';
-import { printable } from '../../text-kit/hidden-characters.ts';
+import { printable } from '../../kit/text/hidden-characters.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
-import { runDaemon } from '../foreground.ts';
-import { executorWalls } from '../walls.ts';
+import { runDaemon } from '../up/foreground.ts';
+import { executorWalls } from '../up/walls.ts';
 
 export async function runExecutor(context: CliContext): Promise<void> {
   const config = parseExecutorConfig(context.settings);

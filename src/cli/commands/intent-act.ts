@@ -1,10 +1,10 @@
 /** `reveille intent cancel` and `reconcile`: one call, and how the intent stands afterwards. */
 
-import { laidOpen } from '../../text-kit/hidden-characters.ts';
+import { laidOpen } from '../../kit/text/hidden-characters.ts';
+import { executorClient } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
-import { executorClient } from '../executor-access.ts';
-import { statusWords } from '../intent-screen.ts';
-import { lookOf } from '../look.ts';
+import { statusWords } from '../screens/intent-screen.ts';
+import { lookOf } from '../screens/look.ts';
 import { findIntentId } from './intent-id.ts';
 
 export async function intentAct(

@@ -3,20 +3,20 @@
  * which is worked out here from that very call, and counts for no other.
  */
 import { createHash } from 'node:crypto';
-import { laidOpen } from '../../text-kit/hidden-characters.ts';
+import { laidOpen } from '../../kit/text/hidden-characters.ts';
 import { answerText } from '../../wire/approver.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { callDigestSchema } from '../../wire/executor.ts';
+import { type ExecutorClient, executorClient, type WaitingGate } from '../access/executor.ts';
+import { signedUntil } from '../access/executor-admin.ts';
 import { openApprover } from '../approver/approver-key.ts';
 import { askPassphrase } from '../approver/passphrase.ts';
 import type { CliContext } from '../context.ts';
-import { type ExecutorClient, executorClient, type WaitingGate } from '../executor-access.ts';
-import { signedUntil } from '../executor-admin.ts';
-import { askPerson } from '../gate-prompt.ts';
-import { renderGate } from '../gate-screen.ts';
-import { lookOf } from '../look.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { askPerson } from '../screens/gate-prompt.ts';
+import { renderGate } from '../screens/gate-screen.ts';
+import { lookOf } from '../screens/look.ts';
 import { findIntentId } from './intent-id.ts';
 
 export type AnswerFlags = { user?: string; answer?: string; callSha256?: string; displayedSha256?: string };

@@ -1,8 +1,8 @@
 /** Which intent a command means: a whole id, or the beginning of one. */
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { ExecutorClient } from '../executor-access.ts';
-import { shortIds } from '../render.ts';
+import type { ExecutorClient } from '../access/executor.ts';
+import { shortIds } from '../screens/render.ts';
 
 /** Shorter than the whole of a UUID, and long enough to mean something. */
 const BEGINNING = /^[0-9a-f][0-9a-f-]{5,34}$/;

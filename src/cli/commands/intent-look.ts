@@ -1,16 +1,16 @@
 /** `reveille intent list`, `show` and `receipt`: what there is, one of them, and the proof of it. */
 import { writeFileSync } from 'node:fs';
-import { shellWord } from '../../identity/private-file.ts';
+import { shellWord } from '../../kit/identity/private-file.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { INTENT_STATUSES } from '../../wire/executor.ts';
 import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
 import { encodeJson, RawJson, sliceAt } from '../../wire/json.ts';
+import { executorClient } from '../access/executor.ts';
+import { executorAdmin } from '../access/executor-admin.ts';
 import type { CliContext } from '../context.ts';
-import { executorClient } from '../executor-access.ts';
-import { executorAdmin } from '../executor-admin.ts';
-import { choiceFlag, wholeNumberFlag } from '../flags.ts';
-import { renderIntent, renderIntents } from '../intent-screen.ts';
-import { lookOf } from '../look.ts';
+import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
+import { renderIntent, renderIntents } from '../screens/intent-screen.ts';
+import { lookOf } from '../screens/look.ts';
 import { findIntentId } from './intent-id.ts';
 
 export type ListFlags = { user?: string; status?: string; limit?: string };

@@ -1,16 +1,16 @@
 /** `reveille intent submit`: hand a task over to the executor. */
 import { randomUUID } from 'node:crypto';
-import { wait } from '../../clock/clock.ts';
+import { wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import type { RawJson } from '../../wire/json.ts';
+import { type ExecutorClient, executorClient } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
-import { type ExecutorClient, executorClient } from '../executor-access.ts';
 import { EXIT } from '../exit-status.ts';
-import { fileFlag, jsonFlag } from '../flags.ts';
-import { errorLines } from '../intent-screen.ts';
-import { lookOf } from '../look.ts';
-import { UsageError } from '../usage-error.ts';
+import { fileFlag, jsonFlag } from '../flags/flags.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { errorLines } from '../screens/intent-screen.ts';
+import { lookOf } from '../screens/look.ts';
 
 export type SubmitFlags = { user?: string; jsonFile?: string; idempotencyKey?: string; conversation?: string };
 

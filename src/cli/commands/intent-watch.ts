@@ -1,19 +1,19 @@
 /** `reveille intent watch`: what happens to an intent, until it is over. */
-import { wait } from '../../clock/clock.ts';
+import { wait } from '../../kit/clock/clock.ts';
+import { laidOpen } from '../../kit/text/hidden-characters.ts';
 import { followIntent } from '../../neo/delegate/intent-events.ts';
-import { laidOpen } from '../../text-kit/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import { encodeJson } from '../../wire/json.ts';
+import { executorClient, type WaitingGate } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
-import { executorClient, type WaitingGate } from '../executor-access.ts';
 import { EXIT } from '../exit-status.ts';
-import { renderGate } from '../gate-screen.ts';
-import { renderIntent, statusWords } from '../intent-screen.ts';
-import { wallTime } from '../local-time.ts';
-import { lookOf } from '../look.ts';
-import type { Look } from '../render.ts';
+import { renderGate } from '../screens/gate-screen.ts';
+import { renderIntent, statusWords } from '../screens/intent-screen.ts';
+import { wallTime } from '../screens/local-time.ts';
+import { lookOf } from '../screens/look.ts';
+import type { Look } from '../screens/render.ts';
 import { findIntentId } from './intent-id.ts';
 
 /** Without a word from the executor it is asked this often. */

@@ -1,5 +1,5 @@
 /** `reveille ledger`: the ledger of play money, as an MCP server on stdin and stdout. */
-import { startLedger } from '../../ledger/server.ts';
+import { startLedger } from '../../../examples/ledger/server.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 

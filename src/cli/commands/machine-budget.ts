@@ -1,11 +1,11 @@
 /** `reveille machine budget`: how often and when an agent may be woken. */
 import type { MachineView } from '../../wire/machine.ts';
-import { type BudgetFlags, budgetOf } from '../budget-flags.ts';
-import { budgetWords } from '../budget-words.ts';
+import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
-import { userOf } from '../machine-user.ts';
-import { routerClient } from '../router-access.ts';
-import { UsageError } from '../usage-error.ts';
+import { type BudgetFlags, budgetOf } from '../flags/budget-flags.ts';
+import { userOf } from '../flags/machine-user.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { budgetWords } from '../screens/budget-words.ts';
 
 export type SetBudgetFlags = BudgetFlags & { default?: boolean };
 

@@ -1,14 +1,14 @@
 /** `reveille machine history`: what was done to a machine, and by whom. */
-import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine-change.ts';
-import { columns } from '../columns.ts';
+import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
-import { wholeNumberFlag } from '../flags.ts';
-import { localTime } from '../local-time.ts';
-import { lookOf } from '../look.ts';
-import { userOf } from '../machine-user.ts';
-import type { Look } from '../render.ts';
-import { routerClient } from '../router-access.ts';
+import { wholeNumberFlag } from '../flags/flags.ts';
+import { userOf } from '../flags/machine-user.ts';
+import { columns } from '../screens/columns.ts';
+import { localTime } from '../screens/local-time.ts';
+import { lookOf } from '../screens/look.ts';
+import type { Look } from '../screens/render.ts';
 
 export type HistoryFlags = { limit?: string };
 

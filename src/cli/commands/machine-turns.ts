@@ -1,19 +1,19 @@
 /** `reveille machine turns`: what became of the wakes of an agent without a daemon. */
-import { oneLine, printable } from '../../text-kit/hidden-characters.ts';
+import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import {
   MACHINE_TURN_STATUSES,
   MACHINE_TURNS_MAX,
   type MachineTurnList,
   type MachineTurnView,
 } from '../../wire/machine-turn.ts';
-import { columns } from '../columns.ts';
+import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
-import { choiceFlag, wholeNumberFlag } from '../flags.ts';
-import { localTime } from '../local-time.ts';
-import { lookOf } from '../look.ts';
-import { userOf } from '../machine-user.ts';
-import { facts, type Look } from '../render.ts';
-import { routerClient } from '../router-access.ts';
+import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
+import { userOf } from '../flags/machine-user.ts';
+import { columns } from '../screens/columns.ts';
+import { localTime } from '../screens/local-time.ts';
+import { lookOf } from '../screens/look.ts';
+import { facts, type Look } from '../screens/render.ts';
 
 export type TurnFlags = { conversation?: string; fire?: string; status?: string; limit?: string };
 

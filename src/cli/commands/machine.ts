@@ -1,16 +1,16 @@
 /** `reveille machine`: where agents live, as the router keeps it. */
-import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachinePutAnswer, MachineView } from '../../wire/machine.ts';
-import { columns } from '../columns.ts';
+import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
-import { localTime } from '../local-time.ts';
-import { lookOf } from '../look.ts';
-import { machineOf, type PutFlags } from '../machine-flags.ts';
-import { userOf } from '../machine-user.ts';
-import { isOwnNeo, putOwnNeo } from '../own-neo.ts';
-import { facts, type Look } from '../render.ts';
-import { routerClient } from '../router-access.ts';
+import { machineOf, type PutFlags } from '../flags/machine-flags.ts';
+import { userOf } from '../flags/machine-user.ts';
+import { columns } from '../screens/columns.ts';
+import { localTime } from '../screens/local-time.ts';
+import { lookOf } from '../screens/look.ts';
+import { facts, type Look } from '../screens/render.ts';
+import { isOwnNeo, putOwnNeo } from '../up/own-neo.ts';
 import { budgetOfMachine } from './machine-budget.ts';
 
 const text = (value: unknown) => (typeof value === 'string' ? oneLine(value) : undefined);

@@ -1,9 +1,9 @@
 /** `reveille mcp`: the alarm tools over stdio, and their self-test. */
 import { join } from 'node:path';
-import { localChronosDefaults } from '../chronos-access.ts';
+import { localChronosDefaults } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
-import { PACKAGE_ROOT } from '../package-root.ts';
+import { PACKAGE_ROOT } from '../home/package-root.ts';
 
 async function selftest(context: CliContext): Promise<void> {
   const { runSelftest } = await import('../../chronos-mcp/selftest.ts');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../clock/clock.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
 import { openCortex } from '../../neo/memory/cortex.ts';
 import type { NewMemory } from '../../neo/memory/memory.ts';
 import { reveille, temporaryFolder } from '../testing/installation.ts';

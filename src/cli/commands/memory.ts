@@ -4,20 +4,20 @@
  */
 
 import { existsSync } from 'node:fs';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { type Cortex, cortexPath, openCortex } from '../../neo/memory/cortex.ts';
 import { MEMORY_KINDS, type StoredMemory } from '../../neo/memory/memory.ts';
 import { recall } from '../../neo/memory/recall.ts';
-import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
-import { columns, fit } from '../columns.ts';
 import type { CliContext } from '../context.ts';
-import { choiceFlag, wholeNumberFlag } from '../flags.ts';
-import { shortTime } from '../local-time.ts';
-import { lookOf } from '../look.ts';
-import { type Look, shortIds } from '../render.ts';
-import { UsageError } from '../usage-error.ts';
+import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { columns, fit } from '../screens/columns.ts';
+import { shortTime } from '../screens/local-time.ts';
+import { lookOf } from '../screens/look.ts';
+import { type Look, shortIds } from '../screens/render.ts';
 
 export type MemoryListFlags = { query?: string; kind?: string; limit?: string; all?: boolean };
 export type ForgetFlags = { all?: boolean; yes?: boolean };

@@ -8,8 +8,8 @@ import { survey } from '../../chronos/store/transfer/survey.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { CliContext } from '../context.ts';
-import { lookOf } from '../look.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { lookOf } from '../screens/look.ts';
 import {
   type Next,
   progressLine,
@@ -17,7 +17,7 @@ import {
   renderComparisons,
   renderMoved,
   renderSurvey,
-} from './migrate-screen.ts';
+} from '../screens/migrate-screen.ts';
 
 export type MigrateFlags = { to?: string; from?: string; dryRun?: boolean; abandon?: boolean; discard?: boolean };
 

@@ -1,16 +1,16 @@
 /** Looking at the tools of an MCP server with a person: what each says of itself, what is proposed, and the person's word. */
 import { createInterface } from 'node:readline/promises';
+import { printable } from '../../kit/text/hidden-characters.ts';
+import { visible } from '../../kit/text/visible.ts';
 import { classify, type Proposal, propose } from '../../mcp-host/classify.ts';
 import type { DeclaredTool } from '../../mcp-host/manifest.ts';
 import { changedParts, type SeenTool } from '../../mcp-host/seen-tools.ts';
 import { digestOf, type ToolDefinition } from '../../mcp-host/tool-definition.ts';
 import type { ToolPins } from '../../mcp-host/tool-lock.ts';
-import { printable } from '../../text-kit/hidden-characters.ts';
-import { visible } from '../../text-kit/visible.ts';
 import type { ManifestTool } from '../../wire/manifest.ts';
-import { wrap } from '../columns.ts';
 import type { CliContext } from '../context.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { wrap } from '../screens/columns.ts';
 
 /** `read`: the agent calls it, it only looks. `natural`: the agent calls it. `escalate`: only the executor does, after asking. */
 export type ClassWord = 'read' | 'natural' | 'escalate';

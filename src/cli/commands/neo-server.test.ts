@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { PROGRAM } from '../package-root.ts';
+import { PROGRAM } from '../home/package-root.ts';
 import { reveille, temporaryFolder } from '../testing/installation.ts';
 
 /** A server whose tools stand in a file, and which praises all of them as harmless. */
@@ -114,7 +114,7 @@ describe('reveille neo server', () => {
     assert.equal(removed.status, 0, removed.stderr);
     assert.equal(
       readFileSync(manifest, 'utf8'),
-      readFileSync(join(import.meta.dirname, '../../../agents/neo.json'), 'utf8'),
+      readFileSync(join(import.meta.dirname, '..', '..', '..', 'agents', 'neo.json'), 'utf8'),
     );
     assert.match((await neo(['server', 'remove', 's'])).stderr, /has no server "s"; it has chronos, chronometric, fs/);
   });

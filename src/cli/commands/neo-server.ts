@@ -1,6 +1,7 @@
 /** `reveille neo server add`, `review` and `remove`: the MCP servers of Neo's manifest, each tool with a person's word. */
 import { statSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { TRIED_AGAIN } from '../../mcp-host/hosted-server.ts';
 import { loadManifest } from '../../mcp-host/manifest.ts';
 import { withoutServer, withServer, withTools } from '../../mcp-host/manifest-edit.ts';
@@ -8,15 +9,14 @@ import { SeenTools } from '../../mcp-host/seen-tools.ts';
 import { digestOf, type ToolDefinition } from '../../mcp-host/tool-definition.ts';
 import type { ToolLock } from '../../mcp-host/tool-lock.ts';
 import { startHost } from '../../neo/tools/start-host.ts';
-import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type ManifestServer, manifestServerSchema } from '../../wire/manifest.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
-import { asFile, changedLines, manifestInUse, type NeoManifest, saveManifest } from '../neo-manifest.ts';
-import { toolOptions } from '../tool-options.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { asFile, changedLines, manifestInUse, type NeoManifest, saveManifest } from '../home/neo-manifest.ts';
+import { toolOptions } from '../up/tool-options.ts';
 import {
   type Ask,
   askForWords,

@@ -1,12 +1,12 @@
 /** `reveille neo tools`: what Neo's model can call, what only the executor may, and what is wrong with either. */
-import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
-import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
-import { lookOf } from '../look.ts';
-import type { Look } from '../render.ts';
-import { toolOptions } from '../tool-options.ts';
+import { columns } from '../screens/columns.ts';
+import { lookOf } from '../screens/look.ts';
+import type { Look } from '../screens/render.ts';
+import { toolOptions } from '../up/tool-options.ts';
 
 /** As much of a description as a line can hold. */
 const SHOWN = 300;

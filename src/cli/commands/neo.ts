@@ -1,15 +1,15 @@
 /** `reveille neo`: one agent daemon in the foreground. */
 
+import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
+import { printable } from '../../kit/text/hidden-characters.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
 import { startNeo } from '../../neo/daemon.ts';
-import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
-import { printable } from '../../text-kit/hidden-characters.ts';
 import { isOnThisComputer, type Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
-import { runDaemon } from '../foreground.ts';
-import { readLabel, readSubmitter } from '../home.ts';
-import { neoWalls } from '../walls.ts';
+import { readLabel, readSubmitter } from '../home/home.ts';
+import { runDaemon } from '../up/foreground.ts';
+import { neoWalls } from '../up/walls.ts';
 
 /**
  * The executor on this computer knows the submitter's token that `reveille up` has made for the user of this installation; it goes to no

@@ -1,12 +1,12 @@
 /** `reveille policy check`: what a policy means, in words. */
 
 import { type ReadPolicy, readPolicy } from '../../executor/policy/read-policy.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { formatDuration } from '../../neo/duration.ts';
-import { oneLine } from '../../text-kit/hidden-characters.ts';
-import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
-import { lookOf } from '../look.ts';
-import type { Look } from '../render.ts';
+import { columns } from '../screens/columns.ts';
+import { lookOf } from '../screens/look.ts';
+import type { Look } from '../screens/render.ts';
 
 type Rule = NonNullable<ReadPolicy['file']['rules']>[number];
 

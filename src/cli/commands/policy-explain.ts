@@ -5,18 +5,18 @@ import { join } from 'node:path';
 import { amountOf } from '../../executor/intent/stake.ts';
 import type { Decision, PolicyRequest, Spend } from '../../executor/policy/policy.ts';
 import { readPolicy } from '../../executor/policy/read-policy.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { classify } from '../../mcp-host/classify.ts';
 import { JsonSyntaxError, readPlacedJson } from '../../mcp-host/json-places.ts';
-import { oneLine } from '../../text-kit/hidden-characters.ts';
 import { agentManifestSchema, type ManifestTool, TOOL_SURFACES } from '../../wire/manifest.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow, showValue } from '../../wire/validate.ts';
-import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
-import { choiceFlag, fileFlag, instantFlag } from '../flags.ts';
-import { lookOf } from '../look.ts';
-import { PACKAGE_ROOT } from '../package-root.ts';
-import { UsageError } from '../usage-error.ts';
+import { choiceFlag, fileFlag, instantFlag } from '../flags/flags.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { PACKAGE_ROOT } from '../home/package-root.ts';
+import { columns } from '../screens/columns.ts';
+import { lookOf } from '../screens/look.ts';
 
 export type PolicyExplainFlags = {
   tool?: string;

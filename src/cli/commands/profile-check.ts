@@ -10,14 +10,14 @@ import { DAY_FIELDS } from '../../chronometric/profile/read-day-rules.ts';
 import { NO_PROFILE, type ProfileReading, unreadable } from '../../chronometric/profile/read-profile.ts';
 import { formatTimeOfDay, formatWindow } from '../../chronometric/profile/time-of-day.ts';
 import { zonesOfDay } from '../../chronometric/profile/zones.ts';
-import { machineZone } from '../../clock/machine-zone.ts';
-import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { DAYS } from '../../wire/chronometric-words.ts';
-import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
-import { lookOf } from '../look.ts';
-import type { Look } from '../render.ts';
+import { columns } from '../screens/columns.ts';
+import { lookOf } from '../screens/look.ts';
+import type { Look } from '../screens/render.ts';
 
 /** A field, what it means in a line or more, and the line that says so. */
 type Row = { readonly field: string; readonly means: readonly string[]; readonly line?: number };

@@ -8,10 +8,10 @@ import {
   profileText,
 } from '../../chronometric/profile/profile-draft.ts';
 import { isThere } from '../../chronometric/profile/profile-file.ts';
-import { writePrivateFile } from '../../identity/private-file.ts';
+import { writePrivateFile } from '../../kit/identity/private-file.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CliContext } from '../context.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../flags/usage-error.ts';
 
 export type ProfileInitFlags = { yes?: boolean };
 

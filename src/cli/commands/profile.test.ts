@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { PROGRAM } from '../package-root.ts';
+import { PROGRAM } from '../home/package-root.ts';
 import { reveille, temporaryFolder } from '../testing/installation.ts';
 
 const PROFILE = `privacy: {os_idle_consent: true}

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { reveille, temporaryFolder } from '../testing/installation.ts';
 
-const VECTORS = join(import.meta.dirname, '..', '..', '..', 'test', 'receipt-vectors');
+const VECTORS = join(import.meta.dirname, '..', '..', '..', 'test', 'contract', 'receipt-vectors');
 /** Test 1 of RFC 8032 §7.1. */
 const SEED = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
 /** Test 3. */

@@ -3,12 +3,12 @@ import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
 import { readValues, type Unreadable } from '../../executor/receipt/receipt-text.ts';
 import { verifyReceipts } from '../../executor/receipt/verify-receipt.ts';
-import { AgentKey } from '../../identity/keys.ts';
+import { AgentKey } from '../../kit/identity/keys.ts';
 import { parseDid } from '../../wire/did.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
-import { UsageError } from '../usage-error.ts';
-import { factsOf, linesOf } from './receipt-words.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { factsOf, linesOf } from '../screens/receipt-words.ts';
 
 export type VerifyFlags = { key?: string; trustEmbedded?: boolean; approver?: string[] };
 

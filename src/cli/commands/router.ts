@@ -3,8 +3,8 @@ import { parseRouterConfig } from '../../router/config.ts';
 import { startRouter } from '../../router/daemon.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
-import { runDaemon } from '../foreground.ts';
-import { machineWalls } from '../walls.ts';
+import { runDaemon } from '../up/foreground.ts';
+import { machineWalls } from '../up/walls.ts';
 
 export async function router(context: CliContext): Promise<void> {
   const config = parseRouterConfig(context.settings);

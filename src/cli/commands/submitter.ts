@@ -1,15 +1,15 @@
 /** `reveille submitter`: tokens of programs that hand tasks over for one user, and can do nothing else. */
 
-import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { SUBMITTER_NAME_MAX } from '../../wire/submitter.ts';
-import { columns, fit } from '../columns.ts';
+import { type ExecutorAdmin, executorAdmin } from '../access/executor-admin.ts';
 import type { CliContext } from '../context.ts';
-import { type ExecutorAdmin, executorAdmin } from '../executor-admin.ts';
-import { shortTime } from '../local-time.ts';
-import { lookOf } from '../look.ts';
-import { userOf } from '../machine-user.ts';
-import { UsageError } from '../usage-error.ts';
+import { userOf } from '../flags/machine-user.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { columns, fit } from '../screens/columns.ts';
+import { shortTime } from '../screens/local-time.ts';
+import { lookOf } from '../screens/look.ts';
 
 const WHOLE_ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 const SHORT_ID = 8;

@@ -1,12 +1,12 @@
 /** `reveille time hook`: a line about the time for every prompt. Whatever goes wrong here, the prompt goes on its way. */
 
 import { type Known, promptContext } from '../../chronometric/view/prompt-context.ts';
-import { jsonForTerminal, printable } from '../../text-kit/hidden-characters.ts';
+import { jsonForTerminal, printable } from '../../kit/text/hidden-characters.ts';
 import { toReveilleError } from '../../wire/errors.ts';
-import { type ChronometricAccess, chronometricAccess } from '../chronometric-access.ts';
+import { type ChronometricAccess, chronometricAccess } from '../access/chronometric.ts';
 import type { CliContext } from '../context.ts';
-import { HOOK_FORMATS, inForm, promptLine } from '../prompt-line.ts';
-import { discardInput } from '../unread-input.ts';
+import { discardInput } from '../flags/unread-input.ts';
+import { HOOK_FORMATS, inForm, promptLine } from '../screens/prompt-line.ts';
 
 export type HookFlags = { format?: string; intent?: boolean };
 

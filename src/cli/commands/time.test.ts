@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { openState } from '../../chronometric/state/open-state.ts';
-import { systemClock } from '../../clock/clock.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
 import { dayViewSchema, promptContextSchema, weekViewSchema } from '../../wire/chronometric-view.ts';
 import { type RunOptions, reveille, temporaryFolder } from '../testing/installation.ts';
 

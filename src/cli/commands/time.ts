@@ -3,17 +3,17 @@
 import type { Occasion } from '../../chronometric/tools/occasion.ts';
 import { dayRuleOf, viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
 import { instantOf } from '../../chronometric/view/logical-days.ts';
-import { printable } from '../../text-kit/hidden-characters.ts';
+import { printable } from '../../kit/text/hidden-characters.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
 import { showValue } from '../../wire/validate.ts';
-import { type ChronometricAccess, chronometricAccess } from '../chronometric-access.ts';
-import { wrap } from '../columns.ts';
+import { type ChronometricAccess, chronometricAccess } from '../access/chronometric.ts';
 import type { CliContext } from '../context.ts';
-import type { Look } from '../render.ts';
-import { renderDay } from '../time-screen.ts';
-import { dateWords } from '../time-words.ts';
-import { UsageError } from '../usage-error.ts';
-import { renderWeek } from '../week-screen.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { wrap } from '../screens/columns.ts';
+import type { Look } from '../screens/render.ts';
+import { renderDay } from '../screens/time-screen.ts';
+import { dateWords } from '../screens/time-words.ts';
+import { renderWeek } from '../screens/week-screen.ts';
 
 export type TimeFlags = { week?: boolean; date?: string };
 

@@ -1,13 +1,13 @@
 /** `reveille tools pin`: writes down how each tool is described now, so that Neo notices when one changes. */
 
 import { resolve } from 'node:path';
-import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { columns } from '../columns.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
-import { lookOf } from '../look.ts';
-import { toolOptions } from '../tool-options.ts';
+import { columns } from '../screens/columns.ts';
+import { lookOf } from '../screens/look.ts';
+import { toolOptions } from '../up/tool-options.ts';
 
 export async function toolsPin(context: CliContext, manifest: string | undefined): Promise<void> {
   const { pinTools } = await import('../../neo/tools/pin.ts');

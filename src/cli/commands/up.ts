@@ -1,15 +1,15 @@
 /** `reveille up`: everything on this machine in one process, with one calm line for every ring. */
 import { createChronosClient } from '../../chronos/client.ts';
-import { wait } from '../../clock/clock.ts';
-import { onTermination } from '../../http-kit/drain.ts';
+import { wait } from '../../kit/clock/clock.ts';
+import { onTermination } from '../../kit/http/drain.ts';
 import type { AlarmCreated } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
-import { type LocalStack, startLocalStack } from '../local-stack.ts';
-import { type Ring, RingWatch, ringRecord } from '../ring.ts';
-import { failedRingLine, greeting, ringLines, setLine } from '../up-screen.ts';
-import { plainWakeError } from '../wake-error.ts';
+import { failedRingLine, greeting, ringLines, setLine } from '../screens/up-screen.ts';
+import { plainWakeError } from '../screens/wake-error.ts';
+import { type LocalStack, startLocalStack } from '../up/local-stack.ts';
+import { type Ring, RingWatch, ringRecord } from '../up/ring.ts';
 
 const WELCOME_KEY = 'reveille-welcome';
 const WELCOME_DELAY_SECONDS = 5;

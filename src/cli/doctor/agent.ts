@@ -7,8 +7,8 @@ import { Presets } from '../../router/targets/presets.ts';
 import { checkFolder, findProgram, programOf } from '../../router/targets/program.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { commandSpecSchema, httpSpecSchema, processSpecSchema } from '../../wire/machine.ts';
+import { signOfLife } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
-import { signOfLife } from '../unreachable.ts';
 import { type Check, orUndefined, STAND_INS } from './check.ts';
 
 /** What is on record of a machine. */

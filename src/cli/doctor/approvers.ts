@@ -1,13 +1,13 @@
 /** What the doctor looks at of who may approve: the key of this computer, and the executor's roster of this user. */
-import { oneLine } from '../../text-kit/hidden-characters.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import type { ApproverList, ApproverView } from '../../wire/approver.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { labelOf } from '../access/chronos.ts';
+import { executorAdmin } from '../access/executor-admin.ts';
+import { reasonOf } from '../access/unreachable.ts';
 import { type KnownApprover, knownApprover } from '../approver/approver-key.ts';
-import { labelOf } from '../chronos-access.ts';
 import type { CliContext } from '../context.ts';
-import { executorAdmin } from '../executor-admin.ts';
-import { reasonOf } from '../unreachable.ts';
 import { brokenBy, type Check, orUndefined } from './check.ts';
 
 const ENROLL = 'enrol it with: reveille approver enroll';

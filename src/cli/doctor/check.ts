@@ -1,5 +1,5 @@
 /** One thing that the doctor looked at. */
-import { type Clock, wait } from '../../clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /**

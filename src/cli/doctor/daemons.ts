@@ -6,12 +6,12 @@ import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import { WAKE_HEADERS } from '../../wire/wake.ts';
-import { findChronos, labelOf, localIdentity } from '../chronos-access.ts';
+import { findChronos, labelOf, localIdentity } from '../access/chronos.ts';
+import { findExecutor } from '../access/executor.ts';
+import { createRouterClient } from '../access/router.ts';
+import { type Attend, reasonOf, signOfLife, whatToDo } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
-import { findExecutor } from '../executor-access.ts';
-import { listenerAt } from '../listener.ts';
-import { createRouterClient } from '../router-access.ts';
-import { type Attend, reasonOf, signOfLife, whatToDo } from '../unreachable.ts';
+import { listenerAt } from '../up/listener.ts';
 import type { KnownMachine } from './agent.ts';
 import { brokenBy, type Check, orUndefined } from './check.ts';
 

@@ -1,5 +1,5 @@
 /** What the doctor looks at on the computer itself: Node and the clock. */
-import type { ServerTime } from '../server-clock.ts';
+import type { ServerTime } from '../access/server-clock.ts';
 import type { Check } from './check.ts';
 
 const NEEDED_NODE = 24;

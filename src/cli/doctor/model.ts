@@ -1,7 +1,7 @@
 /** Whether a model endpoint is there and takes the key: one request that costs nothing, for the list of its models. */
 import { z } from 'zod';
-import type { EndpointConfig } from '../../model-kit/settings.ts';
-import { reasonOf } from '../unreachable.ts';
+import type { EndpointConfig } from '../../kit/model/settings.ts';
+import { reasonOf } from '../access/unreachable.ts';
 import type { Check } from './check.ts';
 
 const ASK_MS = 4000;

@@ -11,13 +11,13 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { readKeyFile } from '../../identity/keys.ts';
+import { readKeyFile } from '../../kit/identity/keys.ts';
 import { didOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { keyFileOf, labelOf } from '../chronos-access.ts';
+import { keyFileOf, labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { readRun, readSecrets } from '../home.ts';
-import { readSettingsFile } from '../settings-file.ts';
+import { readRun, readSecrets } from '../home/home.ts';
+import { readSettingsFile } from '../home/settings-file.ts';
 import { brokenBy, type Check, orUndefined } from './check.ts';
 
 const MEGABYTE = 1024 * 1024;

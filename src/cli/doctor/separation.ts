@@ -1,7 +1,7 @@
 /** What the doctor says of walls: what is separated on this computer, by what, and what is not. */
 
 import { z } from 'zod';
-import { NO_PLACES, Walls } from '../../process-kit/separation.ts';
+import { NO_PLACES, Walls } from '../../kit/process/separation.ts';
 import { cannotRunAs } from '../../router/providers/separation.ts';
 import { parseSettings, separationSetting } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';

@@ -5,15 +5,15 @@ import { runSelftest } from '../../chronos-mcp/selftest.ts';
 import { TOOLS_FILE } from '../../chronos-mcp/tools.ts';
 import { parseExecutorConfig } from '../../executor/config.ts';
 import { readPolicy } from '../../executor/policy/read-policy.ts';
+import { parseModelConfig } from '../../kit/model/settings.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
-import { parseModelConfig } from '../../model-kit/settings.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
 import { manifestVariables } from '../../neo/tools/manifest-variables.ts';
 import { readSkill } from '../../neo/tools/skill.ts';
 import { parseRouterConfig } from '../../router/config.ts';
-import { labelOf } from '../chronos-access.ts';
+import { labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { PACKAGE_ROOT } from '../package-root.ts';
+import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';
 import { checkEndpoint } from './model.ts';
 

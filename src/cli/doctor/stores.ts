@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { parseAddress, withoutPassword } from '../../chronos/store/postgres/address.ts';
 import { refuseDeparted } from '../../chronos/store/sqlite/departure.ts';
-import { inspectDatabase } from '../../sqlite-kit/open.ts';
+import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CliContext } from '../context.ts';
 import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';

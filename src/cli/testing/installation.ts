@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { type ChronosClient, createChronosClient, holdPrincipal } from '../../chronos/client.ts';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../chronos/daemon.ts';
-import { systemClock, wait } from '../../clock/clock.ts';
-import { agentIdentity } from '../../identity/agent.ts';
-import { loadOrCreateKey } from '../../identity/keys.ts';
-import { silentLogger } from '../../log/log.ts';
+import { systemClock, wait } from '../../kit/clock/clock.ts';
+import { agentIdentity } from '../../kit/identity/agent.ts';
+import { loadOrCreateKey } from '../../kit/identity/keys.ts';
+import { silentLogger } from '../../kit/log/log.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -24,8 +24,8 @@ import {
   type MadeSecrets,
   makeHome,
   writeRun,
-} from '../home.ts';
-import { PROGRAM } from '../package-root.ts';
+} from '../home/home.ts';
+import { PROGRAM } from '../home/package-root.ts';
 
 /** Whose end ends what was started: a test, or a {@link sharedOwner}. */
 type Owner = { after(cleanup: () => unknown): void };

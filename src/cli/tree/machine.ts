@@ -4,7 +4,7 @@ import type { MachineChange } from '../commands/machine.ts';
 import type { SetBudgetFlags } from '../commands/machine-budget.ts';
 import type { HistoryFlags } from '../commands/machine-history.ts';
 import type { TurnFlags } from '../commands/machine-turns.ts';
-import type { PutFlags } from '../machine-flags.ts';
+import type { PutFlags } from '../flags/machine-flags.ts';
 import { addCommand, addGroup } from './command.ts';
 
 const load = () => import('../commands/machine.ts');

@@ -1,6 +1,6 @@
 /** Reading the question that a compiling model asks. A person reads it, so it has to be readable. Pure. */
 
-import { withHiddenShown } from '../../text-kit/hidden-characters.ts';
+import { withHiddenShown } from '../../kit/text/hidden-characters.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 import { LONGEST_QUESTION } from './bounds.ts';
 

@@ -1,6 +1,7 @@
 /** The functions that the compiling model is shown: to look things up, to hand its intent in, to ask. */
+
+import type { ToolSchema } from '../../kit/model/model.ts';
 import { functionName } from '../../mcp-host/function-names.ts';
-import type { ToolSchema } from '../../model-kit/model.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 
 export const SUBMIT = 'submit_intent';

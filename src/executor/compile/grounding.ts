@@ -15,7 +15,7 @@
  * - the verb and the ids of nodes are the compiler's own, so they can be nothing but plain words.
  */
 
-import { hiddenCharacters, lookalikes, namesOf } from '../../text-kit/hidden-characters.ts';
+import { hiddenCharacters, lookalikes, namesOf } from '../../kit/text/hidden-characters.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import type { Toolbox } from '../tools/toolbox.ts';

@@ -1,5 +1,5 @@
 /** Lookups that are made while compiling: few, short, only with tools that change nothing, and only with values that nobody made up. */
-import { type Clock, wait } from '../../clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CallNode, Intent } from '../../wire/intent.ts';
 import { parseForeignJson } from '../../wire/json.ts';

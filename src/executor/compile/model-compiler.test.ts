@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../clock/clock.ts';
-import { ManualClock } from '../../clock/testing/manual-clock.ts';
-import { silentLogger } from '../../log/log.ts';
-import { endpointModel } from '../../model-kit/endpoint.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
+import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
+import { silentLogger } from '../../kit/log/log.ts';
+import { endpointModel } from '../../kit/model/endpoint.ts';
 import {
   beginStream,
   breakingOff,
@@ -15,7 +15,7 @@ import {
   type Script,
   saying,
   sendDelta,
-} from '../../model-kit/testing/model-endpoint.ts';
+} from '../../kit/model/testing/model-endpoint.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Compiled, Draft } from './compiler.ts';
 import { createCompiler } from './model-compiler.ts';

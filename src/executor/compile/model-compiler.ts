@@ -1,10 +1,10 @@
 /** The compiler behind a language model. Whatever the model says, only what passes our own checks gets out. */
-import { type Clock, wait } from '../../clock/clock.ts';
-import { orAborted } from '../../clock/or-aborted.ts';
-import type { Logger } from '../../log/log.ts';
-import type { Model, ModelAnswer, ModelMessage, ModelToolCall } from '../../model-kit/model.ts';
-import { generateWithRetries } from '../../model-kit/retry.ts';
-import { hiddenCharacters, namesOf } from '../../text-kit/hidden-characters.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { orAborted } from '../../kit/clock/or-aborted.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import type { Model, ModelAnswer, ModelMessage, ModelToolCall } from '../../kit/model/model.ts';
+import { generateWithRetries } from '../../kit/model/retry.ts';
+import { hiddenCharacters, namesOf } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';
 import { checkPlan } from '../intent/check-plan.ts';

@@ -1,6 +1,6 @@
 /** What the compiling model is told. Words from outside stand between marker lines, hidden characters in them are shown. Pure. */
-import { codeFor, quoted } from '../../model-kit/quotation.ts';
-import { withHiddenShown } from '../../text-kit/hidden-characters.ts';
+import { codeFor, quoted } from '../../kit/model/quotation.ts';
+import { withHiddenShown } from '../../kit/text/hidden-characters.ts';
 import type { ContextPiece } from '../../wire/executor.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { RailTool } from '../tools/toolbox.ts';

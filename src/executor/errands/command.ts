@@ -3,8 +3,8 @@
  * none of our secrets, a limited time, and what it prints is kept only as far as an error is explained by it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import type { Clock } from '../../clock/clock.ts';
-import { inheritedVariables } from '../../process-kit/inherited-variables.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { inheritedVariables } from '../../kit/process/inherited-variables.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { type Carried, DONE } from './carried.ts';
 

@@ -3,8 +3,8 @@
  * up no other. What a process leaves undone the next one takes up, so everything happens at least once.
  */
 
-import { type Clock, wait } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
 import type { Settings } from '../../wire/settings.ts';

@@ -3,7 +3,7 @@
  * idempotency key makes of any number of attempts one alarm.
  */
 import { createChronosClient } from '../../chronos/client.ts';
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { didOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';

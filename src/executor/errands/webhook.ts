@@ -2,8 +2,8 @@
  * A notice to an address, signed as Standard Webhooks has it (spec v1.0.0). The address comes from whoever runs the executor, never from
  * a request, so it may be any; redirects are not followed, for nobody wrote those down.
  */
-import type { Clock } from '../../clock/clock.ts';
-import { webhookSigner } from '../../identity/webhook-signature.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import { type Carried, DONE } from './carried.ts';
 
 export type Webhook = { readonly url: string; readonly secret: string | undefined };

@@ -1,7 +1,7 @@
 /** The operator's rosters: who may answer, and who may hand tasks over (contracts §9a). */
-import { readJson } from '../../http-kit/body.ts';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 import {
   type ApproverList,
   type ApproverView,

@@ -3,9 +3,9 @@
  * that moment, so that nothing can happen between a look and the stream.
  */
 import type { z } from 'zod';
-import type { Clock } from '../../clock/clock.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
-import { openEventStream } from '../../http-kit/sse.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
+import { openEventStream } from '../../kit/http/sse.ts';
 import type { IntentStatus } from '../../wire/executor.ts';
 import { intentEventQuerySchema, type intentEventSchema } from '../../wire/intent-view.ts';
 import { parseOrThrow } from '../../wire/validate.ts';

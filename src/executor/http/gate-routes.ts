@@ -1,7 +1,7 @@
 /** The steps that wait for a person, and their answers (contracts §6). */
-import { readJson } from '../../http-kit/body.ts';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 import { gateAnswerSchema } from '../../wire/executor.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { ExecutorRail } from '../rail.ts';

@@ -1,8 +1,8 @@
 /** Handing a task over, looking at what becomes of it, and ending it (contracts §6). */
 import { z } from 'zod';
-import { bodyBytes, readJson } from '../../http-kit/body.ts';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 import { cancelSchema, intentRequestSchema, parkSchema, RAW_INTENT_FIELDS } from '../../wire/executor.ts';
 import { INTENT_LIST_LIMIT, intentListQuerySchema } from '../../wire/intent-view.ts';
 import { parseOrThrow } from '../../wire/validate.ts';

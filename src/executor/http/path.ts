@@ -1,7 +1,7 @@
 /** Reading what the paths and bodies of intents' routes have in common. */
 import { z } from 'zod';
-import { bodyBytes, readJson } from '../../http-kit/body.ts';
-import type { HttpContext } from '../../http-kit/environment.ts';
+import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import type { HttpContext } from '../../kit/http/environment.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { intentIdSchema, nodeIdSchema } from '../../wire/executor.ts';
 import { parseOrThrow } from '../../wire/validate.ts';

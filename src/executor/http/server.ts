@@ -1,7 +1,7 @@
 /** The executor's HTTP server: who may come in, and which routes there are (contracts §6). */
-import type { Clock } from '../../clock/clock.ts';
-import { type RunningServer, startServer } from '../../http-kit/server.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { type RunningServer, startServer } from '../../kit/http/server.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { INTENT_BODY_MAX_BYTES } from '../../wire/executor.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { ExecutorConfig } from '../config.ts';

@@ -3,8 +3,8 @@
  * is synchronous; what writes runs inside the caller's transaction.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';

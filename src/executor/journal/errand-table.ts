@@ -1,7 +1,7 @@
 /** The `errands` table: the book of what the executor owes others, filled in the transaction that causes it. */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
-import type { Clock } from '../../clock/clock.ts';
-import type { GroupCommit } from '../../sqlite-kit/group-commit.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import type { Errand, ErrandBook } from '../errands/errands.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type IntentFold, isEnd, openGates, recordOf } from './fold.ts';

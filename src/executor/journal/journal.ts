@@ -5,10 +5,10 @@
  */
 import { join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
-import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
-import { openDatabase } from '../../sqlite-kit/open.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import { openDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IntentRequest, IntentStatus } from '../../wire/executor.ts';
 import { type IntentReceipt, RECEIPT_FORMAT } from '../../wire/intent-receipt.ts';

@@ -4,9 +4,9 @@
  * there is one. Every method is synchronous; what changes the roster runs inside a transaction of its own.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
-import type { Clock } from '../../clock/clock.ts';
-import { verifySignature } from '../../identity/keys.ts';
-import type { GroupCommit } from '../../sqlite-kit/group-commit.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { verifySignature } from '../../kit/identity/keys.ts';
+import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import {
   APPROVERS_PER_USER,
   type ApproverRequest,

@@ -1,9 +1,9 @@
 /** The `submitters` table: tokens that hand tasks over for one user. Only their hashes are kept. Every method is synchronous. */
 import { randomUUID } from 'node:crypto';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
-import type { Clock } from '../../clock/clock.ts';
-import { randomSecret, tokenDigest } from '../../identity/secrets.ts';
-import type { GroupCommit } from '../../sqlite-kit/group-commit.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { randomSecret, tokenDigest } from '../../kit/identity/secrets.ts';
+import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';

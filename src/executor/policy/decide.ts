@@ -2,8 +2,8 @@
  * What a policy says of a call. Pure. Deny wins, then ask, then allow, then the default; the order of the rules only decides which of several
  * that come to the same is named. A rule in doubt (see argument-pattern.ts) makes the answer stricter or leaves it as it is.
  */
-import { quietUntil } from '../../clock/quiet-hours.ts';
-import { offsetAt } from '../../clock/wall-clock.ts';
+import { quietUntil } from '../../kit/clock/quiet-hours.ts';
+import { offsetAt } from '../../kit/clock/wall-clock.ts';
 import { beyondLimits } from './limits.ts';
 import type { Decision, Effect, PolicyRequest } from './policy.ts';
 import type { PolicyFile } from './policy-file.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { generateKey } from '../../identity/keys.ts';
+import { generateKey } from '../../kit/identity/keys.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { ReceiptEntry } from './bodies.ts';
 import { EMPTY_CHAIN, nextEnvelope } from './chain.ts';

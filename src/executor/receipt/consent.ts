@@ -1,5 +1,5 @@
 /** Consent to a call: what a person is asked, what counts as an answer, and whether a start had been allowed. Pure, but for the state. */
-import { verifySignature } from '../../identity/keys.ts';
+import { verifySignature } from '../../kit/identity/keys.ts';
 import { answerText, SIGNED_AHEAD_MS } from '../../wire/approver.ts';
 import { SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';

@@ -1,6 +1,6 @@
 /** The key that an executor signs receipts with: `executor.key` in its data folder. */
 import { createHash } from 'node:crypto';
-import { type AgentKey, loadOrCreateKey } from '../../identity/keys.ts';
+import { type AgentKey, loadOrCreateKey } from '../../kit/identity/keys.ts';
 
 export type SigningKey = {
   /** SHA-256 of the public key's 32 bytes; stands in every envelope. */

@@ -1,13 +1,13 @@
 /** The executor's tools: the servers of its own manifest, which Neo does not see. */
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import type { Walls } from '../../kit/process/separation.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { classify, warningOf } from '../../mcp-host/classify.ts';
 import type { Manifest } from '../../mcp-host/manifest.ts';
 import type { HostedTool, ServerPool } from '../../mcp-host/server-pool.ts';
 import { startManifest } from '../../mcp-host/start-manifest.ts';
 import { digestOf } from '../../mcp-host/tool-definition.ts';
-import type { Walls } from '../../process-kit/separation.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { absenceWords } from './absence.ts';

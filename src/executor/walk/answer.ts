@@ -1,5 +1,5 @@
 /** Whether a person's answer counts: it must be about the question that waits, and signed by an approver who stands. What does not count is put down as well, but not without end. Pure. */
-import { verifySignature } from '../../identity/keys.ts';
+import { verifySignature } from '../../kit/identity/keys.ts';
 import { answerText } from '../../wire/approver.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';

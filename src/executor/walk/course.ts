@@ -1,5 +1,5 @@
 /** One intent under way: what it may still begin, what it puts down, and what it waits for. */
-import { wait } from '../../clock/clock.ts';
+import { wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';

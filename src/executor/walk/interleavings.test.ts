@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { settle } from '../../clock/testing/manual-clock.ts';
-import { type AskedGate, testApprover } from '../../identity/testing/approver.ts';
+import { settle } from '../../kit/clock/testing/manual-clock.ts';
+import { type AskedGate, testApprover } from '../../kit/identity/testing/approver.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import type { ReceiptEnvelope } from '../../wire/intent-receipt.ts';
 import type { CallReport } from '../tools/toolbox.ts';

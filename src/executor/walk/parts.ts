@@ -1,6 +1,6 @@
 /** What the rail is made of. */
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import type { Compiler } from '../compile/compiler.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Policy } from '../policy/policy.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { argumentLines, brief, quoted, visible } from '../../text-kit/visible.ts';
+import { argumentLines, brief, quoted, visible } from '../../kit/text/visible.ts';
 import { answered } from './testing/bank.ts';
 import { call, createWorkbench, planOf, transfer } from './testing/workbench.ts';
 

@@ -1,7 +1,7 @@
 /** What a person is shown before a call is made, the same for every terminal: its digest is what an answer is about. Pure. */
 
-import { lookalikes } from '../../text-kit/hidden-characters.ts';
-import { argumentLines, brief, quoted, quotedJson } from '../../text-kit/visible.ts';
+import { lookalikes } from '../../kit/text/hidden-characters.ts';
+import { argumentLines, brief, quoted, quotedJson } from '../../kit/text/visible.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import type { SideEffectClass } from '../../wire/manifest.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';

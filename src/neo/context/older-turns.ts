@@ -1,6 +1,6 @@
 /** What of a long conversation's older turns belongs to the present one: those that share its rarer words. Pure. */
 
-import { codeFor, quoted } from '../../model-kit/quotation.ts';
+import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Turn } from '../turn.ts';
 

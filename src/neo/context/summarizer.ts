@@ -1,7 +1,7 @@
 /** A summarizer that is a language model. */
-import type { Clock } from '../../clock/clock.ts';
-import { codeFor, quoted } from '../../model-kit/quotation.ts';
-import { generateWithRetries } from '../../model-kit/retry.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { codeFor, quoted } from '../../kit/model/quotation.ts';
+import { generateWithRetries } from '../../kit/model/retry.ts';
 import type { NeoModel } from '../model/request.ts';
 import type { Turn } from '../turn.ts';
 import type { Summarizer } from './summary.ts';

@@ -1,5 +1,5 @@
 /** Shortening what a model has read without losing what it cannot find again. Pure but for the summarizer it is handed. */
-import type { ModelMessage } from '../../model-kit/model.ts';
+import type { ModelMessage } from '../../kit/model/model.ts';
 import { identifiersIn } from './identifiers.ts';
 import { tokensOf } from './tokens.ts';
 

@@ -1,6 +1,6 @@
 /** The system block: what a model is told before the conversation, built anew for every request. Pure. */
 
-import type { ToolSchema } from '../../model-kit/model.ts';
+import type { ToolSchema } from '../../kit/model/model.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { CORE_EXECUTE, MEMORY_RECALL } from '../tools/own-functions.ts';
 import type { Turn } from '../turn.ts';

@@ -1,5 +1,5 @@
 /** How many tokens a text has, estimated so that it errs high: a budget that is kept by the estimate is kept in truth. Pure. */
-import type { ModelMessage, ModelRequest, ToolSchema } from '../../model-kit/model.ts';
+import type { ModelMessage, ModelRequest, ToolSchema } from '../../kit/model/model.ts';
 
 /** Long runs without a space are hashes, keys or base64, which tokenizers cut into small pieces. */
 const DENSE_RUN = /[A-Za-z0-9+/=_-]{24,}/g;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ModelMessage } from '../../model-kit/model.ts';
+import type { ModelMessage } from '../../kit/model/model.ts';
 import { tokensOf, tokensOfMessages } from './tokens.ts';
 import { contextWindow, type WindowOptions } from './window.ts';
 

@@ -2,8 +2,8 @@
  * The context window: what of a turn and its conversation a model is shown, kept within the model's size. At the soft limit the older
  * part is replaced by a summary that has every identifier of it; beyond the hard limit nothing more is asked.
  */
-import type { ModelMessage } from '../../model-kit/model.ts';
-import { codeFor, quoted } from '../../model-kit/quotation.ts';
+import type { ModelMessage } from '../../kit/model/model.ts';
+import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { condense, type Summarizer, transcriptOf } from './summary.ts';
 import { tokensOfMessages } from './tokens.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { systemClock } from '../../clock/clock.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
 import type { JournalledStep } from '../loop/journal.ts';
 import { temporaryFolder } from '../testing/workbench.ts';
 import { textAnswer } from '../tools/surface.ts';

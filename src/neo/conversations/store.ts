@@ -4,11 +4,11 @@
  */
 
 import { join } from 'node:path';
-import type { Clock } from '../../clock/clock.ts';
-import type { ReceiptOutbox } from '../../receipt-kit/outbox.ts';
-import { receiptTable } from '../../receipt-kit/receipt-table.ts';
-import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
-import { openDatabase } from '../../sqlite-kit/open.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { ReceiptOutbox } from '../../kit/outbox/outbox.ts';
+import { receiptTable } from '../../kit/outbox/receipt-table.ts';
+import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import { openDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import { callBegunEvent, callFinishedEvent } from '../loop/call-events.ts';

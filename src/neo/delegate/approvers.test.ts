@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ManualClock, settle } from '../../clock/testing/manual-clock.ts';
+import { ManualClock, settle } from '../../kit/clock/testing/manual-clock.ts';
 import { createApprovers } from './approvers.ts';
 
 const { signal } = new AbortController();

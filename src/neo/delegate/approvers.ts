@@ -1,5 +1,5 @@
 /** Who could answer a gate right now: the people, or their programs, that follow Neo's events. */
-import { type Clock, wait } from '../../clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 
 export type Approvers = {
   /**

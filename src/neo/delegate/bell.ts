@@ -1,5 +1,5 @@
 /** Waiting until something has happened, or for a time at most. A ring while nobody waits is not lost. */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 
 export function createBell(clock: Clock) {
   let rung = false;

@@ -1,5 +1,5 @@
 /** The conversations as the way to the executor needs them. */
-import type { Logger } from '../../log/log.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import type { ContextPiece } from '../../wire/executor.ts';
 import type { ConversationStore } from '../conversations/store.ts';
 import { ARRIVALS_SHOWN } from '../loop/loop.ts';

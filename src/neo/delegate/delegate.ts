@@ -5,7 +5,7 @@
  * The executor knows a task again by the id of its call. So submitting may be repeated, and a turn that runs again after a crash takes
  * up the intent it had made.
  */
-import { orAborted } from '../../clock/or-aborted.ts';
+import { orAborted } from '../../kit/clock/or-aborted.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { type GateNotice, ToolFailure, TurnCancelled, textAnswer } from '../tools/surface.ts';

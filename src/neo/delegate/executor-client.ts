@@ -1,5 +1,5 @@
 /** The typed client of the executor (contracts §6), as far as an agent daemon needs it. */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import {

@@ -2,7 +2,7 @@
  * Being told that something has happened to an intent. An event is only a hint to look: what an intent's state is, the executor says
  * when it is asked, and it is asked now and then in any case. So a stream that breaks, stands still or lies loses nothing.
  */
-import { type Clock, wait } from '../../clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { INTENT_EVENTS } from '../../wire/executor.ts';
 
 /** Pauses before a stream that broke is opened again. */

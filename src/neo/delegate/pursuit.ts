@@ -5,8 +5,8 @@
  * agent woken in the conversation when the intent is over. So is one that has not come to its end within the time for waiting.
  */
 
-import { type Clock, wait } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
 import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } from '../tools/surface.ts';

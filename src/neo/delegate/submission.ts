@@ -1,6 +1,6 @@
 /** Handing a task to the executor, which knows it again by the id of its call: asking twice makes one intent. */
 import { createHash } from 'node:crypto';
-import { type Clock, wait } from '../../clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { ContextPiece, IntentRequest } from '../../wire/executor.ts';
 import { type ToolCallContext, ToolFailure } from '../tools/surface.ts';

@@ -1,7 +1,7 @@
 /** `POST /chat`: a wake, or a message from a person. */
-import { readJson } from '../../http-kit/body.ts';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { chatRequestSchema, RAW_WAKE_FIELDS } from '../../wire/wake.ts';
 import { acceptChat, type ChatOptions, checkWakeHeaders, userOf } from '../chat.ts';

@@ -1,9 +1,9 @@
 /** `GET /events`: what happens, as server-sent events that can be resumed. */
 import { once } from 'node:events';
-import { type Clock, wait } from '../../clock/clock.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
-import { type EventStream, openEventStream } from '../../http-kit/sse.ts';
-import type { Logger } from '../../log/log.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
+import { type EventStream, openEventStream } from '../../kit/http/sse.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { encodeJson } from '../../wire/json.ts';
 import { eventHeadersSchema, eventQuerySchema } from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';

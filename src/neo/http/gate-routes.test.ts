@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../clock/clock.ts';
-import { startServer } from '../../http-kit/server.ts';
-import { silentLogger } from '../../log/log.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
+import { startServer } from '../../kit/http/server.ts';
+import { silentLogger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { gateRoutes } from './gate-routes.ts';

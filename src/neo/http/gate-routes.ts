@@ -1,8 +1,8 @@
 /** `POST /intents/{id}/gates/{nid}/answer`: a person's word on a step that waits for it, passed on to the executor. */
 import { z } from 'zod';
-import { readJson } from '../../http-kit/body.ts';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type gateAnsweredSchema, gateAnswerSchema, intentIdSchema, nodeIdSchema } from '../../wire/executor.ts';
 import { parseOrThrow } from '../../wire/validate.ts';

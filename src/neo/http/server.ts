@@ -1,9 +1,9 @@
 /** Neo's HTTP server: who may come in, and which routes there are (contracts §5). */
-import type { Clock } from '../../clock/clock.ts';
-import { requireBearer } from '../../http-kit/bearer.ts';
-import { type RunningServer, startServer } from '../../http-kit/server.ts';
-import type { Logger } from '../../log/log.ts';
-import type { ReceiptSender } from '../../receipt-kit/sender.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { requireBearer } from '../../kit/http/bearer.ts';
+import { type RunningServer, startServer } from '../../kit/http/server.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import type { ReceiptSender } from '../../kit/outbox/sender.ts';
 import { VERSION } from '../../wire/version.ts';
 import { WAKE_BODY_MAX_BYTES } from '../../wire/wake.ts';
 import type { NeoConfig } from '../config.ts';

@@ -1,6 +1,6 @@
 /** `GET /tools`: what the model can call, what only the executor may, and what is wrong with either. */
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 
 /** @param describe waits until the servers have had their time to start */

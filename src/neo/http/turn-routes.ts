@@ -1,6 +1,6 @@
 /** `POST /turns/{id}/cancel`: a person wants a turn to end. */
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Runner } from '../runner.ts';
 import { viewOf } from '../turn.ts';

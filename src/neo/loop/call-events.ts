@@ -1,6 +1,6 @@
 /** The `tool` events of a call, for the people who follow a turn. Pure. */
 
-import type { ModelToolCall } from '../../model-kit/model.ts';
+import type { ModelToolCall } from '../../kit/model/model.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import type { ToolAnswer } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';

@@ -1,8 +1,8 @@
 /** Making one call: reading its arguments, the recovery ladder, and what the model is told when it comes to nothing. */
-import { type Clock, wait } from '../../clock/clock.ts';
-import { orAborted } from '../../clock/or-aborted.ts';
-import type { Logger } from '../../log/log.ts';
-import type { ModelToolCall } from '../../model-kit/model.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { orAborted } from '../../kit/clock/or-aborted.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import type { ModelToolCall } from '../../kit/model/model.ts';
 import { type ToolAnswer, type ToolCallContext, ToolFailure, type ToolSurface, textAnswer } from '../tools/surface.ts';
 import { readArguments } from './arguments.ts';
 

@@ -1,5 +1,5 @@
 /** What a turn keeps of its tool calls, so that a crash between two of them repeats none. */
-import type { ModelToolCall } from '../../model-kit/model.ts';
+import type { ModelToolCall } from '../../kit/model/model.ts';
 import type { ToolAnswer } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
 

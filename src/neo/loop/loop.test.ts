@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type Clock, systemClock } from '../../clock/clock.ts';
-import { silentLogger } from '../../log/log.ts';
+import { type Clock, systemClock } from '../../kit/clock/clock.ts';
+import { silentLogger } from '../../kit/log/log.ts';
 import {
   beginStream,
   calling,
@@ -12,7 +12,7 @@ import {
   type Script,
   saying,
   sendDelta,
-} from '../../model-kit/testing/model-endpoint.ts';
+} from '../../kit/model/testing/model-endpoint.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type ConversationStore, openConversationStore } from '../conversations/store.ts';
 import { chooseModel } from '../model/choose.ts';

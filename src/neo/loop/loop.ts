@@ -5,9 +5,9 @@
  * goes on from there: finished calls are shown and not made again; one that was under way is made again when its tool says that it
  * does nothing twice, and shown as "outcome unknown" otherwise.
  */
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
-import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall } from '../../model-kit/model.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall } from '../../kit/model/model.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { systemBlock } from '../context/system-block.ts';
 import { tokensOf, tokensOfTools } from '../context/tokens.ts';

@@ -1,5 +1,5 @@
 /** Noticing that a model makes the same failing call again and again. */
-import type { ModelToolCall } from '../../model-kit/model.ts';
+import type { ModelToolCall } from '../../kit/model/model.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 
 /** How often the same call may fail in a turn. */

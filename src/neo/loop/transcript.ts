@@ -1,5 +1,5 @@
 /** A step of the journal as the messages that a model is shown of it. Pure. */
-import type { ModelMessage } from '../../model-kit/model.ts';
+import type { ModelMessage } from '../../kit/model/model.ts';
 import type { ToolAnswer } from '../tools/surface.ts';
 import { wordsOfAnswer } from './call-events.ts';
 import type { JournalledCall, JournalledStep } from './journal.ts';

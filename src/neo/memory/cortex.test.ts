@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
-import { ManualClock } from '../../clock/testing/manual-clock.ts';
+import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { type Cortex, openCortex } from './cortex.ts';
 import type { StoredMemory } from './memory.ts';
 import { recall } from './recall.ts';

@@ -4,10 +4,10 @@
  */
 import { join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
-import type { Clock } from '../../clock/clock.ts';
-import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
-import { openDatabase } from '../../sqlite-kit/open.ts';
-import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import { openDatabase } from '../../kit/sqlite/open.ts';
+import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { gistOf } from './gist.ts';
 import { lessonTable } from './lesson-table.ts';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { modelEndpoint, saying } from '../../model-kit/testing/model-endpoint.ts';
+import { modelEndpoint, saying } from '../../kit/model/testing/model-endpoint.ts';
 import { cortexBench } from './testing/cortex-bench.ts';
 
 const ENTRY = fileURLToPath(import.meta.resolve('./testing/learner.fixture.ts'));

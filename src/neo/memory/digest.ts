@@ -6,7 +6,7 @@
  * speak as the program.
  */
 
-import { codeFor, quoted } from '../../model-kit/quotation.ts';
+import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { StoredMemory } from './memory.ts';
 

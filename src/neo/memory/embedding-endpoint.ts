@@ -2,8 +2,8 @@
  * Embeddings from any endpoint that speaks OpenAI's `/embeddings`. One request, no retries. The provider package is loaded with the
  * first request.
  */
-import { type Clock, wait } from '../../clock/clock.ts';
-import { endpointError, streamError } from '../../model-kit/endpoint-error.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { endpointError, streamError } from '../../kit/model/endpoint-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { unitVector } from './sketch.ts';
 

@@ -1,6 +1,6 @@
 /** What the cheap model is asked about a turn, and what is believed of its answer. Pure. */
 import { z } from 'zod';
-import { codeFor, quoted } from '../../model-kit/quotation.ts';
+import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';

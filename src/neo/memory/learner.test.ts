@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { settle } from '../../clock/testing/manual-clock.ts';
-import { silentLogger } from '../../log/log.ts';
-import { openAICompatibleModel } from '../../model-kit/openai-compatible.ts';
+import { settle } from '../../kit/clock/testing/manual-clock.ts';
+import { silentLogger } from '../../kit/log/log.ts';
+import { openAICompatibleModel } from '../../kit/model/openai-compatible.ts';
 import {
   beginStream,
   endStream,
@@ -11,7 +11,7 @@ import {
   type Script,
   saying,
   sendPiece,
-} from '../../model-kit/testing/model-endpoint.ts';
+} from '../../kit/model/testing/model-endpoint.ts';
 import type { Turn } from '../turn.ts';
 import { askModel } from './cheap-model.ts';
 import { createLearner } from './learner.ts';

@@ -1,7 +1,7 @@
 /** Neo's memory: wires the file, the searches, the learner and the rendering. Nothing else does. */
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
-import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { Turn } from '../turn.ts';
 import { type Cortex, cortexPath, openCortex } from './cortex.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { settle } from '../../clock/testing/manual-clock.ts';
-import { silentLogger } from '../../log/log.ts';
+import { settle } from '../../kit/clock/testing/manual-clock.ts';
+import { silentLogger } from '../../kit/log/log.ts';
 import { embeddingEndpoint } from './embedding-endpoint.ts';
 import { recall } from './recall.ts';
 import { createSemantics } from './semantics.ts';

@@ -1,7 +1,7 @@
 /** Which model a configuration asks for. */
-import type { Clock } from '../../clock/clock.ts';
-import { endpointModel } from '../../model-kit/endpoint.ts';
-import type { ModelConfig } from '../../model-kit/settings.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { endpointModel } from '../../kit/model/endpoint.ts';
+import type { ModelConfig } from '../../kit/model/settings.ts';
 import { offlineModel } from './offline.ts';
 import type { NeoModel } from './request.ts';
 

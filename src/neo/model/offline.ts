@@ -1,5 +1,5 @@
 /** The model for when none is configured: it says so, and answers from what reached it. Deterministic. */
-import { jsonForTerminal } from '../../text-kit/hidden-characters.ts';
+import { jsonForTerminal } from '../../kit/text/hidden-characters.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { formatLateness } from '../duration.ts';
 import type { Occasion } from '../turn.ts';

@@ -1,5 +1,5 @@
 /** What Neo asks a model: besides the words the facts of the turn, for a model that does not read. */
-import type { Model, ModelRequest } from '../../model-kit/model.ts';
+import type { Model, ModelRequest } from '../../kit/model/model.ts';
 import type { Occasion } from '../turn.ts';
 
 export type NeoRequest = ModelRequest & {

@@ -1,6 +1,6 @@
 /** The two functions of the surface that no server serves: `core_execute` and `memory_recall`. */
 
-import type { ToolSchema } from '../../model-kit/model.ts';
+import type { ToolSchema } from '../../kit/model/model.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 
 export const CORE_EXECUTE = 'core_execute';

@@ -1,8 +1,8 @@
 /** Starting the servers of an agent manifest. The MCP host costs as much to load as the rest of Neo: only this loads it. */
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import type { Walls } from '../../kit/process/separation.ts';
 import type { ServerPool } from '../../mcp-host/server-pool.ts';
-import type { Walls } from '../../process-kit/separation.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { ToolConfig } from './settings.ts';
 

@@ -1,5 +1,5 @@
 /** The port to what an agent can do: functions that a model is shown, and the calls it makes of them. */
-import type { ToolSchema } from '../../model-kit/model.ts';
+import type { ToolSchema } from '../../kit/model/model.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import type { Turn } from '../turn.ts';

@@ -2,9 +2,9 @@
  * Neo's tool surface: natural tools are functions of the model's, escalated ones are reached through `core_execute` alone, and
  * `memory_recall` looks into the memory.
  */
-import type { Logger } from '../../log/log.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import type { ToolSchema } from '../../kit/model/model.ts';
 import { classify, warningOf } from '../../mcp-host/classify.ts';
-import type { ToolSchema } from '../../model-kit/model.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 import { answerOf } from './content.ts';
 import type { HostTool, ToolHost } from './host.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { quietUntil } from '../../clock/quiet-hours.ts';
+import { quietUntil } from '../../kit/clock/quiet-hours.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { Account, type Caller } from './account.ts';
 import { limitsOf } from './slots.ts';

@@ -3,8 +3,8 @@
  * wake was certainly not accepted. So wakes that arrive together cannot pass a limit together, and a router that dies in between
  * has counted too much rather than too little.
  */
-import type { CancelTimer, Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import type { Budget } from '../../wire/budget.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
 import type { Machine } from '../machines/machine.ts';

@@ -1,6 +1,6 @@
 /** Whether a wake may go now, by its user's budget; and if not, when, and for which reason. Pure. */
 
-import { quietUntil } from '../../clock/quiet-hours.ts';
+import { quietUntil } from '../../kit/clock/quiet-hours.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type Breaker, pausedUntil } from './breaker.ts';

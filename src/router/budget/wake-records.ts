@@ -1,8 +1,8 @@
 /** The wakes that count towards budgets, in the registry's file, so that a router that comes back knows them. */
 import type { StatementSync } from 'node:sqlite';
-import type { GroupCommit } from '../../sqlite-kit/group-commit.ts';
-import type { SqliteFile } from '../../sqlite-kit/open.ts';
-import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import type { SqliteFile } from '../../kit/sqlite/open.ts';
+import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 
 /** A wake that was let in, `at` epoch milliseconds. */
 export type CountedWake = { fireId: string; at: number };

@@ -1,6 +1,6 @@
 /** `GET /admin/machines/{user_id}/changes`: what was done to a machine, by whom. */
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 import { machineChangeQuerySchema } from '../../wire/machine-change.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { noMachine } from '../machines/machine.ts';

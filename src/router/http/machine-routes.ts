@@ -1,11 +1,11 @@
 /** The registry's routes for operators: `/admin/machines` (contracts §4). */
-import type { Clock } from '../../clock/clock.ts';
-import { requireBearer } from '../../http-kit/bearer.ts';
-import { readJson } from '../../http-kit/body.ts';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
-import { randomSecret, signingSecret } from '../../identity/secrets.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { requireBearer } from '../../kit/http/bearer.ts';
+import { readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
+import { randomSecret, signingSecret } from '../../kit/identity/secrets.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { budgetSchema } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';

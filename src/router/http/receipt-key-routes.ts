@@ -1,8 +1,8 @@
 /** `GET /internal/receipt-keys/{user_id}`: how chronosd tells whose receipts are genuine, without knowing a machine's token. */
-import { requireBearer } from '../../http-kit/bearer.ts';
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
-import { receiptKey } from '../../identity/receipt-key.ts';
+import { requireBearer } from '../../kit/http/bearer.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
+import { receiptKey } from '../../kit/identity/receipt-key.ts';
 import { noMachine } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
 import { userIdOf } from './user-id.ts';

@@ -1,6 +1,6 @@
 /** `GET /admin/machines/{user_id}/turns`: what became of the wakes of a machine without a daemon. */
-import { sendOk } from '../../http-kit/envelope.ts';
-import type { HttpApp } from '../../http-kit/environment.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
 import { machineTurnQuerySchema } from '../../wire/machine-turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { turnViewOf } from '../targets/turn.ts';

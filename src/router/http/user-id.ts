@@ -1,5 +1,5 @@
 /** The user that a route is about. */
-import type { HttpContext } from '../../http-kit/environment.ts';
+import type { HttpContext } from '../../kit/http/environment.ts';
 import { labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';

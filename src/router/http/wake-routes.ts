@@ -1,11 +1,11 @@
 /** `POST /internal/wake` (contracts §3 and §4). */
 import type { StatusCode } from 'hono/utils/http-status';
-import type { Clock } from '../../clock/clock.ts';
-import { requireBearer } from '../../http-kit/bearer.ts';
-import { bodyBytes, readJson } from '../../http-kit/body.ts';
-import type { HttpApp, HttpContext } from '../../http-kit/environment.ts';
-import { verifyWebhook, WEBHOOK_HEADERS } from '../../identity/webhook-signature.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { requireBearer } from '../../kit/http/bearer.ts';
+import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
+import { verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';

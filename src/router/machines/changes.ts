@@ -1,6 +1,6 @@
 /** The record of what was done to machines: one line for each change, in the transaction that makes it. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import type { MachineState } from '../../wire/machine.ts';
 import type { MachineActor, MachineChangeView } from '../../wire/machine-change.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';

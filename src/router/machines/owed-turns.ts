@@ -1,8 +1,8 @@
 /** The durable record of who owes a turn: machines whose daemon accepted a wake and has not been seen idle since. */
 import type { StatementSync } from 'node:sqlite';
-import type { Logger } from '../../log/log.ts';
-import type { GroupCommit } from '../../sqlite-kit/group-commit.ts';
-import type { SqliteFile } from '../../sqlite-kit/open.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import type { SqliteFile } from '../../kit/sqlite/open.ts';
 
 export class OwedTurns {
   readonly #commits: GroupCommit;

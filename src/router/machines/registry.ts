@@ -1,10 +1,10 @@
 /** The registry of machines, in SQLite. The file holds their tokens, so it is its owner's alone (0600). */
 import { join } from 'node:path';
 import type { StatementSync } from 'node:sqlite';
-import type { Clock } from '../../clock/clock.ts';
-import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
-import { openDatabase, type SqliteFile } from '../../sqlite-kit/open.ts';
-import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
+import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { budgetSchema } from '../../wire/budget.ts';
 import {
   commandSpecSchema,

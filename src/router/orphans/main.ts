@@ -2,7 +2,7 @@
  * The undertaker: waits for its router to die, and then, unless another one comes, ends the machines that it left. Arguments: the
  * router's data folder, and how many seconds another one has to come.
  */
-import { systemClock } from '../../clock/clock.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
 import { FAREWELL } from './undertaker.ts';
 
 const [dataDir = '', seconds = ''] = process.argv.slice(2);
@@ -11,7 +11,7 @@ for await (const chunk of process.stdin) heard += chunk;
 if (heard !== FAREWELL) {
   // Not before it is needed: as long as the router lives, this process should hold next to nothing.
   const { settleOrphans } = await import('./settle.ts');
-  const { createLogger } = await import('../../log/log.ts');
+  const { createLogger } = await import('../../kit/log/log.ts');
   const log = createLogger('undertaker');
   await settleOrphans({ dataDir, graceMs: Number(seconds) * 1000, clock: systemClock, log });
 }

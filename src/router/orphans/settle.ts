@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent } from 'undici';
-import { type Clock, wait } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
-import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
-import { FileInUse, likelyOwner, ownFile } from '../../sqlite-kit/file-owner.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
+import { FileInUse, likelyOwner, ownFile } from '../../kit/sqlite/file-owner.ts';
 import { Registry } from '../machines/registry.ts';
 import { createHealthProbe, type HealthProbe } from '../providers/health.ts';
 import { Line } from '../providers/line.ts';

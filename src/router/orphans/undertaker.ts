@@ -7,7 +7,7 @@ import { closeSync, constants, mkdirSync, openSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Logger } from '../../log/log.ts';
+import type { Logger } from '../../kit/log/log.ts';
 
 /** The last word of a router that stops its machines itself. */
 export const FAREWELL = 'farewell';

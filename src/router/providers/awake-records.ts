@@ -1,8 +1,8 @@
 /** The durable record of machines that run elsewhere and were awake when a router last had to do with them. */
 import type { StatementSync } from 'node:sqlite';
-import type { Logger } from '../../log/log.ts';
-import type { GroupCommit } from '../../sqlite-kit/group-commit.ts';
-import type { SqliteFile } from '../../sqlite-kit/open.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import type { SqliteFile } from '../../kit/sqlite/open.ts';
 
 /** The records of one provider. Specifications are kept as they were when the machine was woken. */
 export class AwakeRecords {

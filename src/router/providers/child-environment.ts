@@ -1,5 +1,5 @@
 /** The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into it. */
-import { inheritedVariables, isWithheld, SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
+import { inheritedVariables, isWithheld, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { namesSecret, referenceOf } from '../machines/secret-names.ts';
 import { NotThere } from '../not-there.ts';
 

@@ -1,6 +1,6 @@
 /** What the Docker engine says of a container (`GET /containers/{id}/json`), and where its daemon is reached; pure. */
 import { z } from 'zod';
-import { bracketed } from '../../http-kit/origin.ts';
+import { bracketed } from '../../kit/http/origin.ts';
 import { namesSecret } from '../machines/secret-names.ts';
 import type { DockerHost } from './docker-host.ts';
 

@@ -1,6 +1,6 @@
 /** The Docker Engine API, as far as starting and stopping containers needs it. Podman's compatible API works as well. */
 import { Agent } from 'undici';
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { guardedConnector } from '../targets/guarded-client.ts';
 import { type DockerHost, describeDockerHost } from './docker-host.ts';
 import { type ApiAnswer, type ApiCall, ProviderApi } from './provider-api.ts';

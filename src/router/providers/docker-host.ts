@@ -1,5 +1,5 @@
 /** Where the Docker engine listens: the forms of `DOCKER_HOST`. */
-import { bracketed } from '../../http-kit/origin.ts';
+import { bracketed } from '../../kit/http/origin.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 

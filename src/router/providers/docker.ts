@@ -1,5 +1,5 @@
 /** Provider `docker`: a container that exists already, on an engine that this machine reaches. */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import type { DockerSpec } from '../../wire/machine.ts';
 import { addressOf, type Container, containerSchema, endingOf, logText, secretsIn } from './docker-container.ts';
 import { DockerEngine } from './docker-engine.ts';

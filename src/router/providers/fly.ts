@@ -1,9 +1,9 @@
 /** Provider `fly`: a Fly Machine, reached at its private address, so from within its network. */
 import { isIP } from 'node:net';
 import { Agent } from 'undici';
-import type { Clock } from '../../clock/clock.ts';
-import { bracketed } from '../../http-kit/origin.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { bracketed } from '../../kit/http/origin.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { FlySpec } from '../../wire/machine.ts';
 import { guardedConnector } from '../targets/guarded-client.ts';

@@ -1,6 +1,6 @@
 /** Asking a daemon how it is. */
 import type { Dispatcher } from 'undici';
-import { type Clock, wait } from '../../clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
 import { below, exchange, reasonOf } from '../exchange.ts';

@@ -1,6 +1,6 @@
 /** What a process said last, fit to be quoted in an error that travels to the alarm's ledger. */
-import { hiddenBlanked } from '../../text-kit/hidden-characters.ts';
-import { quoteLast } from '../../text-kit/last-words.ts';
+import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
+import { quoteLast } from '../../kit/text/last-words.ts';
 import { spokenText } from './spoken-text.ts';
 
 /**

@@ -1,5 +1,5 @@
 /** Looking at a machine again and again, with growing pauses, through failures that pass. */
-import { type Clock, wait } from '../../clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Tell } from './provider.ts';
 import { Hiccup } from './provider-api.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';
-import { systemClock } from '../../clock/clock.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
 import { atEnd, DAEMON_FIXTURE, eventsOf, eventually, isAlive, temporaryFolder } from '../testing/bench.ts';
 import { ProcessGroup } from './process-group.ts';
 import { birthOf, isRunning } from './process-table.ts';

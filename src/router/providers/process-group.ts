@@ -1,7 +1,7 @@
 /** A process and its descendants: started by this router, or taken over from one that died. */
 import type { ChildProcess } from 'node:child_process';
-import type { Clock } from '../../clock/clock.ts';
-import { endOf, isCarried, signalCarried } from '../../process-kit/carrier.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { endOf, isCarried, signalCarried } from '../../kit/process/carrier.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isRunning } from './process-table.ts';
 

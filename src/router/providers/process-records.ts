@@ -1,7 +1,7 @@
 /** The durable record of the processes that were started, so that a router that starts after a crash finds them. */
 import type { StatementSync } from 'node:sqlite';
-import type { GroupCommit } from '../../sqlite-kit/group-commit.ts';
-import type { SqliteFile } from '../../sqlite-kit/open.ts';
+import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import type { SqliteFile } from '../../kit/sqlite/open.ts';
 
 /** A process about to be started. */
 export type SpawnIntent = { userId: string; spawnId: string; fingerprint: string; port: number };

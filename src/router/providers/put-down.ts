@@ -1,5 +1,5 @@
 /** Bringing a machine that somebody else runs to rest: asking, and looking until nothing of it runs. */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { looksAt } from './looks.ts';
 import type { RemoteDriver, RemoteSpec, Target } from './remote-driver.ts';

@@ -2,8 +2,8 @@
  * A provider of machines that somebody else runs: it looks, asks, and looks again, until the machine is what it should be. What is
  * under way there already, whoever began it, is joined. Machines outlive the router; a record tells the next one which were awake.
  */
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { DaemonMachine, Machine } from '../machines/machine.ts';
 import type { AwakeRecords } from './awake-records.ts';

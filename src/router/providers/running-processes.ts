@@ -1,7 +1,7 @@
 /** The processes that run for machines, by user: taken over from a dead router, looked after, and struck off when they end. */
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
-import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import type { ProcessLimits } from '../../wire/machine.ts';
 import { Line } from './line.ts';
 import { killProcess, ProcessGroup } from './process-group.ts';

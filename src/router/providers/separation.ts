@@ -1,7 +1,7 @@
 /** What a machine's program finds around it: walls, and perhaps another user of the system. */
 import { readFileSync } from 'node:fs';
-import { isProgram } from '../../process-kit/program.ts';
-import { type Grant, reachedBy, SEPARATED_VARIABLE, type Walls } from '../../process-kit/separation.ts';
+import { isProgram } from '../../kit/process/program.ts';
+import { type Grant, reachedBy, SEPARATED_VARIABLE, type Walls } from '../../kit/process/separation.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RunAs } from '../../wire/machine.ts';
 import type { Machine } from '../machines/machine.ts';

@@ -1,5 +1,5 @@
 /** The rest that a machine gets whose process dies before it is ready: a start costs something, and the next would die as well. */
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 const FIRST_MS = 1000;

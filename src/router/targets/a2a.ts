@@ -1,7 +1,7 @@
 /** Target `a2a`: an agent that speaks A2A 1.0 over HTTP and JSON. */
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
-import { type Clock, wait } from '../../clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { below } from '../exchange.ts';
 import type { CommandMachine } from '../machines/machine.ts';

@@ -2,8 +2,8 @@
  * Attempts at a turn: with which session and where it runs, what came of it, and what became of one that an earlier router began.
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CommandMachine, Machine } from '../machines/machine.ts';
 import type { Preset } from './preset.ts';

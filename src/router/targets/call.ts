@@ -1,6 +1,6 @@
 /** One call of a target's HTTP interface: JSON in, JSON out, no redirect followed, everything bounded. */
 import type { Dispatcher } from 'undici';
-import type { CancelTimer, Clock } from '../../clock/clock.ts';
+import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 import { exchange, reasonOf } from '../exchange.ts';
 import { oneLine } from './one-line.ts';

@@ -1,6 +1,6 @@
 /** Which session of a target stands behind a conversation, and where it works. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import type { Turn } from './turn.ts';
 
 type Key = Pick<Turn, 'userId' | 'conversationId' | 'preset'>;

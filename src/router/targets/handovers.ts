@@ -1,6 +1,6 @@
 /** Wakes that are handed over within their own time: what the target answers is what the wake is answered. */
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
 import { NotThere } from '../not-there.ts';

@@ -1,5 +1,5 @@
 /** Text from a target, fit to stand in an error. */
-import { hiddenBlanked } from '../../text-kit/hidden-characters.ts';
+import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
 import { spokenText } from '../providers/spoken-text.ts';
 
 const CHARACTERS = 600;

@@ -1,6 +1,6 @@
 /** Target `openclaw`: a gateway's hook that runs an agent's turn. It knows a repeated wake by its `idempotencyKey`. */
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../../clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { ANSWER_MAX_BYTES } from '../deliver.ts';
 import { below } from '../exchange.ts';
 import { call, within } from './call.ts';

@@ -3,7 +3,7 @@
  * whether a turn was begun and what came of it, whatever became of the answer.
  */
 import type { Dispatcher } from 'undici';
-import { type Clock, wait } from '../../clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { below } from '../exchange.ts';
 import type { CommandMachine } from '../machines/machine.ts';

@@ -1,9 +1,9 @@
 /** Agents without a daemon of the house: wakes for machines of provider `command`. Everything about them is wired here. */
 import type { Dispatcher } from 'undici';
 import { v7 as uuidv7 } from 'uuid';
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
-import { createReceiptSender, type ReceiptSender, type ReceiptSenderOptions } from '../../receipt-kit/sender.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { createReceiptSender, type ReceiptSender, type ReceiptSenderOptions } from '../../kit/outbox/sender.ts';
 import { okEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CommandSpec } from '../../wire/machine.ts';

@@ -1,10 +1,10 @@
 /** Targets that live in a terminal: a program that is run once for each turn. */
 import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import type { Clock } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
-import { endOf } from '../../process-kit/carrier.ts';
-import { SPAWN_ID_VARIABLE } from '../../process-kit/inherited-variables.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { endOf } from '../../kit/process/carrier.ts';
+import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CommandMachine } from '../machines/machine.ts';
 import { secretsOf } from '../providers/child-environment.ts';

@@ -1,12 +1,12 @@
 /** The turns and conversations of agents without a daemon, in SQLite. The file holds their words, so it is its owner's alone (0600). */
 import { join } from 'node:path';
 import type { StatementSync } from 'node:sqlite';
-import type { Clock } from '../../clock/clock.ts';
-import type { ReceiptOutbox } from '../../receipt-kit/outbox.ts';
-import { receiptTable } from '../../receipt-kit/receipt-table.ts';
-import { GroupCommit } from '../../sqlite-kit/group-commit.ts';
-import { openDatabase, type SqliteFile } from '../../sqlite-kit/open.ts';
-import { storageError } from '../../sqlite-kit/sqlite-error.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { ReceiptOutbox } from '../../kit/outbox/outbox.ts';
+import { receiptTable } from '../../kit/outbox/receipt-table.ts';
+import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
+import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineTurnStatus } from '../../wire/machine-turn.ts';
 import type { TurnReport } from '../../wire/receipt.ts';

@@ -2,8 +2,8 @@
  * Working off turns: one at a time in each conversation, each begun at most once unless its target proves that it did not run, and
  * each with its end on record. What is in memory here can be lost: the store has all of it.
  */
-import { type Clock, wait } from '../../clock/clock.ts';
-import type { Logger } from '../../log/log.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Attempted, Attempts, Worker } from './attempts.ts';
 import { type Entry, Lanes } from './lanes.ts';

@@ -1,6 +1,6 @@
 /** Target `webhook`: any address, with a signature as Standard Webhooks has it (https://www.standardwebhooks.com, spec v1.0.0). */
-import type { Clock } from '../../clock/clock.ts';
-import { webhookSigner } from '../../identity/webhook-signature.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import { encodeJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { WakeRequest } from '../../wire/wake.ts';

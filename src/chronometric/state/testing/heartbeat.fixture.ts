@@ -1,7 +1,7 @@
 /** A heartbeat in a process of its own, on a clock that runs two hundred times as fast from an instant on. Says `beat` for each beat. */
 import { writeSync } from 'node:fs';
-import { type Clock, systemClock } from '../../../clock/clock.ts';
-import { silentLogger } from '../../../log/log.ts';
+import { type Clock, systemClock } from '../../../kit/clock/clock.ts';
+import { silentLogger } from '../../../kit/log/log.ts';
 import { startHeartbeat } from '../heartbeat.ts';
 import { openState } from '../open-state.ts';
 import { DAY_MS } from './state-bench.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { ManualClock } from '../../../clock/testing/manual-clock.ts';
+import { ManualClock } from '../../../kit/clock/testing/manual-clock.ts';
 import { openState } from '../open-state.ts';
 import type { ChronometricState } from '../state.ts';
 

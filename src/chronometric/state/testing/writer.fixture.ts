@@ -1,6 +1,6 @@
 /** Starts, touches and ends sessions, so many rounds or until it is killed, and says in a line what was acknowledged. */
 import { writeSync } from 'node:fs';
-import { systemClock } from '../../../clock/clock.ts';
+import { systemClock } from '../../../kit/clock/clock.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { ChronometricError } from '../../chronometric-error.ts';
 import { openState } from '../open-state.ts';

@@ -5,8 +5,8 @@
  * owner has only so many places in flight: those whose places are full are left out, and an owner whose places fill up within a
  * claim is left out of the next look, which goes on where the last one ended. So nobody's backlog hides what others are owed.
  */
-import type { Clock } from '../../../clock/clock.ts';
-import type { Logger } from '../../../log/log.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
+import type { Logger } from '../../../kit/log/log.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
 import { interruptedAttempt, settleInterrupted } from '../../alarm/settlement.ts';
 import { checkTransition } from '../difference.ts';

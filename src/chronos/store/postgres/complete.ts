@@ -1,5 +1,5 @@
 /** Recording what came of attempts. */
-import type { Clock } from '../../../clock/clock.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
 import type { AlarmState, Attempt, Occurrence, Transition } from '../../alarm/alarm.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
 import type { Completion, CompletionResult, LeaseKey } from '../store.ts';

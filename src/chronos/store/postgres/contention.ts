@@ -1,5 +1,5 @@
 /** Doing again what another caller got in the way of. */
-import { type Clock, wait } from '../../../clock/clock.ts';
+import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 
 /** Each round takes two trips to the database; whoever keeps losing for that long shares an alarm with a crowd. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Clock } from '../../../clock/clock.ts';
-import { silentLogger } from '../../../log/log.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
+import { silentLogger } from '../../../kit/log/log.ts';
 import { DatabaseClock } from './database-clock.ts';
 
 /**

@@ -7,8 +7,8 @@
  * came back fastest makes it late by the least. Counting on from there with the monotonic clock, a jump of this machine's wall
  * clock moves nothing.
  */
-import type { CancelTimer, Clock } from '../../../clock/clock.ts';
-import type { Logger } from '../../../log/log.ts';
+import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
+import type { Logger } from '../../../kit/log/log.ts';
 import type { Executor } from './pool.ts';
 import { sayingOf } from './postgres-error.ts';
 import { statement } from './statement.ts';

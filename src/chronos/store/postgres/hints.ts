@@ -4,8 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import type { CancelTimer, Clock } from '../../../clock/clock.ts';
-import type { Logger } from '../../../log/log.ts';
+import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
+import type { Logger } from '../../../kit/log/log.ts';
 import type { PrimaryPool } from './pool.ts';
 import { sayingOf } from './postgres-error.ts';
 import { statement } from './statement.ts';

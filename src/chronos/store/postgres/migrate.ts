@@ -5,8 +5,8 @@
  * waits at the ledger's primary key until the first has committed, and then finds the work done.
  */
 import pg from 'pg';
-import type { Logger } from '../../../log/log.ts';
-import { type Migration, readMigrations } from '../../../sqlite-kit/migrations.ts';
+import type { Logger } from '../../../kit/log/log.ts';
+import { type Migration, readMigrations } from '../../../kit/sqlite/migrations.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
 import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';

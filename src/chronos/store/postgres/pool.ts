@@ -6,8 +6,8 @@
  * the next statement that needs a connection.
  */
 import pg from 'pg';
-import { type Clock, wait } from '../../../clock/clock.ts';
-import type { Logger } from '../../../log/log.ts';
+import { type Clock, wait } from '../../../kit/clock/clock.ts';
+import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
 import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';

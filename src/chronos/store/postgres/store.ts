@@ -1,6 +1,6 @@
 /** The alarm store on PostgreSQL, for any number of replicas at once. */
-import type { Clock } from '../../../clock/clock.ts';
-import type { Logger } from '../../../log/log.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
+import type { Logger } from '../../../kit/log/log.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
 import type { AlarmStore } from '../store.ts';
 import { parseAddress } from './address.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Clock } from '../../../clock/clock.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
 import { Turnstile } from './turnstile.ts';
 
 function workbench(places: number) {

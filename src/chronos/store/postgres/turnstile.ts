@@ -1,5 +1,5 @@
 /** Bounds how much goes on at once; who comes too many waits in line. */
-import type { CancelTimer, Clock } from '../../../clock/clock.ts';
+import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 
 type Waiting = { admit: () => void; refuse: () => void };
 

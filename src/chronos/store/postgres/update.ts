@@ -1,5 +1,5 @@
 /** Changing one alarm by a pure transition. */
-import type { Clock } from '../../../clock/clock.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
 import type { AlarmState, Attempt, Transition } from '../../alarm/alarm.ts';
 import { checkTransition, differenceOf } from '../difference.ts';
 import { checkGrowth, comesNearer, growthOf } from '../limits.ts';

@@ -1,5 +1,5 @@
 /** Ending leases whose holder is not heard of again: they ran out, or the process that held them is gone. */
-import type { Logger } from '../../../log/log.ts';
+import type { Logger } from '../../../kit/log/log.ts';
 import type { AlarmState, Occurrence } from '../../alarm/alarm.ts';
 import { settleInterrupted } from '../../alarm/settlement.ts';
 import { checkTransition, withoutLease } from '../difference.ts';

@@ -1,10 +1,10 @@
 /** The alarm store on SQLite: one file, owned by one process. */
-import type { Clock } from '../../../clock/clock.ts';
-import type { Logger } from '../../../log/log.ts';
-import { Checkpoints } from '../../../sqlite-kit/checkpoints.ts';
-import { GroupCommit } from '../../../sqlite-kit/group-commit.ts';
-import { openDatabase } from '../../../sqlite-kit/open.ts';
-import { storageError } from '../../../sqlite-kit/sqlite-error.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
+import type { Logger } from '../../../kit/log/log.ts';
+import { Checkpoints } from '../../../kit/sqlite/checkpoints.ts';
+import { GroupCommit } from '../../../kit/sqlite/group-commit.ts';
+import { openDatabase } from '../../../kit/sqlite/open.ts';
+import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
 import type { AlarmStore } from '../store.ts';
 import { prepareAgentKeys } from './agent-keys.ts';
 import { prepareClaim } from './claim.ts';

@@ -4,8 +4,8 @@
  * While they were being copied, the database has not been open to anybody, and stays closed. Once the copy was whole it may be in
  * use: it is closed first, and only when nothing has happened in it since, unless that is to be given up as well.
  */
-import type { Clock } from '../../../clock/clock.ts';
-import type { Logger } from '../../../log/log.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
+import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Departure, DepartureState } from '../sqlite/departure.ts';
 import { compare } from './compare.ts';

@@ -14,8 +14,8 @@
  * 7. the file says so (`moved`).
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../../clock/clock.ts';
-import type { Logger } from '../../../log/log.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
+import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Arrival } from '../postgres/arrival.ts';
 import { sayingOf } from '../postgres/postgres-error.ts';

@@ -1,10 +1,10 @@
 /** The SQLite file that alarms move out of. */
 import { realpathSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import type { Clock } from '../../../clock/clock.ts';
-import { FileInUse, likelyOwner } from '../../../sqlite-kit/file-owner.ts';
-import { openDatabase, type SqliteFile } from '../../../sqlite-kit/open.ts';
-import { storageError } from '../../../sqlite-kit/sqlite-error.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
+import { FileInUse, likelyOwner } from '../../../kit/sqlite/file-owner.ts';
+import { openDatabase, type SqliteFile } from '../../../kit/sqlite/open.ts';
+import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { type Departure, readDeparture, writeDeparture } from '../sqlite/departure.ts';
 import { MIGRATIONS } from '../sqlite/store.ts';

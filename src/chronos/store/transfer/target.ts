@@ -1,8 +1,8 @@
 /** The PostgreSQL database that alarms move into. */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type Clock, wait } from '../../../clock/clock.ts';
-import type { Logger } from '../../../log/log.ts';
+import { type Clock, wait } from '../../../kit/clock/clock.ts';
+import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { parseAddress, type Server } from '../postgres/address.ts';
 import { type Arrival, type ArrivalState, readArrival } from '../postgres/arrival.ts';

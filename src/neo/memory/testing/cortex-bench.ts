@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { ManualClock } from '../../../clock/testing/manual-clock.ts';
+import { ManualClock } from '../../../kit/clock/testing/manual-clock.ts';
 import type { Turn } from '../../turn.ts';
 import { openCortex } from '../cortex.ts';
 import type { NewMemory, Source } from '../memory.ts';

@@ -1,5 +1,5 @@
 /** Remembers until the disk takes nothing more, then says what was acknowledged, what the error was, and whether it still finds. */
-import { systemClock } from '../../../clock/clock.ts';
+import { systemClock } from '../../../kit/clock/clock.ts';
 import { ReveilleError, wireErrorOf } from '../../../wire/errors.ts';
 import { openCortex } from '../cortex.ts';
 import { from, note } from './cortex-bench.ts';

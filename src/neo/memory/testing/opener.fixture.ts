@@ -1,5 +1,5 @@
 /** A process that opens a file of memories, remembers something of its own, and says `ok` or what went wrong. */
-import { systemClock } from '../../../clock/clock.ts';
+import { systemClock } from '../../../kit/clock/clock.ts';
 import { openCortex } from '../cortex.ts';
 import { from, note } from './cortex-bench.ts';
 

@@ -1,0 +1,125 @@
+/** The stdio MCP server behind `reveille ledger`: play money to try the executor with, kept as carefully as real money would be. */
+import type { Readable, Writable } from 'node:stream';
+import { type CallToolResult, McpServer } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { type Clock, systemClock } from '../../src/kit/clock/clock.ts';
+import type { Logger } from '../../src/kit/log/log.ts';
+import { type ServedConnection, serveUntilHangUp } from '../../src/kit/mcp/serve.ts';
+import { toReveilleError, wireErrorOf } from '../../src/wire/errors.ts';
+import { shortText } from '../../src/wire/text.ts';
+import { type Book, openBook } from './book.ts';
+
+/** Stands in the URIs of the tools. */
+const LEDGER_VERSION = '0.1.0';
+
+const account = z.string().min(1).max(64).describe('the name of an account');
+const amount = z.string().min(1).max(20).describe('a decimal number above zero, as text: "12.50"');
+const currency = z
+  .string()
+  .regex(/^[A-Z]{3}$/)
+  .describe('an ISO 4217 code: "EUR"');
+const key = z.string().min(1).max(300).describe('chosen by the caller, another one for each transfer');
+
+const order = { from: account, to: account, amount, currency };
+const orderSchema = z.strictObject({ ...order, memo: shortText(200).optional().describe('a remark for both sides') });
+const transferSchema = orderSchema.extend({ idempotency_key: key });
+
+const balances = z.array(z.object({ account: z.string(), balance: z.string(), currency: z.string() }));
+const madeSchema = z.object({
+  transfer_id: z.string(),
+  from: z.string(),
+  to: z.string(),
+  amount: z.string(),
+  currency: z.string(),
+  memo: z.string().optional(),
+  made_at: z.string(),
+});
+
+export type LedgerOptions = {
+  /** Where `ledger.db` is kept. */
+  dataDir: string;
+  log: Logger;
+  clock?: Clock;
+  input?: Readable;
+  output?: Writable;
+};
+
+function createServer(book: Book, log: Logger): McpServer {
+  /** What is wrong with an order is for its author to read; what is wrong with us is for the log as well. */
+  const answer = (make: () => object): CallToolResult => {
+    try {
+      const made = make();
+      return { content: [{ type: 'text', text: JSON.stringify(made) }], structuredContent: { ...made } };
+    } catch (thrown) {
+      const error = toReveilleError(thrown);
+      if (error.code === 'internal' || error.code === 'unavailable') log.error({ err: thrown }, 'the ledger failed');
+      return { content: [{ type: 'text', text: JSON.stringify(wireErrorOf(error)) }], isError: true };
+    }
+  };
+  const server = new McpServer(
+    { name: 'ledger', title: 'Ledger: play money', version: LEDGER_VERSION },
+    { instructions: 'A ledger of play money. Nothing in it is worth anything; it behaves as if it were.' },
+  );
+  server.registerTool(
+    'accounts',
+    {
+      title: 'Accounts',
+      description: 'What each account holds; all accounts, or those that are named.',
+      inputSchema: z.strictObject({ accounts: z.array(account).min(1).max(100).optional() }),
+      outputSchema: z.object({ accounts: balances }),
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    ({ accounts }) => answer(() => ({ accounts: book.accounts(accounts) })),
+  );
+  server.registerTool(
+    'transfer',
+    {
+      title: 'Transfer',
+      description:
+        'Moves money from one account to another. With the same idempotency_key and the same arguments it is done once, however often it is called.',
+      inputSchema: transferSchema,
+      outputSchema: madeSchema,
+      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    },
+    ({ idempotency_key, ...given }) => answer(() => book.transfer(given, idempotency_key)),
+  );
+  server.registerTool(
+    'simulate',
+    {
+      title: 'Simulate a transfer',
+      description: 'Checks a transfer and says what the accounts would hold after it; moves nothing.',
+      inputSchema: orderSchema,
+      outputSchema: z.object({ before: balances, after: balances }),
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    (given) => answer(() => book.simulate(given)),
+  );
+  server.registerTool(
+    'status',
+    {
+      title: 'Status of a transfer',
+      description:
+        'Says whether the transfer with this idempotency_key was made. A key that was never used is closed by the question: no transfer can be made with it afterwards, so "not_done" stays true.',
+      inputSchema: z.strictObject({ idempotency_key: key }),
+      outputSchema: z.object({ status: z.enum(['done', 'not_done']), transfer_id: z.string().optional() }),
+      annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+    },
+    ({ idempotency_key }) => answer(() => book.status(idempotency_key)),
+  );
+  return server;
+}
+
+/**
+ * Serves MCP on stdin and stdout until the client hangs up.
+ *
+ * @throws ReveilleError when the book cannot be opened
+ */
+export function startLedger({ dataDir, log, clock = systemClock, ...streams }: LedgerOptions): ServedConnection {
+  const book = openBook(dataDir, clock);
+  return serveUntilHangUp({
+    factory: () => createServer(book, log),
+    onerror: (error) => log.warn({ reason: error.message }, 'MCP connection'),
+    onEnd: () => book.close(),
+    ...streams,
+  });
+}

@@ -1,0 +1,52 @@
+/** What chronometric knows of the person at this machine, for commands that show it: their profile and the state. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { ChronometricError } from '../../chronometric/chronometric-error.ts';
+import { lateProfile } from '../../chronometric/late-profile.ts';
+import { openState } from '../../chronometric/state/open-state.ts';
+import type { ChronometricState } from '../../chronometric/state/state.ts';
+import { type Occasion, occasionOf } from '../../chronometric/tools/occasion.ts';
+import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { nextDayAfter } from '../../kit/clock/wall-clock.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { CliContext } from '../context.ts';
+
+export type ChronometricAccess = {
+  /** This moment, and what the person has said about themselves. */
+  readonly occasion: Occasion;
+  /** Whether anything was ever written down here. */
+  readonly hasState: boolean;
+  /** Opened by the first look into it; to be closed. */
+  readonly state: ChronometricState;
+};
+
+async function occasionNow({ settings, clock }: Pick<CliContext, 'settings' | 'clock'>): Promise<Occasion> {
+  const profile = lateProfile(settings, clock);
+  await profile.ready();
+  try {
+    return occasionOf(clock.now(), machineZone(settings.TZ), profile.read());
+  } catch (thrown) {
+    if (thrown instanceof ChronometricError) throw new ReveilleError('unavailable', thrown.message, { cause: thrown });
+    throw thrown;
+  }
+}
+
+/**
+ * @param busyMs how long to wait for another process's transaction; the state's own patience unless told
+ * @throws ReveilleError `unavailable` when there is no usable time or time zone
+ */
+export async function chronometricAccess(
+  context: Pick<CliContext, 'settings' | 'clock'>,
+  busyMs?: number,
+): Promise<ChronometricAccess> {
+  const { settings, clock } = context;
+  const occasion = await occasionNow(context);
+  const dataDir = settings.CHRONOMETRIC_DATA_DIR!;
+  const state = openState({
+    dataDir,
+    clock,
+    dayEnd: (instant) => nextDayAfter(occasion.timezone, instant, occasion.profile.logicalDayStart),
+    ...(busyMs !== undefined && { busyMs }),
+  });
+  return { occasion, hasState: existsSync(join(dataDir, 'chronometric.db')), state };
+}

@@ -1,0 +1,140 @@
+/** Which chronosd the commands of this machine talk to, and as whom. */
+import { existsSync } from 'node:fs';
+import { z } from 'zod';
+import { type ChronosClient, createChronosClient, holdPrincipal, type Prover } from '../../chronos/client.ts';
+import type { PersonProver } from '../../chronos/client-exchange.ts';
+import { agentIdentity } from '../../kit/identity/agent.ts';
+import { readKeyFile } from '../../kit/identity/keys.ts';
+import { personProof } from '../../kit/identity/person-proof.ts';
+import { labelSchema } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { parseSettings, portSetting, urlSetting } from '../../wire/settings.ts';
+import type { CliContext } from '../context.ts';
+import { readAccess, readLabel, readRun, readSecrets } from '../home/home.ts';
+import { attend } from './unreachable.ts';
+
+/** What this machine knows about its own chronosd; absent members were not found. */
+export type LocalChronos = { url?: string; token?: string; userId?: string; keyFile?: string };
+
+const schema = z.object({
+  MATRIX_CHRONOS_URL: urlSetting.optional(),
+  MATRIX_CHRONOS_TOKEN: z.string().optional(),
+  MATRIX_USER_ID: labelSchema.optional(),
+  MATRIX_EXECUTOR_KEYFILE: z.string().optional(),
+  CHRONOS_HOST: z.string().optional(),
+  CHRONOS_PORT: portSetting.default(9096),
+  CHRONOS_TLS_CERT: z.string().optional(),
+  CHRONOS_ADMIN_TOKEN: z.string().optional(),
+  CHRONOS_DEV: z.string().optional(),
+});
+
+/**
+ * The address under which this machine reaches a daemon that listens on `host`: a wildcard is reached through loopback.
+ *
+ * @param certificate the file that the daemon serves; without one it speaks plain HTTP
+ */
+export function localAddress(host: string | undefined, port: number, certificate: string | undefined): string {
+  const wildcard = host === undefined || host === '' || host === '0.0.0.0' || /^[0:]+$/.test(host);
+  const name = wildcard ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `${certificate ? 'https' : 'http'}://${name}:${port}`;
+}
+
+/** What is on this machine, read afresh on every call: a `reveille up` may have started meanwhile. */
+export function localChronosDefaults({ home, settings }: Pick<CliContext, 'home' | 'settings'>): LocalChronos {
+  const access = readAccess(home);
+  const token = settings.CHRONOS_TOKEN ?? readSecrets(home)?.CHRONOS_TOKEN ?? access?.chronos_token;
+  const userId = readLabel(home);
+  // Behind walls neither the secrets are seen nor the process that runs chronosd.
+  const running =
+    readRun(home)?.chronos_url ?? (settings.CHRONOS_TOKEN === undefined ? access?.chronos_url : undefined);
+  const { CHRONOS_HOST, CHRONOS_PORT, CHRONOS_TLS_CERT } = parseSettings(schema, settings);
+  // Without a token nothing has been set up here, and a guess would only hide that.
+  const url = running ?? (token === undefined ? undefined : localAddress(CHRONOS_HOST, CHRONOS_PORT, CHRONOS_TLS_CERT));
+  return {
+    ...(url === undefined ? {} : { url }),
+    ...(token === undefined ? {} : { token }),
+    ...(userId === undefined ? {} : { userId }),
+    ...(existsSync(home.keyFile) ? { keyFile: home.keyFile } : {}),
+  };
+}
+
+/** Where chronosd is, with a bearer for it. `local` tells whether it is this machine's own. */
+export type ChronosPlace = { url: string; token: string; local: boolean };
+
+/**
+ * Finds chronosd: what the environment names, else what runs here, else where it would listen. The token of this machine's
+ * chronosd goes to no other.
+ *
+ * @throws ReveilleError `unavailable` when there is no token to go with it
+ */
+export function findChronos(context: Pick<CliContext, 'home' | 'settings'>): ChronosPlace {
+  const given = parseSettings(schema, context.settings);
+  const local = localChronosDefaults(context);
+  const here = local.url ?? localAddress(given.CHRONOS_HOST, given.CHRONOS_PORT, given.CHRONOS_TLS_CERT);
+  const url = given.MATRIX_CHRONOS_URL ?? here;
+  const isLocal = url === here;
+  const token = given.MATRIX_CHRONOS_TOKEN ?? (isLocal ? (local.token ?? developmentToken(given)) : undefined);
+  if (token !== undefined) return { url, token, local: isLocal };
+  const remedy = isLocal
+    ? 'run "reveille up" once, or set MATRIX_CHRONOS_URL and MATRIX_CHRONOS_TOKEN'
+    : 'set MATRIX_CHRONOS_TOKEN, the token of the chronosd that MATRIX_CHRONOS_URL names';
+  throw new ReveilleError('unavailable', `there is no token for chronosd at ${url}: ${remedy}`, { retryable: false });
+}
+
+/** A chronosd that was started for development without a token takes any. */
+function developmentToken({ CHRONOS_DEV }: { CHRONOS_DEV?: string | undefined }): string | undefined {
+  return CHRONOS_DEV === '1' || CHRONOS_DEV === 'true' ? 'development' : undefined;
+}
+
+/** The file with this agent's key, whether it is there or not. */
+export function keyFileOf({ home, settings }: Pick<CliContext, 'home' | 'settings'>): string {
+  return settings.MATRIX_EXECUTOR_KEYFILE || home.keyFile;
+}
+
+/** The label of this agent, if it has one. */
+export function labelOf({ home, settings }: Pick<CliContext, 'home' | 'settings'>): string | undefined {
+  return parseSettings(schema, settings).MATRIX_USER_ID ?? readLabel(home);
+}
+
+/**
+ * Who this machine's agent is.
+ *
+ * @throws ReveilleError `not_found` when it has no label or no key yet, or as `readKeyFile`
+ */
+export function localIdentity(context: Pick<CliContext, 'home' | 'settings'>): Prover & { owner: string } {
+  const label = labelOf(context);
+  if (label !== undefined) return agentIdentity(label, readKeyFile(keyFileOf(context)));
+  const remedy = 'run "reveille up" or "reveille agent whoami", which make one, or set MATRIX_USER_ID';
+  throw new ReveilleError('not_found', `no agent identity has been made in ${context.home.path}: ${remedy}`);
+}
+
+/** A client that speaks as this machine's agent, with one proof of identity for the whole command. */
+/**
+ * @param person who sets or changes alarms. Only with the operator's token of this machine's chronosd can that be proved; a program that
+ *   an agent runs does not have it, and what it sets is the agent's own
+ */
+export function alarmClient(context: CliContext, person?: string): ChronosClient {
+  const { url, token, local } = findChronos(context);
+  const secret = local ? parseSettings(schema, context.settings).CHRONOS_ADMIN_TOKEN : undefined;
+  const prove: PersonProver | undefined =
+    person === undefined || secret === undefined
+      ? undefined
+      : (request) => personProof(person, request, { secret, now: context.clock.now() });
+  return createChronosClient({
+    person: prove,
+    url,
+    token,
+    identity: localIdentity(context),
+    principal: holdPrincipal(),
+    clock: context.clock,
+    attend: attend({ url, home: context.home, clock: context.clock }),
+  });
+}
+
+/** A client for the operator's routes. */
+export function adminClient(context: CliContext): ChronosClient {
+  const { url, token } = findChronos(context);
+  const adminToken = parseSettings(schema, context.settings).CHRONOS_ADMIN_TOKEN;
+  const { home, clock } = context;
+  return createChronosClient({ url, token, adminToken, clock, attend: attend({ url, home, clock }) });
+}

@@ -1,0 +1,156 @@
+/** How long commands wait for a daemon, and what it means that there was no answer. One deadline for every client of the command line. */
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { type Home, readRun } from '../home/home.ts';
+
+/**
+ * A daemon that has said nothing for this long is asked for a sign of life, which may take as long as the other: together with the start
+ * of a command that is less than 10 s.
+ */
+const PATIENCE_MS = 4000;
+const SIGN_MS = 2500;
+/** One that lives may take this long over a request: to stop a machine, say. */
+const LIMIT_MS = 30_000;
+
+/** The system's code, such as `ECONNREFUSED`, or else the innermost message. */
+export function reasonOf(thrown: unknown): string {
+  const cause = thrown instanceof Error ? (thrown.cause ?? thrown) : thrown;
+  if (cause instanceof Error && 'code' in cause && typeof cause.code === 'string') return cause.code;
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+/** Why a request was given up; the message completes a sentence that begins with who was asked, and says what to do. */
+export class Unanswered extends Error {}
+
+/** The daemon that is asked, and the installation that may know its process. */
+export type Asked = { url: string; home: Home; clock: Clock };
+
+/** Runs work that asks a daemon, within the patience of a command. `caller` gives it up earlier. */
+export type Attend = <T>(work: (signal: AbortSignal) => Promise<T>, caller?: AbortSignal) => Promise<T>;
+
+/**
+ * The deadline of the command line. Work is given up, with an {@link Unanswered} as the signal's reason, when the daemon has been silent and
+ * gives no sign of life either; a daemon that is alive and busy is waited for longer.
+ */
+export function attend(asked: Asked): Attend {
+  return async (work, caller) => {
+    const over = new AbortController();
+    const given = new AbortController();
+    const giveUp = () => given.abort(new Unanswered('was not waited for: the caller gave the call up'));
+    caller?.addEventListener('abort', giveUp);
+    if (caller?.aborted) giveUp();
+    const watched = watchOver(asked, over.signal).then((reason) => reason && given.abort(reason));
+    try {
+      return await work(given.signal);
+    } finally {
+      over.abort();
+      caller?.removeEventListener('abort', giveUp);
+      await watched;
+    }
+  };
+}
+
+/** Resolves with why to give up, or with nothing when `over` aborts. */
+async function watchOver(asked: Asked, over: AbortSignal): Promise<Unanswered | undefined> {
+  const { url, clock } = asked;
+  const began = clock.monotonic();
+  for (;;) {
+    await wait(clock, PATIENCE_MS, over);
+    if (over.aborted) return undefined;
+    const sign = await signOfLife(url, clock, over);
+    if (over.aborted) return undefined;
+    if (sign !== 'answers') return silenceOf(sign, asked, Math.round((clock.monotonic() - began) / 1000));
+    if (clock.monotonic() - began >= LIMIT_MS)
+      return new Unanswered(`lives, but has not answered for ${LIMIT_MS / 1000} s; look into its log, and try again`);
+  }
+}
+
+/** `listens`: connections are taken, by the kernel at least, and nothing comes back. */
+type Sign = 'answers' | 'listens' | 'nothing';
+
+/**
+ * Looks whether a daemon still answers at all.
+ *
+ * @param over gives it up; the sign is of no use then
+ */
+export async function signOfLife(url: string, clock: Clock, over?: AbortSignal): Promise<Sign> {
+  const enough = new AbortController();
+  const cancel = clock.after(SIGN_MS, () => enough.abort());
+  const signal = over === undefined ? enough.signal : AbortSignal.any([enough.signal, over]);
+  try {
+    const taken = takesConnections(url, signal);
+    try {
+      // Whatever it answers: it does.
+      const response = await fetch(`${url}/healthz`, { signal, redirect: 'manual' });
+      await response.body?.cancel();
+      return 'answers';
+    } catch {
+      return (await taken) ? 'listens' : 'nothing';
+    }
+  } finally {
+    cancel();
+    enough.abort();
+  }
+}
+
+function takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
+  const { hostname, port, protocol } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connect({
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: Number(port || (protocol === 'https:' ? 443 : 80)),
+    });
+    const settle = (taken: boolean) => {
+      signal.removeEventListener('abort', giveUp);
+      socket.destroy();
+      resolve(taken);
+    };
+    const giveUp = () => settle(false);
+    socket.once('connect', () => settle(true));
+    socket.once('error', () => settle(false));
+    signal.addEventListener('abort', giveUp);
+    if (signal.aborted) giveUp();
+  });
+}
+
+function silenceOf(sign: Sign, asked: Asked, seconds: number): Unanswered {
+  if (sign === 'nothing')
+    return new Unanswered(
+      `cannot be reached: nothing has come back for ${seconds} s; correct the address, or look at the way there`,
+    );
+  return new Unanswered(`listens, but does not answer (for ${seconds} s): ${whatToDo(asked)}`);
+}
+
+/** Why a process of this installation may be silent, and what helps. */
+export function whatToDo({ url, home }: Asked): string {
+  const pid = pidBehind(home, url);
+  if (pid === undefined)
+    return 'its process may be stopped or overloaded; look at it there, and start it anew if it stays silent';
+  if (isStopped(pid)) return `its process ${pid} is stopped; let it go on with: kill -CONT ${pid}`;
+  return `its process ${pid} is stuck or overloaded; if it stays silent, end it with "kill -9 ${pid}" and start it with "reveille up" (alarms are kept)`;
+}
+
+/** The process of a `reveille up` of this installation that listens at an address. */
+function pidBehind(home: Home, url: string): number | undefined {
+  try {
+    const run = readRun(home);
+    return run && [run.chronos_url, run.router_url, run.executor_url].includes(url) ? run.pid : undefined;
+  } catch (error) {
+    // A record that cannot be read says nothing; the doctor tells of it.
+    if (error instanceof ReveilleError) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a process was stopped by a signal. Only Linux tells; elsewhere it is not known, and counts as running. */
+export function isStopped(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // proc(5): the command in parentheses may hold anything, also parentheses; the state follows it.
+    return /^[Tt]$/.test(stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ReveilleError } from '../../wire/errors.ts';
+import { budgetWords } from '../screens/budget-words.ts';
+import { type BudgetFlags, budgetOf } from './budget-flags.ts';
+import { machineOf } from './machine-flags.ts';
+import { UsageError } from './usage-error.ts';
+
+const ALL: BudgetFlags = {
+  maxPerHour: '10',
+  maxPerDay: '50',
+  minGap: '90s',
+  quiet: '22:00-07:00',
+  zone: 'Europe/Berlin',
+  quietDays: 'mon,tue',
+  breaker: '5',
+  breakerPause: '10m',
+};
+
+test('the flags of a budget make one, and it is told in words', () => {
+  const { budget } = machineOf({ provider: 'http', url: 'http://127.0.0.1:1', ...ALL }, '/');
+  assert.deepEqual(budget, {
+    wakes_per_hour: 10,
+    wakes_per_day: 50,
+    min_gap_seconds: 90,
+    quiet: { from: '22:00', to: '07:00', timezone: 'Europe/Berlin', days: ['mon', 'tue'] },
+    breaker: { failures: 5, pause_seconds: 600 },
+  });
+  assert.equal(
+    budgetWords(budget!),
+    'at most 10 wakes an hour and 50 wakes a day; 1 min 30 s between two wakes; quiet from 22:00 to 07:00 Europe/Berlin beginning on mon, tue; a pause of 10 min and more after 5 failed starts in a row',
+  );
+  assert.equal(budgetOf({}), undefined);
+  assert.deepEqual(budgetOf({ unlimited: true }), {});
+  assert.equal(budgetWords({}), 'no limits');
+  assert.equal(
+    budgetWords({ wakes_per_hour: 1, breaker: { failures: 1 } }),
+    'at most 1 wake an hour; a pause of 5 min and more after 1 failed start in a row',
+  );
+});
+
+test('what cannot be meant is refused with the flag, the value and the remedy', () => {
+  const cases: [flags: BudgetFlags, said: RegExp][] = [
+    [{ maxPerHour: '0' }, /--max-per-hour must be a whole number from 1 to 1000 \(got "0"\)/],
+    [{ maxPerDay: 'many' }, /--max-per-day must be a whole number/],
+    [{ minGap: '5' }, /--min-gap must be a duration/],
+    [{ quiet: '22-7', zone: 'UTC' }, /--quiet must look like 22:00-07:00 \(got "22-7"\)/],
+    [{ quiet: '22:00-07:00' }, /--quiet needs --zone/],
+    [{ zone: 'UTC' }, /--zone goes only with --quiet/],
+    [{ quietDays: 'mon' }, /--quiet-days goes only with --quiet/],
+    [{ breaker: '0' }, /--breaker must be a whole number from 1 to 100/],
+    [{ breakerPause: '5m' }, /--breaker-pause goes only with --breaker/],
+    [{ unlimited: true, maxPerHour: '3' }, /--unlimited goes with no limits/],
+  ];
+  for (const [flags, said] of cases)
+    assert.throws(
+      () => budgetOf(flags),
+      (error) => error instanceof UsageError && said.test(error.message),
+      said.source,
+    );
+  const put = (flags: BudgetFlags) => () => machineOf({ provider: 'http', url: 'http://127.0.0.1:1', ...flags }, '/');
+  const refused = (said: RegExp) => (error: unknown) => error instanceof ReveilleError && said.test(error.message);
+  assert.throws(put({ quiet: '22:00-22:00', zone: 'UTC' }), refused(/budget\.quiet\.to must differ from from/));
+  assert.throws(
+    put({ quiet: '22:00-07:00', zone: 'Berlin' }),
+    refused(/budget\.quiet\.timezone must be an IANA time zone/),
+  );
+  assert.throws(put({ ...ALL, quietDays: 'monday' }), refused(/budget\.quiet\.days\.0 must be one of mon/));
+});

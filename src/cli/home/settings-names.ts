@@ -1,0 +1,45 @@
+/** Which names `config.yaml` may hold: those that some part reads, and the name that was probably meant by another. */
+import { CHRONOS_VARIABLES } from '../../chronos/config.ts';
+import { MCP_VARIABLES } from '../../chronos-mcp/mcp-settings.ts';
+import { EXECUTOR_VARIABLES } from '../../executor/config.ts';
+import { NEO_VARIABLES } from '../../neo/config.ts';
+import { TOOL_VARIABLES } from '../../neo/tools/settings.ts';
+import { ROUTER_VARIABLES } from '../../router/config.ts';
+import { nearestOf } from '../../wire/edit-distance.ts';
+
+/** Read by the command line itself, for every part. */
+const COMMON = [
+  'REVEILLE_HOME',
+  'REVEILLE_LOG',
+  'REVEILLE_TLS_CA',
+  'REVEILLE_HIDDEN',
+  'LEDGER_DATA_DIR',
+  'CHRONOMETRIC_DATA_DIR',
+  'REVEILLE_PROFILE',
+  'NEURODOCK_PROFILE_PATH',
+];
+
+/** Named by the contracts (§11) for parts that are not here yet: a file that serves those as well must not stop these. */
+const RESERVED = [
+  // "As Neo's", and of no use to an executor.
+  ...['CHEAP_MODEL', 'EMBED_MODEL'].map((name) => `EXECUTOR_${name}`),
+  'FLY_API_TOKEN',
+  'FLY_API_BASE_URL',
+  'DOCKER_HOST',
+];
+
+const KNOWN: ReadonlySet<string> = new Set([
+  ...CHRONOS_VARIABLES,
+  ...ROUTER_VARIABLES,
+  ...NEO_VARIABLES,
+  ...TOOL_VARIABLES,
+  ...MCP_VARIABLES,
+  ...EXECUTOR_VARIABLES,
+  ...COMMON,
+  ...RESERVED,
+]);
+
+export const isKnownName = (name: string): boolean => KNOWN.has(name);
+
+/** The known name that resembles this one most, if one does. */
+export const nearestName = (name: string): string | undefined => nearestOf(name.toUpperCase(), KNOWN);

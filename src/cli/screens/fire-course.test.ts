@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { FireView } from '../../wire/alarm.ts';
+import { renderCourses } from './fire-course.ts';
+import type { Look } from './render.ts';
+
+const look: Look = {
+  now: Date.parse('2026-06-15T12:20:00Z'),
+  zone: 'Europe/Paris',
+  width: 80,
+  paint: (_, text) => text,
+};
+
+const fire = (change: Partial<FireView> = {}): FireView => ({
+  fire_id: '019ed2b4-7c11-7000-8000-000000000001@1781525400000',
+  scheduled_for: '2026-06-15T12:10:00.000Z',
+  attempt: 1,
+  started_at: '2026-06-15T12:10:00.012Z',
+  finished_at: '2026-06-15T12:10:01.300Z',
+  lateness_ms: 12,
+  outcome: 'delivered',
+  http_status: 202,
+  machine_ready_at: '2026-06-15T12:10:01.200Z',
+  accepted_at: '2026-06-15T12:10:01.300Z',
+  reached: 'accepted',
+  ...change,
+});
+const turn = { started_at: '2026-06-15T12:10:01.310Z', finished_at: '2026-06-15T12:10:12.000Z' };
+
+test('a fire that was only accepted is never said to be done', () => {
+  assert.deepEqual(renderCourses([fire()], look), [
+    '',
+    'How far it got',
+    '  due            14:10:00  12 ms late',
+    '  machine ready  14:10:01  +1.2 s',
+    '  accepted       14:10:01  +1.3 s',
+    '  turn           accepted; no word of the turn yet',
+  ]);
+});
+
+test('a turn is done, failed for a reason, or over with an outcome that nobody knows', () => {
+  const endings = (ending: FireView['turn']) => renderCourses([fire({ turn: ending })], look).at(-1);
+  assert.equal(endings({ ...turn, ok: true }), '  turn finished  14:10:12  +12 s  done');
+  assert.equal(
+    endings({ ...turn, ok: false, error: 'no\nmodel' }),
+    '  turn finished  14:10:12  +12 s  failed: no\\nmodel',
+  );
+  assert.equal(endings({ ...turn }), '  turn finished  14:10:12  +12 s  outcome unknown');
+  assert.equal(endings({ started_at: turn.started_at }), '  turn started   14:10:01  +1.3 s');
+});
+
+test('the attempts at one fire make one block, and only the latest fires are told', () => {
+  const { accepted_at: _, ...rest } = fire({ outcome: 'failed', http_status: 503 });
+  const waiting = renderCourses([{ ...rest, attempt: 2 }, rest], look);
+  assert.deepEqual(waiting.slice(1), [
+    'How far it got',
+    '  due            14:10:00  12 ms late',
+    '  machine ready  14:10:01  +1.2 s',
+    '  accepted       not yet',
+  ]);
+  const fires = [1, 2, 3, 4].map((n) => fire({ fire_id: `x@${n}` }));
+  const told = renderCourses(fires, look);
+  assert.equal(told[1], 'How far the latest 3 got');
+  assert.equal(told.filter((line) => line.includes('due')).length, 3);
+  assert.deepEqual(renderCourses([], look), []);
+});
+
+test('a fire that nobody knows to have been accepted, and one that was missed, are not said to be about to be', () => {
+  const { accepted_at: _, machine_ready_at: __, reached: ___, ...rest } = fire();
+  const accepted = (...attempts: Partial<FireView>[]) =>
+    renderCourses(
+      attempts.map((attempt) => ({ ...rest, ...attempt })),
+      look,
+    ).find((line) => line.includes('accepted'));
+  assert.equal(accepted({ outcome: 'missed' }), '  accepted  no, it was missed');
+  assert.equal(accepted({ outcome: 'unknown' }), '  accepted  not known');
+  assert.equal(accepted({ outcome: 'failed', attempt: 2 }, { outcome: 'unknown' }), '  accepted  not known');
+  assert.equal(accepted({ outcome: 'failed' }), '  accepted  not yet');
+});

@@ -1,0 +1,73 @@
+/** How far the latest fires of an alarm got, stage by stage, for people. Pure. */
+
+import { oneLine } from '../../kit/text/hidden-characters.ts';
+import { formatDuration, formatLateness } from '../../neo/duration.ts';
+import type { FireView } from '../../wire/alarm.ts';
+import { wallTime } from './local-time.ts';
+import { facts, type Look } from './render.ts';
+
+/** Fires that are told in full. */
+const FIRES_TOLD = 3;
+
+const instant = (text: string) => Date.parse(text);
+
+/** The attempts of each fire, latest fire and attempt first. */
+function byFire(fires: readonly FireView[]): FireView[][] {
+  const attempts = new Map<string, FireView[]>();
+  for (const fire of fires) attempts.set(fire.fire_id, [...(attempts.get(fire.fire_id) ?? []), fire]);
+  return [...attempts.values()];
+}
+
+/** What came of the turn, in words; an error only where there is one. */
+function endOf({ ok, error }: NonNullable<FireView['turn']>): string {
+  if (ok === true) return 'done';
+  const why = error === undefined ? '' : `: ${oneLine(error)}`;
+  return ok === false ? `failed${why}` : `outcome unknown${why}`;
+}
+
+/** Where no attempt is known to have been accepted. */
+function notAccepted(attempts: readonly FireView[]): string {
+  if (attempts[0]!.outcome === 'missed') return 'no, it was missed';
+  return attempts.some(({ outcome }) => outcome === 'unknown') ? 'not known' : 'not yet';
+}
+
+function courseOf(attempts: readonly FireView[], look: Look): string[] {
+  const latest = attempts[0]!;
+  const first = attempts.reduce((one, other) => (other.attempt < one.attempt ? other : one));
+  const due = instant(latest.scheduled_for);
+  const { turn } = latest;
+  const at = (text: string | undefined) => {
+    if (text === undefined) return undefined;
+    const after = instant(text) - due;
+    return after < 0 ? wallTime(instant(text), look) : `${wallTime(instant(text), look)}  +${formatDuration(after)}`;
+  };
+  const acceptedAt = attempts.find(({ accepted_at }) => accepted_at !== undefined)?.accepted_at;
+  const finishedAt = at(turn?.finished_at);
+  const waits = turn === undefined && acceptedAt !== undefined;
+  return facts(
+    [
+      ['due', `${wallTime(due, look)}  ${first.attempt === 1 ? formatLateness(first.lateness_ms) : ''}`.trimEnd()],
+      ['machine ready', at(attempts.find(({ machine_ready_at }) => machine_ready_at !== undefined)?.machine_ready_at)],
+      [
+        'accepted',
+        acceptedAt === undefined ? (turn === undefined ? notAccepted(attempts) : undefined) : at(acceptedAt),
+      ],
+      ['turn started', at(turn?.started_at)],
+      ['turn finished', turn && finishedAt !== undefined ? `${finishedAt}  ${endOf(turn)}` : undefined],
+      ['turn', waits ? 'accepted; no word of the turn yet' : undefined],
+    ],
+    look,
+  );
+}
+
+/** A block for each of the latest fires: when it was due, and when it reached which stage. */
+export function renderCourses(fires: readonly FireView[], look: Look): string[] {
+  const told = byFire(fires).slice(0, FIRES_TOLD);
+  if (told.length === 0) return [];
+  const title = told.length === 1 ? 'How far it got' : `How far the latest ${told.length} got`;
+  return [
+    '',
+    look.paint('dim', title),
+    ...told.flatMap((attempts, n) => [...(n > 0 ? [''] : []), ...courseOf(attempts, look)]),
+  ];
+}

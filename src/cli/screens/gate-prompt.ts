@@ -1,0 +1,56 @@
+/** Asks the person at the terminal about a question that waits. */
+import { createInterface } from 'node:readline/promises';
+import type { WaitingGate } from '../access/executor.ts';
+import type { CliContext } from '../context.ts';
+import { renderGate, renderGist } from './gate-screen.ts';
+import { lookOf } from './look.ts';
+
+const PROMPT = 'Approve? yes, no, d for details: ';
+const MORE = '-- Enter for more, q to end --';
+
+/** One answer; `undefined` when the terminal changed its size, so that what is on the screen has to be laid out anew. */
+async function ask(prompt: string): Promise<string | undefined> {
+  const resized = new AbortController();
+  const onResize = () => resized.abort();
+  const reader = createInterface({ input: process.stdin, output: process.stdout });
+  process.stdout.once('resize', onResize);
+  try {
+    // Without an answer, at the end of the input, nothing is approved.
+    const closed = new Promise<string>((resolve) => reader.once('close', () => resolve('')));
+    const answer = await Promise.race([reader.question(prompt, { signal: resized.signal }), closed]);
+    return answer.trim().toLowerCase();
+  } catch (error) {
+    if (resized.signal.aborted) return undefined;
+    throw error;
+  } finally {
+    process.stdout.removeListener('resize', onResize);
+    reader.close();
+  }
+}
+
+/** Shows everything, a screen at a time. */
+async function page({ out }: CliContext, lines: readonly string[]): Promise<void> {
+  for (let at = 0; at < lines.length; ) {
+    const size = Math.max(1, out.rows - 2);
+    for (const line of lines.slice(at, at + size)) out.line(line);
+    at += size;
+    if (at < lines.length && (await ask(MORE)) === 'q') return;
+  }
+}
+
+/**
+ * Shows a question and asks, until there is a yes or something else. Below the question, right above the prompt, stands what the call does.
+ *
+ * @returns whether it is approved
+ */
+export async function askPerson(context: CliContext, intentId: string, gate: WaitingGate): Promise<boolean> {
+  const { out } = context;
+  for (;;) {
+    const look = lookOf(context);
+    for (const line of [...renderGate(intentId, gate, look), '', ...renderGist(gate, look)]) out.line(line);
+    const answer = await ask(PROMPT);
+    if (answer === 'yes' || answer === 'y') return true;
+    if (answer === 'd' || answer === 'details') await page(context, renderGate(intentId, gate, look, true));
+    else if (answer !== undefined) return false;
+  }
+}

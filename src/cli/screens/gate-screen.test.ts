@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { argumentLines, quoted } from '../../kit/text/visible.ts';
+import type { WaitingGate } from '../access/executor.ts';
+import { renderGate, renderGist, screenLines } from './gate-screen.ts';
+import { statusWords } from './intent-screen.ts';
+import type { Look } from './render.ts';
+
+const look = (width: number): Look => ({ now: 0, zone: 'UTC', width, paint: (_, text) => text });
+
+/** No terminal gives a code point more than two cells. */
+const mostCells = (line: string) => [...line].reduce((sum, one) => sum + (one <= '\u007e' ? 1 : 2), 0);
+
+test('a line is broken before any terminal would break it, and each piece of a text of others is marked', () => {
+  const text = fc.string({
+    unit: fc.oneof(
+      fc.constantFrom('日', 'e\u0301', '👩‍👩‍👧', ' ', 'x', '\ufdfd'),
+      fc.string({ unit: 'binary', maxLength: 4 }),
+    ),
+  });
+  fc.assert(
+    fc.property(text, fc.integer({ min: 20, max: 120 }), (foreign, width) => {
+      const lines = screenLines([...quoted(foreign), ...argumentLines({ [foreign]: foreign })], look(width));
+      for (const line of lines) {
+        assert.match(line, /^ {2}\|(?: |! |\+ )/);
+        assert.ok(mostCells(line) < width, line);
+      }
+    }),
+  );
+  assert.deepEqual(screenLines([`  | ${'x'.repeat(30)}`], look(24)), [
+    `  | ${'x'.repeat(18)}`,
+    `  |+ ${'x'.repeat(12)}`,
+  ]);
+  assert.deepEqual(screenLines(['Our own words are wrapped'], look(24)), ['Our own words are', '    wrapped']);
+});
+
+const sha = (text: string) => createHash('sha256').update(text).digest('hex');
+
+const gateOf = (question: string, args: unknown): WaitingGate => ({
+  node_id: 'pay',
+  question,
+  call: { tool: 'bank/transfer', args, call_sha256: sha('call') },
+  displayed_sha256: sha(question),
+  expires_at: '2026-06-16T08:10:00.000Z',
+});
+
+test('the very call is shown where the question shows another one, and whole on request', () => {
+  const args = { to: 'bob', memo: 'm'.repeat(1000) };
+  const honest = gateOf(
+    ['May this tool be called?', '  | "bank/transfer"', '', 'Arguments:', ...argumentLines(args)].join('\n'),
+    args,
+  );
+  const memo = (lines: string[]) => lines.join('').replaceAll('  |+ ', '').includes('m'.repeat(1000));
+  const shown = renderGate('id', honest, look(80));
+  assert.equal(shown.includes('Exactly this call is made:'), false);
+  assert.ok(
+    shown
+      .join('')
+      .replaceAll('  |+ ', '')
+      .includes(`1000 characters, sha256 ${sha(args.memo)}`),
+  );
+  assert.equal(memo(shown), false);
+  assert.ok(memo(renderGate('id', honest, look(80), true)));
+  assert.deepEqual(renderGist(honest, look(80)).slice(1), ['May this tool be called?', '  | "bank/transfer"']);
+
+  const lying = gateOf('May this tool be called?\n  | "bank/look"\n\nArguments:\n  | {}', args);
+  assert.ok(renderGate('id', lying, look(80)).includes('Exactly this call is made:'));
+  assert.ok(renderGist(lying, look(80)).includes('  | "bank/transfer"'));
+});
+
+test('how an intent stands says behind which one it waits', () => {
+  assert.equal(
+    statusWords({ status: 'planned', queued_behind: 'other' }, look(80)),
+    'planned, waits behind intent other',
+  );
+});

@@ -1,0 +1,159 @@
+/** Intents and questions as a person reads them. Pure: the reader's clock, zone and terminal are handed in. */
+
+import { laidOpen, oneLine } from '../../kit/text/hidden-characters.ts';
+import { quoted, quotedJson, REMARK } from '../../kit/text/visible.ts';
+import type { IntentStatus } from '../../wire/executor.ts';
+import type { PlanNode } from '../../wire/intent.ts';
+import type { IntentView } from '../../wire/intent-view.ts';
+import { encodeJson, sliceAt } from '../../wire/json.ts';
+import type { Told, WaitingGate } from '../access/executor.ts';
+import { columns, fit, wrap } from './columns.ts';
+import { markedBlock, renderGate, screenLines } from './gate-screen.ts';
+import { localTime, shortTime } from './local-time.ts';
+import { facts, type Look, shortIds } from './render.ts';
+
+const COLOURS: { readonly [Status in IntentStatus]?: 'green' | 'yellow' | 'red' } = {
+  completed: 'green',
+  awaiting_approval: 'yellow',
+  failed: 'red',
+  denied: 'red',
+  unknown: 'red',
+};
+
+/** `awaiting approval`, in its colour, and what it waits behind. */
+export function statusWords(
+  { status, queued_behind: behind }: Pick<IntentView, 'status' | 'queued_behind'>,
+  look: Look,
+): string {
+  const colour = COLOURS[status];
+  const words = status.replaceAll('_', ' ');
+  const coloured = colour === undefined ? words : look.paint(colour, words);
+  return behind === undefined ? coloured : `${coloured}, waits behind intent ${behind}`;
+}
+
+/** The first call of a plan. */
+function firstCall(node: PlanNode): Extract<PlanNode, { kind: 'call' }> | undefined {
+  if (node.kind === 'call') return node;
+  if (node.kind === 'wait') return undefined;
+  for (const inner of node.nodes) {
+    const call = firstCall(inner);
+    if (call) return call;
+  }
+  return undefined;
+}
+
+/** The whole of it is for `intent show`. */
+const DETAIL_LINES = 3;
+
+/** What it would do, argument by argument, and why it came to nothing; a few lines each. */
+function detailsOf({ intent, error }: IntentView, look: Look): string[] {
+  const call = intent && firstCall(intent.plan);
+  const given = Object.entries((call?.args ?? {}) as Record<string, unknown>);
+  const words = given.map(([name, value]) => `${name} ${typeof value === 'string' ? value : encodeJson(value)}`);
+  const lines = (text: string) => {
+    const told = wrap(oneLine(laidOpen(text.slice(0, 400).toWellFormed())), look.width - 5);
+    const kept =
+      told.length > DETAIL_LINES ? [...told.slice(0, DETAIL_LINES - 1), `${told[DETAIL_LINES - 1]} …`] : told;
+    return kept.map((line) => `    ${fit(line, look.width - 5)}`);
+  };
+  return [
+    ...(call === undefined ? [] : lines([call.tool, ...words].join(', ')).map((line) => look.paint('dim', line))),
+    ...(error === undefined ? [] : lines(error.message).map((line) => look.paint('red', line))),
+  ];
+}
+
+const whatOf = ({ prose, intent }: IntentView) => oneLine(laidOpen(prose ?? intent?.verb ?? 'an intent given as JSON'));
+
+/** What `intent list` shows. */
+export function renderIntents(intents: readonly IntentView[], look: Look): string[] {
+  if (intents.length === 0) return ['No intents.'];
+  const behind = intents.flatMap(({ queued_behind }) => (queued_behind === undefined ? [] : [queued_behind]));
+  const ids = shortIds([...intents.map((view) => view.intent_id), ...behind]);
+  const statusOf = ({ status, queued_behind }: IntentView) =>
+    `${status.replaceAll('_', ' ')}${queued_behind === undefined ? '' : `, behind ${ids.get(queued_behind)}`}`;
+  const rows = intents.map((view) => [
+    ids.get(view.intent_id)!,
+    statusOf(view),
+    shortTime(Date.parse(view.created_at), look),
+    whatOf(view),
+  ]);
+  const [heading, ...lines] = columns([['ID', 'STATUS', 'SINCE', 'TASK'], ...rows], look.width);
+  return [look.paint('dim', heading!), ...lines.flatMap((line, at) => [line, ...detailsOf(intents[at]!, look)])];
+}
+
+/** Of these the executor writes every word itself; other reasons may hold a tool's, a server's or a person's. */
+const OWN_CODES: ReadonlySet<string | undefined> = new Set(['unavailable']);
+
+/** Why an intent failed. */
+export function errorLines({ code, message }: NonNullable<IntentView['error']>, look: Look): string[] {
+  const text = `${code ?? 'error'}: ${message}`;
+  const title = look.paint('dim', 'Error');
+  if (OWN_CODES.has(code)) return [title, ...wrap(oneLine(text), look.width - 3).map((line) => `  ${line}`)];
+  return markedBlock('Error', text, look);
+}
+
+const ARGUMENT_CHARACTERS = 400;
+
+/** The steps of a plan, indented as they stand in one another; what a call would be is marked as the text of others that it is. */
+function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look: Look, depth = 1): string[] {
+  const indent = '  '.repeat(depth);
+  const { state, detail } = states.get(node.id) ?? {};
+  const own = (what: string) =>
+    `${indent}${laidOpen(node.id)}  ${what}${state === undefined ? '' : `: ${state.replaceAll('_', ' ')}`}`;
+  const said = detail === undefined ? [] : screenLines(quoted(detail), look);
+  if (node.kind === 'wait') return [own(`wait ${node.seconds} s`), ...said];
+  if (node.kind !== 'call')
+    return [own(node.kind), ...node.nodes.flatMap((inner) => planLines(inner, states, look, depth + 1))];
+  const call = `${node.tool} ${encodeJson(node.args)}`;
+  const cut = call.length > ARGUMENT_CHARACTERS ? [`${REMARK}cut; ${call.length} characters in all, see --full`] : [];
+  return [
+    own('call'),
+    ...screenLines([...quotedJson(call.slice(0, ARGUMENT_CHARACTERS).toWellFormed()), ...cut], look),
+    ...said,
+  ];
+}
+
+type NodeState = IntentView['nodes'][number];
+
+/**
+ * What `intent show` says.
+ *
+ * @param full long texts in the questions are not cut
+ */
+export function renderIntent(
+  { value: view, text }: Told<IntentView>,
+  gates: readonly WaitingGate[],
+  look: Look,
+  full = false,
+): string[] {
+  const states = new Map(view.nodes.map((node) => [node.node_id, node]));
+  const result = sliceAt(text.text, ['result']);
+  const { error, prose, intent, clarify } = view;
+  const blocks: [title: string, text: string | undefined][] = [
+    ['Task', prose],
+    ['It has to know first', clarify],
+    ['Result', result],
+  ];
+  return [
+    `Intent ${look.paint('bold', view.intent_id)}`,
+    ...facts(
+      [
+        ['status', view.status.replaceAll('_', ' ')],
+        ['waits for', view.queued_behind === undefined ? undefined : `intent ${view.queued_behind}`],
+        ['parked', view.parked ? 'yes: an alarm tells the agent what came of it' : undefined],
+        ['since', localTime(Date.parse(view.created_at), look)],
+        ['ended', view.ended_at && localTime(Date.parse(view.ended_at), look)],
+        ['from', view.origin === 'chronos' ? 'a turn that an alarm began' : 'a person'],
+        ['conversation', view.conversation_id && laidOpen(view.conversation_id)],
+        ['verb', intent && laidOpen(intent.verb)],
+        ['deadline', intent?.deadline],
+      ],
+      look,
+    ),
+    ...(error === undefined ? [] : ['', ...errorLines(error, look)]),
+    ...blocks.flatMap(([title, said]) => (said === undefined ? [] : ['', ...markedBlock(title, said, look)])),
+    ...(intent === undefined ? [] : ['', look.paint('dim', 'Plan'), ...planLines(intent.plan, states, look)]),
+    ...gates.flatMap((gate) => ['', ...renderGate(view.intent_id, gate, look, full)]),
+    ...(gates.length === 0 ? [] : ['', `Answer with: reveille intent approve ${view.intent_id}, or deny`]),
+  ];
+}

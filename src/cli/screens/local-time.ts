@@ -1,0 +1,76 @@
+/** Instants as a person at this machine reads them: on the wall clock of a zone, and from now. */
+import { formatDuration } from '../../neo/duration.ts';
+
+/** Where and when the reader is. `zone` is an IANA name. */
+export type Here = { now: number; zone: string };
+
+/** English writes the short name of a zone only where it is at home: CEST, EDT and AEST each take another locale. */
+const NAMING_LOCALES = ['en-GB', 'en-US', 'en-AU'] as const;
+
+/** The short name of a zone at an instant: `CEST`, or `UTC+5:45` where English has no name for it. */
+export function zoneName(epochMs: number, zone: string): string {
+  const names = NAMING_LOCALES.map((locale) => {
+    const parts = new Intl.DateTimeFormat(locale, { timeZone: zone, timeZoneName: 'short' }).formatToParts(epochMs);
+    return parts.find(({ type }) => type === 'timeZoneName')?.value ?? 'UTC';
+  });
+  return names.find((name) => !/^GMT[+-]/.test(name)) ?? names[0]!.replace('GMT', 'UTC');
+}
+
+function wallClock(epochMs: number, zone: string): { date: string; time: string } {
+  const format = new Intl.DateTimeFormat('en-GB', {
+    timeZone: zone,
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+  });
+  const parts = Object.fromEntries(format.formatToParts(epochMs).map(({ type, value }) => [type, value]));
+  return {
+    date: `${parts.year}-${parts.month}-${parts.day}`,
+    time: `${parts.hour}:${parts.minute}:${parts.second}`,
+  };
+}
+
+/** `14:10:00` on the reader's own day, `2026-06-15 14:10:00` on any other. */
+export function wallTime(epochMs: number, { now, zone }: Here): string {
+  const { date, time } = wallClock(epochMs, zone);
+  return date === wallClock(now, zone).date ? time : `${date} ${time}`;
+}
+
+/** {@link wallTime} with the zone: `14:10:00 CEST`. */
+export function localTime(epochMs: number, here: Here): string {
+  return `${wallTime(epochMs, here)} ${zoneName(epochMs, here.zone)}`;
+}
+
+/** What a distance is rounded to: the smaller of the two units in which it is said. */
+function resolutionOf(distanceMs: number): number {
+  if (distanceMs < 10_000) return 1;
+  if (distanceMs < 3_600_000) return 1000;
+  return distanceMs < 86_400_000 ? 60_000 : 3_600_000;
+}
+
+/** How far an instant is, to the nearest: `in 9 min 58 s`, `2 h ago`, `now`. */
+export function fromNow(epochMs: number, now: number): string {
+  const distance = Math.abs(epochMs - now);
+  if (distance < 1000) return 'now';
+  // To the nearest from the unit above on: two hours less the time that it took to ask are two hours.
+  const whole = Math.round(distance / 1000) * 1000;
+  const resolution = resolutionOf(distance < 10_000 ? distance : whole);
+  const words = formatDuration(Math.round(distance / resolution) * resolution);
+  return epochMs > now ? `in ${words}` : `${words} ago`;
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
+
+/** An instant for a narrow column: `14:10:00` today, `15 Jun 09:00` this year, `15 Jun 2027` in another. */
+export function shortTime(epochMs: number, { now, zone }: Here): string {
+  const { date, time } = wallClock(epochMs, zone);
+  const today = wallClock(now, zone).date;
+  if (date === today) return time;
+  const [year, month, day] = date.split('-');
+  const named = `${Number(day)} ${MONTHS[Number(month) - 1]}`;
+  return year === today.slice(0, 4) ? `${named} ${time.slice(0, 5)}` : `${named} ${year}`;
+}

@@ -1,0 +1,14 @@
+/** The reader of a command's output: their clock, zone and terminal. */
+import { machineZone } from '../../kit/clock/machine-zone.ts';
+import type { CliContext } from '../context.ts';
+import type { Look } from './render.ts';
+
+export function lookOf({ clock, out, settings }: CliContext): Look {
+  return {
+    now: clock.now(),
+    // Something has to be shown; the screens name it.
+    zone: machineZone(settings.TZ) ?? 'UTC',
+    width: out.columns,
+    paint: out.paint,
+  };
+}

@@ -1,0 +1,107 @@
+/** What a command says: aligned lines for people, JSON lines for programs. Results go to stdout, everything else to stderr. */
+import { inspect, styleText } from 'node:util';
+import { jsonForTerminal, printable } from '../../kit/text/hidden-characters.ts';
+import { type ReveilleError, wireErrorOf } from '../../wire/errors.ts';
+import { encodeJson } from '../../wire/json.ts';
+
+const STYLES = ['bold', 'dim', 'green', 'yellow', 'red', 'cyan'] as const;
+type Style = (typeof STYLES)[number];
+
+export type Output = {
+  readonly json: boolean;
+  /** Whether a person watches: lines may be redrawn. */
+  readonly live: boolean;
+  /** Cells in a line; 80 where nobody watches. */
+  readonly columns: number;
+  /** Lines of the screen; 24 where nobody watches. */
+  readonly rows: number;
+  /**
+   * A result: `human`, or `data` as one JSON line. Without words for people they get the JSON too. On a terminal JSON is written such that
+   * nothing in it is obeyed or hidden; piped, it is what was given, byte for byte.
+   */
+  result(data: unknown, human?: string | readonly string[]): void;
+  /** A line for people only, on stdout; nothing with `--json`. */
+  line(text?: string): void;
+  /** A passing line that the next one replaces; only where somebody watches. */
+  progress(text: string): void;
+  /** A remark beside the result, on stderr. */
+  remark(text: string): void;
+  /** A failure, on stderr: a sentence, or the error object as JSON. */
+  failure(error: ReveilleError): void;
+  /** Colours text where the terminal shows colours. */
+  paint(style: Style, text: string): string;
+};
+
+const CLEAR_LINE = '\r\u001b[2K';
+
+/** What {@link Output.paint} writes, and nothing else that begins with an escape. */
+const OWN_STYLES = new RegExp(
+  `(\\u001b\\[(?:${[...new Set(STYLES.flatMap((style) => inspect.colors[style]!))].join('|')})m)`,
+);
+
+/** The last gate before the screen: what a caller has not made harmless by itself is made harmless here; our own colours stay. */
+function onScreen(text: string, colours: boolean): string {
+  if (!colours) return printable(text);
+  return text
+    .split(OWN_STYLES)
+    .map((part, at) => (at % 2 === 1 ? part : printable(part)))
+    .join('');
+}
+
+/** @param json whether results are JSON lines */
+export function createOutput(json: boolean): Output {
+  const live = process.stdout.isTTY === true && !json;
+  const colours = live && process.stdout.hasColors();
+  let pending = false;
+  const clear = () => {
+    if (pending) process.stdout.write(CLEAR_LINE);
+    pending = false;
+  };
+  const paint = (style: Style, text: string) => (colours ? styleText(style, text) : text);
+  return {
+    json,
+    live,
+    get columns() {
+      // A pseudo-terminal that nobody has sized says 0.
+      return process.stdout.columns || 80;
+    },
+    get rows() {
+      return process.stdout.rows || 24;
+    },
+    paint,
+    result(data, human) {
+      clear();
+      if (json || human === undefined) {
+        const text = encodeJson(data);
+        process.stdout.write(`${process.stdout.isTTY === true ? jsonForTerminal(text) : text}\n`);
+        return;
+      }
+      for (const line of typeof human === 'string' ? [human] : human)
+        process.stdout.write(`${onScreen(line, colours)}\n`);
+    },
+    line(text = '') {
+      if (json) return;
+      clear();
+      process.stdout.write(`${onScreen(text, colours)}\n`);
+    },
+    progress(text) {
+      if (!live) return;
+      process.stdout.write(`${CLEAR_LINE}${printable(text).slice(0, this.columns - 1)}`);
+      pending = true;
+    },
+    remark(text) {
+      clear();
+      process.stderr.write(`${onScreen(text, colours)}\n`);
+    },
+    failure(error) {
+      clear();
+      if (json) {
+        const text = JSON.stringify({ error: wireErrorOf(error) });
+        process.stderr.write(`${process.stderr.isTTY === true ? jsonForTerminal(text) : text}\n`);
+      } else
+        process.stderr.write(
+          `${process.stderr.isTTY && process.stderr.hasColors() ? styleText('red', 'error') : 'error'}: ${printable(error.message)}\n`,
+        );
+    },
+  };
+}

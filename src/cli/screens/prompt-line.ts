@@ -1,0 +1,64 @@
+/** One line about the time for an agent, and the forms in which agent CLIs take it from a prompt hook. Pure. */
+import type { PromptContext } from '../../wire/chronometric-view.ts';
+import { fit } from './columns.ts';
+import { ago, capital, clockOf, harmless, inMinutes, lengthOfTime } from './time-words.ts';
+
+type Told = Omit<PromptContext, 'line'>;
+
+/** So much of an intent is enough to remember it by. */
+const INTENT_CELLS = 160;
+
+function promptPart({ since_last_prompt: since }: Told): string[] {
+  if (since === undefined) return [];
+  return [since === null ? 'First prompt seen here.' : `Last prompt ${ago(lengthOfTime(since))}.`];
+}
+
+/** `12:40` on the same day, `2026-06-14 23:50` on another. */
+const whenWords = (instant: string, now: string) =>
+  instant.slice(0, 10) === now.slice(0, 10) ? clockOf(instant) : `${instant.slice(0, 10)} ${clockOf(instant)}`;
+
+function sessionPart({ session, now }: Told): string[] {
+  if (session === undefined) return [];
+  if (session === null) return ['No session open.'];
+  const words = session.intent === undefined ? '' : ` for "${fit(harmless(session.intent), INTENT_CELLS)}"`;
+  const since = `since ${whenWords(session.started_at, now)}`;
+  if (session.forgotten)
+    return [`A session${words} is still open ${since}, last seen ${whenWords(session.last_seen_at, now)}.`];
+  return [`Session open ${since}${words}, ${inMinutes(lengthOfTime(session.active_duration))} active.`];
+}
+
+function breakPart({ break: outlook }: Told): string[] {
+  if (!outlook) return [];
+  const { due, due_in: left, level, elapsed, protected_window_label: label } = outlook;
+  if (!due) return [`Break due in ${inMinutes(lengthOfTime(left!))} of active time.`];
+  const why =
+    label === undefined ? `${inMinutes(lengthOfTime(elapsed))} active without one` : `kept free for ${harmless(label)}`;
+  return [`Break due now (${level}): ${why}.`];
+}
+
+/** What an agent reads: now, the gap since the last prompt, the session, and whether a break is due. */
+export function promptLine(told: Told): string {
+  const { now, day_of_week: day, timezone } = told;
+  const moment = `Time: ${capital(day)} ${now.slice(0, 10)} ${clockOf(now)} ${now.slice(19)} (${timezone}).`;
+  return [moment, ...promptPart(told), ...sessionPart(told), ...breakPart(told)].join(' ');
+}
+
+const underEvent = (hookEventName: string) => (line: string) =>
+  JSON.stringify({ hookSpecificOutput: { hookEventName, additionalContext: line } });
+
+/** How each program takes the line; docs/time-hook.md says how it is told to run this. */
+const FORMS = {
+  text: (line: string) => line,
+  'claude-code': underEvent('UserPromptSubmit'),
+  codex: underEvent('UserPromptSubmit'),
+  gemini: underEvent('BeforeAgent'),
+  cursor: (line: string) => JSON.stringify({ additional_context: line }),
+} as const;
+
+type HookFormat = keyof typeof FORMS;
+export const HOOK_FORMATS = Object.keys(FORMS) as readonly HookFormat[];
+
+/** @returns the line as a program takes it; `undefined` for a format that is none */
+export function inForm(format: string, line: string): string | undefined {
+  return HOOK_FORMATS.includes(format as HookFormat) ? FORMS[format as HookFormat](line) : undefined;
+}

@@ -1,0 +1,211 @@
+/** What is said of a receipt that was checked: lines for people, one object for programs. Pure. */
+
+import type { CallStory } from '../../executor/receipt/story.ts';
+import type { BrokenProperty } from '../../executor/receipt/verify.ts';
+import type { ReceiptReport } from '../../executor/receipt/verify-receipt.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
+import { canonicalJson } from '../../wire/canonical-json.ts';
+import { DENIAL_CODES } from '../../wire/executor.ts';
+import { wrap } from './columns.ts';
+import type { Output } from './output.ts';
+
+/** Enough to know a task or a call again; the receipt has all of it. */
+const SHOWN_CHARACTERS = 2000;
+const LABEL_WIDTH = 12;
+
+/** Where a receipt stands, and whether its key was expected. */
+export type ReceiptPlace = {
+  readonly file: string;
+  readonly line: number;
+  readonly keyExpected: boolean;
+  /** Whether the reader has named a key. */
+  readonly keyNamed: boolean;
+  /** The reader takes the file's own word for whose it is. */
+  readonly trustsEmbedded: boolean;
+  /** Whether the reader has named who must have approved. */
+  readonly approverExpected: boolean;
+};
+
+type Words = Pick<Output, 'paint' | 'columns'>;
+
+const MEANING: { readonly [Property in BrokenProperty]: string } = {
+  malformed: 'This is not a receipt as an executor writes it.',
+  key: 'It may be a good receipt of somebody else; it is none of the one you named.',
+  seq: 'Envelopes are missing, were added or were moved. What stands before it holds; nothing from here on can be relied on.',
+  key_id:
+    'The envelope was written by another key, or changed. What stands before it holds; nothing from here on can be relied on.',
+  prev_hash:
+    'The chain was cut and put together. What stands before it may have been exchanged as well; nothing from here on can be relied on.',
+  signature:
+    'Somebody without the key changed or wrote this envelope. What stands before it holds; nothing from here on can be relied on.',
+  digest:
+    'The signature is good: the executor itself wrote a hash that does not fit. Do not take its word for this step.',
+  approver:
+    'The receipt itself holds: whoever approved this call, if anybody did, it was not with a key that you named.',
+  story:
+    'The signature is good: the executor itself wrote what cannot have happened in this order. It did not keep its rules.',
+};
+
+function shown(text: string): string {
+  const line = oneLine(text);
+  return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS).toWellFormed()}…` : line;
+}
+
+function labelled(label: string, text: string, { columns }: Words): string[] {
+  const [first, ...more] = wrap(text, Math.max(30, columns - LABEL_WIDTH - 4));
+  const indent = ' '.repeat(LABEL_WIDTH + 4);
+  return [`  ${label.padEnd(LABEL_WIDTH)}  ${first}`, ...more.map((line) => `${indent}${line}`)];
+}
+
+/** Who let the call happen, in a sentence. */
+function consentOf({ decision, answer, expired }: CallStory): string {
+  if (!decision) return 'the policy was not asked about it';
+  const { effect, rule, reason } = decision;
+  const because = `rule ${shown(rule)}: ${shown(reason)}`;
+  if (effect === 'allow') return `allowed without asking (${because})`;
+  if (effect === 'deny') return `denied (${because})`;
+  if (answer)
+    return `${answer.approved ? 'approved' : 'answered no'} by ${shown(answer.by)} at ${answer.at}${signedBy(answer)}`;
+  return expired ? 'asked, and nobody answered in time' : `to be asked (${because})`;
+}
+
+function signedBy({ approver, name }: NonNullable<CallStory['answer']>): string {
+  if (approver === undefined) return '; the receipt is of before answers were signed, and names no approver’s key';
+  return `, signed by ${approver}${name === undefined ? '' : ` (${shown(name)})`}`;
+}
+
+function outcomeOf({ status, startedAt, reason, references }: CallStory): string {
+  if (status === undefined) return 'was not started';
+  const named = Object.entries(references ?? {}).map(([name, value]) => `${name} = ${canonicalJson(value)}`);
+  const what = {
+    started: 'nothing says what became of it',
+    succeeded: 'succeeded',
+    failed: 'failed',
+    not_run: 'was certainly not carried out',
+    unknown: 'nobody can say whether it was carried out',
+  }[status];
+  const details = [...(reason === undefined ? [] : [reason]), ...named].map(shown).join('; ');
+  const when = startedAt === undefined ? '' : `started at ${startedAt}; `;
+  return `${when}${what}${details === '' ? '' : ` (${details})`}`;
+}
+
+function callLines(call: CallStory, words: Words): string[] {
+  const what = call.call ? `${shown(call.call.tool)} ${shown(canonicalJson(call.call.args))}` : 'a call of a lost plan';
+  return [
+    ...labelled('call', `${shown(call.nodeId)}: ${what}`, words),
+    ...labelled('', consentOf(call), words),
+    ...labelled('', outcomeOf(call), words),
+  ];
+}
+
+/** `completed`, `denied`, `with an unknown outcome`. */
+function endWord({ kind, code }: NonNullable<ReceiptReport['story']['ending']>): string {
+  if (kind === 'intent.unknown') return 'with an unknown outcome';
+  return code !== undefined && DENIAL_CODES.includes(code) ? 'denied' : kind.slice('intent.'.length);
+}
+
+function storyLines({ story }: ReceiptReport, words: Words): string[] {
+  const { accepted, compiled, clarify, calls, refusedAnswers, ending } = story;
+  if (!accepted) return [];
+  const { principal, prose, intent, at } = accepted;
+  const there = principal.origin === 'chronos' ? 'an alarm began it, with nobody there' : 'a person was there';
+  return [
+    ...labelled('asked', `by ${shown(principal.user)} at ${at}; ${there}`, words),
+    ...labelled('', shown(prose ?? intent ?? ''), words),
+    ...(compiled ? labelled('compiled', `${shown(compiled.intent.verb)}, by ${shown(compiled.compiler)}`, words) : []),
+    ...(clarify === undefined ? [] : labelled('asked back', shown(clarify), words)),
+    ...calls.flatMap((call) => callLines(call, words)),
+    ...(refusedAnswers === 0
+      ? []
+      : labelled(
+          'refused',
+          refusedAnswers === 1 ? 'one answer did not count' : `${refusedAnswers} answers did not count`,
+          words,
+        )),
+    ...(story.broken ? labelled('journal', 'was changed behind the executor’s back; the executor noticed', words) : []),
+    ...(ending
+      ? labelled(
+          'ended',
+          `${endWord(ending)} at ${ending.at}${ending.reason === undefined ? '' : `: ${shown(ending.reason)}`}`,
+          words,
+        )
+      : []),
+  ];
+}
+
+function keyLines(
+  { publicKey, keyId }: ReceiptReport,
+  { keyExpected, keyNamed }: ReceiptPlace,
+  words: Words,
+): string[] {
+  if (publicKey === undefined) return [];
+  const whose = keyExpected
+    ? 'the one that you named'
+    : keyNamed
+      ? 'by the file’s own claim: NOT the one that you named'
+      : 'by the file’s own claim: name it with --key to know whose it is, or take it with --trust-embedded';
+  return [...labelled('key', `${publicKey}, ${whose}`, words), ...labelled('key id', String(keyId), words)];
+}
+
+function verdictLines(report: ReceiptReport, { keyExpected, trustsEmbedded }: ReceiptPlace, words: Words): string[] {
+  const { broken, envelopes, story } = report;
+  if (!broken) {
+    const isWhose = keyExpected || trustsEmbedded;
+    const holds = isWhose
+      ? words.paint('green', `Valid: all ${envelopes} envelopes hold.`)
+      : words.paint(
+          'yellow',
+          `All ${envelopes} envelopes hold, by the key in the file; nobody has said whose key that is.`,
+        );
+    if (story.ending) return [holds];
+    return [
+      holds,
+      `It has not come to its end: the last thing on record is ${story.lastKind}. More may have happened since.`,
+    ];
+  }
+  const { seq, property, message, expected, found, rule } = broken;
+  const where = seq === 0 ? 'The receipt' : `Envelope ${seq} of ${envelopes}`;
+  return [
+    words.paint('red', `Broken: ${where}, ${rule === undefined ? property : `${property}, rule "${rule}"`}`),
+    ...wrap(shown(message), words.columns - 2).map((line) => `  ${line}`),
+    ...(expected === undefined ? [] : labelled('expected', shown(expected), words)),
+    ...(found === undefined ? [] : labelled('found', shown(found), words)),
+    ...wrap(MEANING[property], words.columns - 2).map((line) => `  ${line}`),
+  ];
+}
+
+/** For people: what was asked, who approved it, what was done, and the verdict. */
+export function linesOf(report: ReceiptReport, place: ReceiptPlace, words: Words): string[] {
+  const title = report.intentId === undefined ? 'Receipt' : `Intent ${shown(report.intentId)}`;
+  return [
+    words.paint('bold', title),
+    ...storyLines(report, words),
+    ...keyLines(report, place, words),
+    ...verdictLines(report, place, words),
+  ];
+}
+
+/** For programs: one object. */
+export function factsOf(report: ReceiptReport, place: ReceiptPlace) {
+  const { file, line, keyExpected, trustsEmbedded, approverExpected } = place;
+  const { broken, story, intentId, publicKey, keyId, envelopes } = report;
+  const { accepted, ending, lastKind, calls } = story;
+  return {
+    ...{ file, line, valid: broken === undefined, ended: ending !== undefined, broken },
+    ...{ intent_id: intentId, public_key: publicKey, key_id: keyId, key_expected: keyExpected, envelopes },
+    ...{ key_trusted: keyExpected || trustsEmbedded, approver_expected: approverExpected, rules: accepted?.rules ?? 1 },
+    ...{ user: accepted?.principal.user, origin: accepted?.principal.origin, accepted_at: accepted?.at },
+    last_kind: lastKind,
+    ending: ending && { kind: ending.kind, code: ending.code, at: ending.at, reason: ending.reason },
+    refused_answers: story.refusedAnswers,
+    journal_broken: story.broken,
+    calls: calls.map(({ nodeId, call, surface, decision, answer, startedAt, status, reason, references }) => ({
+      ...{ node_id: nodeId, tool: call?.tool, args: call?.args, call_sha256: call?.call_sha256, surface },
+      ...{ effect: decision?.effect, rule: decision?.rule },
+      answered: answer && {
+        ...{ by: answer.by, at: answer.at, approved: answer.approved, approver: answer.approver, name: answer.name },
+      },
+      ...{ started_at: startedAt, status, reason, references },
+    })),
+  };
+}

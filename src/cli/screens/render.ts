@@ -1,0 +1,246 @@
+/** Alarms and their rings as aligned lines for people. Pure: the reader's clock, zone and terminal are handed in. */
+
+import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
+import { formatDuration, formatLateness } from '../../neo/duration.ts';
+import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
+import { columns, fit, pad, wrap } from './columns.ts';
+import { fromNow, type Here, localTime, shortTime, wallTime, zoneName } from './local-time.ts';
+import type { Output } from './output.ts';
+import { plainWakeError } from './wake-error.ts';
+
+/** The reader: when and where they are, how wide their terminal is, and how it shows emphasis. */
+export type Look = Here & { width: number; paint: Output['paint'] };
+
+/** Of a UUIDv7 this much is its millisecond: it tells alarms apart unless they were set in the same one. */
+const ID_PREFIX = 13;
+/** Enough text to fill any terminal; the rest of a long message need not be measured. */
+const PREVIEW_CHARACTERS = 400;
+/** Between the name of a fact and its value. */
+const INDENT = '  ';
+
+const instant = (text: string) => Date.parse(text);
+
+/** The beginning of each id that tells it from the others, as git does it. */
+export function shortIds(ids: readonly string[]): Map<string, string> {
+  const sorted = [...new Set(ids)].sort();
+  const shared = (one: string, other = '') => {
+    let at = 0;
+    while (at < one.length && one[at] === other[at]) at++;
+    return at;
+  };
+  return new Map(
+    sorted.map((id, at) => {
+      const needed = Math.max(shared(id, sorted[at - 1]), shared(id, sorted[at + 1])) + 1;
+      return [id, id.slice(0, Math.max(ID_PREFIX, needed))];
+    }),
+  );
+}
+
+/** Label and message on one line, shortened to what could be shown. */
+export function preview({ label, wake_message: message }: { label: string; wake_message: string }): string {
+  const text = label === '' ? message : `${label}: ${message}`;
+  const head = oneLine(text.slice(0, PREVIEW_CHARACTERS).toWellFormed());
+  return text.length > PREVIEW_CHARACTERS ? `${head}…` : head;
+}
+
+/** Facts one below the other, their values aligned; long values go on below themselves. */
+export function facts(entries: readonly (readonly [name: string, value: string | undefined])[], look: Look): string[] {
+  const given = entries.filter((entry): entry is readonly [string, string] => entry[1] !== undefined);
+  const nameWidth = Math.max(0, ...given.map(([name]) => name.length));
+  const room = look.width - INDENT.length - nameWidth - 2;
+  return given.flatMap(([name, value]) =>
+    wrap(value, Math.max(20, room)).map((line, at) =>
+      `${INDENT}${look.paint('dim', pad(at === 0 ? name : '', nameWidth))}  ${line}`.trimEnd(),
+    ),
+  );
+}
+
+/** `in 9 min 58 s, 14:10:00 CEST`. */
+export function ringsAt(text: string, look: Look): string {
+  return `${fromNow(instant(text), look.now)}, ${localTime(instant(text), look)}`;
+}
+
+/** What `alarm set` answers. */
+export function renderCreated(created: AlarmCreated, look: Look): string[] {
+  const { id, next_fire_at: next, status, deduped } = created;
+  const rings = next === undefined ? `it is ${status}` : `rings ${ringsAt(next, look)}`;
+  const done = deduped ? 'Already set, by this key and with this definition:' : 'Set';
+  return [`${done} ${look.paint('bold', id)}`, `${INDENT}${rings}`];
+}
+
+function nextRing(alarm: AlarmView, look: Look): [relative: string, absolute: string] {
+  if (alarm.in_flight) return ['rings now', ''];
+  if (alarm.next_fire_at !== undefined) {
+    const at = instant(alarm.next_fire_at);
+    return [at <= look.now ? 'is due' : fromNow(at, look.now), shortTime(at, look)];
+  }
+  if (alarm.status !== 'fired' || alarm.last_fired_at === undefined) return ['-', ''];
+  const at = instant(alarm.last_fired_at);
+  return [fromNow(at, look.now), shortTime(at, look)];
+}
+
+function attempts(count: number): string {
+  return `${count} failed attempt${count === 1 ? '' : 's'}`;
+}
+
+/** What holds the next ring back, if anything does. */
+function heldBack({ held_back: held }: AlarmView): string | undefined {
+  return held && oneLine(held.reason);
+}
+
+/** A line about what goes wrong with an alarm, if anything does. */
+function trouble(alarm: AlarmView): string | undefined {
+  const last = alarm.last_error === undefined ? '' : `: ${oneLine(plainWakeError(alarm.last_error))}`;
+  if (alarm.failure_count > 0) return `${attempts(alarm.failure_count)} of ${alarm.max_failures}, the last one${last}`;
+  return alarm.last_error === undefined ? undefined : `last error${last}`;
+}
+
+const HEADINGS = ['ID', 'STATUS', 'KIND', 'RINGS', 'AT', 'MESSAGE'] as const;
+
+/** What stands behind a list: how many more there are of what it shows, and whether it has those that are over. */
+export type BeyondList = { readonly left: number; readonly history: 'shown' | 'hidden' };
+
+/** What `alarm list` shows. */
+export function renderAlarms(alarms: readonly AlarmView[], { left, history }: BeyondList, look: Look): string[] {
+  if (alarms.length === 0)
+    return [history === 'shown' ? 'No alarms.' : 'No alarms ahead; --all shows those that are over.'];
+  const ids = shortIds(alarms.map(({ id }) => id));
+  const rows = alarms.map((alarm) => [
+    ids.get(alarm.id)!,
+    alarm.status,
+    alarm.kind,
+    ...nextRing(alarm, look),
+    preview(alarm),
+  ]);
+  const [heading, ...lines] = columns([[...HEADINGS], ...rows], look.width);
+  const body = alarms.flatMap((alarm, at) => {
+    const over = alarm.status === 'fired' || alarm.status === 'cancelled';
+    const line = over ? look.paint('dim', lines[at]!) : lines[at]!;
+    const wrong = over ? undefined : trouble(alarm);
+    const held = over ? undefined : heldBack(alarm);
+    const below = (text: string) => fit(`${' '.repeat(ID_PREFIX + 2)}${text}`, look.width);
+    return [
+      line,
+      ...(held === undefined ? [] : [look.paint('dim', below(held))]),
+      ...(wrong === undefined ? [] : [look.paint(alarm.status === 'failed' ? 'red' : 'yellow', below(wrong))]),
+    ];
+  });
+  const count = `${alarms.length} alarm${alarms.length === 1 ? '' : 's'}`;
+  const more = left === 0 ? '' : `, ${left} more with --limit ${alarms.length + left}`;
+  const over = history === 'shown' ? '' : '; --all shows those that are over, too';
+  const short = zoneName(look.now, look.zone);
+  const zone = short === look.zone ? short : `${look.zone} (${short})`;
+  const foot = `${count}${more}${over}. Times in ${zone}.`;
+  return [look.paint('dim', heading!), ...body, '', look.paint('dim', foot)];
+}
+
+/** Whether an expression is read on the wall clock of a zone; `@every` is measured from one ring to the next and knows no zone. */
+export const keepsWallTime = (cronExpression: string): boolean => !/^@every\s/.test(cronExpression.trim());
+
+function schedule(alarm: AlarmView, look: Look): string {
+  if (alarm.kind === 'once')
+    return alarm.fire_at === undefined ? 'once' : `once, at ${localTime(instant(alarm.fire_at), look)}`;
+  const expression = oneLine(alarm.cron_expr ?? '');
+  return keepsWallTime(expression) ? `${expression}, in ${oneLine(alarm.timezone ?? 'UTC')}` : expression;
+}
+
+const inSeconds = (seconds: number | undefined) =>
+  seconds === undefined ? undefined : formatDuration(Math.round(seconds * 1000));
+
+function rungTimes(alarm: AlarmView, look: Look): string | undefined {
+  if (alarm.fire_count === 0) return undefined;
+  const times = `${alarm.fire_count} time${alarm.fire_count === 1 ? '' : 's'}`;
+  const limit = alarm.max_fires === undefined ? '' : ` of ${alarm.max_fires}`;
+  return alarm.last_fired_at === undefined ? times : `${times}${limit}, the last ${ringsAt(alarm.last_fired_at, look)}`;
+}
+
+/** A block of text as it was written, indented. */
+function block(title: string, text: string, look: Look): string[] {
+  const lines = printable(text)
+    .split('\n')
+    .map((line) => `${INDENT}${line}`);
+  return ['', look.paint('dim', title), ...lines];
+}
+
+/** What `alarm show` says about the alarm itself. */
+export function renderAlarm(alarm: AlarmView, look: Look): string[] {
+  const rows = facts(
+    [
+      ['status', alarm.in_flight ? `${alarm.status}, rings right now` : alarm.status],
+      ['label', alarm.label === '' ? undefined : oneLine(alarm.label)],
+      ['rings', alarm.next_fire_at === undefined ? undefined : ringsAt(alarm.next_fire_at, look)],
+      ['waits', heldBack(alarm)],
+      ['schedule', schedule(alarm, look)],
+      ['urgent', alarm.urgent ? 'yes: quiet hours do not hold it back' : undefined],
+      ['until', alarm.ends_at === undefined ? undefined : localTime(instant(alarm.ends_at), look)],
+      ['at most', alarm.max_fires === undefined ? undefined : `${alarm.max_fires} times`],
+      ['jitter', alarm.jitter_seconds === undefined ? undefined : `up to ${inSeconds(alarm.jitter_seconds)}`],
+      [
+        'lateness',
+        alarm.max_lateness_seconds === undefined ? undefined : `at most ${inSeconds(alarm.max_lateness_seconds)}`,
+      ],
+      ['conversation', alarm.conversation_id],
+      ['key', alarm.idempotency_key === undefined ? undefined : oneLine(alarm.idempotency_key)],
+      ['set', ringsAt(alarm.created_at, look)],
+      ['set by', alarm.set_by === undefined ? undefined : `${oneLine(alarm.set_by.name)}, a person`],
+      ['has rung', rungTimes(alarm, look)],
+      ['trouble', trouble(alarm)],
+    ],
+    look,
+  );
+  return [
+    `Alarm ${look.paint('bold', alarm.id)}`,
+    ...rows,
+    ...block('Message', alarm.wake_message, look),
+    ...(alarm.payload === undefined ? [] : block('Payload', alarm.payload.text, look)),
+  ];
+}
+
+/** What the router answered: that a wake was taken does not mean that its turn is done. */
+function outcomeOf({ outcome, http_status: status }: FireView): string {
+  const word = outcome === 'delivered' ? 'accepted' : outcome;
+  return status === undefined ? word : `${word} (${status})`;
+}
+
+/** The ledger of an alarm: one line for each attempt, and what went wrong below it. */
+export function renderFires(fires: readonly FireView[], more: boolean, look: Look): string[] {
+  if (fires.length === 0) return ['', look.paint('dim', 'It has not rung yet.')];
+  const rows = fires.map((fire) => [
+    wallTime(instant(fire.scheduled_for), look),
+    String(fire.attempt),
+    outcomeOf(fire),
+    formatLateness(fire.lateness_ms),
+    formatDuration(instant(fire.finished_at) - instant(fire.started_at)),
+  ]);
+  const [heading, ...lines] = columns([['DUE', 'ATTEMPT', 'OUTCOME', 'STARTED', 'TOOK'], ...rows], look.width - 2);
+  const body = fires.flatMap((fire, at) => {
+    const missed = fire.missed_count ? [`${fire.missed_count} earlier occurrences were missed`] : [];
+    const notes = [...missed, ...(fire.error === undefined ? [] : [oneLine(plainWakeError(fire.error))])];
+    const below = notes
+      .flatMap((note) => wrap(note, look.width - 6))
+      .map((note) => look.paint('yellow', `      ${note}`));
+    return [`${INDENT}${lines[at]}`, ...below];
+  });
+  const title = more ? `Rings, the ${fires.length} latest attempts` : 'Rings, latest first';
+  return ['', look.paint('dim', title), look.paint('dim', `${INDENT}${heading}`), ...body];
+}
+
+const VERBS: Readonly<Record<FireView['outcome'], string>> = {
+  delivered: 'rang',
+  failed: 'failed',
+  unknown: 'unknown',
+  missed: 'missed',
+};
+
+/** One line of `alarm watch`: when, what happened, to which alarm, how late. */
+export function renderEvent(alarm: AlarmView, fire: FireView, look: Look): string[] {
+  const delivered = fire.outcome === 'delivered';
+  const verb = pad(VERBS[fire.outcome], 7);
+  const time = wallTime(instant(fire.started_at), look);
+  const attempt = fire.attempt > 1 ? `, attempt ${fire.attempt}` : '';
+  const line = `${time}  ${verb}  ${alarm.id.slice(0, ID_PREFIX)}  ${formatLateness(fire.lateness_ms)}${attempt}  ${preview(alarm)}`;
+  const shown = look.paint(delivered ? 'green' : 'yellow', fit(line, look.width));
+  return fire.error === undefined
+    ? [shown]
+    : [shown, fit(`          ${oneLine(plainWakeError(fire.error))}`, look.width)];
+}

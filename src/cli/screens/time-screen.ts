@@ -1,0 +1,207 @@
+/** A day of chronometric on a terminal: a bar over its hours, then what was meant against what came of it, row by row. Pure. */
+import { REAL_BREAK_MS } from '../../chronometric/state/state.ts';
+import type { DayView } from '../../wire/chronometric-view.ts';
+import { pad, textWidth, wrap } from './columns.ts';
+import { zoneName } from './local-time.ts';
+import type { Look } from './render.ts';
+import { dayBar } from './time-bar.ts';
+import { ago, capital, clockOf, dateWords, harmless, inMinutes, lengthOfTime, paragraph } from './time-words.ts';
+
+const MINUTE_MS = 60_000;
+/** Between the columns. */
+const GAP = '  ';
+/** `08:52–10:31` */
+const TIMES_WIDTH = 11;
+/** Below this the words stand under the times instead of beside them. */
+const WIDE = 60;
+const INDENT = '  ';
+/** So much of an intent or a summary is shown; `--json` has all of it. */
+const MOST_LINES = 3;
+
+type Session = DayView['sessions'][number];
+type Stretch = DayView['stretches'][number];
+
+/** What a row says: times, a length, and lines, the first of which says what it is. */
+type Row = {
+  readonly at: number;
+  readonly times: string;
+  readonly length: string;
+  readonly lines: (width: number) => readonly string[];
+  readonly dim?: boolean;
+};
+
+const from = ({ from: instant }: { from: string }) => Date.parse(instant);
+const lasts = ({ duration }: Stretch) => lengthOfTime(duration);
+const isBreak = (stretch: Stretch) => stretch.kind === 'away' && lasts(stretch) >= REAL_BREAK_MS;
+
+const timesOf = (begin: string, end: string) => `${clockOf(begin)}–${clockOf(end)}`;
+
+/** The words for a break that is due, or for when one will be. */
+export function breakWords({
+  due,
+  due_in: left,
+  level,
+  elapsed,
+  protected_window_label: label,
+}: NonNullable<DayView['break']>): string {
+  if (!due) return `break due in ${inMinutes(lengthOfTime(left!))} of active time`;
+  if (label !== undefined) return `break due (${level}): this time is kept for ${harmless(label)}`;
+  return `break due (${level}): ${inMinutes(lengthOfTime(elapsed))} active without one`;
+}
+
+/** Whether a session that is open was seen so lately that the person counts as there. */
+const isLive = (session: Session, view: DayView) =>
+  Date.parse(view.as_of) - Date.parse(session.last_seen_at) < REAL_BREAK_MS;
+
+/** What stands below a session's words: each note with its colour. */
+function notesOf(session: Session, view: DayView): [style: 'dim' | 'green' | 'yellow', note: string][] {
+  const { started_at: started, ended_at: ended, in_day: inDay, ending } = session;
+  const away = breaksOf(session, view);
+  const notes: ReturnType<typeof notesOf> = away === undefined ? [] : [['dim', away]];
+  if (started !== inDay.from) notes.push(['dim', `began ${dateWords(started)}, ${clockOf(started)}`]);
+  if (ended !== null && ended !== inDay.to) notes.push(['dim', `went on until ${dateWords(ended)}, ${clockOf(ended)}`]);
+  if (ending === 'auto_closed') notes.push(['dim', 'closed where it was last seen']);
+  if (ending !== 'open') return notes;
+  const seen = Date.parse(view.as_of) - Date.parse(session.last_seen_at);
+  notes.push(isLive(session, view) ? ['green', 'open'] : ['yellow', `open, last seen ${ago(seen)}`]);
+  if (view.break && isLive(session, view)) notes.push([view.break.due ? 'yellow' : 'dim', breakWords(view.break)]);
+  return notes;
+}
+
+function breaksOf(session: Session, view: DayView): string | undefined {
+  const breaks = view.stretches.filter((stretch) => stretch.session_id === session.session_id && isBreak(stretch));
+  if (breaks.length === 0) return undefined;
+  const each = breaks.map((stretch) => `${inMinutes(lasts(stretch))} at ${clockOf(stretch.from)}`);
+  return `away ${each.join(', ')}`;
+}
+
+function sessionRow(session: Session, view: DayView, look: Look): Row {
+  const { from: begin, to: end, active_duration: active } = session.in_day;
+  const isNow = session.ending === 'open' && isLive(session, view);
+  return {
+    at: Date.parse(begin),
+    times: isNow ? `${clockOf(begin)}–now` : timesOf(begin, end),
+    length: inMinutes(lengthOfTime(active)),
+    lines(width) {
+      const came = session.summary === null ? [] : paragraph(session.summary, width - 2, MOST_LINES);
+      return [
+        ...paragraph(session.intent, width, MOST_LINES).map((line) => look.paint('bold', line)),
+        ...came.map((line, at) => `${look.paint('cyan', at === 0 ? '→' : ' ')} ${line}`),
+        ...notesOf(session, view).flatMap(([style, note]) => wrap(note, width).map((line) => look.paint(style, line))),
+      ];
+    },
+  };
+}
+
+/** Stretches without a session, the short gaps between active ones closed. */
+function looseRuns(stretches: readonly Stretch[]): Stretch[][] {
+  const runs: Stretch[][] = [];
+  for (const stretch of stretches) {
+    const run = runs.at(-1);
+    const last = run?.at(-1);
+    const joins = last?.to === stretch.from && !isBreak(last) && !isBreak(stretch);
+    if (run && joins) run.push(stretch);
+    else runs.push([stretch]);
+  }
+  return runs;
+}
+
+/** What lies between sessions; what is too short to matter to anybody is left out. */
+function looseRow(run: readonly Stretch[]): Row | undefined {
+  const [first] = run;
+  const active = run.filter(({ kind }) => kind === 'active').reduce((sum, stretch) => sum + lasts(stretch), 0);
+  const isAway = isBreak(first!);
+  if (!isAway && active < MINUTE_MS) return undefined;
+  return {
+    at: from(first!),
+    times: timesOf(first!.from, run.at(-1)!.to),
+    length: inMinutes(isAway ? lasts(first!) : active),
+    lines: () => [isAway ? 'away' : 'no session'],
+    dim: true,
+  };
+}
+
+function rowsOf(view: DayView, look: Look): Row[] {
+  const loose = looseRuns(view.stretches.filter(({ session_id: id }) => id === null)).map(looseRow);
+  const sessions = view.sessions.map((session) => sessionRow(session, view, look));
+  return [...sessions, ...loose.filter((row) => row !== undefined)].sort((one, other) => one.at - other.at);
+}
+
+function renderRow(row: Row, lengthWidth: number, look: Look): string[] {
+  const paint = (text: string) => (row.dim ? look.paint('dim', text) : text);
+  const times = look.paint('dim', pad(row.times, TIMES_WIDTH));
+  if (look.width < WIDE) {
+    const head = `${times}${GAP}${paint(row.length)}`;
+    const lines = row.lines(Math.max(10, look.width - INDENT.length));
+    if (row.dim) return [`${head}${GAP}${paint(lines.join(' '))}`];
+    return [head, ...lines.map((line) => `${INDENT}${line}`)];
+  }
+  const aside = TIMES_WIDTH + lengthWidth + 2 * GAP.length;
+  const [first = '', ...rest] = row.lines(look.width - aside);
+  return [
+    `${times}${GAP}${paint(pad(row.length, lengthWidth))}${GAP}${paint(first)}`.trimEnd(),
+    ...rest.map((line) => `${' '.repeat(aside)}${line}`),
+  ];
+}
+
+/** What all of it comes to: `Active 3 h 5 min, 2 h 40 min of it in 3 sessions. Away 1 h.` */
+export function totalWords(totals: DayView['totals']): string {
+  const active = lengthOfTime(totals.active_duration);
+  const inside = lengthOfTime(totals.active_in_sessions_duration);
+  const away = lengthOfTime(totals.away_duration);
+  const count = totals.sessions === 0 ? 'no session' : `${totals.sessions} session${totals.sessions === 1 ? '' : 's'}`;
+  const all = inMinutes(active) === inMinutes(inside);
+  const where = totals.sessions === 0 ? `in ${count}` : all ? `in ${count}` : `${inMinutes(inside)} of it in ${count}`;
+  return `Active ${inMinutes(active)}${all && totals.sessions > 0 ? ' ' : ', '}${where}.${away < MINUTE_MS ? '' : ` Away ${inMinutes(away)}.`}`;
+}
+
+const offsetOf = (instant: string) => instant.slice(19);
+
+/** Only on the two days a year on which it is so. */
+function clockChange(view: DayView): string[] {
+  if (offsetOf(view.from) === offsetOf(view.to)) return [];
+  const hours = (Date.parse(view.to) - Date.parse(view.from)) / 3_600_000;
+  return [`The clock is ${hours > 24 ? 'put back' : 'put forward'} on this day: it has ${hours} hours.`];
+}
+
+/** The name of the zone with its short form, where it has one. */
+export function zoneWords(timezone: string, instant: string): string {
+  const short = zoneName(Date.parse(instant), timezone);
+  return short === timezone ? timezone : `${timezone} (${short})`;
+}
+
+function forgotten({ forgotten_session: session }: DayView, look: Look): string[] {
+  if (!session) return [];
+  const { intent, started_at: started, last_seen_at: seen } = session;
+  const when = `${dateWords(started)}, ${clockOf(started)}; it was last seen ${dateWords(seen)}, ${clockOf(seen)}`;
+  const [line] = paragraph(intent, look.width - INDENT.length, 1);
+  return [
+    '',
+    ...wrap(`Still open from ${when}:`, look.width).map((text) => look.paint('yellow', text)),
+    `${INDENT}${line}`,
+  ];
+}
+
+/** What `reveille time` shows of a day on which there was something. */
+export function renderDay(view: DayView, look: Look): string[] {
+  const title = look.paint('bold', `${capital(view.day_of_week)} ${dateWords(view.date)}`);
+  const zone = zoneWords(view.timezone, view.from);
+  const head =
+    textWidth(`${dateWords(view.date)}${zone}`) + 14 > look.width
+      ? [title, look.paint('dim', zone)]
+      : [`${title}${GAP}${look.paint('dim', zone)}`];
+  const rows = rowsOf(view, look);
+  const lengthWidth = Math.max(0, ...rows.map(({ length }) => textWidth(length)));
+  const bar = dayBar(view, look);
+  return [
+    ...head,
+    ...(bar.length > 0 ? ['', ...bar] : []),
+    ...(rows.length > 0 ? [''] : []),
+    ...rows.flatMap((row) => renderRow(row, lengthWidth, look)),
+    ...forgotten(view, look),
+    '',
+    ...[totalWords(view.totals), ...clockChange(view)].flatMap((line) =>
+      wrap(line, look.width).map((text) => look.paint('dim', text)),
+    ),
+  ];
+}

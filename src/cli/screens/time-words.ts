@@ -1,0 +1,57 @@
+/** How `reveille time` words instants, lengths of time and what people wrote. Pure. */
+
+import { readIsoDuration } from '../../executor/policy/iso-duration.ts';
+import { printable } from '../../kit/text/hidden-characters.ts';
+import { formatDuration } from '../../neo/duration.ts';
+import { fit, wrap } from './columns.ts';
+
+const MINUTE_MS = 60_000;
+const MONTHS = 'January February March April May June July August September October November December'.split(' ');
+
+/** `PT1H22M` in milliseconds. */
+export const lengthOfTime = (isoDuration: string): number => readIsoDuration(isoDuration) ?? 0;
+
+/** A length of time in whole minutes: `1 h 22 min`, `under 1 min`. */
+export function inMinutes(ms: number): string {
+  if (ms < MINUTE_MS) return 'under 1 min';
+  const minutes = Math.floor(ms / MINUTE_MS);
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  // Not in days: of two days of work nobody thinks as of one.
+  return [hours > 0 && `${hours} h`, rest > 0 && `${rest} min`].filter(Boolean).join(' ');
+}
+
+/** How long ago something was: `just now`, `42 s ago`, `4 min ago`, `2 h 5 min ago`, `3 d 4 h ago`. */
+export function ago(ms: number): string {
+  if (ms < 1000) return 'just now';
+  const whole = ms < MINUTE_MS ? Math.floor(ms / 1000) * 1000 : Math.floor(ms / MINUTE_MS) * MINUTE_MS;
+  return `${formatDuration(whole)} ago`;
+}
+
+/** `08:52` of an instant with its offset: what the wall clock showed there. */
+export const clockOf = (instant: string): string => instant.slice(11, 16);
+
+/** `22 November 2026` of a date or an instant. */
+export function dateWords(date: string): string {
+  const [year, month, day] = date.slice(0, 10).split('-');
+  return `${Number(day)} ${MONTHS[Number(month) - 1]} ${year}`;
+}
+
+/** `Sun 22 Nov`. */
+export function shortDate(dayOfWeek: string, date: string): string {
+  const [day, month] = dateWords(date).split(' ');
+  return `${capital(dayOfWeek).slice(0, 3)} ${day!.padStart(2)} ${month!.slice(0, 3)}`;
+}
+
+export const capital = (word: string): string => word.slice(0, 1).toUpperCase() + word.slice(1);
+
+/** What somebody wrote, as one line that is harmless for a terminal: white space becomes a blank, control characters become visible. */
+export function harmless(text: string): string {
+  return printable(text.toWellFormed().replace(/\s+/gu, ' ').trim());
+}
+
+/** What somebody wrote, in lines of a width; of more than `most`, the last one ends with an ellipsis. */
+export function paragraph(text: string, width: number, most: number): string[] {
+  const lines = wrap(harmless(text), width);
+  const shown = [...lines.slice(0, most - 1), ...(lines.length < most ? [] : [lines.slice(most - 1).join(' ')])];
+  return shown.map((line) => fit(line, width));
+}

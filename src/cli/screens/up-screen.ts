@@ -1,0 +1,159 @@
+/** What `reveille up` shows a person. */
+
+import { homedir } from 'node:os';
+import { printable } from '../../kit/text/hidden-characters.ts';
+import { formatLateness } from '../../neo/duration.ts';
+import type { TurnOutcome } from '../../router/woken-turn.ts';
+import type { MachineView } from '../../wire/machine.ts';
+import { VERSION } from '../../wire/version.ts';
+import { type Home, homeAt } from '../home/home.ts';
+import { PROGRAM } from '../home/package-root.ts';
+import type { LocalAgent, LocalStack } from '../up/local-stack.ts';
+import type { Ring } from '../up/ring.ts';
+import { fit, wrap } from './columns.ts';
+import type { Output } from './output.ts';
+import { plainWakeError } from './wake-error.ts';
+
+/** Under the time of day, so that the lines of one ring stand together. */
+const INDENT = '          ';
+const PREVIEW_CHARACTERS = 60;
+
+function timeOfDay(epochMs: number): string {
+  return new Date(epochMs).toLocaleTimeString('en-GB', { hour12: false });
+}
+
+/** A path as a person writes it. */
+function tilde(path: string): string {
+  const home = homedir();
+  return path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
+}
+
+function preview(text: string): string {
+  const [first = ''] = text.split('\n');
+  const short = first.length > PREVIEW_CHARACTERS ? `${first.slice(0, PREVIEW_CHARACTERS - 1)}…` : first;
+  return printable(short);
+}
+
+/** Who listens where, and what to do next. */
+export function greeting(out: Output, home: Home, stack: LocalStack): string[] {
+  const row = (name: string, where: string, what: string) =>
+    `  ${name.padEnd(10)}${where.padEnd(25)}${out.paint('dim', what)}`;
+  return [
+    `${out.paint('bold', 'Reveille')} ${VERSION}`,
+    '',
+    row('chronosd', stack.chronos.url, 'keeps alarms and fires them on time'),
+    row('router', stack.router.url, 'starts machines and delivers turns'),
+    row('executor', stack.executor.url, 'asks you before what cannot be undone'),
+    agentRow(stack.agent, row),
+    row('home', tilde(home.path), 'keys, tokens and data'),
+    ...(stack.noApprover === undefined ? [] : ['', out.paint('yellow', `  ${printable(stack.noApprover)}`)]),
+    '',
+    `  ${out.paint('dim', 'Connect an agent')}  claude mcp add chronos${homeFlag(home)} -- ${process.execPath} ${PROGRAM} mcp`,
+    `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Look at the build" --in 10m`,
+    `  ${out.paint('dim', 'Stop')}              Ctrl-C; alarms are kept`,
+    '',
+  ];
+}
+
+type Row = (name: string, where: string, what: string) => string;
+
+/** Who is woken, and where that is kept. */
+function agentRow(agent: LocalAgent, row: Row): string {
+  if (agent.kind === 'neo') return row('neo', ...neoWords(agent.running));
+  const { state } = agent.machine;
+  if (state !== 'active') return row('agent', state, 'wakes are refused; see: npx reveille machine show');
+  return row('agent', fit(printable(whereIs(agent.machine)), 24), 'yours; Neo is not used');
+}
+
+/** A Neo that an earlier `up` left behind runs on, and is taken over. */
+function neoWords(running: string | undefined): [where: string, what: string] {
+  if (running === 'ready') return ['awake', 'was running already; rests when it has nothing to do'];
+  if (running === 'starting') return ['being looked at', 'was running already, or starts'];
+  return ['asleep', 'starts when an alarm rings'];
+}
+
+/** What a person knows their agent by. */
+function whereIs({ provider, spec }: MachineView): string {
+  const text = (value: unknown) => (value === undefined ? '' : String(value));
+  switch (provider) {
+    case 'http':
+      return text(spec.url);
+    case 'process':
+      return [spec.command].flat().join(' ');
+    case 'command':
+      return `${text(spec.preset)} ${text(spec.url ?? spec.cwd)}`.trim();
+    case 'docker':
+      return `container ${text(spec.container)}`;
+    case 'fly':
+      return `fly ${text(spec.app)}`;
+  }
+}
+
+/** What an MCP client must be told when the home is not where it would look. */
+function homeFlag(home: Home): string {
+  return home.path === homeAt(undefined).path ? '' : ` -e REVEILLE_HOME=${home.path}`;
+}
+
+/** The line for an alarm that `up` has set itself. */
+export function setLine(out: Output, now: number, dueAt: number): string {
+  const seconds = Math.max(0, Math.ceil((dueAt - now) / 1000));
+  return `${out.paint('dim', timeOfDay(now))}  set   a welcome alarm; it rings in ${seconds} s, at ${timeOfDay(dueAt)}`;
+}
+
+function nameOf({ fire: { alarm } }: Ring): string {
+  return alarm.label === '' ? `"${preview(alarm.wakeMessage)}"` : printable(alarm.label);
+}
+
+/** What became of the turn: the reply, wrapped to the terminal, or why there is none. */
+function turnLines(out: Output, { turn }: Ring): string[] {
+  if (turn === undefined) return [];
+  if (turn.known !== 'end') return noteLines(out, turn);
+  if (turn.reply) {
+    const width = out.columns - INDENT.length - 2;
+    const wrapped = turn.reply.split('\n').flatMap((line) => wrap(printable(line), width));
+    return wrapped.map((line) => `${out.paint('cyan', '│')} ${line}`);
+  }
+  const why = turn.error ? `: ${printable(turn.error)}` : '';
+  return [out.paint('yellow', `the turn is ${turn.status}${why}`)];
+}
+
+/** Of a turn whose end is not known: what is. */
+function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>): string[] {
+  const why = printable(turn.why);
+  const note = {
+    accepted: why,
+    waits: `the turn has not begun and is tried again: ${why}; see "reveille machine turns"`,
+    lost: `the turn was accepted; its outcome could not be read (${why}). See machine-logs/ in the router's data folder; "reveille neo tools" starts Neo's tools alone`,
+  }[turn.known];
+  return wrap(note, out.columns - INDENT.length).map((line) =>
+    out.paint(turn.known === 'waits' ? 'yellow' : 'dim', line),
+  );
+}
+
+/** What the wake met: `the agent was awake` is only said of one that is there between its turns. */
+function metWords({ wake, taken }: Ring): string {
+  const { by, preset = 'the agent' } = taken ?? {};
+  if (by === 'program') return `${printable(preset)} was started for it`;
+  if (by === 'server' || by === 'receiver') return `handed to ${printable(preset)}`;
+  const startMs = wake?.machineStartMs ?? 0;
+  return startMs > 0 ? `the agent started in ${Math.round(startMs)} ms` : 'the agent was awake';
+}
+
+/** One ring: how late, how long the machine took, and what the agent said. */
+export function ringLines(out: Output, ring: Ring): string[] {
+  const { fire } = ring;
+  const lateness = fire.startedAt - fire.occurrence.scheduledFor;
+  const missed = fire.occurrence.missedCount > 0 ? `, standing in for ${fire.occurrence.missedCount} missed` : '';
+  const lines = [
+    `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${formatLateness(lateness)}${missed}; ${metWords(ring)}`,
+  ];
+  lines.push(...turnLines(out, ring).map((line) => `${INDENT}${line}`));
+  return lines;
+}
+
+/** An attempt that was not accepted. */
+export function failedRingLine(out: Output, ring: Ring): string {
+  const { result, finishedAt } = ring.fire;
+  const error = result.outcome === 'delivered' ? '' : printable(plainWakeError(result.error));
+  return `${out.paint('dim', timeOfDay(finishedAt))}  ${out.paint('red', result.outcome)}  ${nameOf(ring)}: ${error}`;
+}

@@ -1,0 +1,119 @@
+/** Following the rings of all alarms of one owner, or of one of them, by asking again and again. */
+import type { ChronosClient } from '../../chronos/client.ts';
+import { type AlarmView, type FireView, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+
+/** An attempt that has ended, and the alarm as it is now. */
+export type RingEvent = { alarm: AlarmView; fire: FireView };
+
+/** What changes in an alarm when an attempt at it ends. */
+function traceOf(alarm: AlarmView): string {
+  const { status, fire_count, failure_count, last_fired_at, last_error, next_fire_at, in_flight } = alarm;
+  return JSON.stringify([status, fire_count, failure_count, last_fired_at, last_error, next_fire_at, in_flight]);
+}
+
+function hasHistory(alarm: AlarmView): boolean {
+  return alarm.fire_count > 0 || alarm.failure_count > 0 || alarm.last_error !== undefined;
+}
+
+const isOver = ({ status }: AlarmView) => status !== 'active' && status !== 'paused';
+const attemptOf = (fire: FireView) => `${fire.fire_id}#${fire.attempt}`;
+
+export class LedgerWatch {
+  readonly #client: ChronosClient;
+  readonly #since: number;
+  readonly #only: string | undefined;
+  readonly #signal: AbortSignal;
+  /** The alarms of the last look, with what each looked like. */
+  #known: Map<string, { alarm: AlarmView; trace: string }> | undefined;
+  /** Attempts that were handed out; grows with every ring for as long as somebody watches. */
+  readonly #told = new Set<string>();
+
+  /**
+   * @param options.since attempts that ended before this instant of chronosd's clock, epoch ms, are not told
+   * @param options.only the id of the one alarm to follow; all of the owner's without it
+   * @param options.signal gives up a look under way
+   */
+  constructor(client: ChronosClient, options: { since: number; only?: string | undefined; signal: AbortSignal }) {
+    this.#client = client;
+    this.#since = options.since;
+    this.#only = options.only;
+    this.#signal = options.signal;
+  }
+
+  /** The alarms of the last look. */
+  get alarms(): AlarmView[] {
+    return [...(this.#known?.values() ?? [])].map(({ alarm }) => alarm);
+  }
+
+  /**
+   * Looks again.
+   *
+   * @returns what has ended since the look before, in the order in which it ended
+   * @throws ReveilleError as the client; the next look makes up for one that failed
+   */
+  async look(): Promise<RingEvent[]> {
+    const before = this.#known;
+    const alarms = await this.#present();
+    const events: RingEvent[] = [];
+    for (const alarm of alarms.values()) {
+      const seen = before?.get(alarm.id);
+      const changed = seen ? seen.trace !== traceOf(alarm) : before !== undefined && hasHistory(alarm);
+      if (changed || this.#only !== undefined) events.push(...(await this.#newAttempts(alarm)));
+    }
+    // Only now: a look that failed on the way leaves no gap.
+    this.#known = new Map([...alarms].map(([id, alarm]) => [id, { alarm, trace: traceOf(alarm) }]));
+    for (const { fire } of events) this.#told.add(attemptOf(fire));
+    return events.sort((one, other) => Date.parse(one.fire.finished_at) - Date.parse(other.fire.finished_at));
+  }
+
+  /** What may ring, what was there at the last look, and the newest, which may have rung and ended between two looks. */
+  async #present(): Promise<Map<string, AlarmView>> {
+    const alarms = new Map<string, AlarmView>();
+    const add = (found: readonly AlarmView[]) => {
+      for (const alarm of found) alarms.set(alarm.id, alarm);
+    };
+    if (this.#only !== undefined) {
+      add([await this.#client.getAlarm(this.#only, { signal: this.#signal })]);
+      return alarms;
+    }
+    add((await this.#client.listAlarms({ limit: LIST_LIMIT_DEFAULT }, { signal: this.#signal })).alarms);
+    for (const status of ['active', 'paused'] as const) {
+      let cursor: string | undefined;
+      do {
+        const query = { status, limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
+        const page = await this.#client.listAlarms(query, { signal: this.#signal });
+        add(page.alarms);
+        cursor = page.next_cursor;
+      } while (cursor !== undefined);
+    }
+    const left = [...(this.#known?.values() ?? [])].filter(({ alarm }) => !isOver(alarm) && !alarms.has(alarm.id));
+    for (const { alarm } of left) add(await this.#again(alarm.id));
+    return alarms;
+  }
+
+  async #again(id: string): Promise<AlarmView[]> {
+    try {
+      return [await this.#client.getAlarm(id, { signal: this.#signal })];
+    } catch (error) {
+      if (error instanceof ReveilleError && error.code === 'not_found') return [];
+      throw error;
+    }
+  }
+
+  /** The attempts at an alarm that were not told yet; the ledger comes latest first. */
+  async #newAttempts(alarm: AlarmView): Promise<RingEvent[]> {
+    const events: RingEvent[] = [];
+    let cursor: string | undefined;
+    do {
+      const query = cursor === undefined ? {} : { cursor };
+      const page = await this.#client.listFires(alarm.id, query, { signal: this.#signal });
+      const fresh = page.fires.filter(
+        (fire) => Date.parse(fire.finished_at) >= this.#since && !this.#told.has(attemptOf(fire)),
+      );
+      events.push(...fresh.map((fire) => ({ alarm, fire })));
+      cursor = fresh.length > 0 ? page.next_cursor : undefined;
+    } while (cursor !== undefined);
+    return events;
+  }
+}

@@ -1,0 +1,77 @@
+/** What listens at an address, and the error of a start that finds its port taken. */
+import { whoListens } from '../../router/providers/listeners.ts';
+import { openEnvelope } from '../../wire/envelope.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { reasonOf } from '../access/unreachable.ts';
+
+export type Listener =
+  /** A daemon of Reveille, of this installation or another. */
+  | { kind: 'daemon'; name: string; version: string }
+  /** It answers, and is none. */
+  | { kind: 'other' }
+  | { kind: 'silent'; reason: string };
+
+const ASK_MS = 1500;
+
+/** Asks who listens at a daemon's address. */
+export async function listenerAt(url: string, timeoutMs = ASK_MS): Promise<Listener> {
+  let status: number;
+  let text: string;
+  try {
+    const response = await fetch(`${url}/`, { signal: AbortSignal.timeout(timeoutMs), redirect: 'manual' });
+    status = response.status;
+    text = await response.text();
+  } catch (thrown) {
+    return { kind: 'silent', reason: reasonOf(thrown) };
+  }
+  try {
+    const data = openEnvelope(text, status, url).value();
+    if (typeof data !== 'object' || data === null || !('name' in data)) return { kind: 'other' };
+    return { kind: 'daemon', name: String(data.name), version: 'version' in data ? String(data.version) : 'unknown' };
+  } catch (error) {
+    if (error instanceof ReveilleError) return { kind: 'other' };
+    throw error;
+  }
+}
+
+/** What listens at an address, in words; `undefined` when it does not say. */
+async function wordsFor(url: string): Promise<string | undefined> {
+  const [listener, process] = await Promise.all([listenerAt(url), whoListens(Number(new URL(url).port))]);
+  const as = process === undefined ? '' : `: ${process}`;
+  if (listener.kind === 'daemon') return `the ${listener.name} of another Reveille (${listener.version})${as}`;
+  return listener.kind === 'other' ? `a program that is none of Reveille${as}` : process;
+}
+
+/** How the variables of each daemon begin. */
+export const PREFIXES = { chronosd: 'CHRONOS', router: 'ROUTER', executor: 'EXECUTOR', neo: 'NEO' } as const;
+export type DaemonName = keyof typeof PREFIXES;
+
+type BindError = NodeJS.ErrnoException & { address?: string; port?: number };
+
+/**
+ * Starts a daemon; an address that cannot be listened on is an error that names the variable to change and, where that can be known,
+ * what listens there.
+ */
+export async function namingPort<T>(name: DaemonName, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start();
+  } catch (error) {
+    const cause = error instanceof ReveilleError ? (error.cause as BindError | undefined) : undefined;
+    if (cause?.syscall !== 'listen' && cause?.syscall !== 'getaddrinfo') throw error;
+    throw new ReveilleError('unavailable', await refusal(name, cause), { retryable: false, cause });
+  }
+}
+
+async function refusal(name: DaemonName, { code, message, address = '', port }: BindError): Promise<string> {
+  const host = address.includes(':') ? `[${address}]` : address;
+  const variable = `${PREFIXES[name]}_PORT`;
+  if (code === 'EADDRINUSE') {
+    const reached = /^(0\.0\.0\.0|\[[0:]+\])$/.test(host) ? '127.0.0.1' : host;
+    const who = await wordsFor(`http://${reached}:${port}`);
+    const what = who === undefined ? 'another program listens there' : `another program listens there, ${who}`;
+    return `${name} cannot listen on ${host}:${port}: ${what}; stop it, or choose another port with ${variable} (0 picks a free one)`;
+  }
+  if (code === 'EACCES')
+    return `${name} cannot listen on ${host}:${port}: this user may not; choose a port above 1023 with ${variable}`;
+  return `${name} cannot listen on the address that ${PREFIXES[name]}_HOST names: ${message}; choose one of this machine's own, such as 127.0.0.1`;
+}

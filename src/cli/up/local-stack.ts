@@ -1,0 +1,323 @@
+/** Everything that `reveille up` runs: router, chronosd and executor in this process, Neo as a machine that sleeps until it is woken. */
+import { join } from 'node:path';
+import { createChronosClient } from '../../chronos/client.ts';
+import { parseChronosConfig } from '../../chronos/config.ts';
+import { type RunningChronos, startChronos } from '../../chronos/daemon.ts';
+import type { FireReport } from '../../chronos/dispatch/dispatcher.ts';
+import { parseExecutorConfig } from '../../executor/config.ts';
+import { type RunningExecutor, startExecutor } from '../../executor/daemon.ts';
+import type { AgentIdentity } from '../../kit/identity/agent.ts';
+import { agentIdentity } from '../../kit/identity/agent.ts';
+import { loadOrCreateKey } from '../../kit/identity/keys.ts';
+import { parseNeoConfig } from '../../neo/config.ts';
+import { manifestVariables } from '../../neo/tools/manifest-variables.ts';
+import type { ToolConfig } from '../../neo/tools/settings.ts';
+import { readSkill } from '../../neo/tools/skill.ts';
+import { parseRouterConfig } from '../../router/config.ts';
+import { type RunningRouter, startRouter } from '../../router/daemon.ts';
+import type { OnWake } from '../../router/wake.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { MachinePut, MachineView } from '../../wire/machine.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+import type { Settings } from '../../wire/settings.ts';
+import { VERSION } from '../../wire/version.ts';
+import { executorAdminAt } from '../access/executor-admin.ts';
+import { createRouterClient, type RouterClient } from '../access/router.ts';
+import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
+import { ensureApprover, ensureSubmitter } from '../approver/first-approver.ts';
+import type { CliContext } from '../context.ts';
+import { loadOrMakeLabel, loadOrMakeSecrets, removeRun, writeAccess, writeRun } from '../home/home.ts';
+import { PROGRAM } from '../home/package-root.ts';
+import { takeHome } from '../home/taken-home.ts';
+import { namingPort } from './listener.ts';
+import { isOwnNeo } from './own-neo.ts';
+import { accessGrants, executorWalls, machineWalls } from './walls.ts';
+
+/** Neo goes back to sleep after this long without a turn. */
+const NEO_IDLE_SECONDS = 300;
+
+/** The executor's servers are started with the first task, or when nobody waits for anything else any more. */
+const TOOLS_AFTER_MS = 30_000;
+
+/**
+ * What Neo and the servers that ship with it read. Those that are set are handed on by name, so that their values are written nowhere;
+ * Neo looks for nothing in the home, and has nothing else from there.
+ */
+const HANDED_ON = [
+  ...['MODEL', 'CHEAP_MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY', 'EMBED_MODEL', 'CONTEXT_TOKENS'],
+  ...['MANIFEST', 'WORKSPACE', 'SKILL', 'ESCALATE_PATTERNS', 'EXECUTOR_URL', 'EXECUTOR_TOKEN', 'DATA_DIR'],
+].map((name) => `NEO_${name}`);
+const HANDED_ON_TO_SERVERS = [
+  'CHRONOMETRIC_DATA_DIR',
+  'REVEILLE_PROFILE',
+  'NEURODOCK_PROFILE_PATH',
+  'REVEILLE_LOG',
+  'REVEILLE_SEPARATION',
+];
+
+/** What the names of Neo's variables begin with where the router keeps them: other machines may mean something else by the same name. */
+const IN_MEMORY = 'REVEILLE_NEO_';
+
+/** Who is woken here: Neo, with what the router says that it does right now, or an agent of the user's own. */
+export type LocalAgent = { kind: 'neo'; running: string | undefined } | { kind: 'own'; machine: MachineView };
+
+export type LocalStack = {
+  chronos: RunningChronos;
+  router: RunningRouter;
+  executor: RunningExecutor;
+  identity: AgentIdentity;
+  agent: LocalAgent;
+  /** Why nobody can approve from here; `undefined` when somebody can. */
+  noApprover: string | undefined;
+  /** Bearer of chronosd. */
+  chronosToken: string;
+  close(): Promise<void>;
+};
+
+export type LocalStackEvents = {
+  onFire: (report: FireReport) => void;
+  onWake: OnWake;
+};
+
+/**
+ * Starts the stack. Secrets and identity are made on the first start and kept.
+ *
+ * @throws ReveilleError when a port is taken, the data is in use by another process, or a setting is wrong
+ */
+export async function startLocalStack(context: CliContext, events: LocalStackEvents): Promise<LocalStack> {
+  const release = takeHome(context);
+  try {
+    const stack = await startParts(context, events);
+    const close = async () => {
+      await stack.close();
+      release();
+    };
+    return { ...stack, close };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+async function startParts(context: CliContext, events: LocalStackEvents): Promise<LocalStack> {
+  const { home, clock } = context;
+  const secrets = loadOrMakeSecrets(home);
+  const identity = agentIdentity(loadOrMakeLabel(home), loadOrCreateKey(home.keyFile));
+  const settings = { ...secrets, ...context.settings };
+  // What machines may refer to by name. It is filled up below, before the first of them can be woken.
+  const environment: Record<string, string | undefined> = {
+    ...withoutApprovers(context.environment),
+    REVEILLE_HOME: home.path,
+  };
+
+  // Neo reads these when it is woken; a wrong one should not wait for that.
+  const { NEO_DAEMON_TOKEN } = secrets;
+  const { tools } = parseNeoConfig({ ...settings, MATRIX_USER_ID: identity.label, NEO_DAEMON_TOKEN });
+  if (tools?.skill !== undefined) readSkill(tools.skill);
+  // chronosd needs the router's address first, and nobody reports to chronosd before it runs.
+  const routerConfig = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
+  let { chronosUrl } = routerConfig;
+  const routerLog = await context.log('router', 'error');
+  const router = await namingPort('router', () =>
+    startRouter({
+      config: routerConfig,
+      environment,
+      walls: machineWalls(context, routerConfig.separation),
+      grantedTo: (userId) => (userId === identity.owner ? accessGrants(context) : []),
+      version: VERSION,
+      clock,
+      log: routerLog,
+      onWake: events.onWake,
+      chronosUrl: () => chronosUrl,
+    }),
+  );
+  let chronos: RunningChronos;
+  try {
+    const config = parseChronosConfig({ ...settings, CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake` });
+    const log = await context.log('chronosd', 'error');
+    chronos = await namingPort('chronosd', () => startChronos({ config, clock, log, onFire: events.onFire }));
+    chronosUrl ??= chronos.url;
+  } catch (error) {
+    await router.close();
+    throw error;
+  }
+  const closeDelivery = async () => {
+    // chronosd first: while it lets its deliveries finish, they still need the router.
+    await chronos.close();
+    await router.close();
+  };
+  let executor: RunningExecutor;
+  try {
+    const config = parseExecutorConfig(executorSettings(settings, chronos.url));
+    const variables = {
+      ...withoutApprovers(settings),
+      MATRIX_USER_ID: identity.label,
+      REVEILLE_CHRONOS_URL: chronos.url,
+    };
+    const log = await context.log('executor', 'error');
+    const walls = executorWalls(context, config);
+    executor = await namingPort('executor', () =>
+      startExecutor({ config, variables, walls, toolsAfterMs: TOOLS_AFTER_MS, clock, log }),
+    );
+  } catch (error) {
+    await closeDelivery();
+    throw error;
+  }
+  const close = async () => {
+    removeRun(home);
+    await closeDelivery();
+    // Turns that were just ending may have had a task for it.
+    await executor.close();
+  };
+  let agent: LocalAgent;
+  let noApprover: string | undefined;
+  try {
+    const keys = [identity.publicKeyHex, executor.publicKey];
+    await enrolOwnKeys(identity.label, keys, {
+      url: chronos.url,
+      token: settings.CHRONOS_TOKEN,
+      adminToken: settings.CHRONOS_ADMIN_TOKEN,
+    });
+    const admin = executorAdminAt(context, executor.url, settings.EXECUTOR_ADMIN_TOKEN);
+    const person = { environment: context.environment, user: identity.owner, now: clock.now() };
+    noApprover = await ensureApprover(admin, person);
+    const submitter = await ensureSubmitter(admin, home, identity.owner);
+    const handedOn = {
+      ...settings,
+      ...executorOfNeo(settings, { url: executor.url, token: submitter }),
+      MATRIX_CHRONOS_TOKEN: settings.CHRONOS_TOKEN,
+    };
+    const own = {
+      MATRIX_USER_ID: identity.label,
+      MATRIX_EXECUTOR_KEYFILE: home.keyFile,
+      MATRIX_CHRONOS_URL: chronos.url,
+      ...compiledIn(context.settings.NEO_DATA_DIR),
+    };
+    const { env, values } = await neoEnvironment(handedOn, own, tools, chronos.url);
+    Object.assign(environment, values);
+    const neo: MachinePut = {
+      provider: 'process',
+      spec: { command: [process.execPath, PROGRAM, 'neo'], env },
+      idle_seconds: NEO_IDLE_SECONDS,
+    };
+    const machines = createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN });
+    agent = await ensureMachine(machines, identity.owner, { ...neo, token: secrets.NEO_DAEMON_TOKEN });
+    writeAccess(home, { chronos_url: chronos.url, chronos_token: settings.CHRONOS_TOKEN });
+    writeRun(home, {
+      pid: process.pid,
+      chronos_url: chronos.url,
+      router_url: router.url,
+      executor_url: executor.url,
+      started_at: formatInstant(clock.now()),
+      neo,
+    });
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    chronos,
+    router,
+    executor,
+    identity,
+    agent,
+    noApprover,
+    chronosToken: settings.CHRONOS_TOKEN,
+    close,
+  };
+}
+
+/** Where Node keeps compiled code for Neo, which may not write beside our code behind walls. */
+const compiledIn = (dataDir: string | undefined): Record<string, string> =>
+  dataDir === undefined ? {} : { NODE_COMPILE_CACHE: join(dataDir, 'compiled') };
+
+/** What leads to an approver's key, or to the rosters, is for no program that is started here, not even by reference. */
+function withoutApprovers(variables: Settings): Record<string, string | undefined> {
+  const kept = Object.entries(variables).filter(
+    ([name]) => !APPROVER_VARIABLES.test(name) && name !== 'EXECUTOR_ADMIN_TOKEN',
+  );
+  return Object.fromEntries(kept);
+}
+
+/** The variables that name a model, by what stands behind the prefix of a daemon. */
+const MODEL_VARIABLES = ['MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY'] as const;
+
+/** What the executor of this installation reads: it wakes agents through this chronosd, and plans with Neo's model unless it has its own. */
+function executorSettings(settings: Settings, chronosUrl: string): Settings {
+  const hasModel = MODEL_VARIABLES.some((name) => settings[`EXECUTOR_${name}`] !== undefined);
+  const ofNeo = Object.fromEntries(MODEL_VARIABLES.map((name) => [`EXECUTOR_${name}`, settings[`NEO_${name}`]]));
+  const ownChronos = { EXECUTOR_CHRONOS_URL: chronosUrl, EXECUTOR_CHRONOS_TOKEN: settings.CHRONOS_TOKEN };
+  return {
+    // What its tools may do is this person's to allow, whatever user is named.
+    EXECUTOR_ENROLLMENT: 'vouched',
+    ...settings,
+    ...(hasModel ? {} : ofNeo),
+    ...(settings.EXECUTOR_CHRONOS_URL === undefined ? ownChronos : {}),
+  };
+}
+
+/**
+ * Lets the keys of this installation in: its agent's, and that of the executor, which wakes the agent. Whoever runs `up` is chronosd's
+ * operator, so this holds with `required` enrolment and after a key file was lost, too; a key that was revoked stays revoked.
+ */
+async function enrolOwnKeys(
+  label: string,
+  publicKeys: readonly string[],
+  chronosd: { url: string; token: string; adminToken: string },
+): Promise<void> {
+  const client = createChronosClient(chronosd);
+  const unknown = new Set(publicKeys);
+  let cursor: string | undefined;
+  do {
+    const page = await client.listAgents(cursor === undefined ? {} : { cursor });
+    for (const { public_key } of page.agents) unknown.delete(public_key);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined && unknown.size > 0);
+  for (const public_key of unknown) await client.enrollAgent({ label, public_key });
+}
+
+/** Registers Neo for whoever has no agent yet. A machine that was put there by hand is left alone. */
+async function ensureMachine(router: RouterClient, owner: string, neo: MachinePut): Promise<LocalAgent> {
+  const there = await router.show(owner).catch((error: unknown) => {
+    if (error instanceof ReveilleError && error.code === 'not_found') return undefined;
+    throw error;
+  });
+  if (there && (there.state === 'deleted' || !isOwnNeo(there))) return { kind: 'own', machine: there };
+  // Somebody's own setting, which starting anew must not take away.
+  const { running } = await router.put(owner, there?.budget ? { ...neo, budget: there.budget } : neo);
+  return { kind: 'neo', running };
+}
+
+/**
+ * The executor that Neo hands tasks to: somebody's own, which is not overruled and whose token has to come with it, else the one of this
+ * installation. Neo never gets an operator's token.
+ */
+function executorOfNeo({ NEO_EXECUTOR_URL }: Settings, own: { url: string; token: string }): Settings {
+  return NEO_EXECUTOR_URL === undefined ? { NEO_EXECUTOR_URL: own.url, NEO_EXECUTOR_TOKEN: own.token } : {};
+}
+
+/**
+ * The environment that Neo is registered with: its own settings, and what the servers of its manifest refer to. What may be a secret
+ * is in it by name alone.
+ *
+ * @param settings what names stand for
+ * @param own what is no secret and decided here
+ * @returns also the values, which the router keeps in memory
+ */
+async function neoEnvironment(
+  settings: Settings,
+  own: Record<string, string>,
+  tools: ToolConfig | undefined,
+  chronosUrl: string,
+): Promise<{ env: Record<string, string>; values: Settings }> {
+  // What else Neo will have when it reads the manifest.
+  const receipts = { NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl };
+  const referred = tools ? await manifestVariables(tools, { ...settings, ...receipts, ...own }) : [];
+  const wanted = new Set([...HANDED_ON, ...HANDED_ON_TO_SERVERS, 'MATRIX_CHRONOS_TOKEN', ...referred]);
+  const names = [...wanted].filter((name) => !(name in own) && !(name in receipts) && settings[name]);
+  const inMemory = (name: string) => `${IN_MEMORY}${name}`;
+  return {
+    env: { ...Object.fromEntries(names.map((name) => [name, `\${${inMemory(name)}}`])), ...own },
+    values: Object.fromEntries(names.map((name) => [inMemory(name), settings[name]])),
+  };
+}

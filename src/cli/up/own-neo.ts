@@ -1,0 +1,55 @@
+/** The Neo of this installation as a machine: how it is recognised, and how `machine put --provider neo` goes back to it. */
+import { basename } from 'node:path';
+import { ReveilleError } from '../../wire/errors.ts';
+import { type MachinePut, type MachinePutAnswer, type MachineView, machinePutSchema } from '../../wire/machine.ts';
+import { labelOf } from '../access/chronos.ts';
+import type { RouterClient } from '../access/router.ts';
+import type { CliContext } from '../context.ts';
+import { budgetOf } from '../flags/budget-flags.ts';
+import { type PutFlags, refuseForeign } from '../flags/machine-flags.ts';
+import { userOf } from '../flags/machine-user.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { readRun, renewNeoToken } from '../home/home.ts';
+import { PROGRAM } from '../home/package-root.ts';
+
+/** Whether a machine is the Neo that an earlier `up` registered, perhaps from another folder or with another Node. */
+export function isOwnNeo({ provider, spec }: MachineView): boolean {
+  const command = Array.isArray(spec.command) ? spec.command.map(String) : [];
+  return provider === 'process' && command.at(-1) === 'neo' && basename(command.at(-2) ?? '') === basename(PROGRAM);
+}
+
+/** What the running `up` registers Neo with. */
+function registrationOf({ home }: CliContext): MachinePut {
+  const registered = machinePutSchema.safeParse(readRun(home)?.neo);
+  if (registered.success) return registered.data;
+  const why = `the local Neo has its settings from "reveille up", which does not run in ${home.path}`;
+  throw new ReveilleError('unavailable', `${why}; start it, then put Neo back`);
+}
+
+/**
+ * Makes the local Neo this installation's agent again, with the settings of the running `up` and a token that nobody has seen: the one it
+ * had before may have been the machine's that comes between.
+ *
+ * @param given the user id on the command line
+ * @throws UsageError for another user, and for flags that are none of Neo's; ReveilleError `unavailable` when `up` does not run
+ */
+export async function putOwnNeo(
+  context: CliContext,
+  router: RouterClient,
+  flags: PutFlags,
+  given: string | undefined,
+): Promise<MachinePutAnswer> {
+  refuseForeign(flags, 'neo', { own: [] });
+  if (flags.token !== undefined) throw new UsageError('--token does not go with --provider neo; Neo gets a new one');
+  const own = userOf(context, undefined);
+  if (userOf(context, given) !== own)
+    throw new UsageError(`--provider neo is the agent of ${labelOf(context)} alone; leave the user id out`);
+  const registration = registrationOf(context);
+  const there = await router.show(own).catch((error: unknown) => {
+    if (error instanceof ReveilleError && error.code === 'not_found') return undefined;
+    throw error;
+  });
+  const budget = budgetOf(flags) ?? there?.budget;
+  const token = there && there.state !== 'deleted' && isOwnNeo(there) ? undefined : renewNeoToken(context.home);
+  return await router.put(own, { ...registration, ...(budget && { budget }), ...(token !== undefined && { token }) });
+}

@@ -1,0 +1,63 @@
+/** A ring as `reveille up` follows it: what chronosd and the router each know about it, and the turn it caused. */
+import type { FireReport } from '../../chronos/dispatch/dispatcher.ts';
+import type { WakeNotice } from '../../router/wake.ts';
+import type { TurnOutcome, WokenTurn } from '../../router/woken-turn.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+
+/** A ring from due to reply, as far as it got. `taken`: what took the wake, as its target says; `turn`: what came of it. */
+export type Ring = {
+  fire: FireReport;
+  wake: WakeNotice | undefined;
+  taken: Pick<WokenTurn, 'by' | 'preset'> | undefined;
+  turn: TurnOutcome | undefined;
+};
+
+/** The line that `up --json` prints for a ring (contracts §10). */
+export function ringRecord({ fire, wake, turn }: Ring) {
+  const end = turn?.known === 'end' ? turn : undefined;
+  return {
+    alarm_id: fire.alarm.id,
+    fire_id: fire.occurrence.fireId,
+    scheduled_for: formatInstant(fire.occurrence.scheduledFor),
+    delivered_at: formatInstant(fire.finishedAt),
+    lateness_ms: fire.startedAt - fire.occurrence.scheduledFor,
+    machine_start_ms: wake?.machineStartMs ?? null,
+    conversation_id: wake?.conversation_id ?? null,
+    turn_id: wake?.turn_id ?? null,
+    reply: end?.reply ?? null,
+    model: end?.model ?? null,
+  };
+}
+
+/** Puts together what chronosd and the router each know about a ring, then waits for the turn it caused. */
+export class RingWatch {
+  readonly #wakes = new Map<string, { wake: WakeNotice; turn: WokenTurn | undefined }>();
+  readonly #onRing: (ring: Ring) => void;
+  readonly #stopped = new AbortController();
+
+  constructor(onRing: (ring: Ring) => void) {
+    this.#onRing = onRing;
+  }
+
+  wake(wake: WakeNotice, turn: WokenTurn | undefined): void {
+    this.#wakes.set(wake.fire_id, { wake, turn });
+  }
+
+  fire(fire: FireReport): void {
+    const { fireId } = fire.occurrence;
+    const woken = this.#wakes.get(fireId);
+    this.#wakes.delete(fireId);
+    void this.#follow(fire, woken);
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  async #follow(fire: FireReport, woken: { wake: WakeNotice; turn: WokenTurn | undefined } | undefined): Promise<void> {
+    const { signal } = this.#stopped;
+    const taken = fire.result.outcome === 'delivered' ? woken?.turn : undefined;
+    const turn = await taken?.outcome(signal);
+    if (!signal.aborted) this.#onRing({ fire, wake: woken?.wake, taken, turn });
+  }
+}

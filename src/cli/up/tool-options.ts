@@ -1,0 +1,23 @@
+/** What the commands that start an agent's MCP servers start them with. */
+
+import { parseToolConfig, type ToolConfig } from '../../neo/tools/settings.ts';
+import type { HostOptions } from '../../neo/tools/start-host.ts';
+import { labelOf } from '../access/chronos.ts';
+import type { CliContext } from '../context.ts';
+
+/** The settings with the label of this machine's agent, where it has one. */
+export function settingsOfAgent(context: CliContext): CliContext['settings'] {
+  const userId = labelOf(context);
+  return userId === undefined ? context.settings : { ...context.settings, MATRIX_USER_ID: userId };
+}
+
+/** @param manifest a manifest's path, in the place of the one that is configured */
+export async function toolOptions(
+  context: CliContext,
+  manifest?: string,
+): Promise<Omit<HostOptions, 'config'> & { config: ToolConfig }> {
+  const settings = settingsOfAgent(context);
+  const dataDir = context.settings.NEO_DATA_DIR!;
+  const config = parseToolConfig({ ...settings, ...(manifest !== undefined && { NEO_MANIFEST: manifest }) }, dataDir);
+  return { config, variables: settings, dataDir, clock: context.clock, log: await context.log('neo', 'error') };
+}

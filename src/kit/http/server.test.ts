@@ -1,0 +1,445 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, request as httpRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { ReveilleError } from '../../wire/errors.ts';
+import { type Clock, systemClock } from '../clock/clock.ts';
+import { silentLogger } from '../log/log.ts';
+import { bodyBytes, readJson } from './body.ts';
+import { sendOk } from './envelope.ts';
+import { type RunningServer, type ServerOptions, startServer } from './server.ts';
+
+async function started(t: TestContext, options: Partial<ServerOptions> = {}): Promise<RunningServer> {
+  const server = await startServer({
+    name: 'testd',
+    version: '1.2.3',
+    host: '127.0.0.1',
+    port: 0,
+    routes(app) {
+      app.post('/echo', async (c) => sendOk(c, await readJson(c, { raw: ['payload'] }), 201));
+      app.post('/size', (c) => sendOk(c, { bytes: bodyBytes(c).length }));
+      app.post('/pause', (c) => sendOk(c, { paused: true }));
+      app.delete('/thing', (c) => sendOk(c, {}));
+    },
+    log: silentLogger,
+    clock: systemClock,
+    drainMs: 2000,
+    ...options,
+  });
+  t.after(() => server.close());
+  return server;
+}
+
+type Answer = { status: number; headers: Record<string, string | string[] | undefined>; text: string };
+
+/** `fetch` sets `Host` itself; this does not. */
+function ask(
+  server: RunningServer,
+  path: string,
+  options: { method?: string; headers?: Record<string, string>; body?: string | Buffer; agent?: Agent } = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { method = 'GET', headers = {}, body, agent } = options;
+    const request = httpRequest({ port: server.port, host: '127.0.0.1', path, method, headers, agent: agent ?? false });
+    request.on('error', reject).on('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
+    });
+    request.end(body);
+  });
+}
+
+const post = (server: RunningServer, path: string, body: string | Buffer, type = 'application/json') =>
+  ask(server, path, { method: 'POST', headers: { 'content-type': type }, body });
+
+function errorOf(answer: Answer): { code: string; message: string; retryable: boolean } {
+  assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8');
+  const envelope = JSON.parse(answer.text);
+  assert.equal(envelope.ok, false);
+  return envelope.error;
+}
+
+async function rawSocket(
+  t: TestContext,
+  server: RunningServer,
+): Promise<Socket & { received: () => string; gone: Promise<void> }> {
+  const socket = connect(server.port, '127.0.0.1');
+  t.after(() => socket.destroy());
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  await once(socket, 'connect');
+  // A reset while we are still sending is what some of these tests provoke; `gone` settles in any case.
+  socket.on('error', () => {});
+  const gone = new Promise<void>((resolve) => socket.on('close', () => resolve()));
+  return Object.assign(socket, { received: () => text, gone });
+}
+
+/** Sends bytes and gives everything that comes back until the server closes the connection. */
+async function rawExchange(t: TestContext, server: RunningServer, bytes: string | Buffer): Promise<string> {
+  const socket = await rawSocket(t, server);
+  socket.write(bytes);
+  await socket.gone;
+  return socket.received();
+}
+
+test('name, health and readiness are answered in the envelope with fixed headers', async (t) => {
+  const server = await started(t, { health: () => ({ busy: false, queued: 0 }) });
+  const root = await ask(server, '/');
+  assert.equal(root.text, '{"ok":true,"data":{"name":"testd","version":"1.2.3"}}');
+  assert.equal(root.headers['content-type'], 'application/json; charset=utf-8');
+  assert.equal(root.headers['cache-control'], 'no-store');
+  assert.equal(root.headers['x-content-type-options'], 'nosniff');
+  assert.equal((await ask(server, '/healthz')).text, '{"ok":true,"data":{"status":"ok","busy":false,"queued":0}}');
+  assert.equal((await ask(server, '/readyz')).status, 200);
+  assert.match(server.url, /^http:\/\/127\.0\.0\.1:\d+$/);
+});
+
+test('readiness names every reason, and a check that throws is not ready', async (t) => {
+  const reasons = ['the store is locked', 'the disk is full'];
+  const notReady = await ask(await started(t, { ready: async () => ({ ready: false, reasons }) }), '/readyz');
+  assert.equal(notReady.status, 503);
+  assert.equal(errorOf(notReady).message, 'testd is not ready: the store is locked; the disk is full');
+  const throws = await started(t, {
+    ready: () => {
+      throw new ReveilleError('unavailable', 'no store');
+    },
+  });
+  assert.equal((await ask(throws, '/readyz')).status, 503);
+});
+
+test('only loopback names, the bound host and configured hosts pass, on any port unless one is configured', async (t) => {
+  const server = await started(t, { allowedHosts: ['Reveille.internal', 'exact.test:8443'] });
+  const status = async (host: string) => (await ask(server, '/healthz', { headers: { host } })).status;
+  for (const host of [
+    '127.0.0.1',
+    'localhost:1',
+    'LOCALHOST',
+    '[::1]',
+    '[::1]:80',
+    'reveille.internal:9',
+    'exact.test:8443',
+  ]) {
+    assert.equal(await status(host), 200, host);
+  }
+  for (const host of [
+    'evil.test',
+    'localhost.evil.test',
+    '127.0.0.1.evil.test',
+    'exact.test',
+    'exact.test:1',
+    '127.0.0.2',
+    'a@b',
+  ]) {
+    const got = await status(host);
+    assert.ok(got === 403 || got === 400, `${host}: ${got}`);
+  }
+  assert.equal(errorOf(await ask(server, '/healthz', { headers: { host: 'evil.test' } })).code, 'forbidden');
+  const twice = await rawExchange(
+    t,
+    server,
+    'GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.test\r\nConnection: close\r\n\r\n',
+  );
+  assert.match(twice, /^HTTP\/1\.1 40[03] /);
+  assert.match(await rawExchange(t, server, 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n'), /^HTTP\/1\.1 400 /);
+  const absolute = await rawExchange(
+    t,
+    server,
+    'GET http://evil.test/healthz HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n',
+  );
+  assert.match(absolute, /^HTTP\/1\.1 403 /);
+});
+
+test('requests from web pages are refused unless their origin is listed exactly', async (t) => {
+  const server = await started(t, { allowedOrigins: ['http://localhost:3000', 'null'] });
+  const status = async (origin: string) => (await ask(server, '/healthz', { headers: { origin } })).status;
+  assert.equal(await status('http://localhost:3000'), 200);
+  for (const origin of [
+    'http://localhost:3001',
+    'https://localhost:3000',
+    'http://localhost:3000.evil.test',
+    'null',
+    '',
+  ]) {
+    assert.equal(await status(origin), 403, origin);
+  }
+});
+
+test('a write with a body must be JSON, a write without one needs no type', async (t) => {
+  const server = await started(t);
+  for (const type of ['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset="utf-8"']) {
+    assert.equal((await post(server, '/echo', '{}', type)).status, 201, type);
+  }
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/json; charset=latin1',
+    'application/jsonx',
+  ]) {
+    const answer = await post(server, '/echo', '{}', type);
+    assert.equal(answer.status, 400, type);
+    assert.ok(errorOf(answer).message.includes(JSON.stringify(type)), errorOf(answer).message);
+  }
+  const none = await ask(server, '/echo', { method: 'POST', body: '{}' });
+  assert.match(errorOf(none).message, /content-type must be application\/json in UTF-8 \(got nothing\)/);
+  assert.equal((await ask(server, '/pause', { method: 'POST' })).status, 200);
+  assert.equal((await ask(server, '/thing', { method: 'DELETE' })).status, 200);
+  assert.equal(
+    (await ask(server, '/thing', { method: 'DELETE', headers: { 'content-length': '2' }, body: '{}' })).status,
+    400,
+  );
+});
+
+test('JSON arrives with its digits, and what is no JSON object is refused with the reason', async (t) => {
+  const server = await started(t);
+  const body = '{"payload":{"b":12345678901234567890,"1":1.0},"text":"Ünïcode \\u0000"}';
+  assert.equal((await post(server, '/echo', body)).text, `{"ok":true,"data":${body}}`);
+  const refused: [string | Buffer, RegExp][] = [
+    ['', /got nothing/],
+    ['[1]', /got an array/],
+    ['{"a":', /must be a JSON object \(/],
+    [Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), /must be UTF-8/],
+    ['\ufeff{}', /byte order mark/],
+  ];
+  for (const [wrong, message] of refused) {
+    const error = errorOf(await post(server, '/echo', wrong));
+    assert.equal(error.code, 'invalid_request');
+    assert.match(error.message, message);
+  }
+});
+
+test('a body over the limit gets 413, announced or streamed, and one at the limit passes', async (t) => {
+  const server = await started(t);
+  const limit = 256 * 1024;
+  assert.equal((await post(server, '/size', Buffer.alloc(limit, 0x20))).text, `{"ok":true,"data":{"bytes":${limit}}}`);
+  const announced = await rawExchange(
+    t,
+    server,
+    `POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${limit + 1}\r\n\r\n`,
+  );
+  assert.match(announced, /^HTTP\/1\.1 413 /);
+  assert.match(announced, /"code":"invalid_request","message":"the body must be at most 262144 bytes"/);
+  // An endless chunked body: the answer must come while the sender is still sending.
+  const socket = await rawSocket(t, server);
+  socket.write(
+    'POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+  );
+  const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`;
+  const send = () => {
+    while (!socket.destroyed && socket.write(chunk));
+  };
+  socket.on('drain', send);
+  send();
+  await socket.gone;
+  assert.match(socket.received(), /^HTTP\/1\.1 413 /);
+  assert.equal((await ask(server, '/healthz')).status, 200);
+});
+
+test('a body that breaks off does not hurt', async (t) => {
+  const server = await started(t);
+  const socket = await rawSocket(t, server);
+  socket.write(
+    'POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"a"',
+  );
+  socket.destroy();
+  await socket.gone;
+  assert.equal((await ask(server, '/healthz')).status, 200);
+});
+
+test('unknown routes and wrong methods get not_found in the envelope', async (t) => {
+  const server = await started(t);
+  const unknown = await ask(server, '/nowhere?secret=1');
+  assert.equal(unknown.status, 404);
+  assert.deepEqual(errorOf(unknown), {
+    code: 'not_found',
+    message: 'GET /nowhere is not a route of testd',
+    retryable: false,
+  });
+  assert.equal((await ask(server, '/echo', { method: 'PUT' })).status, 404);
+  assert.equal((await ask(server, '/echo', { method: 'OPTIONS' })).status, 404);
+});
+
+test('a thrown error becomes its envelope, a foreign one becomes internal without its text and is logged', async (t) => {
+  const logged: unknown[] = [];
+  const log = Object.assign(Object.create(silentLogger), { error: (entry: unknown) => logged.push(entry) });
+  const server = await started(t, {
+    log,
+    routes(app) {
+      app.get('/busy', () => {
+        throw new ReveilleError('unavailable', 'starting', { retryAfterSeconds: 1.2, status: 504 });
+      });
+      app.get('/boom', () => {
+        throw new Error('SELECT secret FROM users', { cause: new Error('deeper') });
+      });
+      app.get('/string', () => Promise.reject('just text'));
+    },
+  });
+  const busy = await ask(server, '/busy');
+  assert.equal(busy.status, 504);
+  assert.equal(busy.headers['retry-after'], '2');
+  const boom = await ask(server, '/boom');
+  assert.equal(boom.status, 500);
+  assert.deepEqual(errorOf(boom), {
+    code: 'internal',
+    message: 'something went wrong on our side; the log has the details',
+    retryable: true,
+  });
+  assert.equal((logged.at(-1) as { err: Error }).err.message, 'SELECT secret FROM users');
+  assert.equal((await ask(server, '/string')).status, 500);
+});
+
+test('bytes that are no HTTP get 400 and a closed connection, and the server lives on', async (t) => {
+  const server = await started(t);
+  const garbage = [
+    'hello\r\n\r\n',
+    Buffer.from('160301020001000000', 'hex'),
+    'GET / HTTP/1.1\r\nHost: localhost\r\nBad Header: x\r\n\r\n',
+    'GET / HTTP/1.1\r\nHost: localhost\r\nX: \u0001\r\n\r\n',
+    'POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+    'POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+    `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+  ];
+  for (const bytes of garbage) {
+    const answer = await rawExchange(t, server, bytes);
+    assert.match(answer, /^HTTP\/1\.1 4\d\d /, String(bytes).slice(0, 60));
+    assert.match(answer, /"code":"invalid_request"/);
+  }
+  const targets = [
+    '/%',
+    '/%ff%fe',
+    '//',
+    '//evil.test/x',
+    '/a?b=%zz',
+    '*',
+    '/\u00ff',
+    'http://',
+    'http://[',
+    '/..%2f..',
+  ];
+  for (const target of targets) {
+    const answer = await rawExchange(
+      t,
+      server,
+      `GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
+    );
+    assert.match(answer, /^HTTP\/1\.1 4\d\d /, target);
+    assert.match(answer, /\{"ok":false,"error":\{"code":"/, target);
+  }
+  assert.equal((await ask(server, '/healthz')).status, 200);
+});
+
+test('headers and bodies that dribble in are cut off with 408', async (t) => {
+  const server = await started(t, { limits: { headersMs: 100, requestMs: 200 } });
+  const slowHeaders = await rawExchange(t, server, 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
+  assert.match(slowHeaders, /^HTTP\/1\.1 408 .*"the request took too long to arrive; send it again","retryable":true/s);
+  const slowBody = await rawExchange(
+    t,
+    server,
+    'POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+  );
+  assert.match(slowBody, /^(HTTP\/1\.1 4\d\d |$)/);
+  assert.equal((await ask(server, '/healthz')).status, 200);
+});
+
+test('a taken port is reported with the address and a way out', async (t) => {
+  const server = await started(t);
+  await assert.rejects(started(t, { port: server.port }), {
+    code: 'unavailable',
+    message: `testd cannot listen on 127.0.0.1:${server.port}: another program listens there; stop it or choose another port`,
+  });
+  await assert.rejects(started(t, { host: '192.0.2.1' }), {
+    code: 'unavailable',
+    message: /cannot listen on 192\.0\.2\.1:0/,
+  });
+});
+
+test('closing lets requests in flight finish, closes idle connections and refuses new ones', async (t) => {
+  let entered = 0;
+  const bothEntered = Promise.withResolvers<void>();
+  const finish = Promise.withResolvers<void>();
+  let late = 0;
+  const server = await started(t, {
+    routes(app) {
+      app.get('/slow', async (c) => {
+        if (++entered === 2) bothEntered.resolve();
+        await finish.promise;
+        return sendOk(c, { done: true });
+      });
+      app.get('/late', (c) => {
+        late++;
+        return sendOk(c, {});
+      });
+    },
+  });
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  await ask(server, '/healthz', { agent });
+  const silent = await rawSocket(t, server);
+  const pipelining = await rawSocket(t, server);
+  pipelining.write('GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  const slow = ask(server, '/slow', { agent });
+  await bothEntered.promise;
+  const closed = server.close();
+  assert.equal(server.close(), closed);
+  await silent.gone;
+  await assert.rejects(ask(server, '/healthz'), { code: 'ECONNREFUSED' });
+  pipelining.write('GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  finish.resolve();
+  const answer = await slow;
+  assert.equal(answer.status, 200);
+  assert.equal(answer.headers.connection, 'close');
+  await closed;
+  await pipelining.gone;
+  assert.match(pipelining.received(), /^HTTP\/1\.1 200 .*"done":true/s);
+  assert.equal(late, 0);
+});
+
+test('readiness that is asked for while the drain begins is 503', async (t) => {
+  const asked = Promise.withResolvers<void>();
+  const report = Promise.withResolvers<{ ready: boolean }>();
+  const server = await started(t, {
+    ready() {
+      asked.resolve();
+      return report.promise;
+    },
+  });
+  const answer = ask(server, '/readyz');
+  await asked.promise;
+  const closed = server.close();
+  report.resolve({ ready: true });
+  assert.equal(errorOf(await answer).message, 'testd is not ready: it is shutting down');
+  await closed;
+});
+
+test('a request that never ends is cut off when the drain is over', async (t) => {
+  const timers: (() => void)[] = [];
+  const clock: Clock = {
+    ...systemClock,
+    after(_, callback) {
+      timers.push(callback);
+      return () => {};
+    },
+  };
+  const entered = Promise.withResolvers<void>();
+  const server = await started(t, {
+    clock,
+    routes(app) {
+      app.get('/forever', () => {
+        entered.resolve();
+        return new Promise<Response>(() => {});
+      });
+    },
+  });
+  const cut = assert.rejects(ask(server, '/forever'), { code: 'ECONNRESET' });
+  await entered.promise;
+  const closed = server.close();
+  assert.equal(timers.length, 1);
+  timers[0]!();
+  await cut;
+  await closed;
+});

@@ -1,0 +1,282 @@
+/**
+ * The HTTP server every daemon uses: Hono for the routes, and around it what a server needs to stand in the open. A daemon
+ * brings its routes; the rest is decided here.
+ */
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { isIPv6 } from 'node:net';
+import { getRequestListener, RequestError } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { Hono } from 'hono';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import type { Clock } from '../clock/clock.ts';
+import type { Logger } from '../log/log.ts';
+import { checkContentType, readBounded } from './body.ts';
+import { followCertificate, readCertificate } from './certificate.ts';
+import { type ConnectionFigures, type ConnectionLimits, type Connections, trackConnections } from './connections.ts';
+import type { Door } from './door.ts';
+import { failureParts, sendError, sendOk } from './envelope.ts';
+import type { HttpApp, HttpEnv } from './environment.ts';
+import { answerClientError } from './malformed.ts';
+import { bracketed, hostCheck, originCheck } from './origin.ts';
+import { WrongTokens } from './wrong-tokens.ts';
+
+/** Whether the daemon can do its job; `reasons` are sentences for the operator. */
+export type ReadyReport = { ready: boolean; reasons?: readonly string[] };
+
+/** Bounds on what a client may take. */
+export type HttpLimits = ConnectionLimits & {
+  bodyBytes: number;
+  /** All header lines of a request together. */
+  headerBytes: number;
+  /** From the first byte of a request to the end of its headers. */
+  headersMs: number;
+  /** From the first byte of a request to the end of its body. */
+  requestMs: number;
+  /** How long an idle connection is kept. */
+  keepAliveMs: number;
+};
+
+const DEFAULT_LIMITS: HttpLimits = {
+  bodyBytes: 256 * 1024,
+  headerBytes: 16 * 1024,
+  headersMs: 10_000,
+  requestMs: 30_000,
+  keepAliveMs: 60_000,
+  connections: 4096,
+  connectionsPerAddress: 1024,
+  pipelined: 32,
+  lingerMs: 1000,
+  stallMs: 30_000,
+};
+
+export type ServerOptions = {
+  /** The daemon's name, as `GET /` and log lines say it. */
+  name: string;
+  version: string;
+  /** An address or name to bind. */
+  host: string;
+  /** 0 lets the system pick a port. */
+  port: number;
+  /** Adds the daemon's routes. `/`, `/healthz` and `/readyz` are taken. */
+  routes: (app: HttpApp) => void;
+  log: Logger;
+  clock: Clock;
+  /** What `/readyz` says; a daemon that leaves it out is ready as long as it does not drain. */
+  ready?: () => ReadyReport | Promise<ReadyReport>;
+  /** Members that `/healthz` adds to `{"status":"ok"}`. */
+  health?: () => object;
+  /** `Host` values that pass besides loopback names and `host`: a name, or a name with a port. */
+  allowedHosts?: readonly string[];
+  /** `Origin` values that pass, as `http://localhost:3000`; none unless told. */
+  allowedOrigins?: readonly string[];
+  /** How long `close` waits for requests in flight; 10 seconds unless told. */
+  drainMs?: number;
+  limits?: Partial<HttpLimits>;
+  /** The listener as it is configured. With a certificate it speaks HTTPS and nothing else. */
+  door?: Door | undefined;
+};
+
+/** What happened at the door of a server, for its metrics. */
+export type DoorFigures = ConnectionFigures & {
+  /** Since the start. */
+  wrongTokens: number;
+};
+
+export type RunningServer = {
+  readonly port: number;
+  /** Where this machine reaches the server, without a trailing slash. */
+  readonly url: string;
+  figures(): DoorFigures;
+  /**
+   * Drains: accepts nothing more, `/readyz` turns 503, requests in flight finish (for at most `drainMs`), idle connections are
+   * closed, then the rest. Resolves when every connection is gone; calling it again gives the same promise.
+   */
+  close(): Promise<void>;
+};
+
+/**
+ * Starts a server and resolves when it accepts connections.
+ *
+ * @throws ReveilleError `unavailable` when the address cannot be bound, `invalid_request` for a certificate that cannot be used
+ */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const { tls, ...bounds } = options.door ?? { tls: undefined };
+  const limits = { ...DEFAULT_LIMITS, ...bounds, ...options.limits };
+  const draining = new AbortController();
+  const app = buildApp(options, limits, draining.signal);
+  const wrongTokens = new WrongTokens(options.clock, options.log);
+  const listener = getRequestListener(
+    (request, env) => app.fetch(request, { ...env, draining: draining.signal, wrongTokens }) as Promise<Response>,
+    { errorHandler: (thrown) => answerOutsideRoutes(thrown, options.log) },
+  );
+  const { server, stopFollowing } = createListener(options, limits, (incoming, outgoing) => {
+    setFixedHeaders(outgoing, draining.signal.aborted);
+    void listener(incoming, outgoing);
+  });
+  const connections = trackConnections(server, limits);
+  server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
+    if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') connections.overdue();
+    answerClientError(cause, socket, connections.isAnswering(socket));
+  });
+  try {
+    await listen(server, options);
+  } catch (error) {
+    stopFollowing();
+    throw error;
+  }
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : options.port;
+  let closed: Promise<void> | undefined;
+  return {
+    port,
+    url: `${tls ? 'https' : 'http'}://${reachableHost(options.host)}:${port}`,
+    figures: () => ({ ...connections.figures(), wrongTokens: wrongTokens.total }),
+    close() {
+      closed ??= drain(server, connections, draining, options);
+      wrongTokens.close();
+      stopFollowing();
+      return closed;
+    },
+  };
+}
+
+/** A server that does not listen yet, with or without TLS. */
+function createListener(
+  { door, clock, log }: ServerOptions,
+  limits: HttpLimits,
+  onRequest: RequestListener,
+): { server: Server; stopFollowing: () => void } {
+  const bounds = {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: Math.min(limits.headersMs, limits.requestMs),
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    // Node looks for overdue requests this often, and only then closes them.
+    connectionsCheckingInterval: Math.max(20, Math.min(1000, limits.headersMs / 2)),
+  };
+  const tls = door?.tls;
+  if (!tls) return { server: createServer(bounds, onRequest), stopFollowing: () => {} };
+  const pair = readCertificate(tls);
+  const server = createTlsServer({ ...bounds, ...pair, handshakeTimeout: limits.headersMs }, onRequest);
+  return { server, stopFollowing: followCertificate(server, tls, pair, { clock, log }) };
+}
+
+function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSignal): HttpApp {
+  const app: HttpApp = new Hono<HttpEnv>();
+  const checkHost = hostCheck(options.host, options.allowedHosts ?? []);
+  const checkOrigin = originCheck(options.allowedOrigins ?? []);
+  const probes = new Set(['/healthz', '/readyz']);
+
+  app.onError((thrown, c) => {
+    const error = toReveilleError(thrown);
+    const where = { method: c.req.method, path: c.req.path, status: error.status };
+    if (error.code === 'internal') options.log.error({ ...where, err: thrown }, 'request failed');
+    else if (error.status >= 500) options.log.warn({ ...where, reason: error.message }, 'request not carried out');
+    else options.log.debug({ ...where, code: error.code, reason: error.message }, 'request refused');
+    const { incoming, outgoing } = c.env;
+    if (outgoing.headersSent) {
+      // The answer had begun, as an event stream has: only cutting it off tells the reader.
+      outgoing.destroy();
+      return RESPONSE_ALREADY_SENT;
+    }
+    // When a body was not read to its end, the adapter swallows more of it for half a second and then closes, so that the sender
+    // gets to read this answer. It leaves GET and HEAD alone: their connections end here.
+    if (!incoming.complete && (incoming.method === 'GET' || incoming.method === 'HEAD'))
+      outgoing.setHeader('connection', 'close');
+    return sendError(c, error);
+  });
+  app.notFound((c) => {
+    throw new ReveilleError(
+      'not_found',
+      `${c.req.method} ${c.req.path.slice(0, 200)} is not a route of ${options.name}`,
+    );
+  });
+  app.use(async (c, next) => {
+    checkHost(c.req.header('host'));
+    checkOrigin(c.req.header('origin'));
+    if (draining.aborted && !probes.has(c.req.path)) {
+      throw new ReveilleError('unavailable', `${options.name} is shutting down`, { retryAfterSeconds: 1 });
+    }
+    const { incoming } = c.env;
+    checkContentType(incoming);
+    c.set('body', await readBounded(incoming, limits.bodyBytes));
+    await next();
+  });
+  app.get('/', (c) => sendOk(c, { name: options.name, version: options.version }));
+  app.get('/healthz', (c) => sendOk(c, { status: 'ok', ...options.health?.() }));
+  app.get('/readyz', async (c) => {
+    const report = (await options.ready?.()) ?? { ready: true };
+    if (draining.aborted) throw new ReveilleError('unavailable', `${options.name} is not ready: it is shutting down`);
+    if (report.ready) return sendOk(c, { status: 'ready' });
+    const reasons = report.reasons?.length ? report.reasons.join('; ') : 'no reason given';
+    throw new ReveilleError('unavailable', `${options.name} is not ready: ${reasons}`);
+  });
+  options.routes(app);
+  return app;
+}
+
+function setFixedHeaders(outgoing: ServerResponse, last: boolean): void {
+  outgoing.setHeader('cache-control', 'no-store');
+  outgoing.setHeader('x-content-type-options', 'nosniff');
+  if (last) outgoing.setHeader('connection', 'close');
+}
+
+/** Answers what never reached the routes (no URL can be made of target and `Host`) or left them as something other than an Error. */
+function answerOutsideRoutes(thrown: unknown, log: Logger): Response {
+  let error: ReveilleError;
+  if (thrown instanceof RequestError) {
+    error = new ReveilleError('invalid_request', 'the request target and the Host header must form a URL');
+  } else {
+    error = toReveilleError(thrown);
+    log.error({ err: thrown }, 'request failed');
+  }
+  const { headers, text } = failureParts(error);
+  return new Response(text, { status: error.status, headers });
+}
+
+function listen(server: Server, { name, host, port }: ServerOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const failed = (cause: NodeJS.ErrnoException) => {
+      const why =
+        cause.code === 'EADDRINUSE'
+          ? 'another program listens there; stop it or choose another port'
+          : `${cause.message}; choose another address`;
+      reject(
+        new ReveilleError('unavailable', `${name} cannot listen on ${bracketed(host)}:${port}: ${why}`, { cause }),
+      );
+    };
+    server.once('error', failed);
+    server.listen(port, host, () => {
+      server.off('error', failed);
+      resolve();
+    });
+  });
+}
+
+/** A wildcard address is reached through loopback. */
+function reachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (isIPv6(host) && /^[0:]+$/.test(host)) return '[::1]';
+  return bracketed(host);
+}
+
+async function drain(
+  server: Server,
+  connections: Connections,
+  draining: AbortController,
+  { clock, drainMs = 10_000, log }: ServerOptions,
+): Promise<void> {
+  const gone = new Promise<void>((resolve) => server.close(() => resolve()));
+  connections.closeIdle();
+  draining.abort();
+  const cancel = clock.after(drainMs, () => {
+    log.warn(
+      { connections: connections.figures().open },
+      'requests were still in flight at the end of the drain; closing them',
+    );
+    connections.destroyAll();
+  });
+  await gone;
+  cancel();
+}

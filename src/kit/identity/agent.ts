@@ -1,0 +1,34 @@
+/** Who an agent is: a label and the key that speaks for it (contracts §1). */
+import { didOf, labelSchema, ownerOf } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { showValue } from '../../wire/validate.ts';
+import type { AgentKey } from './keys.ts';
+
+export type AgentIdentity = {
+  readonly label: string;
+  /** What alarms are filed under: the label, in lower case when it is a UUID. */
+  readonly owner: string;
+  readonly did: string;
+  readonly publicKeyHex: string;
+  /** Signs a text's UTF-8 form; 128 hex digits. */
+  sign(message: string): string;
+};
+
+/**
+ * Puts a label and a key together.
+ *
+ * @throws ReveilleError `invalid_request` when the label cannot stand in a DID
+ */
+export function agentIdentity(label: string, key: AgentKey): AgentIdentity {
+  if (!labelSchema.safeParse(label).success) {
+    const message = `an agent's label must be 1 to 64 of A-Z a-z 0-9 . _ - (got ${showValue(label)})`;
+    throw new ReveilleError('invalid_request', message);
+  }
+  return Object.freeze({
+    label,
+    owner: ownerOf(label),
+    did: didOf(label, key.publicKeyHex),
+    publicKeyHex: key.publicKeyHex,
+    sign: (message: string) => key.sign(message),
+  });
+}

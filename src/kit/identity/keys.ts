@@ -1,0 +1,108 @@
+/** Ed25519 keys (RFC 8032) and the files they live in: the seed as 64 hex characters, mode 0600 (contracts §1). */
+import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign, verify } from 'node:crypto';
+import { ReveilleError } from '../../wire/errors.ts';
+import { readPrivateFile, writePrivateFile } from './private-file.ts';
+
+/** What stands before the 32 bytes of a seed in PKCS#8 DER (RFC 8410 §7) and before those of a public key in SPKI DER (§4). */
+const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
+const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
+
+const SEED = /^[0-9a-f]{64}$/i;
+const SIGNATURE = /^[0-9a-f]{128}$/i;
+
+/** A private key. Neither `console.log` nor `JSON.stringify` shows the seed. */
+export class AgentKey {
+  /** 64 hex digits, lower case. */
+  readonly publicKeyHex: string;
+  readonly #seedHex: string;
+  readonly #privateKey: KeyObject;
+
+  /** @param seedHex 64 hex digits; the caller has checked them */
+  constructor(seedHex: string) {
+    this.#seedHex = seedHex.toLowerCase();
+    const der = Buffer.concat([PKCS8_PREFIX, Buffer.from(seedHex, 'hex')]);
+    this.#privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+    const spki = createPublicKey(this.#privateKey).export({ format: 'der', type: 'spki' });
+    this.publicKeyHex = spki.subarray(SPKI_PREFIX.length).toString('hex');
+  }
+
+  /** The secret itself, 64 hex digits: for the key file and nothing else. */
+  seedHex(): string {
+    return this.#seedHex;
+  }
+
+  /** Signs a text's UTF-8 form; 128 hex digits. */
+  sign(message: string): string {
+    return sign(null, Buffer.from(message), this.#privateKey).toString('hex');
+  }
+}
+
+/** A fresh key. */
+export function generateKey(): AgentKey {
+  return new AgentKey(randomBytes(32).toString('hex'));
+}
+
+/**
+ * Whether `signatureHex` is the signature of `message` under a public key. Anything malformed is `false`, nothing throws.
+ */
+export function verifySignature(publicKeyHex: string, message: string, signatureHex: string): boolean {
+  if (!SEED.test(publicKeyHex) || !SIGNATURE.test(signatureHex)) return false;
+  try {
+    const der = Buffer.concat([SPKI_PREFIX, Buffer.from(publicKeyHex, 'hex')]);
+    const key = createPublicKey({ key: der, format: 'der', type: 'spki' });
+    return verify(null, Buffer.from(message), key, Buffer.from(signatureHex, 'hex'));
+  } catch {
+    // 32 bytes that are no point of the curve: no signature is valid under them.
+    return false;
+  }
+}
+
+/**
+ * Writes a key to a new file.
+ *
+ * @throws ReveilleError `conflict` when the file exists, `unavailable` when the disk refuses
+ */
+export function writeKeyFile(path: string, key: AgentKey): void {
+  writePrivateFile(path, `${key.seedHex()}\n`);
+}
+
+function parseKey(path: string, text: string): AgentKey {
+  const seedHex = text.replace(/\r?\n$/, '');
+  if (SEED.test(seedHex)) return new AgentKey(seedHex);
+  const message = `${path} must hold 64 hex characters and nothing else (it has ${seedHex.length} characters); restore it from a backup, or move it away and make a new key with: reveille agent whoami`;
+  throw new ReveilleError('invalid_request', message);
+}
+
+/**
+ * Reads a key file.
+ *
+ * @throws ReveilleError `not_found` when there is none, `forbidden` when others can read it, `invalid_request` when its contents
+ *   are no seed (they are not repeated), `unavailable` when it cannot be read
+ */
+export function readKeyFile(path: string): AgentKey {
+  const text = readPrivateFile(path);
+  if (text !== undefined) return parseKey(path, text);
+  throw new ReveilleError(
+    'not_found',
+    `there is no key at ${path}; make one with: reveille up, or: reveille agent whoami`,
+  );
+}
+
+/**
+ * The key of a file, which is made when there is none. Of several processes that do this at once one makes the key and all get
+ * the same.
+ *
+ * @throws ReveilleError as {@link readKeyFile}, but for `not_found`
+ */
+export function loadOrCreateKey(path: string): AgentKey {
+  const text = readPrivateFile(path);
+  if (text !== undefined) return parseKey(path, text);
+  const key = generateKey();
+  try {
+    writeKeyFile(path, key);
+    return key;
+  } catch (thrown) {
+    if (thrown instanceof ReveilleError && thrown.code === 'conflict') return readKeyFile(path);
+    throw thrown;
+  }
+}

@@ -1,0 +1,52 @@
+/** Asking a model again when it may answer the next time. Pure but for the clock it waits on. */
+
+import { ReveilleError } from '../../wire/errors.ts';
+import { type Clock, wait } from '../clock/clock.ts';
+import type { Model, ModelAnswer, ModelRequest } from './model.ts';
+
+/** How often a request is made in all. */
+const TRIES = 4;
+const FIRST_DELAY_MS = 1000;
+/** An endpoint that asks for a longer wait is not waited for: the turn fails and says so. */
+const LONGEST_DELAY_MS = 60_000;
+
+/** How long to wait after failed try number `n` (1 for the first): 1 s, 2 s, 4 s, or what the endpoint asked for. */
+export function retryDelayMs(n: number, error: ReveilleError): number {
+  if (error.retryAfterSeconds !== undefined) return error.retryAfterSeconds * 1000;
+  return FIRST_DELAY_MS * 2 ** (n - 1);
+}
+
+/** What a caller is told between two tries. */
+export type Retry = { readonly error: ReveilleError; readonly delayMs: number; readonly tries: number };
+
+/**
+ * Answers a request like `model` does, but tries again after errors that are retryable.
+ *
+ * @param onRetry called before each wait; text given to `onText` until then is void
+ * @throws ReveilleError the last error; how often it was tried is added to the message
+ */
+export async function generateWithRetries<Request extends ModelRequest>(
+  model: Model<Request>,
+  request: Request,
+  { clock, onRetry }: { clock: Clock; onRetry: (retry: Retry) => void },
+): Promise<ModelAnswer> {
+  for (let n = 1; ; n++) {
+    try {
+      return await model.generate(request);
+    } catch (thrown) {
+      if (request.signal.aborted || !(thrown instanceof ReveilleError) || !thrown.retryable) throw thrown;
+      const delayMs = retryDelayMs(n, thrown);
+      if (n === TRIES) throw again(thrown, `tried ${n} times`);
+      if (delayMs > LONGEST_DELAY_MS) {
+        throw again(thrown, `it asks to wait ${Math.ceil(delayMs / 1000)} s, which is too long for a turn`);
+      }
+      onRetry({ error: thrown, delayMs, tries: n });
+      await wait(clock, delayMs, request.signal);
+      request.signal.throwIfAborted();
+    }
+  }
+}
+
+function again(error: ReveilleError, what: string): ReveilleError {
+  return new ReveilleError(error.code, `${error.message} (${what})`, { retryable: error.retryable, cause: error });
+}

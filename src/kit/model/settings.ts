@@ -1,0 +1,96 @@
+/** The settings that name a model endpoint: the same ones for every daemon, each under its own prefix (contracts §11). */
+import { z } from 'zod';
+import { ReveilleError } from '../../wire/errors.ts';
+import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts';
+
+/** A model endpoint. */
+export type EndpointConfig = {
+  readonly kind: 'endpoint';
+  /** Which language the endpoint speaks; OpenAI's chat completions when absent. */
+  readonly provider?: 'anthropic';
+  readonly baseUrl: string;
+  readonly model: string;
+  readonly apiKey: string | undefined;
+};
+
+/** Without an endpoint a daemon does by itself what it can. */
+export type ModelConfig = { readonly kind: 'offline' } | EndpointConfig;
+
+const shape = {
+  MODEL: z.string().max(200).optional(),
+  MODEL_PROVIDER: z.enum(['openai', 'anthropic']).optional(),
+  MODEL_BASE_URL: urlSetting.optional(),
+  MODEL_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII without spaces')
+    .optional(),
+};
+type Shape<Prefix extends string> = {
+  [Name in keyof typeof shape as `${Prefix}_${Name}`]: (typeof shape)[Name];
+};
+
+/** The variables as members of a daemon's own schema, so that all that is wrong is told at once. */
+export function modelSettings<Prefix extends string>(prefix: Prefix): Shape<Prefix> {
+  const members = Object.entries(shape).map(([name, schema]) => [`${prefix}_${name}`, schema]);
+  return Object.fromEntries(members) as Shape<Prefix>;
+}
+
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
+
+function stop(message: string): never {
+  throw new ReveilleError('invalid_request', message);
+}
+
+/** An address that can be shown: what is secret stands in the key's own variable. */
+function addressOf(prefix: string, baseUrl: string): URL {
+  const address = new URL(baseUrl);
+  const { username, password, search } = address;
+  if (username === '' && password === '' && search === '') return address;
+  return stop(
+    `${prefix}_MODEL_BASE_URL must be an address without a user name, password or query; a key goes into ${prefix}_MODEL_API_KEY`,
+  );
+}
+
+/**
+ * The model that the settings name. A key is never sent to an address that nobody wrote down, so there is no default one; and half
+ * a configuration stops the start instead of turning into none.
+ *
+ * @param prefix of the variables: `NEO`, `EXECUTOR`
+ * @returns the model, and sentences for the log about what should not stay so
+ * @throws ReveilleError `invalid_request`
+ */
+export function parseModelConfig(prefix: string, settings: Settings): { model: ModelConfig; warnings: string[] } {
+  const read: Readonly<Record<string, string | undefined>> = parseSettings(z.object(modelSettings(prefix)), settings);
+  const variable = (name: keyof typeof shape) => read[`${prefix}_${name}`];
+  const [model, baseUrl, apiKey] = [variable('MODEL'), variable('MODEL_BASE_URL'), variable('MODEL_API_KEY')];
+  if (model === 'offline' || (model === undefined && baseUrl === undefined && apiKey === undefined)) {
+    return { model: { kind: 'offline' }, warnings: [] };
+  }
+  if (baseUrl === undefined) {
+    const given = model === undefined ? `${prefix}_MODEL_API_KEY` : `${prefix}_MODEL`;
+    stop(
+      `${prefix}_MODEL_BASE_URL is not set, but ${given} is: give the endpoint's address, such as https://api.openai.com/v1`,
+    );
+  }
+  if (model === undefined) {
+    stop(
+      `${prefix}_MODEL is not set, but ${prefix}_MODEL_BASE_URL is: give the name of a model that the endpoint serves`,
+    );
+  }
+  const address = addressOf(prefix, baseUrl);
+  // Anthropic's own address speaks for itself; a gateway to it must be named.
+  const provider = variable('MODEL_PROVIDER') ?? (address.hostname === 'api.anthropic.com' ? 'anthropic' : 'openai');
+  const inTheClear = apiKey !== undefined && address.protocol === 'http:' && !LOOPBACK.test(address.hostname);
+  return {
+    model: {
+      kind: 'endpoint',
+      ...(provider === 'anthropic' ? { provider } : {}),
+      baseUrl,
+      model,
+      apiKey,
+    },
+    warnings: inTheClear
+      ? [`${prefix}_MODEL_BASE_URL is not https: ${prefix}_MODEL_API_KEY and conversations travel in the clear`]
+      : [],
+  };
+}

@@ -1,0 +1,56 @@
+/**
+ * The table `receipts` of a SQLite file: an outbox that is written in the very transaction that moves a turn on. Its owner's migration
+ * makes it:
+ *
+ *     CREATE TABLE receipts (
+ *       id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
+ *       at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT,
+ *       UNIQUE (user_id, fire_id, stage)
+ *     ) STRICT;
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import type { TurnReport } from '../../wire/receipt.ts';
+import type { WaitingReceipt } from './outbox.ts';
+
+const COLUMNS = 'user_id, fire_id, stage, at, outcome, error, turn_id, conversation_id';
+
+type Row = {
+  id: number;
+  user_id: string;
+  fire_id: string;
+  stage: TurnReport['stage'];
+  at: number;
+  outcome: TurnReport['outcome'];
+  error: string | null;
+  turn_id: string | null;
+  conversation_id: string | null;
+};
+
+function waitingOf(row: Row): WaitingReceipt {
+  const { stage, at, outcome, error } = row;
+  const report = { stage, at, outcome, error, turnId: row.turn_id, conversationId: row.conversation_id };
+  return { id: row.id, userId: row.user_id, fireId: row.fire_id, report };
+}
+
+/** Makes the table's operations over an open connection; those that write must run inside a transaction of its owner's. */
+export function receiptTable(db: DatabaseSync) {
+  const put = db.prepare(`
+    INSERT INTO receipts (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (user_id, fire_id, stage) DO NOTHING`);
+  const waiting = db.prepare(`SELECT id, ${COLUMNS} FROM receipts WHERE id > ? ORDER BY id LIMIT ?`);
+  const remove = db.prepare('DELETE FROM receipts WHERE id = ?');
+
+  return {
+    /** Puts a receipt in, unless the same stage of the same fire waits already. */
+    put(userId: string, fireId: string, { stage, at, outcome, error, turnId, conversationId }: TurnReport): void {
+      put.run(userId, fireId, stage, at, outcome, error, turnId, conversationId);
+    },
+
+    waiting: ({ after, limit }: { after: number; limit: number }): WaitingReceipt[] =>
+      (waiting.all(after, limit) as Row[]).map(waitingOf),
+
+    remove(ids: readonly number[]): void {
+      for (const id of ids) remove.run(id);
+    },
+  };
+}

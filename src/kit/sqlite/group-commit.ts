@@ -1,0 +1,200 @@
+/**
+ * Group commit: operations that arrive together share one transaction, and so one fsync. With `synchronous = FULL` the fsync is
+ * nearly all of what a small write costs.
+ */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import { sqliteCode, storageError } from './sqlite-error.ts';
+
+/** More than this in one transaction would hold the event loop for too long. */
+const OPERATIONS_PER_COMMIT = 512;
+
+type Waiting = { operation: () => unknown; resolve: (value: never) => void; reject: (error: unknown) => void };
+type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown };
+
+function refusePromise(value: unknown): void {
+  if (typeof value === 'object' && value !== null && 'then' in value) {
+    throw new TypeError('an operation of a transaction must be synchronous, this one returned a promise');
+  }
+}
+
+/** What an operation's own failure looks like to its caller: our errors and programming errors as they are, SQLite's translated. */
+function operationError(thrown: unknown): unknown {
+  return sqliteCode(thrown) === undefined ? thrown : storageError(thrown);
+}
+
+function lostTransaction(cause?: unknown): ReveilleError {
+  const message = 'nothing was stored: SQLite rolled the transaction back; try again later';
+  return new ReveilleError('unavailable', message, { cause });
+}
+
+/**
+ * Runs every write of one database connection. All operations are synchronous functions that use that connection; none may
+ * begin or end a transaction.
+ */
+export class GroupCommit {
+  readonly #db: DatabaseSync;
+  readonly #begin: StatementSync;
+  readonly #commit: StatementSync;
+  readonly #rollback: StatementSync;
+  readonly #savepoint: StatementSync;
+  readonly #release: StatementSync;
+  readonly #rollbackTo: StatementSync;
+  #queue: Waiting[] = [];
+  #scheduled = false;
+  #idle: (() => void)[] = [];
+  readonly #onCommit: () => void;
+
+  /** @param onCommit called after each transaction that is on disk */
+  constructor(db: DatabaseSync, onCommit: () => void = () => {}) {
+    this.#db = db;
+    this.#onCommit = onCommit;
+    this.#begin = db.prepare('BEGIN IMMEDIATE');
+    this.#commit = db.prepare('COMMIT');
+    this.#rollback = db.prepare('ROLLBACK');
+    this.#savepoint = db.prepare('SAVEPOINT operation');
+    this.#release = db.prepare('RELEASE operation');
+    this.#rollbackTo = db.prepare('ROLLBACK TO operation');
+  }
+
+  /**
+   * Queues an operation for the next shared transaction, which starts when the current turn of the event loop is over.
+   *
+   * @returns resolves with what the operation returned once the transaction is on disk; rejects with what the operation threw
+   *   (it alone is undone), or with `unavailable` when the transaction could not be stored (then all of it is undone)
+   */
+  run<T>(operation: () => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ operation, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /**
+   * Runs an operation in a transaction of its own, at once, ahead of what is queued.
+   *
+   * @returns what the operation returned, when it is on disk
+   * @throws what the operation threw, or `unavailable` when the transaction could not be stored; nothing is left of it then
+   */
+  runNow<T>(operation: () => T): T {
+    this.#open();
+    let value: T;
+    try {
+      value = operation();
+      refusePromise(value);
+      this.#stillOpen();
+    } catch (thrown) {
+      this.#undo();
+      throw operationError(thrown);
+    }
+    this.#close();
+    return value;
+  }
+
+  /** Resolves when everything queued so far, and what is queued meanwhile, has settled. */
+  drain(): Promise<void> {
+    if (this.#queue.length === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    const batch = this.#queue.slice(0, OPERATIONS_PER_COMMIT);
+    this.#queue = this.#queue.slice(OPERATIONS_PER_COMMIT);
+    if (this.#queue.length > 0) this.#schedule();
+    if (batch.length === 1) this.#settleOne(batch[0]!);
+    else this.#settleMany(batch);
+    if (this.#queue.length > 0) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** A lone operation needs no savepoint: the transaction is its own. */
+  #settleOne({ operation, resolve, reject }: Waiting): void {
+    let value: unknown;
+    try {
+      value = this.runNow(operation);
+    } catch (error) {
+      reject(error);
+      return;
+    }
+    resolve(value as never);
+  }
+
+  #settleMany(batch: readonly Waiting[]): void {
+    let outcomes: Outcome[];
+    try {
+      this.#open();
+      try {
+        outcomes = batch.map(({ operation }) => this.#attempt(operation));
+      } catch (thrown) {
+        this.#undo();
+        throw thrown;
+      }
+      this.#close();
+    } catch (thrown) {
+      const error = storageError(thrown);
+      for (const { reject } of batch) reject(error);
+      return;
+    }
+    batch.forEach(({ resolve, reject }, index) => {
+      const outcome = outcomes[index]!;
+      if (outcome.ok) resolve(outcome.value as never);
+      else reject(outcome.error);
+    });
+  }
+
+  /** Runs one operation of several; throws only when the whole transaction is lost. */
+  #attempt(operation: () => unknown): Outcome {
+    this.#savepoint.run();
+    try {
+      const value = operation();
+      refusePromise(value);
+      this.#stillOpen();
+      this.#release.run();
+      return { ok: true, value };
+    } catch (thrown) {
+      // After a full disk or an I/O error SQLite may have rolled everything back by itself.
+      if (!this.#db.isTransaction) throw sqliteCode(thrown) === undefined ? lostTransaction(thrown) : thrown;
+      this.#rollbackTo.run();
+      this.#release.run();
+      return { ok: false, error: operationError(thrown) };
+    }
+  }
+
+  #open(): void {
+    if (this.#db.isTransaction) {
+      throw toReveilleError(new Error('an operation must not start another transaction on the same connection'));
+    }
+    try {
+      this.#begin.run();
+    } catch (thrown) {
+      throw storageError(thrown);
+    }
+  }
+
+  #close(): void {
+    try {
+      this.#commit.run();
+    } catch (thrown) {
+      this.#undo();
+      throw storageError(thrown);
+    }
+    this.#onCommit();
+  }
+
+  #stillOpen(): void {
+    if (!this.#db.isTransaction) throw lostTransaction();
+  }
+
+  #undo(): void {
+    if (this.#db.isTransaction) this.#rollback.run();
+  }
+}

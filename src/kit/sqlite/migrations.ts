@@ -1,0 +1,118 @@
+/** Schema versions: numbered `NNNN-name.sql` files, applied in order, each once. */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { fileURLToPath } from 'node:url';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+import type { Clock } from '../clock/clock.ts';
+import { isDamage } from './sqlite-error.ts';
+
+/** One file of the folder. `sha256` is taken over the text with `\n` line ends, so that a checkout cannot change it. */
+export type Migration = { version: number; name: string; sql: string; sha256: string };
+
+const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
+
+/**
+ * Reads a folder of migrations, in order. Files that do not end in `.sql` are ignored.
+ *
+ * @throws ReveilleError `internal` when a name is malformed, a number is missing or taken twice, or there is no file
+ */
+export function readMigrations(folder: URL | string): Migration[] {
+  const path = folder instanceof URL ? fileURLToPath(folder) : folder;
+  const files = readdirSync(path)
+    .filter((name) => name.endsWith('.sql'))
+    .sort();
+  if (files.length === 0) throw new ReveilleError('internal', `${path} holds no migrations`, { retryable: false });
+  return files.map((file, index) => {
+    const match = FILE_NAME.exec(file);
+    const wanted = String(index + 1).padStart(4, '0');
+    if (match?.[1] !== wanted) {
+      const message = `migrations must be numbered without gaps: expected ${wanted}-<name>.sql in ${path}, found ${file}`;
+      throw new ReveilleError('internal', message, { retryable: false });
+    }
+    const sql = readFileSync(join(path, file), 'utf8').replaceAll('\r\n', '\n');
+    return { version: index + 1, name: match[2]!, sql, sha256: createHash('sha256').update(sql).digest('hex') };
+  });
+}
+
+type AppliedMigration = { version: number; name: string; sha256: string };
+
+/** The ledger of a database, oldest first; empty when the database is new. */
+function readLedger(db: DatabaseSync, path: string): AppliedMigration[] {
+  const tables = db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'table'`).all() as { name: string }[];
+  if (tables.length === 0) return [];
+  if (!tables.some(({ name }) => name === 'schema_migrations')) {
+    throw new ReveilleError('conflict', `${path} is a database of something else; choose another data folder`);
+  }
+  return db.prepare('SELECT version, name, sha256 FROM schema_migrations ORDER BY version').all() as AppliedMigration[];
+}
+
+/** Refuses a database whose past differs from the migrations at hand. */
+function checkHistory(applied: readonly AppliedMigration[], migrations: readonly Migration[], path: string): void {
+  const newest = applied.at(-1)?.version ?? 0;
+  if (newest > migrations.length) {
+    const message = `${path} was written by a newer Reveille (schema ${newest}, this one knows ${migrations.length}); start that version or a later one`;
+    throw new ReveilleError('conflict', message);
+  }
+  applied.forEach((past, index) => {
+    const migration = migrations[index];
+    if (past.version === index + 1 && past.sha256 === migration?.sha256) return;
+    const message = `${path} has applied migration ${past.version} (${past.name}) with other contents than this Reveille has; start the version that wrote it`;
+    throw new ReveilleError('conflict', message);
+  });
+}
+
+function applyOne(db: DatabaseSync, migration: Migration, path: string, clock: Clock): void {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    // Another process that opened the same file may have been faster.
+    if (db.prepare('SELECT 1 FROM schema_migrations WHERE version = ?').get(migration.version) !== undefined) {
+      db.exec('COMMIT');
+      return;
+    }
+    db.exec(migration.sql);
+    if (!db.isTransaction)
+      throw new Error('the file ends the transaction it is run in; take its COMMIT or ROLLBACK out');
+    db.prepare('INSERT INTO schema_migrations (version, name, sha256, applied_at) VALUES (?, ?, ?, ?)').run(
+      migration.version,
+      migration.name,
+      migration.sha256,
+      formatInstant(clock.now()),
+    );
+    db.exec('COMMIT');
+  } catch (cause) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    if (isDamage(cause)) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError(
+      'internal',
+      `migration ${migration.version} (${migration.name}) of ${path} failed: ${why}`,
+      {
+        retryable: false,
+        cause,
+      },
+    );
+  }
+}
+
+/**
+ * Brings a database to the newest schema: what is missing is applied in order, each file in its own transaction.
+ *
+ * @param path names the database in messages
+ * @throws ReveilleError `conflict` when the database is newer, has another history, or is not ours; `internal` when a file fails
+ */
+export function migrate(db: DatabaseSync, migrations: readonly Migration[], path: string, clock: Clock): void {
+  const applied = readLedger(db, path);
+  checkHistory(applied, migrations, path);
+  if (applied.length === migrations.length) return;
+  db.exec(`
+    CREATE TABLE IF NOT EXISTS schema_migrations (
+      version    INTEGER PRIMARY KEY,
+      name       TEXT NOT NULL,
+      sha256     TEXT NOT NULL,
+      applied_at TEXT NOT NULL
+    ) STRICT`);
+  for (const migration of migrations.slice(applied.length)) applyOne(db, migration, path, clock);
+}

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { eventually } from '../../../src/router/testing/bench.ts';
+import type { OpenProvider, Traits } from './provider-under-test.ts';
+import { healthOf, openFor, start } from './under-test.ts';
+
+export function startContract(open: OpenProvider, { starts, shared }: Traits): void {
+  describe('start', () => {
+    test('resolves with a daemon that is healthy', async (t) => {
+      const underTest = await openFor(t, open);
+      const daemon = await start(underTest);
+      assert.equal(await healthOf(daemon.url), 200);
+      assert.equal(daemon.cold, starts);
+      assert.equal(daemon.gone.aborted, false);
+      assert.equal(underTest.starts(), starts ? 1 : 0);
+    });
+
+    test('finds a daemon that runs, and starts nothing', async (t) => {
+      const underTest = await openFor(t, open);
+      const first = await start(underTest);
+      for (let n = 0; n < 3; n++) {
+        const again = await start(underTest);
+        assert.deepEqual([again.url, again.cold], [first.url, false]);
+      }
+      assert.equal(underTest.starts(), starts ? 1 : 0);
+      assert.equal(underTest.running(), 1);
+    });
+
+    if (shared) {
+      test('finds a daemon that somebody else has started', async (t) => {
+        const underTest = await openFor(t, open);
+        await underTest.startElsewhere!();
+        const daemon = await start(underTest);
+        assert.equal(daemon.cold, false);
+        assert.equal(await healthOf(daemon.url), 200);
+        assert.equal(underTest.starts(), 1);
+      });
+
+      test('joins a start that somebody else has begun', async (t) => {
+        const underTest = await openFor(t, open);
+        const finish = await underTest.beginElsewhere!();
+        const heard: string[] = [];
+        let done = false;
+        const starting = start(underTest, heard).finally(() => {
+          done = true;
+        });
+        await eventually('it says what it waits for', () => heard.length > 0);
+        assert.equal(done, false);
+        await finish();
+        const daemon = await starting;
+        assert.equal(await healthOf(daemon.url), 200);
+        assert.equal(underTest.starts(), 1);
+      });
+    }
+
+    if (starts) {
+      test('waits until the daemon is healthy, and says meanwhile why it is not', async (t) => {
+        const underTest = await openFor(t, open);
+        underTest.setHealthy(false);
+        const heard: string[] = [];
+        let done = false;
+        const starting = start(underTest, heard).finally(() => {
+          done = true;
+        });
+        await eventually('it has looked', () => heard.some((words) => /healthz answered 500/.test(words)));
+        assert.equal(done, false);
+        underTest.setHealthy(true);
+        assert.equal((await starting).cold, true);
+        assert.equal(underTest.starts(), 1);
+      });
+
+      test('brings back a machine that ended by itself', async (t) => {
+        const underTest = await openFor(t, open);
+        await start(underTest);
+        await underTest.crash();
+        const daemon = await start(underTest);
+        assert.equal(daemon.cold, true);
+        assert.equal(await healthOf(daemon.url), 200);
+        assert.equal(underTest.starts(), 2);
+        assert.equal(underTest.running(), 1);
+      });
+    }
+  });
+
+  describe('the fingerprint', () => {
+    test('stays the same for what is no part of the specification, and differs for another one', async (t) => {
+      const { provider, machine, changed } = await openFor(t, open);
+      const { spec } = machine;
+      const same = { ...machine, idleSeconds: 7, updatedAt: 5, createdAt: 6, spec: structuredClone(spec) };
+      assert.equal(provider.fingerprint(same as typeof machine), provider.fingerprint(machine));
+      assert.notEqual(provider.fingerprint(changed), provider.fingerprint(machine));
+    });
+
+    test('does not tell the token', async (t) => {
+      const { provider, machine } = await openFor(t, open);
+      assert.ok(!provider.fingerprint(machine).includes(machine.token));
+    });
+  });
+}

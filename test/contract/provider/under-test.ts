@@ -1,0 +1,52 @@
+/** What the tests of the contract do over and over. */
+import type { TestContext } from 'node:test';
+import type { Daemon } from '../../../src/router/providers/provider.ts';
+import { eventually } from '../../../src/router/testing/bench.ts';
+import type { OpenProvider, ProviderUnderTest } from './provider-under-test.ts';
+
+/** A provider that is closed when the test is over. */
+export async function openFor(t: TestContext, open: OpenProvider): Promise<ProviderUnderTest> {
+  const underTest = await open();
+  t.after(() => underTest.close());
+  return underTest;
+}
+
+/** A signal that never aborts. */
+export const patient = () => new AbortController().signal;
+
+/** Starts the machine and waits for it. */
+export function start({ provider, machine }: ProviderUnderTest, heard: string[] = []): Promise<Daemon> {
+  return provider.start(machine, patient(), (words) => heard.push(words));
+}
+
+/** The status of the daemon's answer to a look at its health. */
+export async function healthOf(url: string): Promise<number> {
+  const response = await fetch(`${url}/healthz`);
+  await response.body?.cancel();
+  return response.status;
+}
+
+/** What a promise was rejected with; fails the test when it was not. */
+export async function rejectionOf(promise: Promise<unknown>): Promise<Error> {
+  try {
+    await promise;
+  } catch (thrown) {
+    if (thrown instanceof Error) return thrown;
+    throw thrown;
+  }
+  throw new Error('it was not rejected');
+}
+
+/** Moves the clock on until a promise has settled, and gives back what became of it. */
+export async function advancing<T>({ clock }: ProviderUnderTest, promise: Promise<T>, stepMs = 100): Promise<T> {
+  let settled = false;
+  const done = promise.finally(() => {
+    settled = true;
+  });
+  done.catch(() => {});
+  await eventually('it settles', () => {
+    if (!settled) clock.advance(stepMs);
+    return settled;
+  });
+  return done;
+}

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { type Installation, sharedOwner, startInstallation } from '../../../src/cli/testing/installation.ts';
+
+const PAGE = readFileSync(join(import.meta.dirname, '..', '..', '..', '..', '..', 'docs', 'wake-targets.md'), 'utf8');
+const DAEMONS = ['http', 'process', 'docker', 'fly'];
+
+let house: Installation;
+const shared = sharedOwner();
+before(async () => {
+  house = await startInstallation(shared);
+});
+after(() => shared.end());
+
+/** The words of a command line, as a shell reads one without substitutions. */
+function wordsOf(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+}
+
+/** The section of the page under a heading. */
+const sectionOf = (name: string) => PAGE.split(/^## /m).find((section) => section.startsWith(`${name}\n`)) ?? '';
+
+for (const provider of DAEMONS) {
+  test(`the commands that the page gives for ${provider} register a machine`, async () => {
+    const lines = sectionOf(provider)
+      .split('\n')
+      .filter((line) => line.startsWith('reveille machine put '));
+    assert.ok(lines.length > 0);
+    for (const [n, line] of lines.entries()) {
+      const [, ...words] = wordsOf(line);
+      assert.equal(words[words.indexOf('--provider') + 1], provider);
+      // A machine of its own for each, which goes where the command line has room for a user id.
+      const user = `${provider}-${n}`;
+      const answer = JSON.parse(await house.run('machine', 'put', user, '--json', ...words.slice(2)));
+      assert.deepEqual([answer.user_id, answer.provider, answer.state], [user, provider, 'active']);
+      const shown = await house.run('machine', 'show', user);
+      assert.match(shown, new RegExp(`^Machine of ${user}\n`));
+      if (line.includes('--memory-mb')) assert.match(shown, /limits +--memory-mb 512 --processes 50\n/);
+    }
+  });
+
+  test(`the page says for ${provider} what is needed, what happens, and what goes wrong`, () => {
+    const section = sectionOf(provider);
+    for (const part of ['**You need**', '**A wake**', '**Sleep**', '| It says | What to do |'])
+      assert.ok(section.includes(part), part);
+    const screen = section.split('\n').length;
+    assert.ok(screen <= 50, `${screen} lines`);
+  });
+}

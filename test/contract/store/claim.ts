@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Claim } from '../../../src/chronos/store/store.ts';
+import {
+  ADA,
+  again,
+  alarmDue,
+  BOB,
+  cancelled,
+  claim,
+  create,
+  createClaimed,
+  createDue,
+  delivered,
+  everythingOf,
+  keyOf,
+  LEASE_MS,
+  NOW,
+  paused,
+  triggered,
+} from './fixtures.ts';
+import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+
+const dueOf = (claims: readonly Claim[]) => claims.map(({ occurrence }) => occurrence.dueAt);
+const ownersOf = (claims: readonly Claim[]) => claims.map(({ alarm }) => alarm.owner);
+const range = (count: number) => Array.from({ length: count }, (_, index) => index);
+
+export function claimContract(open: OpenStore): void {
+  describe('claim', () => {
+    test('takes what is due, with its alarm, and leases it', async (t) => {
+      const { store } = await openFor(t, open);
+      const { alarm, occurrences } = await createDue(store, NOW - 3, { payload: '{"n":1.0}', wakeMessage: 'NUL \0 ' });
+      const leased = { ...occurrences[0]!, attempt: 1, fence: 1, leaseUntil: NOW + LEASE_MS, claimedAt: NOW };
+      assert.deepEqual(await claim(store), [{ alarm, occurrence: leased }]);
+      assert.deepEqual(await store.get(ADA, alarm.id), { alarm, occurrences: [leased] });
+    });
+
+    test('takes what is due at this very millisecond, and nothing that is due later', async (t) => {
+      const { store } = await openFor(t, open);
+      for (const due of [NOW + 1, NOW, NOW - 1]) await createDue(store, due);
+      assert.deepEqual(dueOf(await claim(store)), [NOW - 1, NOW]);
+      assert.deepEqual(await claim(store), []);
+      assert.deepEqual(dueOf(await claim(store, { now: NOW + 1 })), [NOW + 1]);
+    });
+
+    test('takes the earliest due first, over all owners, up to the limit', async (t) => {
+      const { store } = await openFor(t, open);
+      const dues = range(30).map((n) => NOW - ((n * 17) % 30) - 1);
+      for (const [n, due] of dues.entries()) await createDue(store, due, { owner: `owner-${n % 7}` });
+      const order = dues.toSorted((one, other) => one - other);
+      assert.deepEqual(dueOf(await claim(store, { limit: 11 })), order.slice(0, 11));
+      assert.deepEqual(dueOf(await claim(store, { limit: 100 })), order.slice(11));
+    });
+
+    test('takes all that an alarm owes, each occurrence on its own', async (t) => {
+      const { store } = await openFor(t, open);
+      const { alarm } = await createDue(store, NOW - 2);
+      await store.update(ADA, alarm.id, triggered(NOW - 1));
+      await store.update(ADA, alarm.id, triggered(NOW));
+      const claims = await claim(store);
+      assert.deepEqual(dueOf(claims), [NOW - 2, NOW - 1, NOW]);
+      assert.deepEqual(
+        claims.map(({ occurrence }) => occurrence.source),
+        ['schedule', 'trigger', 'trigger'],
+      );
+    });
+
+    test('finds a triggered occurrence of a paused alarm, and not its schedule', async (t) => {
+      const { store } = await openFor(t, open);
+      const { alarm } = await createDue(store, NOW - 2);
+      await store.update(ADA, alarm.id, paused);
+      await store.update(ADA, alarm.id, triggered(NOW));
+      assert.deepEqual(dueOf(await claim(store)), [NOW]);
+    });
+
+    test('finds nothing that is parked or cancelled', async (t) => {
+      const { store } = await openFor(t, open);
+      const first = await createDue(store, NOW);
+      const second = await createDue(store, NOW);
+      await store.update(ADA, first.alarm.id, paused);
+      await store.update(ADA, second.alarm.id, cancelled);
+      assert.deepEqual(await claim(store, { now: NOW + 1_000_000 }), []);
+    });
+
+    test('takes nothing when there is no room', async (t) => {
+      const { store } = await openFor(t, open);
+      await createDue(store, NOW);
+      assert.deepEqual(await claim(store, { limit: 0 }), []);
+      assert.deepEqual(await claim(store, { perOwner: 0 }), []);
+      assert.deepEqual(await claim(store, { perOwner: 2, inFlight: new Map([[ADA, 2]]) }), []);
+      assert.deepEqual(await claim(store, { perOwner: 2, inFlight: new Map([[ADA, 3]]) }), []);
+    });
+
+    test('takes no more of one owner than there are places, those in flight counted', async (t) => {
+      const { store } = await openFor(t, open);
+      for (const n of range(6)) await createDue(store, NOW - 100 + n);
+      for (const n of range(3)) await createDue(store, NOW - 50 + n, { owner: BOB });
+      const claims = await claim(store, { perOwner: 4, inFlight: new Map([[ADA, 1]]) });
+      assert.deepEqual(dueOf(claims), [NOW - 100, NOW - 99, NOW - 98, NOW - 50, NOW - 49, NOW - 48]);
+    });
+
+    test("one owner's backlog never hides what others are owed", async (t) => {
+      const { store } = await openFor(t, open);
+      await Promise.all(range(1500).map((n) => create(store, alarmDue(NOW - 100_000 + n))));
+      const others = range(20).map((n) => `owner-${n}`);
+      for (const [n, owner] of others.entries()) await createDue(store, NOW - 20 + n, { owner });
+
+      const first = await claim(store, { limit: 10, perOwner: 4 });
+      assert.deepEqual(ownersOf(first), [ADA, ADA, ADA, ADA, ...others.slice(0, 6)]);
+      const inFlight = new Map([[ADA, 4]]);
+      assert.deepEqual(ownersOf(await claim(store, { limit: 10, perOwner: 4, inFlight })), others.slice(6, 16));
+      assert.deepEqual(ownersOf(await claim(store, { limit: 10, perOwner: 4, inFlight })), others.slice(16));
+      assert.deepEqual(await claim(store, { limit: 10, perOwner: 4, inFlight }), []);
+    });
+
+    test('never gives one occurrence to two callers', async (t) => {
+      const { store, pick } = await openTeam(t, open);
+      await Promise.all(range(200).map((n) => createDue(store, NOW - n, { owner: `owner-${n % 20}` })));
+      const batches = await Promise.all(range(20).map((n) => claim(pick(n), { limit: 15 })));
+      let rest = await claim(store);
+      const fireIds = [...batches.flat(), ...rest].map(({ occurrence }) => occurrence.fireId);
+      assert.equal(fireIds.length, 200);
+      assert.equal(new Set(fireIds).size, 200);
+      rest = await claim(store);
+      assert.deepEqual(rest, []);
+    });
+
+    test('does not touch a lease that has not run out', async (t) => {
+      const { store } = await openFor(t, open);
+      const { occurrence } = await createClaimed(store);
+      assert.deepEqual(await claim(store, { now: NOW + LEASE_MS - 1 }), []);
+      assert.deepEqual((await store.get(ADA, occurrence.alarmId))?.occurrences, [occurrence]);
+    });
+  });
+}
+
+export function expiredLeaseContract(open: OpenStore): void {
+  describe('a lease that ran out', () => {
+    test('is ended by a claim: the attempt is unknown, counts as failed, and is tried again at once', async (t) => {
+      const { store } = await openFor(t, open);
+      const { alarm, occurrence } = await createClaimed(store);
+      const later = NOW + LEASE_MS;
+      const claims = await claim(store, { now: later });
+
+      const { state, attempts } = await everythingOf(store, ADA, alarm.id);
+      assert.deepEqual(claims, [
+        {
+          alarm: { ...alarm, failureCount: 1, lastError: state?.alarm.lastError },
+          occurrence: { ...occurrence, attempt: 2, fence: 2, leaseUntil: later + LEASE_MS, claimedAt: later },
+        },
+      ]);
+      assert.deepEqual(state, { alarm: claims[0]?.alarm, occurrences: [claims[0]?.occurrence] });
+      assert.match(state?.alarm.lastError ?? '', /stopped before it could record the outcome/);
+      assert.deepEqual(attempts, [
+        {
+          fireId: occurrence.fireId,
+          alarmId: alarm.id,
+          owner: ADA,
+          scheduledFor: NOW,
+          attempt: 1,
+          startedAt: NOW,
+          finishedAt: NOW + LEASE_MS,
+          outcome: 'unknown',
+          httpStatus: null,
+          error: state?.alarm.lastError,
+          missedCount: 0,
+          machineReadyMs: null,
+        },
+      ]);
+    });
+
+    test('is ended even where nothing may be claimed', async (t) => {
+      const { store } = await openFor(t, open);
+      const claimed = await createClaimed(store);
+      assert.deepEqual(await claim(store, { now: NOW + LEASE_MS, limit: 0 }), []);
+      const { state, attempts } = await everythingOf(store, ADA, claimed.alarm.id);
+      assert.equal(state?.occurrences[0]?.leaseUntil, null);
+      assert.equal(attempts.length, 1);
+      assert.equal((await claim(store, { now: NOW + LEASE_MS })).length, 1);
+    });
+
+    test('leaves its first holder with nothing to renew or complete', async (t) => {
+      const { store } = await openFor(t, open);
+      const first = await createClaimed(store);
+      const [second] = await claim(store, { now: NOW + LEASE_MS });
+      assert.ok(second);
+      assert.deepEqual(await store.renew([keyOf(first)], NOW + 99_999), new Set());
+      assert.deepEqual(await store.complete([delivered(first)]), ['lost_lease']);
+      assert.deepEqual((await store.get(ADA, first.alarm.id))?.occurrences, [second.occurrence]);
+      assert.deepEqual(await store.complete([delivered(second)]), ['applied']);
+    });
+
+    test('leaves its holder with nothing to complete when nobody else has claimed it yet', async (t) => {
+      const { store } = await openFor(t, open);
+      const first = await createClaimed(store);
+      await claim(store, { now: NOW + LEASE_MS, limit: 0 });
+      assert.deepEqual(await store.renew([keyOf(first)], NOW + 99_999), new Set());
+      assert.deepEqual(await store.complete([delivered(first)]), ['lost_lease']);
+    });
+
+    test('is ended on what was parked meanwhile', async (t) => {
+      const { store } = await openFor(t, open);
+      const held = await createClaimed(store, { owner: ADA });
+      const dropped = await createClaimed(store, { owner: BOB });
+      await store.update(ADA, held.alarm.id, paused);
+      await store.update(BOB, dropped.alarm.id, cancelled);
+      assert.deepEqual(await claim(store, { now: NOW + LEASE_MS }), []);
+
+      const kept = await everythingOf(store, ADA, held.alarm.id);
+      assert.deepEqual(kept.state?.occurrences, [
+        { ...held.occurrence, dueAt: null, leaseUntil: null, claimedAt: null },
+      ]);
+      assert.equal(kept.state?.alarm.status, 'paused');
+      assert.equal(kept.attempts[0]?.outcome, 'unknown');
+      const gone = await everythingOf(store, BOB, dropped.alarm.id);
+      assert.deepEqual(gone.state?.occurrences, []);
+      assert.equal(gone.state?.alarm.status, 'cancelled');
+      assert.equal(gone.attempts[0]?.outcome, 'unknown');
+    });
+
+    test('gives an alarm up that has used up its failures', async (t) => {
+      const { store } = await openFor(t, open);
+      const { alarm } = await createClaimed(store, { maxFailures: 2 });
+      assert.equal((await claim(store, { now: NOW + LEASE_MS })).length, 1);
+      assert.deepEqual(await claim(store, { now: NOW + 2 * LEASE_MS }), []);
+      const { state, attempts } = await everythingOf(store, ADA, alarm.id);
+      assert.equal(state?.alarm.status, 'failed');
+      assert.equal(state?.occurrences[0]?.dueAt, null);
+      assert.equal(attempts.length, 2);
+      assert.equal((await store.create(alarmDue(NOW), { maxActive: 1 })).result, 'created');
+    });
+
+    test('is ended for one occurrence of an alarm while another keeps its own', async (t) => {
+      const { store } = await openFor(t, open);
+      const { alarm } = await createClaimed(store);
+      await store.update(ADA, alarm.id, triggered(NOW + 1));
+      const [second] = await claim(store, { now: NOW + LEASE_MS - 1 });
+      assert.equal((await claim(store, { now: NOW + LEASE_MS })).length, 1);
+      const kept = (await store.get(ADA, alarm.id))?.occurrences.find(({ source }) => source === 'trigger');
+      assert.deepEqual(kept, second?.occurrence);
+    });
+
+    test('many at once are all ended by one claim', async (t) => {
+      const { store } = await openFor(t, open);
+      for (const n of range(3)) {
+        const { alarm } = await createDue(store, NOW - 1, { owner: `owner-${n}` });
+        await store.update(`owner-${n}`, alarm.id, triggered(NOW));
+      }
+      assert.equal((await claim(store)).length, 6);
+      const claims = await claim(store, { now: NOW + LEASE_MS, limit: 2 });
+      assert.deepEqual(dueOf(claims), [NOW - 1, NOW - 1]);
+      const attempts = await Promise.all(
+        (await Promise.all(range(3).map((n) => store.list(`owner-${n}`, { limit: 9 }))))
+          .flat()
+          .map(({ alarm }) => store.attempts(alarm.owner, alarm.id, { limit: 9 })),
+      );
+      assert.deepEqual(
+        attempts.flat().map(({ outcome }) => outcome),
+        Array(6).fill('unknown'),
+      );
+    });
+
+    test('a retry that was put off is claimed when it is due, and not before', async (t) => {
+      const { store } = await openFor(t, open);
+      const claimed = await createClaimed(store);
+      const { fireId } = claimed.occurrence;
+      await store.complete([{ key: keyOf(claimed), attempt: null, settle: again(fireId, NOW + 30_000) }]);
+      assert.deepEqual(await claim(store, { now: NOW + 29_999 }), []);
+      const [second] = await claim(store, { now: NOW + 30_000 });
+      assert.equal(second?.occurrence.fireId, fireId);
+      assert.equal(second?.occurrence.attempt, 2);
+      assert.equal(second?.occurrence.fence, 2);
+    });
+  });
+}

@@ -1,0 +1,212 @@
+/** Alarms, claims and outcomes for the contract's tests. */
+import assert from 'node:assert/strict';
+import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../../../src/chronos/alarm/alarm.ts';
+import type {
+  AgentKey,
+  AlarmStore,
+  Claim,
+  ClaimRequest,
+  Completion,
+  LeaseKey,
+  NewAlarm,
+} from '../../../src/chronos/store/store.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+import { fireIdOf } from '../../../src/wire/wake.ts';
+
+/** The tests' present, epoch milliseconds: past 2³¹, as all instants are. */
+export const NOW = Date.UTC(2027, 2, 4, 5, 6, 7, 89);
+export const LEASE_MS = 15_000;
+
+export const ADA = '7f000000-0000-4000-8000-00000000ada0';
+export const BOB = '7f000000-0000-4000-8000-00000000b0b0';
+
+export const NO_LIMIT = { maxActive: 1_000_000 };
+
+let made = 0;
+
+/** An id that sorts after all earlier ones, as UUIDv7 do. */
+export function newId(): string {
+  made++;
+  return `01977777-0000-7000-8000-${made.toString(16).padStart(12, '0')}`;
+}
+
+export function occurrenceOf(alarm: Alarm, at: number, change: Partial<Occurrence> = {}): Occurrence {
+  return {
+    fireId: fireIdOf(alarm.id, at),
+    alarmId: alarm.id,
+    owner: alarm.owner,
+    source: 'schedule',
+    scheduledFor: at,
+    nominal: at,
+    dueAt: at,
+    attempt: 0,
+    missedCount: 0,
+    fence: 0,
+    leaseUntil: null,
+    claimedAt: null,
+    heldReason: null,
+    heldUntil: null,
+    ...change,
+  };
+}
+
+/** A new alarm that is due at an instant. */
+export function alarmDue(at: number, change: Partial<Alarm> = {}): NewAlarm {
+  const alarm: Alarm = {
+    id: newId(),
+    owner: ADA,
+    kind: 'once',
+    label: 'plants',
+    wakeMessage: 'water the plants',
+    payload: null,
+    conversationId: null,
+    idempotencyKey: null,
+    delaySeconds: null,
+    fireAt: at,
+    cronExpr: null,
+    timezone: null,
+    anchor: NOW,
+    jitterSeconds: 0,
+    endsAt: null,
+    maxFires: null,
+    maxFailures: 100,
+    maxLatenessSeconds: null,
+    urgent: false,
+    setBy: null,
+    status: 'active',
+    failureCount: 0,
+    lastError: null,
+    createdAt: NOW,
+    updatedAt: NOW,
+    lastFiredAt: null,
+    fireCount: 0,
+    scheduledFires: 0,
+    ...change,
+  };
+  return { alarm, occurrence: occurrenceOf(alarm, at) };
+}
+
+/** Creates an alarm and gives back what was stored. */
+export async function create(store: AlarmStore, entry: NewAlarm): Promise<AlarmState> {
+  const created = await store.create(entry, NO_LIMIT);
+  assert.equal(created.result, 'created');
+  return created.result === 'created' ? created.state : assert.fail();
+}
+
+/** Creates an alarm that is due at an instant. */
+export function createDue(store: AlarmStore, at: number, change: Partial<Alarm> = {}): Promise<AlarmState> {
+  return create(store, alarmDue(at, change));
+}
+
+/** Claims with generous bounds, unless told otherwise. */
+export function claim(store: AlarmStore, request: Partial<ClaimRequest> = {}): Promise<Claim[]> {
+  const now = request.now ?? NOW;
+  return store.claim({ now, limit: 1000, perOwner: 1000, inFlight: new Map(), leaseUntil: now + LEASE_MS, ...request });
+}
+
+/** Creates one alarm that is due now, and claims it. */
+export async function createClaimed(store: AlarmStore, change: Partial<Alarm> = {}): Promise<Claim> {
+  const { alarm } = await createDue(store, NOW, change);
+  const claims = await claim(store);
+  const mine = claims.find(({ alarm: { id } }) => id === alarm.id);
+  assert.ok(mine, 'what is due now can be claimed');
+  return mine;
+}
+
+export function keyOf({ occurrence: { owner, alarmId, fireId, fence } }: Claim): LeaseKey {
+  return { owner, alarmId, fireId, fence };
+}
+
+export function attemptOf({ occurrence }: Claim, change: Partial<Attempt> = {}): Attempt {
+  return {
+    fireId: occurrence.fireId,
+    alarmId: occurrence.alarmId,
+    owner: occurrence.owner,
+    scheduledFor: occurrence.scheduledFor,
+    attempt: occurrence.attempt,
+    startedAt: NOW + 1,
+    finishedAt: NOW + 20,
+    outcome: 'delivered',
+    httpStatus: 202,
+    error: null,
+    missedCount: occurrence.missedCount,
+    machineReadyMs: null,
+    ...change,
+  };
+}
+
+/** The alarm has rung for good: the occurrence goes. */
+export function rung(fireId: string): Transition {
+  return ({ alarm, occurrences }) => ({
+    alarm: { ...alarm, status: 'fired', fireCount: alarm.fireCount + 1, lastFiredAt: NOW + 1 },
+    occurrences: occurrences.filter((occurrence) => occurrence.fireId !== fireId),
+  });
+}
+
+/** The occurrence is to be tried again. */
+export function again(fireId: string, dueAt: number | null): Transition {
+  return ({ alarm, occurrences }) => ({
+    alarm: { ...alarm, failureCount: alarm.failureCount + 1, lastError: 'the machine said 503' },
+    occurrences: occurrences.map((occurrence) =>
+      occurrence.fireId === fireId ? { ...occurrence, dueAt } : occurrence,
+    ),
+  });
+}
+
+/** The alarm is cancelled; an attempt under way runs to its end. */
+export const cancelled: Transition = ({ alarm, occurrences }) => ({
+  alarm: { ...alarm, status: 'cancelled' },
+  occurrences: occurrences
+    .filter(({ leaseUntil }) => leaseUntil !== null)
+    .map((occurrence) => ({ ...occurrence, dueAt: null })),
+});
+
+/** The alarm is paused: its occurrences are parked. */
+export const paused: Transition = ({ alarm, occurrences }) => ({
+  alarm: { ...alarm, status: 'paused' },
+  occurrences: occurrences.map((occurrence) => ({ ...occurrence, dueAt: null })),
+});
+
+/** Sets some members of the alarm. */
+export function edited(change: Partial<Alarm>): Transition {
+  return ({ alarm, occurrences }) => ({ alarm: { ...alarm, ...change }, occurrences });
+}
+
+/** Adds an occurrence beside the schedule. */
+export function triggered(at: number): Transition {
+  return ({ alarm, occurrences }) => ({
+    alarm,
+    occurrences: [...occurrences, occurrenceOf(alarm, at, { source: 'trigger' })],
+  });
+}
+
+/** A claim that was delivered and ends its alarm. */
+export function delivered(claimed: Claim): Completion {
+  const key = keyOf(claimed);
+  return { key, attempt: attemptOf(claimed), settle: rung(key.fireId) };
+}
+
+export function agentKey(change: Partial<AgentKey> = {}): AgentKey {
+  return {
+    owner: ADA,
+    label: ADA.toUpperCase(),
+    publicKey: 'aa'.repeat(32),
+    source: 'tofu',
+    enrolledAt: NOW,
+    revokedAt: null,
+    ...change,
+  };
+}
+
+/** A predicate for `assert.rejects`: one of our errors, with this code. */
+export function withCode(code: ReveilleError['code']) {
+  return (thrown: unknown) => thrown instanceof ReveilleError && thrown.code === code;
+}
+
+/** All of an alarm that the store keeps, with its ledger. */
+export async function everythingOf(store: AlarmStore, owner: string, alarmId: string) {
+  return {
+    state: await store.get(owner, alarmId),
+    attempts: await store.attempts(owner, alarmId, { limit: 1000 }),
+  };
+}

@@ -1,0 +1,316 @@
+/**
+ * The store port in its simplest form: lists in memory, searched from end to end. It says by running what the contract means;
+ * the random walk holds real stores against it.
+ */
+import {
+  type Alarm,
+  type AlarmState,
+  type Attempt,
+  type Occurrence,
+  storedBytes,
+} from '../../../src/chronos/alarm/alarm.ts';
+import type { FireReceipt } from '../../../src/chronos/alarm/course.ts';
+import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
+import { checkAttempt, checkTransition, withoutLease } from '../../../src/chronos/store/difference.ts';
+import { anHourBefore, checkGrowth, checkPins, growthOf } from '../../../src/chronos/store/limits.ts';
+import type { AgentKey, AlarmStore, LeaseKey } from '../../../src/chronos/store/store.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+
+type Nonce = { nonce: string; did: string; expiresAt: number };
+
+const latestFirst = (one: Attempt, other: Attempt) =>
+  other.startedAt - one.startedAt ||
+  Number(other.fireId > one.fireId) - Number(other.fireId < one.fireId) ||
+  other.attempt - one.attempt;
+
+const byAge = (one: AgentKey, other: AgentKey) =>
+  one.enrolledAt - other.enrolledAt || (one.publicKey < other.publicKey ? -1 : 1);
+
+const byOwner = (one: { owner: string; publicKey: string }, other: { owner: string; publicKey: string }) =>
+  one.owner === other.owner ? (one.publicKey < other.publicKey ? -1 : 1) : one.owner < other.owner ? -1 : 1;
+
+const isOpen = ({ status }: Alarm) => status === 'active' || status === 'paused';
+
+export function makeModelStore(): AlarmStore {
+  let states: AlarmState[] = [];
+  let ledger: Attempt[] = [];
+  let receipts: FireReceipt[] = [];
+  let nonces: Nonce[] = [];
+  let keys: AgentKey[] = [];
+
+  const find = (owner: string, id: string) => states.find(({ alarm }) => alarm.owner === owner && alarm.id === id);
+  const holderOf = (owner: string, key: string) =>
+    states.find(({ alarm }) => alarm.owner === owner && alarm.idempotencyKey === key && alarm.status !== 'cancelled');
+  const allOccurrences = () => states.flatMap(({ occurrences }) => occurrences);
+
+  function put(before: AlarmState, after: AlarmState): void {
+    const occurrences = after.occurrences.toSorted((one, other) => (one.fireId < other.fireId ? -1 : 1));
+    states = states.map((state) => (state === before ? { alarm: after.alarm, occurrences } : state));
+  }
+
+  function change(occurrence: Occurrence, difference: Partial<Occurrence>): Occurrence {
+    const before = find(occurrence.owner, occurrence.alarmId)!;
+    const changed = { ...occurrence, ...difference };
+    put(before, {
+      ...before,
+      occurrences: before.occurrences.map((other) => (other.fireId === occurrence.fireId ? changed : other)),
+    });
+    return changed;
+  }
+
+  /** Applies what a transition returned; attempts that nobody will record any more become unknown. */
+  function apply(before: AlarmState, given: AlarmState, after: AlarmState): void {
+    checkTransition(given, after);
+    const kept = new Set(after.occurrences.map(({ fireId }) => fireId));
+    for (const occurrence of given.occurrences) {
+      if (occurrence.leaseUntil !== null && !kept.has(occurrence.fireId)) ledger.push(interruptedAttempt(occurrence));
+    }
+    put(before, after);
+  }
+
+  function heldUnder(key: LeaseKey): Occurrence | undefined {
+    return find(key.owner, key.alarmId)?.occurrences.find(
+      ({ fireId, fence, leaseUntil }) => fireId === key.fireId && fence === key.fence && leaseUntil !== null,
+    );
+  }
+
+  function endLeases(now: number): void {
+    for (const held of allOccurrences()) {
+      if (held.leaseUntil === null || held.leaseUntil > now) continue;
+      const before = find(held.owner, held.alarmId)!;
+      const given = withoutLease(before, held.fireId);
+      apply(before, given, settleInterrupted(given, held.fireId, now));
+      ledger.push(interruptedAttempt(held));
+    }
+  }
+
+  function knows({ owner, alarmId, fireId, dueAt }: Parameters<AlarmStore['hasFire']>[0]): boolean {
+    const owed = find(owner, alarmId)?.occurrences.some((one) => one.fireId === fireId && one.attempt >= 1);
+    return (
+      owed === true ||
+      ledger.some(
+        (one) => one.owner === owner && one.alarmId === alarmId && one.fireId === fireId && one.startedAt >= dueAt,
+      )
+    );
+  }
+
+  const statesOf = (owner: string) => states.filter(({ alarm }) => alarm.owner === owner);
+  const bytesOf = (some: readonly AlarmState[]) => some.reduce((sum, { alarm }) => sum + storedBytes(alarm), 0);
+  const waits = ({ source, dueAt }: Occurrence) => source === 'trigger' && dueAt !== null;
+
+  /** What an owner has, as limits bound it. */
+  const heldBy = (owner: string) => ({
+    active: statesOf(owner).filter(({ alarm }) => isOpen(alarm)).length,
+    bytes: bytesOf(statesOf(owner)),
+    triggers: statesOf(owner).flatMap(({ occurrences }) => occurrences.filter(waits)).length,
+  });
+
+  /** Forgets alarms with all that belongs to them, those that were changed longest ago first. */
+  function forget(wanted: (alarm: Alarm) => boolean, limit: number): number {
+    const busy = ({ occurrences }: AlarmState) => occurrences.some((one) => one.leaseUntil !== null || waits(one));
+    const gone = states
+      .filter((state) => wanted(state.alarm) && !busy(state))
+      .sort((one, other) => one.alarm.updatedAt - other.alarm.updatedAt)
+      .slice(0, limit);
+    const isGone = (one: { owner: string; alarmId: string }) =>
+      gone.some(({ alarm }) => alarm.owner === one.owner && alarm.id === one.alarmId);
+    states = states.filter((state) => !gone.includes(state));
+    ledger = ledger.filter((attempt) => !isGone(attempt));
+    receipts = receipts.filter((receipt) => !isGone(receipt));
+    return gone.length;
+  }
+
+  /** All or nothing, as a transaction is. */
+  function atomically<T>(work: () => T): T {
+    const before = { states, ledger: [...ledger] };
+    try {
+      return work();
+    } catch (error) {
+      ({ states, ledger } = before);
+      throw error;
+    }
+  }
+
+  return {
+    now: () => systemClock.now(),
+    async create({ alarm, occurrence }, { maxActive = Number.POSITIVE_INFINITY, maxStored, maxBytes }) {
+      const holder = alarm.idempotencyKey === null ? undefined : holderOf(alarm.owner, alarm.idempotencyKey);
+      if (holder) return { result: 'key_taken', state: holder };
+      const active = states.filter((state) => state.alarm.owner === alarm.owner && isOpen(state.alarm)).length;
+      if (active >= maxActive) return { result: 'too_many', active };
+      const [alarms, bytes] = [statesOf(alarm.owner).length, heldBy(alarm.owner).bytes];
+      const isOver =
+        alarms >= (maxStored ?? Number.POSITIVE_INFINITY) ||
+        bytes + storedBytes(alarm) > (maxBytes ?? Number.POSITIVE_INFINITY);
+      if (isOver) return { result: 'too_much', alarms, bytes };
+      if (find(alarm.owner, alarm.id)) throw new ReveilleError('conflict', 'there is such an alarm already');
+      const state = { alarm, occurrences: [occurrence] };
+      checkTransition({ alarm, occurrences: [] }, state);
+      states = [...states, state];
+      return { result: 'created', state };
+    },
+    async get(owner, id) {
+      return find(owner, id);
+    },
+    async findByKey(owner, key) {
+      return holderOf(owner, key);
+    },
+    async list(owner, { status, kind, before, limit }) {
+      return states
+        .filter(({ alarm }) => alarm.owner === owner)
+        .filter(({ alarm }) => (!status || alarm.status === status) && (!kind || alarm.kind === kind))
+        .filter(({ alarm }) => before === undefined || alarm.id < before)
+        .sort((one, other) => (one.alarm.id < other.alarm.id ? 1 : -1))
+        .slice(0, limit);
+    },
+    async update(owner, id, transition, limits = {}) {
+      const before = find(owner, id);
+      if (!before) return undefined;
+      const after = transition(before);
+      checkGrowth(growthOf(before, after), limits, heldBy(owner));
+      apply(before, before, after);
+      return after;
+    },
+    async attempts(owner, alarmId, { limit, before }) {
+      return ledger
+        .filter((attempt) => attempt.owner === owner && attempt.alarmId === alarmId)
+        .sort(latestFirst)
+        .filter((attempt) => !before || latestFirst({ ...attempt, ...before }, attempt) < 0)
+        .slice(0, limit);
+    },
+    async pruneAttempts({ before, limit }) {
+      const old = ledger.filter(({ finishedAt }) => finishedAt < before);
+      const pruned = new Set(old.sort((one, other) => one.finishedAt - other.finishedAt).slice(0, limit));
+      ledger = ledger.filter((attempt) => !pruned.has(attempt));
+      return pruned.size;
+    },
+    hasFire: async (fire) => knows(fire),
+    async recordReceipts(given) {
+      if (!knows(given)) return undefined;
+      const { owner, alarmId, fireId, reports, recordedAt } = given;
+      const fresh = reports.filter(
+        ({ stage }) => !receipts.some((one) => one.owner === owner && one.fireId === fireId && one.stage === stage),
+      );
+      receipts = [...receipts, ...fresh.map((report) => ({ owner, alarmId, fireId, ...report, recordedAt }))];
+      return new Set(fresh.map(({ stage }) => stage));
+    },
+    async receiptsOf(owner, alarmId, fireIds) {
+      return receipts.filter((one) => one.owner === owner && one.alarmId === alarmId && fireIds.includes(one.fireId));
+    },
+    async pruneReceipts({ before, limit }) {
+      const old = receipts.filter(({ recordedAt }) => recordedAt < before);
+      const pruned = new Set(old.sort((one, other) => one.recordedAt - other.recordedAt).slice(0, limit));
+      receipts = receipts.filter((one) => !pruned.has(one));
+      return pruned.size;
+    },
+    endLeasesOfTheDead: async () => 0,
+    pruneAlarms: async ({ before, limit }) => forget((alarm) => !isOpen(alarm) && alarm.updatedAt < before, limit),
+    forgetCancelled: async (owner, limit) =>
+      forget((alarm) => alarm.owner === owner && alarm.status === 'cancelled', limit),
+    usage: async () => ({
+      owners: new Set(states.map(({ alarm }) => alarm.owner)).size,
+      alarms: states.length,
+      bytes: bytesOf(states),
+    }),
+    async claim({ now, limit, perOwner, inFlight, leaseUntil }) {
+      endLeases(now);
+      const taken = new Map(inFlight);
+      const claims = [];
+      const due = allOccurrences()
+        .filter(({ dueAt, leaseUntil: held }) => dueAt !== null && dueAt <= now && held === null)
+        .sort((one, other) => one.dueAt! - other.dueAt!);
+      for (const occurrence of due) {
+        const { owner } = occurrence;
+        if (claims.length >= limit || (taken.get(owner) ?? 0) >= perOwner) continue;
+        taken.set(owner, (taken.get(owner) ?? 0) + 1);
+        const { attempt, fence } = occurrence;
+        const leased = change(occurrence, {
+          attempt: attempt + 1,
+          fence: fence + 1,
+          leaseUntil,
+          claimedAt: now,
+        });
+        claims.push({ alarm: find(owner, occurrence.alarmId)!.alarm, occurrence: leased });
+      }
+      return claims;
+    },
+    async renew(leaseKeys, leaseUntil) {
+      const held = leaseKeys.map(heldUnder).filter((occurrence) => occurrence !== undefined);
+      for (const occurrence of held) change(occurrence, { leaseUntil });
+      return new Set(held.map(({ fireId }) => fireId));
+    },
+    async complete(completions) {
+      return atomically(() =>
+        completions.map(({ key, attempt, settle }) => {
+          if (!heldUnder(key)) return 'lost_lease';
+          const before = find(key.owner, key.alarmId)!;
+          const given = withoutLease(before, key.fireId);
+          apply(before, given, settle(given));
+          if (attempt) {
+            checkAttempt(key, attempt);
+            ledger.push(attempt);
+          }
+          return 'applied';
+        }),
+      );
+    },
+    async nextDueAt(saturated) {
+      const instants = allOccurrences()
+        .filter(({ owner }) => !saturated.has(owner))
+        .map(({ dueAt, leaseUntil }) => leaseUntil ?? dueAt)
+        .filter((instant) => instant !== null);
+      return instants.length === 0 ? undefined : Math.min(...instants);
+    },
+    async countDue({ now, atMost }) {
+      const due = allOccurrences().filter(
+        ({ dueAt, leaseUntil }) => dueAt !== null && dueAt <= now && leaseUntil === null,
+      );
+      return Math.min(due.length, atMost);
+    },
+    async putNonce(nonce, did, expiresAt, now) {
+      nonces = [...nonces.filter((kept) => kept.expiresAt > now), { nonce, did, expiresAt }];
+    },
+    async takeNonce(nonce, did, now) {
+      const kept = nonces.find((one) => one.nonce === nonce);
+      nonces = nonces.filter((one) => one !== kept);
+      return kept !== undefined && kept.did === did && kept.expiresAt > now;
+    },
+    async keysOf(owner) {
+      return keys.filter((key) => key.owner === owner).sort(byAge);
+    },
+    async pinFirstKey(key, limits) {
+      const known = keys.filter(({ owner }) => owner === key.owner);
+      if (known.length === 0 && limits) {
+        const since = anHourBefore(key.enrolledAt);
+        const pinned = keys.filter(({ source, enrolledAt }) => source !== 'enrolled' && enrolledAt > since).length;
+        checkPins({ pinned, keys: keys.length }, limits);
+      }
+      if (known.length === 0) keys.push({ ...key, revokedAt: null });
+      return (
+        known.length === 0 ||
+        known.some(({ publicKey, revokedAt }) => publicKey === key.publicKey && revokedAt === null)
+      );
+    },
+    async enrollKey(key) {
+      const known = keys.find(({ owner, publicKey }) => owner === key.owner && publicKey === key.publicKey);
+      keys = [...keys.filter((other) => other !== known), { ...(known ?? key), source: key.source, revokedAt: null }];
+    },
+    async revokeKeys(owner, publicKey, now) {
+      const revoked = (key: AgentKey) =>
+        key.owner === owner && key.revokedAt === null && (publicKey === undefined || key.publicKey === publicKey);
+      const ended = keys.filter(revoked).map((key) => ({ ...key, revokedAt: now }));
+      keys = [...keys.filter((key) => !revoked(key)), ...ended];
+      return ended.sort(byAge);
+    },
+    async listKeys({ limit, after }) {
+      return keys
+        .filter((key) => !after || byOwner(after, key) < 0)
+        .filter((key) => !after || key.owner !== after.owner || key.publicKey !== after.publicKey)
+        .sort(byOwner)
+        .slice(0, limit);
+    },
+    async ping() {},
+    async close() {},
+  };
+}

@@ -1,0 +1,53 @@
+/** PostgreSQL stores in databases of their own, on one server that the test file starts. */
+
+import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
+import type { AlarmStore } from '../../../src/chronos/store/store.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import type { StoreUnderTest } from './store-under-test.ts';
+
+/** Text is ordered by a language's rules unless the store says otherwise, as it is on most servers. */
+const CLAUSES = "TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'";
+
+function open(uri: string): Promise<AlarmStore> {
+  return openPostgresStore({ uri, clock: systemClock, log: silentLogger, poolSize: 4, onHint: () => {} });
+}
+
+export type PostgresUnderTest = {
+  openUnderTest(): Promise<StoreUnderTest>;
+  close(): Promise<void>;
+};
+
+/** Starts the server and prepares an empty store that every test gets a copy of. */
+export async function startPostgresUnderTest(): Promise<PostgresUnderTest> {
+  const server: PostgresServer = await startPostgres();
+  const template = await server.createDatabase(CLAUSES);
+  await (await open(server.uri(template))).close();
+
+  return {
+    async openUnderTest() {
+      const database = await server.createDatabase(`TEMPLATE ${template}`);
+      const instances: AlarmStore[] = [];
+      const another = async () => {
+        const store = await open(server.uri(database));
+        instances.push(store);
+        return store;
+      };
+      const closeAll = () => Promise.all(instances.splice(0).map((store) => store.close()));
+      return {
+        store: await another(),
+        async reopen() {
+          await closeAll();
+          return another();
+        },
+        openSecond: another,
+        async close() {
+          await closeAll();
+          await server.dropDatabase(database);
+        },
+      };
+    },
+    close: () => server.remove(),
+  };
+}

@@ -1,0 +1,245 @@
+/**
+ * A random sequence of operations, done to a store and to the model side by side: every answer must be the same, and so must
+ * all that is kept in the end.
+ */
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { Transition } from '../../../src/chronos/alarm/alarm.ts';
+import { settleHeld } from '../../../src/chronos/alarm/settlement.ts';
+import type { AlarmStore, Claim, Completion } from '../../../src/chronos/store/store.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+import {
+  ADA,
+  again,
+  alarmDue,
+  attemptOf,
+  BOB,
+  cancelled,
+  edited,
+  keyOf,
+  LEASE_MS,
+  NOW,
+  occurrenceOf,
+  paused,
+  rung,
+  triggered,
+} from './fixtures.ts';
+import { makeModelStore } from './model-store.ts';
+import type { OpenStore } from './store-under-test.ts';
+
+const OWNERS = [ADA, BOB, 'carl'] as const;
+
+const owner = fc.constantFrom(...OWNERS);
+const index = fc.nat(30);
+/** In seconds from the walk's present. */
+const when = fc.integer({ min: -20, max: 20 });
+const change = fc.constantFrom('cancel', 'pause', 'resume', 'trigger', 'edit', 'drop', 'break', 'throw');
+const outcome = fc.constantFrom('rung', 'again', 'held', 'park', 'onward', 'cancel');
+
+const command = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('create' as const),
+      owner,
+      when,
+      key: fc.option(fc.constantFrom('a', 'b')),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('claim' as const),
+      pass: fc.nat(20),
+      limit: fc.nat(5),
+      perOwner: fc.integer({ min: 1, max: 3 }),
+      busy: fc.array(owner, { maxLength: 3 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('complete' as const),
+      which: fc.array(index, { maxLength: 4 }),
+      outcome,
+      when,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('renew' as const), which: fc.array(index, { maxLength: 4 }) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('update' as const), owner, index, change, when }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('look' as const), owner, busy: fc.array(owner, { maxLength: 3 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('reopen' as const) }) },
+);
+type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
+
+/** What came of a call, in a form that can be compared. */
+async function answerOf<T>(call: Promise<T>): Promise<{ value?: T; code?: string }> {
+  try {
+    return { value: await call };
+  } catch (error) {
+    return { code: error instanceof ReveilleError ? error.code : String(error) };
+  }
+}
+
+class Walk {
+  readonly #model = makeModelStore();
+  #store: AlarmStore;
+  readonly #reopen: () => Promise<AlarmStore>;
+  /** Alarms that were asked for, whether or not they were stored. */
+  readonly #alarmIds: string[] = [];
+  readonly #claims: Claim[] = [];
+  #now = NOW;
+  #instants = 0;
+
+  constructor(store: AlarmStore, reopen: () => Promise<AlarmStore>) {
+    this.#store = store;
+    this.#reopen = reopen;
+  }
+
+  async step(command: Command): Promise<unknown> {
+    switch (command.do) {
+      case 'create': {
+        const entry = alarmDue(this.#instant(command.when), { owner: command.owner, idempotencyKey: command.key });
+        this.#alarmIds.push(entry.alarm.id);
+        return this.#both((store) => store.create(entry, { maxActive: 4 }));
+      }
+      case 'claim':
+        return this.#claim(command);
+      case 'complete':
+        return this.#complete(command);
+      case 'renew':
+        return this.#both((store) => store.renew(this.#pick(command.which).map(keyOf), this.#now + LEASE_MS));
+      case 'update': {
+        const alarmId = this.#alarmIds[command.index % this.#alarmIds.length] ?? 'none';
+        const transition = this.#transition(command.change, command.when);
+        return this.#both((store) => store.update(command.owner, alarmId, transition));
+      }
+      case 'look':
+        return this.#look(command);
+      case 'reopen':
+        this.#store = await this.#reopen();
+        return undefined;
+    }
+  }
+
+  async #claim({ pass, limit, perOwner, busy }: Extract<Command, { do: 'claim' }>): Promise<void> {
+    this.#now += pass * 1000;
+    const inFlight = new Map<string, number>();
+    for (const name of busy) inFlight.set(name, (inFlight.get(name) ?? 0) + 1);
+    const request = { now: this.#now, limit, perOwner, inFlight, leaseUntil: this.#now + LEASE_MS };
+    const claims = await this.#both((store) => store.claim(request));
+    this.#claims.push(...(claims ?? []));
+  }
+
+  #complete({ which, outcome, when }: Extract<Command, { do: 'complete' }>): Promise<unknown> {
+    const batch = this.#pick(which).map((claimed): Completion => {
+      const { fireId } = claimed.occurrence;
+      const at = this.#instant(when);
+      const settle: Record<typeof outcome, Transition> = {
+        rung: rung(fireId),
+        again: again(fireId, at),
+        held: (state) => settleHeld(state, fireId, { until: at + 1000, dueAt: at, reason: `held back until ${at}` }),
+        park: again(fireId, null),
+        cancel: cancelled,
+        onward: ({ alarm, occurrences }) => ({
+          alarm,
+          occurrences: [
+            ...occurrences.filter((occurrence) => occurrence.fireId !== fireId),
+            occurrenceOf(alarm, at, { source: 'trigger' }),
+          ],
+        }),
+      };
+      // A hold gives the attempt back, so it leaves none in the ledger.
+      const attempt =
+        outcome === 'held' ? null : attemptOf(claimed, { startedAt: this.#now, finishedAt: this.#now + 1 });
+      return { key: keyOf(claimed), attempt, settle: settle[outcome] };
+    });
+    return this.#both((store) => store.complete(batch));
+  }
+
+  #transition(change: Extract<Command, { do: 'update' }>['change'], when: number): Transition {
+    const at = this.#instant(when);
+    const transitions: Record<typeof change, Transition> = {
+      cancel: cancelled,
+      pause: paused,
+      resume: ({ alarm, occurrences }) => ({
+        alarm: { ...alarm, status: 'active' },
+        occurrences: occurrences.map((occurrence, n) => ({
+          ...occurrence,
+          dueAt: occurrence.dueAt ?? at + n * 65_536,
+        })),
+      }),
+      trigger: triggered(at),
+      edit: edited({ wakeMessage: `words ${at}`, label: `label ${at}`, payload: `${at}.0`, urgent: when > 0 }),
+      drop: ({ alarm }) => ({ alarm: { ...alarm, status: 'fired' }, occurrences: [] }),
+      break: ({ alarm, occurrences }) => ({
+        alarm: { ...alarm, label: 'never' },
+        occurrences: occurrences.map((occurrence) => ({ ...occurrence, fence: occurrence.fence + 1 })),
+      }),
+      throw: () => {
+        throw new ReveilleError('conflict', 'not now');
+      },
+    };
+    return transitions[change];
+  }
+
+  async #look({ owner, busy }: Extract<Command, { do: 'look' }>): Promise<void> {
+    const saturated = new Set<string>(busy);
+    await this.#both((store) => store.nextDueAt(saturated));
+    await this.#both((store) => store.findByKey(owner, 'a'));
+    await this.#both((store) => store.list(owner, { limit: 3, status: 'active' }));
+  }
+
+  /** Everything that is kept. */
+  async compareAll(): Promise<void> {
+    await this.#both((store) => store.nextDueAt(new Set()));
+    await this.#both((store) => store.countDue({ now: this.#now, atMost: 1000 }));
+    for (const name of OWNERS) {
+      await this.#both((store) => store.list(name, { limit: 1000 }));
+      for (const id of this.#alarmIds) await this.#both((store) => store.attempts(name, id, { limit: 1000 }));
+      await this.#both((store) => store.create(alarmDue(NOW, { owner: name }), { maxActive: 0 }));
+    }
+  }
+
+  /** An instant that no other call gives, told apart below 1024 ms: the order among equals is nobody's promise. */
+  #instant(seconds: number): number {
+    this.#instants++;
+    return this.#now - (this.#now % 1024) + seconds * 1024 + this.#instants;
+  }
+
+  #pick(which: readonly number[]): Claim[] {
+    const { length } = this.#claims;
+    return length === 0 ? [] : which.map((index) => this.#claims[index % length]!);
+  }
+
+  /** Calls both and compares; gives back what the store answered, unless it refused. */
+  async #both<T>(call: (store: AlarmStore) => Promise<T>): Promise<T | undefined> {
+    const expected = await answerOf(call(this.#model));
+    const actual = await answerOf(call(this.#store));
+    assert.deepEqual(actual, expected);
+    return actual.value;
+  }
+}
+
+/**
+ * @param runs how many walks
+ * @throws with the shortest sequence of commands that tells the store from the model
+ */
+export async function walkRandomly(open: OpenStore, runs: number): Promise<void> {
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { maxLength: 60, size: 'max' }), async (commands) => {
+      const { store, reopen, close } = await open();
+      try {
+        const walk = new Walk(store, reopen);
+        for (const command of commands) await walk.step(command);
+        await walk.compareAll();
+      } finally {
+        await close();
+      }
+    }),
+    { numRuns: runs },
+  );
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { FireReceipt } from '../../../src/chronos/alarm/course.ts';
+import type { AlarmStore, FireReceipts } from '../../../src/chronos/store/store.ts';
+import type { TurnReport } from '../../../src/wire/receipt.ts';
+import { partsOfFireId } from '../../../src/wire/wake.ts';
+import { ADA, again, attemptOf, BOB, claim, createClaimed, createDue, delivered, keyOf, NOW } from './fixtures.ts';
+import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+
+export const STARTED: TurnReport = {
+  stage: 'turn_started',
+  at: NOW + 30,
+  outcome: null,
+  error: null,
+  turnId: 'turn-1',
+  conversationId: 'conv-1',
+};
+export const FINISHED: TurnReport = {
+  ...STARTED,
+  stage: 'turn_finished',
+  at: NOW + 90,
+  outcome: 'failed',
+  error: 'it said "no" \\ {1,2} 🦘',
+};
+
+function report(fire: { owner: string; alarmId: string; fireId: string }, change: Partial<FireReceipts> = {}) {
+  const { owner, alarmId, fireId } = fire;
+  const { dueEpochMs: dueAt } = partsOfFireId(fireId);
+  return { owner, alarmId, fireId, dueAt, reports: [STARTED, FINISHED], recordedAt: NOW + 100, ...change };
+}
+
+/** What is kept of some fires, in one order. */
+async function kept(store: AlarmStore, alarmId: string, fireIds: readonly string[], owner = ADA) {
+  const nameOf = ({ fireId, stage }: FireReceipt) => `${fireId} ${stage}`;
+  const found = await store.receiptsOf(owner, alarmId, fireIds);
+  return found.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+}
+
+export function receiptsContract(open: OpenStore): void {
+  describe('recordReceipts', () => {
+    test('keeps every member of the first report of each stage, and says what was new', async (t) => {
+      const { store, reopen } = await openFor(t, open);
+      const claimed = await createClaimed(store);
+      await store.complete([delivered(claimed)]);
+      const fire = keyOf(claimed);
+      const { owner, alarmId, fireId } = fire;
+      assert.deepEqual(await store.recordReceipts(report(fire, { reports: [STARTED] })), new Set(['turn_started']));
+      const later = { ...STARTED, at: NOW + 5000, turnId: null, conversationId: null };
+      const both = report(fire, { reports: [later, FINISHED], recordedAt: NOW + 200 });
+      assert.deepEqual(await store.recordReceipts(both), new Set(['turn_finished']));
+      assert.deepEqual(await store.recordReceipts(both), new Set());
+      const wanted = [
+        { owner, alarmId, fireId, ...FINISHED, recordedAt: NOW + 200 },
+        { owner, alarmId, fireId, ...STARTED, recordedAt: NOW + 100 },
+      ];
+      assert.deepEqual(await kept(store, alarmId, [fireId]), wanted);
+      assert.deepEqual(await kept(await reopen(), alarmId, [fireId]), wanted);
+    });
+
+    test('takes news of a fire whose delivery is not on record yet, and none of one that was never attempted', async (t) => {
+      const { store } = await openFor(t, open);
+      const { alarm, occurrences } = await createDue(store, NOW);
+      const fire = { owner: ADA, alarmId: alarm.id, fireId: occurrences[0]!.fireId };
+      assert.equal(await store.recordReceipts(report(fire)), undefined);
+      assert.equal(await store.hasFire(report(fire)), false);
+      const [claimed] = await claim(store);
+      assert.equal(await store.hasFire(report(fire)), true);
+      assert.deepEqual(await store.recordReceipts(report(fire)), new Set(['turn_started', 'turn_finished']));
+      await store.complete([delivered(claimed!)]);
+      assert.equal((await kept(store, alarm.id, [fire.fireId])).length, 2);
+      assert.equal(await store.hasFire(report(fire)), true);
+      assert.equal(await store.hasFire(report({ ...fire, owner: BOB })), false);
+      assert.equal(await store.hasFire(report(fire, { dueAt: NOW + 1_000_000 })), false, 'no attempt since then');
+    });
+
+    test('knows an attempt among many others at the alarm', async (t) => {
+      const { store } = await openFor(t, open);
+      const claimed = await createClaimed(store);
+      const fire = keyOf(claimed);
+      await store.complete([{ key: fire, attempt: attemptOf(claimed), settle: again(fire.fireId, NOW + 10) }]);
+      const [second] = await claim(store, { now: NOW + 10 });
+      await store.complete([
+        { ...delivered(second!), attempt: attemptOf(second!, { startedAt: NOW + 11, finishedAt: NOW + 12 }) },
+      ]);
+      assert.equal((await store.recordReceipts(report(fire)))?.size, 2);
+      const other = { ...fire, fireId: `${fire.alarmId}@${NOW + 1}` };
+      assert.equal(await store.recordReceipts(report(other)), undefined);
+    });
+
+    test("tells nothing of another owner's fire, and of none that does not exist", async (t) => {
+      const { store } = await openFor(t, open);
+      const claimed = await createClaimed(store);
+      await store.complete([delivered(claimed)]);
+      const fire = keyOf(claimed);
+      assert.equal(await store.recordReceipts(report({ ...fire, owner: BOB })), undefined);
+      assert.equal(await store.recordReceipts(report({ ...fire, alarmId: 'no-such-alarm' })), undefined);
+      assert.equal(await store.recordReceipts(report({ ...fire, owner: 'a\0b' })), undefined);
+      assert.equal((await store.recordReceipts(report(fire)))?.size, 2);
+      assert.deepEqual(await kept(store, fire.alarmId, [fire.fireId], BOB), []);
+      assert.deepEqual(await kept(store, fire.alarmId, []), []);
+      assert.deepEqual(await kept(store, fire.alarmId, ['x@1', 'a\0b']), []);
+    });
+
+    test('of many reports of one stage at once, one is the first', async (t) => {
+      const { store, pick } = await openTeam(t, open);
+      const claimed = await createClaimed(store);
+      const fire = keyOf(claimed);
+      const reports = Array.from({ length: 8 }, (_, n) => [{ ...STARTED, at: NOW + n }, FINISHED]);
+      const answers = await Promise.all(
+        reports.map((each, n) => pick(n).recordReceipts(report(fire, { reports: each }))),
+      );
+      const fresh = answers.flatMap((stages) => [...stages!]);
+      assert.deepEqual(fresh.sort(), ['turn_finished', 'turn_started']);
+      assert.equal((await kept(store, fire.alarmId, [fire.fireId])).length, 2);
+    });
+  });
+
+  describe('pruneReceipts', () => {
+    test('forgets the oldest that were recorded before an instant, so many at a time, and says how many', async (t) => {
+      const { store } = await openFor(t, open);
+      const fires = [];
+      for (let n = 0; n < 3; n++) {
+        const claimed = await createClaimed(store);
+        const fire = keyOf(claimed);
+        await store.recordReceipts(report(fire, { reports: [STARTED], recordedAt: NOW + n }));
+        fires.push(fire);
+      }
+      assert.equal(await store.pruneReceipts({ before: NOW + 2, limit: 1 }), 1);
+      assert.deepEqual(await kept(store, fires[0]!.alarmId, [fires[0]!.fireId]), []);
+      assert.equal(await store.pruneReceipts({ before: NOW + 2, limit: 10 }), 1);
+      assert.equal(await store.pruneReceipts({ before: NOW + 2, limit: 10 }), 0);
+      assert.equal((await kept(store, fires[2]!.alarmId, [fires[2]!.fireId])).length, 1);
+    });
+  });
+}

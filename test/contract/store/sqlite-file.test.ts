@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { pino } from 'pino';
+import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import {
+  ADA,
+  alarmDue,
+  BOB,
+  claim,
+  createDue,
+  delivered,
+  edited,
+  LEASE_MS,
+  NO_LIMIT,
+  NOW,
+  withCode,
+} from './fixtures.ts';
+
+function temporaryPath(context: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-sqlite-store-'));
+  context.after(() => rmSync(folder, { recursive: true }));
+  return join(folder, 'chronos.db');
+}
+
+function open(path: string, log = silentLogger) {
+  return openSqliteStore({ path, clock: systemClock, log });
+}
+
+const WAL_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+
+/** What the write-ahead log holds: each transaction ends with a frame that says how large the database is then. */
+function writtenTo(path: string): { transactions: number; bytes: number } {
+  if (!existsSync(`${path}-wal`)) return { transactions: 0, bytes: 0 };
+  const wal = readFileSync(`${path}-wal`);
+  const frameBytes = FRAME_HEADER_BYTES + wal.readUInt32BE(8);
+  let transactions = 0;
+  for (let at = WAL_HEADER_BYTES; at + frameBytes <= wal.length; at += frameBytes) {
+    if (wal.readUInt32BE(at + 4) !== 0) transactions++;
+  }
+  return { transactions, bytes: wal.length };
+}
+
+test('a second store on the same file is refused until the first is closed', async (t) => {
+  const path = temporaryPath(t);
+  const first = open(path);
+  assert.throws(() => open(path), withCode('unavailable'));
+  await createDue(first, NOW);
+  await first.close();
+  const second = open(path);
+  assert.equal((await second.list(ADA, { limit: 10 })).length, 1);
+  await second.close();
+});
+
+test('creates, completions and claims that arrive together share one transaction', async (t) => {
+  const path = temporaryPath(t);
+  const store = open(path);
+  t.after(() => store.close());
+  await createDue(store, NOW, { owner: BOB });
+  const claims = await claim(store);
+  const before = writtenTo(path).transactions;
+
+  await Promise.all([
+    ...Array.from({ length: 100 }, () => store.create(alarmDue(NOW), NO_LIMIT)),
+    store.complete(claims.map(delivered)),
+    claim(store),
+  ]);
+  assert.equal(writtenTo(path).transactions - before, 1);
+});
+
+test('what changes nothing writes nothing', async (t) => {
+  const path = temporaryPath(t);
+  const store = open(path);
+  t.after(() => store.close());
+  const { alarm } = await createDue(store, NOW + 1);
+  const before = writtenTo(path);
+  assert.deepEqual(await claim(store), []);
+  await store.update(ADA, alarm.id, (state) => state);
+  await store.renew([], NOW);
+  assert.deepEqual(writtenTo(path), before);
+});
+
+test('ping writes to the disk, for a disk that is full can still be read', async (t) => {
+  const path = temporaryPath(t);
+  const store = open(path);
+  t.after(() => store.close());
+  const before = writtenTo(path).transactions;
+  await store.ping();
+  assert.equal(writtenTo(path).transactions - before, 1);
+});
+
+test('a long message is written once, however often its alarm is claimed, completed and paused', async (t) => {
+  const path = temporaryPath(t);
+  const store = open(path);
+  t.after(() => store.close());
+  const bytes = 64 * 1024;
+  const { alarm } = await createDue(store, NOW, { wakeMessage: 'w'.repeat(bytes), payload: `"${'p'.repeat(bytes)}"` });
+  const before = writtenTo(path).bytes;
+  const claims = await claim(store);
+  await store.complete(claims.map(delivered));
+  await store.update(ADA, alarm.id, edited({ status: 'paused' }));
+  const written = writtenTo(path).bytes - before;
+  // Written once more, the two texts alone would take twice as much. The index of ended alarms has a page for each end and return.
+  assert.ok(written < bytes + 4 * 4096, `${written} bytes were written`);
+});
+
+test('an interrupted attempt that cannot be settled loses its lease, is logged, and does not hold up other claims', async (t) => {
+  const lines: string[] = [];
+  const store = open(temporaryPath(t), pino({ level: 'error' }, { write: (line: string) => lines.push(line) }));
+  t.after(() => store.close());
+  // A series without an expression cannot be moved on; only a defect makes one.
+  const { alarm } = await createDue(store, NOW, { kind: 'cron', maxFailures: 1 });
+  const [first] = await claim(store);
+  await createDue(store, NOW + 1, { owner: BOB });
+
+  const claims = await claim(store, { now: NOW + LEASE_MS });
+  assert.deepEqual(
+    claims.map(({ alarm: { owner } }) => owner),
+    [ADA, BOB],
+  );
+  assert.deepEqual(claims[0]?.alarm, alarm);
+  assert.equal(claims[0]?.occurrence.attempt, 2);
+  const [attempt] = await store.attempts(ADA, alarm.id, { limit: 1 });
+  assert.equal(attempt?.outcome, 'unknown');
+  assert.equal(lines.length, 1);
+  assert.equal(JSON.parse(lines[0]!).fire_id, first?.occurrence.fireId);
+});
+
+test('whoever opens the file next may end the leases of the one before: the outcome is unknown, the fence still holds', async (t) => {
+  const path = temporaryPath(t);
+  const dead = open(path);
+  await createDue(dead, NOW);
+  await createDue(dead, NOW + 1, { owner: BOB });
+  const [held] = await claim(dead, { limit: 1 });
+  await dead.close();
+
+  const store = open(path);
+  t.after(() => store.close());
+  assert.equal(await store.endLeasesOfTheDead(NOW + 2), 1);
+  assert.equal(await store.endLeasesOfTheDead(NOW + 3), 0);
+  const [attempt] = await store.attempts(ADA, held!.alarm.id, { limit: 2 });
+  assert.deepEqual([attempt?.outcome, attempt?.startedAt, attempt?.finishedAt], ['unknown', NOW, NOW + 2]);
+  assert.equal((await store.get(ADA, held!.alarm.id))?.alarm.failureCount, 1);
+  assert.equal(await store.nextDueAt(new Set()), NOW);
+  assert.deepEqual(await store.complete([delivered(held!)]), ['lost_lease']);
+  const claims = await claim(store, { now: NOW + 2 });
+  assert.deepEqual(
+    claims.map(({ occurrence }) => occurrence.attempt),
+    [2, 1],
+  );
+});
+
+/** Runs the child with files limited to a size, and gives what it printed. */
+async function runOnSmallDisk(context: TestContext, path: string, kibibytes: number): Promise<string> {
+  const script = fileURLToPath(new URL('./fill-disk.ts', import.meta.url));
+  // The unit is 512 bytes in a POSIX shell.
+  const child = spawn('sh', ['-c', `ulimit -f ${kibibytes * 2}; exec "$0" "$@"`, process.execPath, script, path], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  context.after(() => child.kill('SIGKILL'));
+  let printed = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    printed += chunk;
+  });
+  const [code] = await new Promise<[number | null]>((resolve) => child.on('close', (exit) => resolve([exit])));
+  assert.equal(code, 0);
+  return printed;
+}
+
+test('a disk that fills up refuses with unavailable, and everything acknowledged before is kept', async (t) => {
+  const path = temporaryPath(t);
+  const { acknowledged, refused, code, pinged, readable } = JSON.parse(await runOnSmallDisk(t, path, 2048));
+  assert.ok(acknowledged.length > 0);
+  assert.deepEqual({ code, pinged }, { code: 'unavailable', pinged: 'unavailable' });
+  assert.equal(readable, acknowledged.length);
+
+  const store = open(path);
+  t.after(() => store.close());
+  const kept = (await store.list(ADA, { limit: 1000 })).map(({ alarm }) => alarm.id);
+  assert.deepEqual(kept.toSorted(), acknowledged.toSorted());
+  assert.ok(!kept.includes(refused));
+  await createDue(store, NOW);
+});

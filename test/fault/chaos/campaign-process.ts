@@ -1,0 +1,19 @@
+/**
+ * One campaign in a process of its own, so that none holds up another. Told what to do by the first message; answers with the outcome.
+ * Ends early, in order, on SIGTERM and when whoever started it is gone.
+ */
+import type { StoreKind } from '../../support/cluster/cluster.ts';
+import { runCampaign } from './campaign.ts';
+import type { Extent } from './fault.ts';
+import { FAULTS } from './faults/all.ts';
+
+export type CampaignOrder = { fault: string; store: StoreKind; seed: number; extent: Extent; keep: boolean };
+
+const ending = new AbortController();
+process.on('SIGTERM', () => ending.abort());
+process.on('disconnect', () => ending.abort());
+process.once('message', async ({ fault: name, ...order }: CampaignOrder) => {
+  const fault = FAULTS.find((each) => each.name === name)!;
+  const outcome = await runCampaign({ ...order, fault, signal: ending.signal });
+  if (process.connected) process.send!(outcome, () => process.disconnect());
+});

@@ -1,0 +1,181 @@
+/**
+ * One campaign: a house on one store, a load on it, one fault that strikes again and again, and a verdict over what was left behind.
+ *
+ * Every phase has its limit, and all of them end early when they are told to; what is not done by then is judged as it is.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AlarmView } from '../../../src/wire/alarm.ts';
+import { House, type HousePlan, type StoreKind } from '../../support/cluster/cluster.ts';
+import { pause } from '../../support/cluster/processes.ts';
+import type { HouseUser } from '../../support/cluster/user.ts';
+import { randomFrom } from '../../support/random/random.ts';
+import { installPostgresAudit, installSqliteAudit } from '../checker/audit/install.ts';
+import { DEFAULT_POLICY } from '../checker/history.ts';
+import { openJournal, recordClient, recordReceiver } from '../checker/journal.ts';
+import { ClientLog } from './client-log.ts';
+import { between, type Extent, type Fault } from './fault.ts';
+import { Load } from './load.ts';
+import { journalNeo } from './neo-journal.ts';
+import { reckon, type StrikeRecord } from './reckoning.ts';
+import type { BrokenCampaign, CampaignOutcome } from './report.ts';
+
+export type CampaignPlan = {
+  fault: Fault;
+  store: StoreKind;
+  seed: number;
+  extent: Extent;
+  /** Ends the campaign early; what was done by then is judged. */
+  signal?: AbortSignal;
+  /** Keeps logs and data even where nothing is wrong. */
+  keep?: boolean;
+  onStrike?: (count: number, what: string) => void;
+};
+
+const USERS = { sleeping: 1, resident: 1, target: 6 } as const;
+const SERIES = ['@every 1s', '@every 3s', '* * * * *'] as const;
+const PER_SECOND = 20;
+/** Between two strikes. */
+const CALM_MS = { shortest: 500, longest: 1500 };
+/** What is late by less waits for its turn. */
+const OVERDUE_MS = 500;
+/** A load that cannot be answered is given up after this. */
+const UNANSWERED_MS = 10_000;
+
+const SETTINGS = { CHRONOS_MIN_INTERVAL_SECONDS: '1', ROUTER_WAKE_TIMEOUT_MS: '15000' };
+
+/** All clocks are this machine's, but for the one that a fault moves: by an hour, either way. */
+const CLOCKS_DIFFER_MS = 100;
+const CLOCK_JUMPS_MS = 2 * 3_600_000;
+
+/** Runs one campaign. Never rejects: what broke down is an outcome. */
+export async function runCampaign(plan: CampaignPlan): Promise<CampaignOutcome> {
+  const { fault, store, seed } = plan;
+  const { name, title } = fault;
+  const skipped = fault.missing?.();
+  if (skipped !== undefined) return { fault: name, title, store, skipped };
+  const folder = mkdtempSync(join(tmpdir(), `reveille-chaos-${name}-${store}-`));
+  const outcome = await conduct(plan, folder).catch((error: Error): BrokenCampaign => {
+    writeFileSync(join(folder, 'broke.txt'), `${error.stack}\n${error.cause ?? ''}\n`);
+    const broke = error instanceof AggregateError ? `${error.message}: ${error.errors.join('; ')}` : error.message;
+    return { fault: name, title, store, seed, broke, folder };
+  });
+  if ('violations' in outcome && outcome.violations.length === 0 && !plan.keep) {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    return outcome;
+  }
+  if ('violations' in outcome) writeFileSync(join(folder, 'verdict.txt'), `${outcome.violations.join('\n')}\n`);
+  return { ...outcome, folder };
+}
+
+async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutcome> {
+  const { fault, store, seed, extent, signal } = plan;
+  const began = performance.now();
+  const special = fault.house?.(store) ?? {};
+  const clockToleranceMs = special.clocksJump && store === 'sqlite' ? CLOCK_JUMPS_MS : CLOCKS_DIFFER_MS;
+  const clientFile = join(folder, 'client.jsonl');
+  const receiverFile = join(folder, 'receiver.jsonl');
+  const client = openJournal(clientFile, { log: 'client', clockToleranceMs });
+  const receiver = openJournal(receiverFile, { log: 'receiver', clockToleranceMs, runsTurns: true });
+  const receiverLog = recordReceiver(receiver.write);
+  const housePlan: HousePlan = {
+    folder: join(folder, 'house'),
+    store,
+    replicas: store === 'sqlite' ? 1 : 3,
+    users: USERS,
+    receiver: receiverLog,
+    ...special,
+    settings: { ...SETTINGS, ...special.settings },
+  };
+  const house = await House.open(housePlan);
+  const log = new ClientLog(recordClient(client.write), Date.now);
+  const load = new Load({
+    users: house.users,
+    log,
+    random: randomFrom(seed + 1),
+    perSecond: PER_SECOND,
+    series: SERIES,
+    ...(fault.extras && { extras: fault.extras }),
+  });
+  try {
+    if (store === 'sqlite') installSqliteAudit(house.sqlitePath);
+    else await installPostgresAudit(house.database.directUri);
+    await load.start();
+    const strikes = await strikeAgainAndAgain(plan, house, randomFrom(seed));
+    if (strikes.length === 0) throw new Error('the time was up before anything was struck');
+    fault.finish?.(house);
+    const wholeSince = house.now();
+    await load.stop(UNANSWERED_MS);
+    await nothingOf(house, () => true, extent.drainMs, signal);
+
+    const readAt = house.now();
+    await house.stop();
+    const neoViolations: string[] = [];
+    for (const user of house.neos) neoViolations.push(...(await journalNeo(house, user, receiverLog)));
+    client.close();
+    receiver.close();
+    return await reckon({
+      fault,
+      house,
+      seed,
+      folder,
+      files: { client: clientFile, receiver: receiverFile },
+      moment: { readAt, wholeSince },
+      policy: DEFAULT_POLICY,
+      load,
+      lostAnswers: log.lost,
+      strikes,
+      seconds: (performance.now() - began) / 1000,
+      besides: [...house.targets.early, ...neoViolations],
+    });
+  } finally {
+    load.abandon();
+    await house.close();
+  }
+}
+
+async function strikeAgainAndAgain(
+  { fault, extent, signal, onStrike }: CampaignPlan,
+  house: House,
+  random: () => number,
+): Promise<StrikeRecord[]> {
+  const strikes: StrikeRecord[] = [];
+  const end = Date.now() + extent.strikingMs;
+  for (let round = 0; round < extent.strikes && Date.now() < end && !signal?.aborted; round++) {
+    await pause(between(random, CALM_MS.shortest, CALM_MS.longest));
+    const beganAt = Date.now();
+    const strike = await fault.strike({ house, random, round });
+    strikes.push({ ...strike, beganAt });
+    onStrike?.(strikes.length, strike.what);
+    await nothingOf(house, isOverdue, extent.recoveringMs, signal);
+  }
+  return strikes;
+}
+
+/** Whether an alarm is late by more than waiting for its turn explains. */
+const isOverdue = ({ next_fire_at }: AlarmView, now: number) => now - Date.parse(next_fire_at ?? '') > OVERDUE_MS;
+
+/**
+ * Waits until no user has an active alarm of a kind, or for so long. An alarm may wait on the retry ladder, for minutes when it met one
+ * fault after the other; whether it does so rightfully is for the verdict to say.
+ */
+async function nothingOf(
+  house: House,
+  kind: (alarm: AlarmView, now: number) => boolean,
+  limitMs: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const end = Date.now() + limitMs;
+  const hasNone = async ({ clients }: HouseUser) => {
+    for (const client of clients) {
+      const page = await client.listAlarms({ status: 'active', limit: 500 }).catch(() => undefined);
+      if (page) return !page.alarms.some((alarm) => kind(alarm, house.now()));
+    }
+    return false;
+  };
+  while (Date.now() < end && !signal?.aborted) {
+    if ((await Promise.all(house.users.map(hasNone))).every(Boolean)) return;
+    await pause(250);
+  }
+}

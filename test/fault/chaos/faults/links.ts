@@ -1,0 +1,39 @@
+/** One link after the other is slow, stalls, loses what it carries, carries one way only, or cuts whoever uses it. */
+import type { LinkName } from '../../../support/cluster/links.ts';
+import { pause } from '../../../support/cluster/processes.ts';
+import { type LinkMode, nameOf } from '../../../support/proxy/link-mode.ts';
+import { between, type Fault, type Scene } from '../fault.ts';
+
+const MODES: readonly LinkMode[] = [
+  { kind: 'drop' },
+  { kind: 'half-open', dead: 'back' },
+  { kind: 'half-open', dead: 'there' },
+  { kind: 'half-open', dead: 'peer' },
+  { kind: 'reset' },
+  { kind: 'stall' },
+  { kind: 'delay', ms: 300 },
+];
+/** A wake that vanishes is noticed late, so these come first. */
+const ORDER: readonly LinkName[] = ['wake', 'delivery', 'database', 'api'];
+const SHORTEST_MS = 1000;
+const LONGEST_MS = 2000;
+
+export async function spoil({ house, random, round }: Scene) {
+  const names = ORDER.filter((name) => house.links.names.includes(name));
+  // Every link in every mode before any of them comes again.
+  const name = names[Math.floor(round / MODES.length) % names.length]!;
+  const mode = MODES[round % MODES.length]!;
+  house.links.set(name, mode);
+  await pause(between(random, SHORTEST_MS, LONGEST_MS));
+  house.links.heal();
+  return { what: `${name} ${nameOf(mode)}`, overAt: Date.now() };
+}
+
+export const links: Fault = {
+  name: 'links',
+  title: 'links slow, stalled, dropping, half-open, reset',
+  stores: ['sqlite', 'postgres'],
+  house: () => ({ links: true }),
+  short: { strikes: 28, strikingMs: 75_000, recoveringMs: 0, drainMs: 60_000 },
+  strike: spoil,
+};

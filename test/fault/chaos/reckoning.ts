@@ -1,0 +1,121 @@
+/** After a campaign: the three logs are read and judged, and the figures are counted. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { House } from '../../support/cluster/cluster.ts';
+import { isAcceptance } from '../checker/evidence.ts';
+import type { DatabaseLog, Policy, ReceiverLog } from '../checker/history.ts';
+import { judge } from '../checker/judge.ts';
+import type { ReadMoment } from '../checker/read-database.ts';
+import { readDatabase } from '../checker/read-database.ts';
+import { readClientLogs, readReceiverLogs } from '../checker/read-log.ts';
+import type { Fault, Strike } from './fault.ts';
+import type { Load } from './load.ts';
+import { MACHINE_CLOCK, recoveryMs, type StoreClock, type Wait, waitsOf } from './recovery.ts';
+import { type CampaignReport, latenessOf } from './report.ts';
+
+/** Both instants by the machine's clock. */
+export type StrikeRecord = Strike & { beganAt: number };
+
+export type Remains = {
+  fault: Fault;
+  house: House;
+  seed: number;
+  folder: string;
+  files: { client: string; receiver: string };
+  moment: Required<ReadMoment>;
+  policy: Policy;
+  load: Load;
+  lostAnswers: number;
+  strikes: readonly StrikeRecord[];
+  seconds: number;
+  /** Broken promises that showed already. */
+  besides: readonly string[];
+};
+
+/** Invariants, by their numbers. */
+const KEPT = 1;
+const PUNCTUAL = 2;
+const FENCED = 7;
+
+/** Wakes of occurrences that had been accepted before. */
+function countDuplicates({ wakes }: ReceiverLog): number {
+  const accepted = new Set<string>();
+  let duplicates = 0;
+  for (const { fireId, status } of wakes) {
+    if (accepted.has(fireId)) duplicates++;
+    else if (isAcceptance(status)) accepted.add(fireId);
+  }
+  return duplicates;
+}
+
+/** From a moment until everything that was owed by then had been accepted; the machine's clock. */
+function settledMs({ wakes }: ReceiverLog, waits: readonly Wait[], since: number, clock: StoreClock): number {
+  const owed = new Set(waits.filter(({ attempt, from }) => attempt === 1 && from <= since).map(({ fireId }) => fireId));
+  const accepted = wakes.filter(({ fireId, status }) => owed.has(fireId) && isAcceptance(status));
+  const first = [...Map.groupBy(accepted, ({ fireId }) => fireId).values()].map((all) =>
+    Math.min(...all.map(({ answeredAt }) => clock.whenShown(answeredAt!))),
+  );
+  return Math.max(since, ...first) - since;
+}
+
+/** What still waits for an attempt that the retry ladder has put off. */
+function countWaiting({ alarms, occurrences, readAt }: DatabaseLog): number {
+  const active = new Set(
+    alarms.filter(({ status, kind }) => status === 'active' && kind === 'once').map(({ id }) => id),
+  );
+  return occurrences.filter(({ alarmId, dueAt }) => active.has(alarmId) && dueAt !== null && dueAt > readAt).length;
+}
+
+/** How late first attempts began, for users whom the fault does not trouble itself. */
+function latenessIn(waits: readonly Wait[], { troubles }: Fault, { users }: House) {
+  const troubled = new Set(users.filter((user) => troubles?.(user)).map(({ label }) => label));
+  const first = waits.filter(({ attempt, owner }) => attempt === 1 && !troubled.has(owner));
+  return latenessOf(first.map(({ from, until }) => Math.max(0, until - from)));
+}
+
+export async function reckon(remains: Remains): Promise<CampaignReport> {
+  const { fault, house, seed, folder, files, moment, policy, load, lostAnswers, strikes, seconds, besides } = remains;
+  const { store, replicas } = house.plan;
+  const clock = store === 'sqlite' ? (house.clocks[0] ?? MACHINE_CLOCK) : MACHINE_CLOCK;
+  const { log: client } = readClientLogs([files.client]);
+  const { log: receiver } = readReceiverLogs([files.receiver]);
+  const database = await readDatabase(store === 'sqlite' ? house.sqlitePath : house.database.directUri, moment);
+  writeFileSync(join(folder, 'database.json'), JSON.stringify(database));
+  const verdict = judge({ client, receiver, database, policy });
+  const brokenIn = (number: number) => verdict.findings.find((finding) => finding.number === number)!.violations.length;
+  const waits = waitsOf(database, clock);
+  const struck = strikes.map(({ what, overAt }, index) => ({
+    what,
+    recoveryMs: Math.round(recoveryMs(waits, overAt, strikes[index + 1]?.beganAt)),
+  }));
+  return {
+    fault: fault.name,
+    title: fault.title,
+    store,
+    seed,
+    replicas,
+    seconds,
+    strikes: struck,
+    alarms: load.acknowledged,
+    lostAnswers,
+    repeatedCreates: load.repeated,
+    deliveries: receiver.wakes.length,
+    duplicates: countDuplicates(receiver),
+    attempts: database.attempts.length,
+    unknownAttempts: database.attempts.filter(({ outcome }) => outcome === 'unknown').length,
+    lost: brokenIn(KEPT),
+    early: brokenIn(PUNCTUAL) + house.targets.early.length,
+    unfencedWrites: brokenIn(FENCED),
+    waiting: countWaiting(database),
+    recoveryMs: Math.max(0, ...struck.map((strike) => strike.recoveryMs)),
+    settledMs: strikes.length > 0 ? Math.round(settledMs(receiver, waits, strikes.at(-1)!.overAt, clock)) : 0,
+    lateness: latenessIn(waits, fault, house),
+    judged: verdict.findings.map(({ title, judged, unit, violations }) => ({
+      invariant: title,
+      cases: judged,
+      unit,
+      broken: violations.length,
+    })),
+    violations: [...verdict.violations, ...besides],
+  };
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { pause } from '../../support/cluster/processes.ts';
+import { runCampaign } from './campaign.ts';
+import type { Extent, Fault } from './fault.ts';
+import { wasJudged } from './report.ts';
+import { complaints, table } from './summary.ts';
+
+const extent: Extent = { strikes: 1, strikingMs: 5000, recoveringMs: 0, drainMs: 5000 };
+
+/** Waits until something can be taken, and takes it. */
+async function take(path: string, statement: string): Promise<void> {
+  for (;;) {
+    const db = new DatabaseSync(path, { timeout: 5000 });
+    const { changes } = db.prepare(statement).run();
+    db.close();
+    if (changes > 0) return;
+    await pause(20);
+  }
+}
+
+/** An occurrence of a single alarm that nobody has begun with. */
+const ONE_OWED = `
+  (owner, alarm_id, fire_id) IN (
+    SELECT occurrences.owner, alarm_id, fire_id
+    FROM occurrences JOIN alarms ON alarms.owner = occurrences.owner AND alarms.id = alarm_id
+    WHERE kind = 'once' AND lease_until IS NULL AND attempt = 0 LIMIT 1)`;
+
+test('a campaign whose alarms are tampered with says so, and keeps what it found', async (t) => {
+  const tampering: Fault = {
+    name: 'tampering',
+    title: 'somebody at the database',
+    stores: ['sqlite'],
+    short: extent,
+    async strike({ house }) {
+      await take(house.sqlitePath, `DELETE FROM occurrences WHERE ${ONE_OWED}`);
+      await take(house.sqlitePath, `UPDATE occurrences SET fence = fence + 7 WHERE ${ONE_OWED}`);
+      return { what: 'an alarm and a fence', overAt: Date.now() };
+    },
+  };
+  const outcome = await runCampaign({ fault: tampering, store: 'sqlite', seed: 1, extent });
+  assert.ok(wasJudged(outcome), JSON.stringify(outcome));
+  const { folder } = outcome;
+  assert.ok(folder !== undefined);
+  t.after(() => rmSync(folder, { recursive: true }));
+  assert.ok(outcome.lost >= 1 && outcome.unfencedWrites >= 1, outcome.violations.join('\n'));
+  for (const name of ['client.jsonl', 'receiver.jsonl', 'database.json', 'verdict.txt', 'house/chronosd-0.log'])
+    assert.ok(existsSync(join(folder, name)), name);
+  const [heading, ...sentences] = complaints([outcome]);
+  assert.match(heading ?? '', /^somebody at the database on sqlite \(seed 1, logs in \/.*\):$/);
+  assert.ok(sentences.some((sentence) => /nothing of it is owed/.test(sentence)));
+  assert.ok(sentences.some((sentence) => /the fence of .* went from 0 to 7 without a claim/.test(sentence)));
+  t.diagnostic(`\n${table([outcome])}`);
+});

@@ -1,0 +1,121 @@
+/** 3. After a cancel was acknowledged nothing starts any more; what was under way by then runs to its end and is counted apart. */
+import type { Attempt } from '../../../../src/chronos/alarm/alarm.ts';
+import type { Evidence } from '../evidence.ts';
+import { at, type Finding } from '../finding.ts';
+
+type Acknowledged = {
+  alarmId: string;
+  /** The client had it by then, in the database's time, tolerance included. */
+  until: number;
+  /** The answer said that a delivery was under way. */
+  inFlight: boolean;
+  /** From when on the owner may have wanted it again (a redrive of what had failed before); infinite otherwise. */
+  again: number;
+};
+
+function acknowledgedCancels(evidence: Evidence): Acknowledged[] {
+  const { client } = evidence.history;
+  return evidence.cancels.flatMap(({ operation: { alarmId }, answer, invokedAt, answeredAt }) => {
+    if (answer.answer !== 'acknowledged' || answeredAt === null) return [];
+    // What had failed before can be wanted again; cancelled stays cancelled.
+    const status = answer.status ?? evidence.recordOf(alarmId).row?.status;
+    const later = (status === 'cancelled' ? [] : evidence.acts(alarmId, 'redrive'))
+      .filter((call) => (call.answeredAt ?? Number.POSITIVE_INFINITY) > invokedAt)
+      .map((call) => call.invokedAt - client.clockToleranceMs);
+    return [
+      {
+        alarmId,
+        until: answeredAt + client.clockToleranceMs,
+        inFlight: answer.inFlight === true,
+        again: Math.min(...later),
+      },
+    ];
+  });
+}
+
+/** The attempts at one alarm after a cancel: those that were under way, and those that should not have started. */
+function attemptsAfter({ until, inFlight, again }: Acknowledged, attempts: readonly Attempt[]) {
+  const underWay: Attempt[] = [];
+  const late: Attempt[] = [];
+  for (const ofFire of Map.groupBy(attempts, ({ fireId }) => fireId).values()) {
+    const ended = ofFire.filter(({ finishedAt, startedAt }) => finishedAt > until && startedAt < again);
+    ended.sort((one, other) => one.attempt - other.attempt);
+    ended.forEach((attempt, index) => {
+      // Who had claimed it by then may have been slow to begin: the cancel said so.
+      const isUnderWay = attempt.startedAt <= until || (inFlight && index === 0);
+      (isUnderWay ? underWay : late).push(attempt);
+    });
+  }
+  return { underWay, late };
+}
+
+/** Wakes that arrived after a cancel for which no attempt was under way. */
+function lateWakes(cancel: Acknowledged, underWay: readonly Attempt[], evidence: Evidence): string[] {
+  const { clockToleranceMs } = evidence.history.receiver;
+  const { alarmId, until, again } = cancel;
+  const { attempts, occurrences, wakes } = evidence.recordOf(alarmId);
+  const held = occurrences.filter(({ claimedAt }) => claimedAt !== null && claimedAt <= until);
+  const begun = attempts.filter(({ startedAt }) => startedAt <= until);
+  /** For each occurrence the last attempt that had begun by then; what the network held back of it may still arrive. */
+  const last = new Map<string, number>();
+  for (const { fireId, attempt } of [...underWay, ...held, ...begun])
+    last.set(fireId, Math.max(attempt, last.get(fireId) ?? 0));
+  return wakes
+    .filter(({ fireId, receivedAt, attempt }) => {
+      if (receivedAt <= until + clockToleranceMs || receivedAt >= again - clockToleranceMs) return false;
+      const known = last.get(fireId);
+      return known === undefined || (attempt ?? known) > known;
+    })
+    .map(
+      ({ fireId, receivedAt }) =>
+        `alarm ${alarmId} was cancelled by ${at(until)}, and the wake of ${fireId} arrived at ${at(receivedAt)} without an attempt that was under way`,
+    );
+}
+
+/** Occurrences that somebody holds as the logs end, and had no business claiming. */
+function lateHolds({ alarmId, until, again }: Acknowledged, evidence: Evidence): string[] {
+  return evidence.recordOf(alarmId).occurrences.flatMap(({ fireId, attempt, claimedAt }) => {
+    if (claimedAt === null || claimedAt <= until || claimedAt >= again) return [];
+    return [
+      `alarm ${alarmId} was cancelled by ${at(until)}, and attempt ${attempt} at ${fireId} was claimed at ${at(claimedAt)}`,
+    ];
+  });
+}
+
+/** Claims that the audit shows after the cancel: exact, whatever the clocks say. */
+function lateClaims({ leases }: Evidence): string[] {
+  if (!leases) return [];
+  return leases.claims.flatMap(({ alarmId, fireId, attempt, claimedAt, seq }) => {
+    const cancelledAt = leases.cancelledAt.get(alarmId);
+    if (cancelledAt === undefined || seq < cancelledAt) return [];
+    return [`attempt ${attempt} at ${fireId} was claimed at ${at(claimedAt)}, when the alarm was cancelled already`];
+  });
+}
+
+export function nothingAfterCancel(evidence: Evidence): Finding {
+  const violations: string[] = [];
+  const inFlight = new Set<Attempt>();
+  const cancels = acknowledgedCancels(evidence);
+  for (const cancel of cancels) {
+    const { alarmId, until } = cancel;
+    const { row, attempts } = evidence.recordOf(alarmId);
+    const isBack = row?.status === 'active' || row?.status === 'paused';
+    if (isBack && cancel.again === Number.POSITIVE_INFINITY)
+      violations.push(`alarm ${alarmId} was cancelled by ${at(until)}, and is ${row.status} in the database`);
+    const { underWay, late } = attemptsAfter(cancel, attempts);
+    for (const attempt of underWay) inFlight.add(attempt);
+    for (const { attempt, fireId, startedAt } of late)
+      violations.push(
+        `alarm ${alarmId} was cancelled by ${at(until)}, and attempt ${attempt} at ${fireId} started at ${at(startedAt)}`,
+      );
+    violations.push(...lateHolds(cancel, evidence), ...lateWakes(cancel, underWay, evidence));
+  }
+  return {
+    number: 3,
+    title: 'nothing starts after an acknowledged cancel',
+    judged: cancels.length,
+    unit: 'acknowledged cancels',
+    violations: [...new Set([...violations, ...lateClaims(evidence)])],
+    counts: { 'attempts in flight at a cancel': inFlight.size },
+  };
+}

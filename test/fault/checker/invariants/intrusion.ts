@@ -1,0 +1,116 @@
+/** 8. Who reaches for another's alarm gets nothing, learns nothing and changes nothing; and wakes reach their owner only. */
+
+import { ownerOf } from '../../../../src/wire/did.ts';
+import { showValue } from '../../../../src/wire/validate.ts';
+import { type AlarmCase, alarmIdOf, type CallOf, type Evidence } from '../evidence.ts';
+import { at, type Finding, named } from '../finding.ts';
+
+/** Denials. `not_found` is what is expected; the others keep a stranger out as well. */
+const DENIALS: ReadonlySet<string> = new Set(['not_found', 'unauthorized', 'forbidden']);
+
+/** Texts that only the owner should ever see; the short ones turn up by chance. */
+const SHORTEST_TELLING = 8;
+
+function secretsOf(one: AlarmCase | undefined, evidence: Evidence, alarmId: string): string[] {
+  const row = evidence.recordOf(alarmId).row;
+  const texts = [
+    ...(one?.definitions ?? []).flatMap(({ message, payload, conversation }) => [message, payload, conversation]),
+    ...(one?.creates ?? []).map(({ operation }) => operation.key),
+    row?.wakeMessage,
+    row?.payload,
+    row?.label,
+  ];
+  return texts.filter((text): text is string => typeof text === 'string' && text.length >= SHORTEST_TELLING);
+}
+
+/** Texts that each user has set: a list of their own alarms may show them. */
+type OwnTexts = ReadonlyMap<string, ReadonlySet<string | null>>;
+
+function ownTexts({ creates }: Evidence): OwnTexts {
+  const byOwner = Map.groupBy(creates, ({ user }) => ownerOf(user));
+  const textsOf = (calls: typeof creates) =>
+    new Set(
+      calls.flatMap(({ operation: { key, definition } }) => [
+        key,
+        definition.message,
+        definition.payload,
+        definition.conversation,
+      ]),
+    );
+  return new Map([...byOwner].map(([owner, calls]) => [owner, textsOf(calls)]));
+}
+
+/** Whether a text carries another, as it is or as JSON writes it. */
+function carries(text: string, secret: string): boolean {
+  return text.includes(secret) || text.includes(JSON.stringify(secret).slice(1, -1));
+}
+
+function violationOf(
+  { user, operation, answer, invokedAt }: CallOf<'intrude'>,
+  own: OwnTexts,
+  evidence: Evidence,
+): string | undefined {
+  const { alarmId, action } = operation;
+  const one = evidence.caseOf(alarmId);
+  const trial = `${user}'s ${action} of ${one ? named(one) : `alarm ${alarmId}`} at ${at(invokedAt)}`;
+  if (answer.answer === 'lost') return undefined;
+  const text = answer.answer === 'refused' ? answer.message : (answer.revealed ?? '');
+  const known = own.get(ownerOf(user));
+  const secret = secretsOf(one, evidence, alarmId).find((each) => !known?.has(each) && carries(text, each));
+  if (secret !== undefined) return `${trial} revealed ${showValue(secret)}`;
+  if (answer.answer === 'refused')
+    return DENIALS.has(answer.code)
+      ? undefined
+      : `${trial} was answered ${answer.code}, which tells that there is such an alarm`;
+  if (action === 'list') return carries(text, alarmId) ? `${trial} showed it` : undefined;
+  return `${trial} was granted`;
+}
+
+/** What an owner never asked for and a stranger tried. */
+function changesOf(targets: ReadonlySet<string>, evidence: Evidence): string[] {
+  return [...targets].flatMap((alarmId) => {
+    const one = evidence.caseOf(alarmId);
+    if (!one?.row) return [];
+    const { row, definitions } = one;
+    if (row.owner !== one.owner) return [`${named(one)} of ${one.owner} is now ${row.owner}'s`];
+    const changed = (
+      [
+        ['message', row.wakeMessage],
+        ['payload', row.payload],
+        ['conversation', row.conversationId],
+      ] as const
+    ).filter(([member, value]) => !definitions.some((definition) => definition[member] === value));
+    return changed.map(
+      ([member, value]) => `the ${member} of ${named(one)} is now ${showValue(value)}, which its owner never set`,
+    );
+  });
+}
+
+/** Wakes and turns that reached somebody else. */
+function astray(evidence: Evidence): string[] {
+  const { wakes, turns } = evidence.history.receiver;
+  return [...wakes, ...(turns ?? [])].flatMap(({ fireId, user }) => {
+    const alarmId = alarmIdOf(fireId);
+    const owner = evidence.caseOf(alarmId)?.owner ?? evidence.recordOf(alarmId).row?.owner;
+    if (owner === undefined || ownerOf(user) === owner) return [];
+    return [`${fireId} belongs to ${owner} and reached ${user}`];
+  });
+}
+
+export function strangersKeptOut(evidence: Evidence): Finding {
+  const { intrusions } = evidence;
+  const own = ownTexts(evidence);
+  const targets = new Set(intrusions.map(({ operation }) => operation.alarmId));
+  return {
+    number: 8,
+    title: "another owner's credential changes and reveals nothing",
+    judged: intrusions.length,
+    unit: 'trials',
+    violations: [
+      ...intrusions.map((trial) => violationOf(trial, own, evidence)).filter((sentence) => sentence !== undefined),
+      ...changesOf(targets, evidence),
+      ...new Set(astray(evidence)),
+    ],
+    counts: { 'alarms that strangers reached for': targets.size },
+  };
+}

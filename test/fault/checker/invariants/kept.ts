@@ -1,0 +1,91 @@
+/** 1. What was acknowledged and not cancelled is delivered, or is there to be seen with its error, or is still on its way. */
+import type { Alarm } from '../../../../src/chronos/alarm/alarm.ts';
+import type { AlarmCase, Evidence } from '../evidence.ts';
+import { at, type Finding, named } from '../finding.ts';
+import { neglectOf } from '../neglect.ts';
+
+type Fate = 'delivered' | 'recorded' | 'cancelled' | 'paused' | 'owed later';
+
+/** What became of a promise, or what is wrong with it. */
+function fateOf(one: AlarmCase, evidence: Evidence): Fate | { broken: string } {
+  const { row } = one;
+  if (!row) return { broken: `${named(one)} was acknowledged and is not in the database` };
+  if (row.status === 'cancelled') {
+    if (evidence.acts(one.id, 'cancel').length > 0) return 'cancelled';
+    return { broken: `${named(one)} is cancelled, and its owner never asked for that` };
+  }
+  const isDelivered = [...fireIdsOf(one)].some(
+    (fireId) => !evidence.isTriggered(fireId) && evidence.isAccepted(fireId),
+  );
+  if (row.status === 'paused' && evidence.acts(one.id, 'pause').length === 0)
+    return { broken: `${named(one)} is paused, and its owner never asked for that` };
+  if (isDelivered) return 'delivered';
+  return undelivered(one, row, evidence);
+}
+
+function undelivered(one: AlarmCase, row: Alarm, evidence: Evidence): Fate | { broken: string } {
+  const givenUp = one.attempts.some(({ outcome, error }) => outcome !== 'delivered' && error !== null);
+  switch (row.status) {
+    case 'failed':
+      if (row.lastError !== null && row.lastError !== '') return 'recorded';
+      return { broken: `${named(one)} has failed, and no error says why` };
+    case 'fired':
+      // A series can end while its owner keeps it paused or after an edit; then nothing was owed.
+      if (row.kind === 'cron' && givenUp) return 'recorded';
+      if (row.kind === 'cron' && evidence.acts(one.id, 'pause', 'update').length > 0) return 'recorded';
+      return { broken: `${named(one)} is called fired, and the receiving end accepted nothing of it` };
+    case 'paused':
+      return 'paused';
+    default:
+      return pending(one, evidence);
+  }
+}
+
+function pending(one: AlarmCase, evidence: Evidence): Fate | { broken: string } {
+  const owed = one.occurrences.find(({ source, dueAt }) => source === 'schedule' && dueAt !== null);
+  // A series that owes nothing is the sixth invariant's business.
+  if (!owed && one.row?.kind === 'cron') return 'owed later';
+  if (!owed) return { broken: `${named(one)} is active, was never delivered, and nothing of it is owed` };
+  const neglect = neglectOf(owed, evidence);
+  return neglect === undefined ? 'owed later' : { broken: `${named(one)}: ${neglect}` };
+}
+
+function fireIdsOf({ attempts, wakes }: AlarmCase): Set<string> {
+  return new Set([...attempts, ...wakes].map(({ fireId }) => fireId));
+}
+
+/** The ledger must not call delivered what the receiving end never took. */
+function falseDeliveries(evidence: Evidence): string[] {
+  return evidence.history.database.attempts
+    .filter(({ outcome, fireId }) => outcome === 'delivered' && !evidence.isAccepted(fireId))
+    .filter(({ alarmId }) => evidence.caseOf(alarmId) !== undefined)
+    .map(
+      ({ fireId, attempt, finishedAt }) =>
+        `the ledger calls attempt ${attempt} at ${fireId} delivered (${at(finishedAt)}), and the receiving end accepted no wake of it`,
+    );
+}
+
+export function keptPromises(evidence: Evidence): Finding {
+  const violations: string[] = [];
+  const fates: Record<Fate, number> = { delivered: 0, recorded: 0, cancelled: 0, paused: 0, 'owed later': 0 };
+  const promised = evidence.cases.filter(({ isPromised }) => isPromised);
+  for (const one of promised) {
+    const fate = fateOf(one, evidence);
+    if (typeof fate === 'string') fates[fate]++;
+    else violations.push(fate.broken);
+  }
+  return {
+    number: 1,
+    title: 'an acknowledged alarm is delivered or visibly given up',
+    judged: promised.length,
+    unit: 'acknowledged alarms',
+    violations: [...violations, ...falseDeliveries(evidence)],
+    counts: {
+      'alarms delivered': fates.delivered,
+      'alarms given up, with their error': fates.recorded,
+      'alarms cancelled': fates.cancelled,
+      'alarms paused': fates.paused,
+      'alarms owed later': fates['owed later'],
+    },
+  };
+}

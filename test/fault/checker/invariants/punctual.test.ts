@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fireIdOf } from '../../../../src/wire/wake.ts';
+import { attemptsOf, lastAttempt, planted, verdictOn, wakeOf } from '../broken-day.ts';
+import type { AuditEntry } from '../history.ts';
+
+planted(2, 'an attempt that started a millisecond before it was due', /1 ms before it was due/, (draft, { plain }) => {
+  const attempt = lastAttempt(draft, plain);
+  attempt.startedAt = attempt.scheduledFor - 1;
+});
+
+planted(
+  2,
+  'a wake that arrived before its name says',
+  /the wake of \S+ arrived at \S+, 10 ms before it was due/,
+  (draft, { plain }) => {
+    const wake = wakeOf(draft, plain);
+    wake.receivedAt = Number(wake.fireId.split('@')[1]) - 10;
+  },
+);
+
+test('a wake within the tolerance that its log declares is none', async () => {
+  const { broken } = await verdictOn((draft, { plain }) => {
+    draft.receiver.clockToleranceMs = 10;
+    const wake = wakeOf(draft, plain);
+    wake.receivedAt = Number(wake.fireId.split('@')[1]) - 10;
+  });
+  assert.deepEqual(broken, []);
+});
+
+// A name that claims another instant than the one asked for is the sixth's to see as well.
+planted(
+  [2, 6],
+  'a wake before what its owner asked for, under a name that claims otherwise',
+  /"plants"\) was asked for \S+, and the wake of \S+ arrived at/,
+  (draft, { plain }) => {
+    const { fireId, receivedAt } = wakeOf(draft, plain);
+    const early = fireIdOf(plain, Number(fireId.split('@')[1]) - 15_000);
+    for (const list of [draft.receiver.wakes, draft.receiver.turns!, draft.database.attempts])
+      for (const item of list) if (item.fireId === fireId) item.fireId = early;
+    wakeOf(draft, plain).receivedAt = receivedAt - 15_000;
+  },
+);
+
+planted(
+  2,
+  'a retry that was claimed before its instant',
+  /attempt 2 at \S+ was claimed at \S+, 5 ms before/,
+  (draft, { refused }) => {
+    const claims = draft.database.audit!.filter(
+      ({ table, before, after }) =>
+        table === 'occurrences' &&
+        before?.alarmId === refused &&
+        after?.leaseUntil !== null &&
+        before.leaseUntil === null,
+    );
+    const { before, after } = claims[1] as Extract<AuditEntry, { table: 'occurrences' }>;
+    after!.claimedAt = before!.dueAt! - 5;
+  },
+);
+
+test('a retry after the clock was put back is not early: the occurrence had come due before', async () => {
+  const { broken } = await verdictOn((draft, { refused }) => {
+    // It went back by an hour while the first attempt was under way.
+    for (const attempt of attemptsOf(draft, refused)) {
+      if (attempt.attempt > 1) attempt.startedAt -= 3_600_000;
+      attempt.finishedAt -= 3_600_000;
+    }
+  });
+  assert.deepEqual(broken, []);
+});

@@ -1,0 +1,137 @@
+/** Part of 6: the runs of one alarm held against the targets that the oracle names. */
+import { showValue } from '../../../../src/wire/validate.ts';
+import { type AlarmCase, dueOf, type Evidence } from '../evidence.ts';
+import { at, named } from '../finding.ts';
+import { matchWindows, type Window } from '../matching.ts';
+import { names, type Target, targetsOf } from '../targets.ts';
+import { deliveriesOf, isMoved, type Run, runsOf, windowsOf } from './series-runs.ts';
+
+/** What one alarm's schedule comes to. */
+export type Analysis = {
+  /** Owed by the time of the read. */
+  targets: number;
+  /** Without a run of their own: a later one stands for them, or their owner held the series back. */
+  passed: number;
+  heldBack: number;
+  /** Runs that have begun or should have, and of which the ledger knows no end. */
+  incomplete: number;
+  violations: string[];
+};
+
+/** Spans in which the owner did not want the schedule, or took it up anew: what passed in them was not missed. */
+function liftedSpans({ id }: AlarmCase, evidence: Evidence): Window[] {
+  // Without an audit nobody knows which run was made by a trigger whose answer was lost.
+  const isUncertain = evidence.leases === undefined;
+  const triggers = evidence.acts(id, 'trigger').filter(({ answer }) => isUncertain && answer.answer === 'lost');
+  return [...evidence.acts(id, 'pause', 'resume', 'redrive'), ...triggers].map((call) => {
+    const span = evidence.spanOf(call);
+    if (call.operation.op !== 'pause') return span;
+    // A pause lasts until the next resume that may have been carried out, or for ever.
+    const resumes = evidence.acts(id, 'resume').filter(({ invokedAt }) => invokedAt >= call.invokedAt);
+    const resumed = Math.min(...resumes.map((resume) => evidence.spanOf(resume).until));
+    return { from: span.from, until: Math.max(span.until, resumed) };
+  });
+}
+
+/** Runs of an alarm whose schedule was edited: each must be named by some definition that it has had. */
+function analyseMoved(one: AlarmCase, runs: readonly Run[], evidence: Evidence): Analysis {
+  const { createdAt, anchor } = one.row!;
+  const anchors = [
+    { from: createdAt, until: createdAt },
+    { from: anchor, until: anchor },
+    ...evidence.acts(one.id, 'update').map((call) => evidence.spanOf(call)),
+  ];
+  const isNamed = (run: Run) =>
+    one.definitions.some((definition) => anchors.some((from) => names(definition, from, run.at)));
+  const strays = runs.filter((run) => !evidence.mayBeTriggered(run.fireId) && !isNamed(run));
+  return {
+    targets: runs.length,
+    passed: 0,
+    heldBack: 0,
+    incomplete: runs.filter((run) => !run.hasEnded).length,
+    violations: strays.map((run) => `${named(one)} ran as ${run.fireId}, which none of its definitions names`),
+  };
+}
+
+/** Where the schedule stops owing anything: its row says that it has ended, or its owner cancelled it. */
+function owedUntil(one: AlarmCase, evidence: Evidence): number {
+  const { readAt } = evidence.history.database;
+  const { clockToleranceMs } = evidence.history.client;
+  const cancels = evidence.acts(one.id, 'cancel').map(({ invokedAt }) => invokedAt - clockToleranceMs);
+  return one.row!.status === 'cancelled' ? Math.min(readAt, ...cancels) : readAt;
+}
+
+/** The targets that stand between two runs, or before the first, or after the last. */
+function gapSentence(one: AlarmCase, passed: readonly Target[], run: Run | undefined): string | undefined {
+  const first = passed[0] && at(passed[0].at);
+  const which =
+    passed.length === 1 ? `the target ${first} has no run` : `${passed.length} targets from ${first} on have no run`;
+  if (!run) return passed.length === 0 ? undefined : `${named(one)} has come to its end, and ${which}`;
+  if (run.missedCount === undefined || run.missedCount === passed.length) return undefined;
+  if (passed.length === 0)
+    return `${named(one)}: ${run.fireId} says that it stands for ${run.missedCount} more, and none was missed`;
+  return `${named(one)}: ${which}, and ${run.fireId}, the next one, says that it stands for ${run.missedCount} more`;
+}
+
+/**
+ * Holds an alarm's runs against its targets.
+ *
+ * @throws whatever the oracle makes of an expression or a zone that it cannot read
+ */
+export function analyse(one: AlarmCase, evidence: Evidence): Analysis {
+  const row = one.row!;
+  const runs = runsOf(one, evidence);
+  if (isMoved(one, evidence)) return analyseMoved(one, runs, evidence);
+  const [definition] = one.definitions;
+  const { readAt } = evidence.history.database;
+  const targets = targetsOf(definition, row.createdAt, Math.max(readAt, runs.at(-1)?.at ?? 0));
+  const matching = matchWindows(
+    windowsOf(targets),
+    runs.map((run) => run.at),
+  );
+  const violations: string[] = [];
+
+  for (const index of matching.left) {
+    const { fireId } = runs[index]!;
+    if (evidence.mayBeTriggered(fireId)) continue;
+    const schedule =
+      definition.kind === 'cron'
+        ? `${showValue(definition.expression)} (${definition.timezone ?? 'UTC'})`
+        : 'what was asked for';
+    violations.push(`${named(one)} ran as ${fireId}, and ${schedule} owes no run at ${at(dueOf(fireId))}`);
+  }
+
+  const lifted = liftedSpans(one, evidence);
+  const until = owedUntil(one, evidence);
+  const hasHadEnough = definition.maxFires !== null && deliveriesOf(one, evidence) >= definition.maxFires;
+  const isOver = row.status === 'fired' && !hasHadEnough;
+  let passed: Target[] = [];
+  const tally = { passed: 0, heldBack: 0 };
+  let gapFrom = row.createdAt;
+  const isLifted = (to: number) => lifted.some((span) => span.from <= to && span.until >= gapFrom);
+  targets.forEach((target, index) => {
+    const run = matching.pointOf[index] === undefined ? undefined : runs[matching.pointOf[index]];
+    if (!run) {
+      passed.push(target);
+      return;
+    }
+    const lifts = isLifted(run.at);
+    const sentence = lifts ? undefined : gapSentence(one, passed, run);
+    if (sentence) violations.push(sentence);
+    tally[lifts ? 'heldBack' : 'passed'] += passed.length;
+    passed = [];
+    gapFrom = target.at;
+  });
+  // A single alarm without a run, and a series that still owes an occurrence, are the first and the ninth invariant's business.
+  const owed = passed.filter((target) => target.at + target.spreadMs <= until);
+  if (definition.kind === 'cron' && isOver && !isLifted(until)) {
+    const sentence = gapSentence(one, owed, undefined);
+    if (sentence) violations.push(sentence);
+  }
+  return {
+    targets: targets.filter((target) => target.at <= until).length,
+    ...tally,
+    incomplete: runs.filter((run) => !run.hasEnded && run.at <= readAt).length,
+    violations,
+  };
+}

@@ -1,0 +1,88 @@
+/** Reading a PostgreSQL store. */
+import pg from 'pg';
+import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+import type { AuditEntry } from './history.ts';
+import { noStore, QUERIES, type Snapshot, type TableQuery, unreadable } from './snapshot.ts';
+
+const TABLES = ['alarms', 'occurrences', 'fire_attempts'];
+const CONNECT_LIMIT_MS = 10_000;
+
+/** Of those that speak in bytes, all are text in UTF-8. */
+function plain(row: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString('utf8') : value]),
+  );
+}
+
+async function rowsOf<T>(client: pg.Client, { table, columns }: TableQuery): Promise<T[]> {
+  const { rows } = await client.query(`SELECT ${columns} FROM ${table}`);
+  return rows.map(plain) as T[];
+}
+
+async function auditOf(client: pg.Client): Promise<AuditEntry[]> {
+  const { rows } = await client.query(
+    'SELECT seq, transaction, "at", "table", before, after FROM checker_audit ORDER BY seq',
+  );
+  return rows as AuditEntry[];
+}
+
+/** Everything as of one snapshot. */
+async function readAll(client: pg.Client, name: string): Promise<Snapshot> {
+  await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+  const { rows } = await client.query<{ now: number; known: string[] }>(
+    `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
+       ARRAY(SELECT t FROM unnest($1::text[]) AS t WHERE to_regclass(t) IS NOT NULL) AS known`,
+    [[...TABLES, 'checker_audit']],
+  );
+  const { now, known } = rows[0]!;
+  const missing = TABLES.filter((table) => !known.includes(table));
+  if (missing.length > 0) throw noStore(name, missing);
+  const snapshot: Snapshot = {
+    now,
+    alarms: await rowsOf(client, QUERIES.alarms),
+    occurrences: await rowsOf(client, QUERIES.occurrences),
+    attempts: await rowsOf(client, QUERIES.attempts),
+    audit: known.includes('checker_audit') ? await auditOf(client) : null,
+  };
+  await client.query('COMMIT');
+  return snapshot;
+}
+
+/** Large numbers come as text unless told otherwise; instants and counters all fit a double. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (id, format) => (id === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(id, format)) as never,
+};
+
+function serversOf(uri: string) {
+  try {
+    return parseAddress(uri);
+  } catch (cause) {
+    throw unreadable(
+      '--database',
+      'is no address that can be read; write postgres://user:password@host:5432/database',
+      cause,
+    );
+  }
+}
+
+/** Reads from the first server of the address that is not a standby: one of those may lag behind. */
+export async function readPostgres(uri: string): Promise<Snapshot> {
+  const refusals: string[] = [];
+  for (const { name, connection } of serversOf(uri)) {
+    const client = new pg.Client({ ...connection, types, connectionTimeoutMillis: CONNECT_LIMIT_MS });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      const { rows } = await client.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby');
+      if (rows[0]!.standby) refusals.push(`${name} is a standby`);
+      else return await readAll(client, name);
+    } catch (cause) {
+      if (cause instanceof ReveilleError) throw cause;
+      refusals.push(`${name}: ${cause instanceof Error ? cause.message || cause.name : String(cause)}`);
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+  throw unreadable('the database', `cannot be read (${refusals.join('; ')}); start it, or correct --database`);
+}

@@ -1,0 +1,44 @@
+/** What is read of a store, whichever engine keeps it. */
+import type { Alarm, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
+import { ALARM_COLUMNS, ATTEMPT_COLUMNS, OCCURRENCE_COLUMNS } from '../../../src/chronos/store/sqlite/rows.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+import type { AuditEntry } from './history.ts';
+
+/** A table read as the domain's objects. The two stores name their columns alike. */
+export type TableQuery = { table: 'alarms' | 'occurrences' | 'fire_attempts'; columns: string };
+
+function selected(columns: Readonly<Record<string, string>>): string {
+  return Object.entries(columns)
+    .map(([member, column]) => `${column} AS "${member}"`)
+    .join(', ');
+}
+
+export const QUERIES = {
+  alarms: { table: 'alarms', columns: selected(ALARM_COLUMNS) },
+  occurrences: { table: 'occurrences', columns: selected(OCCURRENCE_COLUMNS) },
+  attempts: { table: 'fire_attempts', columns: selected(ATTEMPT_COLUMNS) },
+} as const satisfies Record<string, TableQuery>;
+
+/** What both readers bring back. */
+export type Snapshot = {
+  /** The database's clock; of SQLite, which has none, this machine's. */
+  now: number;
+  alarms: Alarm[];
+  occurrences: Occurrence[];
+  attempts: Attempt[];
+  audit: AuditEntry[] | null;
+};
+
+/** One sentence about a database that cannot be read. */
+export function unreadable(name: string, what: string, cause?: unknown): ReveilleError {
+  return new ReveilleError('invalid_request', `${name} ${what}`, { cause });
+}
+
+/** One sentence about a database that is somebody else's. */
+export function noStore(name: string, missing: readonly string[], cause?: unknown): ReveilleError {
+  return unreadable(
+    name,
+    `is no chronos store: it lacks ${missing.join(', ')}; name the chronos.db of a data folder, or the URI that chronosd was given`,
+    cause,
+  );
+}

@@ -1,0 +1,101 @@
+/**
+ * What changed in the database, change by change: for the model, which has no triggers, found by comparing what it holds before and
+ * after each operation.
+ */
+import type { AlarmState, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
+import type { AlarmStore } from '../../../src/chronos/store/store.ts';
+import type { AttemptImage, AuditEntry, OccurrenceImage } from '../checker/history.ts';
+
+type Change = Pick<AuditEntry, 'table' | 'before' | 'after'>;
+
+const WRITES = ['create', 'update', 'claim', 'renew', 'complete'] as const satisfies (keyof AlarmStore)[];
+const EVERYTHING = 1_000_000;
+
+function imageOf(occurrence: Occurrence): OccurrenceImage {
+  const { fireId, alarmId, source, nominal, dueAt, attempt, fence, leaseUntil, claimedAt } = occurrence;
+  return { fireId, alarmId, source, nominal, dueAt, attempt, fence, leaseUntil, claimedAt };
+}
+
+function attemptImageOf({ fireId, alarmId, attempt, outcome }: Attempt): AttemptImage {
+  return { fireId, alarmId, attempt, outcome };
+}
+
+function changesBetween(before: AlarmState | undefined, after: AlarmState): Change[] {
+  const changes: Change[] = [];
+  const { id, status } = after.alarm;
+  if (before?.alarm.status !== status)
+    changes.push({
+      table: 'alarms',
+      before: before ? { id, status: before.alarm.status } : null,
+      after: { id, status },
+    });
+  const known = new Map(before?.occurrences.map((occurrence) => [occurrence.fireId, occurrence]));
+  for (const occurrence of after.occurrences) {
+    const was = known.get(occurrence.fireId);
+    known.delete(occurrence.fireId);
+    if (was !== occurrence)
+      changes.push({ table: 'occurrences', before: was ? imageOf(was) : null, after: imageOf(occurrence) });
+  }
+  for (const gone of known.values()) changes.push({ table: 'occurrences', before: imageOf(gone), after: null });
+  return changes;
+}
+
+/** Puts an auditor before the model. Operations run one after the other, each with the comparison that belongs to it. */
+export function auditModel(
+  model: AlarmStore,
+  { owners, now }: { owners: readonly string[]; now: () => number },
+): { store: AlarmStore; audit: () => readonly AuditEntry[] } {
+  const entries: AuditEntry[] = [];
+  let states = new Map<string, AlarmState>();
+  const recorded = new Set<string>();
+  let transactions = 0;
+  let last: Promise<unknown> = Promise.resolve();
+
+  const compare = async () => {
+    const present = (await Promise.all(owners.map((owner) => model.list(owner, { limit: EVERYTHING })))).flat();
+    const transaction = String(transactions++);
+    for (const state of present) {
+      const { owner, id } = state.alarm;
+      const before = states.get(id);
+      // The model gives out what it holds, and never changes it in place.
+      if (before === state) continue;
+      const lines: Change[] = [];
+      for (const attempt of await model.attempts(owner, id, { limit: EVERYTHING })) {
+        const name = `${attempt.fireId}#${attempt.attempt}#${attempt.startedAt}`;
+        if (recorded.has(name)) continue;
+        recorded.add(name);
+        lines.push({ table: 'fire_attempts', before: null, after: attemptImageOf(attempt) });
+      }
+      for (const change of [...changesBetween(before, state), ...lines])
+        entries.push({ ...change, seq: entries.length, transaction, at: Math.floor(now()) } as AuditEntry);
+    }
+    states = new Map(present.map((state) => [state.alarm.id, state]));
+  };
+
+  const operate = (name: keyof AlarmStore, parameters: unknown[]) => {
+    const operation = model[name] as (...parameters: unknown[]) => Promise<unknown>;
+    const run = async () => {
+      // Ending leases and taking new ones are two steps of a claim; one may follow the other on the same occurrence.
+      if (name === 'claim') {
+        await operation({ ...(parameters[0] as object), limit: 0 });
+        await compare();
+      }
+      try {
+        return await operation(...parameters);
+      } finally {
+        await compare();
+      }
+    };
+    const result = last.then(run);
+    last = result.catch(() => {});
+    return result;
+  };
+
+  const store = new Proxy(model, {
+    get: (target, name: keyof AlarmStore) =>
+      (WRITES as readonly string[]).includes(name)
+        ? (...parameters: unknown[]) => operate(name, parameters)
+        : target[name],
+  });
+  return { store, audit: () => entries };
+}

@@ -1,0 +1,31 @@
+/** A defect put in on purpose. */
+import type { AlarmState, Transition } from '../../../src/chronos/alarm/alarm.ts';
+import type { Waker } from '../../../src/chronos/dispatch/waker.ts';
+import type { AlarmStore } from '../../../src/chronos/store/store.ts';
+import type { Scenario } from './scenario.ts';
+
+export type Mutant = {
+  /** What is wrong. */
+  defect: string;
+  /** Breaks the store as one process sees it. */
+  store?: (store: AlarmStore) => AlarmStore;
+  /** Breaks the database that all share. */
+  durable?: (store: AlarmStore) => AlarmStore;
+  /** Breaks the way to the router. */
+  waker?: (waker: Waker) => Waker;
+  /** Agents forget the fire ids that they have accepted. */
+  forgetful?: boolean;
+  /** In which worlds it can show at all; in most, unless told. */
+  shows?: (scenario: Scenario) => boolean;
+};
+
+/** A store with some operations replaced. */
+export function replacing(store: AlarmStore, operations: (real: AlarmStore) => Partial<AlarmStore>): AlarmStore {
+  const replaced = operations(store);
+  return new Proxy(store, { get: (target, name: keyof AlarmStore) => replaced[name] ?? target[name] });
+}
+
+/** Whether a transition cancels what it is given. */
+export function cancels(before: AlarmState, transition: Transition): boolean {
+  return before.alarm.status !== 'cancelled' && transition(before).alarm.status === 'cancelled';
+}

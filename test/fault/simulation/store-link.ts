@@ -1,0 +1,177 @@
+/**
+ * One process's way to the database: the store port over a network that delays, refuses, and loses answers. Only the port's own
+ * failures come out of it (`unavailable`), at the moments at which they can.
+ */
+import type { Transition } from '../../../src/chronos/alarm/alarm.ts';
+import type { AlarmStore, Claim, CreateResult } from '../../../src/chronos/store/store.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+import type { Dice } from './dice.ts';
+import type { Process } from './process.ts';
+import type { Timeline } from './timeline.ts';
+import type { Trace } from './trace.ts';
+import type { Watch } from './watch.ts';
+import type { Fate, Weather } from './weather.ts';
+
+export type StoreLinkOptions = {
+  process: Process;
+  /** Which replica the process belongs to. */
+  replica: number;
+  /** The database as it is at the moment of a call. */
+  durable: () => AlarmStore;
+  /** The database lives inside this process: what it has not begun when it dies is never done. */
+  inside: boolean;
+  /** What the process takes for the database's time. */
+  now: () => number;
+  /** What it is, or was a moment ago, whichever is later. */
+  latestDatabaseNow: () => number;
+  timeline: Timeline;
+  weather: Weather;
+  trace: Trace;
+  watch: Watch;
+  dice: Dice;
+};
+
+export type StoreLink = {
+  store: AlarmStore;
+  /** Asks the database something that is no operation of the port; it fails as one does. */
+  ask<T>(question: () => T): Promise<T>;
+};
+
+type Operation = (...parameters: unknown[]) => Promise<unknown>;
+type Outcome = { value: unknown } | { error: unknown };
+
+const WHY: Record<Fate['kind'], string> = {
+  answered: '',
+  refused: 'the database refused the connection',
+  lost: 'the connection was lost before the answer',
+  late: 'the connection was lost before the answer',
+  hung: 'the database did not answer in time',
+};
+
+/** The port as one process sees it. Nothing of a process reaches the database, or comes back from it, after its death. */
+export function linkStore(options: StoreLinkOptions): StoreLink {
+  const { process, replica, durable, inside, timeline, weather, trace, watch, dice } = options;
+  let closed = false;
+
+  /** Runs one operation of the port on the database. */
+  const operate = async (name: keyof AlarmStore, given: unknown[]): Promise<unknown> => {
+    const operation = durable()[name] as Operation;
+    const parameters = dice.chance(0.2) ? rehearsed(name, given) : given;
+    const value = await timeline.during(operation.apply(durable(), parameters));
+    trace.note(process.name, `store ${name}`, summaryOf(value));
+    return value;
+  };
+
+  const travel = (name: string, operation: () => Promise<unknown>): Promise<unknown> => {
+    // A dead process may still have code running here; nobody waits for it any more.
+    if (process.isDead) return new Promise(() => {});
+    const carryOut = async (): Promise<Outcome> => {
+      try {
+        return { value: await operation() };
+      } catch (error) {
+        trace.note(process.name, `store ${name} threw`, error instanceof Error ? error.message : String(error));
+        return { error };
+      }
+    };
+    const fate = weather.fate(replica);
+    /** Whether a request that left before its process died still gets there. */
+    const survives = !inside && dice.chance(0.5);
+    return new Promise((resolve, reject) => {
+      const back = (outcome: Outcome) =>
+        timeline.after(fate.backMs, () =>
+          process.deliver(() => ('value' in outcome ? resolve(outcome.value) : reject(outcome.error))),
+        );
+      const there = async () => {
+        if (process.isDead && !survives) return;
+        const failed: Outcome = { error: new ReveilleError('unavailable', WHY[fate.kind]) };
+        if (fate.kind !== 'answered') trace.note(process.name, `store ${name} will be`, fate.kind);
+        switch (fate.kind) {
+          case 'answered':
+            back(await carryOut());
+            return;
+          case 'refused':
+            back(failed);
+            return;
+          case 'lost':
+            await carryOut();
+            back(failed);
+            return;
+          case 'hung':
+            if (dice.chance(0.5)) await carryOut();
+            back(failed);
+            return;
+          case 'late':
+            back(failed);
+            timeline.after(fate.backMs + fate.lateMs, () => void carryOut());
+        }
+      };
+      if (fate.thereMs === 0) void there();
+      else timeline.after(fate.thereMs, () => (inside ? process.deliver(() => void there()) : void there()));
+    });
+  };
+
+  const call = (name: keyof AlarmStore, parameters: unknown[]): Promise<unknown> => {
+    if (closed && !process.isDead) watch.violation(`${process.name} used ${name} of its store after it had closed it`);
+    const askedAt = options.latestDatabaseNow();
+    watch.clockShown(options.now());
+    return travel(name, async () => {
+      const value = await operate(name, parameters);
+      if (name === 'complete' && (value as string[]).includes('lost_lease')) watch.saw('lease lost');
+      if (name === 'create') watch.saw(`create: ${(value as CreateResult).result.replace('_', ' ')}`);
+      if (name === 'claim') for (const claim of value as Claim[]) watch.claimed(process, claim, askedAt);
+      return value;
+    });
+  };
+
+  const store = new Proxy({} as AlarmStore, {
+    get(_, name: keyof AlarmStore | 'then') {
+      // A promise that resolves with this store must not take it for another promise.
+      if (name === 'then') return undefined;
+      if (name === 'now') return options.now;
+      if (name === 'close')
+        return async () => {
+          closed = true;
+        };
+      return (...parameters: unknown[]) => call(name, parameters);
+    },
+  });
+  return { store, ask: <T>(question: () => T) => travel('ask', async () => question()) as Promise<T> };
+}
+
+/** Some databases run a transition more than once, and keep what came of the last time. */
+function twice(transition: Transition): Transition {
+  return (state) => {
+    transition(state);
+    return transition(state);
+  };
+}
+
+function rehearsed(name: keyof AlarmStore, parameters: unknown[]): unknown[] {
+  if (name === 'update') {
+    const [owner, alarmId, transition] = parameters as Parameters<AlarmStore['update']>;
+    return [owner, alarmId, twice(transition)];
+  }
+  if (name === 'complete') {
+    const [completions] = parameters as Parameters<AlarmStore['complete']>;
+    return [completions.map((completion) => ({ ...completion, settle: twice(completion.settle) }))];
+  }
+  return parameters;
+}
+
+/** What an answer was, in few words that tell two of them apart. */
+function summaryOf(value: unknown): string {
+  if (value === undefined || value === null) return '-';
+  if (value instanceof Set) return `{${[...value].join(' ')}}`;
+  if (Array.isArray(value)) return `[${value.map(summaryOf).join(' ')}]`;
+  if (typeof value !== 'object') return String(value);
+  if ('occurrence' in value) {
+    const { fireId, fence } = value.occurrence as { fireId: string; fence: number };
+    return `${fireId}#${fence}`;
+  }
+  if ('result' in value) return String(value.result);
+  if ('alarm' in value) {
+    const { id, status } = value.alarm as { id: string; status: string };
+    return `${id}:${status}`;
+  }
+  return Object.keys(value).join(' ');
+}

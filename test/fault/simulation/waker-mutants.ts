@@ -1,0 +1,39 @@
+/** Defects on the way to the router. */
+import type { Hold, WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
+import type { Mutant } from './mutant.ts';
+
+/** A waker that does something to results. */
+function resulting(waker: Waker, change: (result: WakeResult) => WakeResult): Waker {
+  const changed = (result: WakeResult | Hold) => (result.outcome === 'held' ? result : change(result));
+  return { wake: async (claim) => changed(await waker.wake(claim)), close: () => waker.close() };
+}
+
+export const WAKER_MUTANTS = {
+  'one-at-a-time': {
+    defect: 'a wake waits for the one before it',
+    // Where something else fails too, a delay has an excuse.
+    shows: ({ calm, conditions, config }) =>
+      calm && conditions.slow + conditions.hanging > 0 && config.concurrency >= 64,
+    waker(waker) {
+      let last: Promise<unknown> = Promise.resolve();
+      return {
+        wake(claim) {
+          const result = last.then(() => waker.wake(claim));
+          last = result;
+          return result;
+        },
+        close: () => waker.close(),
+      };
+    },
+  },
+  'ignores-gone': {
+    defect: 'who says that it is gone for good is asked again',
+    waker: (waker) =>
+      resulting(waker, (result) => (result.outcome === 'failed' ? { ...result, final: false } : result)),
+  },
+  'calls-unknown-delivered': {
+    defect: 'a wake without an answer counts as accepted',
+    waker: (waker) =>
+      resulting(waker, (result) => (result.outcome === 'unknown' ? { outcome: 'delivered', httpStatus: 202 } : result)),
+  },
+} as const satisfies Record<string, Mutant>;

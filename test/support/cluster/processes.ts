@@ -1,0 +1,29 @@
+/** Starting real processes and waiting for them. */
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+
+/** The program under test. */
+export const PROGRAM = join(import.meta.dirname, '..', '..', '..', '..', '..', 'bin', 'reveille.mjs');
+export const START_LIMIT_MS = 60_000;
+
+export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (typeof address !== 'object' || address === null) throw new Error('no port');
+  return address.port;
+}
+
+/** Asks until the answer is yes. */
+export async function until(what: string, ask: () => Promise<boolean> | boolean, limitMs: number): Promise<void> {
+  const end = Date.now() + limitMs;
+  for (;;) {
+    if (await ask()) return;
+    if (Date.now() > end) throw new Error(`after ${limitMs} ms still not: ${what}`);
+    await pause(25);
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * The agents' end of many users at once: one HTTP server with a daemon for each of them, which takes wakes as Neo does (a `fire_id`
+ * it knows is answered and not run), keeps a log of what it did, and can be told to be slow, to hang or to fail.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { errorEnvelope, okEnvelope } from '../../../src/wire/envelope.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+import { parseJsonObject, RawJson } from '../../../src/wire/json.ts';
+import { type ChatRequest, chatRequestSchema, RAW_WAKE_FIELDS } from '../../../src/wire/wake.ts';
+import type { ReceiverRecorder } from '../../fault/checker/journal.ts';
+import { pause } from './processes.ts';
+
+export type Manner =
+  /** Accepts after this many milliseconds. */
+  | { kind: 'accept'; afterMs: () => number }
+  /** Never answers. */
+  | { kind: 'hang' }
+  /** Answers 500. */
+  | { kind: 'fail' };
+
+/** An agent's daemon on an ordinary day: prompt, but now and then in no hurry. What is under way at a fault is what is interesting. */
+export const USUAL: Manner = {
+  kind: 'accept',
+  afterMs: () => (Math.random() < 0.7 ? 20 * Math.random() : 500 * Math.random()),
+};
+
+export type TargetsPlan = {
+  log: ReceiverRecorder;
+  /** The clock of the machine that the targets stand on, epoch milliseconds. */
+  now: () => number;
+  /** The latest instant that it has shown within the last so many milliseconds. */
+  latestWithin: (ms: number) => number;
+};
+
+const ON_ITS_WAY_MS = 1000;
+
+export class Targets {
+  readonly port: number;
+  /** Wakes that came before they were due, as sentences. */
+  readonly early: string[] = [];
+  readonly #server: Server;
+  readonly #plan: TargetsPlan;
+  readonly #manners = new Map<string, Manner>();
+  readonly #known = new Set<string>();
+
+  private constructor(server: Server, port: number, plan: TargetsPlan) {
+    this.#server = server;
+    this.port = port;
+    this.#plan = plan;
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      this.#answer(request, response).catch((error: Error) => response.destroy(error));
+    });
+  }
+
+  static async open(plan: TargetsPlan): Promise<Targets> {
+    const server = createServer({ keepAliveTimeout: 30_000 }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    if (address === null || typeof address === 'string') throw new Error('the targets have no port');
+    return new Targets(server, address.port, plan);
+  }
+
+  /** How the daemon of a user behaves from now on. */
+  set(user: string, manner: Manner): void {
+    this.#manners.set(user, manner);
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [, user = '', route] = request.url!.split('/');
+    const manner = this.#manners.get(user);
+    if (!manner) return refuse(response, new ReveilleError('not_found', `nobody is called ${user} here`));
+    if (route === 'healthz') return accept(response, 200, { status: 'ok', busy: false, queued: 0 });
+    const arrivedAt = this.#plan.now();
+    const text = (await buffer(request)).toString('utf8');
+    const wake = chatRequestSchema.parse(parseJsonObject(text, RAW_WAKE_FIELDS));
+    await this.#take(user, manner, wake, arrivedAt, response);
+  }
+
+  async #take(user: string, manner: Manner, wake: ChatRequest, arrivedAt: number, response: ServerResponse) {
+    const fireId = wake.fire_id!;
+    const arrival = {
+      fireId,
+      user,
+      conversation: wake.conversation_id ?? null,
+      message: wake.message,
+      payload: wake.payload instanceof RawJson ? wake.payload.text : null,
+    };
+    const answered = this.#plan.log.woken(
+      { ...arrival, ...(wake.missed_count === undefined ? {} : { missedCount: wake.missed_count }) },
+      arrivedAt,
+    );
+    // A clock that jumped back while the wake was on its way says nothing against it.
+    const aheadMs = wake.scheduled_for! - this.#plan.latestWithin(ON_ITS_WAY_MS);
+    if (aheadMs > 0) this.early.push(`${fireId} reached ${user} ${aheadMs} ms before it was due`);
+    if (manner.kind === 'hang') return;
+    if (manner.kind === 'fail') {
+      answered(500, this.#plan.now());
+      return refuse(response, new ReveilleError('internal', 'this daemon fails on purpose'));
+    }
+    await pause(manner.afterMs());
+    const deduped = this.#known.has(fireId);
+    this.#known.add(fireId);
+    const now = this.#plan.now();
+    if (!deduped) this.#plan.log.turn({ ...arrival, status: 'done' }, now);
+    // Whoever asked may be gone; then nothing was answered, though the turn has run.
+    if (response.destroyed) return;
+    answered(deduped ? 200 : 202, now);
+    const conversation_id = wake.conversation_id ?? user;
+    accept(response, deduped ? 200 : 202, { conversation_id, turn_id: fireId, deduped });
+  }
+}
+
+function accept(response: ServerResponse, status: number, data: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(okEnvelope(data));
+}
+
+function refuse(response: ServerResponse, error: ReveilleError): void {
+  response.writeHead(error.status, { 'content-type': 'application/json' }).end(errorEnvelope(error));
+}

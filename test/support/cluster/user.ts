@@ -1,0 +1,45 @@
+/** A user of the house: who sets alarms, through whichever replica, and the daemon that is woken for them. */
+import { readdirSync, readFileSync } from 'node:fs';
+import type { ChronosClient } from '../../../src/chronos/client.ts';
+import type { Daemon } from './daemon.ts';
+import { PROGRAM } from './processes.ts';
+
+/** A Neo that the router starts when it is needed, one that runs all the time, or one of the {@link Targets}. */
+export const MACHINES = ['sleeping', 'resident', 'target'] as const;
+export type MachineKind = (typeof MACHINES)[number];
+
+export type HouseUser = {
+  label: string;
+  machine: MachineKind;
+  /** One for each replica of chronosd. */
+  clients: readonly ChronosClient[];
+};
+
+/** A user whose agent is a Neo. */
+export type NeoUser = HouseUser & { machine: 'sleeping' | 'resident'; token: string; dataDir: string; daemon?: Daemon };
+
+/** The process of a Neo that the router has started, or `undefined` while it sleeps. */
+export function neoPid({ dataDir }: NeoUser): number | undefined {
+  try {
+    const [pidFile] = readdirSync(dataDir).filter((name) => name.endsWith('.pid'));
+    const pid = pidFile ? Number(readFileSync(`${dataDir}/${pidFile}`, 'utf8').trim()) : Number.NaN;
+    if (!Number.isInteger(pid) || pid <= 1) return undefined;
+    // The pid may have passed to someone else: only a process that runs our Neo is ours to end.
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+    return command.includes(PROGRAM) && command.includes('neo') ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `kill -9` of a Neo that the router has started; false when it was asleep. */
+export function killNeo(user: NeoUser): boolean {
+  const pid = neoPid(user);
+  if (pid === undefined) return false;
+  try {
+    process.kill(pid, 'SIGKILL');
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * What a person sees when they are asked, in a real terminal of two sizes, for calls that try to show something else. After an intended
+ * change of the screen: `npm run approval-screens` writes the golden files anew.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { PROGRAM } from '../../../src/cli/home/package-root.ts';
+import { BENIGN, CASES, type HostileCase } from './cases.ts';
+import { HAS_SCRIPT, type Size } from './pseudo-terminal.ts';
+import { framed, openScreens, PROMPT, type Screens, SIZES, steady } from './screens.ts';
+
+const isMarked = (row: string) => /^ {2}\|(?: |! |\+ )/.test(row);
+/** A remark of ours that only some questions have; it names code points and nothing else. */
+const CAREFUL = /^(?:Careful: some characters only| {4}(?:[a-z (),;]|U\+[0-9A-F]{4,6}|\\u\{…\})+\.?)/;
+
+type Seen = { readonly id: string; readonly rows: string[]; readonly all: string[]; readonly wrapped: string[] };
+
+describe('the approval screen', { skip: HAS_SCRIPT ? false : 'script (util-linux) makes the terminals' }, () => {
+  let screens: Screens;
+  /** The lines of ours, by the width of the terminal, as harmless calls have them. */
+  const own = new Map<number, Set<string>>();
+
+  async function look(hostile: HostileCase, id: string, size: Size): Promise<Seen> {
+    const watched = await screens.open(hostile, id, size);
+    const seen = { id, rows: watched.rows(), all: watched.all(), wrapped: watched.wrapped() };
+    await watched.end();
+    return seen;
+  }
+  const lookAtBoth = async (hostile: HostileCase) => {
+    const id = await screens.submit(hostile);
+    return Promise.all(SIZES.map(async (size) => ({ size, ...(await look(hostile, id, size)) })));
+  };
+
+  before(async () => {
+    screens = await openScreens(PROGRAM, PROMPT);
+    for (const call of BENIGN)
+      for (const { size, id, all } of await lookAtBoth(call)) {
+        const rows = own.get(size.columns) ?? new Set();
+        for (const row of steady(all, id)) if (!isMarked(row)) rows.add(row);
+        own.set(size.columns, rows);
+      }
+  });
+  after(() => screens?.close());
+
+  for (const hostile of CASES)
+    test(`shows what the call does, whatever it hides: ${hostile.name}`, async () => {
+      for (const { size, id, rows, all, wrapped } of await lookAtBoth(hostile)) {
+        const shown = framed(steady(rows, id), size);
+        for (const wanted of [...hostile.wants, 'Effect: ', 'Amount:', 'Recipient:'])
+          assert.ok(
+            rows.some((row) => row.startsWith(wanted)),
+            `${JSON.stringify(wanted)} cannot be seen at the prompt:\n${shown}`,
+          );
+        assert.deepEqual(wrapped, [], 'the terminal itself has wrapped no line');
+        for (const row of steady(all, id)) {
+          const isOwn = own.get(size.columns)!.has(row) || CAREFUL.test(row);
+          assert.ok(isMarked(row) || isOwn, `no line of ours, and not marked: ${JSON.stringify(row)}\n${shown}`);
+        }
+        const file = new URL(`./golden/now/${hostile.name}-${size.columns}x${size.rows}.txt`, import.meta.url);
+        assert.equal(shown, readFileSync(file, 'utf8'), 'after an intended change: npm run approval-screens');
+      }
+    });
+
+  test('pages through the whole call on request, and asks again', async () => {
+    const memo = `begin ${'0123456789'.repeat(300)} end`;
+    const hostile: HostileCase = { ...BENIGN[0]!, name: 'details', args: { ...BENIGN[0]!.args, memo } };
+    const id = await screens.submit(hostile);
+    const watched = await screens.open(hostile, id, SIZES[0]!);
+    await watched.type('d\r', /\n-- Enter for more, q to end --$/);
+    let shown = '';
+    for (;;) {
+      await watched.type('\r', /\n(?:-- Enter for more, q to end --|Approve\? yes, no, d for details:)$/);
+      const rows = watched.all().filter((row) => !row.startsWith('-- Enter for more'));
+      shown = rows.join('').replaceAll('  |+ ', '');
+      if (watched.rows().join('\n').trimEnd().endsWith('details:')) break;
+    }
+    assert.ok(shown.includes(memo), shown);
+    assert.ok(watched.rows().includes('  | 12.50 EUR'));
+    await watched.end();
+  });
+});

@@ -1,0 +1,29 @@
+/**
+ * Writes what the approval screen shows at its prompt, for each hostile call and size, to `golden/now`; with a program of another version, to
+ * `golden/before`: `node test/approval-screen/main.ts [path to bin/reveille.mjs of that version]`.
+ */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { PROGRAM } from '../../../src/cli/home/package-root.ts';
+import { CASES } from './cases.ts';
+import { framed, openScreens, PROMPT, SIZES, steady } from './screens.ts';
+
+const [other] = process.argv.slice(2);
+const folder = new URL(`./golden/${other === undefined ? 'now' : 'before'}/`, import.meta.url);
+const screens = await openScreens(other ?? PROGRAM, PROMPT, {
+  knowsRecipients: other === undefined,
+});
+rmSync(folder, { recursive: true, force: true });
+mkdirSync(folder, { recursive: true });
+try {
+  for (const hostile of CASES) {
+    const id = await screens.submit(hostile);
+    for (const size of SIZES) {
+      const watched = await screens.open(hostile, id, size);
+      const file = `${hostile.name}-${size.columns}x${size.rows}.txt`;
+      writeFileSync(new URL(file, folder), framed(steady(watched.rows(), id), size));
+      await watched.end();
+    }
+  }
+} finally {
+  await screens.close();
+}

@@ -1,0 +1,109 @@
+/** A passphrase in a real terminal: asked for where it is needed, never on the screen, and twice when it is a new one. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { PROGRAM } from '../../../src/cli/home/package-root.ts';
+import { reveille, temporaryFolder } from '../../../src/cli/testing/installation.ts';
+import { ADMIN_TOKEN } from '../../support/cluster/approval.ts';
+import { callerOf, startedExecutor, TOKEN, transfer } from '../executor/executor-bench.ts';
+import { HAS_SCRIPT, watchedIn } from './pseudo-terminal.ts';
+import { PROMPT } from './screens.ts';
+
+const skip = HAS_SCRIPT ? false : 'script (util-linux) makes the terminals';
+const PASSPHRASE = 'a horse that nobody has stapled';
+const WRONG = 'another horse altogether';
+const SIZE = { columns: 80, rows: 24 };
+const ASKED = /Passphrase of the approver's key:$/;
+
+/** Somebody with an enrolled key in the open. */
+async function open(t: TestContext) {
+  const folder = temporaryFolder(t);
+  const executor = await startedExecutor(t, folder);
+  const env = {
+    EXECUTOR_PORT: String(executor.port),
+    EXECUTOR_TOKEN: TOKEN,
+    EXECUTOR_ADMIN_TOKEN: ADMIN_TOKEN,
+    MATRIX_USER_ID: 'ada',
+    REVEILLE_APPROVER_DIR: join(folder, 'approver'),
+    REVEILLE_APPROVER_STORE: 'file',
+  };
+  const home = join(folder, 'home');
+  const run = (words: string[], input = '') => reveille(home, words, { env, input });
+  assert.equal((await run(['approver', 'enroll'])).status, 0);
+  const here = { ...env, PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home };
+  const inTerminal = (words: string[]) => {
+    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, ...words], here);
+    let isOver = false;
+    const end = async () => {
+      if (!isOver) await watched.end();
+      isOver = true;
+    };
+    t.after(end);
+    return {
+      ...watched,
+      /** @returns everything that was on the screen, in one line */
+      async seen(): Promise<string> {
+        const all = watched.all().join('');
+        await end();
+        return all;
+      },
+    };
+  };
+  const keyFile = () => readFileSync(join(folder, 'approver', 'approver.json'), 'utf8');
+  return { run, inTerminal, keyFile, ada: callerOf(executor, 'ada') };
+}
+
+/** Not a word of them, neither whole nor as they were being typed. */
+function assertHidden(screen: string): void {
+  assert.doesNotMatch(screen, /horse|stapled|altogether/);
+}
+
+test('a new passphrase is asked for twice, unseen, and two that differ seal nothing', { skip }, async (t) => {
+  const { inTerminal, keyFile } = await open(t);
+  const slip = inTerminal(['approver', 'seal']);
+  await slip.until(/New passphrase:$/);
+  await slip.type(`${PASSPHRASE}\r`, /The same again:$/);
+  await slip.type(`${WRONG}\r`, /the two passphrases differ/);
+  assertHidden(await slip.seen());
+  assert.match(keyFile(), /"seed"/);
+
+  const seal = inTerminal(['approver', 'seal']);
+  await seal.until(/New passphrase:$/);
+  await seal.type(`${PASSPHRASE}\r`, /The same again:$/);
+  // A slip that is taken back is none.
+  await seal.type(`${PASSPHRASE}x\u007f\r`, /Sealed\. Without the passphrase the key in [\s\S]* answers nothing\./);
+  assertHidden(await seal.seen());
+  assert.match(keyFile(), /"sealed"/);
+  assert.doesNotMatch(keyFile(), /"seed"/);
+});
+
+test('a sealed key asks after the yes, unseen; a wrong passphrase approves nothing and is told in a sentence', {
+  skip,
+}, async (t) => {
+  const { run, inTerminal, ada } = await open(t);
+  assert.equal((await run(['approver', 'seal'], `${PASSPHRASE}\n`)).status, 0);
+  const id = await ada.submit({ intent: transfer() });
+  await ada.waiting(id);
+
+  const wrong = inTerminal(['intent', 'approve', id]);
+  await wrong.until(PROMPT);
+  await wrong.type('yes\r', ASKED);
+  await wrong.type(`${WRONG}\r`, /the passphrase is not the one[^\n]*$/);
+  assertHidden(await wrong.seen());
+  assert.equal((await ada.state(id)).status, 'awaiting_approval');
+
+  const left = inTerminal(['intent', 'approve', id]);
+  await left.until(PROMPT);
+  await left.type('yes\r', ASKED);
+  await left.type('a horse\u0003', /no passphrase was given$/);
+  assertHidden(await left.seen());
+  assert.equal((await ada.state(id)).status, 'awaiting_approval');
+
+  const right = inTerminal(['intent', 'approve', id]);
+  await right.until(PROMPT);
+  await right.type('yes\r', ASKED);
+  await right.type(`${PASSPHRASE}\r`, /Approved pay of [\s\S]*reveille intent watch/);
+  assertHidden(await right.seen());
+  await ada.until(id, 'completed');
+});

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { type ChronosClient, createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
+import { parseChronosConfig } from '../../../src/chronos/config.ts';
+import { type RunningChronos, startChronos } from '../../../src/chronos/daemon.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { agentIdentity } from '../../../src/kit/identity/agent.ts';
+import { generateKey, readKeyFile } from '../../../src/kit/identity/keys.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { RawJson, sliceAt } from '../../../src/wire/json.ts';
+import { type AgentFiles, makeAgentFiles } from './agent-files.ts';
+import { type McpProcess, spawnMcp } from './mcp-process.ts';
+
+const TOKEN = 'transport-token-of-this-test';
+const ADMIN_TOKEN = 'admin-token-of-this-test';
+const PAYLOAD = '{ "10":12345678901234567890, "2": 1.0,\t"e":1e400 }';
+const HOUR = 3600;
+
+describe('the client and the tools with a real chronosd', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-chronosd-'));
+  const rung: string[] = [];
+  const router = createServer((request, response) => {
+    request.on('data', (chunk: Buffer) => rung.push(chunk.toString()));
+    request.on('end', () => response.writeHead(202).end('{"ok":true,"data":{}}'));
+  });
+  let chronosd: RunningChronos;
+  let agent: AgentFiles;
+  let client: ChronosClient;
+  let mcp: McpProcess;
+  before(async () => {
+    await new Promise<void>((resolve) => router.listen(0, '127.0.0.1', resolve));
+    const config = parseChronosConfig({
+      CHRONOS_PORT: '0',
+      CHRONOS_DATA_DIR: folder,
+      CHRONOS_TOKEN: TOKEN,
+      CHRONOS_AGENT_AUTH_SECRET: 'auth-secret-of-this-test',
+      CHRONOS_ADMIN_TOKEN: ADMIN_TOKEN,
+      CHRONOS_WAKE_TOKEN: 'wake-token-of-this-test',
+      CHRONOS_ROUTER_WAKE_URL: `http://127.0.0.1:${(router.address() as AddressInfo).port}/internal/wake`,
+    });
+    chronosd = await startChronos({ config, clock: systemClock, log: silentLogger });
+    agent = makeAgentFiles();
+    const identity = agentIdentity(agent.userId, readKeyFile(agent.keyFile));
+    client = createChronosClient({
+      url: chronosd.url,
+      token: TOKEN,
+      adminToken: ADMIN_TOKEN,
+      identity,
+      principal: holdPrincipal(),
+    });
+    mcp = spawnMcp(agent.envFor({ url: chronosd.url, token: TOKEN }));
+    await mcp.initialize();
+  });
+  after(async () => {
+    await mcp.end();
+    await chronosd.close();
+    router.close();
+    agent.remove();
+    rmSync(folder, { recursive: true });
+  });
+  const callTool = async (name: string, args: string) => {
+    const { line, answer } = await mcp.request('tools/call', `{"name":"${name}","arguments":${args}}`);
+    return { line, isError: answer.result.isError, data: answer.result.structuredContent };
+  };
+
+  test('an alarm set through the tool is seen by the client and cancelled through the tool', async () => {
+    const set = await callTool(
+      'alarm_set',
+      `{"kind":"once","delay_seconds":"${HOUR}","wake_message":"hé ","payload":${PAYLOAD},"idempotency_key":"one"}`,
+    );
+    assert.equal(set.isError, undefined, set.line);
+    assert.deepEqual([set.data.status, set.data.deduped], ['active', false]);
+    const view = await client.getAlarm(set.data.id);
+    assert.equal(view.payload?.text, PAYLOAD);
+    assert.equal(view.wake_message, 'hé ');
+    const again = await callTool(
+      'alarm_set',
+      `{"kind":"once","delay_seconds":${HOUR},"wake_message":"hé ","payload":${PAYLOAD},"idempotency_key":"one"}`,
+    );
+    assert.deepEqual([again.data.id, again.data.deduped], [set.data.id, true]);
+    const listed = await callTool('alarm_list', '{"status":"active","kind":"once","limit":1}');
+    assert.ok(sliceAt(listed.line, ['result', 'structuredContent', 'alarms'])?.includes(PAYLOAD));
+    const cancelled = await callTool('alarm_cancel', `{"alarm_id":"${set.data.id}"}`);
+    assert.equal(cancelled.data.status, 'cancelled');
+    assert.equal((await client.getAlarm(set.data.id)).status, 'cancelled');
+  });
+
+  test('what only chronosd can judge comes back in its words', async () => {
+    const cases: [args: string, says: RegExp][] = [
+      ['{"kind":"once","wake_message":"x"}', /delay_seconds or fire_at/],
+      ['{"kind":"once","wake_message":"x","delay_seconds":5,"fire_at":"2999-01-01T00:00:00Z"}', /exclude each other/],
+      ['{"kind":"once","wake_message":"x","fire_at":"2001-01-01T00:00:00Z"}', /must be in the future/],
+      ['{"kind":"cron","wake_message":"x","cron_expr":"0 0 30 2 *"}', /cron_expr/],
+      ['{"kind":"cron","wake_message":"x","cron_expr":"@daily","timezone":"Mars/Olympus"}', /timezone/],
+    ];
+    for (const [args, says] of cases) {
+      const { isError, data } = await callTool('alarm_set', args);
+      assert.deepEqual([isError, data.code], [true, 'invalid_request'], args);
+      assert.match(data.message, says);
+    }
+  });
+
+  test('pages are walked with the cursor', async () => {
+    for (const n of [1, 2, 3]) await client.createAlarm({ kind: 'once', wake_message: `${n}`, delay_seconds: HOUR });
+    const first = await callTool('alarm_list', '{"status":"active","limit":2}');
+    assert.equal(first.data.count, 2);
+    const second = await callTool('alarm_list', `{"status":"active","limit":2,"cursor":"${first.data.next_cursor}"}`);
+    assert.deepEqual([second.data.count, second.data.next_cursor], [1, undefined]);
+  });
+
+  test('edit, pause, resume, trigger and the ledger work through the client', { timeout: 30_000 }, async () => {
+    const payload = new RawJson(PAYLOAD);
+    const { id } = await client.createAlarm({ kind: 'cron', cron_expr: '@yearly', wake_message: 'x', payload });
+    assert.equal((await client.patchAlarm(id, { label: 'yearly', max_fires: 3 })).label, 'yearly');
+    assert.equal((await client.pauseAlarm(id)).status, 'paused');
+    assert.equal((await client.resumeAlarm(id)).status, 'active');
+    const triggered = await client.triggerAlarm(id);
+    assert.match(triggered.fire_id, new RegExp(`^${id}@`));
+    let fires = (await client.listFires(id)).fires;
+    while (fires.length === 0) fires = (await client.listFires(id)).fires;
+    assert.deepEqual([fires[0]?.fire_id, fires[0]?.outcome], [triggered.fire_id, 'delivered']);
+    assert.ok(rung.join('').includes(PAYLOAD));
+    await assert.rejects(client.redriveAlarm(id), { code: 'conflict' });
+  });
+
+  test('keys are listed, enrolled and revoked, and a revoked one stops working at once', async () => {
+    const { agents } = await client.listAgents();
+    assert.deepEqual(
+      agents.map(({ label, source }) => [label, source]),
+      [[agent.userId, 'tofu']],
+    );
+    const second = generateKey();
+    const enrolled = await client.enrollAgent({ label: agent.userId, public_key: second.publicKeyHex });
+    assert.equal(enrolled.source, 'enrolled');
+    const identity = agentIdentity(agent.userId, second);
+    const other = createChronosClient({ url: chronosd.url, token: TOKEN, identity });
+    assert.ok((await other.listAlarms()).count > 0);
+    const revoked = await client.revokeAgent({ label: agent.userId, public_key: second.publicKeyHex });
+    assert.deepEqual(
+      revoked.map(({ public_key }) => public_key),
+      [second.publicKeyHex],
+    );
+    await assert.rejects(other.listAlarms(), { name: 'ReveilleError' });
+  });
+
+  test('health and readiness are told without any token', async () => {
+    const plain = createChronosClient({ url: chronosd.url, token: 'unused' });
+    assert.equal((await plain.health()).status, 'ok');
+    assert.equal((await plain.ready()).status, 'ready');
+  });
+});

@@ -1,0 +1,272 @@
+/**
+ * A random walk of everything that can happen to one alarm: what its owner does, what deliveries come to, holders that vanish,
+ * time that passes. After every step the state must keep its promises.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type AlarmState, isLeased, type Occurrence, scheduledOccurrence } from '../../../src/chronos/alarm/alarm.ts';
+import {
+  cancelAlarm,
+  pauseAlarm,
+  redriveAlarm,
+  resumeAlarm,
+  triggerAlarm,
+} from '../../../src/chronos/alarm/lifecycle.ts';
+import { catchUp } from '../../../src/chronos/alarm/series.ts';
+import {
+  settleDelivered,
+  settleFailed,
+  settleInterrupted,
+  settleMissed,
+  settleReplaced,
+} from '../../../src/chronos/alarm/settlement.ts';
+import {
+  type Body,
+  claim,
+  edit,
+  LEASE_MS,
+  NOW,
+  release,
+  setAlarm,
+} from '../../../src/chronos/alarm/testing/alarm-state.ts';
+import { checkTransition } from '../../../src/chronos/store/difference.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+
+const MINUTE = 60_000;
+const later = (ms: number) => new Date(NOW + ms).toISOString();
+
+const creations: readonly Body[] = [
+  { kind: 'once', delay_seconds: 90 },
+  { kind: 'once', delay_seconds: 90, jitter_seconds: 120, max_failures: 2 },
+  { kind: 'cron', cron_expr: '*/5 * * * *', max_failures: 3 },
+  { kind: 'cron', cron_expr: '@every 45s', max_fires: 4 },
+  { kind: 'cron', cron_expr: '*/2 * * * *', jitter_seconds: 3600, ends_at: later(40 * MINUTE) },
+];
+
+const edits: readonly Body[] = [
+  { label: 'other' },
+  { jitter_seconds: 30 },
+  { jitter_seconds: null },
+  { max_failures: 1 },
+  { delay_seconds: 30 },
+  { fire_at: later(20 * MINUTE) },
+  { cron_expr: '*/3 * * * *' },
+  { cron_expr: '@every 20s' },
+  { max_fires: 3 },
+  { max_fires: null, ends_at: null },
+  { ends_at: later(30 * MINUTE) },
+];
+
+type Step =
+  | { do: 'pass'; ms: number }
+  | { do: 'pause' | 'resume' | 'cancel' | 'trigger' | 'redrive' | 'claim' | 'vanish' }
+  | { do: 'edit'; body: Body }
+  | { do: 'settle'; outcome: 'delivered' | 'refused' | 'gone' | 'missed' };
+
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 0, max: 4 * MINUTE }) }),
+  },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('claim' as const) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('settle' as const),
+      outcome: fc.constantFrom('delivered' as const, 'refused' as const, 'gone' as const, 'missed' as const),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constantFrom(
+        'pause' as const,
+        'resume' as const,
+        'resume' as const,
+        'trigger' as const,
+        'redrive' as const,
+      ),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('cancel' as const, 'vanish' as const) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('edit' as const), body: fc.constantFrom(...edits) }) },
+);
+
+/** One alarm, its clock, and what an observer remembers of it. */
+class Walk {
+  state: AlarmState;
+  now = NOW;
+  readonly delivered = new Set<string>();
+  cancelledAt: number | undefined;
+  /** The latest occurrence of the schedule since it was last begun anew. */
+  #latest: Occurrence | undefined;
+  /** How often each action was carried out and not refused, to show that the walk goes everywhere. */
+  static readonly done = new Map<string, number>();
+
+  constructor(body: Body) {
+    this.state = setAlarm(body);
+    this.check(this.state, 'begin');
+  }
+
+  /** Applies a transition the way a store does; a refusal leaves everything as it was. */
+  #apply(name: string, given: AlarmState, transition: (state: AlarmState) => AlarmState): void {
+    let after: AlarmState;
+    try {
+      after = transition(given);
+    } catch (thrown) {
+      if (!(thrown instanceof ReveilleError)) throw thrown;
+      assert.ok(['conflict', 'invalid_request', 'rate_limited'].includes(thrown.code), thrown.message);
+      return;
+    }
+    checkTransition(given, after);
+    this.check(after, name);
+    this.state = after;
+    Walk.done.set(name, (Walk.done.get(name) ?? 0) + 1);
+  }
+
+  step(step: Step): void {
+    const { state, now } = this;
+    switch (step.do) {
+      case 'pass':
+        this.now += step.ms;
+        break;
+      case 'pause':
+        this.#apply(step.do, state, (given) => pauseAlarm(given, now));
+        break;
+      case 'resume':
+        this.#apply(step.do, state, (given) => resumeAlarm(given, now));
+        break;
+      case 'cancel':
+        this.#apply(step.do, state, (given) => cancelAlarm(given, now));
+        break;
+      case 'redrive':
+        this.#apply(step.do, state, (given) => redriveAlarm(given, now));
+        break;
+      case 'trigger':
+        this.#apply(step.do, state, (given) => {
+          const triggered = triggerAlarm(given, now);
+          assert.ok(!this.delivered.has(triggered.fireId), 'a trigger took the id of a fire that was delivered');
+          return triggered.state;
+        });
+        break;
+      case 'edit':
+        this.#apply(step.do, state, (given) => edit(given, step.body, now));
+        break;
+      case 'claim':
+        this.#claim();
+        break;
+      case 'vanish':
+        this.#vanish();
+        break;
+      case 'settle':
+        this.#settle(step.outcome);
+        break;
+    }
+  }
+
+  #claim(): void {
+    const due = this.state.occurrences.find(
+      ({ dueAt, leaseUntil }) => dueAt !== null && dueAt <= this.now && leaseUntil === null,
+    );
+    if (!due) return;
+    assert.ok(this.now >= due.scheduledFor, 'never early');
+    assert.ok(!this.delivered.has(due.fireId), 'what was delivered is not delivered again');
+    assert.equal(this.cancelledAt, undefined, 'nothing starts after a cancel');
+    this.state = claim(this.state, due.fireId, this.now);
+    Walk.done.set('claim', (Walk.done.get('claim') ?? 0) + 1);
+  }
+
+  /** Every lease runs out. */
+  #vanish(): void {
+    this.now += LEASE_MS;
+    for (const { fireId, leaseUntil } of this.state.occurrences) {
+      const still = this.state.occurrences.find((occurrence) => occurrence.fireId === fireId);
+      if (leaseUntil === null || leaseUntil > this.now || !still) continue;
+      this.#apply('vanish', release(this.state, fireId), (given) => settleInterrupted(given, fireId));
+    }
+  }
+
+  #settle(outcome: 'delivered' | 'refused' | 'gone' | 'missed'): void {
+    // No delivery takes less than a millisecond.
+    const now = ++this.now;
+    const { state } = this;
+    const held = state.occurrences.find((occurrence) => isLeased(occurrence, now));
+    if (!held) return;
+    const { fireId } = held;
+    const given = release(state, fireId);
+    const replacement = held.attempt === 1 ? catchUp(state.alarm, held, held.claimedAt!) : undefined;
+    if (replacement) {
+      this.#apply('replaced', given, (before) => settleReplaced(before, fireId, replacement));
+      return;
+    }
+    if (outcome === 'delivered') this.delivered.add(fireId);
+    const failure = { error: outcome, final: outcome === 'gone', retryAt: (n: number) => now + 30_000 * 2 ** n };
+    this.#apply(outcome, given, (before) => {
+      if (outcome === 'delivered') return settleDelivered(before, fireId, now);
+      if (outcome === 'missed') return settleMissed(before, fireId, 'late');
+      return settleFailed(before, fireId, failure);
+    });
+  }
+
+  check({ alarm, occurrences }: AlarmState, name: string): void {
+    const scheduled = scheduledOccurrence({ alarm, occurrences });
+    assert.equal(new Set(occurrences.map(({ fireId }) => fireId)).size, occurrences.length, 'fire ids are unique');
+    assert.ok(occurrences.filter(({ source }) => source === 'schedule').length <= 1);
+    switch (alarm.status) {
+      case 'active':
+        assert.notEqual(scheduled?.dueAt ?? null, null, `${name} left an active alarm that would never ring`);
+        break;
+      case 'paused':
+        assert.equal(
+          scheduled?.dueAt,
+          null,
+          `${name} left a paused alarm that would ring, or one that never can again`,
+        );
+        break;
+      case 'failed':
+        assert.equal(scheduled?.dueAt ?? null, null);
+        break;
+      case 'fired':
+        assert.equal(scheduled, undefined);
+        break;
+      case 'cancelled':
+        this.cancelledAt ??= this.now;
+        assert.ok(occurrences.every(({ dueAt, leaseUntil }) => dueAt === null && leaseUntil !== null));
+        break;
+    }
+    for (const { dueAt, scheduledFor } of occurrences) assert.ok(dueAt === null || dueAt >= scheduledFor);
+    if (alarm.maxFires !== null) assert.ok(alarm.scheduledFires <= alarm.maxFires, 'max_fires is a maximum');
+
+    if (name === 'edit') this.#latest = undefined;
+    if (!scheduled) return;
+    if (this.#latest && this.#latest.fireId !== scheduled.fireId)
+      assert.ok(scheduled.scheduledFor > this.#latest.scheduledFor, `${name} took the series back`);
+    this.#latest = scheduled;
+  }
+}
+
+test('whatever its owner does and whatever becomes of its deliveries, an alarm keeps its promises', () => {
+  fc.assert(
+    fc.property(fc.constantFrom(...creations), fc.array(steps, { maxLength: 60, size: 'max' }), (body, walk) => {
+      const alarm = new Walk(body);
+      for (const step of walk) alarm.step(step);
+    }),
+    { numRuns: 3000 },
+  );
+  const missing = [
+    'pause',
+    'resume',
+    'cancel',
+    'redrive',
+    'trigger',
+    'edit',
+    'claim',
+    'vanish',
+    'replaced',
+    'delivered',
+  ]
+    .concat(['refused', 'gone', 'missed'])
+    .filter((name) => (Walk.done.get(name) ?? 0) < 20);
+  assert.deepEqual(missing, [], 'the walk did not go everywhere');
+});

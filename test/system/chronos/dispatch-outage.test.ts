@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { settleDelivered } from '../../../src/chronos/alarm/settlement.ts';
+import { CompletionBuffer } from '../../../src/chronos/dispatch/completions.ts';
+import type { AlarmStore } from '../../../src/chronos/store/store.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+import { createBench, DELIVERED } from './dispatch-bench.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const WRITES = ['claim', 'renew', 'complete', 'nextDueAt'] as const;
+
+describe('a store that fails for a while', () => {
+  test('outcomes are kept and written when it is back; nothing is delivered twice', async (t) => {
+    const bench = await createBench(t, { respond: () => undefined });
+    const alarms = [];
+    for (let n = 0; n < 20; n++) alarms.push(await bench.set({ kind: 'once', delay_seconds: 1 }, `user-${n}`));
+    await bench.clock.advance(2 * SECOND);
+    for (const operation of WRITES) bench.faults.failing.add(operation);
+    for (const wake of bench.waker.wakes) wake.answer(DELIVERED);
+    // Longer than a lease, so that every one of them looks abandoned when the store is back.
+    await bench.clock.advance(MINUTE);
+    bench.faults.failing.clear();
+    await bench.clock.advance(2 * SECOND);
+    assert.equal(bench.waker.wakes.length, 20);
+    for (const [n, { id }] of alarms.entries()) {
+      assert.equal((await bench.state(id, `user-${n}`)).alarm.status, 'fired');
+      assert.deepEqual(
+        (await bench.ledger(id, `user-${n}`)).map(({ outcome }) => outcome),
+        ['delivered'],
+      );
+    }
+  });
+
+  test('it is asked a few times a second, not as fast as it can say no', async (t) => {
+    const bench = await createBench(t, { respond: () => undefined });
+    for (let n = 0; n < 8; n++) await bench.set({ kind: 'once', delay_seconds: 1 }, `user-${n}`);
+    await bench.clock.advance(2 * SECOND);
+    for (const operation of WRITES) bench.faults.failing.add(operation);
+    for (const wake of bench.waker.wakes) wake.answer(DELIVERED);
+    await bench.clock.advance(SECOND);
+    const before = WRITES.map((name) => bench.faults.count(name));
+    await bench.clock.advance(10 * SECOND);
+    const asked = WRITES.reduce((sum, name, index) => sum + bench.faults.count(name) - before[index]!, 0);
+    assert.ok(asked >= 20 && asked <= 80, `${asked} questions in 10 s`);
+  });
+
+  test('what fell due meanwhile goes out as soon as it is back', async (t) => {
+    const bench = await createBench(t);
+    for (const operation of WRITES) bench.faults.failing.add(operation);
+    const { due } = await bench.set({ kind: 'once', delay_seconds: 1 });
+    await bench.clock.advance(30 * SECOND);
+    bench.faults.failing.clear();
+    await bench.clock.advance(SECOND);
+    assert.ok(bench.waker.wakes[0]!.at <= due + 30 * SECOND);
+  });
+
+  test('outcomes that cannot be stored hold back new wakes instead of piling up', async (t) => {
+    const bench = await createBench(t, { config: { concurrency: 4 } });
+    for (let n = 0; n < 40; n++) await bench.set({ kind: 'once', delay_seconds: 1 }, `user-${n}`);
+    bench.faults.failing.add('complete');
+    await bench.clock.advance(10 * SECOND);
+    assert.equal(bench.waker.wakes.length, 8);
+    bench.faults.failing.clear();
+    await bench.clock.advance(3 * SECOND);
+    assert.equal(bench.waker.wakes.length, 40);
+  });
+});
+
+test('something due that others are always faster to claim is looked at less and less often', async (t) => {
+  const bench = await createBench(t, { idle: true });
+  let claims = 0;
+  const contended: AlarmStore = new Proxy(bench.store, {
+    get(target, name: keyof AlarmStore) {
+      if (name !== 'claim') return target[name];
+      return async () => {
+        claims++;
+        return [];
+      };
+    },
+  });
+  await bench.set({ kind: 'once', delay_seconds: 1 });
+  bench.dispatch({ store: contended });
+  await bench.clock.advance(11 * SECOND);
+  assert.ok(claims >= 10 && claims <= 25, `${claims} claims in 10 s`);
+});
+
+describe('an outcome that cannot be applied', () => {
+  test('is let go and reported; the others of its batch are stored', async (t) => {
+    const bench = await createBench(t, { idle: true });
+    for (let n = 0; n < 5; n++) await bench.set({ kind: 'once', delay_seconds: 1 }, `user-${n}`);
+    await bench.clock.advance(SECOND);
+    const now = bench.clock.now();
+    const claims = await bench.store.claim({
+      now,
+      limit: 9,
+      perOwner: 4,
+      inFlight: new Map(),
+      leaseUntil: now + MINUTE,
+    });
+    const buffer = new CompletionBuffer(bench.store, bench.clock, silentLogger, () => {});
+    const stored = claims.map(({ alarm, occurrence: { fireId, fence } }) =>
+      buffer.add({
+        key: { owner: alarm.owner, alarmId: alarm.id, fireId, fence },
+        attempt: null,
+        settle: (state) => {
+          if (alarm.owner === 'user-2') throw new TypeError('a defect');
+          if (alarm.owner === 'user-3') throw new ReveilleError('internal', 'another');
+          return settleDelivered(state, fireId, now);
+        },
+      }),
+    );
+    await bench.clock.advance(SECOND);
+    await Promise.all(stored);
+    for (const { alarm } of claims) {
+      const { alarm: after, occurrences } = await bench.state(alarm.id, alarm.owner);
+      const defective = alarm.owner === 'user-2' || alarm.owner === 'user-3';
+      assert.equal(after.status, defective ? 'active' : 'fired');
+      assert.equal(occurrences.length, defective ? 1 : 0);
+    }
+    buffer.stop();
+  });
+});

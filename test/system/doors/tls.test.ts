@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { reveille, stayingReveille, temporaryFolder, until } from '../../../src/cli/testing/installation.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { startServer } from '../../../src/kit/http/server.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { type Certificate, makeAuthority } from './certificates.ts';
+
+async function served(t: TestContext, files: Certificate, log = silentLogger) {
+  const server = await startServer({
+    ...{ name: 'testd', version: '0', host: '127.0.0.1', port: 0, log, clock: systemClock, drainMs: 100 },
+    door: { tls: files, connections: 100, connectionsPerAddress: 100 },
+    limits: { lingerMs: 50, headersMs: 500 },
+    routes() {},
+  });
+  t.after(() => server.close());
+  return server;
+}
+
+/** Common name of what a server shows, without trusting it. */
+async function shown(port: number): Promise<string> {
+  const socket: TLSSocket = tlsConnect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  const { CN } = socket.getPeerCertificate().subject;
+  socket.destroy();
+  return String(CN);
+}
+
+test('a renewed certificate is served without a restart, and a broken one is not taken', async (t) => {
+  const folder = temporaryFolder(t);
+  const ours = makeAuthority(folder, 'ours');
+  const [first, second] = [ours.issue(), ours.issue()];
+  const live = { certificate: join(folder, 'live.pem'), key: join(folder, 'live.key') };
+  const put = ({ certificate, key }: Certificate) => {
+    copyFileSync(key, live.key);
+    copyFileSync(certificate, live.certificate);
+  };
+  put(first);
+  const warnings: string[] = [];
+  const log = Object.assign(Object.create(silentLogger), { warn: (_: object, words: string) => warnings.push(words) });
+  const server = await served(t, live, log);
+  assert.match(server.url, /^https:/);
+  assert.equal(await shown(server.port), 'ours 1');
+  writeFileSync(live.certificate, 'not a certificate');
+  while (!warnings.some((words) => words.startsWith('the changed certificate'))) await pause(20);
+  assert.equal(await shown(server.port), 'ours 1');
+  put(second);
+  while ((await shown(server.port)) !== 'ours 2') await pause(20);
+});
+
+test('what is no TLS on a TLS port is closed, as is a handshake that never ends, and the server goes on', async (t) => {
+  const folder = temporaryFolder(t);
+  const server = await served(t, makeAuthority(folder, 'ours').issue());
+  for (const bytes of ['GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n', '', '\x16\x03\x01']) {
+    const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
+    t.after(() => socket.destroy());
+    socket.on('error', () => {}).resume();
+    const gone = new Promise<void>((resolve) => socket.once('end', resolve).once('close', () => resolve()));
+    socket.write(bytes);
+    await gone;
+  }
+  while (server.figures().open > 0) await pause(20);
+  assert.equal(await shown(server.port), 'ours 1');
+});
+
+test('a certificate of another authority, and one that has ended, are refused by name', async (t) => {
+  const folder = temporaryFolder(t);
+  const [ours, theirs] = [makeAuthority(folder, 'ours'), makeAuthority(folder, 'theirs')];
+  const home = join(folder, 'home');
+  const trust = { REVEILLE_TLS_CA: ours.file };
+  const list = (port: number) =>
+    reveille(home, ['alarm', 'list', '--json'], {
+      env: {
+        ...trust,
+        MATRIX_CHRONOS_URL: `https://127.0.0.1:${port}`,
+        ...{ MATRIX_CHRONOS_TOKEN: 'a-token-of-the-test', MATRIX_USER_ID: '6d0fd2e2-1f28-4ec1-8a4c-5f2b6c3c9e11' },
+      },
+    });
+  await reveille(home, ['agent', 'whoami']);
+  for (const [files, why] of [
+    [theirs.issue(), 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+    [ours.issue(-1), 'CERT_HAS_EXPIRED'],
+  ] as const) {
+    const { port } = await served(t, files);
+    const { status, stderr } = await list(port);
+    assert.equal(status, 1);
+    assert.ok(stderr.includes(why), stderr);
+  }
+  const wrong = await reveille(home, ['alarm', 'list'], { env: { REVEILLE_TLS_CA: join(folder, 'ours.key') } });
+  assert.match(wrong.stderr, /REVEILLE_TLS_CA must name a file of certificates in PEM/);
+});
+
+test('an alarm goes over TLS all the way: command, chronosd, router, daemon and back, with an authority of our own', async (t) => {
+  const folder = temporaryFolder(t);
+  const ours = makeAuthority(folder, 'ours');
+  const home = join(folder, 'home');
+  mkdirSync(home, { mode: 0o700 });
+  const token = 'the-daemon-token-of-the-test';
+  const settings: Record<string, string> = {
+    REVEILLE_TLS_CA: ours.file,
+    CHRONOS_TOKEN: 'chronos-token-of-the-test',
+    CHRONOS_ADMIN_TOKEN: 'admin-token-of-the-test',
+    CHRONOS_AGENT_AUTH_SECRET: 'principal-secret-of-the-test',
+    CHRONOS_WAKE_TOKEN: 'wake-token-of-the-test',
+    ROUTER_WAKE_TOKEN: 'wake-token-of-the-test',
+    ROUTER_ADMIN_TOKEN: 'router-admin-of-the-test',
+    NEO_DAEMON_TOKEN: token,
+  };
+  for (const prefix of ['CHRONOS', 'ROUTER', 'NEO']) {
+    const { certificate, key } = ours.issue();
+    Object.assign(settings, {
+      [`${prefix}_TLS_CERT`]: certificate,
+      [`${prefix}_TLS_KEY`]: key,
+      [`${prefix}_PORT`]: '0',
+    });
+  }
+  const start = async (name: string, more: Record<string, string> = {}) => {
+    Object.assign(settings, more);
+    const lines = Object.entries(settings).map(([variable, value]) => `${variable}: ${JSON.stringify(value)}\n`);
+    writeFileSync(join(home, 'config.yaml'), lines.join(''), { mode: 0o600 });
+    const daemon = stayingReveille(t, home, [name, '--json']);
+    await daemon.until(({ stdout }) => stdout.includes('\n'));
+    const { url } = JSON.parse(daemon.outcome.stdout) as { url: string };
+    assert.match(url, /^https:\/\/127\.0\.0\.1:\d+$/);
+    return { url, port: new URL(url).port };
+  };
+  const router = await start('router');
+  const chronosd = await start('chronosd', {
+    ROUTER_PORT: router.port,
+    CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake`,
+  });
+  const neo = await start('neo', { CHRONOS_PORT: chronosd.port, NEO_CHRONOS_URL: chronosd.url });
+
+  const run = async (...words: string[]) => {
+    const { status, stdout, stderr } = await reveille(home, [...words, '--json']);
+    assert.deepEqual([status, stderr], [0, ''], words.join(' '));
+    return JSON.parse(stdout);
+  };
+  await run('agent', 'whoami');
+  await run('machine', 'put', '--provider', 'http', '--url', neo.url, '--token', token);
+  const { id } = await run('alarm', 'set', '--in', '1s', 'Say that you came over TLS.');
+  type Shown = { fires?: { reached?: string; turn?: { ok?: boolean } }[] };
+  let shownAlarm: Shown = {};
+  await until(async () => {
+    shownAlarm = await run('alarm', 'show', id);
+    return shownAlarm.fires?.[0]?.reached === 'turn_finished';
+  });
+  assert.equal(shownAlarm.fires?.[0]?.turn?.ok, true);
+});

@@ -1,0 +1,206 @@
+/** `reveille approver` and `submitter` as a person uses them: where the key is kept, under a passphrase, on two computers, and when it is lost. */
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type Outcome, reveille } from '../../../src/cli/testing/installation.ts';
+import { temporaryFolder } from '../../../src/router/testing/bench.ts';
+import { ADMIN_TOKEN } from '../../support/cluster/approval.ts';
+import { callerOf, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
+
+const PASSPHRASE = 'a horse that nobody has stapled';
+
+async function open(t: TestContext) {
+  const folder = temporaryFolder(t);
+  const executor = await startedExecutor(t, folder);
+  const home = join(folder, 'home');
+  /** A command line of somebody whose key is in a folder of its own. */
+  const at =
+    (computer: string) =>
+    (words: string[], more: Record<string, string> = {}, input = ''): Promise<Outcome> =>
+      reveille(home, words, {
+        env: {
+          EXECUTOR_PORT: String(executor.port),
+          EXECUTOR_TOKEN: TOKEN,
+          EXECUTOR_ADMIN_TOKEN: ADMIN_TOKEN,
+          MATRIX_USER_ID: 'ada',
+          REVEILLE_APPROVER_DIR: join(folder, computer),
+          REVEILLE_APPROVER_STORE: 'file',
+          ...more,
+        },
+        input,
+      });
+  const keyFile = (computer: string) => join(folder, computer, 'approver.json');
+  return { folder, executor, desk: at('desk'), at, keyFile, ada: callerOf(executor, 'ada') };
+}
+
+function done({ status, stdout, stderr }: Outcome): string {
+  assert.equal(status, 0, stderr + stdout);
+  return stdout;
+}
+
+test('a key is made and enrolled, put under a passphrase, and answers nothing without it', async (t) => {
+  const { desk, keyFile, ada, folder } = await open(t);
+  assert.equal((await desk(['approver', 'show'])).status, 1);
+  done(await desk(['approver', 'enroll', '--name', 'ada at her desk']));
+  const { approver, kept } = JSON.parse(done(await desk(['approver', 'show', '--json'])));
+  assert.equal(kept, 'file');
+  assert.equal(statSync(keyFile('desk')).mode & 0o777, 0o600);
+  assert.equal(statSync(join(folder, 'desk')).mode & 0o777, 0o700);
+  const { seed } = JSON.parse(readFileSync(keyFile('desk'), 'utf8')) as { seed: string };
+  const listed = done(await desk(['approver', 'list']));
+  assert.match(listed, /\(yours\) +ada +stands +ada at her desk/);
+  assert.match(listed, /^The executor signs receipts with [0-9a-f]{64}$/m);
+
+  const short = await desk(['approver', 'seal'], {}, 'short\n');
+  assert.match(short.stderr, /at least 8 characters/);
+  done(await desk(['approver', 'seal'], {}, `${PASSPHRASE}\n`));
+  const sealed = readFileSync(keyFile('desk'), 'utf8');
+  assert.ok(!sealed.includes(seed), 'nothing of it is left in the open');
+  assert.deepEqual(readdirSync(join(folder, 'desk')), ['approver.json']);
+  assert.equal(JSON.parse(sealed).public_key, approver);
+
+  const id = await ada.submit({ intent: transfer() });
+  const { displayed_sha256: question } = await ada.waiting(id);
+  const approve = ['intent', 'approve', id, '--displayed-sha256', question];
+  const nobody = await desk(approve);
+  assert.equal(nobody.status, 2);
+  assert.match(nobody.stderr, /REVEILLE_APPROVER_PASSPHRASE_FILE/);
+  assert.match((await desk(approve, {}, 'another horse\n')).stderr, /passphrase is not the one/);
+  const readable = join(folder, 'readable');
+  writeFileSync(readable, PASSPHRASE, { mode: 0o644 });
+  assert.match((await desk(approve, { REVEILLE_APPROVER_PASSPHRASE_FILE: readable })).stderr, /used by others/);
+  assert.equal((await ada.state(id)).status, 'awaiting_approval');
+  const file = join(folder, 'passphrase');
+  writeFileSync(file, `${PASSPHRASE}\n`, { mode: 0o600 });
+  done(await desk(approve, { REVEILLE_APPROVER_PASSPHRASE_FILE: file }));
+  await ada.until(id, 'completed');
+
+  assert.match(done(await desk(['approver', 'unseal'], {}, `${PASSPHRASE}\n`)), /Any program of yours can read it/);
+  assert.equal(JSON.parse(readFileSync(keyFile('desk'), 'utf8')).seed, seed);
+  writeFileSync(keyFile('desk'), sealed.replace(/"N": \d+/, '"N": 4294967296'));
+  assert.match((await desk(['approver', 'show'])).stderr, /is damaged and was left as it is/);
+});
+
+test('a second computer asks, one that stands vouches, and either can end the other but not the last', async (t) => {
+  const { desk, at, folder, ada } = await open(t);
+  const laptop = at('laptop');
+  done(await desk(['approver', 'enroll']));
+  const asked = await laptop(['approver', 'enroll', '--name', 'laptop', '--json']);
+  assert.equal(asked.status, 1, 'it is not enrolled yet');
+  assert.match(asked.stderr, /--request-file/);
+  const request = join(folder, 'request.json');
+  writeFileSync(request, asked.stdout);
+  assert.match((await laptop(['approver', 'enroll', '--request-file', request])).stderr, /does not stand/);
+  done(await desk(['approver', 'enroll', '--request-file', request]));
+  const { approver: ofLaptop } = JSON.parse(done(await laptop(['approver', 'show', '--json'])));
+  const { approver: ofDesk } = JSON.parse(done(await desk(['approver', 'show', '--json'])));
+
+  const id = await ada.submit({ intent: transfer() });
+  const { displayed_sha256: question } = await ada.waiting(id);
+  done(await desk(['approver', 'revoke', ofLaptop.slice(0, 12)]));
+  const late = await laptop(['intent', 'approve', id, '--displayed-sha256', question]);
+  assert.match(late.stderr, /does not stand as an approver of ada/);
+  assert.match((await desk(['approver', 'revoke', ofDesk])).stderr, /is the last approver of ada/);
+  assert.match(
+    (await laptop(['approver', 'enroll'])).stderr,
+    /was revoked for ada: .*move .* away and run: reveille approver enroll/,
+  );
+  assert.match(done(await laptop(['approver', 'show'])), /\nREVOKED at \S+ for ada/);
+  assert.doesNotMatch(done(await desk(['approver', 'show'])), /REVOKED/);
+  for (const line of done(await desk(['approver', 'list']))
+    .split('\n')
+    .filter((one) => !one.startsWith('The executor')))
+    assert.ok(line.length <= 80, line);
+  assert.match(done(await desk(['approver', 'list'])), new RegExp(`revoked \\S+ by ${ofDesk.slice(0, 16)}`));
+  assert.equal((await ada.state(id)).status, 'awaiting_approval');
+});
+
+test('a lost key is reset on the stopped executor’s own folder, and every list says so', async (t) => {
+  const { desk, at, executor, folder } = await open(t);
+  done(await desk(['approver', 'enroll']));
+  const data = { EXECUTOR_DATA_DIR: join(folder, 'executor') };
+  const running = await desk(['approver', 'reset', '--user', 'ada'], data);
+  assert.equal(running.status, 1, 'not while it runs');
+  await executor.close();
+  assert.match(done(await desk(['approver', 'reset', '--user', 'ada'], data)), /1 revoked\. This stays on record/);
+  const again = await startedExecutor(t, folder);
+  const found = at('found');
+  const env = { EXECUTOR_PORT: String(again.port) };
+  assert.match(done(await found(['approver', 'enroll'], env)), /Enrolled/);
+  assert.match(done(await found(['approver', 'list'], env)), /approvers of ada were RESET by the operator at/);
+  assert.match((await desk(['approver', 'enroll'], env)).stderr, /was revoked for ada|word/);
+});
+
+/** A `secret-tool` of these tests: it keeps what it is given in a file, or behaves as it is told. */
+function secretTool(folder: string, script: string): Record<string, string> {
+  const bin = join(folder, 'bin');
+  mkdirSync(bin, { recursive: true });
+  const path = join(bin, 'secret-tool');
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return {
+    PATH: `${bin}:${process.env.PATH}`,
+    DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nowhere',
+    REVEILLE_APPROVER_STORE: '',
+  };
+}
+
+test('the system’s store of keys is used where it answers, and the file where it hangs or fails', {
+  skip: process.platform !== 'linux',
+}, async (t) => {
+  const { at, folder, keyFile } = await open(t);
+  const kept = join(folder, 'kept');
+  const works = secretTool(
+    folder,
+    `env > "${folder}/seen"; echo "$@" >> "${folder}/argv"; case "$1" in store) cat > "${kept}";; lookup) cat "${kept}";; clear) rm "${kept}";; esac`,
+  );
+  const desk = at('desk');
+  done(await desk(['approver', 'enroll'], works));
+  const record = JSON.parse(readFileSync(keyFile('desk'), 'utf8'));
+  assert.deepEqual([record.keyring, record.seed], ['secret-service', undefined]);
+  const seed = readFileSync(kept, 'utf8');
+  assert.match(seed, /^[0-9a-f]{64}$/);
+  assert.ok(!readFileSync(join(folder, 'argv'), 'utf8').includes(seed), 'it is no argument, which others could read');
+  assert.doesNotMatch(readFileSync(join(folder, 'seen'), 'utf8'), /REVEILLE_|TOKEN/, 'it gets nothing of ours');
+  done(await desk(['approver', 'seal'], works, `${PASSPHRASE}\n`));
+  assert.throws(() => statSync(kept), { code: 'ENOENT' });
+
+  for (const [name, script] of [
+    ['hangs', 'sleep 600'],
+    ['asks', 'cat; read answer'],
+    ['fails', 'exit 1'],
+    ['forgets', 'cat > /dev/null'],
+  ] as const) {
+    const here = at(name);
+    const tool = secretTool(folder, script);
+    await here(['approver', 'enroll'], tool);
+    assert.match(String(JSON.parse(readFileSync(keyFile(name), 'utf8')).seed), /^[0-9a-f]{64}$/, name);
+  }
+  const asked = await at('asked')(['approver', 'enroll'], {
+    ...secretTool(folder, 'exit 1'),
+    REVEILLE_APPROVER_STORE: 'keyring',
+  });
+  assert.match(asked.stderr, /no store of keys that answers; set it to file/);
+  const odd = await at('odd')(['approver', 'enroll'], { REVEILLE_APPROVER_STORE: 'cloud' });
+  assert.match(odd.stderr, /REVEILLE_APPROVER_STORE must be one of keyring, file/);
+});
+
+test('a submitter is added, listed and revoked, and its token is shown once', async (t) => {
+  const { desk, executor } = await open(t);
+  const { id, token } = JSON.parse(done(await desk(['submitter', 'add', 'my agent', '--json'])));
+  assert.equal((await callerOf(executor, undefined, token).call('GET', '/intents')).status, 200);
+  const listed = done(await desk(['submitter', 'list']));
+  assert.match(listed, /stands +ada +my agent/);
+  for (const line of listed.split('\n')) assert.ok(line.length <= 80, line);
+  assert.ok(!listed.includes(token));
+  assert.match((await desk(['submitter', 'revoke', 'bogus'])).stderr, /see: reveille submitter list/);
+  done(await desk(['submitter', 'revoke', 'my agent']));
+  assert.match(done(await desk(['submitter', 'revoke', id.slice(0, 8)])), /Revoked my agent/);
+  assert.equal((await callerOf(executor, undefined, token).call('GET', '/intents')).status, 401);
+  assert.match((await desk(['submitter', 'list'], { EXECUTOR_ADMIN_TOKEN: TOKEN })).stderr, /Bearer/);
+  assert.match(
+    (await desk(['submitter', 'list'], { EXECUTOR_ADMIN_TOKEN: '' })).stderr,
+    /EXECUTOR_ADMIN_TOKEN is not set/,
+  );
+});

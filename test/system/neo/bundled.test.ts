@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { bundledManifest } from '../../../src/mcp-host/bundled-programs.ts';
+import { lockPathOf, readLock } from '../../../src/mcp-host/tool-lock.ts';
+import { testCall, textOf } from '../../../src/neo/testing/tool-call.ts';
+import { parseToolConfig } from '../../../src/neo/tools/settings.ts';
+import { spawnTools } from '../../../src/neo/tools/spawn.ts';
+import type { ToolSurface } from '../../../src/neo/tools/surface.ts';
+import { payloadTextOf, startStandInChronosd } from '../../support/stand-ins/chronosd.ts';
+import { makeAgentFiles } from '../chronos-mcp/agent-files.ts';
+
+/** The tools of the manifest that ships, on a machine with an empty PATH and no settings but these. */
+async function bundledTools(
+  t: TestContext,
+  variables: Record<string, string> = {},
+  settings: Record<string, string> = {},
+) {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-bundled-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  const config = parseToolConfig(settings, folder);
+  const surface = await spawnTools({
+    config,
+    variables: { PATH: '/nowhere', HOME: folder, REVEILLE_HOME: folder, ...variables },
+    dataDir: folder,
+    clock: systemClock,
+    log: silentLogger,
+  });
+  t.after(() => surface.close());
+  return { surface, folder, workspace: realpathSync(config.workspace) };
+}
+
+/** A number that JavaScript cannot carry, as the loop hands it on. */
+const rawNumber = (digits: string): unknown => (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(digits);
+
+const call = async (surface: ToolSurface, name: string, args: object) => surface.dispatch(name, args, testCall());
+
+describe('the manifest that ships', () => {
+  test('starts on a bare machine: alarms and files, all pinned, nothing escalated, no warning', async (t) => {
+    const { surface } = await bundledTools(t);
+    const { tools, escalate, warnings } = surface.describe();
+    assert.deepEqual([escalate, warnings], [[], []]);
+    const names = tools.map(({ name }) => name);
+    for (const name of ['chronos__alarm_cancel', 'chronos__alarm_list', 'chronos__alarm_set', 'fs__read_text_file']) {
+      assert.ok(names.includes(name), name);
+    }
+    assert.ok(tools.every(({ uri }) => uri?.startsWith('matrix://tool/mcp/')));
+    const pins = readLock(lockPathOf(bundledManifest('neo')))?.servers ?? {};
+    const pinned = Object.entries(pins).flatMap(([alias, tools]) =>
+      Object.keys(tools).map((tool) => `${alias}__${tool}`),
+    );
+    assert.deepEqual(pinned.sort(), names);
+  });
+
+  test('is limited to what the skill at work lists, and hands its words on', async (t) => {
+    const skill = fileURLToPath(new URL('../../../skills/assistant/SKILL.mtx', import.meta.url));
+    const { surface, workspace } = await bundledTools(t, {}, { NEO_SKILL: skill });
+    const names = surface.schemas().map(({ name }) => name);
+    assert.deepEqual(names, ['chronos__alarm_cancel', 'chronos__alarm_list', 'chronos__alarm_set']);
+    const refused = await call(surface, 'fs__write_file', { path: join(workspace, 'a.txt'), content: 'tea' });
+    assert.deepEqual([refused.isError, existsSync(join(workspace, 'a.txt'))], [true, false]);
+    assert.match(textOf(refused), /the skill at work does not list it/);
+    assert.equal(surface.guide, readFileSync(skill, 'utf8'));
+    assert.deepEqual(surface.warnings(), []);
+  });
+
+  test('says which tool of the skill at work nobody has', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'reveille-skill-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, 'SKILL.mtx');
+    writeFileSync(
+      path,
+      '§TOOLS\n  matrix://tool/mcp/chronos/alarm_list@0.1.0\n  matrix://tool/mcp/web/search@1\nend\n',
+    );
+    const { surface } = await bundledTools(t, {}, { NEO_SKILL: path });
+    assert.deepEqual(surface.warnings(), ['the skill lists matrix://tool/mcp/web/search@1, which no server has now']);
+  });
+
+  test('pins the alarm tools as the other manifest that ships does', () => {
+    const pinsOf = (path: string) => readLock(lockPathOf(path))?.servers.chronos;
+    const other = bundledManifest('neo').replace(/neo\.json$/, 'default.json');
+    assert.deepEqual(pinsOf(other), pinsOf(bundledManifest('neo')));
+    assert.ok(pinsOf(other));
+  });
+
+  test('writes and reads files in the workspace, and none outside of it', async (t) => {
+    const { surface, folder, workspace } = await bundledTools(t);
+    const written = await call(surface, 'fs__write_file', { path: join(workspace, 'a.txt'), content: 'tea: 3\n' });
+    assert.equal(written.isError, false, textOf(written));
+    assert.equal(readFileSync(join(workspace, 'a.txt'), 'utf8'), 'tea: 3\n');
+    assert.match(textOf(await call(surface, 'fs__read_text_file', { path: join(workspace, 'a.txt') })), /tea: 3/);
+    writeFileSync(join(folder, 'secret.txt'), 'canary');
+    symlinkSync(join(folder, 'secret.txt'), join(workspace, 'link.txt'));
+    const outside = [join(folder, 'secret.txt'), join(workspace, '../..', 'secret.txt'), join(workspace, 'link.txt')];
+    for (const path of outside) {
+      const refused = await call(surface, 'fs__read_text_file', { path });
+      assert.equal(refused.isError, true, path);
+      assert.doesNotMatch(textOf(refused), /canary/);
+    }
+  });
+
+  test('shows a model the whole of a file that was too long for it', async (t) => {
+    const { surface, workspace } = await bundledTools(t);
+    const long = Array.from({ length: 20_000 }, (_, line) => `line ${line}`).join('\n');
+    writeFileSync(join(workspace, 'long.txt'), long);
+    // As a model may write it, below the workspace.
+    const cut = textOf(await call(surface, 'fs__read_text_file', { path: 'long.txt' }));
+    const path = /bytes are left out here; the whole is in (.+)\]/.exec(cut)?.[1];
+    assert.ok(path !== undefined && !cut.includes('line 15000\n'));
+    const begun = await call(surface, 'fs__read_text_file', { path, head: 3 });
+    assert.equal(textOf(begun), 'line 0\nline 1\nline 2');
+  });
+
+  test('sets, lists and cancels an alarm in the name of the agent', async (t) => {
+    const chronosd = await startStandInChronosd();
+    t.after(() => chronosd.close());
+    const agent = makeAgentFiles();
+    t.after(() => agent.remove());
+    const { surface } = await bundledTools(t, {
+      MATRIX_CHRONOS_URL: chronosd.url,
+      MATRIX_CHRONOS_TOKEN: chronosd.token,
+      MATRIX_USER_ID: agent.userId,
+      MATRIX_EXECUTOR_KEYFILE: agent.keyFile,
+    });
+    const set = await call(surface, 'chronos__alarm_set', {
+      kind: 'once',
+      delay_seconds: 600,
+      wake_message: 'Look at the price again.',
+      payload: { wei: rawNumber('12345678901234567890') },
+    });
+    assert.equal(set.isError, false, textOf(set));
+    const { id } = JSON.parse(textOf(set)) as { id: string };
+    assert.match(textOf(await call(surface, 'chronos__alarm_list', {})), new RegExp(id));
+    assert.match(textOf(await call(surface, 'chronos__alarm_cancel', { alarm_id: id })), /"cancelled"/);
+    const created = chronosd.seen.find(({ method, path }) => method === 'POST' && path === '/v1/alarms');
+    assert.equal(payloadTextOf(created!), '{"wei":12345678901234567890}');
+  });
+
+  test('answers in-band when there is no chronosd, and the files work', async (t) => {
+    const { surface, workspace } = await bundledTools(t);
+    const answer = await call(surface, 'chronos__alarm_list', {});
+    assert.equal(answer.isError, true);
+    assert.match(textOf(answer), /chronos is not set up on this machine/);
+    assert.equal((await call(surface, 'fs__list_directory', { path: workspace })).isError, false);
+  });
+});

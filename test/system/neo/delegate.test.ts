@@ -1,0 +1,459 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { createApprovers } from '../../../src/neo/delegate/approvers.ts';
+import type { Conversations } from '../../../src/neo/delegate/conversations.ts';
+import { createExecutorLink, type DelegateOptions } from '../../../src/neo/delegate/delegate.ts';
+import { CONVERSATION, testCall, textOf } from '../../../src/neo/testing/tool-call.ts';
+import { ToolFailure, type ToolNotice, TurnCancelled } from '../../../src/neo/tools/surface.ts';
+import { encodeJson } from '../../../src/wire/json.ts';
+import { PERSON, type ScriptedGate, signedTo, startStandInExecutor } from '../../support/stand-ins/executor.ts';
+
+const PAY: ScriptedGate = {
+  nodeId: 'n1',
+  question: 'Pay 12345678901234567890 wei to 0xABC?',
+  tool: 'chain/transfer',
+  // Neither the digits nor the order of the members would outlive a parse.
+  args: '{"to":"0xABC","amount":12345678901234567890,"1":1.0}',
+};
+
+/** Conversations of which nothing is known. */
+const ALONE: Conversations = { evidence: () => [], tell: () => {} };
+
+async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
+  const executor = await startStandInExecutor();
+  const approvers = createApprovers(systemClock);
+  const link = createExecutorLink({
+    executor: { url: executor.url, token: executor.token, userId: 'alice' },
+    approvers,
+    conversations: ALONE,
+    clock: systemClock,
+    log: silentLogger,
+    approverMs: 20,
+    ...options,
+  });
+  t.after(async () => {
+    await executor.stop();
+    await link.close();
+  });
+  return { executor, approvers, link };
+}
+
+const asked = (notice: ToolNotice) => notice.type === 'gate' && notice.gate.state === 'asked';
+const states = (told: readonly ToolNotice[]) =>
+  told.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
+
+/** Waits until something holds; it is looked at again whenever the event loop comes round. */
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+test('a task is handed over under the id of its call, and its result comes back digit for digit', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ result: '{"tx":"0xfe","wei":12345678901234567890}' });
+  const answer = await link.delegate('pay Bob', testCall('call-7'));
+  assert.equal(answer.isError, false);
+  assert.match(textOf(answer), /Intent intent-1 was completed\.\nResult:\n\{"tx":"0xfe","wei":12345678901234567890\}$/);
+  const [intent] = executor.intents;
+  assert.deepEqual([intent?.prose, intent?.user], ['pay Bob', 'alice']);
+});
+
+test('the same call made again takes up the intent that it has made, and makes no second one', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ end: 'held' });
+  const first = testCall('call-1');
+  const cut = link.delegate('pay Bob', first);
+  await until(() => executor.intents[0]?.status === 'executing');
+  first.abort(new Error('Neo stops'));
+  await assert.rejects(cut, /Neo stops/);
+  assert.equal(executor.seen.includes('POST /intents/intent-1/cancel'), false);
+  const again = link.delegate('pay Bob', testCall('call-1'));
+  executor.finish(executor.intents[0]!, 'completed');
+  assert.match(textOf(await again), /intent-1 was completed/);
+  assert.equal(executor.intents.length, 1);
+});
+
+test('a gate is shown to whoever listens, with its call as the executor wrote it, and answered once', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  const notice = await call.until(asked);
+  assert.ok(notice.type === 'gate');
+  assert.equal(notice.gate.question, PAY.question);
+  assert.ok(encodeJson(notice.gate.call).includes(`"args":${PAY.args}`));
+  const attempts = await Promise.allSettled(
+    [true, false, true].map((approved) => link.answer('intent-1', 'n1', signedTo(PAY, { approved }))),
+  );
+  assert.deepEqual(
+    attempts.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'rejected'],
+  );
+  assert.match(textOf(await answer), /was completed/);
+  assert.equal(executor.intents[0]?.answers.length, 1);
+  const [taken] = executor.intents[0]!.answers;
+  assert.equal(taken?.answer.approver, PERSON.approver, 'it is the person who answered, and not Neo');
+  assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY, { approved: false })), {
+    code: 'conflict',
+    message: /approved already/,
+  });
+});
+
+test('a person who denies a gate ends the task, and the model is told of the failure', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(undefined);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false, answer: 'too much' }));
+  const told = await answer;
+  assert.equal(told.isError, true);
+  assert.match(textOf(told), /was denied: the gate n1 was denied/);
+  assert.equal(executor.intents[0]?.answers[0]?.answer.answer, 'too much');
+});
+
+test('where nobody listens the intent is called off in no person’s name, and the model is told why', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY, { ...PAY, nodeId: 'n2' }] });
+  approvers.enter('another-conversation');
+  const call = testCall();
+  const answer = await link.delegate('pay Bob', call);
+  assert.equal(answer.isError, true);
+  assert.match(textOf(answer), /Nobody was there to approve it/);
+  const [intent] = executor.intents;
+  assert.deepEqual([intent?.status, intent?.answers], ['cancelled', []], 'nobody has answered');
+  assert.match(textOf(answer), /nobody was listening on GET \/events/);
+  assert.deepEqual(states(call.told), ['n1 asked', 'n2 asked', 'n1 lapsed', 'n2 lapsed']);
+});
+
+test('a task that asks what is too long to be shown is called off, whoever listens', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [{ ...PAY, args: JSON.stringify({ to: 'x'.repeat(300_000) }) }] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = await link.delegate('pay Bob', call);
+  assert.match(textOf(answer), /was cancelled: what it would do is too long to be shown/);
+  assert.deepEqual([executor.intents[0]?.status, executor.intents[0]?.answers], ['cancelled', []]);
+  assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed']);
+  assert.ok(JSON.stringify(call.told).length < 2000);
+});
+
+test('somebody who begins to listen a moment later is asked', async (t) => {
+  const { executor, approvers, link } = await setUp(t, { approverMs: 60_000 });
+  executor.course = () => ({ gates: [PAY] });
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  approvers.enter(CONVERSATION);
+  await link.answer('intent-1', 'n1', signedTo(PAY));
+  assert.match(textOf(await answer), /was completed/);
+});
+
+test('without events the executor is asked again and again, and nothing is missed', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.telling = false;
+  executor.misbehave = (request, response) => {
+    if (!request.url?.startsWith('/events')) return false;
+    response.writeHead(500).end('no events today');
+    return true;
+  };
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  await link.answer('intent-1', 'n1', signedTo(PAY));
+  assert.match(textOf(await answer), /was completed/);
+});
+
+test('an event stream that breaks is opened again', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ end: 'held' });
+  const answer = link.delegate('pay Bob', testCall());
+  await until(() => executor.streams() === 1);
+  executor.dropStreams();
+  await until(() => executor.streams() === 0);
+  await until(() => executor.streams() === 1);
+  executor.finish(executor.intents[0]!, 'completed');
+  assert.match(textOf(await answer), /was completed/);
+});
+
+test('a flood of events does not become a flood of questions', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ end: 'held' });
+  const answer = link.delegate('pay Bob', testCall());
+  await until(() => executor.streams() === 1);
+  for (let n = 0; n < 50; n++) {
+    executor.flood(200);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  const looks = executor.seen.filter((at) => at === 'GET /messages/async/intent-1').length;
+  assert.ok(looks < 50, `${looks} looks at 10,000 events`);
+  executor.finish(executor.intents[0]!, 'completed');
+  assert.match(textOf(await answer), /was completed/);
+});
+
+test('an executor that is started anew in the middle is asked on, and people are told meanwhile', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  await executor.stop();
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), {
+    code: 'unavailable',
+    message: /still open/,
+  });
+  await call.until(({ type }) => type === 'status');
+  await executor.start();
+  await link.answer('intent-1', 'n1', signedTo(PAY));
+  assert.match(textOf(await answer), /was completed/);
+  assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
+});
+
+test('an answer whose confirmation got lost counts as given when the gate waits no more', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY], end: 'held' });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  executor.misbehave = (request, response) => {
+    if (!request.url?.endsWith('/answer')) return false;
+    executor.misbehave = undefined;
+    const [intent] = executor.intents;
+    intent!.pending = [];
+    executor.finish(intent!, 'completed');
+    response.destroy();
+    return true;
+  };
+  await link.answer('intent-1', 'n1', signedTo(PAY));
+  assert.match(textOf(await answer), /was completed/);
+  assert.ok(states(call.told).includes('n1 approved'));
+});
+
+test('when the time for waiting is over the answer says so, names the intent, and leaves it as it is', async (t) => {
+  const { executor, approvers, link } = await setUp(t, { waitMs: 50 });
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const answer = await link.delegate('pay Bob', testCall());
+  assert.equal(answer.isError, false);
+  assert.match(textOf(answer), /Intent intent-1 is still pending .*awaiting_approval.*neither done nor cancelled/s);
+  assert.match(textOf(answer), /waits for an answer to: Pay 12345678901234567890 wei/);
+  assert.equal(executor.seen.includes('POST /intents/intent-1/cancel'), false);
+  // The gate is open still, and a late answer reaches it.
+  await link.answer('intent-1', 'n1', signedTo(PAY));
+  assert.equal(executor.intents[0]?.status, 'completed');
+});
+
+test('a turn that is cancelled calls its intent off', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ end: 'held' });
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await until(() => executor.intents[0]?.status === 'executing');
+  call.abort(new TurnCancelled());
+  await assert.rejects(answer, { name: 'TurnCancelled' });
+  await link.close();
+  assert.equal(executor.intents[0]?.status, 'cancelled');
+});
+
+test('the questions of a turn that is cancelled lapse', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  call.abort(new TurnCancelled());
+  await assert.rejects(answer);
+  await link.close();
+  assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed']);
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict' });
+});
+
+test('a turn that is cancelled while its task is being handed over calls off what came of it', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ end: 'held' });
+  const call = testCall();
+  executor.misbehave = () => {
+    executor.misbehave = undefined;
+    call.abort(new TurnCancelled());
+    return false;
+  };
+  await assert.rejects(link.delegate('pay Bob', call), { name: 'TurnCancelled' });
+  await link.close();
+  assert.deepEqual(
+    executor.intents.map(({ status }) => status),
+    ['cancelled'],
+  );
+});
+
+test('a submission whose answer got lost is repeated and makes one intent', async (t) => {
+  const { executor, link } = await setUp(t);
+  let lost = 0;
+  executor.misbehave = (request, response) => {
+    if (request.url !== '/messages/async' || lost === 2) return false;
+    lost++;
+    response.destroy();
+    return true;
+  };
+  assert.match(textOf(await link.delegate('pay Bob', testCall())), /was completed/);
+  assert.equal(executor.seen.filter((at) => at === 'POST /messages/async').length, 3);
+  assert.equal(executor.intents.length, 1);
+});
+
+test('an executor that is not there is a failure that may be repeated and has done nothing', {
+  timeout: 60_000,
+}, async (t) => {
+  const { executor, link } = await setUp(t);
+  await executor.stop();
+  await assert.rejects(link.delegate('pay Bob', testCall()), (thrown) => {
+    assert.ok(thrown instanceof ToolFailure);
+    assert.deepEqual([thrown.mayHaveRun, thrown.repeatable], [false, true]);
+    return true;
+  });
+});
+
+test('a token that the executor does not take is a failure that names the variable', async (t) => {
+  const { executor } = await setUp(t);
+  const link = createExecutorLink({
+    executor: { url: executor.url, token: 'another-token-altogether', userId: 'alice' },
+    approvers: createApprovers(systemClock),
+    conversations: ALONE,
+    clock: systemClock,
+    log: silentLogger,
+  });
+  await assert.rejects(link.delegate('pay Bob', testCall()), (thrown) => {
+    assert.ok(thrown instanceof ToolFailure);
+    assert.deepEqual([thrown.mayHaveRun, thrown.repeatable], [false, false]);
+    assert.match(thrown.message, /NEO_EXECUTOR_TOKEN/);
+    assert.doesNotMatch(thrown.message, /another-token/);
+    return true;
+  });
+});
+
+test('a question of the executor goes back to the model, and nothing is called done', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ clarify: 'Which Bob?' });
+  const answer = await link.delegate('pay Bob', testCall());
+  assert.equal(answer.isError, true);
+  assert.match(textOf(answer), /Nothing was done.*Which Bob\?/s);
+});
+
+test('an outcome that nobody knows is told as unknown, with the advice not to repeat it', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ end: 'unknown', error: { code: 'unavailable', message: 'the chain did not answer' } });
+  const answer = await link.delegate('pay Bob', testCall());
+  assert.equal(answer.isError, true);
+  assert.match(textOf(answer), /It is not known whether intent intent-1 was carried out: the chain did not answer/);
+});
+
+test('an intent that the executor has forgotten is not called done or failed', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ end: 'held' });
+  const answer = link.delegate('pay Bob', testCall());
+  await until(() => executor.streams() === 1);
+  executor.forget(executor.intents[0]!);
+  executor.dropStreams();
+  assert.match(textOf(await answer), /intent-1, but says nothing more about it.*not known whether it was carried out/s);
+});
+
+test('an executor that answers garbage is asked again and does no harm', async (t) => {
+  const { executor, link } = await setUp(t);
+  const garbage = ['{"ok":true,"data":{"status":"fine"}}', '<html>\u0000'];
+  executor.misbehave = (request, response) => {
+    const next = request.url?.startsWith('/messages/async/') ? garbage.shift() : undefined;
+    if (next === undefined) return false;
+    response.writeHead(200, { 'content-type': 'application/json' }).end(next);
+    return true;
+  };
+  assert.match(textOf(await link.delegate('pay Bob', testCall())), /was completed/);
+});
+
+test('what has begun cannot be called off: where nobody listens it is left to wait, unanswered', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY], isBegun: true });
+  const answer = await link.delegate('pay Bob', testCall());
+  assert.match(textOf(answer), /still pending \(awaiting_approval\)/);
+  const [intent] = executor.intents;
+  assert.deepEqual([intent?.status, intent?.parkedIn, intent?.answers], ['awaiting_approval', CONVERSATION, []]);
+});
+
+test('an answer that Neo changes, or makes itself, is none, and the gate stays open for the one that counts', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  const signed = signedTo(PAY);
+  const own = { ...signedTo(PAY), signature: 'a'.repeat(128) };
+  for (const forged of [own, { ...signed, answer: 'all of it' }, { ...signed, expires_at: '2126-01-01T00:00:00.000Z' }])
+    await assert.rejects(link.answer('intent-1', 'n1', forged), { code: 'forbidden' });
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY, { displayed_sha256: 'f'.repeat(64) })), {
+    code: 'conflict',
+  });
+  assert.deepEqual(executor.intents[0]?.answers, []);
+  await link.answer('intent-1', 'n1', signed);
+  assert.match(textOf(await answer), /was completed/);
+  assert.deepEqual(executor.intents[0]?.answers, [{ nodeId: 'n1', answer: signed }], 'it went there unchanged');
+});
+
+test('a question that is asked anew is told anew, and the answer to the one before is refused', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  const again = { ...PAY, question: `${PAY.question} It is another tool by now.` };
+  executor.intents[0]!.pending = [];
+  executor.ask(executor.intents[0]!, again);
+  await call.until((notice) => asked(notice) && notice.type === 'gate' && notice.gate.question === again.question);
+  assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed', 'n1 asked']);
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict', message: /another question/ });
+  await link.answer('intent-1', 'n1', signedTo(again));
+  assert.match(textOf(await answer), /was completed/);
+});
+
+test('after a restart of Neo a gate can be answered as before: the answer says what it is about', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const cut = link.delegate('pay Bob', call);
+  const notice = await call.until(asked);
+  call.abort(new Error('Neo stops'));
+  await assert.rejects(cut);
+  const { link: reborn } = await setUp(t, {
+    executor: { url: executor.url, token: executor.token, userId: 'alice' },
+  });
+  await assert.rejects(reborn.answer('intent-1', 'n9', signedTo({ ...PAY, nodeId: 'n9' })), { code: 'not_found' });
+  await assert.rejects(reborn.answer('intent-1', 'n1', signedTo(PAY, { call_sha256: '0'.repeat(64) })), {
+    code: 'conflict',
+  });
+  assert.ok(notice.type === 'gate');
+  assert.equal(notice.gate.displayed_sha256, signedTo(PAY).displayed_sha256);
+  await reborn.answer('intent-1', 'n1', signedTo(PAY));
+  assert.equal(executor.intents[0]?.status, 'completed');
+});
+
+test('a gate that was answered at the executor itself is told as lapsed', async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(asked);
+  executor.intents[0]!.pending = [];
+  executor.finish(executor.intents[0]!, 'completed');
+  assert.match(textOf(await answer), /was completed/);
+  assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed']);
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict' });
+});

@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { createApprovers } from '../../../src/neo/delegate/approvers.ts';
+import { createExecutorLink, type DelegateOptions } from '../../../src/neo/delegate/delegate.ts';
+import { CONVERSATION, TURN, testCall, textOf } from '../../../src/neo/testing/tool-call.ts';
+import { type GateNotice, type ToolNotice, TurnCancelled } from '../../../src/neo/tools/surface.ts';
+import type { ContextPiece } from '../../../src/wire/executor.ts';
+import { type ScriptedGate, signedTo, startStandInExecutor } from '../../support/stand-ins/executor.ts';
+
+const PAY: ScriptedGate = { nodeId: 'n1', question: 'Pay Bob 3?', tool: 'bank/transfer', args: '{"amount":3}' };
+const PARK = 'POST /intents/intent-1/park';
+const { signal } = new AbortController();
+
+/** A call of a turn that an alarm began. */
+const nightCall = (callId?: string) => testCall(callId, { ...TURN, origin: 'chronos' });
+
+async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
+  const executor = await startStandInExecutor();
+  const told: (GateNotice & { conversation: string })[] = [];
+  const evidence: ContextPiece[] = [{ from: 'person', text: 'Bob gets 3' }];
+  const approvers = createApprovers(systemClock);
+  const newLink = () =>
+    createExecutorLink({
+      executor: { url: executor.url, token: executor.token, userId: 'alice' },
+      approvers,
+      conversations: {
+        evidence: () => evidence,
+        tell: (conversation, gate) => void told.push({ ...gate, conversation }),
+      },
+      clock: systemClock,
+      log: silentLogger,
+      approverMs: 20,
+      ...options,
+    });
+  const link = newLink();
+  t.after(async () => {
+    await executor.stop();
+    await link.close();
+  });
+  return { executor, approvers, link, newLink, told, evidence };
+}
+
+const states = (told: readonly ToolNotice[]) =>
+  told.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+test("an alarm's turn that finds nobody parks its task and is told to end, and nothing is denied", async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  const call = nightCall();
+  const answer = await link.delegate('pay Bob', call);
+  assert.equal(answer.isError, false);
+  const words = textOf(answer);
+  assert.match(words, /^Intent intent-1 is still pending \(awaiting_approval\)\. It is neither done nor cancelled/);
+  assert.match(words, /waits for an answer to: Pay Bob 3\?/);
+  assert.match(words, /An alarm wakes you in this conversation/);
+  assert.match(words, /Do not hand the task over again.*End this turn now/);
+  const [intent] = executor.intents;
+  assert.deepEqual([intent?.status, intent?.parkedIn, intent?.answers], ['awaiting_approval', CONVERSATION, []]);
+  assert.deepEqual(states(call.told), ['n1 asked']);
+  await link.answer('intent-1', 'n1', signedTo(PAY));
+  assert.equal(intent?.status, 'completed');
+  assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
+});
+
+test("who is behind a task, and what was said before it, goes with it; a person's task is theirs", async (t) => {
+  const { executor, link, evidence } = await setUp(t);
+  await link.delegate('look', testCall('call-1'));
+  await link.delegate('look', nightCall('call-2'));
+  evidence.length = 0;
+  await link.delegate('look', nightCall('call-3'));
+  assert.deepEqual(
+    executor.intents.map(({ origin, context, conversationId }) => [origin, context, conversationId]),
+    [
+      ['person', [{ from: 'person', text: 'Bob gets 3' }], CONVERSATION],
+      ['chronos', [{ from: 'person', text: 'Bob gets 3' }], CONVERSATION],
+      ['chronos', [], CONVERSATION],
+    ],
+  );
+});
+
+test("with somebody there an alarm's turn waits for them, and parks when they have left", async (t) => {
+  const { executor, approvers, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  const leave = approvers.enter(CONVERSATION);
+  const call = nightCall();
+  const answer = link.delegate('pay Bob', call);
+  await call.until(({ type }) => type === 'gate');
+  assert.equal(executor.seen.includes(PARK), false);
+  leave();
+  // The next look finds nobody; a change at the executor brings it about at once.
+  executor.flood(1);
+  assert.match(textOf(await answer), /It is parked/);
+});
+
+test('a task that was over when it was to be parked is told as what it came to', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  executor.misbehave = (request) => {
+    if (!request.url?.endsWith('/park')) return false;
+    const [intent] = executor.intents;
+    intent!.pending = [];
+    executor.finish(intent!, 'completed');
+    return false;
+  };
+  assert.match(textOf(await link.delegate('pay Bob', nightCall())), /intent-1 was completed\./);
+  assert.equal(executor.intents[0]?.parkedIn, undefined);
+});
+
+test('an executor that can wake nobody is not said to, and the turn ends all the same', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  executor.waking = false;
+  const words = textOf(await link.delegate('pay Bob', nightCall()));
+  assert.match(words, /still pending \(awaiting_approval\).*Pay Bob 3\?.*Tell the user that it is pending/s);
+  assert.doesNotMatch(words, /alarm|parked/);
+  assert.equal(executor.intents[0]?.status, 'awaiting_approval');
+});
+
+test('a call that is made again after a crash finds its task parked, says so at once, and makes no second one', async (t) => {
+  const { executor, approvers, link, newLink } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  await link.delegate('pay Bob', nightCall());
+  const again = newLink();
+  approvers.enter(CONVERSATION);
+  const words = textOf(await again.delegate('pay Bob', nightCall()));
+  assert.match(words, /It is parked.*waits? .*/s);
+  assert.match(words, /waits for an answer to: Pay Bob 3\?/);
+  assert.equal(executor.intents.length, 1);
+  await again.answer('intent-1', 'n1', signedTo(PAY));
+  const third = newLink();
+  assert.match(textOf(await third.delegate('pay Bob', nightCall())), /intent-1 was completed/);
+  assert.equal(executor.intents.length, 1);
+});
+
+test('a lost answer to parking is asked for again', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  let lost = 0;
+  executor.misbehave = (request, response) => {
+    if (!request.url?.endsWith('/park') || lost > 0) return false;
+    lost++;
+    response.destroy();
+    return true;
+  };
+  assert.match(textOf(await link.delegate('pay Bob', nightCall())), /It is parked/);
+  assert.deepEqual([lost, executor.seen.filter((at) => at === PARK).length], [1, 2]);
+});
+
+test('when the time for waiting is over any turn parks; an executor that cannot is still told of as pending', async (t) => {
+  const { executor, approvers, link, newLink } = await setUp(t, { waitMs: 50 });
+  approvers.enter(CONVERSATION);
+  executor.course = () => ({ gates: [PAY] });
+  const words = textOf(await link.delegate('pay Bob', testCall('call-1')));
+  assert.match(words, /still pending after 0 minutes .*Pay Bob 3\?.*An alarm wakes you/s);
+  assert.equal(executor.intents[0]?.parkedIn, CONVERSATION);
+  executor.misbehave = (request, response) => {
+    if (!request.url?.endsWith('/park')) return false;
+    response.writeHead(404).end('{"ok":false,"error":{"code":"not_found","message":"no route","retryable":false}}');
+    return true;
+  };
+  const other = textOf(await newLink().delegate('pay Eve', testCall('call-2')));
+  assert.match(other, /intent-2 is still pending.*Tell the user that it is pending/s);
+  assert.doesNotMatch(other, /alarm/);
+});
+
+test('a task behind another one parks where nobody is there, and says what it waits for', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ queuedBehind: 'intent-0' });
+  const call = nightCall();
+  const words = textOf(await link.delegate('pay Bob', call));
+  assert.match(words, /\(planned\).*begins when intent intent-0 of the same user is over.*It is parked/s);
+  assert.ok(call.told.some((notice) => notice.type === 'status' && /begins when intent-0 is over/.test(notice.text)));
+});
+
+test('a turn that is cancelled calls its task off, also while it is being parked; one that has parked does not', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  const parked = nightCall('call-1');
+  await link.delegate('pay Bob', parked);
+  parked.abort(new TurnCancelled());
+  await link.close();
+  assert.equal(executor.intents[0]?.status, 'awaiting_approval');
+  const call = nightCall('call-2');
+  executor.misbehave = (request) => {
+    if (request.url?.endsWith('/park')) call.abort(new TurnCancelled());
+    return false;
+  };
+  await assert.rejects(link.delegate('pay Bob', call), { name: 'TurnCancelled' });
+  await link.close();
+  assert.equal(executor.intents[1]?.status, 'cancelled');
+});
+
+test("in a person's turn nobody's silence calls the task off, and parks nothing", async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  assert.match(textOf(await link.delegate('pay Bob', testCall())), /Nobody was there to approve it/);
+  assert.equal(executor.intents[0]?.parkedIn, undefined);
+});
+
+test('whoever begins to listen is told what waits, also what came up, or was answered, while no turn followed', async (t) => {
+  const { executor, link, newLink, told } = await setUp(t);
+  executor.course = (prose) => ({ gates: [{ ...PAY, question: `${prose}?` }] });
+  await link.delegate('pay Bob', nightCall('call-1'));
+  const [first] = await link.openGates(CONVERSATION, signal);
+  assert.deepEqual([first?.conversation_id, first?.question, first?.state], [CONVERSATION, 'pay Bob?', 'asked']);
+  assert.deepEqual(await link.openGates('another', signal), []);
+  assert.equal(told.length, 0, 'it was told already');
+
+  // Neo sleeps. The question is answered at the executor, and another one comes up.
+  const [intent] = executor.intents;
+  intent!.pending = [];
+  const fee = { ...PAY, nodeId: 'n2', question: 'And the fee?' };
+  executor.ask(intent!, fee);
+  assert.deepEqual(await link.openGates(undefined, signal), []);
+  assert.deepEqual(
+    told.map(({ conversation, node_id, state }) => [conversation, node_id, state]),
+    [[CONVERSATION, 'n2', 'asked']],
+  );
+  const reborn = newLink();
+  assert.deepEqual(await reborn.openGates(CONVERSATION, signal), []);
+  assert.equal(told.length, 2);
+  await reborn.answer('intent-1', 'n2', signedTo(fee));
+  assert.deepEqual([intent?.status, told[2]?.state], ['completed', 'approved']);
+  await assert.rejects(link.answer('intent-1', 'n2', signedTo(fee)), { code: 'conflict' });
+  assert.deepEqual(await link.openGates(undefined, signal), []);
+});
+
+test('an executor that is away, or answers garbage, keeps nobody from listening', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  await link.delegate('pay Bob', nightCall());
+  executor.misbehave = (_, response) => {
+    response.writeHead(200).end('{"ok":true,"data":{"intents":7}}');
+    return true;
+  };
+  assert.equal((await link.openGates(CONVERSATION, signal)).length, 1);
+  await executor.stop();
+  assert.equal((await link.openGates(CONVERSATION, signal)).length, 1);
+  await executor.start();
+});
+
+test('a gate that is too long to be shown is told to nobody; whoever has seen it elsewhere can answer it', async (t) => {
+  const { executor, newLink, told, link } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  await link.delegate('pay Bob', nightCall());
+  const [intent] = executor.intents;
+  const long = { ...PAY, nodeId: 'n2', args: JSON.stringify({ to: 'x'.repeat(300_000) }) };
+  intent!.pending = [long];
+  const reborn = newLink();
+  assert.deepEqual(await reborn.openGates(CONVERSATION, signal), []);
+  assert.deepEqual(told, []);
+  await reborn.answer('intent-1', 'n2', signedTo(long));
+});
+
+test('a question that a turn follows is not told twice by whoever begins to listen', async (t) => {
+  const { executor, approvers, link, told } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  approvers.enter(CONVERSATION);
+  const call = testCall();
+  const answer = link.delegate('pay Bob', call);
+  await until(() => call.told.length > 0);
+  assert.equal((await link.openGates(CONVERSATION, signal)).length, 1);
+  await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false }));
+  await answer;
+  assert.deepEqual([states(call.told), told], [['n1 asked', 'n1 denied'], []]);
+});

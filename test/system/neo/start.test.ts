@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import {
+  calling,
+  modelEndpoint,
+  refusing,
+  type Script,
+  saying,
+} from '../../../src/kit/model/testing/model-endpoint.ts';
+import { neoChild } from '../../../src/neo/testing/neo-child.ts';
+import {
+  accepted,
+  ask,
+  dataOf,
+  readEvents,
+  settledTurns,
+  temporaryFolder,
+  turnsOf,
+} from '../../../src/neo/testing/workbench.ts';
+import { until } from '../../support/cluster/processes.ts';
+import { manifestWith } from './manifests.ts';
+
+const LIMIT_MS = 20_000;
+/** Whether a process is there and no zombie that waits for somebody to take note. */
+function runs(pid: number): boolean {
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
+  return stdout.trim() !== '' && !stdout.trim().startsWith('Z');
+}
+
+const hanging: Script = () => {};
+
+test('a manifest that is wrong, or tools that are not those it declares, end Neo; the turns wait for the next one', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const endpoint = await modelEndpoint(t, hanging, saying('It is done.'));
+  const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl };
+  const first = await neoChild(dataDir, model);
+  await accepted(first, { message: 'x', conversation_id: 'c' });
+  await until('the model is asked', () => endpoint.requests.length === 1, LIMIT_MS);
+  await first.end('SIGKILL');
+
+  const broken = join(dataDir, 'broken.json');
+  writeFileSync(broken, '{\n  "servers": [\n    {"alias": "x",,}\n  ]\n}\n');
+  const drifted = manifestWith(dataDir, 'ledger', 'ledger-server.ts', [join(dataDir, 'ledger.txt')], {
+    tools: [{ name: 'enter' }, { name: 'erase' }],
+  });
+  for (const [manifest, words] of [
+    [broken, /broken\.json.*3/s],
+    [drifted, /server "ledger".*(?:look|erase)/s],
+  ] as const) {
+    const neo = await neoChild(dataDir, { ...model, NEO_MANIFEST: manifest });
+    if (neo.process.exitCode === null) await once(neo.process, 'exit');
+    assert.equal(neo.process.exitCode, 1);
+    assert.match(neo.log(), words);
+  }
+  assert.equal(endpoint.requests.length, 1, 'a turn was run without its tools');
+
+  const last = await neoChild(dataDir, model);
+  t.after(() => last.end('SIGKILL'));
+  const [turn] = await settledTurns(last, 'c');
+  assert.deepEqual([turn?.status, turn?.reply], ['done', 'It is done.']);
+});
+
+test('a server that never comes up keeps nobody from being heard, and a stop does not wait for it', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const endpoint = await modelEndpoint(t, saying('never'));
+  const mute = join(dataDir, 'mute.mjs');
+  const pidFile = join(dataDir, 'pid');
+  writeFileSync(
+    mute,
+    `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(pidFile)}, String(process.pid));\nsetInterval(() => {}, 1000);\nprocess.stdin.resume();\nprocess.on('SIGTERM', () => {});\n`,
+  );
+  const manifest = manifestWith(dataDir, 'mute', mute, []);
+  const env = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl, NEO_MANIFEST: manifest };
+  const neo = await neoChild(dataDir, env);
+  t.after(() => neo.end('SIGKILL'));
+  await until('the server has been started', () => existsSync(pidFile), LIMIT_MS);
+  const one = await accepted(neo, { message: 'x', conversation_id: 'c' });
+  await until('the turn runs', async () => (await turnsOf(neo, 'c'))[0]?.status === 'running', LIMIT_MS);
+  const cancelled = dataOf(await ask(neo, `/turns/${one.turn_id}/cancel`, { method: 'POST' }));
+  assert.equal(cancelled.error, 'cancelled on request');
+  await accepted(neo, { message: 'y', conversation_id: 'c' });
+  assert.equal(await neo.end('SIGTERM'), 0);
+  assert.equal(endpoint.requests.length, 0);
+  const pid = Number(readFileSync(pidFile, 'utf8'));
+  assert.equal(runs(pid), false, 'the server was left behind');
+});
+
+test('those who follow a conversation see each call begin and end, and a failed model in the end', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const endpoint = await modelEndpoint(
+    t,
+    calling({ name: 'ledger__enter', args: { note: 'n1' } }, { name: 'ledger__nothing' }, { name: 'core_execute' }),
+    refusing(403, 'the account is closed'),
+  );
+  const manifest = manifestWith(dataDir, 'ledger', 'ledger-server.ts', [join(dataDir, 'ledger.txt')]);
+  const env = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl, NEO_MANIFEST: manifest };
+  const neo = await neoChild(dataDir, env);
+  t.after(() => neo.end('SIGKILL'));
+  const events = await readEvents(t, neo, '?conversation_id=c&last_event_id=0');
+  await accepted(neo, { message: 'x', conversation_id: 'c' });
+  const failed = await events.next(({ data }) => data.status === 'failed');
+  assert.match(
+    String(failed.data.error),
+    /^the model endpoint answered 403: the account is closed; .*\(the turn had made 3 tool calls by then\)$/,
+  );
+  const tools = events.received.filter(({ event }) => event === 'tool').map(({ data }) => data);
+  assert.deepEqual(tools.map(({ name, state, is_error }) => [name, state, is_error]).slice(0, 3), [
+    ['ledger__enter', 'begun', undefined],
+    ['ledger__nothing', 'begun', undefined],
+    ['core_execute', 'begun', undefined],
+  ]);
+  const ended = new Map(tools.slice(3).map((data) => [data.name, data]));
+  assert.deepEqual(
+    [ended.get('ledger__enter')?.is_error, ended.get('ledger__enter')?.output],
+    [false, 'enter n1 is in the ledger'],
+  );
+  assert.match(String(ended.get('ledger__nothing')?.output), /^unknown tool "ledger__nothing" — it is not available/);
+  assert.equal(ended.get('core_execute')?.is_error, true, 'without an executor there is none');
+});

@@ -1,0 +1,223 @@
+/** Several stores on one database: where they must not get in each other's way, and where they help each other. */
+import assert from 'node:assert/strict';
+import { after, before, type TestContext, test } from 'node:test';
+import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
+import { PrimaryPool } from '../../../src/chronos/store/postgres/pool.ts';
+import { statement } from '../../../src/chronos/store/postgres/statement.ts';
+import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
+import type { AlarmStore, Claim } from '../../../src/chronos/store/store.ts';
+import { type Clock, systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import {
+  ADA,
+  attemptOf,
+  claim,
+  createDue,
+  delivered,
+  edited,
+  keyOf,
+  NOW,
+  occurrenceOf,
+  triggered,
+} from '../../contract/store/fixtures.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+
+let server: PostgresServer;
+before(async () => {
+  server = await startPostgres({ deadlock_timeout: '20ms' });
+});
+after(() => server.remove());
+
+type OpenOptions = { onHint?: (dueAt: number) => void; clock?: Clock };
+
+async function openTeam(t: TestContext, members: readonly OpenOptions[]): Promise<AlarmStore[]> {
+  const uri = server.uri(await server.createDatabase());
+  const stores: AlarmStore[] = [];
+  t.after(() => Promise.all(stores.map((store) => store.close())));
+  for (const member of members)
+    stores.push(await openPostgresStore({ uri, clock: systemClock, log: silentLogger, poolSize: 4, ...member }));
+  return stores;
+}
+
+test('whoever works on alarms together, each occurrence is delivered once, and the ledger is whole', async (t) => {
+  const stores = await openTeam(t, [{}, {}, {}]);
+  const ALARMS = 300;
+  for (let n = 0; n < ALARMS; n += 50) {
+    await Promise.all(
+      Array.from({ length: 50 }, (_, k) => createDue(stores[k % 3]!, NOW - n - k, { owner: `owner-${(n + k) % 12}` })),
+    );
+  }
+  const deliveries: string[] = [];
+  await Promise.all(
+    stores.map(async (store) => {
+      for (;;) {
+        const claims = await claim(store, { limit: 17, perOwner: 4 });
+        if (claims.length === 0) return;
+        deliveries.push(...claims.map(({ occurrence }) => occurrence.fireId));
+        const results = await store.complete(claims.map(delivered));
+        assert.ok(results.every((result) => result === 'applied'));
+      }
+    }),
+  );
+  assert.equal(deliveries.length, ALARMS);
+  assert.equal(new Set(deliveries).size, ALARMS);
+  assert.equal(await stores[0]!.nextDueAt(new Set()), undefined);
+  const fired = await stores[0]!.list('owner-0', { limit: 500, status: 'fired' });
+  assert.equal(fired.length, ALARMS / 12);
+  for (const { alarm } of fired) assert.equal((await stores[1]!.attempts('owner-0', alarm.id, { limit: 9 })).length, 1);
+});
+
+test('an edit that a claim did not see has itself seen the claim', async (t) => {
+  const [one, other] = await openTeam(t, [{}, {}]);
+  assert.ok(one && other);
+  const ROUNDS = 60;
+  const ALARMS = 8;
+  let first = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    const alarms = await Promise.all(Array.from({ length: ALARMS }, () => createDue(one, NOW)));
+    const leasedAtEdit = new Map<string, boolean>();
+    const edits = Promise.all(
+      alarms.map(({ alarm: { id } }) =>
+        other.update(ADA, id, (state) => {
+          leasedAtEdit.set(id, state.occurrences[0]!.leaseUntil !== null);
+          return edited({ label: 'edited' })(state);
+        }),
+      ),
+    );
+    for (let turn = round % 12; turn > 0; turn--) await new Promise((resolve) => setImmediate(resolve));
+    // One that is being changed at this moment is passed over, and found a moment later.
+    const claims: Claim[] = [];
+    while (claims.length < ALARMS) claims.push(...(await claim(one)));
+    await edits;
+    for (const { alarm } of claims.filter(({ alarm: { label } }) => label !== 'edited')) {
+      assert.ok(leasedAtEdit.get(alarm.id), 'a claim gave out the alarm as it was before an edit that came first');
+      first++;
+    }
+    assert.ok((await one.complete(claims.map(delivered))).every((result) => result === 'applied'));
+  }
+  t.diagnostic(`${first} of ${ROUNDS * ALARMS} claims came before the edit`);
+});
+
+test('outcomes of many occurrences of one alarm, from two stores at once, are all counted', async (t) => {
+  const [one, other] = await openTeam(t, [{}, {}]);
+  assert.ok(one && other);
+  const { alarm } = await createDue(one, NOW - 1, { kind: 'cron', cronExpr: '@hourly' });
+  for (let n = 0; n < 30; n++) await one.update(ADA, alarm.id, triggered(NOW + n));
+  const claims = await claim(one, { now: NOW + 100 });
+  assert.equal(claims.length, 31);
+  const settleOne = (claimed: (typeof claims)[number], store: AlarmStore) =>
+    store.complete([
+      {
+        key: keyOf(claimed),
+        attempt: attemptOf(claimed),
+        settle: (state) => ({
+          alarm: { ...state.alarm, fireCount: state.alarm.fireCount + 1 },
+          occurrences: state.occurrences.filter(({ fireId }) => fireId !== claimed.occurrence.fireId),
+        }),
+      },
+    ]);
+  await Promise.all(claims.map((claimed, n) => settleOne(claimed, n % 2 === 0 ? one : other)));
+  const state = await one.get(ADA, alarm.id);
+  assert.deepEqual([state?.alarm.fireCount, state?.occurrences], [31, []]);
+  assert.equal((await one.attempts(ADA, alarm.id, { limit: 100 })).length, 31);
+});
+
+test('a batch may take occurrences away, move them on and add some, in one transaction', async (t) => {
+  const [store] = await openTeam(t, [{}]);
+  assert.ok(store);
+  const ended = await createDue(store, NOW - 3);
+  const series = await createDue(store, NOW - 2, { kind: 'cron', cronExpr: '@hourly' });
+  const doubled = await createDue(store, NOW - 1);
+  const claims = await claim(store);
+  const next = occurrenceOf(series.alarm, NOW + 60_000);
+  const settled = [
+    [],
+    [next],
+    [occurrenceOf(doubled.alarm, NOW + 1), occurrenceOf(doubled.alarm, NOW + 2, { source: 'trigger' })],
+  ] as const;
+  const results = await store.complete(
+    claims.map((claimed, n) => ({
+      key: keyOf(claimed),
+      attempt: attemptOf(claimed),
+      settle: ({ alarm }) => ({ alarm: { ...alarm, label: `settled ${n}` }, occurrences: settled[n]! }),
+    })),
+  );
+  assert.deepEqual(results, ['applied', 'applied', 'applied']);
+  for (const [n, { alarm }] of [ended, series, doubled].entries()) {
+    const state = await store.get(ADA, alarm.id);
+    assert.deepEqual(state?.occurrences, settled[n]);
+    assert.equal(state?.alarm.label, `settled ${n}`);
+  }
+});
+
+test('transactions that stand in each other\u2019s way are run again until both are through', async (t) => {
+  const database = await server.createDatabase();
+  await server.run(
+    "CREATE TABLE counters (name TEXT PRIMARY KEY, count INT); INSERT INTO counters VALUES ('a', 0), ('b', 0)",
+    database,
+  );
+  const pool = new PrimaryPool(parseAddress(server.uri(database)), { size: 2, clock: systemClock, log: silentLogger });
+  t.after(() => pool.close());
+  const add = statement('add', 'UPDATE counters SET count = count + 1 WHERE name = $1');
+  const read = statement('read', 'SELECT count FROM counters ORDER BY name');
+  let runs = 0;
+  const both = (first: string, second: string) =>
+    pool.transaction(async (transaction) => {
+      runs++;
+      await transaction.query(add, [first]);
+      await transaction.query(read, []);
+      await transaction.query(add, [second]);
+    });
+  for (let round = 0; round < 10; round++) await Promise.all([both('a', 'b'), both('b', 'a')]);
+  assert.deepEqual(await pool.query(read, []), [[20], [20]]);
+  t.diagnostic(`${runs} runs for 20 transactions`);
+});
+
+test('a store hears what another one has to do soon, and not what it did itself or what has time', async (t) => {
+  const heard: number[] = [];
+  let wake = () => {};
+  const [listener, speaker] = await openTeam(t, [
+    {
+      onHint(dueAt) {
+        heard.push(dueAt);
+        wake();
+      },
+    },
+    { onHint: () => {} },
+  ]);
+  assert.ok(listener && speaker);
+  const now = listener.now();
+  await createDue(listener, now + 1);
+  await createDue(speaker, now + 3_600_000);
+  // LISTEN may still be on its way when the first of these is told.
+  for (let n = 0; heard.length === 0; n++) {
+    await createDue(speaker, now + 1000 + n);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.ok(
+    heard.every((dueAt) => dueAt >= now + 1000 && dueAt < now + 60_000),
+    String(heard),
+  );
+
+  const { alarm } = await createDue(speaker, now + 3_600_000);
+  const hint = new Promise<void>((resolve) => {
+    wake = () => {
+      if (heard.at(-1) === now + 5) resolve();
+    };
+  });
+  await speaker.update(ADA, alarm.id, triggered(now + 5));
+  await hint;
+});
+
+test("the stores' clocks agree, though the machines' do not", async (t) => {
+  const skewed = (ahead: number): Clock => ({ ...systemClock, now: () => systemClock.now() + ahead });
+  const stores = await openTeam(t, [{}, { clock: skewed(3_600_000) }, { clock: skewed(-86_400_000) }]);
+  for (const store of stores) {
+    const { rows } = await server.run('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS before');
+    const shown = store.now();
+    const { rows: later } = await server.run('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS after');
+    // Never ahead of the database; behind by no more than one of its answers took.
+    assert.ok(shown <= Number(later[0].after), `${shown} is after ${later[0].after}`);
+    assert.ok(shown > Number(rows[0].before) - 1000, `${shown} is long before ${rows[0].before}`);
+  }
+});

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { reveille } from '../../../src/cli/testing/installation.ts';
+import type { AskedGate } from '../../../src/kit/identity/testing/approver.ts';
+import { modelEndpoint } from '../../../src/kit/model/testing/model-endpoint.ts';
+import { neoChild } from '../../../src/neo/testing/neo-child.ts';
+import { accepted, ask, readEvents, settledTurns, temporaryFolder } from '../../../src/neo/testing/workbench.ts';
+import { APPROVER, enrolled } from '../../support/cluster/approval.ts';
+import { balancesOf, EXECUTOR_TOKEN, startExecutorProcess } from './executor-process.ts';
+import { AGENT_MODEL, COMPILER_MODEL, spender, TASK } from './spender.ts';
+
+const CONVERSATION = 'rent';
+const USER = 'alice';
+
+test('a transfer that a person asks Neo for is approved over its API, made once, and proved by a receipt', async (t) => {
+  const home = temporaryFolder(t);
+  const endpoint = await modelEndpoint(t, spender);
+  const executor = await startExecutorProcess(home, {
+    EXECUTOR_MODEL: COMPILER_MODEL,
+    EXECUTOR_MODEL_BASE_URL: endpoint.baseUrl,
+  });
+  t.after(() => executor.end('SIGKILL'));
+  const neo = await neoChild(join(home, 'neo'), {
+    NEO_MODEL: AGENT_MODEL,
+    NEO_MODEL_BASE_URL: endpoint.baseUrl,
+    NEO_CHEAP_MODEL: 'none',
+    NEO_EXECUTOR_URL: executor.url,
+    NEO_EXECUTOR_TOKEN: EXECUTOR_TOKEN,
+    MATRIX_USER_ID: USER,
+  });
+  t.after(() => neo.end('SIGKILL'));
+
+  const events = await readEvents(t, neo, `?conversation_id=${CONVERSATION}`);
+  await accepted(neo, { message: TASK, conversation_id: CONVERSATION });
+  const { data: gate } = await events.next(({ event, data }) => event === 'gate' && data.state === 'asked');
+  assert.match(String(gate.question), /ledger\/transfer/);
+  assert.match(String(gate.question), /12\.50/);
+  const call = gate.call as { tool: string; args: Record<string, string>; call_sha256: string };
+  assert.deepEqual([call.tool, call.args.amount, call.args.to], ['ledger/transfer', '12.50', 'rent']);
+  assert.equal(call.args.idempotency_key, `${gate.intent_id}.${gate.node_id}`);
+  assert.deepEqual([balancesOf(home).alice, balancesOf(home).rent], ['5000.00', '0.00']);
+
+  await enrolled(executor.url, USER);
+  const answer = await ask(neo, `/intents/${gate.intent_id}/gates/${gate.node_id}/answer`, {
+    method: 'POST',
+    body: JSON.stringify(APPROVER.answer(String(gate.intent_id), gate as unknown as AskedGate)),
+    headers: { 'content-type': 'application/json' },
+  });
+  assert.equal(answer.status, 200, answer.text);
+  const [turn] = await settledTurns(neo, CONVERSATION);
+  assert.match(turn?.reply ?? '', /was completed/, executor.log());
+  assert.deepEqual([balancesOf(home).alice, balancesOf(home).rent], ['4987.50', '12.50']);
+
+  const receipt = await executor.get(USER, `/intents/${gate.intent_id}/receipt`);
+  const file = join(home, 'receipt.json');
+  writeFileSync(file, receipt);
+  const { public_key: key } = JSON.parse(receipt) as { public_key: string };
+  const verified = await reveille(home, ['receipt', 'verify', file, '--key', key]);
+  assert.equal(verified.status, 0, verified.stderr + verified.stdout);
+  writeFileSync(file, receipt.replaceAll('12.50', '99.99'));
+  const forged = await reveille(home, ['receipt', 'verify', file, '--key', key]);
+  assert.equal(forged.status, 1, forged.stderr + forged.stdout);
+});

@@ -1,0 +1,289 @@
+/** What a hostile machine and a hostile MCP server find: everything real, bubblewrap, users and sockets included. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { probeBubblewrap } from '../../../src/kit/process/bubblewrap.ts';
+import { PROGRAM, until } from '../../support/cluster/processes.ts';
+
+const run = promisify(execFile);
+const HOSTILE = join(import.meta.dirname, 'hostile.ts');
+const LIMIT_MS = 120_000;
+const NOBODY = { uid: 65_534, gid: 65_534 };
+const isRoot = process.geteuid?.() === 0;
+
+/** Whether there are walls to test; without bubblewrap a test says so, and fails in CI. */
+async function hasBubblewrap(t: TestContext): Promise<boolean> {
+  if (process.platform !== 'linux') {
+    t.skip('bubblewrap is for Linux');
+    return false;
+  }
+  const means = await probeBubblewrap(process.env.PATH);
+  if (means.kind !== 'none') return true;
+  const message = `NOT TESTED: ${means.why} (apt-get install -y --no-install-recommends bubblewrap)`;
+  if (process.env.CI) throw new Error(message);
+  t.diagnostic(message);
+  console.error(`${t.name}: ${message}`);
+  return false;
+}
+
+/** Whether this test can be another user of the system; in CI it must. */
+function canBeOthers(t: TestContext): boolean {
+  if (isRoot) return true;
+  t.skip('only root can run a test as somebody else');
+  return false;
+}
+
+type Found = { how: string; where: string };
+type Report = { found: Found[]; environment: string[]; uid: number; groups: number[] };
+
+/** A person with an installation, an approver's key, a session bus and a neighbour. */
+async function startPerson(
+  t: TestContext,
+  { settings = {}, as }: { settings?: Record<string, string>; as?: { uid: number; gid: number } } = {},
+) {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'reveille-walls-')));
+  const person = join(folder, 'ada');
+  const [home, approver, runtime] = [
+    join(person, '.reveille'),
+    join(person, '.config', 'reveille-approver'),
+    join(folder, 'run'),
+  ];
+  const [work, serverWork, neighbour] = [
+    join(folder, 'agents', 'ada'),
+    join(folder, 'server-work'),
+    join(folder, 'agents', 'bob'),
+  ];
+  for (const place of [person, home, approver, runtime, work, serverWork, neighbour])
+    mkdirSync(place, { recursive: true, mode: 0o700 });
+  writeFileSync(join(approver, 'approver.json'), 'the-secret-of-the-approver');
+  writeFileSync(join(neighbour, 'diary.txt'), 'the-secret-of-the-neighbour');
+  writeFileSync(join(person, '.bashrc'), '# as it was\n');
+  const bus = createServer().listen(join(runtime, 'bus'));
+  await once(bus, 'listening');
+  const manifest = join(folder, 'manifest.json');
+  const command = [process.execPath, HOSTILE, 'mcp', serverWork];
+  writeFileSync(
+    manifest,
+    JSON.stringify({ servers: [{ alias: 'hostile', command: command[0], args: command.slice(1) }] }),
+  );
+  if (as) {
+    chownSync(folder, as.uid, as.gid);
+    for (const path of globSync('**/*', { cwd: folder })) chownSync(join(folder, path), as.uid, as.gid);
+    for (const path of [
+      home,
+      join(person, '.config'),
+      approver,
+      join(approver, 'approver.json'),
+      join(person, '.bashrc'),
+    ])
+      chownSync(path, as.uid, as.gid);
+  }
+  const env: Record<string, string> = {
+    PATH: process.env.PATH ?? '',
+    ...{ HOME: person, REVEILLE_HOME: home, XDG_RUNTIME_DIR: runtime, TMPDIR: folder },
+    ...{ CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0', EXECUTOR_MANIFEST: manifest },
+    DBUS_SESSION_BUS_ADDRESS: `unix:path=${join(runtime, 'bus')}`,
+    // The executor does not know the machines of a router; it is told where their folders are.
+    REVEILLE_HIDDEN: join(folder, 'agents'),
+    ...settings,
+  };
+  const up: ChildProcess = spawn(process.execPath, [PROGRAM, 'up', '--json'], {
+    env,
+    ...as,
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const gone = once(up, 'exit');
+  t.after(async () => {
+    up.kill('SIGTERM');
+    await gone;
+    bus.close();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
+  await until('up is there', () => up.exitCode === null && existsSync(join(home, 'run.json')), LIMIT_MS);
+  const reveille = async (...words: string[]) =>
+    (await run(process.execPath, [PROGRAM, ...words], { env, ...as, cwd: folder })).stdout;
+  const secrets = Object.values(JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8'))) as string[];
+  const executor = Object.values(JSON.parse(readFileSync(join(home, 'executor-secrets.json'), 'utf8'))) as string[];
+  const record = JSON.parse(readFileSync(join(home, 'run.json'), 'utf8')) as Record<string, string>;
+  const { NEO_DAEMON_TOKEN, CHRONOS_TOKEN } = JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8'));
+  // What a machine holds itself is no loot: its own token, and the way to chronosd.
+  const own = [NEO_DAEMON_TOKEN, CHRONOS_TOKEN] as string[];
+  const loot = {
+    needles: [
+      ...[...secrets, ...executor].filter((one) => !own.includes(one)),
+      ...['the-secret-of-the-approver', 'the-secret-of-the-neighbour'],
+    ],
+    names: [home, approver],
+    places: [home, approver, neighbour],
+    sockets: [join(runtime, 'bus')],
+    writable: [join(person, '.bashrc')],
+  };
+  for (const place of [work, serverWork]) writeFileSync(join(place, 'loot.json'), JSON.stringify(loot));
+  await reveille('machine', 'put', 'bob', '--provider', 'process', '--dir', neighbour, '--', 'true');
+  return { home, person, work, serverWork, neighbour, record, reveille };
+}
+
+type Person = Awaited<ReturnType<typeof startPerson>>;
+
+const reportIn = (folder: string, kind: string) =>
+  JSON.parse(readFileSync(join(folder, `report-${kind}.json`), 'utf8')) as Report;
+
+/** Puts the hostile program in the place of Neo, lets an alarm start it, and reads what it found. */
+async function raid(person: Person, flags: string[] = []): Promise<Report> {
+  const { work, reveille } = person;
+  await reveille(
+    'machine',
+    'put',
+    '--provider',
+    'process',
+    '--dir',
+    work,
+    ...flags,
+    '--',
+    process.execPath,
+    HOSTILE,
+    'daemon',
+    work,
+  );
+  await reveille('alarm', 'set', 'go', '--in', '1s');
+  await until('the machine has looked', () => existsSync(join(work, 'report-daemon.json')), LIMIT_MS);
+  return reportIn(work, 'daemon');
+}
+
+/** Has the executor start its servers, and reads what the hostile one found. */
+async function raidAsServer({ home, serverWork, record }: Person): Promise<Report> {
+  const { EXECUTOR_TOKEN } = JSON.parse(readFileSync(join(home, 'executor-secrets.json'), 'utf8'));
+  const { label } = JSON.parse(readFileSync(join(home, 'identity.json'), 'utf8'));
+  const intent = { verb: 'x', plan: { id: 'n', kind: 'call', tool: 'hostile/x', args: {} } };
+  await fetch(`${record.executor_url}/intents`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${EXECUTOR_TOKEN}`, 'x-matrix-user': label, 'content-type': 'application/json' },
+    body: JSON.stringify({ intent }),
+  });
+  await until('the server has looked', () => existsSync(join(serverWork, 'report-mcp.json')), LIMIT_MS);
+  return reportIn(serverWork, 'mcp');
+}
+
+const LEADS_THERE =
+  /REVEILLE_HOME|APPROVER|ADMIN_TOKEN|AUTH_SECRET|WAKE_TOKEN|XDG_RUNTIME_DIR|DBUS_SESSION|EXECUTOR_TOKEN/;
+
+function assertNamesNothing({ environment }: Report): void {
+  assert.deepEqual(
+    environment.filter((line) => LEADS_THERE.test(line.split('=')[0]!)),
+    [],
+  );
+}
+
+for (const [who, as] of [
+  ['this user', undefined],
+  ['an ordinary user', NOBODY],
+] as const) {
+  test(`behind walls a hostile machine and a hostile server of ${who} find nothing`, async (t) => {
+    if (!(await hasBubblewrap(t)) || (as && !canBeOthers(t))) return;
+    const person = await startPerson(t, as ? { as } : {});
+    const report = await raid(person);
+    assert.deepEqual(report.found, []);
+    assertNamesNothing(report);
+    const server = await raidAsServer(person);
+    assert.deepEqual(server.found, []);
+    assertNamesNothing(server);
+    assert.equal(readFileSync(join(person.person, '.bashrc'), 'utf8'), '# as it was\n');
+    await person.reveille('machine', 'suspend', await ownerOf(person));
+    assert.ok(existsSync(join(person.work, 'asked-to-end')), 'it is asked to end before it is killed');
+  });
+}
+
+test('under another user id, without walls, a hostile machine finds nothing', async (t) => {
+  if (!canBeOthers(t)) return;
+  const person = await startPerson(t, { settings: { REVEILLE_SEPARATION: 'off' } });
+  chownSync(person.work, NOBODY.uid, NOBODY.gid);
+  openTo(person.work);
+  await assert.rejects(raid(person, ['--run-as', '0:0']), /other than root/);
+  const report = await raid(person, ['--run-as', `${NOBODY.uid}:${NOBODY.gid}`]);
+  assert.deepEqual(report.found, []);
+  assert.deepEqual([report.uid, report.groups.filter((group) => group !== NOBODY.gid)], [NOBODY.uid, []]);
+  assertNamesNothing(report);
+});
+
+test('under another user id and behind walls, it finds nothing either', async (t) => {
+  if (!(await hasBubblewrap(t)) || !canBeOthers(t)) return;
+  const person = await startPerson(t);
+  chownSync(person.work, NOBODY.uid, NOBODY.gid);
+  openTo(person.work);
+  const report = await raid(person, ['--run-as', `${NOBODY.uid}:${NOBODY.gid}`]);
+  assert.deepEqual([report.found, report.uid], [[], NOBODY.uid]);
+});
+
+test('without walls nothing that a hostile program is given names the place, and files of the same user are readable', async (t) => {
+  const person = await startPerson(t, { settings: { REVEILLE_SEPARATION: 'off' } });
+  const report = await raid(person);
+  assertNamesNothing(report);
+  assert.deepEqual(
+    report.found.filter(({ how }) => how === 'environment' || how === 'folder' || how === 'descriptor'),
+    [],
+  );
+  assert.ok(
+    report.found.some(({ how }) => how === 'file'),
+    'this is what the walls are for',
+  );
+  const server = await raidAsServer(person);
+  assertNamesNothing(server);
+  assert.deepEqual(
+    server.found.filter(({ how }) => how === 'environment' || how === 'descriptor'),
+    [],
+  );
+});
+
+test('a machine that was registered with --no-sandbox has no walls, and with REVEILLE_SEPARATION=required none is started', async (t) => {
+  if (!(await hasBubblewrap(t))) return;
+  const person = await startPerson(t, { settings: { REVEILLE_SEPARATION: 'required' } });
+  const { work, reveille } = person;
+  await reveille(
+    'machine',
+    'put',
+    '--provider',
+    'process',
+    '--dir',
+    work,
+    '--no-sandbox',
+    '--',
+    process.execPath,
+    HOSTILE,
+    'daemon',
+    work,
+  );
+  const { id } = JSON.parse(await reveille('alarm', 'set', 'go', '--in', '1s', '--json'));
+  await until(
+    'the wake is refused',
+    async () => /--no-sandbox/.test(await reveille('alarm', 'show', id, '--json')),
+    LIMIT_MS,
+  );
+  assert.ok(!existsSync(join(work, 'report-daemon.json')));
+});
+
+async function ownerOf({ reveille }: Person): Promise<string> {
+  return JSON.parse(await reveille('machine', 'show', '--json')).user_id;
+}
+
+/** Lets others walk to a folder. */
+function openTo(folder: string): void {
+  for (const path of [join(folder, '../..', '../..'), join(folder, '../..'), folder]) chmodSync(path, 0o755);
+}

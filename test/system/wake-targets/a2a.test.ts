@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { atEnd, eventually } from '../../../src/router/testing/bench.ts';
+import { startStandInA2a } from '../../support/stand-ins/a2a-agent.ts';
+import { always, hangUp } from '../../support/stand-ins/http-agent.ts';
+import { startTargetBench, type TargetBench } from './router.ts';
+
+const SEND = '/message:send';
+
+async function start(t: TestContext, spec: object = {}) {
+  const agent = await startStandInA2a();
+  atEnd(t, () => agent.close());
+  const bench = await startTargetBench(t);
+  await bench.put('alice', {
+    provider: 'command',
+    spec: { preset: 'a2a', url: agent.url, ...spec },
+    token: 'token-of-the-agent',
+  });
+  const sent = () => agent.seen.filter(({ path }) => path === '/message:send').map(({ text }) => JSON.parse(text));
+  return { agent, bench, sent };
+}
+
+/** Wakes, and lets the pauses between looks pass until the turn is over. */
+async function ringSlowly(bench: TargetBench, meanwhile: () => void = () => {}) {
+  const { json } = await bench.wake('alice');
+  return await eventually('the turn is over', async () => {
+    meanwhile();
+    bench.clock.advance(10_000);
+    const found = (await bench.turns('alice')).turns.find(({ id }) => id === json.data.turn_id);
+    return found?.finished_at !== undefined && found;
+  });
+}
+
+describe('a2a', () => {
+  test('the conversation is the context, and the message id comes from the fire', async (t) => {
+    const { agent, bench, sent } = await start(t);
+    const fire_id = '018f3b1c-0000-7000-8000-000000000001@5';
+    const turn = await bench.ring('alice', { fire_id, conversation_id: 'daily' });
+    assert.equal(turn.status, 'done', turn.error);
+    assert.match(turn.reply ?? '', /^heard \d+ bytes$/);
+    await bench.ring('alice', { conversation_id: 'daily' });
+    const [one, two] = sent();
+    assert.deepEqual([one.message.contextId, two.message.contextId], ['daily', 'daily']);
+    assert.match(one.message.messageId, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    assert.notEqual(one.message.messageId, two.message.messageId);
+    assert.equal(one.message.role, 'ROLE_USER');
+    assert.ok(one.message.parts[0].text.includes('\nresume the work\n'));
+    const headers = agent.seen.find(({ path }) => path === '/message:send')!.headers;
+    assert.deepEqual([headers['a2a-version'], headers.authorization], ['1.0', 'Bearer token-of-the-agent']);
+    agent.begins = 'message';
+    assert.equal((await bench.ring('alice')).status, 'done');
+  });
+
+  test('a task that works on is asked about until it ends, whatever its end', async (t) => {
+    const { agent, bench } = await start(t);
+    const ends = [
+      ['TASK_STATE_COMPLETED', 'done', /^$/],
+      ['TASK_STATE_FAILED', 'failed', /it failed: so it is$/],
+      ['TASK_STATE_REJECTED', 'failed', /rejected: so it is$/],
+      ['TASK_STATE_CANCELED', 'failed', /canceled: so it is$/],
+      ['TASK_STATE_INPUT_REQUIRED', 'failed', /asks for something, and nobody is there to answer: so it is$/],
+      ['TASK_STATE_AUTH_REQUIRED', 'failed', /asks for credentials/],
+      ['TASK_STATE_NEW', 'unknown', /a state that is not known: new/],
+    ] as const;
+    for (const [state, status, error] of ends) {
+      agent.begins = 'TASK_STATE_SUBMITTED';
+      let looks = 0;
+      const turn = await ringSlowly(bench, () => {
+        const asked = agent.seen.filter(({ path }) => path.startsWith('/tasks/')).length;
+        looks++;
+        if (asked > 0) agent.become(looks > 2 ? state : 'TASK_STATE_WORKING', 'so it is');
+      });
+      assert.equal(turn.status, status, JSON.stringify(turn));
+      assert.match(turn.error ?? '', error);
+      agent.tasks.clear();
+      agent.seen.length = 0;
+    }
+  });
+
+  test('an agent that makes its own contexts is asked without one, and its context is kept', async (t) => {
+    const { agent, bench, sent } = await start(t);
+    agent.ownContexts = true;
+    const first = await bench.ring('alice', { conversation_id: 'daily' });
+    assert.equal(first.status, 'done', first.error);
+    await bench.ring('alice', { conversation_id: 'daily' });
+    assert.deepEqual(
+      sent().map(({ message }) => message.contextId),
+      ['daily', undefined, first.session],
+    );
+  });
+
+  test('what was refused is a failure, what was cut off is unknown, what was not begun is tried again', async (t) => {
+    const { agent, bench, sent } = await start(t);
+    agent.misbehave = always(403, { error: 'no' }, { path: SEND });
+    assert.match((await bench.ring('alice')).error ?? '', /^the agent refused the message: 403/);
+    agent.misbehave = hangUp(SEND);
+    const cut = await bench.ring('alice');
+    assert.deepEqual([cut.status, sent().length], ['unknown', 3]);
+    agent.misbehave = always(200, '{"task":', { path: SEND });
+    assert.match((await bench.ring('alice')).error ?? '', /neither a task nor a message/);
+    agent.misbehave = always(503, 'full', { path: SEND, headers: { 'retry-after': '7' } });
+    let asked = 0;
+    const turn = await ringSlowly(bench, () => {
+      if (++asked > 2) agent.misbehave = undefined;
+    });
+    assert.equal(turn.status, 'done');
+    assert.ok(turn.attempts > 1);
+  });
+
+  test('a task is found again by the next router', async (t) => {
+    const { agent, bench } = await start(t);
+    agent.begins = 'TASK_STATE_WORKING';
+    const { json } = await bench.wake('alice');
+    await eventually('the task is asked about', () => {
+      bench.clock.advance(600);
+      return agent.seen.some(({ path }) => path.startsWith('/tasks/'));
+    });
+    await bench.close();
+    const next = await startTargetBench(t, bench);
+    agent.become('TASK_STATE_COMPLETED', 'done while you were away');
+    const turn = await eventually('the turn is over', async () => {
+      next.clock.advance(10_000);
+      const found = (await next.turns('alice')).turns.find(({ id }) => id === json.data.turn_id);
+      return found?.finished_at !== undefined && found;
+    });
+    assert.deepEqual([turn.status, turn.reply], ['done', 'done while you were away']);
+    assert.equal(agent.tasks.size, 1);
+  });
+});

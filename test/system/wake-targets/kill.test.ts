@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import {
+  ADMIN_TOKEN,
+  atEnd,
+  clientOf,
+  eventually,
+  temporaryFolder,
+  WAKE_TOKEN,
+} from '../../../src/router/testing/bench.ts';
+import type { MachineTurnList } from '../../../src/wire/machine-turn.ts';
+import { randomFrom } from '../../support/random/random.ts';
+
+const ROUTER = fileURLToPath(new URL('../../../src/router/testing/router.fixture.ts', import.meta.url));
+const ALARM = '018f3b1c-0000-7000-8000-000000000001';
+const ROUNDS = 8;
+const WAKES = 5;
+
+/** As small as an agent can be, so that a kill meets every stage of a turn and not only the start of Node.js. */
+const AGENT = `#!/bin/sh
+grep -o 'fire:[0-9]*' >> "$HOME/ran"
+sleep 0.0$(( $$ % 9 ))
+echo '{"type":"result","subtype":"success","num_turns":1,"result":"ok","session_id":"3f0d5d1e-0000-4000-8000-000000000001"}'
+`;
+
+test('a router that is killed again and again loses no wake and runs none twice', async (t) => {
+  const seed = Number(process.env.SEED ?? 20261121);
+  const random = randomFrom(seed);
+  const home = realpathSync(temporaryFolder(t));
+  mkdirSync(join(home, 'bin'));
+  writeFileSync(join(home, 'bin', 'claude'), AGENT);
+  chmodSync(join(home, 'bin', 'claude'), 0o755);
+  let router: ChildProcess | undefined;
+  atEnd(t, () => router?.kill('SIGKILL'));
+
+  const start = async () => {
+    router = spawn(process.execPath, [ROUTER], {
+      env: {
+        PATH: `${join(home, 'bin')}:/usr/bin:/bin`,
+        ...{
+          HOME: home,
+          REVEILLE_HOME: join(home, '.reveille'),
+          ROUTER_DATA_DIR: join(home, 'router'),
+          ROUTER_PORT: '0',
+        },
+        ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
+      },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const [url] = (await once(createInterface({ input: router.stdout! }), 'line')) as [string];
+    return clientOf(url);
+  };
+  let client = await start();
+  await client.put('alice', { provider: 'command', spec: { preset: 'claude', cwd: home } });
+
+  /** Wakes that were not acknowledged come again, as an alarm's do. */
+  const unacknowledged = new Set<number>();
+  let acknowledged = 0;
+  let refusal = 'no answer';
+  const ring = async (fire: number) => {
+    const body = { fire_id: `${ALARM}@${fire}`, message: `fire:${fire}`, conversation_id: `c${fire % 3}` };
+    const answer = await client.wake('alice', body).catch(() => undefined);
+    if (answer?.status === 200 || answer?.status === 202) {
+      acknowledged++;
+      unacknowledged.delete(fire);
+    } else if (answer !== undefined) refusal = `${answer.status}: ${answer.text}`;
+  };
+  for (let round = 0; round < ROUNDS; round++) {
+    for (let index = 0; index < WAKES; index++) unacknowledged.add(1000 + round * WAKES + index);
+    const ringing = Promise.all([...unacknowledged].map(ring));
+    await new Promise((resolve) => setTimeout(resolve, random() * 120));
+    const gone = once(router!, 'exit');
+    router!.kill('SIGKILL');
+    await Promise.all([gone, ringing]);
+    client = await start();
+  }
+  await eventually('every wake is acknowledged', async () => {
+    await Promise.all([...unacknowledged].map(ring));
+    if (unacknowledged.size > 0)
+      t.diagnostic(`${unacknowledged.size} wakes are still refused, the last with ${refusal}`);
+    return unacknowledged.size === 0;
+  });
+
+  const { turns, counts } = await eventually('all turns are over', async () => {
+    const { json } = await client.admin('GET', '/alice/turns?limit=100');
+    const list = json.data as unknown as MachineTurnList;
+    return list.turns.every(({ finished_at }) => finished_at !== undefined) && list;
+  });
+  const ran = existsSync(join(home, 'ran')) ? readFileSync(join(home, 'ran'), 'utf8').trim().split('\n') : [];
+  const times = Map.groupBy(ran, (line) => line);
+  assert.equal(new Set(turns.map(({ fire_id }) => fire_id)).size, ROUNDS * WAKES);
+  for (const { fire_id, status, error } of turns) {
+    const runs = times.get(`fire:${fire_id.split('@')[1]}`)?.length ?? 0;
+    assert.ok(runs <= 1, `${fire_id} ran ${runs} times`);
+    assert.ok(status === 'done' ? runs === 1 : status === 'unknown', `${fire_id} is ${status}: ${error}`);
+  }
+  t.diagnostic(
+    `seed ${seed}: ${ROUNDS} kills, ${ROUNDS * WAKES} wakes, ${acknowledged} acknowledgements, ${JSON.stringify(counts)}`,
+  );
+});
