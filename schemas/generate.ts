@@ -1,8 +1,8 @@
 /**
  * Writes the published schemas from `src/wire`: an OpenAPI document for each daemon, a JSON Schema for the agent manifest, and two for
- * each tool of chronometric.
+ * each tool of chronometric. Brings the generated parts of `docs/contracts.md` up to date as well.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { STATUS_OF } from '../src/wire/errors.ts';
@@ -10,6 +10,7 @@ import { planNodeSchema } from '../src/wire/intent.ts';
 import { agentManifestSchema } from '../src/wire/manifest.ts';
 import { VERSION } from '../src/wire/version.ts';
 import { schemaFile, toolSchemas } from './chronometric/published.ts';
+import { contractsPage } from './contracts-page.ts';
 import { APIS, type Api, type Credential, type Route } from './routes.ts';
 
 type Json = Record<string, unknown>;
@@ -134,13 +135,16 @@ function openApi(api: Api): Json {
   };
 }
 
-/** File names below `schemas/` and their texts. */
+const CONTRACTS = '../docs/contracts.md';
+
+/** File names, seen from `schemas/`, and their texts. */
 export function publishedSchemas(): Map<string, string> {
   const text = (value: Json) => `${JSON.stringify(value, null, 2)}\n`;
   const files = new Map(APIS.map((api) => [`${api.name}.openapi.json`, text(openApi(api))]));
   const manifest = z.toJSONSchema(agentManifestSchema, { io: 'input' }) as Json;
   files.set('agent-manifest.schema.json', text({ title: 'Agent manifest', ...manifest }));
   for (const tool of toolSchemas()) files.set(schemaFile(tool), text(tool.schema));
+  files.set(CONTRACTS, contractsPage(readFileSync(join(import.meta.dirname, CONTRACTS), 'utf8')));
   return files;
 }
 

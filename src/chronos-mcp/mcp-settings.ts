@@ -14,7 +14,8 @@ export type LocalDefaults = {
 
 export type McpSettings = { url: string; token: string; userId: string; keyFile: string; timeoutMs: number };
 
-const settingsSchema = z.object({
+/** The variables that the tools read. */
+export const mcpSettingsSchema = z.object({
   MATRIX_CHRONOS_URL: urlSetting.optional(),
   MATRIX_CHRONOS_TOKEN: z
     .string()
@@ -25,9 +26,6 @@ const settingsSchema = z.object({
   MATRIX_EXECUTOR_KEYFILE: z.string().optional(),
 });
 
-/** The names of the variables that the tools read. */
-export const MCP_VARIABLES: readonly string[] = Object.keys(settingsSchema.shape);
-
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 /**
@@ -36,7 +34,7 @@ const DEFAULT_TIMEOUT_MS = 30_000;
  * @throws ReveilleError `invalid_request` naming the variable, its value (never a secret's) and what is allowed
  */
 export function checkMcpSettings(settings: Settings): void {
-  parseSettings(settingsSchema, settings);
+  parseSettings(mcpSettingsSchema, settings);
 }
 
 /**
@@ -46,7 +44,7 @@ export function checkMcpSettings(settings: Settings): void {
  * @throws ReveilleError `unavailable` naming the variables that are neither set nor known here
  */
 export function resolveMcpSettings(settings: Settings, local: LocalDefaults): McpSettings {
-  const given = parseSettings(settingsSchema, settings);
+  const given = parseSettings(mcpSettingsSchema, settings);
   const url = given.MATRIX_CHRONOS_URL ?? local.url;
   const token = given.MATRIX_CHRONOS_TOKEN ?? (url === local.url ? local.token : undefined);
   const userId = given.MATRIX_USER_ID ?? local.userId;

@@ -13,7 +13,8 @@ import {
 } from '../wire/settings.ts';
 import { ENROLLMENT_MODES, type EnrollmentMode } from './auth/enrollment.ts';
 
-const schema = z.object({
+/** The variables that chronosd reads. */
+export const chronosSettingsSchema = z.object({
   CHRONOS_HOST: z.string().default('127.0.0.1'),
   CHRONOS_PORT: portSetting.default(9096),
   ...doorSettings('CHRONOS'),
@@ -69,13 +70,10 @@ const schema = z.object({
   CHRONOS_DEV: switchSetting.default(false),
 });
 
-/** The names of the variables that chronosd reads. */
-export const CHRONOS_VARIABLES: readonly string[] = Object.keys(schema.shape);
-
 /** Secrets without which nothing protects chronosd. */
 const SECRETS = ['CHRONOS_TOKEN', 'CHRONOS_AGENT_AUTH_SECRET', 'CHRONOS_ADMIN_TOKEN', 'CHRONOS_WAKE_TOKEN'] as const;
 
-type ChronosSettings = z.output<typeof schema>;
+type ChronosSettings = z.output<typeof chronosSettingsSchema>;
 export type ChronosConfig = Readonly<ChronosSettings & { CHRONOS_ENROLLMENT: EnrollmentMode; door: Door }>;
 
 /**
@@ -101,7 +99,7 @@ function enrollmentOf({ CHRONOS_ENROLLMENT: said, CHRONOS_HOST: host, CHRONOS_PO
  * @throws ReveilleError `invalid_request` that names every variable that is wrong or missing
  */
 export function parseChronosConfig(settings: Settings): ChronosConfig {
-  const config = parseSettings(schema, settings);
+  const config = parseSettings(chronosSettingsSchema, settings);
   const missing = missingSecrets(config);
   refuseSharedSecrets(
     Object.fromEntries([...SECRETS, 'CHRONOS_METRICS_TOKEN' as const].map((name) => [name, config[name]])),

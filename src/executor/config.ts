@@ -80,7 +80,8 @@ const commandSetting = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-const executorSettingsSchema = z.object({
+/** The variables that the executor reads. */
+export const executorSettingsSchema = z.object({
   EXECUTOR_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
   EXECUTOR_PORT: portSetting.default(8081),
   ...doorSettings('EXECUTOR'),
@@ -104,8 +105,6 @@ const executorSettingsSchema = z.object({
   EXECUTOR_CHRONOS_URL: urlSetting.optional(),
   EXECUTOR_CHRONOS_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
 });
-/** The names of the variables that the executor reads. */
-export const EXECUTOR_VARIABLES: readonly string[] = Object.keys(executorSettingsSchema.shape);
 
 type ExecutorSettings = z.output<typeof executorSettingsSchema>;
 

@@ -50,7 +50,8 @@ export type NeoConfig = {
 
 const hostName = /^[A-Za-z0-9.:[\]_-]{1,253}$/;
 
-const neoSettingsSchema = z.object({
+/** The variables that Neo reads. */
+export const neoSettingsSchema = z.object({
   NEO_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
   NEO_PORT: portSetting.optional(),
   ...doorSettings('NEO'),
@@ -69,8 +70,6 @@ const neoSettingsSchema = z.object({
   NEO_MAX_QUEUED: wholeNumber(1, 1_000_000).default(1000),
   NEO_CONTEXT_TOKENS: wholeNumber(4000, 10_000_000).default(128_000),
 });
-/** The names of the variables that Neo reads. */
-export const NEO_VARIABLES: readonly string[] = Object.keys(neoSettingsSchema.shape);
 
 type NeoSettings = z.output<typeof neoSettingsSchema>;
 

@@ -18,7 +18,8 @@ import {
 } from '../wire/settings.ts';
 import { parseOrThrow } from '../wire/validate.ts';
 
-const schema = z.object({
+/** The variables that the router reads. */
+export const routerSettingsSchema = z.object({
   ROUTER_HOST: z.string().default('127.0.0.1'),
   ROUTER_PORT: portSetting.default(8088),
   ROUTER_ALLOWED_HOSTS: z.string().optional(),
@@ -42,9 +43,6 @@ const schema = z.object({
   FLY_API_BASE_URL: urlSetting.default('https://api.machines.dev'),
   DOCKER_HOST: z.string().optional(),
 });
-
-/** The names of the variables that the router reads. */
-export const ROUTER_VARIABLES: readonly string[] = Object.keys(schema.shape);
 
 export type RouterConfig = Readonly<{
   host: string;
@@ -110,7 +108,7 @@ function budgetOf(text: string | undefined): Budget | undefined {
  * @throws ReveilleError `invalid_request` naming each variable that is wrong, or the secrets that are missing
  */
 export function parseRouterConfig(settings: Settings): RouterConfig {
-  const values = parseSettings(schema, settings);
+  const values = parseSettings(routerSettingsSchema, settings);
   const dataDir = values.ROUTER_DATA_DIR ?? (values.REVEILLE_HOME ? join(values.REVEILLE_HOME, 'router') : undefined);
   if (dataDir === undefined)
     throw new ReveilleError('invalid_request', 'ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME');

@@ -1,10 +1,10 @@
 /** Which names `config.yaml` may hold: those that some part reads, and the name that was probably meant by another. */
-import { CHRONOS_VARIABLES } from '../../chronos/config.ts';
-import { MCP_VARIABLES } from '../../chronos-mcp/mcp-settings.ts';
-import { EXECUTOR_VARIABLES } from '../../executor/config.ts';
-import { NEO_VARIABLES } from '../../neo/config.ts';
-import { TOOL_VARIABLES } from '../../neo/tools/settings.ts';
-import { ROUTER_VARIABLES } from '../../router/config.ts';
+import { chronosSettingsSchema } from '../../chronos/config.ts';
+import { mcpSettingsSchema } from '../../chronos-mcp/mcp-settings.ts';
+import { executorSettingsSchema } from '../../executor/config.ts';
+import { neoSettingsSchema } from '../../neo/config.ts';
+import { toolSettingsSchema } from '../../neo/tools/settings.ts';
+import { routerSettingsSchema } from '../../router/config.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 
 /** Read by the command line itself, for every part. */
@@ -28,13 +28,11 @@ const RESERVED = [
   'DOCKER_HOST',
 ];
 
+const keysOf = ({ shape }: { shape: object }) => Object.keys(shape);
+
 const KNOWN: ReadonlySet<string> = new Set([
-  ...CHRONOS_VARIABLES,
-  ...ROUTER_VARIABLES,
-  ...NEO_VARIABLES,
-  ...TOOL_VARIABLES,
-  ...MCP_VARIABLES,
-  ...EXECUTOR_VARIABLES,
+  ...[chronosSettingsSchema, routerSettingsSchema, neoSettingsSchema, toolSettingsSchema].flatMap(keysOf),
+  ...[mcpSettingsSchema, executorSettingsSchema].flatMap(keysOf),
   ...COMMON,
   ...RESERVED,
 ]);

@@ -20,7 +20,8 @@ export type ToolConfig = {
   readonly executor: ExecutorAddress | undefined;
 };
 
-const schema = z.object({
+/** The variables that decide over tools. */
+export const toolSettingsSchema = z.object({
   NEO_MANIFEST: z.string().optional(),
   NEO_WORKSPACE: z.string().optional(),
   NEO_SKILL: z.string().min(1).optional(),
@@ -30,9 +31,6 @@ const schema = z.object({
   MATRIX_USER_ID: labelSchema.optional(),
 });
 
-/** The names of the variables that decide over tools. */
-export const TOOL_VARIABLES: readonly string[] = Object.keys(schema.shape);
-
 /** What stands in `NEO_MANIFEST` for no tools at all. */
 const NO_MANIFEST = 'none';
 
@@ -40,7 +38,7 @@ function stop(message: string): never {
   throw new ReveilleError('invalid_request', message);
 }
 
-function executorOf(read: z.output<typeof schema>): ExecutorAddress | undefined {
+function executorOf(read: z.output<typeof toolSettingsSchema>): ExecutorAddress | undefined {
   const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: token, MATRIX_USER_ID: userId } = read;
   if (url === undefined) {
     if (token !== undefined) stop('NEO_EXECUTOR_URL is not set, but NEO_EXECUTOR_TOKEN is: give the address as well');
@@ -64,7 +62,7 @@ function executorOf(read: z.output<typeof schema>): ExecutorAddress | undefined 
  * @throws ReveilleError `invalid_request` naming what is missing or wrong
  */
 export function parseToolConfig(settings: Settings, dataDir: string): ToolConfig {
-  const read = parseSettings(schema, settings);
+  const read = parseSettings(toolSettingsSchema, settings);
   const { NEO_MANIFEST: path, NEO_WORKSPACE: workspace, NEO_SKILL: skill } = read;
   const { NEO_ESCALATE_PATTERNS: patterns } = read;
   return Object.freeze({
