@@ -1,4 +1,4 @@
-/** The executor: wires journal, tools, policy, compiler, walk, errands and HTTP server from a configuration. Nothing else does. */
+/** The executor: wires journal, tools, policy, compiler, walk, outbox and HTTP server from a configuration. Nothing else does. */
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { RunningServer } from '../kit/http/server.ts';
@@ -10,10 +10,10 @@ import type { Settings } from '../wire/settings.ts';
 import type { Compiler } from './compile/compiler.ts';
 import { offlineCompiler } from './compile/offline-compiler.ts';
 import type { ExecutorConfig } from './config.ts';
-import { createErrandRunner } from './errands/runner.ts';
 import { startExecutorServer } from './http/server.ts';
 import { openJournal } from './journal/journal.ts';
 import { lateToolbox } from './late-toolbox.ts';
+import { createExecutorOutbox } from './outbox/outbox.ts';
 import { type ReadPolicy, readPolicy } from './policy/read-policy.ts';
 import { loadSigningKey } from './receipt/signing-key.ts';
 import type { Toolbox } from './tools/toolbox.ts';
@@ -106,8 +106,8 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   const compiler = compilerOf(options, { toolbox, policy });
   const canWake = config.chronos !== undefined;
   const rail = createRail({ journal, toolbox, policy, compiler, clock, log, reconcileMs, canWake });
-  const errands = createErrandRunner({
-    ...{ book: journal.errands, rail, config, key, variables, clock, log },
+  const outbox = createExecutorOutbox({
+    ...{ messages: journal.outbox, rail, config, key, variables, clock, log },
     random: Math.random,
   });
   let server: RunningServer;
@@ -120,7 +120,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
     throw error;
   }
   const cancelTools = clock.after(toolsAfterMs, toolbox.start);
-  errands.start();
+  outbox.start();
   const takeUp = async () => {
     const left = journal.open().length;
     if (left > 0) await toolbox.ready();
@@ -134,8 +134,8 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
 
   const close = async () => {
     cancelTools();
-    // All at once: requests that are being answered, calls that have begun, and errands have nothing to wait for one another.
-    await Promise.all([server.close(), rail.close(drainMs), errands.close()]);
+    // All at once: requests that are being answered, calls that have begun, and outbox have nothing to wait for one another.
+    await Promise.all([server.close(), rail.close(drainMs), outbox.close()]);
     await toolbox.close();
     await journal.close();
   };

@@ -4,7 +4,8 @@ import type { Clock } from '../kit/clock/clock.ts';
 import type { RunningServer } from '../kit/http/server.ts';
 import { receiptKey } from '../kit/identity/receipt-key.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { createReceiptSender, type ReceiptSender, type ReceiptSenderOptions } from '../kit/outbox/sender.ts';
+import type { Outbox } from '../kit/outbox/outbox.ts';
+import { createReceiptSender, type ReceiptSenderOptions } from '../kit/outbox/receipt-sender.ts';
 import type { Walls } from '../kit/process/separation.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
@@ -140,7 +141,7 @@ function sayPort(port: number, channel: number | undefined, log: Logger): void {
 function receiptSender(
   { chronosUrl, token }: NeoConfig,
   options: Pick<ReceiptSenderOptions, 'outbox' | 'clock' | 'log'>,
-): ReceiptSender | undefined {
+): Outbox | undefined {
   if (chronosUrl === undefined || token === undefined) return undefined;
   const key = receiptKey(token);
   return createReceiptSender({ ...options, url: () => chronosUrl, keyOf: () => key, random: Math.random });

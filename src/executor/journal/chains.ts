@@ -13,10 +13,10 @@ import type { SigningKey } from '../receipt/signing-key.ts';
 import { breakEntries } from './break.ts';
 import { type ChainReading, readChain } from './chain-reading.ts';
 import { envelopeTable } from './envelope-table.ts';
-import type { errandTable } from './errand-table.ts';
 import { apply, type IntentFold, isOver, statusOf } from './fold.ts';
 import { type IntentRow, intentTable } from './intent-table.ts';
 import { lostIntent } from './lost-intent.ts';
+import type { outboxTable } from './outbox-table.ts';
 import type { spendTable } from './spend-table.ts';
 
 /** An intent as it stands in the journal. */
@@ -30,7 +30,7 @@ export type Grown = {
   readonly held: Held;
   readonly entries: readonly ReceiptEntry[];
   /** Something new is owed to somebody. */
-  readonly hasErrand: boolean;
+  readonly hasMessage: boolean;
   /** The chain was found changed: it has been ended, and nothing was decided. */
   readonly broken: boolean;
 };
@@ -41,7 +41,7 @@ export type ChainParts = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly spends: ReturnType<typeof spendTable>;
-  readonly errands: ReturnType<typeof errandTable>;
+  readonly outbox: ReturnType<typeof outboxTable>;
 };
 
 const FORGED_HEAD = 'the last envelope is not the one that the executor put down';
@@ -112,19 +112,19 @@ export class Chains {
 
   #appended(before: Held, entries: readonly ReceiptEntry[]): Omit<Grown, 'broken'> {
     let held = before;
-    let hasErrand = false;
+    let hasMessage = false;
     for (const entry of entries) {
       const after = this.#append(held, entry);
       held = after.held;
-      hasErrand ||= after.hasErrand;
+      hasMessage ||= after.hasMessage;
     }
     if (entries.length > 0) this.#stand(held);
-    return { held, entries, hasErrand };
+    return { held, entries, hasMessage };
   }
 
   /** Puts one more envelope down, and what follows from it. */
-  #append({ row, state: before, head }: Held, entry: ReceiptEntry): { held: Held; hasErrand: boolean } {
-    const { key, clock, spends, errands } = this.#parts;
+  #append({ row, state: before, head }: Held, entry: ReceiptEntry): { held: Held; hasMessage: boolean } {
+    const { key, clock, spends, outbox } = this.#parts;
     const sealed = nextEnvelope({ head, entry, key });
     const { kind, body } = sealed.envelope;
     // As it will be read again, not as it was handed in.
@@ -132,8 +132,8 @@ export class Chains {
     const state = apply(before, said);
     this.envelopes.append(row.id, sealed);
     spends.take(before, said, clock.now());
-    const hasErrand = errands.take(state, said);
-    return { held: { row, state, head: sealed.head }, hasErrand };
+    const hasMessage = outbox.take(state, said);
+    return { held: { row, state, head: sealed.head }, hasMessage };
   }
 
   #stand({ row, state, head }: Held): void {

@@ -7,21 +7,22 @@ import { join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import type { OutboxStore } from '../../kit/outbox/outbox.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IntentRequest, IntentStatus } from '../../wire/executor.ts';
 import { type IntentReceipt, RECEIPT_FORMAT } from '../../wire/intent-receipt.ts';
 import type { IntentBounds } from '../config.ts';
-import type { ErrandBook } from '../errands/errands.ts';
+import type { OutboxMessage } from '../outbox/outbox.ts';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { EMPTY_CHAIN, nextEnvelope } from '../receipt/chain.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
 import { acceptedBody, differenceOf } from './acceptance.ts';
 import { Chains, type Decide, type Grown, type Held } from './chains.ts';
-import { errandTable } from './errand-table.ts';
 import { type IntentFold, isOver } from './fold.ts';
+import { outboxTable } from './outbox-table.ts';
 import { claimJournal } from './owner-key.ts';
 import { type Enrollment, openRoster, type Roster } from './roster.ts';
 import { spendTable } from './spend-table.ts';
@@ -81,7 +82,7 @@ export type Journal = {
   spends(user: string, now: number): Spend[];
   /** Checked anew from the first envelope to the last. */
   receipt(user: string, intentId: string): IntentReceipt;
-  readonly errands: ErrandBook;
+  readonly outbox: Required<OutboxStore<OutboxMessage>>;
   /** Whose keys may answer. */
   readonly roster: Roster;
   /** Who may hand tasks over for one user. */
@@ -105,8 +106,8 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     throw thrown;
   }
   const spends = spendTable(file.db);
-  const errands = errandTable(file.db, writes, clock);
-  const chains = new Chains({ db: file.db, key, clock, log, spends, errands });
+  const outbox = outboxTable(file.db, writes, clock);
+  const chains = new Chains({ db: file.db, key, clock, log, spends, outbox });
   const { intents, envelopes } = chains;
   /** Open intents, as they are on disk. */
   const memory = new Map<string, Held>();
@@ -143,10 +144,10 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   }
 
   /** Takes in what is on disk now, and tells of it. */
-  function settle({ held, entries, hasErrand }: Grown): void {
+  function settle({ held, entries, hasMessage }: Grown): void {
     keep(held);
     for (const listener of [...listeners]) listener(held.row.id, entries, held.state);
-    if (hasErrand) errands.tell();
+    if (hasMessage) outbox.tell();
   }
 
   /** Reads the chain; one that was changed is ended. */
@@ -238,7 +239,7 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
       };
     },
 
-    errands: errands.book,
+    outbox: outbox.messages,
     roster: openRoster({ db: file.db, writes, clock, executor: key.publicKeyHex, enrollment }),
     submitters: submitterTable(file.db, writes, clock),
 

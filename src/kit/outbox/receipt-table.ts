@@ -10,7 +10,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { TurnReport } from '../../wire/receipt.ts';
-import type { WaitingReceipt } from './outbox.ts';
+import type { WaitingReceipt } from './receipt-sender.ts';
 
 const COLUMNS = 'user_id, fire_id, stage, at, outcome, error, turn_id, conversation_id';
 

@@ -5,7 +5,7 @@
 
 import { join } from 'node:path';
 import type { Clock } from '../../kit/clock/clock.ts';
-import type { ReceiptOutbox } from '../../kit/outbox/outbox.ts';
+import type { ReceiptOutbox } from '../../kit/outbox/receipt-sender.ts';
 import { receiptTable } from '../../kit/outbox/receipt-table.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';

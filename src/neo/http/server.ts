@@ -3,7 +3,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import type { ReceiptSender } from '../../kit/outbox/sender.ts';
+import type { Outbox } from '../../kit/outbox/outbox.ts';
 import { VERSION } from '../../wire/version.ts';
 import { WAKE_BODY_MAX_BYTES } from '../../wire/wake.ts';
 import type { NeoConfig } from '../config.ts';
@@ -24,7 +24,7 @@ export type NeoServerOptions = {
   store: ConversationStore;
   runner: Runner;
   /** Sends receipts, where there are any. */
-  receipts: Pick<ReceiptSender, 'isBusy'> | undefined;
+  receipts: Pick<Outbox, 'isBusy'> | undefined;
   /** What the model can call, and who takes answers to the executor's questions. */
   hands: Pick<Hands, 'describe' | 'executor'>;
   /** Told of whoever follows the events. */

@@ -3,7 +3,8 @@ import type { Dispatcher } from 'undici';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { createReceiptSender, type ReceiptSender, type ReceiptSenderOptions } from '../../kit/outbox/sender.ts';
+import type { Outbox } from '../../kit/outbox/outbox.ts';
+import { createReceiptSender, type ReceiptSenderOptions } from '../../kit/outbox/receipt-sender.ts';
 import { okEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CommandSpec } from '../../wire/machine.ts';
@@ -77,7 +78,7 @@ export class Targets {
   readonly #runFolder: string;
   readonly #makers;
   readonly #handovers: Handovers;
-  readonly #sender: ReceiptSender | undefined;
+  readonly #sender: Outbox | undefined;
   #cancelPrune = () => {};
   #closed: Promise<void> | undefined;
 

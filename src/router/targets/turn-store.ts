@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
-import type { ReceiptOutbox } from '../../kit/outbox/outbox.ts';
+import type { ReceiptOutbox } from '../../kit/outbox/receipt-sender.ts';
 import { receiptTable } from '../../kit/outbox/receipt-table.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
-import { type Carried, DONE } from './carried.ts';
+import type { Delivery } from '../../kit/outbox/outbox.ts';
 
 export type Webhook = { readonly url: string; readonly secret: string | undefined };
 
@@ -31,7 +31,7 @@ export async function postNotice(
   { url, secret }: Webhook,
   { id, body }: { id: string; body: string },
   { clock, signal }: { clock: Clock; signal: AbortSignal },
-): Promise<Carried> {
+): Promise<Delivery> {
   const timestampSeconds = clock.now() / 1000;
   const signed = secret === undefined ? { 'webhook-id': id } : webhookSigner(secret)({ id, timestampSeconds, body });
   const late = new AbortController();
@@ -49,7 +49,7 @@ export async function postNotice(
     const said = ok ? '' : await beginning(response).catch(() => '');
     // What else it says is not wanted; a body that is not read would hold the connection.
     await response.body?.cancel().catch(() => {});
-    if (ok) return DONE;
+    if (ok) return { result: 'done' };
     const why = `the webhook answered ${status}${said === '' ? '' : `: ${said}`}`;
     return status === GONE ? { result: 'drop', why } : { result: 'later', why };
   } catch (thrown) {

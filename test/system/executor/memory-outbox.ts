@@ -1,17 +1,18 @@
-/** A book of errands in memory, for tests of those who carry them out. */
+/** An outbox in memory, for tests of its delivery. */
 import assert from 'node:assert/strict';
-import type { Errand, ErrandBook } from '../../../src/executor/errands/errands.ts';
+import type { OutboxMessage } from '../../../src/executor/outbox/outbox.ts';
+import type { OutboxStore } from '../../../src/kit/outbox/outbox.ts';
 
-export type MemoryBook = ErrandBook & {
+export type MemoryOutbox = OutboxStore<OutboxMessage> & {
   readonly ended: { id: string; how: 'done' | 'dropped'; reason?: string }[];
   readonly postponed: { id: string; at: number; error: string }[];
-  put(errand: Errand, at: number): void;
-  /** Makes the next record of what became of an errand fail. */
+  put(message: OutboxMessage, at: number): void;
+  /** Makes the next record of the outcome of a message fail. */
   failNextRecord: boolean;
 };
 
-export function memoryBook(): MemoryBook {
-  const entries = new Map<string, { errand: Errand; at: number }>();
+export function memoryOutbox(): MemoryOutbox {
+  const entries = new Map<string, { message: OutboxMessage; at: number }>();
   const listeners = new Set<() => void>();
   const soonest = () => [...entries.values()].sort((one, other) => one.at - other.at);
   const record = () => {
@@ -24,7 +25,7 @@ export function memoryBook(): MemoryBook {
     entries.delete(id);
     book.ended.push({ id, how, ...(reason === undefined ? {} : { reason }) });
   };
-  const book: MemoryBook = {
+  const book: MemoryOutbox = {
     ended: [],
     postponed: [],
     failNextRecord: false,
@@ -32,7 +33,7 @@ export function memoryBook(): MemoryBook {
       soonest()
         .filter(({ at }) => at <= now)
         .slice(0, limit)
-        .map(({ errand }) => errand),
+        .map(({ message }) => message),
     nextDue: () => soonest()[0]?.at,
     done: (id) => end(id, 'done'),
     drop: (id, reason) => end(id, 'dropped', reason),
@@ -40,16 +41,16 @@ export function memoryBook(): MemoryBook {
       // The journal stores whole milliseconds and nothing else.
       assert.ok(Number.isInteger(at), `${at}`);
       record();
-      const { errand } = entries.get(id)!;
-      entries.set(id, { errand: { ...errand, attempts: errand.attempts + 1 }, at });
+      const { message } = entries.get(id)!;
+      entries.set(id, { message: { ...message, attempts: message.attempts + 1 }, at });
       book.postponed.push({ id, at, error });
     },
     onNew(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    put(errand, at) {
-      entries.set(errand.id, { errand, at });
+    put(message, at) {
+      entries.set(message.id, { message, at });
       for (const listener of listeners) listener();
     },
   };

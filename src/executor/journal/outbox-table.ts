@@ -1,15 +1,16 @@
-/** The `errands` table: the book of what the executor owes others, filled in the transaction that causes it. */
+/** The `errands` table: the executor's outbox, filled in the transaction that causes a message. */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
+import type { OutboxStore } from '../../kit/outbox/outbox.ts';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
-import type { Errand, ErrandBook } from '../errands/errands.ts';
+import type { OutboxMessage } from '../outbox/outbox.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type IntentFold, isEnd, openGates, recordOf } from './fold.ts';
 
-function errandOf(row: Record<string, SQLOutputValue>): Errand {
+function messageOf(row: Record<string, SQLOutputValue>): OutboxMessage {
   return {
     id: row.id as string,
-    kind: row.kind as Errand['kind'],
+    kind: row.kind as OutboxMessage['kind'],
     user: row.user_id as string,
     intentId: row.intent_id as string,
     nodeId: (row.node_id as string | null) ?? undefined,
@@ -20,7 +21,7 @@ function errandOf(row: Record<string, SQLOutputValue>): Errand {
 
 const notifyId = (intentId: string, nodeId: string, times: number) => `notify-${intentId}-${nodeId}-${times}`;
 
-export function errandTable(db: DatabaseSync, writes: GroupCommit, clock: Clock) {
+export function outboxTable(db: DatabaseSync, writes: GroupCommit, clock: Clock) {
   const insert = db.prepare(`
     INSERT INTO errands (id, kind, user_id, intent_id, node_id, conversation_id, due_at) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO NOTHING`);
@@ -49,8 +50,8 @@ export function errandTable(db: DatabaseSync, writes: GroupCommit, clock: Clock)
     return insert.run(id, 'wake', principal.user, intentId, null, state.parkedIn, clock.now()).changes > 0;
   }
 
-  const book: ErrandBook = {
-    due: (now, limit) => due.all(now, limit).map(errandOf),
+  const messages: Required<OutboxStore<OutboxMessage>> = {
+    due: (now, limit) => due.all(now, limit).map(messageOf),
     nextDue: () => (next.get()?.at as number | null) ?? undefined,
     done: (id) => writes.runNow(() => void end.run('done', null, id)),
     later: (id, at, error) => writes.runNow(() => void postpone.run(at, error, id)),
@@ -62,7 +63,7 @@ export function errandTable(db: DatabaseSync, writes: GroupCommit, clock: Clock)
   };
 
   return {
-    book,
+    messages,
 
     /** Tells that there is something new, once it is on disk. */
     tell(): void {

@@ -10,9 +10,10 @@ import { type Clock, systemClock } from '../clock/clock.ts';
 import { receiptKey } from '../identity/receipt-key.ts';
 import { verifyWebhook } from '../identity/webhook-signature.ts';
 import { silentLogger } from '../log/log.ts';
+import { createReceiptSender, deliveryOf, type ReceiptSenderOptions } from './receipt-sender.ts';
 import { receiptTable } from './receipt-table.ts';
-import { createReceiptSender, type ReceiptSenderOptions } from './sender.ts';
 
+const HOUR = 3600_000;
 const KEY = receiptKey('a machine token');
 
 type Post = { fireId: string; stages: string[]; body: Record<string, unknown>; genuine: boolean };
@@ -228,4 +229,23 @@ test('an address that is not known yet is waited for', async (t) => {
   await until('it was tried', () => !late.sender.isBusy());
   known = true;
   await until('it was taken', () => late.left() === 0);
+});
+
+test('a receipt is kept as long as an answer may get better, and a day at most', () => {
+  const resultOf = (status: number | undefined, ageMs: number) => {
+    const delivery = deliveryOf(status, ageMs, 'why');
+    return delivery.result === 'later' && delivery.everything ? 'all_later' : delivery.result;
+  };
+  for (const status of [200, 202]) assert.equal(resultOf(status, 90 * HOUR), 'done');
+  for (const status of [undefined, 408, 429, 500, 502, 503]) {
+    assert.equal(resultOf(status, 23 * HOUR), 'all_later');
+    assert.equal(resultOf(status, 24 * HOUR), 'drop');
+  }
+  for (const status of [401, 403, 302]) {
+    assert.equal(resultOf(status, 23 * HOUR), 'later');
+    assert.equal(resultOf(status, 24 * HOUR), 'drop');
+  }
+  assert.equal(resultOf(404, 59_000), 'later');
+  assert.equal(resultOf(404, 60_000), 'drop');
+  for (const status of [400, 405, 413]) assert.equal(resultOf(status, 0), 'drop');
 });

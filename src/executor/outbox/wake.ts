@@ -4,11 +4,11 @@
  */
 import { createChronosClient } from '../../chronos/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
+import type { Delivery } from '../../kit/outbox/outbox.ts';
 import { didOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
-import { type Carried, DONE } from './carried.ts';
 
 export type WakeOptions = {
   readonly chronos: { readonly url: string; readonly token: string };
@@ -27,7 +27,7 @@ export type Wake = {
 const DELAY_SECONDS = 1;
 const LABEL = 'task is over';
 
-function verdictOn(thrown: unknown, { user, intentId }: Wake, publicKey: string): Carried {
+function verdictOn(thrown: unknown, { user, intentId }: Wake, publicKey: string): Delivery {
   if (!(thrown instanceof ReveilleError)) throw thrown;
   const { code, message, retryable } = thrown;
   // Set by an earlier attempt, before the intent's outcome was found out better.
@@ -45,7 +45,7 @@ function verdictOn(thrown: unknown, { user, intentId }: Wake, publicKey: string)
 
 /** Sets the alarm once. @returns what became of it */
 export function createWaker({ chronos, key, clock }: WakeOptions) {
-  return async (wake: Wake, signal: AbortSignal): Promise<Carried> => {
+  return async (wake: Wake, signal: AbortSignal): Promise<Delivery> => {
     const { user, conversationId, intentId, message, payload } = wake;
     try {
       // Without a holder for the principal every call proves the key anew.
@@ -63,7 +63,7 @@ export function createWaker({ chronos, key, clock }: WakeOptions) {
         },
         { signal },
       );
-      return DONE;
+      return { result: 'done' };
     } catch (thrown) {
       return verdictOn(thrown, wake, key.publicKeyHex);
     }

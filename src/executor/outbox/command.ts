@@ -4,9 +4,9 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Clock } from '../../kit/clock/clock.ts';
+import type { Delivery } from '../../kit/outbox/outbox.ts';
 import { inheritedVariables } from '../../kit/process/inherited-variables.ts';
 import type { Settings } from '../../wire/settings.ts';
-import { type Carried, DONE } from './carried.ts';
 
 export type CommandOptions = {
   /** Our own variables; the program gets an allow-list of them. */
@@ -51,7 +51,7 @@ export function runNotice(
   [program, ...args]: readonly [string, ...string[]],
   notice: string,
   { variables, clock, signal }: CommandOptions,
-): Promise<Carried> {
+): Promise<Delivery> {
   if (signal.aborted) return Promise.resolve({ result: 'later', why: 'the executor is shutting down' });
   return new Promise((resolve) => {
     let why: string | undefined;
@@ -69,7 +69,7 @@ export function runNotice(
     const stop = () => giveUp('the executor is shutting down');
     const cancels = [clock.after(TIMEOUT_MS, () => giveUp(`it did not end within ${TIMEOUT_MS / 1000} s`))];
     signal.addEventListener('abort', stop);
-    const settle = (carried: Carried) => {
+    const settle = (carried: Delivery) => {
       for (const cancel of cancels) cancel();
       signal.removeEventListener('abort', stop);
       child.stdout?.destroy();
@@ -77,7 +77,7 @@ export function runNotice(
       resolve(carried);
     };
     const ended = (code: number | null, killedBy: NodeJS.Signals | null) => {
-      if (code === 0 && why === undefined) return settle(DONE);
+      if (code === 0 && why === undefined) return settle({ result: 'done' });
       const how = why ?? (code === null ? `it was ended by ${killedBy}` : `it ended with status ${code}`);
       const words = said();
       settle({ result: 'later', why: `${program}: ${how}${words === '' ? '' : `: ${words}`}` });

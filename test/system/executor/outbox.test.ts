@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import type { ExecutorConfig } from '../../../src/executor/config.ts';
-import type { Errand } from '../../../src/executor/errands/errands.ts';
-import { createErrandRunner, type ErrandRunnerOptions } from '../../../src/executor/errands/runner.ts';
+import type { OutboxMessage } from '../../../src/executor/outbox/outbox.ts';
+import { createExecutorOutbox, type ExecutorOutboxOptions } from '../../../src/executor/outbox/outbox.ts';
 import type { IntentView } from '../../../src/executor/rail.ts';
 import { signingKey } from '../../../src/executor/receipt/signing-key.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
@@ -19,7 +19,7 @@ import { eventually, temporaryFolder } from '../../../src/router/testing/bench.t
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { IntentReceipt, ReceiptEnvelope } from '../../../src/wire/intent-receipt.ts';
 import { chronosd } from './chronosd.ts';
-import { memoryBook } from './memory-book.ts';
+import { memoryOutbox } from './memory-outbox.ts';
 
 const USER = 'ada';
 const INTENT = '0197f5a0-0000-7000-8000-00000000000a';
@@ -57,24 +57,24 @@ const receipt: IntentReceipt = {
   ],
 };
 
-const notify: Errand = {
+const notify: OutboxMessage = {
   ...{ id: 'notify-1', kind: 'notify', user: USER, intentId: INTENT, nodeId: 'pay' },
   conversationId: undefined,
   attempts: 0,
 };
-const wake: Errand = {
+const wake: OutboxMessage = {
   ...{ id: 'wake-1', kind: 'wake', user: USER, intentId: INTENT, nodeId: undefined },
   conversationId: 'c-1',
   attempts: 0,
 };
 
 type Setup = Partial<Pick<ExecutorConfig, 'notify' | 'chronos'>> &
-  Partial<Omit<ErrandRunnerOptions, 'config' | 'book'>>;
+  Partial<Omit<ExecutorOutboxOptions, 'config' | 'messages'>>;
 
 function startRunner(t: TestContext, { notify: told, chronos, ...more }: Setup) {
-  const book = memoryBook();
-  const runner = createErrandRunner({
-    book,
+  const book = memoryOutbox();
+  const runner = createExecutorOutbox({
+    messages: book,
     config: { notify: told ?? { webhook: undefined, command: undefined }, chronos },
     rail: { view: () => view, gates: () => [gate], receipt: () => receipt },
     key: signingKey(generateKey()),
@@ -86,7 +86,7 @@ function startRunner(t: TestContext, { notify: told, chronos, ...more }: Setup) 
   });
   t.after(() => runner.close());
   runner.start();
-  return { book, runner, put: (errand: Errand) => book.put(errand, systemClock.now()) };
+  return { book, runner, put: (message: OutboxMessage) => book.put(message, systemClock.now()) };
 }
 
 type Post = { headers: Record<string, string>; body: string };
@@ -187,7 +187,7 @@ test('a command that fails is run again with what it said kept, and the webhook 
   assert.equal(posts.length, 1);
 });
 
-test('a command that is not there is said, and a webhook that hangs holds up no other errand', async (t) => {
+test('a command that is not there is said, and a webhook that hangs holds up no other message', async (t) => {
   const { url } = await receiver(t, () => {});
   const { book, put, runner } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
   put(notify);
@@ -215,7 +215,7 @@ test('a command that is under way when the executor ends is ended with all that 
   assert.deepEqual([book.ended, book.postponed], [[], []]);
 });
 
-test('an agent is woken by one alarm that tells what came of it, however often the errand is carried out', async (t) => {
+test('an agent is woken by one alarm that tells what came of it, however often the message is carried out', async (t) => {
   const house = await chronosd(t, USER);
   const key = signingKey(generateKey());
   await house.enrol(key.publicKeyHex);
