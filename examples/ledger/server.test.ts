@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/kit/clock/clock.ts';
 import { openBook } from './book.ts';
 
-const REVEILLE = join(import.meta.dirname, '..', '..', '..', 'src', 'bin', 'reveille.ts');
+const REVEILLE = join(import.meta.dirname, '..', '..', 'bin', 'reveille.ts');
 
 type Answer = { id?: number; result?: Record<string, unknown>; error?: { code: number; message: string } };
 type Result = { isError?: boolean; content: { text: string }[]; structuredContent?: Record<string, unknown> };

@@ -15,7 +15,7 @@ test('a home is made with the folders above it, open to nobody else, and may be 
   const path = join(temporaryFolder(t), 'a', 'b');
   for (let round = 0; round < 2; round++) makeHome(homeAt(path));
   assert.equal(statSync(path).mode & 0o777, 0o700);
-  assert.equal(statSync(join(path, '../..')).mode & 0o777, 0o700);
+  assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700);
 });
 
 test('a home behind a link to a folder is that folder', (t) => {

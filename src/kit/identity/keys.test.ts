@@ -84,7 +84,7 @@ test('a key file is private, holds 64 hex characters and reads back as the same 
   const key = generateKey();
   writeKeyFile(path, key);
   assert.equal(statSync(path).mode & 0o777, 0o600);
-  assert.equal(statSync(join(path, '../..')).mode & 0o777, 0o700);
+  assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700);
   assert.match(readFileSync(path, 'utf8'), /^[0-9a-f]{64}\n$/);
   assert.equal(readKeyFile(path).publicKeyHex, key.publicKeyHex);
 });
@@ -196,7 +196,7 @@ test('processes that make a key at the same moment all get the same one', async 
   await Promise.all(children.map(({ exit }) => exit));
   const made = readKeyFile(path).publicKeyHex;
   for (const { said } of children) assert.equal(said(), made);
-  assert.deepEqual(readdirSync(join(path, '../..')), ['agent.key']);
+  assert.deepEqual(readdirSync(join(path, '..')), ['agent.key']);
 });
 
 test('an identity is its label and the beginning of its public key', () => {

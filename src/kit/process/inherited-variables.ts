@@ -79,7 +79,7 @@ const SECRET_FOLDERS = ['REVEILLE_HOME', 'REVEILLE_APPROVER_DIR'] as const;
 /** Whether a path is a folder, or lies below it. */
 function isWithin(path: string, folder: string): boolean {
   const way = relative(folder, path);
-  return isAbsolute(path) && !way.startsWith('../..') && !isAbsolute(way);
+  return isAbsolute(path) && !way.startsWith('..') && !isAbsolute(way);
 }
 
 function isInherited(name: string): boolean {

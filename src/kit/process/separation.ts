@@ -68,7 +68,7 @@ const SEATBELT = '/usr/bin/sandbox-exec';
 /** Whether a path is a folder, or lies below it. */
 export function isWithin(path: string, folder: string): boolean {
   const way = relative(folder, path);
-  return way !== '../..' && !way.startsWith('../../') && !isAbsolute(way);
+  return way !== '..' && !way.startsWith('../') && !isAbsolute(way);
 }
 
 function realOrUndefined(path: string): string | undefined {

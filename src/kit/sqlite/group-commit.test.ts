@@ -23,7 +23,7 @@ function workbench(t: TestContext) {
 
 test('operations that arrive together share a transaction, at most 512 of them', async (t) => {
   const { path, group, add } = workbench(t);
-  const other = openDatabase({ path, migrations: join(path, '../..'), clock: systemClock, lock: 'shared' });
+  const other = openDatabase({ path, migrations: join(path, '..'), clock: systemClock, lock: 'shared' });
   t.after(() => other.close());
   const seen = other.db.prepare('SELECT count(*) AS n FROM notes');
   const results = Array.from({ length: 1300 }, (_, index) =>
@@ -43,7 +43,7 @@ test('operations that arrive together share a transaction, at most 512 of them',
 
 test('nothing is acknowledged before it can be read by another connection', async (t) => {
   const { path, group, add } = workbench(t);
-  const other = openDatabase({ path, migrations: join(path, '../..'), clock: systemClock, lock: 'shared' });
+  const other = openDatabase({ path, migrations: join(path, '..'), clock: systemClock, lock: 'shared' });
   t.after(() => other.close());
   const seen = other.db.prepare('SELECT count(*) AS n FROM notes');
   const acknowledged = ['a', 'b', 'c'].map((text) => group.run(() => add(text)));
@@ -115,7 +115,7 @@ test('drain waits for what is queued, and for what those queue', async (t) => {
 
 test('a lock held by somebody else rejects all as unavailable and the next try succeeds', async (t) => {
   const { path, group, add, count } = workbench(t);
-  const other = openDatabase({ path, migrations: join(path, '../..'), clock: systemClock, lock: 'shared' });
+  const other = openDatabase({ path, migrations: join(path, '..'), clock: systemClock, lock: 'shared' });
   t.after(() => other.close());
   other.db.exec('BEGIN IMMEDIATE');
   const outcomes = await Promise.allSettled([group.run(() => add('a')), group.run(() => add('b'))]);

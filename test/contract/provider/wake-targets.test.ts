@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type Installation, sharedOwner, startInstallation } from '../../../src/cli/testing/installation.ts';
 
-const PAGE = readFileSync(join(import.meta.dirname, '..', '..', '..', '..', '..', 'docs', 'wake-targets.md'), 'utf8');
+const PAGE = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'wake-targets.md'), 'utf8');
 const DAEMONS = ['http', 'process', 'docker', 'fly'];
 
 let house: Installation;

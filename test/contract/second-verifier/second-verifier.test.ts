@@ -28,7 +28,7 @@ const PROGRAM = join(import.meta.dirname, 'verifier.mjs');
 const { verify } = (await import(PROGRAM)) as { verify: Verify };
 
 function vectors<Expected>(file: string): Vector<Expected>[] {
-  const lines = readFileSync(join(import.meta.dirname, '..', '..', '..', 'receipt-vectors', file), 'utf8')
+  const lines = readFileSync(join(import.meta.dirname, '..', 'receipt-vectors', file), 'utf8')
     .trimEnd()
     .split('\n');
   return lines.map((line) => JSON.parse(line) as Vector<Expected>);

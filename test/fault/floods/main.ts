@@ -44,7 +44,7 @@ const TABLES = ['alarms', 'occurrences', 'fire_attempts', 'auth_nonces', 'agent_
 
 const { values } = parseArgs({
   options: {
-    root: { type: 'string', default: join(import.meta.dirname, '..', '..', '..', '..', '..') },
+    root: { type: 'string', default: join(import.meta.dirname, '..', '..', '..') },
     seconds: { type: 'string', default: '15' },
     lanes: { type: 'string', default: '32' },
   },

@@ -38,8 +38,8 @@ import { balancesOf } from '../../system/rail/executor-process.ts';
 import type { Orders, Report, Target } from './hostile.ts';
 
 const HOSTILE = join(import.meta.dirname, 'hostile.ts');
-const SECOND_VERIFIER = join(import.meta.dirname, '..', '..', '..', 'second-verifier', 'verifier.mjs');
-const COMPILED = join(PROGRAM, '../..', '../..', 'node_modules', '.cache', 'reveille');
+const SECOND_VERIFIER = join(import.meta.dirname, '..', '..', 'contract', 'second-verifier', 'verifier.mjs');
+const COMPILED = join(PROGRAM, '..', '..', 'node_modules', '.cache', 'reveille');
 const PASSPHRASE = 'seven words that nobody has written down';
 const NOBODY = { uid: 65_534, gid: 65_534 };
 const LIMIT_MS = 600_000;
@@ -97,7 +97,7 @@ async function startPerson(t: TestContext, { walls, sealed = false, server }: Op
   writeFileSync(join(person, '.bashrc'), '# as it was\n');
   const keyStore = createServer().listen(join(places.runtime, 'bus'));
   await once(keyStore, 'listening');
-  const bundled = JSON.parse(readFileSync(join(PROGRAM, '../..', '../..', 'agents', 'executor.json'), 'utf8')) as {
+  const bundled = JSON.parse(readFileSync(join(PROGRAM, '..', '..', 'agents', 'executor.json'), 'utf8')) as {
     servers: object[];
   };
   const hostile = { alias: 'hostile', command: process.execPath, args: [HOSTILE, 'mcp', places.serverWork] };
@@ -453,7 +453,7 @@ test('2: under another user id, without walls, a hostile machine approves nothin
   }
   const person = await startPerson(t, { walls: false });
   const { work } = person.places;
-  for (const path of [person.folder, join(work, '../..'), work]) chmodSync(path, 0o755);
+  for (const path of [person.folder, join(work, '..'), work]) chmodSync(path, 0o755);
   chownSync(work, NOBODY.uid, NOBODY.gid);
   const at = await scene(person);
   const money = balance(person);

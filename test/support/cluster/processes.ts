@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 
 /** The program under test. */
-export const PROGRAM = join(import.meta.dirname, '..', '..', '..', '..', '..', 'bin', 'reveille.mjs');
+export const PROGRAM = join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.mjs');
 export const START_LIMIT_MS = 60_000;
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

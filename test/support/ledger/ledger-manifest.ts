@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const SHIPPED = join(import.meta.dirname, '..', '..', '..', '..', '..', 'agents', 'executor.json');
+const SHIPPED = join(import.meta.dirname, '..', '..', '..', 'agents', 'executor.json');
 
 export type LedgerManifestOptions = {
   /** What goes wrong at each call of `transfer`, as `faulty-ledger.ts` lists it; without it the ledger is the real one. */

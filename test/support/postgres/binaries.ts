@@ -57,7 +57,7 @@ function copyOf(initdb: string, postgres: string): { initdb: string; postgres: s
   const folder = mkdtempSync(join(tmpdir(), 'reveille-postgres-programs-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   chmodSync(folder, 0o755);
-  cpSync(join(dirname(postgres), '../..'), folder, { recursive: true, verbatimSymlinks: true });
-  const inCopy = (program: string) => join(folder, program.slice(join(dirname(postgres), '../..').length));
+  cpSync(join(dirname(postgres), '..'), folder, { recursive: true, verbatimSymlinks: true });
+  const inCopy = (program: string) => join(folder, program.slice(join(dirname(postgres), '..').length));
   return { initdb: inCopy(initdb), postgres: inCopy(postgres) };
 }

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { CHRONOMETRIC_TOOLS } from '../../../src/wire/chronometric-words.ts';
 import { personOf, serverCommand } from './server-process.ts';
 
-const INSPECTOR = join(import.meta.dirname, '..', '..', '..', '..', '..', 'node_modules', '.bin', 'mcp-inspector');
+const INSPECTOR = join(import.meta.dirname, '..', '..', '..', 'node_modules', '.bin', 'mcp-inspector');
 
 type Run = { status: number; stdout: string; stderr: string };
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 
-const ROOT = join(import.meta.dirname, '..', '..', '..', '..', '..');
+const ROOT = join(import.meta.dirname, '..', '..', '..');
 
 /** Everything that a person has: a home with a profile and sessions in it. Removed after the test. */
 export type Person = { readonly home: string; readonly profile: string; readonly dataDir: string };

@@ -384,10 +384,7 @@ test('that the server runs is somebody there beside an agent CLI, and nobody wit
     for (let looks = 0; looks < 5; looks++) assert.equal(await look(), flags.length === 0 ? 1 : 0);
   }
   for (const agent of ['neo', 'default']) {
-    const manifest = readFileSync(
-      join(import.meta.dirname, '..', '..', '..', '..', '..', 'agents', `${agent}.json`),
-      'utf8',
-    );
+    const manifest = readFileSync(join(import.meta.dirname, '..', '..', '..', 'agents', `${agent}.json`), 'utf8');
     const { servers } = JSON.parse(manifest) as { servers: { alias: string; command?: string }[] };
     const { command } = servers.find(({ alias }) => alias === 'chronometric')!;
     assert.equal(command, 'reveille chronometric --by-calls', agent);

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-const program = process.argv[2] ?? join(import.meta.dirname, '..', '..', '..', '..', '..', 'bin', 'reveille.mjs');
+const program = process.argv[2] ?? join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.mjs');
 const WATCHED_MS = 45_000;
 
 const home = mkdtempSync(join(tmpdir(), 'reveille-flood-'));

@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { modulesBelow, recordModules } from './loaded-modules.ts';
 
-const SRC = pathToFileURL(join(import.meta.dirname, '..', '..', '..', '..', '..', 'src')).href;
+const SRC = pathToFileURL(join(import.meta.dirname, '..', '..', '..', 'src')).href;
 
 /** Runs a module in a process of its own. @returns the record of what it loaded */
 function run(t: TestContext, script: string): string {

@@ -53,7 +53,7 @@ describe('a pool', () => {
 
   test('hosts the alarm and time tools of the manifest that ships, also while chronosd is down', async (t) => {
     const dataDir = temporaryFolder(t);
-    const root = join(import.meta.dirname, '..', '..', '..', '..', '..');
+    const root = join(import.meta.dirname, '..', '..', '..');
     const variables = {
       PATH: process.env.PATH,
       HOME: dataDir,

@@ -285,5 +285,5 @@ async function ownerOf({ reveille }: Person): Promise<string> {
 
 /** Lets others walk to a folder. */
 function openTo(folder: string): void {
-  for (const path of [join(folder, '../..', '../..'), join(folder, '../..'), folder]) chmodSync(path, 0o755);
+  for (const path of [join(folder, '..', '..'), join(folder, '..'), folder]) chmodSync(path, 0o755);
 }
