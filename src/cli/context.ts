@@ -6,6 +6,7 @@ import type { Logger, LogLevel } from '../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../kit/process/inherited-variables.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
+import type { CliProcess } from './cli-process.ts';
 import { type Home, homeAt, type KnownSecrets, readSecrets } from './home/home.ts';
 import { readSettingsFile } from './home/settings-file.ts';
 import { createOutput, type Output } from './screens/output.ts';
@@ -18,6 +19,8 @@ export type CliContext = {
   settings: Settings;
   /** The environment alone, for what is handed on to children. */
   environment: Settings;
+  /** Whose command line it is; the global `process` is for signals and what else belongs to the whole process. */
+  process: CliProcess;
   home: Home;
   out: Output;
   clock: Clock;
@@ -52,13 +55,15 @@ async function readOr<T>(absent: T, tolerant: boolean, read: () => T | Promise<T
 }
 
 /**
- * Gathers the settings of this process. The one place that reads the environment.
+ * Gathers the settings of a command. The one place that reads the environment.
  *
+ * @param process whose environment counts
  * @param flags values from the command line, by the names of the variables they override
  * @param tolerant goes on without `config.yaml` and the made secrets when they are damaged: for the command that reports that
  * @param canBeMachine whether a process of this command that a router has started goes by its environment alone
  */
 export async function createContext(
+  process: CliProcess,
   globals: GlobalFlags,
   flags: Settings = {},
   { tolerant = false, canBeMachine = false }: { tolerant?: boolean; canBeMachine?: boolean } = {},
@@ -86,8 +91,9 @@ export async function createContext(
   return {
     settings,
     environment,
+    process,
     home,
-    out: createOutput(globals.json === true),
+    out: createOutput(process, globals.json === true),
     clock: systemClock,
     async log(system, fallback = 'info') {
       // The logger costs as much as a small command; commands that do not log do not load it.

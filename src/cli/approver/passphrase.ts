@@ -1,7 +1,8 @@
 /** Asking for a passphrase: on the terminal, where it is not shown; from a file that a script names; or from standard input. */
 import { readPrivateFile } from '../../kit/identity/private-file.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { Settings } from '../../wire/settings.ts';
+import type { CliProcess } from '../cli-process.ts';
+import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 
 const ENTER = new Set(['\r', '\n', '\u0004']);
@@ -9,9 +10,10 @@ const RUBOUT = new Set(['\u007f', '\b']);
 const INTERRUPT = '\u0003';
 const LINE_MAX = 4096;
 
+type Asking = Pick<CliContext, 'process' | 'environment'>;
+
 /** Reads a line from the terminal without showing it. The question goes to stderr, so that results on stdout stay clean. */
-function typed(question: string): Promise<string> {
-  const { stdin, stderr } = process;
+function typed({ stdin, stderr }: CliProcess, question: string): Promise<string> {
   // Before the question: what is typed the moment that it appears must not be shown either.
   stdin.setRawMode(true);
   stderr.write(question);
@@ -35,10 +37,10 @@ function typed(question: string): Promise<string> {
   });
 }
 
-async function piped(): Promise<string> {
+async function piped({ stdin }: CliProcess): Promise<string> {
   let text = '';
-  process.stdin.setEncoding('utf8');
-  for await (const piece of process.stdin) {
+  stdin.setEncoding('utf8');
+  for await (const piece of stdin) {
     text += piece as string;
     if (text.includes('\n') || text.length > LINE_MAX) break;
   }
@@ -49,7 +51,11 @@ async function piped(): Promise<string> {
  * @param isNew asks twice on a terminal, so that nobody seals a key with a slip of the finger
  * @throws UsageError when there is neither a terminal nor a line to read
  */
-export function passphraseFrom(environment: Settings, question: string, isNew = false): () => Promise<string> {
+export function passphraseFrom(
+  { process, environment }: Asking,
+  question: string,
+  isNew = false,
+): () => Promise<string> {
   return async () => {
     const { REVEILLE_APPROVER_PASSPHRASE_FILE: file } = environment;
     if (file) {
@@ -59,18 +65,19 @@ export function passphraseFrom(environment: Settings, question: string, isNew = 
       return text.split(/\r?\n/)[0]!;
     }
     if (!process.stdin.isTTY) {
-      const line = await piped();
+      const line = await piped(process);
       if (line !== '') return line;
       throw new UsageError(
         "the approver's key is sealed, and nobody can be asked here: name a file with REVEILLE_APPROVER_PASSPHRASE_FILE, or write the passphrase to standard input",
       );
     }
-    const given = await typed(`${question}: `);
-    if (isNew && (await typed('The same again: ')) !== given) throw new UsageError('the two passphrases differ');
+    const given = await typed(process, `${question}: `);
+    if (isNew && (await typed(process, 'The same again: ')) !== given)
+      throw new UsageError('the two passphrases differ');
     return given;
   };
 }
 
 /** Asks for the passphrase where the key is sealed. */
-export const askPassphrase = (environment: Settings): (() => Promise<string>) =>
-  passphraseFrom(environment, "Passphrase of the approver's key");
+export const askPassphrase = (context: Asking): (() => Promise<string>) =>
+  passphraseFrom(context, "Passphrase of the approver's key");

@@ -55,7 +55,7 @@ export async function alarmWatch(context: CliContext, { id }: WatchFlags): Promi
   const { signal } = ended;
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ended.abort());
   // Nobody reads any more.
-  process.stdout.once('error', () => ended.abort());
+  context.process.stdout.once('error', () => ended.abort());
 
   const client = alarmClient(context);
   // At the same time: the clock of a chronosd that does not answer is not waited for in addition.

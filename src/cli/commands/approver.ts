@@ -28,6 +28,7 @@ import {
 } from '../approver/approver-key.ts';
 import { askPassphrase, passphraseFrom } from '../approver/passphrase.ts';
 import type { CliContext } from '../context.ts';
+import { EXIT } from '../exit-status.ts';
 import { fileFlag } from '../flags/flags.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
@@ -132,7 +133,7 @@ export async function approverEnroll(context: CliContext, flags: ApproverFlags):
       'conflict',
       `the key ${known.publicKey} was revoked for ${user}: it ${revokedRemedy(known)}`,
     );
-  const key = await openApprover(environment, askPassphrase(context.environment));
+  const key = await openApprover(environment, askPassphrase(context));
   const request = enrollmentRequest(key, { name: name ?? known.name, user, executor: list.executor }, clock.now());
   if (!list.approvers.some(isOpen)) {
     // With its own word: a key that stands for another user here may have to vouch for itself.
@@ -145,7 +146,7 @@ export async function approverEnroll(context: CliContext, flags: ApproverFlags):
   );
   out.remark('  reveille approver enroll --request-file <file>');
   out.result({ request }, JSON.stringify({ request }));
-  process.exitCode = 1;
+  context.process.exitCode = EXIT.failed;
 }
 
 function requestIn(file: string): ApproverRequest {
@@ -176,7 +177,7 @@ async function vouch(context: CliContext, file: string): Promise<void> {
       `the request is for another executor (${request.executor}) than the one at ${admin.url}`,
     );
   out.line(`${request.approver} (${oneLine(request.name)}) asks to approve for ${request.user}.`);
-  const key = await openApprover(environment, askPassphrase(context.environment));
+  const key = await openApprover(environment, askPassphrase(context));
   enrolled(context, await admin.enroll(vouchedFor(request, key)));
 }
 
@@ -250,7 +251,7 @@ export async function approverRevoke(context: CliContext, flags: { user?: string
   const user = userOf(context, flags.user);
   const admin = executorAdmin(context);
   const meant = await keyMeant(admin, user, beginning);
-  const key = await openApprover(environment, askPassphrase(context.environment));
+  const key = await openApprover(environment, askPassphrase(context));
   const view = await admin.revoke(revocationRequest(key, { ...meant, user }, clock.now()));
   out.result(view, [`Revoked ${view.approver} (${oneLine(view.name)}): it cannot approve for ${user} any more`]);
 }
@@ -258,19 +259,19 @@ export async function approverRevoke(context: CliContext, flags: { user?: string
 export async function approverSeal(context: CliContext): Promise<void> {
   const { environment, out } = context;
   const known = knownApprover(environment);
-  const fresh = passphraseFrom(environment, 'New passphrase', true);
+  const fresh = passphraseFrom(context, 'New passphrase', true);
   // One file cannot hold two passphrases; a key that is sealed already is opened first.
   if (known?.kept === 'sealed file')
     throw new ReveilleError(
       'conflict',
       'the key is sealed already; take that off first with: reveille approver unseal',
     );
-  const sealed = await sealApprover(environment, { old: askPassphrase(context.environment), fresh });
+  const sealed = await sealApprover(environment, { old: askPassphrase(context), fresh });
   out.result(keyFacts(sealed), [`Sealed. Without the passphrase the key in ${oneLine(sealed.file)} answers nothing.`]);
 }
 
 export async function approverUnseal(context: CliContext): Promise<void> {
-  const open = await unsealApprover(context.environment, askPassphrase(context.environment));
+  const open = await unsealApprover(context.environment, askPassphrase(context));
   context.out.result(keyFacts(open), keyLines(context, open));
 }
 

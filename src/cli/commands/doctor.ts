@@ -228,6 +228,6 @@ export async function doctor(context: CliContext): Promise<void> {
   const report = { checks, ok, running: running.up, not_running: running.down };
   out.result(report, renderChecks(checks, running, lookOf(context)));
   // docs/decisions/0025-doctor.md
-  if (!ok) process.exitCode = EXIT.failed;
-  else if (running.up.length === 0) process.exitCode = EXIT.notRunning;
+  if (!ok) context.process.exitCode = EXIT.failed;
+  else if (running.up.length === 0) context.process.exitCode = EXIT.notRunning;
 }

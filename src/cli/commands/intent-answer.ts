@@ -63,7 +63,7 @@ async function isApproved(
   { intentId, gate, shown }: { intentId: string; gate: WaitingGate; shown: Shown },
   flags: AnswerFlags,
 ): Promise<boolean> {
-  const isAsked = flags.displayedSha256 === undefined && context.out.live && process.stdin.isTTY === true;
+  const isAsked = flags.displayedSha256 === undefined && context.out.live && context.process.stdin.isTTY === true;
   if (!isAsked) for (const line of [...renderGate(intentId, gate, lookOf(context)), '']) context.out.line(line);
   if (flags.callSha256 !== undefined && flags.callSha256 !== shown.call)
     throw new ReveilleError(
@@ -142,7 +142,7 @@ async function say(
   const { out, environment, clock } = context;
   const { intentId, gate, approved, words } = given;
   const { node_id, displayed_sha256 } = gate;
-  const key = await openApprover(environment, askPassphrase(environment));
+  const key = await openApprover(environment, askPassphrase(context));
   const said = {
     ...{ approved, call_sha256: gate.call.call_sha256, displayed_sha256, expires_at: signedUntil(clock.now()) },
     ...(words === undefined ? {} : { answer: words }),

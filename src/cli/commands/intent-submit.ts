@@ -56,7 +56,7 @@ export async function intentSubmit(context: CliContext, flags: SubmitFlags, pros
   const told = { intent_id: intentId, ...(behind !== undefined && { queued_behind: behind }) };
   const error = view?.status === 'failed' ? view.error : undefined;
   if (error === undefined) return context.out.result(told, lines);
-  process.exitCode = EXIT.failed;
+  context.process.exitCode = EXIT.failed;
   context.out.result({ ...told, error }, [
     `Submitted ${intentId}, but it failed`,
     ...errorLines(error, lookOf(context)),

@@ -62,7 +62,7 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
     ended.abort();
   }
   if (!out.json) for (const line of ['', ...renderIntent(view, [], lookOf(context))]) out.line(line);
-  if (view.value.status !== 'completed') process.exitCode = EXIT.failed;
+  if (view.value.status !== 'completed') context.process.exitCode = EXIT.failed;
 }
 
 /** An ending has its time on record; everything else is told when it is seen. */

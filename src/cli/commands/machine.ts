@@ -89,7 +89,7 @@ function holderOf({ provider, spec, token }: MachinePutAnswer): string | undefin
 
 function put(context: CliContext, flags: PutFlags, given: string | undefined): Promise<MachinePutAnswer> {
   if (flags.provider === 'neo') return putOwnNeo(context, routerClient(context), flags, given);
-  const machine = machineOf(flags, process.cwd());
+  const machine = machineOf(flags, context.process.cwd());
   return routerClient(context).put(userOf(context, given), machine);
 }
 

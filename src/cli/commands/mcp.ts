@@ -17,7 +17,7 @@ async function selftest(context: CliContext): Promise<void> {
     ? `the tools agree in ${report.checked.length} places`
     : report.differences.map((difference) => `differs: ${difference}`);
   context.out.result(report, verdict);
-  if (!report.ok) process.exitCode = EXIT.failed;
+  if (!report.ok) context.process.exitCode = EXIT.failed;
 }
 
 export async function mcp(context: CliContext, flags: { selftest?: boolean }): Promise<void> {

@@ -145,8 +145,8 @@ export type Ask = (question: string) => Promise<string>;
 
 /** @returns `undefined` where nobody can be asked */
 export function personAt(context: CliContext): { ask: Ask; close(): void } | undefined {
-  if (!context.out.live || process.stdin.isTTY !== true) return undefined;
-  const reader = createInterface({ input: process.stdin, output: process.stdout });
+  if (!context.out.live || context.process.stdin.isTTY !== true) return undefined;
+  const reader = createInterface({ input: context.process.stdin, output: context.process.stdout });
   const gone = new AbortController();
   reader.once('close', () => gone.abort());
   return {

@@ -249,7 +249,7 @@ export async function serverReview(context: CliContext, flags: ReviewFlags, alia
   const found = await lookAt(context, manifest, text, new Set(alias === undefined ? all : [alias]));
   await decide(context, flags, { manifest, text, ...found });
   for (const problem of found.problems) context.out.remark(`Not looked at: ${oneLine(problem)}`);
-  if (found.problems.length > 0) process.exitCode = EXIT.failed;
+  if (found.problems.length > 0) context.process.exitCode = EXIT.failed;
 }
 
 function noServer({ path }: NeoManifest, alias: string, all: readonly string[]): ReveilleError {

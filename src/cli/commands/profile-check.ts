@@ -173,5 +173,5 @@ export async function profileCheck(context: CliContext, given: string | undefine
   }
   if (!context.out.json && !hasZone)
     context.out.remark("the machine's time zone cannot be read; set TZ, or chronometric.timezone in the profile");
-  if (!ok) process.exitCode = EXIT.failed;
+  if (!ok) context.process.exitCode = EXIT.failed;
 }

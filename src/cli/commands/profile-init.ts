@@ -16,7 +16,7 @@ import { UsageError } from '../flags/usage-error.ts';
 export type ProfileInitFlags = { yes?: boolean };
 
 /** Asks whoever sits there, each question until its answer can be used. */
-async function ask({ out }: CliContext): Promise<ProfileAnswers> {
+async function ask({ out, process }: CliContext): Promise<ProfileAnswers> {
   const reader = createInterface({ input: process.stdin, output: process.stdout });
   // The end of the input is an answer too: none.
   const left = new Promise<never>((_, reject) =>
@@ -55,7 +55,7 @@ export async function profileInit(context: CliContext, { yes }: ProfileInitFlags
       'conflict',
       `${path} exists already and is never written over; look at it with: reveille profile check`,
     );
-  const interactive = process.stdin.isTTY === true && out.live;
+  const interactive = context.process.stdin.isTTY === true && out.live;
   if (!yes && !interactive)
     throw new UsageError('nobody can be asked here; "reveille profile init --yes" writes a profile without asking');
   if (!yes) {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { PROGRAM } from '../home/package-root.ts';
-import { reveille, temporaryFolder } from '../testing/installation.ts';
+import { reveille, reveilleProcess, temporaryFolder } from '../testing/installation.ts';
 
 const PROFILE = `privacy: {os_idle_consent: true}
 chronometric:
@@ -23,7 +23,8 @@ function home(t: TestContext) {
     return join(folder, name);
   };
   const run = (words: readonly string[], env: Readonly<Record<string, string>> = {}) =>
-    reveille(folder, ['profile', ...words], { env });
+    // The zone of the machine is that of a process.
+    (env.TZ === undefined ? reveille : reveilleProcess)(folder, ['profile', ...words], { env });
   return { folder, path, write, run };
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { reveille, temporaryFolder } from '../testing/installation.ts';
 
 const VECTORS = join(import.meta.dirname, '..', '..', '..', 'test', 'contract', 'receipt-vectors');
@@ -17,14 +17,23 @@ function textOf(file: string, name: string): string {
     .text;
 }
 
+/** A folder in which this process works until the test is over: files are named as somebody who stands there would. */
+function workingFolder(t: TestContext): string {
+  const before = process.cwd();
+  t.after(() => process.chdir(before));
+  const folder = temporaryFolder(t);
+  process.chdir(folder);
+  return folder;
+}
+
 const TRANSFER = textOf('valid.jsonl', 'transfer-approved');
 
 describe('reveille receipt verify', () => {
   test('tells what was asked, who approved it, what was done, and that all of it holds', async (t) => {
-    const home = temporaryFolder(t);
+    const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), TRANSFER);
     const words = ['receipt', 'verify', 'r.json', '--trust-embedded'];
-    const { status, stdout, stderr } = await reveille(join(home, 'nothing-here'), words, { cwd: home });
+    const { status, stdout, stderr } = await reveille(join(home, 'nothing-here'), words);
     assert.equal(status, 0, stderr);
     assert.match(stdout, /^Intent intent-1\n {2}asked +by alice at 2026-06-15T08:10:00\.000Z; a person was there\n/);
     assert.match(
@@ -37,30 +46,30 @@ describe('reveille receipt verify', () => {
   });
 
   test('without a key, and without the word to trust the one in the file, it does not end with 0', async (t) => {
-    const home = temporaryFolder(t);
+    const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), TRANSFER);
-    const bare = await reveille(home, ['receipt', 'verify', 'r.json'], { cwd: home });
+    const bare = await reveille(home, ['receipt', 'verify', 'r.json']);
     assert.equal(bare.status, 1);
     assert.match(bare.stdout, /All 11 envelopes hold, by the key in the file; nobody has said whose key that is\.\n$/);
-    const told = await reveille(home, ['receipt', 'verify', 'r.json', '--json'], { cwd: home });
+    const told = await reveille(home, ['receipt', 'verify', 'r.json', '--json']);
     assert.equal(told.status, 1);
     const { valid, key_trusted } = JSON.parse(told.stdout) as Record<string, boolean>;
     assert.deepEqual([valid, key_trusted], [true, false]);
     const both = ['receipt', 'verify', 'r.json', '--trust-embedded', '--key', PUBLIC_KEY];
-    assert.equal((await reveille(home, both, { cwd: home })).status, 2);
+    assert.equal((await reveille(home, both)).status, 2);
   });
 
   test('a receipt of another key than the one that was named is not asked to name one', async (t) => {
-    const home = temporaryFolder(t);
+    const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), TRANSFER);
-    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json', '--key', APPROVER], { cwd: home });
+    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json', '--key', APPROVER]);
     assert.equal(status, 1);
     assert.match(stdout.replace(/\s+/g, ' '), /by the file’s own claim: NOT the one that you named/);
     assert.doesNotMatch(stdout.replace(/\s+/g, ' '), /name it with --key/);
   });
 
   test('says which key approved, and holds a receipt to the one that the reader names', async (t) => {
-    const home = temporaryFolder(t);
+    const home = workingFolder(t);
     writeFileSync(join(home, 'signed.json'), textOf('valid.jsonl', 'transfer-approved-by-a-key'));
     writeFileSync(join(home, 'old.json'), TRANSFER);
     writeFileSync(join(home, 'allowed.json'), textOf('valid.jsonl', 'allowed-by-a-rule-since-answers-are-signed'));
@@ -68,7 +77,7 @@ describe('reveille receipt verify', () => {
     writeFileSync(join(home, 'shown.json'), JSON.stringify({ approver: APPROVER }));
     writeFileSync(join(home, 'words'), 'no key');
     const verify = (file: string, ...words: string[]) =>
-      reveille(home, ['receipt', 'verify', file, '--key', PUBLIC_KEY, ...words], { cwd: home });
+      reveille(home, ['receipt', 'verify', file, '--key', PUBLIC_KEY, ...words]);
     for (const named of [APPROVER, 'approver.json', 'shown.json']) {
       const { status, stdout } = await verify('signed.json', '--approver', PUBLIC_KEY, '--approver', named);
       assert.equal(status, 0, stdout);
@@ -87,33 +96,31 @@ describe('reveille receipt verify', () => {
   });
 
   test('takes the key as hex digits, a did, or a file, and finds the receipt of another', async (t) => {
-    const home = temporaryFolder(t);
+    const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), TRANSFER);
     writeFileSync(join(home, 'executor.key'), `${SEED}\n`, { mode: 0o600 });
     writeFileSync(join(home, 'public'), PUBLIC_KEY);
     const did = `did:matrix:executor:${PUBLIC_KEY.slice(0, 16)}`;
     for (const key of [PUBLIC_KEY.toUpperCase(), 'executor.key', 'public', did]) {
-      const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json', '--key', key], { cwd: home });
+      const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json', '--key', key]);
       assert.equal(status, 0, key);
       assert.match(stdout, /the one that you\s+named/);
     }
-    const other = await reveille(home, ['receipt', 'verify', 'r.json', '--key', '0'.repeat(64), '--json'], {
-      cwd: home,
-    });
+    const other = await reveille(home, ['receipt', 'verify', 'r.json', '--key', '0'.repeat(64), '--json']);
     assert.equal(other.status, 1);
     const { valid, key_expected, broken } = JSON.parse(other.stdout) as Record<string, { property: string }>;
     assert.deepEqual([valid, key_expected, broken?.property], [false, false, 'key']);
   });
 
   test('names the first envelope that does not hold, and says what stands before it', async (t) => {
-    const home = temporaryFolder(t);
+    const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), textOf('broken.jsonl', 'no-made-yes'));
-    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json'], { cwd: home });
+    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json']);
     assert.equal(status, 1);
     assert.match(stdout, /Broken: Envelope 7 of 11, signature\n/);
     assert.ok(!stdout.includes('approved by'), 'what does not hold is not told');
     writeFileSync(join(home, 's.json'), textOf('broken.jsonl', 'start-without-an-answer'));
-    const story = await reveille(home, ['receipt', 'verify', 's.json'], { cwd: home });
+    const story = await reveille(home, ['receipt', 'verify', 's.json']);
     assert.match(
       story.stdout,
       /Broken: Envelope 5 of 5, story, rule "consent"\n {2}"pay" was started although nobody had\s+approved it/,
@@ -121,21 +128,21 @@ describe('reveille receipt verify', () => {
   });
 
   test('says of a receipt that holds that it has not come to its end', async (t) => {
-    const home = temporaryFolder(t);
+    const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), textOf('valid.jsonl', 'not-at-its-end'));
     const words = ['receipt', 'verify', 'r.json', '--trust-embedded'];
-    const { status, stdout } = await reveille(home, words, { cwd: home });
+    const { status, stdout } = await reveille(home, words);
     assert.equal(status, 0);
     assert.match(stdout, /It has not come to its end: the last thing on record is gate\.asked\./);
   });
 
   test('checks every receipt of a file of JSON lines, and what is cut off is no receipt', async (t) => {
-    const home = temporaryFolder(t);
+    const home = workingFolder(t);
     writeFileSync(
       join(home, 'r.jsonl'),
       `${TRANSFER}\n${textOf('valid.jsonl', 'cancelled')}\n${TRANSFER.slice(0, 500)}`,
     );
-    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.jsonl', '--json'], { cwd: home });
+    const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.jsonl', '--json']);
     assert.equal(status, 1);
     const found = stdout
       .trimEnd()
@@ -152,7 +159,7 @@ describe('reveille receipt verify', () => {
   });
 
   test('tells a receipt that is none from a file that cannot be looked at', async (t) => {
-    const home = temporaryFolder(t);
+    const home = workingFolder(t);
     const files = {
       empty: '',
       binary: Buffer.from([0xff, 0xfe, 0]),
@@ -162,7 +169,7 @@ describe('reveille receipt verify', () => {
     };
     for (const [name, text] of Object.entries(files)) {
       writeFileSync(join(home, name), text);
-      const { status, stdout } = await reveille(home, ['receipt', 'verify', name], { cwd: home });
+      const { status, stdout } = await reveille(home, ['receipt', 'verify', name]);
       assert.equal(status, 1, name);
       assert.match(stdout, /Broken: /, name);
     }
@@ -174,16 +181,16 @@ describe('reveille receipt verify', () => {
       [['list', '--key', 'did:web:x'], /--key must look like did:matrix/],
       [[], /missing required argument/],
     ] as const) {
-      const { status, stderr } = await reveille(home, ['receipt', 'verify', ...words], { cwd: home });
+      const { status, stderr } = await reveille(home, ['receipt', 'verify', ...words]);
       assert.equal(status, 2, words.join(' '));
       assert.match(stderr, message);
     }
   });
 
   test('text in a receipt cannot paint the terminal', async (t) => {
-    const home = temporaryFolder(t);
+    const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), textOf('valid.jsonl', 'names-and-numbers'));
-    const { stdout } = await reveille(home, ['receipt', 'verify', 'r.json'], { cwd: home });
+    const { stdout } = await reveille(home, ['receipt', 'verify', 'r.json']);
     assert.match(stdout, /Größe “½” 😀 \\u0007/);
   });
 });

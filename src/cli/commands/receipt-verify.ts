@@ -20,7 +20,7 @@ const HEX = /^[0-9a-f]{64}$/i;
 
 const reasonOf = (thrown: unknown) => (thrown instanceof Error ? thrown.message : String(thrown));
 
-async function readBytes(file: string, name: string): Promise<Buffer> {
+async function readBytes({ process }: CliContext, file: string, name: string): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let total = 0;
   try {
@@ -112,10 +112,10 @@ export async function receiptVerify(context: CliContext, flags: VerifyFlags, fil
   if (keys && trustsEmbedded)
     throw new UsageError('--key and --trust-embedded cannot both be: whose word is to count?');
   const name = file === '-' ? 'standard input' : file;
-  const text = decoded(await readBytes(file, name));
+  const text = decoded(await readBytes(context, file, name));
   if (text === undefined) {
     reportUnreadable(context, name, { line: 1, column: 1, message: 'it is not UTF-8' });
-    process.exitCode = EXIT.failed;
+    context.process.exitCode = EXIT.failed;
     return;
   }
   let receipts = 0;
@@ -140,5 +140,5 @@ export async function receiptVerify(context: CliContext, flags: VerifyFlags, fil
     broken++;
   }
   if (receipts > 1) out.line(`\n${receipts} receipts, ${broken} of them broken`);
-  if (broken > 0 || (keys === undefined && !trustsEmbedded)) process.exitCode = EXIT.failed;
+  if (broken > 0 || (keys === undefined && !trustsEmbedded)) context.process.exitCode = EXIT.failed;
 }

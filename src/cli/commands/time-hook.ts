@@ -43,7 +43,7 @@ async function tell(context: CliContext, { format = 'text', intent = false }: Ho
 }
 
 export async function timeHook(context: CliContext, flags: HookFlags): Promise<void> {
-  const untilHungUp = discardInput(context.clock);
+  const untilHungUp = discardInput(context.process.stdin, context.clock);
   try {
     await tell(context, flags);
   } finally {

@@ -31,5 +31,5 @@ export async function toolsPin(context: CliContext, manifest: string | undefined
     ...(rows.length === 0 ? [] : columns(rows, look.width).map((line) => `  ${line}`)),
   ]);
   for (const warning of unpinned) context.out.remark(`Not pinned: ${oneLine(warning)}`);
-  if (unpinned.length > 0) process.exitCode = EXIT.failed;
+  if (unpinned.length > 0) context.process.exitCode = EXIT.failed;
 }

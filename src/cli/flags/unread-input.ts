@@ -6,8 +6,7 @@ import { type Clock, wait } from '../../kit/clock/clock.ts';
  *
  * @returns waits until the writer has hung up, but no longer than `limitMs`, and lets go of the input
  */
-export function discardInput(clock: Clock): (limitMs: number) => Promise<void> {
-  const { stdin } = process;
+export function discardInput(stdin: NodeJS.ReadStream, clock: Clock): (limitMs: number) => Promise<void> {
   if (stdin.isTTY) return async () => {};
   const hungUp = new AbortController();
   for (const event of ['end', 'close', 'error']) stdin.once(event, () => hungUp.abort());

@@ -9,7 +9,7 @@ const PROMPT = 'Approve? yes, no, d for details: ';
 const MORE = '-- Enter for more, q to end --';
 
 /** One answer; `undefined` when the terminal changed its size, so that what is on the screen has to be laid out anew. */
-async function ask(prompt: string): Promise<string | undefined> {
+async function ask({ process }: CliContext, prompt: string): Promise<string | undefined> {
   const resized = new AbortController();
   const onResize = () => resized.abort();
   const reader = createInterface({ input: process.stdin, output: process.stdout });
@@ -29,12 +29,13 @@ async function ask(prompt: string): Promise<string | undefined> {
 }
 
 /** Shows everything, a screen at a time. */
-async function page({ out }: CliContext, lines: readonly string[]): Promise<void> {
+async function page(context: CliContext, lines: readonly string[]): Promise<void> {
+  const { out } = context;
   for (let at = 0; at < lines.length; ) {
     const size = Math.max(1, out.rows - 2);
     for (const line of lines.slice(at, at + size)) out.line(line);
     at += size;
-    if (at < lines.length && (await ask(MORE)) === 'q') return;
+    if (at < lines.length && (await ask(context, MORE)) === 'q') return;
   }
 }
 
@@ -48,7 +49,7 @@ export async function askPerson(context: CliContext, intentId: string, gate: Wai
   for (;;) {
     const look = lookOf(context);
     for (const line of [...renderGate(intentId, gate, look), '', ...renderGist(gate, look)]) out.line(line);
-    const answer = await ask(PROMPT);
+    const answer = await ask(context, PROMPT);
     if (answer === 'yes' || answer === 'y') return true;
     if (answer === 'd' || answer === 'details') await page(context, renderGate(intentId, gate, look, true));
     else if (answer !== undefined) return false;

@@ -25,18 +25,18 @@ function written(t: TestContext, isTerminal: boolean, write: () => void): string
 
 test('JSON on a terminal hides nothing and means the same; piped it is what was given', (t) => {
   const data = { text: HOSTILE };
-  const shown = written(t, true, () => createOutput(true).result(data, []));
+  const shown = written(t, true, () => createOutput(process, true).result(data, []));
   assert.match(shown, /^[\x20-\x7e]+\n$/);
   assert.deepEqual(JSON.parse(shown), data);
   assert.equal(
-    written(t, false, () => createOutput(true).result(data, [])),
+    written(t, false, () => createOutput(process, true).result(data, [])),
     `${JSON.stringify(data)}\n`,
   );
 });
 
 test('what a command forgot to make harmless is made harmless at the last gate; our own colours stay', (t) => {
   const shown = written(t, true, () => {
-    const out = createOutput(false);
+    const out = createOutput(process, false);
     out.result({}, [HOSTILE, out.paint('bold', 'ours')]);
     out.line(HOSTILE);
   });

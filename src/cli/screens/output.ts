@@ -3,6 +3,7 @@ import { inspect, styleText } from 'node:util';
 import { jsonForTerminal, printable } from '../../kit/text/hidden-characters.ts';
 import { type ReveilleError, wireErrorOf } from '../../wire/errors.ts';
 import { encodeJson } from '../../wire/json.ts';
+import type { CliProcess } from '../cli-process.ts';
 
 const STYLES = ['bold', 'dim', 'green', 'yellow', 'red', 'cyan'] as const;
 type Style = (typeof STYLES)[number];
@@ -49,12 +50,12 @@ function onScreen(text: string, colours: boolean): string {
 }
 
 /** @param json whether results are JSON lines */
-export function createOutput(json: boolean): Output {
-  const live = process.stdout.isTTY === true && !json;
-  const colours = live && process.stdout.hasColors();
+export function createOutput({ stdout, stderr }: CliProcess, json: boolean): Output {
+  const live = stdout.isTTY === true && !json;
+  const colours = live && stdout.hasColors();
   let pending = false;
   const clear = () => {
-    if (pending) process.stdout.write(CLEAR_LINE);
+    if (pending) stdout.write(CLEAR_LINE);
     pending = false;
   };
   const paint = (style: Style, text: string) => (colours ? styleText(style, text) : text);
@@ -63,44 +64,43 @@ export function createOutput(json: boolean): Output {
     live,
     get columns() {
       // A pseudo-terminal that nobody has sized says 0.
-      return process.stdout.columns || 80;
+      return stdout.columns || 80;
     },
     get rows() {
-      return process.stdout.rows || 24;
+      return stdout.rows || 24;
     },
     paint,
     result(data, human) {
       clear();
       if (json || human === undefined) {
         const text = encodeJson(data);
-        process.stdout.write(`${process.stdout.isTTY === true ? jsonForTerminal(text) : text}\n`);
+        stdout.write(`${stdout.isTTY === true ? jsonForTerminal(text) : text}\n`);
         return;
       }
-      for (const line of typeof human === 'string' ? [human] : human)
-        process.stdout.write(`${onScreen(line, colours)}\n`);
+      for (const line of typeof human === 'string' ? [human] : human) stdout.write(`${onScreen(line, colours)}\n`);
     },
     line(text = '') {
       if (json) return;
       clear();
-      process.stdout.write(`${onScreen(text, colours)}\n`);
+      stdout.write(`${onScreen(text, colours)}\n`);
     },
     progress(text) {
       if (!live) return;
-      process.stdout.write(`${CLEAR_LINE}${printable(text).slice(0, this.columns - 1)}`);
+      stdout.write(`${CLEAR_LINE}${printable(text).slice(0, this.columns - 1)}`);
       pending = true;
     },
     remark(text) {
       clear();
-      process.stderr.write(`${onScreen(text, colours)}\n`);
+      stderr.write(`${onScreen(text, colours)}\n`);
     },
     failure(error) {
       clear();
       if (json) {
         const text = JSON.stringify({ error: wireErrorOf(error) });
-        process.stderr.write(`${process.stderr.isTTY === true ? jsonForTerminal(text) : text}\n`);
+        stderr.write(`${stderr.isTTY === true ? jsonForTerminal(text) : text}\n`);
       } else
-        process.stderr.write(
-          `${process.stderr.isTTY && process.stderr.hasColors() ? styleText('red', 'error') : 'error'}: ${printable(error.message)}\n`,
+        stderr.write(
+          `${stderr.isTTY && stderr.hasColors() ? styleText('red', 'error') : 'error'}: ${printable(error.message)}\n`,
         );
     },
   };

@@ -5,6 +5,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { type ChronosClient, createChronosClient, holdPrincipal } from '../../chronos/client.ts';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../chronos/daemon.ts';
@@ -16,6 +18,7 @@ import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { VERSION } from '../../wire/version.ts';
+import type { CliProcess } from '../cli-process.ts';
 import {
   type Home,
   homeAt,
@@ -26,6 +29,7 @@ import {
   writeRun,
 } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
+import { runCli } from '../run.ts';
 
 /** Whose end ends what was started: a test, or a {@link sharedOwner}. */
 type Owner = { after(cleanup: () => unknown): void };
@@ -53,15 +57,20 @@ export type RunOptions = {
   cwd?: string;
 };
 
-function childOf(home: string, words: readonly string[], { env = {}, cwd }: RunOptions): ChildProcess {
+function environmentOf(home: string, { env = {} }: RunOptions): Record<string, string> {
+  return { PATH: process.env.PATH ?? '', HOME: home, TZ: ZONE, REVEILLE_HOME: home, ...env };
+}
+
+function childOf(home: string, words: readonly string[], options: RunOptions): ChildProcess {
+  const { cwd } = options;
   return spawn(process.execPath, [PROGRAM, ...words], {
-    env: { PATH: process.env.PATH ?? '', HOME: home, TZ: ZONE, REVEILLE_HOME: home, ...env },
+    env: environmentOf(home, options),
     ...(cwd === undefined ? {} : { cwd }),
     stdio: 'pipe',
   });
 }
 
-function collect(child: ChildProcess): Outcome {
+function collect(child: Pick<ChildProcess, 'stdout' | 'stderr'>): Outcome {
   const outcome: Outcome = { status: null, stdout: '', stderr: '' };
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     outcome.stdout += text;
@@ -72,8 +81,30 @@ function collect(child: ChildProcess): Outcome {
   return outcome;
 }
 
-/** Runs `reveille` with these words below a home folder, and resolves when it has ended. */
+/**
+ * Runs `reveille` with these words below a home folder, and resolves when it has ended: in this process, which costs a tenth of a process,
+ * unless it is given an input or a folder. Daemons, and what ends by itself with `process.exit`, need {@link reveilleProcess}.
+ */
 export async function reveille(home: string, words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  if (options.input !== undefined || options.cwd !== undefined) return reveilleProcess(home, words, options);
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const given = {
+    env: environmentOf(home, options),
+    ...{ stdin: stdin.end(), stdout, stderr },
+    cwd: () => process.cwd(),
+  } as unknown as CliProcess;
+  const outcome = collect(given);
+  outcome.status = await runCli(words, given);
+  await Promise.all([stdout, stderr].map((stream) => finished(stream.end())));
+  return outcome;
+}
+
+/** Runs `reveille` as a process with these words below a home folder, and resolves when it has ended. */
+export async function reveilleProcess(
+  home: string,
+  words: readonly string[],
+  options: RunOptions = {},
+): Promise<Outcome> {
   const child = childOf(home, words, options);
   const outcome = collect(child);
   // A command that fails early does not read what it is sent.
@@ -188,7 +219,7 @@ export type Installation = {
   run(...words: string[]): Promise<string>;
   /** Starts chronosd again, on the same port and data, after it was closed. */
   restartChronos(): Promise<void>;
-  /** Runs a command, whatever becomes of it. */
+  /** Runs a command, whatever becomes of it, as {@link reveille} does. */
   attempt(words: readonly string[], options?: RunOptions): Promise<Outcome>;
 };
 

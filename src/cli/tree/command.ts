@@ -2,9 +2,35 @@
  * How a command hangs in the tree. The tree itself knows words and flags only; what a command does is imported when it runs,
  * so that `reveille --version` does not load a database.
  */
-import type { Command } from 'commander';
+import { Command, type HelpContext } from 'commander';
 import type { Settings } from '../../wire/settings.ts';
+import type { CliProcess } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
+
+/** Commander answers `bogus --help` with the help of what is above it, as if it had been understood; here it is refused. */
+export class StrictCommand extends Command {
+  readonly process: CliProcess;
+
+  constructor(process: CliProcess, name?: string) {
+    super(name);
+    this.process = process;
+  }
+
+  override createCommand(name?: string): Command {
+    return new StrictCommand(this.process, name);
+  }
+
+  override outputHelp(context?: HelpContext | ((text: string) => string)): void {
+    const word = this.args.find((arg) => arg !== '--help' && arg !== '-h');
+    const names = this.createHelp()
+      .visibleCommands(this)
+      .map((command) => command.name());
+    // Alone, the word is an unknown command like any other, and parsing it says so.
+    if (names.length > 0 && word !== undefined && !word.startsWith('-') && !names.includes(word))
+      this.parse([word], { from: 'user' });
+    super.outputHelp(context as HelpContext);
+  }
+}
 
 /** What commander makes of a flag: its text, or whether it was there. */
 export type FlagValue = string | boolean | undefined;
@@ -45,7 +71,12 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
       .filter((arg): arg is string => typeof arg === 'string');
     const overrides = spec.settings?.(flags as Record<string, FlagValue>) ?? {};
     const { createContext } = await import('../context.ts');
-    const context = await createContext({ json: flags.json === true }, overrides, spec);
+    const context = await createContext(
+      (command as StrictCommand).process,
+      { json: flags.json === true },
+      overrides,
+      spec,
+    );
     await spec.run(context, flags as Flags, args);
   });
   return command;

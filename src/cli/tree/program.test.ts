@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { reveille, temporaryFolder } from '../testing/installation.ts';
+import { reveilleProcess, temporaryFolder } from '../testing/installation.ts';
 
 test('a command that does not exist ends with 2, also when its help is asked for', async (t) => {
   const home = temporaryFolder(t);
@@ -12,7 +12,7 @@ test('a command that does not exist ends with 2, also when its help is asked for
     [['alarm', 'bogus', '--help'], /unknown command 'bogus'/],
   ];
   for (const [words, said] of cases) {
-    const { status, stdout, stderr } = await reveille(home, words);
+    const { status, stdout, stderr } = await reveilleProcess(home, words);
     assert.deepEqual([words, status, stdout], [words, 2, '']);
     assert.match(stderr, said);
   }
@@ -29,7 +29,7 @@ test('the help of what exists is printed and ends with 0', async (t) => {
     [['alarm', 'show', 'x', '--help'], /^Usage: reveille alarm show /],
   ];
   for (const [words, said] of cases) {
-    const { status, stdout, stderr } = await reveille(home, words);
+    const { status, stdout, stderr } = await reveilleProcess(home, words);
     assert.deepEqual([words, status, stderr], [words, 0, '']);
     assert.match(stdout, said);
   }

@@ -17,7 +17,7 @@ async function open(t: TestContext) {
   /** A command line of somebody whose key is in a folder of its own. */
   const at =
     (computer: string) =>
-    (words: string[], more: Record<string, string> = {}, input = ''): Promise<Outcome> =>
+    (words: string[], more: Record<string, string> = {}, input?: string): Promise<Outcome> =>
       reveille(home, words, {
         env: {
           EXECUTOR_PORT: String(executor.port),
@@ -28,7 +28,7 @@ async function open(t: TestContext) {
           REVEILLE_APPROVER_STORE: 'file',
           ...more,
         },
-        input,
+        ...(input !== undefined && { input }),
       });
   const keyFile = (computer: string) => join(folder, computer, 'approver.json');
   return { folder, executor, desk: at('desk'), at, keyFile, ada: callerOf(executor, 'ada') };

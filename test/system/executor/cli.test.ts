@@ -23,12 +23,14 @@ async function open(t: TestContext) {
   };
   const enrolling = await reveille(home, ['approver', 'enroll'], { env });
   assert.equal(enrolling.status, 0, enrolling.stderr);
-  const run = (words: string[], more: Record<string, string> = {}, input = '') =>
-    reveille(home, ['intent', ...words], { env: { ...env, ...more }, input });
+  const run = (words: string[], more: Record<string, string> = {}, input?: string) =>
+    reveille(home, ['intent', ...words], { env: { ...env, ...more }, ...(input !== undefined && { input }) });
   const file = join(folder, 'intent.json');
   writeFileSync(file, JSON.stringify(transfer()));
   const submit = async (text = JSON.stringify(transfer())) => {
-    const { stdout, stderr } = await run(['submit', '--json-file', '-', '--json'], {}, text);
+    const task = join(folder, 'task.json');
+    writeFileSync(task, text);
+    const { stdout, stderr } = await run(['submit', '--json-file', task, '--json']);
     assert.equal(stderr, '');
     return JSON.parse(stdout).intent_id as string;
   };

@@ -17,7 +17,7 @@ const KEY = "approver's key";
 async function open(t: TestContext) {
   const folder = temporaryFolder(t);
   let executor = await startedExecutor(t, folder);
-  const run = (words: string[], more: Record<string, string> = {}, input = '') =>
+  const run = (words: string[], more: Record<string, string> = {}, input?: string) =>
     reveille(join(folder, 'home'), words, {
       env: {
         // Nothing is asked at the default ports, where others may listen.
@@ -31,7 +31,7 @@ async function open(t: TestContext) {
         REVEILLE_APPROVER_STORE: 'file',
         ...more,
       },
-      input,
+      ...(input !== undefined && { input }),
     });
   return {
     run,
