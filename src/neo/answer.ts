@@ -1,5 +1,6 @@
 /** Answering one turn: what surrounds its loop, what is said on the way, and how it ends. */
 import type { Clock } from '../kit/clock/clock.ts';
+import { formatDuration } from '../kit/clock/duration.ts';
 import { orAborted } from '../kit/clock/or-aborted.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { generateWithRetries } from '../kit/model/retry.ts';
@@ -9,7 +10,6 @@ import { modelSummarizer } from './context/summarizer.ts';
 import { tokensOfRequest } from './context/tokens.ts';
 import { contextWindow } from './context/window.ts';
 import type { ConversationStore } from './conversations/store.ts';
-import { formatDuration } from './duration.ts';
 import type { Background } from './loop/loop.ts';
 import { runLoop } from './loop/loop.ts';
 import { noTools, StoppedWhileStarting } from './loop/no-tools.ts';

@@ -3,11 +3,11 @@
  * between markers (`kit/model/quotation.ts`). What is around the turns is the system block (`context/system-block.ts`).
  */
 
+import { formatDuration, formatLateness } from '../kit/clock/duration.ts';
 import type { ModelMessage } from '../kit/model/model.ts';
 import { codeFor, quoted } from '../kit/model/quotation.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { utf8Bytes } from '../wire/text.ts';
-import { formatDuration, formatLateness } from './duration.ts';
 import { wordsOfAnswer } from './loop/call-events.ts';
 import type { JournalledStep } from './loop/journal.ts';
 import type { Turn } from './turn.ts';

@@ -1,8 +1,9 @@
 /** `request_break_if_needed`: whether a break is due, how clearly to say so, and what to do. Pure. */
+
+import { isoDuration } from '../../kit/clock/duration.ts';
 import type { BreakRequest } from '../../wire/chronometric.ts';
 import type { BreakLevel } from '../../wire/chronometric-words.ts';
 import { ChronometricError } from '../chronometric-error.ts';
-import { isoDuration } from '../iso-duration.ts';
 import { logicalDay, protectedWindowAt } from '../profile/day-rules.ts';
 import type { DayRules, ProtectedWindow } from '../profile/profile.ts';
 import type { Session } from '../state/state.ts';

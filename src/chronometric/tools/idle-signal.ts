@@ -1,8 +1,9 @@
 /** `idle_status`: what the idle time of the operating system says beside the calls of tools. Pure. */
+
+import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { IdleStatus } from '../../wire/chronometric.ts';
 import type { IdleReading } from '../idle/idle.ts';
-import { isoDuration } from '../iso-duration.ts';
 import { REAL_BREAK_MS } from '../state/state.ts';
 import type { Occasion } from './occasion.ts';
 

@@ -1,8 +1,9 @@
 /** `mark_session_start` and `mark_session_end`: what they answer, and which overlap policy counts. Pure. */
+
+import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { SessionEnded, SessionStarted } from '../../wire/chronometric.ts';
 import { ChronometricError } from '../chronometric-error.ts';
-import { isoDuration } from '../iso-duration.ts';
 import type { Profile } from '../profile/profile.ts';
 import type { Session } from '../state/state.ts';
 import type { Occasion } from './occasion.ts';

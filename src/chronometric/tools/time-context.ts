@@ -1,7 +1,8 @@
 /** `get_time_context`: what time it is for the person. Pure. */
+
+import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { TimeContext } from '../../wire/chronometric.ts';
-import { isoDuration } from '../iso-duration.ts';
 import { logicalDay, zoneAt } from '../profile/day-rules.ts';
 import type { MinuteOfDay } from '../profile/profile.ts';
 import type { Session } from '../state/state.ts';

@@ -1,6 +1,7 @@
 /** How an open session stands to a break: whether one is due, or when. Pure. */
+
+import { isoDuration } from '../../kit/clock/duration.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
-import { isoDuration } from '../iso-duration.ts';
 import { logicalDay } from '../profile/day-rules.ts';
 import type { Session } from '../state/state.ts';
 import { breakRequest } from '../tools/break-request.ts';

@@ -1,7 +1,8 @@
 /** A logical day and the week up to it, as people and agents are shown them. Pure but for reading the state that is handed in. */
+
+import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
-import { isoDuration } from '../iso-duration.ts';
 import type { ChronometricState, Session } from '../state/state.ts';
 import type { Occasion } from '../tools/occasion.ts';
 import { breakView } from './break-view.ts';

@@ -1,5 +1,6 @@
 /** Logical days: they begin when the person's day does, and are called by the date on which they begin. Pure. */
-import { dayAt, dayBeganAt, nextDayAfter, offsetAt } from '../../kit/clock/wall-clock.ts';
+import { dayAt, dayBeganAt, nextDayAfter } from '../../kit/clock/wall-clock.ts';
+import { offsetAt } from '../../kit/clock/zone.ts';
 import { DAYS, type Day } from '../../wire/chronometric-words.ts';
 import type { MinuteOfDay } from '../profile/profile.ts';
 import type { Bounds } from './stretches.ts';

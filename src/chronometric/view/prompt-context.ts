@@ -1,7 +1,8 @@
 /** What a prompt hook tells of the moment. Pure. */
+
+import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { PromptContext } from '../../wire/chronometric-view.ts';
-import { isoDuration } from '../iso-duration.ts';
 import { REAL_BREAK_MS, type Session } from '../state/state.ts';
 import type { Occasion } from '../tools/occasion.ts';
 import { breakView } from './break-view.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { zoneOf } from '../../kit/clock/zone.ts';
 import { parseCron } from './cron.ts';
 import { cronOccurrences } from './occurrence.ts';
-import { zoneOf } from './zone.ts';
 
 /** The occurrences in `(after, until]`, as the zone's own offset writes them. */
 function between(expression: string, timezone: string, after: string, until: string): string[] {

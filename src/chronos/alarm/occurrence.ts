@@ -14,10 +14,11 @@
  * with; a matching wall time later than that is due in the span that first gets to it. When a span begins, a series that
  * follows real time forgets what was reached before.
  */
+
+import type { Span, Zone } from '../../kit/clock/zone.ts';
 import { countWallTimes, HORIZON_YEARS, nextWallTime, shortestWallGap } from './calendar.ts';
 import type { CronFields } from './cron.ts';
 import type { CronSchedule } from './cron-schedule.ts';
-import type { Span, Zone } from './zone.ts';
 
 const DAY_MS = 86_400_000;
 const HORIZON_MS = HORIZON_YEARS * 366 * DAY_MS;

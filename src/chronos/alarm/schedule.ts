@@ -1,9 +1,10 @@
 /** When an alarm rings: the one question every other part of chronos asks of a schedule. Pure; instants are epoch milliseconds. */
+
+import { zoneOf } from '../../kit/clock/zone.ts';
 import { parseCron } from './cron.ts';
 import type { CronSchedule } from './cron-schedule.ts';
 import { isEvery, parseEvery } from './every.ts';
 import { cronOccurrences, LAST_INSTANT } from './occurrence.ts';
-import { zoneOf } from './zone.ts';
 
 /** What an expression in a zone means before an anchor is known. */
 type Compiled = (anchorMs: number) => CronSchedule;

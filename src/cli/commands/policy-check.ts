@@ -1,8 +1,8 @@
 /** `reveille policy check`: what a policy means, in words. */
 
 import { type ReadPolicy, readPolicy } from '../../executor/policy/read-policy.ts';
+import { formatDuration } from '../../kit/clock/duration.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import { formatDuration } from '../../neo/duration.ts';
 import type { CliContext } from '../context.ts';
 import { columns } from '../screens/columns.ts';
 import { lookOf } from '../screens/look.ts';

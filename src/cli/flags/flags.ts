@@ -1,9 +1,9 @@
 /** Reading the values of flags: every function names the flag, the value and the remedy when it refuses. */
 import { readFileSync } from 'node:fs';
+import { parseDuration } from '../../kit/clock/duration.ts';
 import { RawJson } from '../../wire/json.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
-import { parseDuration } from './duration.ts';
 import { UsageError } from './usage-error.ts';
 
 /** A flag's value as the command line gave it. */

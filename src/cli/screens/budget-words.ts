@@ -1,5 +1,5 @@
 /** A budget in words for people. */
-import { formatDuration } from '../../neo/duration.ts';
+import { formatDuration } from '../../kit/clock/duration.ts';
 import { BREAKER_PAUSE_SECONDS, type Budget } from '../../wire/budget.ts';
 
 const count = (amount: number, what: string) => `${amount} ${what}${amount === 1 ? '' : 's'}`;

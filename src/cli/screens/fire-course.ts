@@ -1,7 +1,7 @@
 /** How far the latest fires of an alarm got, stage by stage, for people. Pure. */
 
+import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import { formatDuration, formatLateness } from '../../neo/duration.ts';
 import type { FireView } from '../../wire/alarm.ts';
 import { wallTime } from './local-time.ts';
 import { facts, type Look } from './render.ts';

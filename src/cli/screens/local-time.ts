@@ -1,5 +1,6 @@
 /** Instants as a person at this machine reads them: on the wall clock of a zone, and from now. */
-import { formatDuration } from '../../neo/duration.ts';
+import { formatDuration } from '../../kit/clock/duration.ts';
+import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 
 /** Where and when the reader is. `zone` is an IANA name. */
 export type Here = { now: number; zone: string };
@@ -17,21 +18,8 @@ export function zoneName(epochMs: number, zone: string): string {
 }
 
 function wallClock(epochMs: number, zone: string): { date: string; time: string } {
-  const format = new Intl.DateTimeFormat('en-GB', {
-    timeZone: zone,
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    hourCycle: 'h23',
-  });
-  const parts = Object.fromEntries(format.formatToParts(epochMs).map(({ type, value }) => [type, value]));
-  return {
-    date: `${parts.year}-${parts.month}-${parts.day}`,
-    time: `${parts.hour}:${parts.minute}:${parts.second}`,
-  };
+  const shown = formatWithOffset(zone, epochMs);
+  return { date: shown.slice(0, 10), time: shown.slice(11, 19) };
 }
 
 /** `14:10:00` on the reader's own day, `2026-06-15 14:10:00` on any other. */
@@ -63,7 +51,10 @@ export function fromNow(epochMs: number, now: number): string {
   return epochMs > now ? `in ${words}` : `${words} ago`;
 }
 
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
+const MONTHS = 'January February March April May June July August September October November December'.split(' ');
+
+/** `November` of 11. */
+export const monthName = (month: number): string => MONTHS[month - 1]!;
 
 /** An instant for a narrow column: `14:10:00` today, `15 Jun 09:00` this year, `15 Jun 2027` in another. */
 export function shortTime(epochMs: number, { now, zone }: Here): string {
@@ -71,6 +62,6 @@ export function shortTime(epochMs: number, { now, zone }: Here): string {
   const today = wallClock(now, zone).date;
   if (date === today) return time;
   const [year, month, day] = date.split('-');
-  const named = `${Number(day)} ${MONTHS[Number(month) - 1]}`;
+  const named = `${Number(day)} ${monthName(Number(month)).slice(0, 3)}`;
   return year === today.slice(0, 4) ? `${named} ${time.slice(0, 5)}` : `${named} ${year}`;
 }

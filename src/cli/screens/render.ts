@@ -1,7 +1,7 @@
 /** Alarms and their rings as aligned lines for people. Pure: the reader's clock, zone and terminal are handed in. */
 
+import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
-import { formatDuration, formatLateness } from '../../neo/duration.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
 import { columns, fit, pad, wrap } from './columns.ts';
 import { fromNow, type Here, localTime, shortTime, wallTime, zoneName } from './local-time.ts';

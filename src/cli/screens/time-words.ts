@@ -1,12 +1,11 @@
 /** How `reveille time` words instants, lengths of time and what people wrote. Pure. */
 
-import { readIsoDuration } from '../../executor/policy/iso-duration.ts';
+import { formatDuration, readIsoDuration } from '../../kit/clock/duration.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
-import { formatDuration } from '../../neo/duration.ts';
 import { fit, wrap } from './columns.ts';
+import { monthName } from './local-time.ts';
 
 const MINUTE_MS = 60_000;
-const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 
 /** `PT1H22M` in milliseconds. */
 export const lengthOfTime = (isoDuration: string): number => readIsoDuration(isoDuration) ?? 0;
@@ -33,7 +32,7 @@ export const clockOf = (instant: string): string => instant.slice(11, 16);
 /** `22 November 2026` of a date or an instant. */
 export function dateWords(date: string): string {
   const [year, month, day] = date.slice(0, 10).split('-');
-  return `${Number(day)} ${MONTHS[Number(month) - 1]} ${year}`;
+  return `${Number(day)} ${monthName(Number(month))} ${year}`;
 }
 
 /** `Sun 22 Nov`. */

@@ -1,8 +1,8 @@
 /** What `reveille up` shows a person. */
 
 import { homedir } from 'node:os';
+import { formatLateness } from '../../kit/clock/duration.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
-import { formatLateness } from '../../neo/duration.ts';
 import type { TurnOutcome } from '../../router/woken-turn.ts';
 import type { MachineView } from '../../wire/machine.ts';
 import { VERSION } from '../../wire/version.ts';

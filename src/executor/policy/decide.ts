@@ -3,7 +3,7 @@
  * that come to the same is named. A rule in doubt (see argument-pattern.ts) makes the answer stricter or leaves it as it is.
  */
 import { quietUntil } from '../../kit/clock/quiet-hours.ts';
-import { offsetAt } from '../../kit/clock/wall-clock.ts';
+import { offsetAt } from '../../kit/clock/zone.ts';
 import { beyondLimits } from './limits.ts';
 import type { Decision, Effect, PolicyRequest } from './policy.ts';
 import type { PolicyFile } from './policy-file.ts';

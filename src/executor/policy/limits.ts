@@ -1,5 +1,6 @@
 /** Amounts that a rule allows in one call and in one day. Pure. */
-import { dayAt, nextDayAfter, offsetAt } from '../../kit/clock/wall-clock.ts';
+import { dayAt, nextDayAfter } from '../../kit/clock/wall-clock.ts';
+import { offsetAt } from '../../kit/clock/zone.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type Decimal, formatDecimal, isMore, plus, readDecimal, ZERO } from './decimal.ts';
 import { fitsGlob } from './glob.ts';

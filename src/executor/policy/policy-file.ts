@@ -1,10 +1,10 @@
 /** What a policy's file may say (docs/policies.md): a closed shape, checked before anything is made of it. */
 import { z } from 'zod';
+import { readIsoDuration } from '../../kit/clock/duration.ts';
 import { quietHoursSchema, WEEKDAYS } from '../../wire/budget.ts';
 import { shortText } from '../../wire/text.ts';
 import { isMore, readDecimal } from './decimal.ts';
 import { compileExpression, ExpressionError } from './expression.ts';
-import { readIsoDuration } from './iso-duration.ts';
 
 const DAY_MS = 86_400_000;
 const LONGEST_APPROVAL_MS = 365 * DAY_MS;

@@ -1,12 +1,12 @@
 /** From a policy's file to a policy: everything that is wrong with it is said, with line and column. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { readIsoDuration } from '../../kit/clock/duration.ts';
 import { type PlacedProblem, type PlacedYaml, readYaml } from '../../kit/yaml/placed-yaml.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { checkInput } from '../../wire/validate.ts';
 import { coveredRules } from './coverage.ts';
 import { type Defaults, decide } from './decide.ts';
-import { readIsoDuration } from './iso-duration.ts';
 import type { Decision, Policy, PolicyRequest } from './policy.ts';
 import { type PolicyFile, policyFileSchema } from './policy-file.ts';
 import { compileRule, type RuleFit } from './rules.ts';

@@ -1,5 +1,6 @@
 /** The machine's own time zone. */
 import { realpathSync } from 'node:fs';
+import { isZone } from './zone.ts';
 
 let asked: { readonly name: string | undefined } | undefined;
 
@@ -8,20 +9,6 @@ function zoneOfSystem(): string | undefined {
   asked ??= { name: new Intl.DateTimeFormat().resolvedOptions().timeZone };
   // What ICU calls a zone that it could not make out.
   return asked.name === 'Etc/Unknown' ? undefined : asked.name;
-}
-
-/** The zones of three letters. ICU has more, and means by them what others do not: its BST is in Dhaka. */
-const THREE_LETTERS = 'UTC UCT GMT CET EET MET WET EST HST MST PRC ROC ROK'.split(' ');
-
-function isZone(name: string): boolean {
-  // `Intl` takes offsets as well, which here would be rules the other way round.
-  if (!/^[a-z]/i.test(name) || (name.length === 3 && !THREE_LETTERS.includes(name))) return false;
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** `/etc/localtime` is mostly a link into the folder of zones. */

@@ -5,12 +5,11 @@
  * It is quiet whenever the wall clock of the zone shows a time within the hours. So a clock that is put forward over their end
  * ends them, and one that is put back into them begins them anew.
  */
-import { changeBetween, offsetAt } from './wall-clock.ts';
+import { WEEKDAYS } from '../../wire/budget.ts';
+import { nextChange, offsetAt } from './zone.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-
-const WEEKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
 /** From `from` on and before `to`, both as `22:00`; past midnight where `from` is the later one. They differ. */
 type QuietHours = {
@@ -55,7 +54,7 @@ export function quietUntil(quiet: QuietHours, at: number): number | undefined {
     const end = endWall - offset;
     if (offsetAt(timezone, end) === offset) return end;
     // The clock is changed before they end: they go on only if it is quiet by the new reading.
-    instant = changeBetween(timezone, instant, end);
+    instant = nextChange(timezone, instant, end);
     until = instant;
   }
 }

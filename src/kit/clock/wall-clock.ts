@@ -2,47 +2,10 @@
  * The wall clock of a time zone. Pure; instants are epoch milliseconds. A wall time is written as the milliseconds that the same
  * reading would be in UTC: wall time = instant + offset.
  */
+import { nextChange, offsetAt } from './zone.ts';
 
-const SECOND_MS = 1000;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-
-const OFFSET = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/;
-
-const formats = new Map<string, Intl.DateTimeFormat>();
-
-/**
- * How far the zone's wall clock is ahead of UTC, in milliseconds.
- *
- * @param timezone a name that `Intl` knows
- * @throws RangeError for one that it does not know
- */
-export function offsetAt(timezone: string, instant: number): number {
-  let format = formats.get(timezone);
-  if (!format) {
-    format = new Intl.DateTimeFormat('en-US', { timeZone: timezone, timeZoneName: 'longOffset' });
-    formats.set(timezone, format);
-  }
-  const text = format.format(instant);
-  const match = OFFSET.exec(text);
-  if (!match) throw new TypeError(`no offset in ${JSON.stringify(text)}`);
-  const [, sign, hours = '0', minutes = '0', seconds = '0'] = match;
-  const size = (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * SECOND_MS;
-  return sign === '-' ? -size : size;
-}
-
-/** The first instant in `(before, after]` at which the offset is no longer the one at `before`, to the second. */
-export function changeBetween(timezone: string, before: number, after: number): number {
-  const offset = offsetAt(timezone, before);
-  let low = Math.floor(before / SECOND_MS);
-  let high = Math.ceil(after / SECOND_MS);
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2);
-    if (offsetAt(timezone, middle * SECOND_MS) === offset) low = middle;
-    else high = middle;
-  }
-  return high * SECOND_MS;
-}
 
 /**
  * The day that the wall clock shows, counted from 1 January 1970.
@@ -66,7 +29,7 @@ export function nextDayAfter(timezone: string, instant: number, begins = 0): num
     if (at + offset >= beginning) return at;
     const end = beginning - offset;
     if (offsetAt(timezone, end) === offset) return end;
-    at = changeBetween(timezone, at, end);
+    at = nextChange(timezone, at, end);
   }
 }
 

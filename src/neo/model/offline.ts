@@ -1,7 +1,8 @@
 /** The model for when none is configured: it says so, and answers from what reached it. Deterministic. */
+
+import { formatLateness } from '../../kit/clock/duration.ts';
 import { jsonForTerminal } from '../../kit/text/hidden-characters.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { formatLateness } from '../duration.ts';
 import type { Occasion } from '../turn.ts';
 import type { NeoModel } from './request.ts';
 

@@ -1,4 +1,5 @@
 /** Time zones: which names are accepted, and how far a zone's wall clock stands from UTC at an instant. */
+import { editDistance } from '../../wire/edit-distance.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 
@@ -37,7 +38,8 @@ function offsetFormat(timezone: string): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat('en-US', { timeZone: timezone, timeZoneName: 'longOffset' });
 }
 
-function exists(timezone: string): boolean {
+/** Whether a name is one of the IANA database that this process knows. */
+export function isZone(timezone: string): boolean {
   if (!isPlausible(timezone)) return false;
   try {
     offsetFormat(timezone);
@@ -91,18 +93,14 @@ function surveyPiece(timezone: string, piece: number): Span[] {
   return spans;
 }
 
-/** Surveyed zones by lower-case name: at most as many as the IANA database has names. */
+/** Surveyed zones by lower-case name: at most as many as `Intl` has names. */
 const zones = new Map<string, Zone>();
 
-/**
- * The wall clock of a zone. Names are compared without regard to case, as the IANA database asks.
- *
- * @throws ReveilleError `invalid_request` that names timezone, the value and the remedy
- */
-export function zoneOf(timezone: string): Zone {
+/** The wall clock of any zone that `Intl` knows. @throws RangeError for one that it does not know */
+function surveyed(timezone: string): Zone {
   const known = zones.get(timezone.toLowerCase());
-  if (known && isPlausible(timezone)) return known;
-  if (!exists(timezone)) throw unknownZone(timezone);
+  if (known) return known;
+  offsetFormat(timezone);
   const pieces = new Map<number, Span[]>();
   const zone: Zone = {
     spanAt(instant) {
@@ -119,6 +117,35 @@ export function zoneOf(timezone: string): Zone {
   };
   zones.set(timezone.toLowerCase(), zone);
   return zone;
+}
+
+/**
+ * The wall clock of a zone. Names are compared without regard to case, as the IANA database asks.
+ *
+ * @throws ReveilleError `invalid_request` that names timezone, the value and the remedy
+ */
+export function zoneOf(timezone: string): Zone {
+  if (zones.has(timezone.toLowerCase()) ? !isPlausible(timezone) : !isZone(timezone)) throw unknownZone(timezone);
+  return surveyed(timezone);
+}
+
+/**
+ * How far the zone's wall clock is ahead of UTC, in milliseconds.
+ *
+ * @param timezone a name that `Intl` knows
+ * @throws RangeError for one that it does not know
+ */
+export function offsetAt(timezone: string, instant: number): number {
+  return surveyed(timezone).spanAt(instant).offset;
+}
+
+/** The first instant after `instant` from which on the zone has another offset, which it has no later than `until`. */
+export function nextChange(timezone: string, instant: number, until: number): number {
+  const zone = surveyed(timezone);
+  const { offset, end } = zone.spanAt(instant);
+  let change = end;
+  while (change < until && zone.spanAt(change).offset === offset) change = zone.spanAt(change).end;
+  return change;
 }
 
 function unknownZone(timezone: string): ReveilleError {
@@ -143,25 +170,11 @@ function nearestZone(timezone: string): string | undefined {
   for (const zone of Intl.supportedValuesOf('timeZone')) {
     const name = zone.toLowerCase();
     const city = name.slice(name.lastIndexOf('/') + 1);
-    const errors = typingErrors(wanted, wanted.includes('/') ? name : city);
+    const errors = editDistance(wanted, wanted.includes('/') ? name : city);
     if (errors < fewest) {
       nearest = zone;
       fewest = errors;
     }
   }
   return nearest;
-}
-
-/** Levenshtein distance: insertions, deletions and replacements that turn one text into the other. */
-function typingErrors(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= from.length; i++) {
-    const below = [i];
-    for (let j = 1; j <= to.length; j++) {
-      const replaced = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1);
-      below.push(Math.min(replaced, row[j]! + 1, below[j - 1]! + 1));
-    }
-    row = below;
-  }
-  return row[to.length]!;
 }

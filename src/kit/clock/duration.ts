@@ -1,0 +1,93 @@
+/** Durations as text: in words, as people type them, and as ISO 8601 has them. Pure. */
+
+/** The units that durations are written in. */
+const UNITS = [
+  { name: 'd', ms: 86_400_000 },
+  { name: 'h', ms: 3_600_000 },
+  { name: 'min', ms: 60_000 },
+  { name: 's', ms: 1000 },
+] as const;
+
+/**
+ * A duration in its two largest units, rounded down: `17 ms`, `3.2 s`, `4 min 10 s`, `2 h`, `31 d 4 h`.
+ *
+ * @param ms milliseconds; the sign is dropped
+ */
+export function formatDuration(ms: number): string {
+  const size = Math.trunc(Math.abs(ms));
+  if (size < 1000) return `${size} ms`;
+  if (size < 10_000) return `${Math.floor(size / 100) / 10} s`;
+  const first = UNITS.findIndex((unit) => size >= unit.ms);
+  const large = UNITS[first]!;
+  const small = UNITS[first + 1];
+  const words = `${Math.floor(size / large.ms)} ${large.name}`;
+  const rest = small ? Math.floor((size % large.ms) / small.ms) : 0;
+  return rest > 0 ? `${words} ${rest} ${small!.name}` : words;
+}
+
+/** How an instant stands to the one it was due at: `12 ms late`, `on time`, `3 ms early by this machine's clock`. */
+export function formatLateness(latenessMs: number): string {
+  if (latenessMs === 0) return 'on time';
+  if (latenessMs > 0) return `${formatDuration(latenessMs)} late`;
+  return `${formatDuration(latenessMs)} early by this machine's clock`;
+}
+
+const TYPED_UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+const TYPED_PART = String.raw`(\d+(?:\.\d+)?)(ms|s|min|m|h|d|w)`;
+const TYPED = new RegExp(`^(?:${TYPED_PART}\\s*)+$`);
+
+/**
+ * Reads a duration as people type it: `90s`, `10m`, `1h30m`, `2d`, `1.5h`. A bare number has no unit and is none.
+ *
+ * @returns milliseconds, or `undefined` when the text is no duration
+ */
+export function parseDuration(text: string): number | undefined {
+  const trimmed = text.trim();
+  if (!TYPED.test(trimmed)) return undefined;
+  let sum = 0;
+  for (const [, amount, unit] of trimmed.matchAll(new RegExp(TYPED_PART, 'g')))
+    sum += Number(amount) * TYPED_UNIT_MS[unit!]!;
+  return Number.isFinite(sum) ? Math.round(sum) : undefined;
+}
+
+const ISO_DURATION =
+  /^P(?:(\d{1,6})W|(?=\d|T\d)(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,9})S)?)?)$/;
+
+/**
+ * Reads a duration as ISO 8601 writes it: `PT24H`, `P1DT12H`, `P2W`.
+ *
+ * @returns milliseconds, with 24 hours to a day; `undefined` when the text is no duration, and for years and months, which have no
+ *   fixed length
+ */
+export function readIsoDuration(text: string): number | undefined {
+  const match = ISO_DURATION.exec(text);
+  if (!match) return undefined;
+  const [weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = match.slice(1).map((part) => Number(part ?? 0));
+  return ((((weeks * 7 + days) * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000;
+}
+
+/**
+ * Writes a duration as ISO 8601 has it, in hours, minutes and whole seconds: `PT1H30M`, `PT0S`. Days are not used, because they are
+ * not always 24 hours long.
+ *
+ * @param milliseconds less than 0 counts as 0, as after a clock that stepped back
+ */
+export function isoDuration(milliseconds: number): string {
+  const all = Math.max(0, Math.floor(milliseconds / 1000));
+  const parts = [
+    [Math.floor(all / 3600), 'H'],
+    [Math.floor(all / 60) % 60, 'M'],
+    [all % 60, 'S'],
+  ] as const;
+  const text = parts.flatMap(([count, unit]) => (count === 0 ? [] : [`${count}${unit}`])).join('');
+  return `PT${text || '0S'}`;
+}
