@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { hiddenBlanked } from '../kit/text/hidden-characters.ts';
+import { hiddenBlanked, withoutColours } from '../kit/text/hidden-characters.ts';
 import { isStackFrame, QUOTED_LINES, quoteLast } from '../kit/text/last-words.ts';
 
 /** A file is put aside when it is so long; one is kept beside it. */
@@ -30,7 +30,7 @@ export type ServerLogOptions = {
 
 /** Control characters and terminal colours would do things to the terminal of whoever reads the file. */
 function printable(line: string): string {
-  return hiddenBlanked(line.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, ''));
+  return hiddenBlanked(withoutColours(line));
 }
 
 export class ServerLog {

@@ -1,40 +1,8 @@
 /**
  * Reading the names of tools as a person would: whatever letters, separators and invisible characters a name is written with, the words
- * that it shows are found. The one place that normalises names; pure.
+ * that it shows are found. The table of letters is that of kit/text; pure.
  */
-
-/** Letters of other scripts beside the Latin letter that each is taken for, and Latin ones that NFKD leaves as they are. */
-const LOOK_ALIKES: ReadonlyMap<string, string> = new Map(
-  [
-    // Cyrillic
-    'аaвbгrеeзeкkмmнhоoпnрpсcтtуyхxѵvіiїiјjѕsԁdһhҺhԛqԝwөoүyґrӏlбb',
-    // Greek
-    'αaβbγyεeζzηnιiκkλlμuνvοoρpστοoτtυuφpχxωwςsϲc',
-    // Armenian, Georgian, Coptic and Lisu are rarer; of these the plain ones.
-    'օoսuոnհhզqցgքpյjⲟoⲥcⲣp',
-    // Latin letters with a stroke, without a dot, open, turned, and small capitals
-    'ıiłløođdħhŧtƀbƒfɑaɡgɩiʟlʀrᴀaʙbᴄcᴅdᴇeꜰfɢgʜhɪiᴊjᴋkᴍmɴnᴏoᴘpꜱsᴛtᴜuᴠvᴡwʏyᴢzɛeʋvœoæaðdþp',
-  ].flatMap((pairs) => {
-    const letters = [...pairs];
-    return letters.flatMap((letter, at): [string, string][] => (at % 2 === 0 ? [[letter, letters[at + 1]!]] : []));
-  }),
-);
-
-/** Marks above and below letters, and everything that takes no place on a screen. */
-const UNSEEN = /[^\p{L}\p{N}\p{P}\p{S} ]|\p{Default_Ignorable_Code_Point}/gu;
-
-/** Latin letters in the case they were written in; nothing that cannot be seen. */
-function plain(name: string): string {
-  const seen = name.normalize('NFKD').replace(UNSEEN, '');
-  return [...seen]
-    .map((letter) => {
-      const small = letter.toLowerCase();
-      const latin = LOOK_ALIKES.get(small);
-      if (latin === undefined) return letter;
-      return small === letter ? latin : latin.toUpperCase();
-    })
-    .join('');
-}
+import { inLatin } from '../kit/text/hidden-characters.ts';
 
 /** Signs that one letter is written with for another, each as one of them: `tr4n5fer` and `transfer`, `deIete` and `delete` are one. */
 function skeleton(text: string): string {
@@ -81,7 +49,7 @@ export type ReadName = {
 };
 
 export function readName(name: string): ReadName {
-  const latin = plain(name);
+  const latin = inLatin(name);
   const folded = [name.normalize('NFKC').toLowerCase(), name.toLowerCase()];
   const joined = skeleton(latin).replace(/[^\p{L}\p{N}]+/gu, '');
   const words = split(latin);
@@ -90,7 +58,7 @@ export function readName(name: string): ReadName {
     isPlain: /^[\x20-\x7e]*$/.test(name),
     contains(part) {
       if (folded.some((text) => text.includes(part.toLowerCase()))) return 'is';
-      const wanted = skeleton(plain(part)).replace(/[^\p{L}\p{N}]+/gu, '');
+      const wanted = skeleton(inLatin(part)).replace(/[^\p{L}\p{N}]+/gu, '');
       return wanted !== '' && joined.includes(wanted) ? 'reads' : undefined;
     },
   };

@@ -15,7 +15,7 @@
  * - the verb and the ids of nodes are the compiler's own, so they can be nothing but plain words.
  */
 
-import { hiddenCharacters, lookalikes, namesOf } from '../../kit/text/hidden-characters.ts';
+import { misleading } from '../../kit/text/hidden-characters.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
@@ -121,16 +121,6 @@ function groundOf({ value, kind }: Leaf, sources: readonly Source[]): Origin | u
   return lastOf(parts.map((part) => originOf(part!)));
 }
 
-/** Why a text cannot be shown to a person as what it is. */
-function unreadable(text: string): string | undefined {
-  const hidden = hiddenCharacters(text);
-  if (hidden.length > 0) return `holds characters that cannot be seen: ${namesOf(hidden)}`;
-  const alike = lookalikes(text);
-  return alike.length === 0
-    ? undefined
-    : `holds characters that look like others: ${alike.slice(0, 8).join(', ')}; nobody can tell by reading it what it is`;
-}
-
 type Located = { readonly node: PlanNode; readonly place: string };
 
 function nodesOf(node: PlanNode, place = 'plan'): Located[] {
@@ -154,7 +144,7 @@ const NOWHERE =
 function problemsOfLeaves(leaves: readonly Leaf[], place: string, sources: readonly Source[]): string[] {
   return leaves.flatMap((leaf) => {
     const at = `${place}${leaf.place} ${shown(leaf.value)}`;
-    const why = typeof leaf.value === 'string' && leaf.kind !== 'forced' ? unreadable(leaf.value) : undefined;
+    const why = typeof leaf.value === 'string' && leaf.kind !== 'forced' ? misleading(leaf.value) : undefined;
     if (why !== undefined) return [`${at} ${why}`];
     return groundOf(leaf, sources) === undefined ? [`${at} ${NOWHERE}`] : [];
   });

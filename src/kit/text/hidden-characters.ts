@@ -30,7 +30,8 @@ export type HiddenCharacter = {
   readonly index: number;
 };
 
-const nameOf = (character: string) => `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
+export const nameOf = (character: string) =>
+  `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
 
 /** The code point that ends before a place; half of one where the text is not well-formed. */
 function before(text: string, index: number): string {
@@ -56,7 +57,7 @@ export function hiddenCharacters(text: string): readonly HiddenCharacter[] {
 }
 
 const codeOf = (character: string) => character.codePointAt(0)!.toString(16);
-const braced = (character: string) => `\\u{${codeOf(character)}}`;
+export const braced = (character: string) => `\\u{${codeOf(character)}}`;
 
 /** The text with each hidden character written as `\u{200b}`. */
 export function withHiddenShown(text: string): string {
@@ -143,6 +144,44 @@ export function lookalikes(text: string): readonly string[] {
   return [...found];
 }
 
+/** Letters of other scripts beside the Latin letter that each is taken for, and Latin ones that NFKD leaves as they are. */
+const LATIN_FOR: ReadonlyMap<string, string> = new Map(
+  [
+    // Cyrillic
+    'аaвbгrеeзeкkмmнhоoпnрpсcтtуyхxѵvіiїiјjѕsԁdһhҺhԛqԝwөoүyґrӏlбb',
+    // Greek
+    'αaβbγyεeζzηnιiκkλlμuνvοoρpστοoτtυuφpχxωwςsϲc',
+    // Armenian, Georgian, Coptic and Lisu are rarer; of these the plain ones.
+    'օoսuոnհhզqցgքpյjⲟoⲥcⲣp',
+    // Latin letters with a stroke, without a dot, open, turned, and small capitals
+    'ıiłløođdħhŧtƀbƒfɑaɡgɩiʟlʀrᴀaʙbᴄcᴅdᴇeꜰfɢgʜhɪiᴊjᴋkᴍmɴnᴏoᴘpꜱsᴛtᴜuᴠvᴡwʏyᴢzɛeʋvœoæaðdþp',
+  ].flatMap((pairs) => {
+    const letters = [...pairs];
+    return letters.flatMap((letter, at): [string, string][] => (at % 2 === 0 ? [[letter, letters[at + 1]!]] : []));
+  }),
+);
+
+/** Marks above and below letters, and everything that takes no place on a screen. */
+const UNSEEN = /[^\p{L}\p{N}\p{P}\p{S} ]|\p{Default_Ignorable_Code_Point}/gu;
+
+/** A name as a reader takes it: Latin letters in the case they were written in, nothing that cannot be seen. */
+export function inLatin(name: string): string {
+  const seen = name.normalize('NFKD').replace(UNSEEN, '');
+  return [...seen]
+    .map((letter) => {
+      const small = letter.toLowerCase();
+      const latin = LATIN_FOR.get(small);
+      if (latin === undefined) return letter;
+      return small === letter ? latin : latin.toUpperCase();
+    })
+    .join('');
+}
+
+/** Colours and styles that a program wrote for a terminal (ECMA-48 control sequences), taken out. */
+export function withoutColours(text: string): string {
+  return text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '');
+}
+
 const SHOWN = 8;
 
 /** `U+200B (12 characters in), U+202E …` */
@@ -150,4 +189,14 @@ export function namesOf(hidden: readonly HiddenCharacter[]): string {
   const names = hidden.slice(0, SHOWN).map(({ codePoint, index }) => `${codePoint} at character ${index + 1}`);
   const left = hidden.length > SHOWN ? [`${hidden.length - SHOWN} more`] : [];
   return [...names, ...left].join(', ');
+}
+
+/** Why a reader cannot tell by reading what a text is, to go on with after its name; `undefined` when he can. */
+export function misleading(text: string): string | undefined {
+  const hidden = hiddenCharacters(text);
+  if (hidden.length > 0) return `holds characters that cannot be seen: ${namesOf(hidden)}`;
+  const alike = lookalikes(text);
+  return alike.length === 0
+    ? undefined
+    : `holds characters that look like others: ${alike.slice(0, SHOWN).join(', ')}; nobody can tell by reading it what it is`;
 }

@@ -4,15 +4,12 @@
  * not depend on anybody's terminal: what is signed over is these lines. Pure.
  */
 import { createHash } from 'node:crypto';
-import { lookalikes, withBlanksShown, withHiddenShown } from './hidden-characters.ts';
+import { braced, lookalikes, misleading, nameOf, withBlanksShown, withHiddenShown } from './hidden-characters.ts';
 
 /** Begins every line that somebody else wrote. */
 export const MARK = '  | ';
 /** Begins what is remarked about the line above it; no text of others begins so, for a blank follows their mark. */
 export const REMARK = '  |! ';
-
-const braced = (character: string) => `\\u{${character.codePointAt(0)!.toString(16)}}`;
-const nameOf = (character: string) => `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
 
 /** More marks than any script puts on a letter would be drawn over the lines above and below. */
 const STACK = /(?<=\p{M}{3})\p{M}/gu;
@@ -65,6 +62,8 @@ const digestOf = (text: string) => createHash('sha256').update(text, 'utf8').dig
 function textOf(text: string, remarks: string[]): string {
   if (text.length <= VALUE_CHARACTERS) return JSON.stringify(text);
   remarks.push(`cut: a text of ${text.length} characters, sha256 ${digestOf(text)}`);
+  const why = misleading(text);
+  if (why !== undefined) remarks.push(`it ${why}`);
   return JSON.stringify(text.slice(0, VALUE_CHARACTERS).toWellFormed());
 }
 
@@ -114,5 +113,9 @@ export function argumentLines(args: unknown): string[] {
   }
   if (left === 0) return shown;
   const json = JSON.stringify(args);
-  return [...shown, `${REMARK}${left} more lines; JSON of ${json.length} characters in all, sha256 ${digestOf(json)}`];
+  const why = misleading(json);
+  return [
+    ...[...shown, `${REMARK}${left} more lines; JSON of ${json.length} characters in all, sha256 ${digestOf(json)}`],
+    ...(why === undefined ? [] : [`${REMARK}it ${why}`]),
+  ];
 }

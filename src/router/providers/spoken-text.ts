@@ -1,4 +1,5 @@
 /** Text that a program or a server wrote, before any of it is quoted. */
+import { withoutColours } from '../../kit/text/hidden-characters.ts';
 import { HIDDEN } from '../machines/secret-names.ts';
 
 /** Shorter values stand in ordinary text by chance. */
@@ -11,5 +12,5 @@ export function spokenText(text: string, secrets: readonly string[]): string {
   for (const secret of secrets.toSorted((one, other) => other.length - one.length)) {
     if (secret.length >= SHORTEST_SECRET) clean = clean.replaceAll(secret, HIDDEN);
   }
-  return clean.replace(/\x1b\[[0-9;]*[A-Za-z]/g, '').toWellFormed();
+  return withoutColours(clean).toWellFormed();
 }

@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { misleading } from './hidden-characters.ts';
+import { argumentLines } from './visible.ts';
+
+test('whatever the compiler refuses as misleading is marked on the approval screen, also where the text is cut', () => {
+  const hostile = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 40 }),
+    fc.constantFrom('p\u0430ypal', 'a\u200bb', '１0', 'x\u202e'),
+  );
+  const value = fc.record({ text: hostile, before: fc.nat(400), lines: fc.nat(160) });
+  fc.assert(
+    fc.property(value, ({ text, before, lines }) => {
+      const args = { rest: Array.from({ length: lines }, () => 'plain'), to: `${'x '.repeat(before)}${text}` };
+      if (misleading(args.to) === undefined) return;
+      const shown = argumentLines(args).join('\n');
+      assert.match(shown, /\\u|\\[bf]|cannot be seen|look like others/);
+    }),
+  );
+});
