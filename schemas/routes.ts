@@ -1,5 +1,6 @@
 /** The HTTP routes of every daemon, for the OpenAPI documents: path, who may call it, what goes in and what comes out. */
 import { z } from 'zod';
+import { machinePutAnswerSchema, machinePutSchema, machineViewSchema } from '../src/router/machines/machine-schema.ts';
 import {
   challengeRequestSchema,
   challengeSchema,
@@ -46,12 +47,7 @@ import {
   intentListSchema,
   intentViewSchema,
 } from '../src/wire/intent-view.ts';
-import {
-  machineListQuerySchema,
-  machinePutAnswerSchema,
-  machinePutSchema,
-  machineViewSchema,
-} from '../src/wire/machine.ts';
+import { machineListQuerySchema } from '../src/wire/machine.ts';
 import { machineChangeListSchema, machineChangeQuerySchema } from '../src/wire/machine-change.ts';
 import { machineTurnListSchema, machineTurnQuerySchema } from '../src/wire/machine-turn.ts';
 import { receiptKeysSchema, receiptPostSchema, receiptsRecordedSchema } from '../src/wire/receipt.ts';

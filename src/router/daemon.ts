@@ -1,5 +1,4 @@
 /** The router: knows where each user's agent lives, starts that machine and delivers its wakes. Everything is wired here. */
-import { join } from 'node:path';
 import { Agent, type Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { type RunningServer, startServer } from '../kit/http/server.ts';
@@ -21,14 +20,12 @@ import { OwedTurns } from './machines/owed-turns.ts';
 import { Registry } from './machines/registry.ts';
 import { Undertaker } from './orphans/undertaker.ts';
 import { AwakeRecords } from './providers/awake-records.ts';
-import { createDockerProvider } from './providers/docker.ts';
-import { createFlyProvider } from './providers/fly.ts';
+import type { ProviderParts } from './providers/descriptor.ts';
+import { DAEMON_PROVIDERS } from './providers/descriptors.ts';
 import { createHealthProbe } from './providers/health.ts';
-import { createHttpProvider } from './providers/http.ts';
-import { ProcessProvider } from './providers/process.ts';
-import { ProcessRecords } from './providers/process-records.ts';
 import { Separation } from './providers/separation.ts';
 import { Restarter } from './restarter.ts';
+import type { SupervisorOptions } from './supervisor.ts';
 import { guardedConnector } from './targets/guarded-client.ts';
 import type { OnStage } from './targets/stages.ts';
 import { Targets } from './targets/targets.ts';
@@ -92,35 +89,27 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
   const probe = createHealthProbe(looks, clock, config.probeIntervalMs);
   const startLimitMs = START_LIMIT_WAKES * config.wakeTimeoutMs;
-  const remote = (name: 'docker' | 'fly') => ({
-    awake: new AwakeRecords(name, { file: registry.file, commits: registry.commits, log }),
+  const undertaker = new Undertaker({ dataDir: config.dataDir, orphanSeconds: config.orphanSeconds, log });
+  const { file, commits } = registry;
+  const providers = await createProviders({
+    config,
+    file,
+    commits,
+    awake: (name) => new AwakeRecords(name, { file, commits, log }),
     probe,
+    separation,
+    undertaker,
+    environment: options.environment,
+    chronosUrl: chronosUrlOf(options) ?? (() => undefined),
+    connections: CONNECTIONS,
     clock,
     log,
   });
-  const undertaker = new Undertaker({ dataDir: config.dataDir, orphanSeconds: config.orphanSeconds, log });
-  const providers = {
-    http: createHttpProvider(probe),
-    process: new ProcessProvider({
-      records: new ProcessRecords(registry.file, registry.commits),
-      probe,
-      separation,
-      logFolder: join(config.dataDir, 'machine-logs'),
-      connections: CONNECTIONS,
-      environment: options.environment,
-      chronosUrl: chronosUrlOf(options) ?? (() => undefined),
-      clock,
-      log,
-      onRunning: (some) => (some ? undertaker.watch() : undertaker.dismiss()),
-    }),
-    docker: createDockerProvider({ ...remote('docker'), dockerHost: config.dockerHost }),
-    fly: createFlyProvider({ ...remote('fly'), apiToken: config.flyApiToken, apiUrl: config.flyApiUrl }),
-  };
-  const owed = new OwedTurns(registry.file, registry.commits, log);
+  const owed = new OwedTurns(file, commits, log);
   const fleet = new Fleet(registry, { providers, owed, probe, clock, log, startLimitMs });
   const restarter = new Restarter({ fleet, registry, owed, clock, log });
   const budgets = new Budgets({
-    records: new WakeRecords(registry.file, registry.commits),
+    records: new WakeRecords(file, commits),
     standard: config.budget,
     clock,
     log,
@@ -203,6 +192,12 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       return closed;
     },
   };
+}
+
+/** The providers of machines with a daemon, by name. */
+async function createProviders(parts: ProviderParts): Promise<SupervisorOptions['providers']> {
+  const created = DAEMON_PROVIDERS.map(async ({ name, create }) => [name, await create!(parts)] as const);
+  return Object.fromEntries(await Promise.all(created)) as SupervisorOptions['providers'];
 }
 
 /** Where receipts go; `undefined` when none are to be sent. */

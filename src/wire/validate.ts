@@ -154,11 +154,14 @@ function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   return Object.entries(at.shape).flatMap(([name, member]) => (isForbidden(member) ? [] : [name]));
 }
 
+/** Whether the value of a field must not be echoed. */
+type IsHidden = (field: string) => boolean;
+
 /**
  * One sentence for one issue: `delay_seconds must be at least 1 (got -5)`. Messages given in a schema are written to follow
  * the field's name (`must be …`) or, on the whole object, to stand alone.
  */
-function sentence(schema: z.ZodType, issue: z.core.$ZodIssue, input: unknown, hidden: ReadonlySet<string>): string {
+function sentence(schema: z.ZodType, issue: z.core.$ZodIssue, input: unknown, isHidden: IsHidden): string {
   const field = issue.path.map(String).join('.');
   if (issue.code === 'unrecognized_keys') {
     const allowed = knownKeys(schema, issue.path);
@@ -169,7 +172,7 @@ function sentence(schema: z.ZodType, issue: z.core.$ZodIssue, input: unknown, hi
   const value = valueAt(input, issue.path);
   const what = value === undefined && MISSING.has(issue.code) ? 'is required' : issue.message;
   if (!field) return what;
-  if (value === undefined || isAboutName(issue) || hidden.has(field)) return `${field} ${what}`;
+  if (value === undefined || isAboutName(issue) || isHidden(field)) return `${field} ${what}`;
   return `${field} ${what} (got ${showValue(value)})`;
 }
 
@@ -192,15 +195,15 @@ export type Problem = {
 export function checkInput<T extends z.ZodType>(
   schema: T,
   input: unknown,
-  hidden: readonly string[] = [],
+  hidden: readonly string[] | IsHidden = [],
 ): { value: z.output<T> } | { problems: Problem[] } {
   const result = schema.safeParse(input, { error: wording });
   if (result.success) return { value: result.data };
-  const secret = new Set(hidden);
+  const isHidden = typeof hidden === 'function' ? hidden : (field: string) => hidden.includes(field);
   const problems = result.error.issues.map((issue) => ({
     path: issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0]!] : issue.path,
     ofName: issue.code === 'unrecognized_keys' || isAboutName(issue),
-    sentence: sentence(schema, issue, input, secret),
+    sentence: sentence(schema, issue, input, isHidden),
   }));
   return { problems };
 }
@@ -215,7 +218,7 @@ export function checkInput<T extends z.ZodType>(
 export function parseOrThrow<T extends z.ZodType>(
   schema: T,
   input: unknown,
-  hidden: readonly string[] = [],
+  hidden: readonly string[] | IsHidden = [],
 ): z.output<T> {
   const checked = checkInput(schema, input, hidden);
   if ('value' in checked) return checked.value;

@@ -1,16 +1,16 @@
 /** The router's admin routes (contracts §4), as far as commands need them. */
 import { z } from 'zod';
-import type { Budget } from '../../wire/budget.ts';
-import { openEnvelope } from '../../wire/envelope.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import { elementsOf, encodeJson, RawJson, sliceAt } from '../../wire/json.ts';
 import {
   type MachinePut,
   type MachinePutAnswer,
   type MachineView,
   machinePutAnswerSchema,
   machineViewSchema,
-} from '../../wire/machine.ts';
+} from '../../router/machines/machine-schema.ts';
+import type { Budget } from '../../wire/budget.ts';
+import { openEnvelope } from '../../wire/envelope.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { elementsOf, encodeJson, RawJson, sliceAt } from '../../wire/json.ts';
 import { type MachineChangeList, machineChangeListSchema } from '../../wire/machine-change.ts';
 import { type MachineTurnList, machineTurnListSchema } from '../../wire/machine-turn.ts';
 import { parseSettings, portSetting } from '../../wire/settings.ts';

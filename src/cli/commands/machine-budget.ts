@@ -1,5 +1,5 @@
 /** `reveille machine budget`: how often and when an agent may be woken. */
-import type { MachineView } from '../../wire/machine.ts';
+import type { MachineView } from '../../router/machines/machine-schema.ts';
 import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { type BudgetFlags, budgetOf } from '../flags/budget-flags.ts';

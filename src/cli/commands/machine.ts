@@ -1,7 +1,8 @@
 /** `reveille machine`: where agents live, as the router keeps it. */
 import { oneLine } from '../../kit/text/hidden-characters.ts';
+import type { MachinePutAnswer, MachineView } from '../../router/machines/machine-schema.ts';
+import { descriptorOf } from '../../router/providers/descriptors.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { MachinePutAnswer, MachineView } from '../../wire/machine.ts';
 import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { machineOf, type PutFlags } from '../flags/machine-flags.ts';
@@ -13,43 +14,14 @@ import { facts, type Look } from '../screens/render.ts';
 import { isOwnNeo, putOwnNeo } from '../up/own-neo.ts';
 import { budgetOfMachine } from './machine-budget.ts';
 
-const text = (value: unknown) => (typeof value === 'string' ? oneLine(value) : undefined);
-const listed = (value: unknown) => (Array.isArray(value) ? oneLine(value.map(String).join(' ')) : undefined);
-
 /** What there is to know about where a machine is, on one line. */
-function whereOf({ provider, spec }: MachineView): string {
-  switch (provider) {
-    case 'http':
-      return oneLine(text(spec.url) ?? '');
-    case 'process':
-      return oneLine(listed(spec.command) ?? '');
-    case 'command':
-      return oneLine([spec.preset, text(spec.url) ?? text(spec.cwd)].filter((part) => part !== undefined).join(' '));
-    case 'docker':
-      return oneLine(`container ${spec.container}`);
-    case 'fly':
-      return oneLine(`${spec.app} ${spec.machine_id}`);
-  }
-}
-
-const WHERE = { http: 'url', process: 'command', command: 'agent', docker: 'where', fly: 'where' } as const;
-
-/** What a process may use, as the flags that say it. */
-function limitsOf(limits: unknown): string | undefined {
-  if (typeof limits !== 'object' || limits === null) return undefined;
-  return Object.entries(limits)
-    .map(([name, value]) => `--${name.replaceAll('_', '-')} ${value}`)
-    .join(' ');
-}
-
-/** The user that a process runs as, by its numbers. */
-function runAsOf(user: unknown): string | undefined {
-  return typeof user === 'object' && user !== null ? Object.values(user).join(':') : undefined;
+export function whereIs({ provider, spec }: MachineView): string {
+  const [[, where]] = descriptorOf(provider).facts(spec);
+  return oneLine(where ?? '');
 }
 
 function renderMachine(machine: MachineView, look: Look): string[] {
-  const { spec } = machine;
-  const env = typeof spec.env === 'object' && spec.env !== null ? Object.entries(spec.env) : [];
+  const own = descriptorOf(machine.provider).facts(machine.spec);
   const idle = machine.idle_seconds === undefined ? undefined : `after ${machine.idle_seconds} s without work`;
   return [
     `Machine of ${look.paint('bold', machine.user_id)}`,
@@ -58,18 +30,7 @@ function renderMachine(machine: MachineView, look: Look): string[] {
         ['provider', machine.provider],
         ['state', machine.state],
         ['right now', machine.running],
-        [WHERE[machine.provider], whereOf(machine)],
-        ['program', text(spec.bin)],
-        ['arguments', machine.provider === 'command' ? listed(spec.args) : undefined],
-        ['folder', text(spec.cwd)],
-        ['longest turn', spec.timeout_seconds === undefined ? undefined : `${spec.timeout_seconds} s`],
-        ['port', typeof spec.port === 'number' ? String(spec.port) : undefined],
-        ['listens', spec.foreign_listener === true ? 'another program, for it' : undefined],
-        ['health path', text(spec.health_path)],
-        ['limits', limitsOf(spec.limits)],
-        ['runs as', runAsOf(spec.run_as)],
-        ['walls', spec.sandbox === false ? 'none (--no-sandbox)' : undefined],
-        ...env.map(([name, value]) => [`env ${name}`, oneLine(String(value))] as const),
+        ...own.map(([label, value]) => [label, value === undefined ? undefined : oneLine(value)] as const),
         ['sleeps', idle],
         ['budget', budgetOfMachine(machine)],
         ['since', localTime(Date.parse(machine.created_at), look)],
@@ -142,7 +103,7 @@ export async function machineList(context: CliContext): Promise<void> {
     machine.user_id,
     machine.running === undefined ? machine.state : `${machine.state}, ${machine.running}`,
     // An address or a command: that tells the provider, too.
-    whereOf(machine),
+    whereIs(machine),
   ]);
   const [heading, ...lines] = columns([['USER', 'STATE', 'WHERE'], ...rows], look.width);
   for (const line of [look.paint('dim', heading!), ...lines]) out.line(line);

@@ -3,10 +3,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { parseRouterConfig } from '../../router/config.ts';
+import { commandSpecSchema } from '../../router/providers/command.ts';
+import { descriptorOf } from '../../router/providers/descriptors.ts';
+import { httpSpecSchema } from '../../router/providers/http.ts';
+import { processSpecSchema } from '../../router/providers/process.ts';
 import { Presets } from '../../router/targets/presets.ts';
 import { checkFolder, findProgram, programOf } from '../../router/targets/program.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { commandSpecSchema, httpSpecSchema, processSpecSchema } from '../../wire/machine.ts';
 import { signOfLife } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { type Check, orUndefined, STAND_INS } from './check.ts';
@@ -60,7 +63,8 @@ async function look(context: CliContext, { provider, spec }: KnownMachine): Prom
     return { name, status: 'ok', detail: `${command[0]} is there; an alarm starts it` };
   }
   if (provider === 'command') return lookAtTarget(context, spec);
-  return { name, status: 'note', detail: `not asked: ${provider} starts it when an alarm rings` };
+  const { name: starter } = descriptorOf(provider);
+  return { name, status: 'note', detail: `not asked: ${starter} starts it when an alarm rings` };
 }
 
 async function lookAtTarget({ clock, environment, settings }: CliContext, given: unknown): Promise<Check> {

@@ -1,54 +1,48 @@
-/** `machine put`: the machine that a command line describes. */
+/** `machine put`: the machine that a command line describes. What each provider reads stands in its descriptor. */
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
-import { MACHINE_PROVIDERS, type MachinePut, machinePutSchema, presetNameSchema } from '../../wire/machine.ts';
+import { type MachinePut, machinePutSchema } from '../../router/machines/machine-schema.ts';
+import { presetNameSchema } from '../../router/providers/command.ts';
+import type { Descriptor, Flag, FlagKind, FlagValue } from '../../router/providers/descriptor.ts';
+import { DAEMON_PROVIDERS, descriptorOf, isSecretIn, PROVIDERS } from '../../router/providers/descriptors.ts';
 import { parseOrThrow, showValue } from '../../wire/validate.ts';
 import { BUDGET_FLAG_NAMES, type BudgetFlags, budgetOf } from './budget-flags.ts';
 import { choiceFlag, wholeNumberFlag } from './flags.ts';
 import { UsageError } from './usage-error.ts';
 
+/** `command` holds the words after `--`; the other flags are those of the descriptors. */
 export type PutFlags = BudgetFlags & {
   provider: string;
-  url?: string;
-  /** The words after `--`. */
-  command?: string[];
-  cwd?: string;
-  /** The same as `cwd`. */
-  dir?: string;
-  env?: string[];
-  port?: string;
-  foreignListener?: boolean;
-  healthPath?: string;
-  bin?: string;
-  timeoutSeconds?: string;
-  allowPrivate?: boolean;
-  container?: string;
-  socket?: string;
-  app?: string;
-  machineId?: string;
-  leaseNonce?: string;
-  sleep?: string;
-  memoryMb?: string;
-  processes?: string;
-  openFiles?: string;
-  niceness?: string;
-  runAs?: string;
-  /** Commander's word for what `--no-sandbox` takes away. */
-  sandbox?: boolean;
   idleSeconds?: string;
   state?: string;
   token?: string;
+  readonly [flag: string]: FlagValue;
 };
 
 type Spec = Record<string, unknown>;
 
-/** How each provider reads its flags, and which are its own. Everything that is none of them is the name of a preset. */
-type Maker = { own: readonly (keyof PutFlags)[]; spec: (flags: PutFlags, here: string) => Spec };
+const LISTED: readonly Descriptor[] = PROVIDERS.map(({ name }) => descriptorOf(name));
+const PRESETS = descriptorOf('command');
+
+/** What commander calls a flag: `--memory-mb <n>` is `memoryMb`, `--no-sandbox` is `sandbox`. */
+function keyOf({ usage, kind }: Flag): string {
+  if (kind === 'words') return 'command';
+  const [name = ''] = usage.replace(/^--(no-)?/, '').split(' ');
+  return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+const wordOf = ({ usage, kind }: Flag) => (kind === 'words' ? 'a command after --' : usage.split(' ')[0]!);
+
+const isGiven = (flags: PutFlags, flag: Flag) => {
+  const value = flags[keyOf(flag)];
+  // Commander sets what `--no-…` takes away without being asked.
+  if (flag.kind === 'off') return value === false;
+  return flag.kind === 'words' ? Array.isArray(value) && value.length > 0 : value !== undefined;
+};
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-function environmentOf(assignments: readonly string[] | undefined): Record<string, string> | undefined {
-  if (assignments === undefined) return undefined;
+function environmentOf(assignments: readonly string[]): Record<string, string> {
   const pairs = assignments.map((assignment) => {
     const at = assignment.indexOf('=');
     // A value may be a secret: only the name is repeated.
@@ -61,154 +55,103 @@ function environmentOf(assignments: readonly string[] | undefined): Record<strin
   return Object.fromEntries(pairs);
 }
 
-const portOf = ({ port }: PutFlags) => wholeNumberFlag('--port', port, 1, 65_535);
-
-/** What a process may use; nothing where nothing is limited. */
-function limitsOf({ memoryMb, processes, openFiles, niceness }: PutFlags): Spec | undefined {
-  const limits = {
-    memory_mb: wholeNumberFlag('--memory-mb', memoryMb, 16, 1_048_576),
-    processes: wholeNumberFlag('--processes', processes, 1, 100_000),
-    open_files: wholeNumberFlag('--open-files', openFiles, 16, 1_048_576),
-    niceness: wholeNumberFlag('--niceness', niceness, 0, 19),
-  };
-  return Object.values(limits).some((limit) => limit !== undefined) ? limits : undefined;
-}
-
 /** The user that a process is to run as: by name, as this computer knows it, or by numbers. */
-function runAsOf({ runAs }: PutFlags): Spec | undefined {
-  if (runAs === undefined) return undefined;
+function userOf(flag: string, runAs: string): Spec {
   const numbers = /^(\d{1,10}):(\d{1,10})$/.exec(runAs);
   if (numbers) return { uid: Number(numbers[1]), gid: Number(numbers[2]) };
-  const ask = (flag: string) => {
-    const said = spawnSync('id', [flag, '--', runAs], { encoding: 'utf8' });
+  const ask = (option: string) => {
+    const said = spawnSync('id', [option, '--', runAs], { encoding: 'utf8' });
     if (said.status === 0 && /^\d+\n$/.test(said.stdout)) return Number(said.stdout);
     throw new UsageError(
-      `--run-as must name a user of this computer, or be uid:gid such as 1001:1001 (got ${showValue(runAs)})`,
+      `${flag} must name a user of this computer, or be uid:gid such as 1001:1001 (got ${showValue(runAs)})`,
     );
   };
   return { uid: ask('-u'), gid: ask('-g') };
 }
 
-function folderOf({ cwd, dir }: PutFlags): string | undefined {
-  if (cwd !== undefined && dir !== undefined)
-    throw new UsageError('--cwd and --dir are the same; leave one of them out');
-  return cwd ?? dir;
+/** The value of a flag that is given, as its member takes it. */
+function memberOf(kind: FlagKind, flag: string, given: FlagValue, here: string): unknown {
+  if (typeof kind === 'object') {
+    if ('whole' in kind) return wholeNumberFlag(flag, given as string, ...kind.whole);
+    if ('choice' in kind) return choiceFlag(flag, given as string, kind.choice);
+    return resolve(here, given as string);
+  }
+  switch (kind) {
+    case 'text':
+    case 'switch':
+    case 'off':
+    case 'words':
+      return given;
+    case 'variables':
+      return environmentOf(given as readonly string[]);
+    case 'program':
+      return (given as string).includes('/') ? resolve(here, given as string) : given;
+    case 'user':
+      return userOf(flag, given as string);
+  }
 }
 
-function needed(value: string | undefined, flag: string, provider: string, what: string): string {
-  if (value !== undefined) return value;
-  throw new UsageError(`${flag} is missing; --provider ${provider} needs ${what}`);
+/** What stands where a flag is not given. */
+function withoutFlag(flag: Flag, flags: PutFlags, provider: string, here: string): unknown {
+  const { kind, needed } = flag;
+  if (needed !== undefined)
+    throw new UsageError(
+      kind === 'words' ? needed : `${wordOf(flag)} is missing; --provider ${provider} needs ${needed}`,
+    );
+  const folder = typeof kind === 'object' && 'folder' in kind ? kind.folder(flags) : undefined;
+  return folder === undefined ? undefined : resolve(here, folder);
 }
 
-const MAKERS: Readonly<Record<'http' | 'process' | 'docker' | 'fly', Maker>> = {
-  http: {
-    own: ['url', 'healthPath'],
-    spec: ({ url, healthPath }) => ({
-      url: needed(url, '--url', 'http', 'the address of the daemon'),
-      health_path: healthPath,
-    }),
-  },
-  process: {
-    own: [
-      ...(['command', 'cwd', 'dir', 'env', 'port', 'foreignListener', 'healthPath'] as const),
-      ...(['memoryMb', 'processes', 'openFiles', 'niceness', 'runAs', 'sandbox'] as const),
-    ],
-    spec(flags, here) {
-      const { command = [] } = flags;
-      if (command.length === 0)
-        throw new UsageError(
-          'the command is missing; write it after two dashes: --provider process -- node my-agent.js',
-        );
-      const cwd = resolve(here, folderOf(flags) ?? '.');
-      const env = environmentOf(flags.env);
-      const { foreignListener: foreign_listener, healthPath: health_path } = flags;
-      return {
-        ...{ command, cwd, env, port: portOf(flags), foreign_listener, health_path, limits: limitsOf(flags) },
-        ...{ run_as: runAsOf(flags), sandbox: flags.sandbox === false ? false : undefined },
-      };
-    },
-  },
-  docker: {
-    own: ['container', 'socket', 'port', 'healthPath', 'sleep'],
-    spec(flags) {
-      const container = needed(flags.container, '--container', 'docker', 'the name or id of the container');
-      const port = needed(flags.port, '--port', 'docker', 'the port on which the daemon listens in the container');
-      const sleep = choiceFlag('--sleep', flags.sleep, ['stop', 'pause'] as const);
-      const { socket, healthPath: health_path } = flags;
-      return { container, port: portOf({ ...flags, port }), socket, sleep, health_path };
-    },
-  },
-  fly: {
-    own: ['app', 'machineId', 'port', 'healthPath', 'sleep', 'leaseNonce'],
-    spec(flags) {
-      const app = needed(flags.app, '--app', 'fly', 'the name of the Fly app');
-      const machine_id = needed(flags.machineId, '--machine-id', 'fly', 'the id of the Fly machine');
-      const sleep = choiceFlag('--sleep', flags.sleep, ['suspend', 'stop'] as const);
-      const { leaseNonce: lease_nonce, healthPath: health_path } = flags;
-      return { app, machine_id, port: portOf(flags), sleep, lease_nonce, health_path };
-    },
-  },
-};
-
-const presetMaker: Maker = {
-  own: ['command', 'cwd', 'dir', 'env', 'bin', 'url', 'timeoutSeconds', 'allowPrivate', 'sandbox'],
-  spec(flags, here) {
-    // What has an address is no program, and works where it is told to.
-    const folder = folderOf(flags) ?? (flags.url === undefined ? '.' : undefined);
-    const { bin } = flags;
-    return {
-      preset: flags.provider,
-      cwd: folder === undefined ? undefined : resolve(here, folder),
-      bin: bin?.includes('/') ? resolve(here, bin) : bin,
-      args: flags.command,
-      env: environmentOf(flags.env),
-      url: flags.url,
-      timeout_seconds: wholeNumberFlag('--timeout-seconds', flags.timeoutSeconds, 1, 86_400),
-      allow_private: flags.allowPrivate,
-      sandbox: flags.sandbox === false ? false : undefined,
-    };
-  },
-};
-
-const COMMON: readonly (keyof PutFlags)[] = ['provider', 'idleSeconds', 'state', 'token', ...BUDGET_FLAG_NAMES];
-
-const flagOf = (name: string) =>
-  name === 'command'
-    ? 'a command after --'
-    : name === 'sandbox'
-      ? '--no-sandbox'
-      : `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-
-/** @throws UsageError naming a flag that does not go with the provider */
-export function refuseForeign(flags: PutFlags, provider: string, { own }: Pick<Maker, 'own'>): void {
-  const known = [...COMMON, ...own];
-  const given = (Object.keys(flags) as (keyof PutFlags)[]).filter(
-    (flag) => flag !== 'sandbox' || flags.sandbox === false,
-  );
-  const name = given.find((flag) => !known.includes(flag) && flag in FLAG_HOMES);
-  if (name === undefined || flags[name] === undefined) return;
-  throw new UsageError(
-    `${flagOf(name)} goes only with --provider ${FLAG_HOMES[name]}; leave it out with --provider ${provider}`,
-  );
+/** @throws UsageError naming a flag that is missing, is there twice, or has a value that it cannot have */
+function specOf({ flags: own }: Descriptor, flags: PutFlags, here: string): Spec {
+  const spec: Spec = {};
+  for (const member of new Set(own.map((flag) => flag.member))) {
+    const setters = own.filter((flag) => flag.member === member);
+    const [given, second] = setters.filter((flag) => isGiven(flags, flag));
+    if (given && second)
+      throw new UsageError(`${wordOf(given)} and ${wordOf(second)} are the same; leave one of them out`);
+    const value = given
+      ? memberOf(given.kind, wordOf(given), flags[keyOf(given)], here)
+      : withoutFlag(setters[0]!, flags, flags.provider, here);
+    if (value === undefined) continue;
+    const [group, name] = member.split('.') as [string, string?];
+    if (name === undefined) spec[group] = value;
+    else spec[group] = { ...(spec[group] as Spec | undefined), [name]: value };
+  }
+  return spec;
 }
 
-/** With which providers each flag goes, in words. */
-const FLAG_HOMES = (() => {
-  const homes = new Map<string, string[]>();
-  for (const [provider, { own }] of [...Object.entries(MAKERS), ['a preset', presetMaker] as const])
-    for (const flag of own) homes.set(flag, [...(homes.get(flag) ?? []), provider]);
-  return Object.fromEntries([...homes].map(([flag, providers]) => [flag, wordsFor(providers)]));
+const COMMON: readonly string[] = ['provider', 'idleSeconds', 'state', 'token', ...BUDGET_FLAG_NAMES];
+
+/** With which providers each flag goes, in words; presets come last. */
+const HOMES = (() => {
+  const homes = new Map<string, { flag: Flag; providers: string[] }>();
+  for (const { name, label = name, flags } of [...DAEMON_PROVIDERS, PRESETS]) {
+    for (const flag of flags) {
+      const home = homes.get(keyOf(flag)) ?? { flag, providers: [] };
+      home.providers.push(label);
+      homes.set(keyOf(flag), home);
+    }
+  }
+  return homes;
 })();
 
-function wordsFor(providers: readonly string[]): string {
-  return providers.length === 1 ? providers[0]! : `${providers.slice(0, -1).join(', ')} or ${providers.at(-1)}`;
+/** @throws UsageError naming a flag that does not go with the provider */
+export function refuseForeign(flags: PutFlags, provider: string, own: readonly Flag[]): void {
+  const known = new Set([...COMMON, ...own.map(keyOf)]);
+  for (const [key, { flag, providers }] of HOMES) {
+    if (known.has(key) || !isGiven(flags, flag)) continue;
+    const home = providers.length === 1 ? providers[0] : `${providers.slice(0, -1).join(', ')} or ${providers.at(-1)}`;
+    throw new UsageError(`${wordOf(flag)} goes only with --provider ${home}; leave it out with --provider ${provider}`);
+  }
 }
 
-function makerOf(provider: string): { provider: string; maker: Maker } {
-  if (provider in MAKERS) return { provider, maker: MAKERS[provider as keyof typeof MAKERS] };
-  if (!(MACHINE_PROVIDERS as readonly string[]).includes(provider) && presetNameSchema.safeParse(provider).success)
-    return { provider: 'command', maker: presetMaker };
-  const right = `${Object.keys(MAKERS).join(', ')}, neo, or the name of a preset such as claude`;
+/** A name that is no provider's is the name of a preset. */
+function descriptorFor(provider: string): Descriptor {
+  const named = DAEMON_PROVIDERS.find(({ name }) => name === provider);
+  if (named) return named;
+  if (provider !== PRESETS.name && presetNameSchema.safeParse(provider).success) return PRESETS;
+  const right = `${DAEMON_PROVIDERS.map(({ name }) => name).join(', ')}, neo, or the name of a preset such as claude`;
   throw new UsageError(`--provider must be one of ${right} (got ${showValue(provider)})`);
 }
 
@@ -220,17 +163,43 @@ function makerOf(provider: string): { provider: string; maker: Maker } {
  * @throws ReveilleError `invalid_request` for what the machine's own schema refuses
  */
 export function machineOf(flags: PutFlags, here: string): MachinePut {
-  const { provider, maker } = makerOf(flags.provider);
-  refuseForeign(flags, flags.provider, maker);
+  const found = descriptorFor(flags.provider);
+  refuseForeign(flags, flags.provider, found.flags);
+  const preset = found === PRESETS ? { preset: flags.provider } : {};
   const machine = {
-    provider,
-    spec: maker.spec(flags, here),
+    provider: found.name,
+    spec: { ...preset, ...specOf(found, flags, here) },
     idle_seconds: wholeNumberFlag('--idle-seconds', flags.idleSeconds, 1, 2_592_000),
     state: choiceFlag('--state', flags.state, ['active', 'provisioning'] as const),
     token: flags.token,
     budget: budgetOf(flags),
   };
   // Members that are `undefined` are left out, so that what is shown is what is sent.
-  const text = JSON.stringify(machine);
-  return parseOrThrow(machinePutSchema, JSON.parse(text), ['token', 'spec.env', 'spec.lease_nonce']);
+  const body: unknown = JSON.parse(JSON.stringify(machine));
+  return parseOrThrow(machinePutSchema, body, isSecretIn(body));
+}
+
+/** The flags of all providers for the help, those of the same name as one. */
+export function helpOfFlags(): { usage: string; about: string; repeated: boolean }[] {
+  const lines = new Map<string, { usage: string; repeated: boolean; homes: Map<string, string[]> }>();
+  for (const { name, create, flags } of LISTED) {
+    for (const { usage, about, kind } of flags) {
+      if (kind === 'words') continue;
+      const line = lines.get(usage) ?? { usage, repeated: kind === 'variables', homes: new Map<string, string[]>() };
+      line.homes.set(about, [...(line.homes.get(about) ?? []), create ? name : 'agents']);
+      lines.set(usage, line);
+    }
+  }
+  return [...lines.values()].map(({ usage, repeated, homes }) => {
+    const about = [...homes].map(([words, names]) => `${names.join(', ')}: ${words}`).join('; ');
+    return { usage, about, repeated };
+  });
+}
+
+/** What `--provider` may be, for the help. */
+export function helpOfProviders(): string {
+  const names = new Map<string, string[]>();
+  for (const { name, about } of DAEMON_PROVIDERS) names.set(about, [...(names.get(about) ?? []), name]);
+  const daemons = [...names].map(([about, those]) => `${those.join(', ')}: ${about}`);
+  return `${daemons.join('; ')}; neo: the local Neo again; or ${PRESETS.about}`;
 }

@@ -4,8 +4,8 @@ import { homedir } from 'node:os';
 import { formatLateness } from '../../kit/clock/duration.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import type { TurnOutcome } from '../../router/woken-turn.ts';
-import type { MachineView } from '../../wire/machine.ts';
 import { VERSION } from '../../wire/version.ts';
+import { whereIs } from '../commands/machine.ts';
 import { type Home, homeAt } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
 import type { LocalAgent, LocalStack } from '../up/local-stack.ts';
@@ -70,23 +70,6 @@ function neoWords(running: string | undefined): [where: string, what: string] {
   if (running === 'ready') return ['awake', 'was running already; rests when it has nothing to do'];
   if (running === 'starting') return ['being looked at', 'was running already, or starts'];
   return ['asleep', 'starts when an alarm rings'];
-}
-
-/** What a person knows their agent by. */
-function whereIs({ provider, spec }: MachineView): string {
-  const text = (value: unknown) => (value === undefined ? '' : String(value));
-  switch (provider) {
-    case 'http':
-      return text(spec.url);
-    case 'process':
-      return [spec.command].flat().join(' ');
-    case 'command':
-      return `${text(spec.preset)} ${text(spec.url ?? spec.cwd)}`.trim();
-    case 'docker':
-      return `container ${text(spec.container)}`;
-    case 'fly':
-      return `fly ${text(spec.app)}`;
-  }
 }
 
 /** What an MCP client must be told when the home is not where it would look. */

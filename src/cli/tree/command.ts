@@ -46,6 +46,8 @@ export type CommandSpec<Flags> = {
   example: string;
   /** Adds options. */
   options?: (command: Command) => Command;
+  /** Adds options that have to be loaded first, when the command is about to be parsed. */
+  lateOptions?: (command: Command) => Promise<void>;
   settings?: FlagSettings;
   /** Runs although `config.yaml` or the made secrets are damaged, as if they were not there. */
   tolerant?: boolean;
@@ -61,6 +63,11 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
   command.option('--json', 'print JSON lines instead of text');
   command.addHelpText('after', `\nExample:\n  $ ${spec.example}`);
   spec.options?.(command);
+  const { lateOptions } = spec;
+  if (lateOptions)
+    parent.hook('preSubcommand', async (_, chosen) => {
+      if (chosen === command) await lateOptions(command);
+    });
   command.action(async (...received: unknown[]) => {
     // A command below one that has flags itself, such as `neo tools`, finds them there.
     const flags = command.optsWithGlobals<Record<string, unknown>>();

@@ -26,43 +26,20 @@ function takeCommandLine(command: Command): Command {
   return command.usage('[options] [user_id] [-- <command or more arguments…>]');
 }
 
-const putOptions = (command: Command) =>
-  takeCommandLine(command)
-    .requiredOption(
-      '--provider <provider>',
-      'http: a daemon that is always on; process: a command to start; docker, fly: a machine to start; neo: the local Neo again; or an agent: claude, codex, gemini, opencode, openclaw, a2a, webhook, or a preset of your own',
-    )
-    .option('--url <url>', 'http and agents that are servers: where they listen')
-    .option('--dir <folder>', 'agents: the folder of the conversation; process: where it runs (default: here)')
-    .option('--cwd <folder>', 'the same as --dir')
-    .option('--env <NAME=value>', 'process and agents: a variable for the program; may be repeated', collect)
-    .option('--bin <program>', 'agents: another program than the preset names, or its path')
-    .option('--timeout-seconds <n>', 'agents: end a turn that takes longer')
-    .option('--allow-private', 'webhook: let it go to this computer or a private network')
-    .option('--container <name>', 'docker: the container')
-    .option('--socket <path>', "docker: the engine's socket (default: where DOCKER_HOST says)")
-    .option('--app <name>', 'fly: the app')
-    .option('--machine-id <id>', 'fly: the machine')
-    .option('--lease-nonce <nonce>', 'fly: of a lease that you hold on the machine')
-    .option('--sleep <how>', 'docker: stop or pause (default: stop); fly: suspend or stop (default: suspend)')
-    .option('--memory-mb <n>', 'process: end it when it and its children use more memory')
-    .option('--processes <n>', 'process: end it when it and its children are more than this')
-    .option('--open-files <n>', 'process: how many files each of them may hold open')
-    .option('--niceness <n>', 'process: its priority, from 0 (as the router) to 19 (lowest)')
-    .option(
-      '--run-as <user>',
-      'process: run it as another user of the system, by name or uid:gid (the router must be root)',
-    )
-    .option('--no-sandbox', 'process and agents: no walls around it; it sees what the router sees')
-    .option('--port <port>', 'where the daemon listens (process: a free one unless told, handed over as PORT)')
-    .option(
-      '--foreign-listener',
-      'process: another program listens for it (docker run -p); take the word of whatever does',
-    )
-    .option('--health-path <path>', 'where the daemon answers when it is ready (default: /healthz)')
+/** The flags of the providers stand in their descriptors, which are loaded only for `machine put`. */
+async function putOptions(command: Command): Promise<void> {
+  const { helpOfFlags, helpOfProviders } = await import('../flags/machine-flags.ts');
+  takeCommandLine(command).requiredOption('--provider <provider>', helpOfProviders());
+  for (const { usage, about, repeated } of helpOfFlags()) {
+    if (repeated) command.option(usage, about, collect);
+    else command.option(usage, about);
+  }
+  command
     .option('--idle-seconds <n>', 'put it to sleep after this long without work')
     .option('--state <state>', 'active or provisioning (default: active)')
     .option('--token <token>', 'the bearer token that the daemon expects (default: a new one, shown once)');
+  budgetOptions(command);
+}
 
 const budgetOptions = (command: Command) =>
   command
@@ -88,7 +65,7 @@ export function addMachine(program: Command): void {
     usage: 'put [user_id]',
     summary: "register a machine (default: this agent's own)",
     example: 'reveille machine put --provider process --idle-seconds 300 -- node my-agent.js',
-    options: (command) => budgetOptions(putOptions(command)),
+    lateOptions: putOptions,
     run: async (context, flags, [userId]) => (await load()).machinePut(context, flags, userId),
   });
   addCommand(machine, {

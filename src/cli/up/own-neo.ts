@@ -1,7 +1,12 @@
 /** The Neo of this installation as a machine: how it is recognised, and how `machine put --provider neo` goes back to it. */
 import { basename } from 'node:path';
+import {
+  type MachinePut,
+  type MachinePutAnswer,
+  type MachineView,
+  machinePutSchema,
+} from '../../router/machines/machine-schema.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { type MachinePut, type MachinePutAnswer, type MachineView, machinePutSchema } from '../../wire/machine.ts';
 import { labelOf } from '../access/chronos.ts';
 import type { RouterClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
@@ -39,7 +44,7 @@ export async function putOwnNeo(
   flags: PutFlags,
   given: string | undefined,
 ): Promise<MachinePutAnswer> {
-  refuseForeign(flags, 'neo', { own: [] });
+  refuseForeign(flags, 'neo', []);
   if (flags.token !== undefined) throw new UsageError('--token does not go with --provider neo; Neo gets a new one');
   const own = userOf(context, undefined);
   if (userOf(context, given) !== own)

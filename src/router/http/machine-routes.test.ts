@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { machineViewSchema } from '../../wire/machine.ts';
+import { machineViewSchema } from '../machines/machine-schema.ts';
 import { ADMIN_TOKEN, startBench, WAKE_TOKEN } from '../testing/bench.ts';
 
 const machine = { provider: 'http', spec: { url: 'http://127.0.0.1:9' } };

@@ -9,7 +9,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { budgetSchema } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { machineListQuerySchema, machinePutSchema } from '../../wire/machine.ts';
+import { machineListQuerySchema } from '../../wire/machine.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Budgets } from '../budget/budgets.ts';
 import type { Fleet } from '../fleet.ts';
@@ -26,7 +26,9 @@ import {
   suspendMachine,
   viewOf,
 } from '../machines/machine.ts';
+import { machinePutSchema } from '../machines/machine-schema.ts';
 import type { Registry } from '../machines/registry.ts';
+import { descriptorOf, isSecretIn } from '../providers/descriptors.ts';
 import { cannotRunAs } from '../providers/separation.ts';
 import { refuseAddress } from '../targets/guarded-client.ts';
 import type { Targets } from '../targets/targets.ts';
@@ -99,11 +101,12 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
 
   app.put('/admin/machines/:user_id', async (c) => {
     const userId = userIdOf(c);
-    const body = parseOrThrow(machinePutSchema, await readJson(c), ['token', 'spec.lease_nonce']);
+    const given = await readJson(c);
+    const body = parseOrThrow(machinePutSchema, given, isSecretIn(given));
     const command = body.provider === 'command' ? body.spec : undefined;
-    const why = body.provider === 'process' && body.spec.run_as ? cannotRunAs() : undefined;
+    const why = 'run_as' in body.spec && body.spec.run_as ? cannotRunAs() : undefined;
     if (why !== undefined) throw new ReveilleError('invalid_request', `spec.run_as cannot be had here: ${why}`);
-    refuseAddress(body.provider === 'http' ? body.spec.url : command?.url, 'spec.url');
+    refuseAddress('url' in body.spec ? body.spec.url : undefined, 'spec.url');
     const missing = command ? await targets.check(command) : [];
     let minted: string | undefined;
     const mint = () => {
@@ -159,7 +162,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
 
 /** Whose token is to be changed by hand after a rotation; a process is started again with the new one. */
 function whoMustLearn({ provider, spec }: Machine): string | undefined {
-  if (provider === 'process' || (provider === 'command' && spec.url === undefined)) return undefined;
+  if (descriptorOf(provider).handsToken || (provider === 'command' && spec.url === undefined)) return undefined;
   if (provider === 'command') return 'the agent must be given the new token; until then it takes or believes nothing';
   return `the daemon must be given the new token (provider ${provider}); until then it refuses wakes`;
 }

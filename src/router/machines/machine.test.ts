@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { MachinePut } from '../../wire/machine.ts';
 import {
   deleteMachine,
   type Machine,
@@ -11,6 +10,7 @@ import {
   viewOf,
   wakeable,
 } from './machine.ts';
+import type { MachinePut } from './machine-schema.ts';
 
 const NOW = Date.parse('2026-06-15T08:10:00Z');
 const LATER = NOW + 60_000;

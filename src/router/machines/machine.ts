@@ -1,19 +1,11 @@
 /** A machine: where a user's agent lives and how it is started. Its states and what may change them; pure. */
 import type { Budget } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type {
-  CommandSpec,
-  DockerSpec,
-  FlySpec,
-  HttpSpec,
-  MachinePut,
-  MachineState,
-  MachineView,
-  ProcessSpec,
-} from '../../wire/machine.ts';
+import type { MachineState } from '../../wire/machine.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { HIDDEN } from './secret-names.ts';
-import { hiddenMember, shownSpec } from './shown-spec.ts';
+import { descriptorOf, type ProviderName, shownSpec, specOfTombstone, type Target } from '../providers/descriptors.ts';
+import { HIDDEN, hiddenMember } from '../providers/redaction.ts';
+import type { MachinePut, MachineView } from './machine-schema.ts';
 
 type MachineBase = {
   userId: string;
@@ -28,24 +20,16 @@ type MachineBase = {
   updatedAt: number;
 };
 
-/** How a machine is reached: the provider's name and its specification, which belong together. */
-export type Target =
-  | { provider: 'http'; spec: HttpSpec }
-  | { provider: 'process'; spec: ProcessSpec }
-  | { provider: 'command'; spec: CommandSpec }
-  | { provider: 'docker'; spec: DockerSpec }
-  | { provider: 'fly'; spec: FlySpec };
-export type HttpMachine = MachineBase & Extract<Target, { provider: 'http' }>;
-export type ProcessMachine = MachineBase & Extract<Target, { provider: 'process' }>;
-export type CommandMachine = MachineBase & Extract<Target, { provider: 'command' }>;
-export type DockerMachine = MachineBase & Extract<Target, { provider: 'docker' }>;
-export type FlyMachine = MachineBase & Extract<Target, { provider: 'fly' }>;
+type MachineOf<Name extends ProviderName> = MachineBase & Extract<Target, { provider: Name }>;
+export type HttpMachine = MachineOf<'http'>;
+export type ProcessMachine = MachineOf<'process'>;
+export type CommandMachine = MachineOf<'command'>;
 /** A machine with a daemon that speaks `/chat`; a provider starts it. */
-export type DaemonMachine = HttpMachine | ProcessMachine | DockerMachine | FlyMachine;
+export type DaemonMachine = MachineBase & Exclude<Target, { provider: 'command' }>;
 export type Machine = DaemonMachine | CommandMachine;
 
 export function hasDaemon(machine: Machine): machine is DaemonMachine {
-  return machine.provider !== 'command';
+  return descriptorOf(machine.provider).create !== undefined;
 }
 
 function unchanged(one: Machine, other: Machine): boolean {
@@ -61,18 +45,8 @@ function refuseHidden(body: MachinePut): void {
 
 /** Who is there: the part of a target that names the program or the address which gets the token. */
 function placeOf({ provider, spec }: Target): readonly unknown[] {
-  switch (provider) {
-    case 'http':
-      return [provider, spec.url];
-    case 'process':
-      return [provider, spec.command, spec.cwd];
-    case 'command':
-      return [provider, spec.preset, spec.bin, spec.url];
-    case 'docker':
-      return [provider, spec.socket, spec.container];
-    case 'fly':
-      return [provider, spec.app, spec.machine_id];
-  }
+  const members: Readonly<Record<string, unknown>> = spec;
+  return [provider, ...descriptorOf(provider).place.map((name) => members[name])];
 }
 
 /** Whether one target is another program, or elsewhere, than the other; what it is given, and how it is bounded, does not matter. */
@@ -171,18 +145,7 @@ export function restoreMachine(machine: Machine, now: number): Machine {
 /** Makes a tombstone: what stays tells that there was a machine and keeps none of its secrets. */
 export function deleteMachine(machine: Machine, now: number): Machine {
   if (machine.state === 'deleted') return machine;
-  const tomb = { ...machine, state: 'deleted' as const, token: '', updatedAt: now };
-  if (tomb.provider === 'fly') {
-    const { lease_nonce: _, ...spec } = tomb.spec;
-    return { ...tomb, spec };
-  }
-  if (tomb.provider === 'process') {
-    const { env: _, ...spec } = tomb.spec;
-    return { ...tomb, spec };
-  }
-  if (tomb.provider !== 'command') return tomb;
-  const { env: _, ...spec } = tomb.spec;
-  return { ...tomb, spec };
+  return { ...machine, state: 'deleted', token: '', updatedAt: now, spec: specOfTombstone(machine) } as Machine;
 }
 
 /**

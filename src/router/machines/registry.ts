@@ -6,16 +6,12 @@ import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { budgetSchema } from '../../wire/budget.ts';
-import {
-  commandSpecSchema,
-  dockerSpecSchema,
-  flySpecSchema,
-  httpSpecSchema,
-  type MachineState,
-  processSpecSchema,
-} from '../../wire/machine.ts';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import type { MachineState } from '../../wire/machine.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { descriptorOf, type Target } from '../providers/descriptors.ts';
 import { type ChangedBy, MachineChanges } from './changes.ts';
-import type { Machine, Target } from './machine.ts';
+import type { Machine } from './machine.ts';
 import { RetiredTokens } from './retired-tokens.ts';
 
 /** How many are read at a time where all are wanted. */
@@ -41,13 +37,19 @@ export type MachineFilter = {
   limit: number;
 };
 
-function targetOf(row: Row): Target {
-  const spec: unknown = JSON.parse(row.spec);
-  if (row.provider === 'http') return { provider: 'http', spec: httpSpecSchema.parse(spec) };
-  if (row.provider === 'command') return { provider: 'command', spec: commandSpecSchema.parse(spec) };
-  if (row.provider === 'docker') return { provider: 'docker', spec: dockerSpecSchema.parse(spec) };
-  if (row.provider === 'fly') return { provider: 'fly', spec: flySpecSchema.parse(spec) };
-  return { provider: 'process', spec: processSpecSchema.parse(spec) };
+/** @throws ReveilleError `internal` when this router does not know the provider, or the form of its specification */
+function targetOf({ user_id, provider, spec: text, state }: Row): Target {
+  const spec: unknown = JSON.parse(text);
+  try {
+    const { schema } = descriptorOf(provider);
+    // A tombstone lacks members that a machine must have.
+    return { provider, spec: state === 'deleted' ? spec : parseOrThrow(schema, spec, () => true) } as Target;
+  } catch (cause) {
+    const why = toReveilleError(cause).message;
+    throw new ReveilleError('internal', `the machine of ${user_id} is not kept in a form that is known: ${why}`, {
+      cause,
+    });
+  }
 }
 
 function machineOf(row: Row): Machine {

@@ -1,7 +1,7 @@
 /** The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into it. */
 import { inheritedVariables, isWithheld, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { namesSecret, referenceOf } from '../machines/secret-names.ts';
 import { NotThere } from '../not-there.ts';
+import { namesSecret, referenceOf } from './redaction.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 

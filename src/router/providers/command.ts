@@ -1,67 +1,96 @@
-/** Starting a program without a shell, with words for what can go wrong. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { stat } from 'node:fs/promises';
-import { ReveilleError } from '../../wire/errors.ts';
-
-async function isFolder(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    return false;
-  }
-}
-
-/** What a program runs in. */
-export type Surroundings = {
-  cwd: string | undefined;
-  env: Record<string, string>;
-  /** The descriptor that gets its output. */
-  output: number;
-  /** The descriptor that gets what it complains about; `output` without it. */
-  errors?: number;
-  /** Whom it runs as; as us without it. Groups of ours are left behind. */
-  user?: { uid: number; gid: number } | undefined;
-  /** The descriptor that it reads; nothing without it. */
-  input?: number | undefined;
-  /** Whether it gets a pipe to us as its descriptor {@link CHANNEL}; our end is `stdio[CHANNEL]` of the child. */
-  channel?: boolean;
-};
-
-export const CHANNEL = 3;
-
 /**
- * Starts a command as the leader of a process group of its own; resolves when it has a pid.
- *
- * @param command the program and its arguments, handed to the kernel as they are
- * @throws ReveilleError `unavailable` saying why it could not be started
+ * Provider `command`: an agent without a daemon of the house: a program that is run once for each wake, or somebody else's server
+ * (targets/). The command line calls it by the name of its preset.
  */
-export async function startCommand(
-  command: readonly string[],
-  { cwd, env, output, errors = output, input, user, channel = false }: Surroundings,
-): Promise<ChildProcess> {
-  if (cwd !== undefined && !(await isFolder(cwd))) {
-    throw new ReveilleError('unavailable', `the machine's cwd ${JSON.stringify(cwd)} is not a folder`);
-  }
-  const [file, ...args] = command;
-  const refused = (cause: unknown) => {
-    const why = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
-    const hint = why === 'ENOENT' ? ' (there is no such program on its PATH)' : '';
-    const message = `the command ${JSON.stringify(file)} could not be started: ${why}${hint}`;
-    return new ReveilleError('unavailable', message, { cause });
-  };
-  let child: ChildProcess;
-  try {
-    child = spawn(file!, args, {
-      ...(cwd === undefined ? {} : { cwd }),
-      env,
-      stdio: [input ?? 'ignore', output, errors, ...(channel ? ['pipe' as const] : [])],
-      detached: true,
-      ...user,
-      shell: false,
-    });
-  } catch (thrown) {
-    throw refused(thrown);
-  }
-  if (child.pid !== undefined) return child;
-  throw refused(await new Promise((resolve) => child.once('error', resolve)));
-}
+import { z } from 'zod';
+import {
+  argument,
+  type Descriptor,
+  folderFlags,
+  listed,
+  sandbox,
+  sandboxFlag,
+  text,
+  variableFacts,
+  variables,
+  variablesFlag,
+  wallsFact,
+} from './descriptor.ts';
+import { plain, shownAddress, shownVariables, shownWords } from './redaction.ts';
+
+/** The name of a preset, and of the file it stands in. */
+export const presetNameSchema = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be the name of a preset: a-z 0-9 _ -');
+
+const LONGEST_TURN_SECONDS = 86_400;
+
+export const commandSpecSchema = z.strictObject({
+  preset: presetNameSchema,
+  /** Where the program runs, or the folder that the server is to work in. */
+  cwd: argument.startsWith('/', 'must be an absolute path').optional(),
+  /** The program: a name on the router's PATH, or an absolute path; the preset's own without it. */
+  bin: argument.min(1).optional(),
+  /** More arguments for the program. */
+  args: z.array(argument).max(256).optional(),
+  env: variables,
+  /** A turn that takes longer is ended. */
+  timeout_seconds: z.int().min(1).max(LONGEST_TURN_SECONDS).optional(),
+  /** Where the server listens, for the presets that have one. */
+  url: z
+    .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address', abort: true })
+    .refine((text) => {
+      const url = new URL(text);
+      return url.username === '' && url.password === '' && url.hash === '';
+    }, 'must be an address without user, password or fragment; give a password as token')
+    .optional(),
+  /** Lets a webhook go to an address of this computer or of a private network. */
+  allow_private: z.boolean().optional(),
+  sandbox,
+});
+export type CommandSpec = z.output<typeof commandSpecSchema>;
+
+export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
+  name: 'command',
+  label: 'a preset',
+  about: 'an agent: claude, codex, gemini, opencode, openclaw, a2a, webhook, or a preset of your own',
+  schema: commandSpecSchema,
+  shown: {
+    ...{ preset: plain, cwd: plain, bin: plain, args: shownWords, env: shownVariables, timeout_seconds: plain },
+    // The path of a webhook is its password, and a preset of one's own may be one under any name.
+    ...{ url: (url) => shownAddress(String(url), true), allow_private: plain, sandbox: plain },
+  },
+  place: ['preset', 'bin', 'url'],
+  flags: [
+    { usage: '--', about: 'more arguments', member: 'args', kind: 'words' },
+    // What has an address is no program, and works where it is told to.
+    ...folderFlags('the folder of the conversation (default: here)', ({ url }) =>
+      url === undefined ? '.' : undefined,
+    ),
+    variablesFlag,
+    { usage: '--bin <program>', about: 'another program than it names, or its path', member: 'bin', kind: 'program' },
+    { usage: '--url <url>', about: 'where the server listens', member: 'url', kind: 'text' },
+    {
+      usage: '--timeout-seconds <n>',
+      about: 'end a turn that takes longer',
+      member: 'timeout_seconds',
+      kind: { whole: [1, LONGEST_TURN_SECONDS] },
+    },
+    {
+      usage: '--allow-private',
+      about: 'let a webhook go to this computer or a private network',
+      member: 'allow_private',
+      kind: 'switch',
+    },
+    sandboxFlag,
+  ],
+  facts: (spec) => [
+    ['agent', [text(spec.preset), text(spec.url) ?? text(spec.cwd)].filter((part) => part !== undefined).join(' ')],
+    ['program', text(spec.bin)],
+    ['arguments', listed(spec.args)],
+    ['folder', text(spec.cwd)],
+    ['longest turn', spec.timeout_seconds === undefined ? undefined : `${spec.timeout_seconds} s`],
+    wallsFact(spec),
+    ...variableFacts(spec),
+  ],
+};

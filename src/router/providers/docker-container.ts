@@ -1,8 +1,8 @@
 /** What the Docker engine says of a container (`GET /containers/{id}/json`), and where its daemon is reached; pure. */
 import { z } from 'zod';
 import { bracketed } from '../../kit/http/origin.ts';
-import { namesSecret } from '../machines/secret-names.ts';
 import type { DockerHost } from './docker-host.ts';
+import { namesSecret } from './redaction.ts';
 
 const endpoint = z.object({ IPAddress: z.string().optional(), GlobalIPv6Address: z.string().optional() });
 const binding = z.object({ HostIp: z.string().optional(), HostPort: z.string().optional() });

@@ -1,149 +1,61 @@
 /** Provider `docker`: a container that exists already, on an engine that this machine reaches. */
-import type { Clock } from '../../kit/clock/clock.ts';
-import type { DockerSpec } from '../../wire/machine.ts';
-import { addressOf, type Container, containerSchema, endingOf, logText, secretsIn } from './docker-container.ts';
-import { DockerEngine } from './docker-engine.ts';
-import { parseDockerHost } from './docker-host.ts';
-import type { Provider } from './provider.ts';
-import { type ApiAnswer, Hiccup } from './provider-api.ts';
-import { RemoteProvider, type RemoteProviderOptions } from './remote.ts';
-import type { Action, RemoteDriver, Sight, Target } from './remote-driver.ts';
+import { z } from 'zod';
+import {
+  argument,
+  type Descriptor,
+  healthPath,
+  healthPathFact,
+  healthPathFlag,
+  port,
+  portFact,
+  portFlag,
+} from './descriptor.ts';
+import { plain, shownPath } from './redaction.ts';
 
-/** The engine sends SIGKILL so long after SIGTERM, in seconds. */
-const GRACE_SECONDS = 10;
-const LOG_LINES = 6;
+const SLEEPS = ['stop', 'pause'] as const;
 
-type DockerTarget = Target<DockerSpec>;
+const dockerSpecSchema = z.strictObject({
+  /** Its name or id. */
+  container: z
+    .string()
+    .regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$/, 'must be the name or id of a container: letters, digits, _ . -'),
+  /** Where the daemon listens inside the container. */
+  port,
+  /** The engine's Unix socket; without it, where `DOCKER_HOST` says. */
+  socket: argument.startsWith('/').optional(),
+  /** How it is put to sleep; `stop` without it. */
+  sleep: z.enum(SLEEPS).optional(),
+  health_path: healthPath,
+});
+export type DockerSpec = z.output<typeof dockerSpecSchema>;
 
-class DockerDriver implements RemoteDriver<DockerSpec> {
-  // A look is a few milliseconds; a paused container takes connections and answers none.
-  readonly trustMs = 1000;
-  readonly firstPauseMs = 50;
-  readonly longestPauseMs = 1000;
-  readonly staleMs = 0;
-  readonly #dockerHost: string | undefined;
-  readonly #clock: Clock;
-  readonly #engines = new Map<string, DockerEngine>();
-
-  constructor(dockerHost: string | undefined, clock: Clock) {
-    this.#dockerHost = dockerHost;
-    this.#clock = clock;
-  }
-
-  async look(target: DockerTarget, signal: AbortSignal): Promise<Sight> {
-    const { container, port, sleep = 'stop' } = target.spec;
-    const { api, host } = this.#engineOf(target);
-    const answer = await this.#ask(target, 'GET', '/json', signal);
-    if (answer.status === 404) return { state: 'lost', words: `${api.name} has none such; ${api.wordsOf(answer)}` };
-    if (answer.status >= 500) throw api.hiccup(answer);
-    if (answer.status !== 200) throw api.refusal(`the container "${container}" cannot be looked at`, answer);
-    const parsed = containerSchema.safeParse(api.jsonOf(answer));
-    if (!parsed.success) throw new Hiccup(`${api.name} answered something else than a container`);
-    const { State } = parsed.data;
-    const named = `the container "${container}"`;
-    const end = this.#action(target, 'stop');
-    switch (State.Status) {
-      case 'running': {
-        const url = addressOf(parsed.data, port, host);
-        // The engine's own check is quoted, and not waited for: it may look only twice a minute.
-        const health = State.Health?.Status ?? 'none';
-        const says = health === 'none' ? '' : ` (its health check says ${api.scrub(health)})`;
-        const words = url === undefined ? notReachable(named, port) : `${named} runs${says}`;
-        return { state: 'up', words, url, sleep: this.#action(target, sleep), end };
-      }
-      case 'paused':
-        return { state: 'down', words: `${named} is paused`, rouse: this.#action(target, 'unpause') };
-      case 'created':
-      case 'exited': {
-        const said = api.scrub(State.Error ?? '', this.#secretsOf(target, parsed.data));
-        const words =
-          State.Status === 'created' ? `${named} was never started` : `${named} ${endingOf(parsed.data, said)}`;
-        return { state: 'down', words, rouse: this.#action(target, 'start') };
-      }
-      case 'restarting':
-        return { state: 'rising', words: `${named} is restarting; it ${endingOf(parsed.data, '')}`, end };
-      case 'removing':
-      case 'dead':
-        return { state: 'lost', words: `${named} is ${State.Status}` };
-      default:
-        return { state: 'changing', words: `${named} is ${api.scrub(State.Status)}` };
-    }
-  }
-
-  async lastWords(target: DockerTarget, signal: AbortSignal): Promise<string> {
-    const { api } = this.#engineOf(target);
-    try {
-      const about = containerSchema.parse(api.jsonOf(await this.#ask(target, 'GET', '/json', signal)));
-      const log = await this.#ask(target, 'GET', `/logs?stdout=1&stderr=1&tail=${LOG_LINES}`, signal);
-      if (log.status !== 200) return '';
-      return api.scrub(logText(log.body, about.Config?.Tty ?? false), this.#secretsOf(target, about));
-    } catch {
-      signal.throwIfAborted();
-      // Some log drivers cannot be read; the exit code has to do.
-      return '';
-    }
-  }
-
-  close(): void {
-    for (const engine of this.#engines.values()) engine.close();
-  }
-
-  #engineOf({ spec }: DockerTarget): DockerEngine {
-    const where = spec.socket === undefined ? this.#dockerHost : `unix://${spec.socket}`;
-    let engine = this.#engines.get(where ?? '');
-    if (!engine) {
-      engine = new DockerEngine(parseDockerHost(where), this.#clock);
-      this.#engines.set(where ?? '', engine);
-    }
-    return engine;
-  }
-
-  #secretsOf({ token }: DockerTarget, container: Container): string[] {
-    return [token, ...secretsIn(container)];
-  }
-
-  #ask(
-    target: DockerTarget,
-    method: 'GET' | 'POST',
-    path: string,
-    signal: AbortSignal,
-    limitMs?: number,
-  ): Promise<ApiAnswer> {
-    const call = { method, path: `/containers/${target.spec.container}${path}`, signal };
-    return this.#engineOf(target).call(limitMs === undefined ? call : { ...call, limitMs });
-  }
-
-  #action(target: DockerTarget, action: 'start' | 'unpause' | 'pause' | 'stop'): Action {
-    return async (signal) => {
-      const path = action === 'stop' ? `/stop?t=${GRACE_SECONDS}` : `/${action}`;
-      // The engine answers a stop when the container has ended, and a start when it runs.
-      const answer = await this.#ask(target, 'POST', path, signal, (GRACE_SECONDS + 10) * 1000);
-      const { status } = answer;
-      // 304: it is so already. 404: the next look says so.
-      if (status === 204 || status === 200 || status === 304 || status === 404) return;
-      const { api } = this.#engineOf(target);
-      // Somebody else has just changed its state.
-      if (status === 409) throw api.hiccup(answer, { patient: true, secrets: [target.token] });
-      if (status === 429 || status === 503) throw api.hiccup(answer);
-      throw api.refusal(`the container "${target.spec.container}" did not ${action}`, answer, [target.token]);
-    };
-  }
-}
-
-function notReachable(named: string, port: number): string {
-  return `${named} runs, but its port ${port} is neither published nor on a network of this machine; publish it with: docker run -p 127.0.0.1::${port}`;
-}
-
-export type DockerProviderOptions = Omit<RemoteProviderOptions<DockerSpec>, 'name' | 'driver' | 'specOf'> & {
-  /** As `DOCKER_HOST`; it may be wrong as long as no machine needs it. */
-  dockerHost: string | undefined;
+export const DOCKER: Descriptor<'docker', typeof dockerSpecSchema> = {
+  name: 'docker',
+  about: 'a machine to start',
+  schema: dockerSpecSchema,
+  shown: { container: plain, port: plain, socket: plain, sleep: plain, health_path: shownPath },
+  place: ['socket', 'container'],
+  flags: [
+    {
+      usage: '--container <name>',
+      about: 'the container',
+      member: 'container',
+      kind: 'text',
+      needed: 'the name or id of the container',
+    },
+    { usage: '--socket <path>', about: "the engine's socket (default: DOCKER_HOST)", member: 'socket', kind: 'text' },
+    { ...portFlag, needed: 'the port on which the daemon listens in the container' },
+    {
+      usage: '--sleep <how>',
+      about: 'stop or pause (default: stop)',
+      member: 'sleep',
+      kind: { choice: SLEEPS },
+    },
+    healthPathFlag,
+  ],
+  facts: (spec) => [['where', `container ${spec.container}`], portFact(spec), healthPathFact(spec)],
+  async create({ awake, config, probe, clock, log }) {
+    const { createDockerProvider } = await import('./docker-driver.ts');
+    return createDockerProvider({ awake: awake('docker'), probe, clock, log, dockerHost: config.dockerHost });
+  },
 };
-
-export function createDockerProvider({ dockerHost, ...options }: DockerProviderOptions): Provider {
-  return new RemoteProvider<DockerSpec>({
-    ...options,
-    name: 'docker',
-    driver: new DockerDriver(dockerHost, options.clock),
-    specOf: (machine) => (machine.provider === 'docker' ? machine.spec : undefined),
-  });
-}

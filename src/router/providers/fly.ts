@@ -1,176 +1,60 @@
 /** Provider `fly`: a Fly Machine, reached at its private address, so from within its network. */
-import { isIP } from 'node:net';
-import { Agent } from 'undici';
-import type { Clock } from '../../kit/clock/clock.ts';
-import { bracketed } from '../../kit/http/origin.ts';
-import type { Logger } from '../../kit/log/log.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import type { FlySpec } from '../../wire/machine.ts';
-import { guardedConnector } from '../targets/guarded-client.ts';
-import { endingOf, type FlyMachineView, flyMachineSchema, standingOf } from './fly-machine.ts';
-import type { Provider } from './provider.ts';
-import { type ApiAnswer, Hiccup, ProviderApi } from './provider-api.ts';
-import { RemoteProvider, type RemoteProviderOptions } from './remote.ts';
-import type { Action, RemoteDriver, Sight, Target } from './remote-driver.ts';
+import { z } from 'zod';
+import { type Descriptor, healthPath, healthPathFact, healthPathFlag, port, portFact, portFlag } from './descriptor.ts';
+import { plain, shownPath } from './redaction.ts';
 
-/** Where the daemon listens unless told; Neo's own. */
-const PORT = 8080;
-/** How long one wait for a state may last, in seconds; the API takes at most 60. */
-const WAIT_SECONDS = 30;
-const CONNECTIONS = 64;
-/** An action may be asked for once a second, three times in a burst. */
-const ACTION_EVERY_MS = 1000;
+const SLEEPS = ['suspend', 'stop'] as const;
 
-type FlyTarget = Target<FlySpec>;
+const flySpecSchema = z.strictObject({
+  app: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be the name of a Fly app: a-z 0-9 -'),
+  machine_id: z.string().regex(/^[a-zA-Z0-9]{1,64}$/, 'must be the id of a Fly machine: letters and digits'),
+  /** Where the daemon listens on the machine's private address; 8080 without it. */
+  port: port.optional(),
+  /** How it is put to sleep; `suspend` without it. */
+  sleep: z.enum(SLEEPS).optional(),
+  /** Of a lease that the operator holds on the machine. */
+  lease_nonce: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 visible ASCII characters')
+    .optional(),
+  health_path: healthPath,
+});
+export type FlySpec = z.output<typeof flySpecSchema>;
 
-/** The token, and what it is made of: an answer that repeats a part of it is as bad. */
-function partsOf(token: string): string[] {
-  return [token, ...token.split(/[\s,]+/).filter((part) => part !== 'FlyV1')];
-}
-
-class FlyDriver implements RemoteDriver<FlySpec> {
-  // Fly's proxy may stop a machine that it sees no traffic for, and a machine that is stopped refuses no connection.
-  readonly trustMs = 5000;
-  // A look may be asked for five times a second.
-  readonly firstPauseMs = 250;
-  readonly longestPauseMs = 1000;
-  // What one part of Fly has accepted, another may not have heard of yet.
-  readonly staleMs = 5000;
-  readonly #agent = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect: guardedConnector() });
-  readonly #api: ProviderApi;
-  readonly #hasToken: boolean;
-  readonly #log: Logger;
-
-  constructor({
-    apiToken,
-    apiUrl,
-    clock,
-    log,
-  }: { apiToken: string | undefined; apiUrl: string; clock: Clock; log: Logger }) {
-    this.#hasToken = apiToken !== undefined;
-    this.#log = log;
-    this.#api = new ProviderApi({
-      dispatcher: this.#agent,
-      url: apiUrl,
-      name: 'the Fly API',
-      headers: apiToken === undefined ? {} : { authorization: `Bearer ${apiToken}` },
-      clock,
-      secrets: apiToken === undefined ? [] : partsOf(apiToken),
-    });
-  }
-
-  async look(target: FlyTarget, signal: AbortSignal): Promise<Sight> {
-    const { app, machine_id } = target.spec;
-    const named = `the Fly machine ${machine_id}`;
-    const answer = await this.#ask('GET', target, '', signal);
-    if (answer.status === 404)
-      return { state: 'lost', words: `there is no machine ${machine_id} in the Fly app ${app}` };
-    if (answer.status !== 200) throw this.#failure(answer, `${named} cannot be looked at`, target);
-    const parsed = flyMachineSchema.safeParse(this.#api.jsonOf(answer));
-    if (!parsed.success) throw new Hiccup(`${this.#api.name} answered something else than a machine`);
-    return this.#sightOf(parsed.data, named, target);
-  }
-
-  close(): void {
-    void this.#agent.destroy();
-  }
-
-  #sightOf(machine: FlyMachineView, named: string, target: FlyTarget): Sight {
-    const { state } = machine;
-    const words = `${named} is ${this.#api.scrub(state)}`;
-    const end = this.#action(target, 'stop');
-    switch (standingOf(state)) {
-      case 'up': {
-        const address = machine.private_ip ?? '';
-        const sleep = target.spec.sleep === 'stop' ? end : this.#suspension(target, end);
-        if (isIP(address) === 0)
-          return { state: 'up', words: `${words}, but has no private address`, url: undefined, sleep, end };
-        const url = `http://${bracketed(address)}:${target.spec.port ?? PORT}`;
-        return { state: 'up', words, url, sleep, end };
-      }
-      case 'rising':
-        return { state: 'rising', words, wait: (signal) => this.#untilStarted(target, signal), end };
-      case 'down':
-        return {
-          state: 'down',
-          words: words + this.#api.scrub(endingOf(machine)),
-          rouse: this.#action(target, 'start'),
-        };
-      case 'lost':
-        return { state: 'lost', words };
-      case 'changing':
-        return { state: 'changing', words };
-    }
-  }
-
-  #ask(
-    method: 'GET' | 'POST',
-    { spec }: FlyTarget,
-    path: string,
-    signal: AbortSignal,
-    limitMs?: number,
-  ): Promise<ApiAnswer> {
-    if (!this.#hasToken) {
-      const remedy = 'set it where the router runs; make one with: fly tokens create deploy';
-      throw new ReveilleError('unavailable', `FLY_API_TOKEN is not set; ${remedy}`);
-    }
-    const headers = spec.lease_nonce === undefined ? {} : { 'fly-machine-lease-nonce': spec.lease_nonce };
-    const call = { method, path: `/v1/apps/${spec.app}/machines/${spec.machine_id}${path}`, signal, headers };
-    return this.#api.call(limitMs === undefined ? call : { ...call, limitMs });
-  }
-
-  /** Resolves with whether the machine has started by the end of the wait. */
-  async #untilStarted(target: FlyTarget, signal: AbortSignal): Promise<boolean> {
-    const path = `/wait?state=started&timeout=${WAIT_SECONDS}`;
-    const answer = await this.#ask('GET', target, path, signal, (WAIT_SECONDS + 5) * 1000);
-    // 408: not yet. 400: it is not on its way there any more.
-    if (answer.status === 429 || answer.status >= 500) throw this.#failure(answer, '', target);
-    return answer.status === 200;
-  }
-
-  #action(target: FlyTarget, action: 'start' | 'stop'): Action {
-    return async (signal) => {
-      const answer = await this.#ask('POST', target, `/${action}`, signal);
-      if (answer.status < 200 || answer.status > 299)
-        throw this.#failure(answer, `the Fly machine ${target.spec.machine_id} did not ${action}`, target);
-    };
-  }
-
-  /** Suspends; stops what cannot be suspended (too much memory, a schedule, a GPU). */
-  #suspension(target: FlyTarget, end: Action): Action {
-    return async (signal) => {
-      const answer = await this.#ask('POST', target, '/suspend', signal);
-      if (answer.status >= 200 && answer.status <= 299) return;
-      const failure = this.#failure(answer, `the Fly machine ${target.spec.machine_id} did not suspend`, target);
-      if (failure instanceof Hiccup && answer.status !== 412) throw failure;
-      this.#log.info({ user_id: target.userId, reason: failure.message }, 'a machine is stopped instead of suspended');
-      await end(signal);
-    };
-  }
-
-  #failure(answer: ApiAnswer, what: string, { token, spec }: FlyTarget): ReveilleError {
-    const { status } = answer;
-    const secrets = [token, spec.lease_nonce ?? ''];
-    // 409: somebody holds a lease; 412: not in this state; 429: too often. All of them pass.
-    if (status === 409 || status === 412 || status === 429)
-      return this.#api.hiccup(answer, { patient: true, atLeastMs: ACTION_EVERY_MS, secrets });
-    if (status === 408 || status >= 500) return this.#api.hiccup(answer, { secrets });
-    return this.#api.refusal(what, answer, secrets);
-  }
-}
-
-export type FlyProviderOptions = Omit<RemoteProviderOptions<FlySpec>, 'name' | 'driver' | 'specOf'> & {
-  /** `FLY_API_TOKEN`; without it no machine can be woken. */
-  apiToken: string | undefined;
-  /** The API's base address, public or private. */
-  apiUrl: string;
+export const FLY: Descriptor<'fly', typeof flySpecSchema> = {
+  name: 'fly',
+  about: 'a machine to start',
+  schema: flySpecSchema,
+  shown: { app: plain, machine_id: plain, port: plain, sleep: plain, health_path: shownPath },
+  place: ['app', 'machine_id'],
+  flags: [
+    { usage: '--app <name>', about: 'the app', member: 'app', kind: 'text', needed: 'the name of the Fly app' },
+    {
+      usage: '--machine-id <id>',
+      about: 'the machine',
+      member: 'machine_id',
+      kind: 'text',
+      needed: 'the id of the Fly machine',
+    },
+    portFlag,
+    {
+      usage: '--sleep <how>',
+      about: 'suspend or stop (default: suspend)',
+      member: 'sleep',
+      kind: { choice: SLEEPS },
+    },
+    {
+      usage: '--lease-nonce <nonce>',
+      about: 'of a lease that you hold on the machine',
+      member: 'lease_nonce',
+      kind: 'text',
+    },
+    healthPathFlag,
+  ],
+  facts: (spec) => [['where', `${spec.app} ${spec.machine_id}`], portFact(spec), healthPathFact(spec)],
+  async create({ awake, config, probe, clock, log }) {
+    const { createFlyProvider } = await import('./fly-driver.ts');
+    const { flyApiToken: apiToken, flyApiUrl: apiUrl } = config;
+    return createFlyProvider({ awake: awake('fly'), probe, clock, log, apiToken, apiUrl });
+  },
 };
-
-export function createFlyProvider({ apiToken, apiUrl, ...options }: FlyProviderOptions): Provider {
-  return new RemoteProvider<FlySpec>({
-    ...options,
-    name: 'fly',
-    driver: new FlyDriver({ apiToken, apiUrl, clock: options.clock, log: options.log }),
-    specOf: (machine) => (machine.provider === 'fly' ? machine.spec : undefined),
-  });
-}

@@ -1,8 +1,42 @@
 /** Provider `http`: a daemon that is always on, at an address that the operator gave. */
+import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { HttpMachine, Machine } from '../machines/machine.ts';
+import { type Descriptor, healthPath, healthPathFact, healthPathFlag, text } from './descriptor.ts';
 import type { HealthProbe } from './health.ts';
 import type { Provider } from './provider.ts';
+import { shownAddress, shownPath } from './redaction.ts';
+
+/** The base address of a daemon: its routes stand below it, so it has no query, and secrets travel in `token`. */
+const baseUrl = z
+  // Without `abort` the next check would run on text that is no address.
+  .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address', abort: true })
+  .refine((text) => {
+    const url = new URL(text);
+    return url.username === '' && url.password === '' && url.search === '' && url.hash === '';
+  }, 'must be an address without user, password, query or fragment; give a password as token');
+
+export const httpSpecSchema = z.strictObject({ url: baseUrl, health_path: healthPath });
+
+export const HTTP: Descriptor<'http', typeof httpSpecSchema> = {
+  name: 'http',
+  about: 'a daemon that is always on',
+  schema: httpSpecSchema,
+  shown: { url: (url) => shownAddress(String(url)), health_path: shownPath },
+  place: ['url'],
+  flags: [
+    {
+      usage: '--url <url>',
+      about: 'where the daemon listens',
+      member: 'url',
+      kind: 'text',
+      needed: 'the address of the daemon',
+    },
+    healthPathFlag,
+  ],
+  facts: (spec) => [['url', text(spec.url)], healthPathFact(spec)],
+  create: ({ probe }) => Promise.resolve(createHttpProvider(probe)),
+};
 
 function httpMachine(machine: Machine): HttpMachine {
   if (machine.provider === 'http') return machine;

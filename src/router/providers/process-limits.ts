@@ -1,7 +1,7 @@
 /** Holding processes to the limits of their machine's specification. */
 import { getPriority, setPriority } from 'node:os';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { ProcessLimits } from '../../wire/machine.ts';
+import type { ProcessLimits } from './process.ts';
 import type { ProcessGroup } from './process-group.ts';
 import { type Usage, usageOf } from './process-usage.ts';
 

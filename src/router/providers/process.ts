@@ -1,246 +1,140 @@
-/**
- * Provider `process`: a daemon that the router starts as a child, in a process group of its own, and that outlives a router that
- * is killed (docs/decisions/0005-process-machines.md).
- */
-import type { ChildProcess } from 'node:child_process';
-import { createHash, randomUUID } from 'node:crypto';
-import { closeSync } from 'node:fs';
-import { ReveilleError } from '../../wire/errors.ts';
-import type { Machine, ProcessMachine } from '../machines/machine.ts';
-import { childEnvironment, secretsOf } from './child-environment.ts';
-import { CHANNEL, startCommand } from './command.ts';
-import { EarlyEnd } from './early-end.ts';
-import type { HealthProbe } from './health.ts';
-import { PortTaken } from './line.ts';
-import { whoListens } from './listeners.ts';
-import { freePort, heardPort, isFree } from './port.ts';
-import { ProcessGroup } from './process-group.ts';
-import { applyNiceness, limitedCommand } from './process-limits.ts';
-import { ProcessLog } from './process-log.ts';
-import { birthOf } from './process-table.ts';
-import type { Daemon, Provider, Tell } from './provider.ts';
-import { type Running, RunningProcesses, type RunningProcessesOptions } from './running-processes.ts';
-import type { Separation } from './separation.ts';
-import { StartBackoff } from './start-backoff.ts';
+/** Provider `process`: a daemon that the router starts itself, as a process of this machine. */
+import { join } from 'node:path';
+import { z } from 'zod';
+import {
+  argument,
+  type Descriptor,
+  type Flag,
+  folderFlags,
+  healthPath,
+  healthPathFact,
+  healthPathFlag,
+  listed,
+  port,
+  portFact,
+  portFlag,
+  sandbox,
+  sandboxFlag,
+  text,
+  variableFacts,
+  variables,
+  variablesFlag,
+  wallsFact,
+} from './descriptor.ts';
+import { plain, shownPath, shownVariables, shownWords } from './redaction.ts';
 
-export type ProcessProviderOptions = RunningProcessesOptions & {
-  probe: HealthProbe;
-  /** What a process finds around it. */
-  separation: Separation;
-  /** The environment of which children get the allow-listed part. */
-  environment: Readonly<Record<string, string | undefined>>;
-  /** Where children report how far their turns got; `undefined` when they need not. */
-  chronosUrl?: () => string | undefined;
-  /** How long a process may take to end after SIGTERM; 10 seconds unless told. */
-  graceMs?: number;
+const MEMORY_MB = [16, 1_048_576] as const;
+const PROCESSES = [1, 100_000] as const;
+const OPEN_FILES = [16, 1_048_576] as const;
+const NICENESS = [0, 19] as const;
+const whole = ([min, max]: readonly [number, number]) => z.int().min(min).max(max).optional();
+
+/** What a process and its descendants may use together; more than that ends them. */
+const processLimitsSchema = z.strictObject({
+  /** Resident memory, in MiB, looked at once a second. */
+  memory_mb: whole(MEMORY_MB),
+  /** How many processes, looked at once a second. */
+  processes: whole(PROCESSES),
+  /** Open files of each process; the kernel holds it. Linux only. */
+  open_files: whole(OPEN_FILES),
+  /** Priority: 0 is that of the router, 19 the lowest. */
+  niceness: whole(NICENESS),
+});
+export type ProcessLimits = z.output<typeof processLimitsSchema>;
+
+const userNumber = z.int().min(1, 'must be the number of a user other than root').max(4_294_967_294);
+const runAsSchema = z.strictObject({ uid: userNumber, gid: userNumber });
+export type RunAs = z.output<typeof runAsSchema>;
+
+export const processSpecSchema = z.strictObject({
+  command: z.array(argument.min(1)).min(1),
+  cwd: argument.min(1).optional(),
+  env: variables,
+  port: port.optional(),
+  /**
+   * The program has somebody else listen for it (`docker run -p`), so the router must not insist that what listens on the port is the
+   * program's own.
+   */
+  foreign_listener: z.boolean().optional(),
+  health_path: healthPath,
+  limits: processLimitsSchema.optional(),
+  /** Another user of the system that it runs as; the router must be able to become that user. */
+  run_as: runAsSchema.optional(),
+  sandbox,
+});
+
+function limitFlag(name: string, range: readonly [number, number], about: string): Flag {
+  const kind = { whole: range };
+  return { usage: `--${name.replaceAll('_', '-')} <n>`, about, member: `limits.${name}`, kind };
+}
+
+/** Limits as the flags that say them. */
+function limitsAsFlags(limits: unknown): string | undefined {
+  if (typeof limits !== 'object' || limits === null) return undefined;
+  return Object.entries(limits)
+    .map(([name, value]) => `--${name.replaceAll('_', '-')} ${value}`)
+    .join(' ');
+}
+
+export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
+  name: 'process',
+  about: 'a command to start',
+  schema: processSpecSchema,
+  shown: {
+    ...{ command: shownWords, cwd: plain, env: shownVariables, port: plain, foreign_listener: plain },
+    ...{ health_path: shownPath, limits: plain, run_as: plain, sandbox: plain },
+  },
+  place: ['command', 'cwd'],
+  handsToken: true,
+  flags: [
+    {
+      usage: '--',
+      about: 'the command',
+      member: 'command',
+      kind: 'words',
+      needed: 'the command is missing; write it after two dashes: --provider process -- node my-agent.js',
+    },
+    ...folderFlags('where it runs (default: here)', () => '.'),
+    variablesFlag,
+    { ...portFlag, about: 'where the daemon listens (default: a free one), handed over as PORT' },
+    {
+      usage: '--foreign-listener',
+      about: 'another program listens for it (docker run -p); take the word of whatever does',
+      member: 'foreign_listener',
+      kind: 'switch',
+    },
+    healthPathFlag,
+    limitFlag('memory_mb', MEMORY_MB, 'end it when it and its children use more memory'),
+    limitFlag('processes', PROCESSES, 'end it when it and its children are more than this'),
+    limitFlag('open_files', OPEN_FILES, 'how many files each of them may hold open'),
+    limitFlag('niceness', NICENESS, 'its priority, from 0 (as the router) to 19 (lowest)'),
+    {
+      usage: '--run-as <user>',
+      about: 'run it as another user of the system, by name or uid:gid (the router must be root)',
+      member: 'run_as',
+      kind: 'user',
+    },
+    sandboxFlag,
+  ],
+  facts: (spec) => [
+    ['command', listed(spec.command)],
+    ['folder', text(spec.cwd)],
+    portFact(spec),
+    ['listens', spec.foreign_listener === true ? 'another program, for it' : undefined],
+    healthPathFact(spec),
+    ['limits', limitsAsFlags(spec.limits)],
+    ['runs as', spec.run_as === undefined ? undefined : Object.values(spec.run_as as object).join(':')],
+    wallsFact(spec),
+    ...variableFacts(spec),
+  ],
+  async create({ config, file, commits, undertaker, ...parts }) {
+    const { ProcessProvider } = await import('./process-provider.ts');
+    const { ProcessRecords } = await import('./process-records.ts');
+    return new ProcessProvider({
+      ...parts,
+      records: new ProcessRecords(file, commits),
+      logFolder: join(config.dataDir, 'machine-logs'),
+      onRunning: (some) => (some ? undertaker.watch() : undertaker.dismiss()),
+    });
+  },
 };
-
-/** How long a process that an earlier router left has to prove that it is healthy. */
-const ADOPTION_MS = 10_000;
-/** Between our look at a port and the child's, somebody else may have taken it. */
-const PORT_ATTEMPTS = 3;
-
-function processMachine(machine: Machine): ProcessMachine {
-  if (machine.provider === 'process') return machine;
-  throw new ReveilleError('internal', `a machine of provider ${machine.provider} came to provider process`);
-}
-
-export class ProcessProvider implements Provider {
-  readonly name = 'process';
-  readonly sleeps = true;
-  readonly #options: ProcessProviderOptions;
-  readonly #graceMs: number;
-  readonly #backoff: StartBackoff;
-  readonly #running: RunningProcesses;
-  readonly #reservedPorts = new Set<number>();
-
-  constructor(options: ProcessProviderOptions) {
-    this.#options = options;
-    this.#graceMs = options.graceMs ?? 10_000;
-    this.#backoff = new StartBackoff(options.clock);
-    this.#running = new RunningProcesses(options);
-  }
-
-  fingerprint(machine: Machine): string {
-    const { spec, token } = processMachine(machine);
-    return createHash('sha256').update(JSON.stringify({ spec, token })).digest('hex');
-  }
-
-  async start(machine: Machine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
-    const target = processMachine(machine);
-    const fingerprint = this.fingerprint(machine);
-    const running = this.#running.get(machine.userId);
-    if (running?.record.fingerprint === fingerprint) {
-      try {
-        return { ...(await this.#whenHealthy(running, target, signal, tell)), cold: false };
-      } catch (thrown) {
-        if (!(thrown instanceof EarlyEnd || thrown instanceof PortTaken)) throw thrown;
-        // It was about to end when it was asked, or no longer listens and somebody else does; the next one will be healthy.
-      }
-    }
-    signal.throwIfAborted();
-    this.#backoff.check(machine.userId, fingerprint);
-    await this.stop(machine);
-    try {
-      const daemon = await this.#startAnew(target, signal, tell);
-      this.#backoff.succeeded(machine.userId);
-      return daemon;
-    } catch (thrown) {
-      if (thrown instanceof EarlyEnd) this.#backoff.failed(machine.userId, fingerprint, thrown.message);
-      throw thrown;
-    }
-  }
-
-  survivors(): readonly string[] {
-    return this.#running.takeOverAll();
-  }
-
-  async adopt(machine: Machine, signal: AbortSignal): Promise<Daemon | undefined> {
-    const running = this.#running.get(machine.userId);
-    if (!running) return undefined;
-    if (running.record.fingerprint !== this.fingerprint(machine)) {
-      await this.stop(machine);
-      return undefined;
-    }
-    const tooLong = new AbortController();
-    const cancel = this.#options.clock.after(ADOPTION_MS, () => tooLong.abort(new Error('it did not become healthy')));
-    try {
-      const target = processMachine(machine);
-      running.limits = target.spec.limits;
-      const daemon = await this.#whenHealthy(running, target, AbortSignal.any([signal, tooLong.signal]), () => {});
-      this.#options.log.info({ user_id: machine.userId, pid: running.group.pid }, 'took over a running process');
-      return { ...daemon, cold: false };
-    } catch (err) {
-      signal.throwIfAborted();
-      this.#options.log.warn({ err, user_id: machine.userId }, 'stopped a process that an earlier router had left');
-      return undefined;
-    } finally {
-      cancel();
-    }
-  }
-
-  async stop(machine: Machine): Promise<void> {
-    const running = this.#running.get(machine.userId);
-    if (!running) return;
-    await running.group.end(this.#graceMs);
-    await this.#running.forget(running.record);
-  }
-
-  close(): void {
-    this.#running.close();
-  }
-
-  /** A port for the machine, reserved until its process has started, so that no other start of ours picks it meanwhile. */
-  async #reservePort({ spec }: ProcessMachine): Promise<number> {
-    if (spec.port !== undefined) {
-      if (await isFree(spec.port)) return spec.port;
-      throw new PortTaken(spec.port, (await whoListens(spec.port)) ?? 'one that the system does not show');
-    }
-    const port = await freePort(this.#reservedPorts);
-    if (port === undefined) throw new ReveilleError('unavailable', 'the system has no free port for the machine');
-    this.#reservedPorts.add(port);
-    return port;
-  }
-
-  async #startAnew(target: ProcessMachine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
-    for (let attempt = 1; ; attempt++) {
-      signal.throwIfAborted();
-      const port = await this.#reservePort(target);
-      try {
-        const running = await this.#spawn(port, target);
-        return await this.#whenHealthy(running, target, signal, tell);
-      } catch (thrown) {
-        const lostRace = thrown instanceof PortTaken || (thrown instanceof EarlyEnd && thrown.portTaken);
-        if (!lostRace || target.spec.port !== undefined || attempt === PORT_ATTEMPTS) throw thrown;
-        const reason = thrown.message;
-        this.#options.log.warn({ user_id: target.userId, attempt, reason }, 'the port was taken; trying another');
-      } finally {
-        this.#reservedPorts.delete(port);
-      }
-    }
-  }
-
-  /** Resolves when the process exists and is on record. */
-  async #spawn(port: number, machine: ProcessMachine): Promise<Running> {
-    const { userId, spec, token } = machine;
-    const record = { userId, spawnId: randomUUID(), fingerprint: this.fingerprint(machine), port };
-    const { records, clock, environment, chronosUrl } = this.#options;
-    const command = limitedCommand(spec.command, spec.limits);
-    const log = new ProcessLog(this.#options.logFolder, userId);
-    const output = log.openForProcess();
-    // Who wants the machine on a certain port may look for it there, so only without one may the daemon choose.
-    const channel = spec.port === undefined;
-    const portChannel = channel ? CHANNEL : undefined;
-    let child: ChildProcess;
-    let carried = false;
-    try {
-      await records.intend(record);
-      const { spawnId } = record;
-      const given = { port, token, spawnId, portChannel, chronosUrl: chronosUrl?.() };
-      const env = childEnvironment(environment, spec.env ?? {}, given);
-      const { cwd, sandbox, run_as: runAs } = spec;
-      const inside = await this.#options.separation.around({ userId, command, cwd, env, sandbox, runAs });
-      carried = inside.carried;
-      child = await startCommand(inside.command, { cwd: inside.cwd, env: inside.env, user: runAs, output, channel });
-    } catch (thrown) {
-      await this.#running.forget(record);
-      throw thrown;
-    } finally {
-      closeSync(output);
-    }
-    const group = ProcessGroup.started(child, clock, carried);
-    const running = { record, group, log, limits: spec.limits, line: this.#running.lineTo(group), port };
-    this.#running.keep(running);
-    heardPort(child.stdio[CHANNEL], (said) => this.#listensElsewhere(running, said));
-    const birth = birthOf(group.pid);
-    try {
-      // A process that has ended already has no birth; its exit is on its way.
-      if (birth !== undefined) records.born(record.spawnId, group.pid, birth);
-      applyNiceness(group.pid, spec.limits);
-    } catch (thrown) {
-      await this.stop(machine);
-      throw thrown;
-    }
-    this.#options.log.info({ user_id: userId, pid: group.pid, port, output: log.path }, 'started a process');
-    return running;
-  }
-
-  /** A daemon that says where it listens is believed: only it, and what it started, has the other end of the channel. */
-  #listensElsewhere(running: Running, port: number): void {
-    if (port === running.port) return;
-    const { records, log } = this.#options;
-    const { userId, spawnId } = running.record;
-    running.port = port;
-    // A router that does not find it written down starts the daemon anew.
-    records.listensOn(spawnId, port).catch((err: unknown) => log.warn({ err, user_id: userId }, 'a port was not kept'));
-  }
-
-  async #whenHealthy(running: Running, machine: ProcessMachine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
-    const { group, line } = running;
-    // Whoever says that somebody else listens for the program takes the word of whatever does.
-    const own = machine.spec.foreign_listener ? undefined : line;
-    const place = () => ({ url: `http://127.0.0.1:${running.port}`, line: own });
-    const taken = new AbortController();
-    const told = (words: string) => {
-      tell(words);
-      if (line.stranger) taken.abort(line.stranger);
-    };
-    try {
-      const any = AbortSignal.any([signal, group.gone, taken.signal]);
-      const found = await this.#options.probe.untilHealthy(place, machine.spec.health_path, any, told);
-      return { ...found, gone: group.gone, cold: true };
-    } catch (thrown) {
-      if (taken.signal.aborted && !signal.aborted) {
-        await this.stop(machine);
-        throw taken.signal.reason;
-      }
-      if (group.ending !== undefined) {
-        const output = await running.log.tail(8 * 1024);
-        const secrets = secretsOf(this.#options.environment, machine.spec.env ?? {});
-        throw new EarlyEnd(group.ending, output, [machine.token, ...secrets]);
-      }
-      await this.stop(machine);
-      throw thrown;
-    }
-  }
-}

@@ -2,8 +2,8 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import type { ProcessLimits } from '../../wire/machine.ts';
 import { Line } from './line.ts';
+import type { ProcessLimits } from './process.ts';
 import { killProcess, ProcessGroup } from './process-group.ts';
 import { enforceLimits } from './process-limits.ts';
 import { ProcessLog } from './process-log.ts';

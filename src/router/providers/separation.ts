@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { isProgram } from '../../kit/process/program.ts';
 import { type Grant, reachedBy, SEPARATED_VARIABLE, type Walls } from '../../kit/process/separation.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { RunAs } from '../../wire/machine.ts';
 import type { Machine } from '../machines/machine.ts';
+import type { RunAs } from './process.ts';
 
 export type SeparationOptions = {
   /** None without it. */

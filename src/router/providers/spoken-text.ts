@@ -1,6 +1,6 @@
 /** Text that a program or a server wrote, before any of it is quoted. */
 import { withoutColours } from '../../kit/text/hidden-characters.ts';
-import { HIDDEN } from '../machines/secret-names.ts';
+import { HIDDEN } from './redaction.ts';
 
 /** Shorter values stand in ordinary text by chance. */
 const SHORTEST_SECRET = 6;

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nearestOf } from '../../wire/edit-distance.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { MACHINE_PROVIDERS, presetNameSchema } from '../../wire/machine.ts';
+import { presetNameSchema } from '../providers/command.ts';
+import { DAEMON_PROVIDERS } from '../providers/descriptors.ts';
 import { type Preset, parsePreset } from './preset.ts';
 
 const SHIPPED = fileURLToPath(new URL('./presets', import.meta.url));
@@ -54,7 +55,7 @@ export class Presets {
       const text = textOf(path);
       if (text !== undefined) return parsePreset(name, text, path);
     }
-    const [presets, providers] = [this.names(), MACHINE_PROVIDERS.filter((provider) => provider !== 'command')];
+    const [presets, providers] = [this.names(), DAEMON_PROVIDERS.map((one) => one.name)];
     const nearest = nearestOf(name, [...providers, ...presets]);
     const meant = nearest === undefined ? '' : `; did you mean ${nearest}?`;
     throw new ReveilleError(

@@ -1,6 +1,6 @@
 /** Whether a machine's specification fits its preset, and what is missing. */
 import { ReveilleError } from '../../wire/errors.ts';
-import type { CommandSpec } from '../../wire/machine.ts';
+import type { CommandSpec } from '../providers/command.ts';
 import type { Preset } from './preset.ts';
 
 const PROGRAM_MEMBERS = ['bin', 'args', 'env'] as const;

@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { type Clock, systemClock } from '../../kit/clock/clock.ts';
 import { type Logger, silentLogger } from '../../kit/log/log.ts';
 import type { WireError } from '../../wire/errors.ts';
-import type { MachineView } from '../../wire/machine.ts';
 import { parseRouterConfig } from '../config.ts';
 import { type RunningRouter, startRouter } from '../daemon.ts';
+import type { MachineView } from '../machines/machine-schema.ts';
 import type { WakeNotice } from '../wake.ts';
 
 export const WAKE_TOKEN = 'wake-token-of-the-tests';

@@ -1,10 +1,10 @@
 /** The provider `docker` on a fake engine, behind a real Unix socket. */
 import { join } from 'node:path';
 import { Agent } from 'undici';
-import { createDockerProvider } from '../../../src/router/providers/docker.ts';
+import type { DockerSpec } from '../../../src/router/providers/docker.ts';
+import { createDockerProvider } from '../../../src/router/providers/docker-driver.ts';
 import { createHealthProbe } from '../../../src/router/providers/health.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
-import type { DockerSpec } from '../../../src/wire/machine.ts';
 import { type FakeContainer, type FakeDocker, startFakeDocker } from '../../support/stand-ins/fake-docker.ts';
 import { ABOUT, keepingLog, type ProviderUnderTest } from './provider-under-test.ts';
 import { openRecords } from './router-records.ts';

@@ -1,9 +1,9 @@
 /** The provider `fly` on a fake Machines API. */
 import { Agent } from 'undici';
-import { createFlyProvider } from '../../../src/router/providers/fly.ts';
+import type { FlySpec } from '../../../src/router/providers/fly.ts';
+import { createFlyProvider } from '../../../src/router/providers/fly-driver.ts';
 import { createHealthProbe } from '../../../src/router/providers/health.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
-import type { FlySpec } from '../../../src/wire/machine.ts';
 import { type FakeFly, startFakeFly } from '../../support/stand-ins/fake-fly.ts';
 import { ABOUT, keepingLog, type ProviderUnderTest } from './provider-under-test.ts';
 import { openRecords } from './router-records.ts';

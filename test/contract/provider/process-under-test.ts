@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent } from 'undici';
 import { createHealthProbe } from '../../../src/router/providers/health.ts';
-import { ProcessProvider } from '../../../src/router/providers/process.ts';
+import { ProcessProvider } from '../../../src/router/providers/process-provider.ts';
 import { ProcessRecords } from '../../../src/router/providers/process-records.ts';
 import { Separation } from '../../../src/router/providers/separation.ts';
 import { DAEMON_FIXTURE, eventsOf, eventually, isAlive } from '../../../src/router/testing/bench.ts';

@@ -1,13 +1,34 @@
 /**
- * What of a machine's specification its operators are shown. A member that is not called public here is hidden, and of the public ones
- * whatever may be a secret: it would be in every screenshot. When in doubt it is hidden; who registered the machine knows it.
+ * What of a machine's specification is shown to its operators, and what counts as a secret. Pure. A secret that is shown once stands
+ * in every screenshot, so whatever may be one is hidden: whoever registered the machine knows it.
  */
-import { HIDDEN, namesSecret, referenceOf } from './secret-names.ts';
 
-type Shown = (value: unknown) => unknown;
+/** What stands for a secret in a view, and is therefore refused as a value. */
+export const HIDDEN = '[redacted]';
 
-const asItIs: Shown = (value) => value;
-const hidden: Shown = () => HIDDEN;
+const SECRET_NAME = /TOKEN|SECRET|KEY|PASS|_PWD|CREDENTIAL|AUTH/i;
+
+/** Whether a variable or a flag of this name is treated as a secret: taken out of output that is quoted. */
+export function namesSecret(name: string): boolean {
+  return SECRET_NAME.test(name);
+}
+
+const REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
+
+/** The variable of the router that a value of a machine's environment refers to: `${NAME}` as a whole, or nothing. */
+export function referenceOf(value: string): string | undefined {
+  return REFERENCE.exec(value)?.[1];
+}
+
+/** What is shown of a member's value. */
+export type Shown = (value: unknown) => unknown;
+
+/** The value itself: the member never holds a secret. Of a group of members only numbers and switches are shown. */
+export const plain: Shown = (value) => {
+  if (typeof value !== 'object' || value === null) return value;
+  const isBare = (member: unknown) => typeof member === 'number' || typeof member === 'boolean';
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, isBare(one) ? one : HIDDEN]));
+};
 
 /** Words that are a secret by their looks: the forms of well-known issuers, tokens of JSON Web Signature, long random text. */
 const ISSUED =
@@ -26,7 +47,7 @@ const HEADER = /^([A-Za-z][A-Za-z0-9-]*):\s*\S/;
 const ADDRESS = /[a-z][a-z0-9+.-]{0,20}:\/\/[^\s"']+/gi;
 
 /** An address without its user, its query, its fragment, and what of its path looks random; with `bare` without any path. */
-function shownAddress(text: string, bare = false): string {
+export function shownAddress(text: string, bare = false): string {
   const url = URL.parse(text);
   if (!url) return HIDDEN;
   const segments = url.pathname.split('/').map((part) => (looksSecret(decoded(part)) ? HIDDEN : part));
@@ -62,11 +83,12 @@ function shownWord(word: string, before: string | undefined): string {
   return word.replace(ADDRESS, (address) => shownAddress(address));
 }
 
-const shownWords: Shown = (words) =>
+/** A command line without what may be a secret in it. */
+export const shownWords: Shown = (words) =>
   Array.isArray(words) ? words.map((word, at) => shownWord(String(word), words[at - 1])) : HIDDEN;
 
 /** Names alone: what a variable is called does not say whether its value is a secret. A reference is no secret. */
-const shownVariables: Shown = (env) =>
+export const shownVariables: Shown = (env) =>
   Object.fromEntries(
     Object.entries(env as Record<string, string>).map(([name, value]) => [
       name,
@@ -74,37 +96,11 @@ const shownVariables: Shown = (env) =>
     ]),
   );
 
-const shownPath: Shown = (path) => {
+/** A path without its query. */
+export const shownPath: Shown = (path) => {
   const [route = '', query] = String(path).split('?', 2);
   return query === undefined ? path : `${route}?${HIDDEN}`;
 };
-
-/** The public members. */
-const MEMBERS: Readonly<Record<string, Readonly<Record<string, Shown>>>> = {
-  http: { url: (url) => shownAddress(String(url)), health_path: shownPath },
-  process: {
-    ...{ command: shownWords, cwd: asItIs, env: shownVariables, port: asItIs, foreign_listener: asItIs },
-    ...{ health_path: shownPath, limits: asItIs },
-  },
-  command: {
-    ...{ preset: asItIs, cwd: asItIs, bin: asItIs, args: shownWords, env: shownVariables, timeout_seconds: asItIs },
-    // The path of a webhook is its password, and a preset of one's own may be one under any name.
-    ...{ url: (url) => shownAddress(String(url), true), allow_private: asItIs },
-  },
-  docker: { container: asItIs, port: asItIs, socket: asItIs, sleep: asItIs, health_path: shownPath },
-  fly: { app: asItIs, machine_id: asItIs, port: asItIs, sleep: asItIs, health_path: shownPath },
-};
-
-/** The specification with {@link HIDDEN} wherever it holds, or may hold, a secret. */
-export function shownSpec({ provider, spec }: { provider: string; spec: object }): Record<string, unknown> {
-  const shown = MEMBERS[provider] ?? {};
-  return Object.fromEntries(
-    Object.entries(spec).map(([name, value]) => [
-      name,
-      value === undefined ? undefined : (shown[name] ?? hidden)(value),
-    ]),
-  );
-}
 
 /** The path of the first text in a specification that is what a view shows instead of a secret. */
 export function hiddenMember(value: unknown, path = 'spec'): string | undefined {

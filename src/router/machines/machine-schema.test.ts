@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ReveilleError } from './errors.ts';
-import { machinePutSchema } from './machine.ts';
-import { parseOrThrow } from './validate.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { machinePutSchema } from './machine-schema.ts';
 
 function complaintAbout(body: unknown): string {
   try {

@@ -5,7 +5,6 @@ import { createServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { HIDDEN } from '../machines/secret-names.ts';
 import {
   atEnd,
   DAEMON_FIXTURE,
@@ -17,6 +16,7 @@ import {
   temporaryFolder,
 } from '../testing/bench.ts';
 import { ShiftingClock } from '../testing/shifting-clock.ts';
+import { HIDDEN } from './redaction.ts';
 
 const USER = 'alice';
 const node = process.execPath;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hiddenMember, shownSpec } from './shown-spec.ts';
+import { shownSpec } from './descriptors.ts';
+import { hiddenMember } from './redaction.ts';
 
 const CANARY = 'Canary7Secret0OfThisTest';
 const reference = (name: string) => `\${${name}}`;

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, test } from 'node:test';
+import { ReveilleError } from '../../wire/errors.ts';
+import { startBench, temporaryFolder } from '../testing/bench.ts';
+import { descriptorOf, PROVIDERS, shownSpec, specOfTombstone, type Target } from './descriptors.ts';
+import { HIDDEN } from './redaction.ts';
+
+const CANARY = 'canary-of-a-member-that-nobody-knows';
+const SECRETS = { later: CANARY, later_group: { name: CANARY }, later_list: [CANARY], later_number: 4_711_474_711 };
+
+/** A specification that each provider takes. */
+const SPECS: Readonly<Record<string, object>> = {
+  http: { url: 'http://127.0.0.1:9' },
+  process: { command: ['node'] },
+  command: { preset: 'claude' },
+  docker: { container: 'neo', port: 8080 },
+  fly: { app: 'agents', machine_id: 'e286' },
+};
+
+const saysCanary = (text: string) => text.includes('canary-of-a-member') || text.includes('4711474711');
+
+describe('a member of a specification that no descriptor knows', () => {
+  test('is hidden, whatever it holds, and not kept in a tombstone', () => {
+    for (const { name: provider } of PROVIDERS) {
+      const target = { provider, spec: { ...SPECS[provider], ...SECRETS } };
+      const shown = shownSpec(target);
+      for (const member of Object.keys(SECRETS)) assert.equal(shown[member], HIDDEN, `${provider} ${member}`);
+      assert.ok(!saysCanary(JSON.stringify(specOfTombstone(target as unknown as Target))));
+    }
+  });
+
+  test('is not repeated when a machine is registered with it', async (t) => {
+    const router = await startBench(t);
+    for (const { name: provider } of PROVIDERS) {
+      for (const [member, value] of Object.entries(SECRETS)) {
+        const answer = await router.admin('PUT', '/alice', { provider, spec: { ...SPECS[provider], [member]: value } });
+        assert.equal(answer.status, 400);
+        assert.match(answer.json.error.message, new RegExp(`unknown field "spec.${member}"`));
+        assert.ok(!saysCanary(answer.text), answer.text);
+      }
+      for (const spec of [CANARY, [CANARY], { env: CANARY, url: CANARY, lease_nonce: `${CANARY} ` }]) {
+        const answer = await router.admin('PUT', '/alice', { provider, spec });
+        assert.equal(answer.status, 400);
+        assert.ok(!saysCanary(answer.text), answer.text);
+      }
+    }
+    const answer = await router.admin('PUT', '/alice', { provider: 'moon', spec: { anything: CANARY } });
+    assert.match(
+      answer.json.error.message,
+      /^provider must be one of http, process, command, docker, fly \(got "moon"\)/,
+    );
+    assert.ok(!saysCanary(answer.text), answer.text);
+  });
+
+  test('is shown by no route when it stands in the registry, nor is a provider that nobody knows', async (t) => {
+    const settings = { ROUTER_DATA_DIR: temporaryFolder(t) };
+    const before = await startBench(t, { settings });
+    const names = PROVIDERS.map(({ name }) => name);
+    for (const user of [...names, 'moon'])
+      await before.put(user, { provider: 'http', spec: { url: 'http://127.0.0.1:9' }, token: 'a-token-of-sixteen' });
+    await before.close();
+    const db = new DatabaseSync(join(settings.ROUTER_DATA_DIR, 'router.db'));
+    const change = db.prepare('UPDATE machines SET provider = ?, spec = ? WHERE user_id = ?');
+    for (const name of names) change.run(name, JSON.stringify({ ...SPECS[name], ...SECRETS }), name);
+    change.run('moon', JSON.stringify(SECRETS), 'moon');
+    db.close();
+    const router = await startBench(t, { settings });
+    const texts: string[] = [(await router.admin('GET', '')).text, (await router.admin('GET', '?state=deleted')).text];
+    for (const user of [...names, 'moon']) {
+      const requests: [method: string, path: string, body?: unknown][] = [
+        ['GET', ''],
+        ['GET', '/turns'],
+        ['GET', '/changes'],
+        ['POST', '/suspend'],
+        ['POST', '/restore'],
+        ['POST', '/rotate-token'],
+        ['PUT', '/budget', { wakes_per_hour: 1 }],
+        ['DELETE', '/budget'],
+        ['PUT', '', { provider: 'http', spec: SPECS.http }],
+        ['DELETE', ''],
+        ['GET', ''],
+      ];
+      texts.push((await router.wake(user)).text);
+      for (const [method, path, body] of requests)
+        texts.push((await router.admin(method, `/${user}${path}`, body)).text);
+    }
+    assert.ok(texts.some((text) => text.includes('provider must be one of http, process, command, docker, fly')));
+    for (const text of texts) assert.ok(!saysCanary(text), text);
+  });
+});
+
+test('a provider that does not exist is an error that names all', () => {
+  assert.throws(
+    () => descriptorOf('moon'),
+    (error) =>
+      error instanceof ReveilleError &&
+      error.message === 'provider must be one of http, process, command, docker, fly (got "moon")',
+  );
+});
+
+test('a flag that is needed sets a member that the schema asks for, and each sets one that there is', () => {
+  for (const { name } of PROVIDERS) {
+    const { flags, schema } = descriptorOf(name);
+    const shape = (schema as unknown as { shape: Record<string, { isOptional(): boolean }> }).shape;
+    for (const { member, needed } of flags) {
+      const [top = ''] = member.split('.');
+      assert.ok(shape[top], `${name} ${member}`);
+      assert.equal(needed !== undefined, !shape[top].isOptional(), `${name} ${member}`);
+    }
+  }
+});

@@ -1,0 +1,246 @@
+/**
+ * Provider `process`: a daemon that the router starts as a child, in a process group of its own, and that outlives a router that
+ * is killed (docs/decisions/0005-process-machines.md).
+ */
+import type { ChildProcess } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { closeSync } from 'node:fs';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Machine, ProcessMachine } from '../machines/machine.ts';
+import { childEnvironment, secretsOf } from './child-environment.ts';
+import { EarlyEnd } from './early-end.ts';
+import type { HealthProbe } from './health.ts';
+import { PortTaken } from './line.ts';
+import { whoListens } from './listeners.ts';
+import { freePort, heardPort, isFree } from './port.ts';
+import { ProcessGroup } from './process-group.ts';
+import { applyNiceness, limitedCommand } from './process-limits.ts';
+import { ProcessLog } from './process-log.ts';
+import { birthOf } from './process-table.ts';
+import type { Daemon, Provider, Tell } from './provider.ts';
+import { type Running, RunningProcesses, type RunningProcessesOptions } from './running-processes.ts';
+import type { Separation } from './separation.ts';
+import { StartBackoff } from './start-backoff.ts';
+import { CHANNEL, startCommand } from './start-command.ts';
+
+export type ProcessProviderOptions = RunningProcessesOptions & {
+  probe: HealthProbe;
+  /** What a process finds around it. */
+  separation: Separation;
+  /** The environment of which children get the allow-listed part. */
+  environment: Readonly<Record<string, string | undefined>>;
+  /** Where children report how far their turns got; `undefined` when they need not. */
+  chronosUrl?: () => string | undefined;
+  /** How long a process may take to end after SIGTERM; 10 seconds unless told. */
+  graceMs?: number;
+};
+
+/** How long a process that an earlier router left has to prove that it is healthy. */
+const ADOPTION_MS = 10_000;
+/** Between our look at a port and the child's, somebody else may have taken it. */
+const PORT_ATTEMPTS = 3;
+
+function processMachine(machine: Machine): ProcessMachine {
+  if (machine.provider === 'process') return machine;
+  throw new ReveilleError('internal', `a machine of provider ${machine.provider} came to provider process`);
+}
+
+export class ProcessProvider implements Provider {
+  readonly name = 'process';
+  readonly sleeps = true;
+  readonly #options: ProcessProviderOptions;
+  readonly #graceMs: number;
+  readonly #backoff: StartBackoff;
+  readonly #running: RunningProcesses;
+  readonly #reservedPorts = new Set<number>();
+
+  constructor(options: ProcessProviderOptions) {
+    this.#options = options;
+    this.#graceMs = options.graceMs ?? 10_000;
+    this.#backoff = new StartBackoff(options.clock);
+    this.#running = new RunningProcesses(options);
+  }
+
+  fingerprint(machine: Machine): string {
+    const { spec, token } = processMachine(machine);
+    return createHash('sha256').update(JSON.stringify({ spec, token })).digest('hex');
+  }
+
+  async start(machine: Machine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
+    const target = processMachine(machine);
+    const fingerprint = this.fingerprint(machine);
+    const running = this.#running.get(machine.userId);
+    if (running?.record.fingerprint === fingerprint) {
+      try {
+        return { ...(await this.#whenHealthy(running, target, signal, tell)), cold: false };
+      } catch (thrown) {
+        if (!(thrown instanceof EarlyEnd || thrown instanceof PortTaken)) throw thrown;
+        // It was about to end when it was asked, or no longer listens and somebody else does; the next one will be healthy.
+      }
+    }
+    signal.throwIfAborted();
+    this.#backoff.check(machine.userId, fingerprint);
+    await this.stop(machine);
+    try {
+      const daemon = await this.#startAnew(target, signal, tell);
+      this.#backoff.succeeded(machine.userId);
+      return daemon;
+    } catch (thrown) {
+      if (thrown instanceof EarlyEnd) this.#backoff.failed(machine.userId, fingerprint, thrown.message);
+      throw thrown;
+    }
+  }
+
+  survivors(): readonly string[] {
+    return this.#running.takeOverAll();
+  }
+
+  async adopt(machine: Machine, signal: AbortSignal): Promise<Daemon | undefined> {
+    const running = this.#running.get(machine.userId);
+    if (!running) return undefined;
+    if (running.record.fingerprint !== this.fingerprint(machine)) {
+      await this.stop(machine);
+      return undefined;
+    }
+    const tooLong = new AbortController();
+    const cancel = this.#options.clock.after(ADOPTION_MS, () => tooLong.abort(new Error('it did not become healthy')));
+    try {
+      const target = processMachine(machine);
+      running.limits = target.spec.limits;
+      const daemon = await this.#whenHealthy(running, target, AbortSignal.any([signal, tooLong.signal]), () => {});
+      this.#options.log.info({ user_id: machine.userId, pid: running.group.pid }, 'took over a running process');
+      return { ...daemon, cold: false };
+    } catch (err) {
+      signal.throwIfAborted();
+      this.#options.log.warn({ err, user_id: machine.userId }, 'stopped a process that an earlier router had left');
+      return undefined;
+    } finally {
+      cancel();
+    }
+  }
+
+  async stop(machine: Machine): Promise<void> {
+    const running = this.#running.get(machine.userId);
+    if (!running) return;
+    await running.group.end(this.#graceMs);
+    await this.#running.forget(running.record);
+  }
+
+  close(): void {
+    this.#running.close();
+  }
+
+  /** A port for the machine, reserved until its process has started, so that no other start of ours picks it meanwhile. */
+  async #reservePort({ spec }: ProcessMachine): Promise<number> {
+    if (spec.port !== undefined) {
+      if (await isFree(spec.port)) return spec.port;
+      throw new PortTaken(spec.port, (await whoListens(spec.port)) ?? 'one that the system does not show');
+    }
+    const port = await freePort(this.#reservedPorts);
+    if (port === undefined) throw new ReveilleError('unavailable', 'the system has no free port for the machine');
+    this.#reservedPorts.add(port);
+    return port;
+  }
+
+  async #startAnew(target: ProcessMachine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
+    for (let attempt = 1; ; attempt++) {
+      signal.throwIfAborted();
+      const port = await this.#reservePort(target);
+      try {
+        const running = await this.#spawn(port, target);
+        return await this.#whenHealthy(running, target, signal, tell);
+      } catch (thrown) {
+        const lostRace = thrown instanceof PortTaken || (thrown instanceof EarlyEnd && thrown.portTaken);
+        if (!lostRace || target.spec.port !== undefined || attempt === PORT_ATTEMPTS) throw thrown;
+        const reason = thrown.message;
+        this.#options.log.warn({ user_id: target.userId, attempt, reason }, 'the port was taken; trying another');
+      } finally {
+        this.#reservedPorts.delete(port);
+      }
+    }
+  }
+
+  /** Resolves when the process exists and is on record. */
+  async #spawn(port: number, machine: ProcessMachine): Promise<Running> {
+    const { userId, spec, token } = machine;
+    const record = { userId, spawnId: randomUUID(), fingerprint: this.fingerprint(machine), port };
+    const { records, clock, environment, chronosUrl } = this.#options;
+    const command = limitedCommand(spec.command, spec.limits);
+    const log = new ProcessLog(this.#options.logFolder, userId);
+    const output = log.openForProcess();
+    // Who wants the machine on a certain port may look for it there, so only without one may the daemon choose.
+    const channel = spec.port === undefined;
+    const portChannel = channel ? CHANNEL : undefined;
+    let child: ChildProcess;
+    let carried = false;
+    try {
+      await records.intend(record);
+      const { spawnId } = record;
+      const given = { port, token, spawnId, portChannel, chronosUrl: chronosUrl?.() };
+      const env = childEnvironment(environment, spec.env ?? {}, given);
+      const { cwd, sandbox, run_as: runAs } = spec;
+      const inside = await this.#options.separation.around({ userId, command, cwd, env, sandbox, runAs });
+      carried = inside.carried;
+      child = await startCommand(inside.command, { cwd: inside.cwd, env: inside.env, user: runAs, output, channel });
+    } catch (thrown) {
+      await this.#running.forget(record);
+      throw thrown;
+    } finally {
+      closeSync(output);
+    }
+    const group = ProcessGroup.started(child, clock, carried);
+    const running = { record, group, log, limits: spec.limits, line: this.#running.lineTo(group), port };
+    this.#running.keep(running);
+    heardPort(child.stdio[CHANNEL], (said) => this.#listensElsewhere(running, said));
+    const birth = birthOf(group.pid);
+    try {
+      // A process that has ended already has no birth; its exit is on its way.
+      if (birth !== undefined) records.born(record.spawnId, group.pid, birth);
+      applyNiceness(group.pid, spec.limits);
+    } catch (thrown) {
+      await this.stop(machine);
+      throw thrown;
+    }
+    this.#options.log.info({ user_id: userId, pid: group.pid, port, output: log.path }, 'started a process');
+    return running;
+  }
+
+  /** A daemon that says where it listens is believed: only it, and what it started, has the other end of the channel. */
+  #listensElsewhere(running: Running, port: number): void {
+    if (port === running.port) return;
+    const { records, log } = this.#options;
+    const { userId, spawnId } = running.record;
+    running.port = port;
+    // A router that does not find it written down starts the daemon anew.
+    records.listensOn(spawnId, port).catch((err: unknown) => log.warn({ err, user_id: userId }, 'a port was not kept'));
+  }
+
+  async #whenHealthy(running: Running, machine: ProcessMachine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
+    const { group, line } = running;
+    // Whoever says that somebody else listens for the program takes the word of whatever does.
+    const own = machine.spec.foreign_listener ? undefined : line;
+    const place = () => ({ url: `http://127.0.0.1:${running.port}`, line: own });
+    const taken = new AbortController();
+    const told = (words: string) => {
+      tell(words);
+      if (line.stranger) taken.abort(line.stranger);
+    };
+    try {
+      const any = AbortSignal.any([signal, group.gone, taken.signal]);
+      const found = await this.#options.probe.untilHealthy(place, machine.spec.health_path, any, told);
+      return { ...found, gone: group.gone, cold: true };
+    } catch (thrown) {
+      if (taken.signal.aborted && !signal.aborted) {
+        await this.stop(machine);
+        throw taken.signal.reason;
+      }
+      if (group.ending !== undefined) {
+        const output = await running.log.tail(8 * 1024);
+        const secrets = secretsOf(this.#options.environment, machine.spec.env ?? {});
+        throw new EarlyEnd(group.ending, output, [machine.token, ...secrets]);
+      }
+      await this.stop(machine);
+      throw thrown;
+    }
+  }
+}

@@ -1,0 +1,67 @@
+/** Starting a program without a shell, with words for what can go wrong. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { stat } from 'node:fs/promises';
+import { ReveilleError } from '../../wire/errors.ts';
+
+async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** What a program runs in. */
+export type Surroundings = {
+  cwd: string | undefined;
+  env: Record<string, string>;
+  /** The descriptor that gets its output. */
+  output: number;
+  /** The descriptor that gets what it complains about; `output` without it. */
+  errors?: number;
+  /** Whom it runs as; as us without it. Groups of ours are left behind. */
+  user?: { uid: number; gid: number } | undefined;
+  /** The descriptor that it reads; nothing without it. */
+  input?: number | undefined;
+  /** Whether it gets a pipe to us as its descriptor {@link CHANNEL}; our end is `stdio[CHANNEL]` of the child. */
+  channel?: boolean;
+};
+
+export const CHANNEL = 3;
+
+/**
+ * Starts a command as the leader of a process group of its own; resolves when it has a pid.
+ *
+ * @param command the program and its arguments, handed to the kernel as they are
+ * @throws ReveilleError `unavailable` saying why it could not be started
+ */
+export async function startCommand(
+  command: readonly string[],
+  { cwd, env, output, errors = output, input, user, channel = false }: Surroundings,
+): Promise<ChildProcess> {
+  if (cwd !== undefined && !(await isFolder(cwd))) {
+    throw new ReveilleError('unavailable', `the machine's cwd ${JSON.stringify(cwd)} is not a folder`);
+  }
+  const [file, ...args] = command;
+  const refused = (cause: unknown) => {
+    const why = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    const hint = why === 'ENOENT' ? ' (there is no such program on its PATH)' : '';
+    const message = `the command ${JSON.stringify(file)} could not be started: ${why}${hint}`;
+    return new ReveilleError('unavailable', message, { cause });
+  };
+  let child: ChildProcess;
+  try {
+    child = spawn(file!, args, {
+      ...(cwd === undefined ? {} : { cwd }),
+      env,
+      stdio: [input ?? 'ignore', output, errors, ...(channel ? ['pipe' as const] : [])],
+      detached: true,
+      ...user,
+      shell: false,
+    });
+  } catch (thrown) {
+    throw refused(thrown);
+  }
+  if (child.pid !== undefined) return child;
+  throw refused(await new Promise((resolve) => child.once('error', resolve)));
+}
