@@ -18,17 +18,17 @@ import { IdleKeeper } from './idle-keeper.ts';
 import { type Machine, noMachine, suspendMachine } from './machines/machine.ts';
 import { OwedTurns } from './machines/owed-turns.ts';
 import { Registry } from './machines/registry.ts';
-import { Undertaker } from './orphans/undertaker.ts';
 import { AwakeRecords } from './providers/awake-records.ts';
 import type { ProviderParts } from './providers/descriptor.ts';
 import { DAEMON_PROVIDERS } from './providers/descriptors.ts';
 import { createHealthProbe } from './providers/health.ts';
 import { Separation } from './providers/separation.ts';
+import { Reaper } from './reaper/reaper.ts';
 import { Restarter } from './restarter.ts';
 import type { SupervisorOptions } from './supervisor.ts';
 import { guardedConnector } from './targets/guarded-client.ts';
-import type { OnStage } from './targets/stages.ts';
 import { Targets } from './targets/targets.ts';
+import type { OnStage } from './targets/turn.ts';
 import { type OnWake, Wakes } from './wake.ts';
 
 export type RouterOptions = {
@@ -89,7 +89,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
   const probe = createHealthProbe(looks, clock, config.probeIntervalMs);
   const startLimitMs = START_LIMIT_WAKES * config.wakeTimeoutMs;
-  const undertaker = new Undertaker({ dataDir: config.dataDir, orphanSeconds: config.orphanSeconds, log });
+  const reaper = new Reaper({ dataDir: config.dataDir, orphanSeconds: config.orphanSeconds, log });
   const { file, commits } = registry;
   const providers = await createProviders({
     config,
@@ -98,7 +98,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     awake: (name) => new AwakeRecords(name, { file, commits, log }),
     probe,
     separation,
-    undertaker,
+    reaper,
     environment: options.environment,
     chronosUrl: chronosUrlOf(options) ?? (() => undefined),
     connections: CONNECTIONS,
@@ -132,7 +132,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     keeper.close();
     budgets.close();
     for (const provider of Object.values(providers)) provider.close();
-    undertaker.dismiss();
+    reaper.dismiss();
     await targets.close();
     await Promise.all([deliveries.destroy(), looks.destroy(), errands.destroy()]);
     await registry.close();

@@ -2,13 +2,12 @@
  * The supervisor of one machine: it keeps starting, being ready and stopping apart, so that there is one start however many
  * wakes wait for it, and so that a wake that meets a stop waits for its end and starts the machine again.
  */
-import type { Clock } from '../kit/clock/clock.ts';
+import { type Clock, wait } from '../kit/clock/clock.ts';
 import { orAborted } from '../kit/clock/or-aborted.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { takeLastLooks } from './last-looks.ts';
 import { type DaemonMachine, hasDaemon, type Machine } from './machines/machine.ts';
 import type { OwedTurns } from './machines/owed-turns.ts';
-import type { HealthProbe } from './providers/health.ts';
+import { type HealthProbe, isIdle } from './providers/health.ts';
 import type { Daemon, Provider } from './providers/provider.ts';
 import { Startup, type StartupOptions, SUPERSEDED } from './startup.ts';
 import { Uses } from './uses.ts';
@@ -245,7 +244,7 @@ export class Supervisor {
         await before.startup.settled;
       }
       await this.#uses.free(DRAIN_MS);
-      if (before.name === 'ready') await this.#lastLooks(before);
+      if (before.name === 'ready') await this.#drainCheck(before);
       await held.provider.stop(held.machine);
     };
     void ended()
@@ -269,11 +268,38 @@ export class Supervisor {
   }
 
   /** A daemon that is stopped while it is idle is not started again for what it had accepted. */
-  #lastLooks({ daemon, machine }: Extract<Phase, { name: 'ready' }>): Promise<void> {
+  #drainCheck({ daemon, machine }: Extract<Phase, { name: 'ready' }>): Promise<void> {
     const { clock, probe, owed } = this.#options;
     const onIdle = () => {
       if (this.#uses.now === 0) owed.settle(this.#userId);
     };
-    return takeLastLooks({ daemon, machine, owes: () => this.owes, onIdle, probe, clock });
+    return drainCheck({ daemon, machine, owes: () => this.owes, onIdle, probe, clock });
   }
+}
+
+/** How long a stop waits for it, and how often it asks. */
+const LIMIT_MS = 1000;
+const EVERY_MS = 50;
+
+type DrainCheckOptions = {
+  daemon: Daemon;
+  machine: DaemonMachine;
+  /** Whether anybody still waits to hear. */
+  owes: () => boolean;
+  /** The daemon said that it has nothing to do. */
+  onIdle: () => void;
+  probe: HealthProbe;
+  clock: Clock;
+};
+
+/** Asks until the daemon is idle or gone, for a second at most. Never rejects. */
+async function drainCheck(options: DrainCheckOptions): Promise<void> {
+  const { daemon, machine, owes, onIdle, probe, clock } = options;
+  const over = new AbortController();
+  const cancel = clock.after(LIMIT_MS, () => over.abort(new Error(`not idle within ${LIMIT_MS} ms`)));
+  while (owes() && !daemon.gone.aborted && !over.signal.aborted) {
+    if (isIdle(await probe.look(daemon, machine.spec.health_path, over.signal))) onIdle();
+    if (owes()) await wait(clock, EVERY_MS, over.signal);
+  }
+  cancel();
 }

@@ -6,13 +6,19 @@ import { ownerOf } from '../wire/did.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { chatAcceptedSchema, type WakeRequest } from '../wire/wake.ts';
+import { HeldBack } from './budget/account.ts';
 import type { Admission, Budgets } from './budget/budgets.ts';
-import { HeldBack } from './budget/held-back.ts';
 import { type DaemonAnswer, deliver } from './deliver.ts';
 import type { Fleet } from './fleet.ts';
-import { type CommandMachine, type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
+import {
+  type CommandMachine,
+  type DaemonMachine,
+  hasDaemon,
+  type Machine,
+  MachineUnavailable,
+  wakeable,
+} from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
-import { NotThere } from './not-there.ts';
 import type { Lease } from './supervisor.ts';
 import type { Targets } from './targets/targets.ts';
 import { turnOfDaemon, type WokenTurn } from './woken-turn.ts';
@@ -45,7 +51,7 @@ export type WakeAnswer = { answer: DaemonAnswer; startMs: number; daemonUrl?: st
 /** Told how every wake ended, and of an accepted one how its turn can be followed. Must not throw. */
 export type OnWake = (notice: WakeNotice, turn: WokenTurn | undefined) => void;
 
-export type WakesOptions = {
+type WakesOptions = {
   registry: Registry;
   fleet: Fleet;
   /** Wakes machines that have no daemon. */
@@ -169,7 +175,7 @@ export class Wakes {
       return { answer, startMs: 0, turn: targets.turnOf(machine.userId, request.fire_id) };
     } catch (thrown) {
       // 502: it was reached, and may have taken the wake. One that is there and has no room for the wake has not failed to start.
-      if (thrown instanceof NotThere) admission.startFailed(thrown.message);
+      if (thrown instanceof MachineUnavailable) admission.startFailed(thrown.message);
       else if (toReveilleError(thrown).status === 502) admission.mayHaveArrived();
       throw thrown;
     }

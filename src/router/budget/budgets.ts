@@ -8,12 +8,11 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { Budget } from '../../wire/budget.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
 import type { Machine } from '../machines/machine.ts';
-import { Account } from './account.ts';
-import { HeldBack } from './held-back.ts';
+import { Account, HeldBack } from './account.ts';
 import { LONGEST_SPAN_MS } from './slots.ts';
 import type { WakeRecords } from './wake-records.ts';
 
-export type BudgetsOptions = {
+type BudgetsOptions = {
   records: WakeRecords;
   /** For machines that have no budget of their own. */
   standard: Budget | undefined;

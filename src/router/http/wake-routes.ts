@@ -10,7 +10,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER, RAW_WAKE_FIELDS, wakeRequestSchema } from '../../wire/wake.ts';
-import { HeldBack } from '../budget/held-back.ts';
+import { HeldBack } from '../budget/account.ts';
 import type { WakeAnswer, Wakes } from '../wake.ts';
 
 /** Marks an answer that is the daemon's own and not the router's, which may share its status. */
@@ -20,7 +20,7 @@ const MACHINE_START_MS = 'x-reveille-machine-start-ms';
 /** Statuses that HTTP gives no body (RFC 9110 §15.3.5, §15.3.6). */
 const BODILESS = new Set([204, 205]);
 
-export type WakeRoutesOptions = { wakes: Wakes; wakeToken: string | undefined; clock: Clock; log: Logger };
+type WakeRoutesOptions = { wakes: Wakes; wakeToken: string | undefined; clock: Clock; log: Logger };
 
 export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
   app.post('/internal/wake', requireBearer(options.wakeToken), async (c) => {

@@ -1,6 +1,6 @@
 /** The registry of machines, in SQLite. The file holds their tokens, so it is its owner's alone (0600). */
 import { join } from 'node:path';
-import type { StatementSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
@@ -12,7 +12,6 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import { descriptorOf, type Target } from '../providers/descriptors.ts';
 import { type ChangedBy, MachineChanges } from './changes.ts';
 import type { Machine } from './machine.ts';
-import { RetiredTokens } from './retired-tokens.ts';
 
 /** How many are read at a time where all are wanted. */
 const ALL_PAGE = 500;
@@ -29,7 +28,7 @@ type Row = {
   updated_at: number;
 };
 
-export type MachineFilter = {
+type MachineFilter = {
   /** Only machines in this state; without it all but the deleted ones. */
   state?: MachineState;
   /** Only user ids that sort after this one. */
@@ -191,5 +190,31 @@ export class Registry {
     } catch (thrown) {
       throw storageError(thrown);
     }
+  }
+}
+
+/** For how long receipts under a replaced token are believed. */
+const BELIEVED_MS = 10 * 60_000;
+
+class RetiredTokens {
+  readonly #put: StatementSync;
+  readonly #get: StatementSync;
+  readonly #remove: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#put = db.prepare('INSERT OR REPLACE INTO retired_tokens (user_id, token, until) VALUES (?, ?, ?)');
+    this.#get = db.prepare('SELECT token FROM retired_tokens WHERE user_id = ? AND until > ?');
+    this.#remove = db.prepare('DELETE FROM retired_tokens WHERE user_id = ? OR until <= ?');
+  }
+
+  /** Keeps the token that a change replaces, and none of a machine that is deleted; to be called inside the change's transaction. */
+  changed(before: Machine | undefined, after: Machine, now: number): void {
+    if (before === undefined || before.token === after.token) return;
+    this.#remove.run(after.userId, now);
+    if (before.token !== '' && after.token !== '') this.#put.run(after.userId, before.token, now + BELIEVED_MS);
+  }
+
+  get(userId: string, now: number): string | undefined {
+    return (this.#get.get(userId, now) as { token: string } | undefined)?.token;
   }
 }

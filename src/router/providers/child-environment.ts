@@ -1,6 +1,6 @@
 /** The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into it. */
 import { inheritedVariables, isWithheld, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { NotThere } from '../not-there.ts';
+import { MachineUnavailable } from '../machines/machine.ts';
 import { namesSecret, referenceOf } from './redaction.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -11,12 +11,14 @@ function resolved(name: string, value: string, inherited: Variables): string {
   const withheld = [name, variable].find((one) => one !== undefined && isWithheld(one));
   if (withheld !== undefined) {
     const why = 'which is for the daemons of Reveille alone: no machine gets it; take it out of the specification';
-    throw new NotThere(`the machine's env.${name} names ${withheld}, ${why}`);
+    throw new MachineUnavailable(`the machine's env.${name} names ${withheld}, ${why}`);
   }
   if (variable === undefined) return value;
   const found = inherited[variable];
   if (found !== undefined) return found;
-  throw new NotThere(`the machine's env.${name} refers to ${variable}, which is not set where the router runs`);
+  throw new MachineUnavailable(
+    `the machine's env.${name} refers to ${variable}, which is not set where the router runs`,
+  );
 }
 
 function resolvedAll(own: Readonly<Record<string, string>>, inherited: Variables): Record<string, string> {
@@ -38,7 +40,7 @@ export function secretsOf(inherited: Variables, own: Readonly<Record<string, str
  *
  * @param inherited the router's own environment
  * @param own variables of the machine's specification; `${NAME}` takes the router's own
- * @throws NotThere naming a variable that is referred to and not set
+ * @throws MachineUnavailable naming a variable that is referred to and not set
  */
 export function childEnvironment(
   inherited: Variables,
@@ -77,7 +79,7 @@ export function childEnvironment(
  *
  * @param own as above
  * @param passedOn names of more variables of the router that it gets, where they are set
- * @throws NotThere naming a variable that is referred to and not set
+ * @throws MachineUnavailable naming a variable that is referred to and not set
  */
 export function programEnvironment(
   inherited: Variables,

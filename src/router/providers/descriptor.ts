@@ -11,7 +11,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import type { SqliteFile } from '../../kit/sqlite/open.ts';
 import type { RouterConfig } from '../config.ts';
-import type { Undertaker } from '../orphans/undertaker.ts';
+import type { Reaper } from '../reaper/reaper.ts';
 import type { AwakeRecords } from './awake-records.ts';
 import type { HealthProbe } from './health.ts';
 import type { Provider } from './provider.ts';
@@ -28,7 +28,7 @@ export type ProviderParts = {
   awake(provider: string): AwakeRecords;
   probe: HealthProbe;
   separation: Separation;
-  undertaker: Undertaker;
+  reaper: Reaper;
   environment: Readonly<Record<string, string | undefined>>;
   chronosUrl: () => string | undefined;
   /** Most connections to one daemon. */
@@ -75,10 +75,10 @@ export type Flag = {
 };
 
 /** A line of `machine show`. */
-export type Fact = readonly [label: string, value: string | undefined];
+type Fact = readonly [label: string, value: string | undefined];
 
 /** A specification as operators are shown it. */
-export type ShownSpec = Readonly<Record<string, unknown>>;
+type ShownSpec = Readonly<Record<string, unknown>>;
 
 export type Descriptor<Name extends string = string, Schema extends z.ZodType<object> = z.ZodType<object>> = {
   readonly name: Name;

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { addressOf, type Container, logText, secretsIn } from './docker-container.ts';
-import { type DockerHost, parseDockerHost } from './docker-host.ts';
+import {
+  addressOf,
+  type Container,
+  type DockerHost,
+  describeDockerHost,
+  logText,
+  parseDockerHost,
+  secretsIn,
+} from './docker-container.ts';
 
 const LOCAL = parseDockerHost(undefined);
 const REMOTE = parseDockerHost('tcp://10.0.0.5:2375');
@@ -73,4 +80,40 @@ test('the text of a log comes out of its frames, also when the last one is cut o
 test('the secrets of a container are the values of variables that are named like one', () => {
   const Env = ['PATH=/bin', 'API_KEY=one=two', 'DB_PASSWORD=', '=odd', 'TOKEN', 'MY_TOKEN=three'];
   assert.deepEqual(secretsIn({ State: { Status: 'running' }, Config: { Env } }), ['one=two', '', 'three']);
+});
+
+test('the forms of DOCKER_HOST are read, and the usual socket is the default', () => {
+  const forms: [string | undefined, string][] = [
+    [undefined, 'unix:///var/run/docker.sock'],
+    ['', 'unix:///var/run/docker.sock'],
+    ['unix:///run/user/1000/podman/podman.sock', 'unix:///run/user/1000/podman/podman.sock'],
+    ['tcp://10.0.0.5:2375', 'tcp://10.0.0.5:2375'],
+    ['tcp://engine.internal', 'tcp://engine.internal:2375'],
+    ['tcp://engine.internal:80', 'tcp://engine.internal:80'],
+    ['tcp://engine.internal:80/', 'tcp://engine.internal:80'],
+    ['http://localhost:4243/', 'tcp://localhost:4243'],
+    ['tcp://[fd00::1]:2375', 'tcp://[fd00::1]:2375'],
+  ];
+  for (const [value, meant] of forms) assert.equal(describeDockerHost(parseDockerHost(value)), meant, value);
+});
+
+test('any other form is refused with its value and what is supported', () => {
+  const wrong = [
+    'ssh://me@host',
+    'https://host:2376',
+    'npipe:////./pipe/docker_engine',
+    'fd://',
+    '/var/run/docker.sock',
+    'unix://relative',
+    'tcp://',
+    'tcp://host:99999',
+    'tcp://user:pass@host',
+    'tcp://host/path',
+  ];
+  for (const value of wrong)
+    assert.throws(
+      () => parseDockerHost(value),
+      /^ReveilleError: DOCKER_HOST must be unix:\/\/\/path\/to\.sock or tcp:\/\/host:port \(got "/,
+      value,
+    );
 });

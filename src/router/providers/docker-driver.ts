@@ -1,11 +1,22 @@
 /** Provider `docker`: a container that exists already, on an engine that this machine reaches. */
+
+import { Agent } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { guardedConnector } from '../targets/guarded-client.ts';
 import type { DockerSpec } from './docker.ts';
-import { addressOf, type Container, containerSchema, endingOf, logText, secretsIn } from './docker-container.ts';
-import { DockerEngine } from './docker-engine.ts';
-import { parseDockerHost } from './docker-host.ts';
+import {
+  addressOf,
+  type Container,
+  containerSchema,
+  type DockerHost,
+  describeDockerHost,
+  endingOf,
+  logText,
+  parseDockerHost,
+  secretsIn,
+} from './docker-container.ts';
 import type { Provider } from './provider.ts';
-import { type ApiAnswer, Hiccup } from './provider-api.ts';
+import { type ApiAnswer, type ApiCall, ProviderApi, TransientProviderError } from './provider-api.ts';
 import { RemoteProvider, type RemoteProviderOptions } from './remote.ts';
 import type { Action, RemoteDriver, Sight, Target } from './remote-driver.ts';
 
@@ -35,10 +46,10 @@ class DockerDriver implements RemoteDriver<DockerSpec> {
     const { api, host } = this.#engineOf(target);
     const answer = await this.#ask(target, 'GET', '/json', signal);
     if (answer.status === 404) return { state: 'lost', words: `${api.name} has none such; ${api.wordsOf(answer)}` };
-    if (answer.status >= 500) throw api.hiccup(answer);
+    if (answer.status >= 500) throw api.transient(answer);
     if (answer.status !== 200) throw api.refusal(`the container "${container}" cannot be looked at`, answer);
     const parsed = containerSchema.safeParse(api.jsonOf(answer));
-    if (!parsed.success) throw new Hiccup(`${api.name} answered something else than a container`);
+    if (!parsed.success) throw new TransientProviderError(`${api.name} answered something else than a container`);
     const { State } = parsed.data;
     const named = `the container "${container}"`;
     const end = this.#action(target, 'stop');
@@ -123,8 +134,8 @@ class DockerDriver implements RemoteDriver<DockerSpec> {
       if (status === 204 || status === 200 || status === 304 || status === 404) return;
       const { api } = this.#engineOf(target);
       // Somebody else has just changed its state.
-      if (status === 409) throw api.hiccup(answer, { patient: true, secrets: [target.token] });
-      if (status === 429 || status === 503) throw api.hiccup(answer);
+      if (status === 409) throw api.transient(answer, { patient: true, secrets: [target.token] });
+      if (status === 429 || status === 503) throw api.transient(answer);
       throw api.refusal(`the container "${target.spec.container}" did not ${action}`, answer, [target.token]);
     };
   }
@@ -134,7 +145,7 @@ function notReachable(named: string, port: number): string {
   return `${named} runs, but its port ${port} is neither published nor on a network of this machine; publish it with: docker run -p 127.0.0.1::${port}`;
 }
 
-export type DockerProviderOptions = Omit<RemoteProviderOptions<DockerSpec>, 'name' | 'driver' | 'specOf'> & {
+type DockerProviderOptions = Omit<RemoteProviderOptions<DockerSpec>, 'name' | 'driver' | 'specOf'> & {
   /** As `DOCKER_HOST`; it may be wrong as long as no machine needs it. */
   dockerHost: string | undefined;
 };
@@ -146,4 +157,61 @@ export function createDockerProvider({ dockerHost, ...options }: DockerProviderO
     driver: new DockerDriver(dockerHost, options.clock),
     specOf: (machine) => (machine.provider === 'docker' ? machine.spec : undefined),
   });
+}
+
+const CONNECTIONS = 64;
+const TOO_OLD_OR_NEW = /client (api )?version/i;
+const API_VERSION = /^\d{1,2}\.\d{1,3}$/;
+
+/** One engine and the connections to it. */
+class DockerEngine {
+  readonly host: DockerHost;
+  readonly api: ProviderApi;
+  readonly #agent: Agent;
+  /** Below which its routes stand; not known before it was asked. */
+  #prefix: string | undefined;
+
+  constructor(host: DockerHost, clock: Clock) {
+    this.host = host;
+    const { socketPath, url } =
+      host.kind === 'socket'
+        ? { socketPath: host.socketPath, url: 'http://docker' }
+        : { socketPath: undefined, url: describeDockerHost(host).replace('tcp:', 'http:') };
+    this.#agent = new Agent({
+      connections: CONNECTIONS,
+      pipelining: 1,
+      allowH2: false,
+      connect: socketPath === undefined ? guardedConnector() : { socketPath },
+    });
+    const name = `the Docker engine at ${describeDockerHost(host)}`;
+    this.api = new ProviderApi({ dispatcher: this.#agent, url, name, headers: {}, clock, secrets: [] });
+  }
+
+  /**
+   * Makes a call below the version that the engine speaks. Engines refuse versions that are too old as well as too new, and the few
+   * members that matter here are the same in all of them, so it is the engine's own.
+   *
+   * @throws as `ProviderApi.call`
+   */
+  async call(call: ApiCall): Promise<ApiAnswer> {
+    const known = this.#prefix;
+    const prefix = known ?? (await this.#askVersion(call.signal));
+    this.#prefix = prefix;
+    const answer = await this.api.call({ ...call, path: prefix + call.path });
+    if (known === undefined || answer.status !== 400 || !TOO_OLD_OR_NEW.test(answer.body.toString('utf8')))
+      return answer;
+    // Another engine listens there by now.
+    this.#prefix = undefined;
+    return this.call(call);
+  }
+
+  close(): void {
+    void this.#agent.destroy();
+  }
+
+  async #askVersion(signal: AbortSignal): Promise<string> {
+    const { status, headers } = await this.api.call({ method: 'GET', path: '/_ping', signal });
+    const version = headers['api-version'];
+    return status === 200 && typeof version === 'string' && API_VERSION.test(version) ? `/v${version}` : '';
+  }
 }

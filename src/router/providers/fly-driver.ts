@@ -1,15 +1,15 @@
 /** Provider `fly`: a Fly Machine, reached at its private address, so from within its network. */
 import { isIP } from 'node:net';
 import { Agent } from 'undici';
+import { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { bracketed } from '../../kit/http/origin.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { guardedConnector } from '../targets/guarded-client.ts';
 import type { FlySpec } from './fly.ts';
-import { endingOf, type FlyMachineView, flyMachineSchema, standingOf } from './fly-machine.ts';
 import type { Provider } from './provider.ts';
-import { type ApiAnswer, Hiccup, ProviderApi } from './provider-api.ts';
+import { type ApiAnswer, ProviderApi, TransientProviderError } from './provider-api.ts';
 import { RemoteProvider, type RemoteProviderOptions } from './remote.ts';
 import type { Action, RemoteDriver, Sight, Target } from './remote-driver.ts';
 
@@ -67,7 +67,7 @@ class FlyDriver implements RemoteDriver<FlySpec> {
       return { state: 'lost', words: `there is no machine ${machine_id} in the Fly app ${app}` };
     if (answer.status !== 200) throw this.#failure(answer, `${named} cannot be looked at`, target);
     const parsed = flyMachineSchema.safeParse(this.#api.jsonOf(answer));
-    if (!parsed.success) throw new Hiccup(`${this.#api.name} answered something else than a machine`);
+    if (!parsed.success) throw new TransientProviderError(`${this.#api.name} answered something else than a machine`);
     return this.#sightOf(parsed.data, named, target);
   }
 
@@ -142,7 +142,7 @@ class FlyDriver implements RemoteDriver<FlySpec> {
       const answer = await this.#ask('POST', target, '/suspend', signal);
       if (answer.status >= 200 && answer.status <= 299) return;
       const failure = this.#failure(answer, `the Fly machine ${target.spec.machine_id} did not suspend`, target);
-      if (failure instanceof Hiccup && answer.status !== 412) throw failure;
+      if (failure instanceof TransientProviderError && answer.status !== 412) throw failure;
       this.#log.info({ user_id: target.userId, reason: failure.message }, 'a machine is stopped instead of suspended');
       await end(signal);
     };
@@ -153,13 +153,13 @@ class FlyDriver implements RemoteDriver<FlySpec> {
     const secrets = [token, spec.lease_nonce ?? ''];
     // 409: somebody holds a lease; 412: not in this state; 429: too often. All of them pass.
     if (status === 409 || status === 412 || status === 429)
-      return this.#api.hiccup(answer, { patient: true, atLeastMs: ACTION_EVERY_MS, secrets });
-    if (status === 408 || status >= 500) return this.#api.hiccup(answer, { secrets });
+      return this.#api.transient(answer, { patient: true, atLeastMs: ACTION_EVERY_MS, secrets });
+    if (status === 408 || status >= 500) return this.#api.transient(answer, { secrets });
     return this.#api.refusal(what, answer, secrets);
   }
 }
 
-export type FlyProviderOptions = Omit<RemoteProviderOptions<FlySpec>, 'name' | 'driver' | 'specOf'> & {
+type FlyProviderOptions = Omit<RemoteProviderOptions<FlySpec>, 'name' | 'driver' | 'specOf'> & {
   /** `FLY_API_TOKEN`; without it no machine can be woken. */
   apiToken: string | undefined;
   /** The API's base address, public or private. */
@@ -173,4 +173,72 @@ export function createFlyProvider({ apiToken, apiUrl, ...options }: FlyProviderO
     driver: new FlyDriver({ apiToken, apiUrl, clock: options.clock, log: options.log }),
     specOf: (machine) => (machine.provider === 'fly' ? machine.spec : undefined),
   });
+}
+
+const exitEvent = z.object({
+  exit_code: z.number().nullish(),
+  guest_exit_code: z.number().nullish(),
+  oom_killed: z.boolean().nullish(),
+  error: z.string().nullish(),
+});
+
+/** The members that matter here of `GET /v1/apps/{app}/machines/{id}`. */
+const flyMachineSchema = z.object({
+  state: z.string(),
+  private_ip: z.string().nullish(),
+  events: z
+    .array(
+      z.object({
+        type: z.string().nullish(),
+        timestamp: z.number().nullish(),
+        request: z.object({ exit_event: exitEvent.nullish() }).nullish(),
+      }),
+    )
+    .nullish(),
+});
+type FlyMachineView = z.output<typeof flyMachineSchema>;
+
+/** A machine's state in terms of what to do about it; see `Sight`. */
+type FlyStanding = 'up' | 'rising' | 'down' | 'changing' | 'lost';
+
+const STANDINGS: Readonly<Record<string, FlyStanding>> = {
+  started: 'up',
+  starting: 'rising',
+  restarting: 'rising',
+  // A machine whose image is still being prepared is `created`, too; it refuses to start until that is done.
+  created: 'down',
+  stopped: 'down',
+  suspended: 'down',
+  // It could not start the last time; the next may go better.
+  failed: 'down',
+  creating: 'changing',
+  stopping: 'changing',
+  suspending: 'changing',
+  updating: 'changing',
+  replacing: 'changing',
+  destroying: 'lost',
+  destroyed: 'lost',
+  launch_failed: 'lost',
+  replaced: 'lost',
+  migrated: 'lost',
+};
+
+/** A state that Fly did not have when this was written is looked at again. */
+export function standingOf(state: string): FlyStanding {
+  return Object.hasOwn(STANDINGS, state) ? STANDINGS[state]! : 'changing';
+}
+
+/** How the machine's program ended the last time, to follow its state; nothing where Fly does not say. */
+export function endingOf({ events }: FlyMachineView): string {
+  const exits = (events ?? []).filter(({ request }) => request?.exit_event);
+  const latest = exits.toSorted((one, other) => (other.timestamp ?? 0) - (one.timestamp ?? 0))[0]?.request?.exit_event;
+  if (!latest) return '';
+  const { exit_code, guest_exit_code, oom_killed, error } = latest;
+  const code = guest_exit_code || exit_code;
+  const parts = [
+    code === null || code === undefined ? undefined : `its program exited with code ${code}`,
+    oom_killed ? 'out of memory' : undefined,
+    error || undefined,
+  ].filter((part) => part !== undefined);
+  return parts.length > 0 ? `; ${parts.join(', ')}` : '';
 }

@@ -3,27 +3,46 @@
  * is killed (docs/decisions/0005-process-machines.md).
  */
 import type { ChildProcess } from 'node:child_process';
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { closeSync } from 'node:fs';
+import { createServer, Socket } from 'node:net';
+import type { Readable, Writable } from 'node:stream';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Machine, ProcessMachine } from '../machines/machine.ts';
 import { childEnvironment, secretsOf } from './child-environment.ts';
-import { EarlyEnd } from './early-end.ts';
 import type { HealthProbe } from './health.ts';
 import { PortTaken } from './line.ts';
 import { whoListens } from './listeners.ts';
-import { freePort, heardPort, isFree } from './port.ts';
 import { ProcessGroup } from './process-group.ts';
 import { applyNiceness, limitedCommand } from './process-limits.ts';
 import { ProcessLog } from './process-log.ts';
 import { birthOf } from './process-table.ts';
 import type { Daemon, Provider, Tell } from './provider.ts';
+import { lastWords } from './redaction.ts';
 import { type Running, RunningProcesses, type RunningProcessesOptions } from './running-processes.ts';
 import type { Separation } from './separation.ts';
 import { StartBackoff } from './start-backoff.ts';
 import { CHANNEL, startCommand } from './start-command.ts';
 
-export type ProcessProviderOptions = RunningProcessesOptions & {
+const PORT_TAKEN = /EADDRINUSE|address already in use/i;
+
+class EarlyEnd extends ReveilleError {
+  /** Whether it found another program on its port. */
+  readonly portTaken: boolean;
+
+  /**
+   * @param ending how, in words that finish the sentence "the process …"
+   * @param output its last
+   * @param secrets must not be repeated
+   */
+  constructor(ending: string, output: string, secrets: readonly string[]) {
+    const words = lastWords(output, secrets);
+    super('unavailable', `the process ${ending} before it was ready${words && `: ${words}`}`);
+    this.portTaken = PORT_TAKEN.test(output);
+  }
+}
+
+type ProcessProviderOptions = RunningProcessesOptions & {
   probe: HealthProbe;
   /** What a process finds around it. */
   separation: Separation;
@@ -243,4 +262,53 @@ export class ProcessProvider implements Provider {
       throw thrown;
     }
   }
+}
+
+const LOOPBACK = '127.0.0.1';
+
+/** Whether nobody listens on a port of the loopback address. */
+export function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, LOOPBACK, () => server.close(() => resolve(true)));
+  });
+}
+
+/**
+ * From where ports are chosen: outside the range from which Linux, macOS and Windows hand out the local ports of connections, as
+ * of those there may be hundreds in the second that a daemon takes to listen.
+ */
+const [LOWEST, ABOVE] = [20_000, 30_000];
+
+/** A port on which nobody listens, none of `taken`; `undefined` when none of many was free. */
+export async function freePort(taken: ReadonlySet<number>): Promise<number | undefined> {
+  for (let attempt = 0; attempt < 50; attempt++) {
+    const port = randomInt(LOWEST, ABOVE);
+    if (!taken.has(port) && (await isFree(port))) return port;
+  }
+  return undefined;
+}
+
+const LONGEST_PORT = 5;
+
+/**
+ * Hears a daemon say where it listens: a number and a line feed, once. Whatever else is said is passed over.
+ *
+ * @param channel our end of its channel
+ */
+function heardPort(channel: Readable | Writable | null | undefined, onPort: (port: number) => void): void {
+  if (!(channel instanceof Socket)) return;
+  let said = '';
+  // A daemon that never says anything must not keep this process from ending, nor may the end of one be an error.
+  channel.unref();
+  channel.on('error', () => channel.destroy());
+  channel.setEncoding('latin1').on('data', (text: string) => {
+    said += text;
+    const [line, rest] = said.split('\n', 2) as [string, string | undefined];
+    if (rest === undefined && line.length <= LONGEST_PORT) return;
+    channel.destroy();
+    const port = Number(line);
+    if (/^\d+$/.test(line) && port >= 1 && port <= 65_535) onPort(port);
+  });
 }

@@ -127,14 +127,14 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
     wallsFact(spec),
     ...variableFacts(spec),
   ],
-  async create({ config, file, commits, undertaker, ...parts }) {
+  async create({ config, file, commits, reaper, ...parts }) {
     const { ProcessProvider } = await import('./process-provider.ts');
     const { ProcessRecords } = await import('./process-records.ts');
     return new ProcessProvider({
       ...parts,
       records: new ProcessRecords(file, commits),
       logFolder: join(config.dataDir, 'machine-logs'),
-      onRunning: (some) => (some ? undertaker.watch() : undertaker.dismiss()),
+      onRunning: (some) => (some ? reaper.watch() : reaper.dismiss()),
     });
   },
 };

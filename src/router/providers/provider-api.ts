@@ -4,7 +4,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 import { below, type ExchangeRequest, exchange, reasonOf } from '../exchange.ts';
-import { lastWords } from './last-words.ts';
+import { lastWords } from './redaction.ts';
 
 const MAX_BYTES = 2 * 1024 * 1024;
 /** How long a call may take unless told. */
@@ -15,20 +15,20 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
  * A failure that says nothing about the machine: the API is away, overloaded or garbled, or the machine cannot be asked just now.
  * The same may be asked again.
  */
-export class Hiccup extends ReveilleError {
+export class TransientProviderError extends ReveilleError {
   /** When, in milliseconds, as far as the API said. */
   readonly retryAfterMs: number;
   /** Whether the API works, and only wants more time: then there is no count of attempts. */
   readonly patient: boolean;
 
-  constructor(message: string, { retryAfterMs = 0, patient = false, cause }: HiccupOptions = {}) {
+  constructor(message: string, { retryAfterMs = 0, patient = false, cause }: TransientProviderErrorOptions = {}) {
     super('unavailable', message, { cause });
     this.retryAfterMs = retryAfterMs;
     this.patient = patient;
   }
 }
 
-type HiccupOptions = { retryAfterMs?: number; patient?: boolean; cause?: unknown };
+type TransientProviderErrorOptions = { retryAfterMs?: number; patient?: boolean; cause?: unknown };
 
 type Passing = { patient?: boolean; atLeastMs?: number; secrets?: readonly string[] };
 
@@ -47,7 +47,7 @@ export type ApiAnswer = {
   body: Buffer;
 };
 
-export type ProviderApiOptions = {
+type ProviderApiOptions = {
   dispatcher: Dispatcher;
   /** The base address. */
   url: string;
@@ -88,7 +88,7 @@ export class ProviderApi {
   /**
    * Makes a call and gives back the answer, whatever its status.
    *
-   * @throws the signal's reason; Hiccup when there was no answer in time
+   * @throws the signal's reason; TransientProviderError when there was no answer in time
    */
   async call({ method, path, signal, limitMs = CALL_MS, headers = {} }: ApiCall): Promise<ApiAnswer> {
     const { dispatcher, url, clock } = this.#options;
@@ -104,7 +104,7 @@ export class ProviderApi {
       });
       signal.throwIfAborted();
       if (outcome.result === 'answered') return outcome;
-      throw new Hiccup(`${this.name} cannot be reached: ${this.scrub(reasonOf(outcome.error))}`, {
+      throw new TransientProviderError(`${this.name} cannot be reached: ${this.scrub(reasonOf(outcome.error))}`, {
         cause: outcome.error,
       });
     } finally {
@@ -129,12 +129,12 @@ export class ProviderApi {
   /**
    * The JSON of an answer.
    *
-   * @throws Hiccup when it is none
+   * @throws TransientProviderError when it is none
    */
   jsonOf(answer: ApiAnswer): unknown {
     const json = jsonOrUndefined(answer.body);
     if (json !== undefined) return json;
-    throw new Hiccup(`${this.name} answered something that is not JSON; ${this.wordsOf(answer)}`);
+    throw new TransientProviderError(`${this.name} answered something that is not JSON; ${this.wordsOf(answer)}`);
   }
 
   /**
@@ -142,10 +142,13 @@ export class ProviderApi {
    *
    * @param atLeastMs the shortest time after which it may be asked again, whatever the answer says
    */
-  hiccup(answer: ApiAnswer, { patient = answer.status === 429, atLeastMs = 0, secrets = [] }: Passing = {}): Hiccup {
+  transient(
+    answer: ApiAnswer,
+    { patient = answer.status === 429, atLeastMs = 0, secrets = [] }: Passing = {},
+  ): TransientProviderError {
     const wait = Math.max(retryAfterMs(answer.headers['retry-after'], this.#options.clock.now()), atLeastMs);
     const message = `${this.name} cannot do it now: ${this.wordsOf(answer, secrets)}`;
-    return new Hiccup(message, { retryAfterMs: wait, patient });
+    return new TransientProviderError(message, { retryAfterMs: wait, patient });
   }
 
   /** The failure that an answer stands for, which repeating will not change. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { shownSpec } from './descriptors.ts';
-import { hiddenMember } from './redaction.ts';
+import { hiddenMember, lastWords } from './redaction.ts';
 
 const CANARY = 'Canary7Secret0OfThisTest';
 const reference = (name: string) => `\${${name}}`;
@@ -75,4 +75,41 @@ test('a word as long as a body may be is read once', () => {
   const command = ['x', 'a:', 'a=', '-', 'http://', 'A1'].map((part) => part.repeat(200_000 / part.length));
   const { command: shown } = shownSpec({ provider: 'process', spec: { command } }) as { command: string[] };
   assert.equal(shown.length, command.length);
+});
+
+test('a cut through the middle of a character leaves text that can be stored', () => {
+  for (const tail of ['', 'x']) {
+    const said = lastWords(`${'🔔'.repeat(300)}${tail}`, []);
+    assert.ok(said.isWellFormed());
+    assert.equal(said.length, 401);
+  }
+  assert.equal(lastWords('half \ud83d of one', []), 'half \ufffd of one');
+});
+
+test('of a crash the error is quoted, not the frames below it', () => {
+  const crash = [
+    'node:internal/modules/cjs/loader:1478',
+    '  throw err;',
+    '  ^',
+    '',
+    "Error: Cannot find module '/srv/my-agent.js'",
+    '    at Module._resolveFilename (node:internal/modules/cjs/loader:1475:15)',
+    ...Array.from({ length: 8 }, (_, n) => `    at frame (node:internal/modules/run_main:${n}:5)`),
+    '    at node:internal/main/run_main_module:33:47 {',
+    "  code: 'MODULE_NOT_FOUND',",
+    '  requireStack: []',
+    '}',
+    '',
+    'Node.js v24.21.0',
+  ];
+  const said = lastWords(crash.join('\n'), []);
+  assert.match(said, /Error: Cannot find module '\/srv\/my-agent\.js' \| code: 'MODULE_NOT_FOUND', \|/);
+});
+
+test('only the last six lines are quoted, without colours and secrets', () => {
+  const lines = Array.from({ length: 9 }, (_, n) => `\x1b[31mline ${n}\x1b[0m of hunter2hunter2`);
+  assert.equal(
+    lastWords(lines.join('\n'), ['hunter2', 'hunter2hunter2', 'of']),
+    [3, 4, 5, 6, 7, 8].map((n) => `line ${n} of [redacted]`).join(' | '),
+  );
 });

@@ -2,6 +2,8 @@
  * What of a machine's specification is shown to its operators, and what counts as a secret. Pure. A secret that is shown once stands
  * in every screenshot, so whatever may be one is hidden: whoever registered the machine knows it.
  */
+import { hiddenBlanked, withoutColours } from '../../kit/text/hidden-characters.ts';
+import { quoteLast } from '../../kit/text/last-words.ts';
 
 /** What stands for a secret in a view, and is therefore refused as a value. */
 export const HIDDEN = '[redacted]';
@@ -111,4 +113,28 @@ export function hiddenMember(value: unknown, path = 'spec'): string | undefined 
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** Shorter values stand in ordinary text by chance. */
+const SHORTEST_SECRET = 6;
+
+/** Without the given secrets and without terminal colours; half a character becomes U+FFFD, for no file and no answer can hold it. */
+export function spokenText(text: string, secrets: readonly string[]): string {
+  let clean = text;
+  // The longest first: one may be a part of another.
+  for (const secret of secrets.toSorted((one, other) => other.length - one.length)) {
+    if (secret.length >= SHORTEST_SECRET) clean = clean.replaceAll(secret, HIDDEN);
+  }
+  return withoutColours(clean).toWellFormed();
+}
+
+/**
+ * The last lines of a process's output in one well-formed line, without stack frames, control characters, terminal colours and the given secrets.
+ */
+export function lastWords(output: string, secrets: readonly string[]): string {
+  return quoteLast(
+    spokenText(output, secrets)
+      .split(/[\r\n]+/)
+      .map(hiddenBlanked),
+  );
 }

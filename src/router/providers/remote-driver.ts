@@ -7,7 +7,7 @@
  * What a look at a machine showed, in terms of what to do about it, with what can be done now. `words` say it as the driver would
  * (`the container "neo" is restarting`), without secrets.
  *
- * The actions resolve when the request was accepted. They throw a `Hiccup` where the same may be tried again after another look,
+ * The actions resolve when the request was accepted. They throw a `TransientProviderError` where the same may be tried again after another look,
  * any other error where it is of no use.
  */
 export type Sight =
@@ -44,7 +44,7 @@ export type RemoteDriver<Spec extends RemoteSpec> = {
   /**
    * Looks at a machine.
    *
-   * @throws the signal's reason; Hiccup when it could not be looked at now; ReveilleError `unavailable` when that is of no use
+   * @throws the signal's reason; TransientProviderError when it could not be looked at now; ReveilleError `unavailable` when that is of no use
    */
   look(target: Target<Spec>, signal: AbortSignal): Promise<Sight>;
 

@@ -2,15 +2,14 @@
  * A provider of machines that somebody else runs: it looks, asks, and looks again, until the machine is what it should be. What is
  * under way there already, whoever began it, is joined. Machines outlive the router; a record tells the next one which were awake.
  */
-import type { Clock } from '../../kit/clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { DaemonMachine, Machine } from '../machines/machine.ts';
 import type { AwakeRecords } from './awake-records.ts';
 import type { HealthProbe } from './health.ts';
-import { looksAt } from './looks.ts';
 import type { Daemon, Provider, Tell } from './provider.ts';
-import { putDown } from './put-down.ts';
+import { TransientProviderError } from './provider-api.ts';
 import type { RemoteDriver, RemoteSpec, Sight, Target } from './remote-driver.ts';
 
 export type RemoteProviderOptions<Spec extends RemoteSpec> = {
@@ -193,7 +192,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     const { driver, clock, log } = this.#options;
     let upSince: number | undefined;
     // A router that comes up before the engine it talks to waits for that one.
-    const looks = looksAt(driver, { clock, signal, hiccups: Number.POSITIVE_INFINITY, tell: unheard });
+    const looks = looksAt(driver, { clock, signal, transientErrors: Number.POSITIVE_INFINITY, tell: unheard });
     const found = await looks.until(async () => {
       const sight = await driver.look(target, signal);
       if (sight.state === 'down' || sight.state === 'lost') {
@@ -230,5 +229,129 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
   async #forget(userId: string): Promise<void> {
     this.#ailing.delete(userId);
     await this.#options.awake.forget(userId);
+  }
+}
+
+const STOP_MS = 25_000;
+/** A machine that still runs is asked again to end after this. */
+const ASK_AGAIN_MS = 10_000;
+
+type PutDownOptions<Spec extends RemoteSpec> = {
+  driver: RemoteDriver<Spec>;
+  clock: Clock;
+  target: Target<Spec>;
+  /** As its specification wants it, or for good. */
+  how: 'sleep' | 'end';
+  /** Gives up. */
+  signal: AbortSignal;
+};
+
+/**
+ * Resolves when nothing of the machine runs; tells in the driver's words what it is then, or nothing when it was at rest already.
+ *
+ * @throws the signal's reason; ReveilleError `internal` in the driver's words when it does not come to rest in 25 seconds
+ */
+async function putDown<Spec extends RemoteSpec>(options: PutDownOptions<Spec>): Promise<string | undefined> {
+  const { driver, clock, target, how } = options;
+  const tooLong = new AbortController();
+  const cancel = clock.after(STOP_MS, () => tooLong.abort());
+  const signal = AbortSignal.any([options.signal, tooLong.signal]);
+  let words = 'it could not be looked at';
+  const tell = (said: string) => {
+    words = said;
+  };
+  let askedAt: number | undefined;
+  try {
+    await looksAt(driver, { clock, signal, tell }).until(async () => {
+      const sight = await driver.look(target, signal);
+      tell(sight.words);
+      if (sight.state === 'down' || sight.state === 'lost') return true;
+      if (sight.state === 'changing') return undefined;
+      if (askedAt !== undefined && clock.monotonic() - askedAt < ASK_AGAIN_MS) return undefined;
+      await (sight.state === 'up' ? sight[how] : sight.end)(signal);
+      askedAt = clock.monotonic();
+      return undefined;
+    });
+    return askedAt === undefined ? undefined : words;
+  } catch (cause) {
+    options.signal.throwIfAborted();
+    const late = tooLong.signal.aborted ? ` (after ${STOP_MS / 1000} s)` : '';
+    const why = late === '' && cause instanceof Error ? cause.message : words;
+    throw new ReveilleError('internal', `the machine could not be stopped: ${why}${late}`, { cause });
+  } finally {
+    cancel();
+  }
+}
+
+/** The pause after the first look; it doubles up to the longest. */
+type Pauses = { readonly firstPauseMs: number; readonly longestPauseMs: number };
+
+type LooksOptions = {
+  clock: Clock;
+  /** Ends the looking. */
+  signal: AbortSignal;
+  /** So many failed looks in a row end the looking; 4 unless told. */
+  transientErrors?: number;
+  /** Hears of failures that are passed over. */
+  tell: Tell;
+};
+
+/** @param pauses how long to wait between looks */
+function looksAt(pauses: Pauses, options: LooksOptions): Looks {
+  const { firstPauseMs, longestPauseMs } = pauses;
+  return new Looks({ transientErrors: 4, ...options, firstPauseMs, longestPauseMs });
+}
+
+class Looks {
+  readonly #options: Required<LooksOptions> & Pauses;
+  #failed = 0;
+  #pauseMs = 0;
+  #atLeastMs = 0;
+
+  constructor(options: Required<LooksOptions> & Pauses) {
+    this.#options = options;
+  }
+
+  /**
+   * Looks until there is a result.
+   *
+   * @param look gives nothing when it must be repeated; a `TransientProviderError` that it throws is passed over, any other error ends the looking
+   * @throws the signal's reason; what `look` threw
+   */
+  async until<T>(look: () => Promise<T | undefined>): Promise<T> {
+    for (;;) {
+      await this.#pause();
+      try {
+        const result = await look();
+        if (result !== undefined) return result;
+        this.#failed = 0;
+      } catch (thrown) {
+        this.#passOver(thrown);
+      }
+    }
+  }
+
+  /** The next look comes at once. */
+  hurry(): void {
+    this.#pauseMs = 0;
+  }
+
+  async #pause(): Promise<void> {
+    const { clock, signal, firstPauseMs, longestPauseMs } = this.#options;
+    const pauseMs = Math.max(this.#pauseMs, this.#atLeastMs);
+    if (pauseMs > 0) await wait(clock, pauseMs, signal);
+    signal.throwIfAborted();
+    this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, firstPauseMs), longestPauseMs);
+    this.#atLeastMs = 0;
+  }
+
+  #passOver(thrown: unknown): void {
+    const { signal, transientErrors, tell } = this.#options;
+    signal.throwIfAborted();
+    if (!(thrown instanceof TransientProviderError)) throw thrown;
+    if (!thrown.patient) this.#failed++;
+    if (this.#failed >= transientErrors) throw thrown;
+    tell(thrown.message);
+    this.#atLeastMs = thrown.retryAfterMs;
   }
 }

@@ -7,15 +7,15 @@ import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CommandMachine, Machine } from '../machines/machine.ts';
 import type { Preset } from './preset.ts';
-import { type OnStage, stageOf } from './stages.ts';
 import type { Attempt, Outcome, TurnTarget } from './target.ts';
 import type { Turn } from './turn.ts';
+import { type OnStage, stageOf } from './turn.ts';
 import type { TurnStore } from './turn-store.ts';
 
 /** A target that works turn by turn, with its preset and the words it reads. */
 export type Worker = { machine: CommandMachine; preset: Preset; target: TurnTarget; wordsOf: (turn: Turn) => string };
 
-export type AttemptsOptions = {
+type AttemptsOptions = {
   store: TurnStore;
   machineOf: (userId: string) => Machine | undefined;
   /** Throws a ReveilleError when the machine's preset cannot be used. */

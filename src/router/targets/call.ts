@@ -3,10 +3,10 @@ import type { Dispatcher } from 'undici';
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 import { exchange, reasonOf } from '../exchange.ts';
-import { oneLine } from './one-line.ts';
-import { objectOf } from './readers/reading.ts';
+import { objectOf } from './readers.ts';
+import { oneLine } from './words.ts';
 
-export type CallRequest = {
+type CallRequest = {
   method: 'GET' | 'POST';
   url: URL;
   headers: Record<string, string>;

@@ -3,14 +3,14 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
-import { NotThere } from '../not-there.ts';
-import { type OnStage, stageOf } from './stages.ts';
+import { MachineUnavailable } from '../machines/machine.ts';
 import type { DirectTarget, Handover } from './target.ts';
 import type { Turn } from './turn.ts';
+import { type OnStage, stageOf } from './turn.ts';
 import type { TurnStore } from './turn-store.ts';
 import { framedWords } from './words.ts';
 
-export type HandoversOptions = {
+type HandoversOptions = {
   store: TurnStore;
   clock: Clock;
   log: Logger;
@@ -74,7 +74,7 @@ function refusalOf(handover: Exclude<Handover, { result: 'accepted' }>): Reveill
       return new ReveilleError('unavailable', why, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
     }
     case 'not_there':
-      return new NotThere(why);
+      return new MachineUnavailable(why);
     case 'refused':
       return new ReveilleError('unavailable', why, { status: 502 });
     case 'unknown':

@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { NotThere } from '../not-there.ts';
+import { MachineUnavailable } from '../machines/machine.ts';
 import { programEnvironment } from '../providers/child-environment.ts';
 import type { CommandSpec } from '../providers/command.ts';
 import type { TerminalPreset } from './preset.ts';
@@ -29,13 +29,14 @@ async function isExecutable(path: string): Promise<boolean> {
  * @param path folders as `PATH` has them
  * @param install how to get it
  * @returns the program's path
- * @throws NotThere saying where it was looked for, or that it may not be executed, and what to do
+ * @throws MachineUnavailable saying where it was looked for, or that it may not be executed, and what to do
  */
 export async function findProgram(bin: string, path: string | undefined, install: string): Promise<string> {
   if (isAbsolute(bin)) {
     if (!(await isFile(bin)))
-      throw new NotThere(`the program ${bin} is not there; register the machine with another --bin`);
-    if (!(await isExecutable(bin))) throw new NotThere(`the program ${bin} may not be executed; try: chmod +x ${bin}`);
+      throw new MachineUnavailable(`the program ${bin} is not there; register the machine with another --bin`);
+    if (!(await isExecutable(bin)))
+      throw new MachineUnavailable(`the program ${bin} may not be executed; try: chmod +x ${bin}`);
     return bin;
   }
   const folders = (path ?? '').split(delimiter).filter((folder) => isAbsolute(folder));
@@ -47,17 +48,17 @@ export async function findProgram(bin: string, path: string | undefined, install
     forbidden ??= candidate;
   }
   if (forbidden !== undefined)
-    throw new NotThere(`the program ${forbidden} may not be executed; try: chmod +x ${forbidden}`);
+    throw new MachineUnavailable(`the program ${forbidden} may not be executed; try: chmod +x ${forbidden}`);
   const where = folders.length === 0 ? ', which has no folders' : '';
-  throw new NotThere(
+  throw new MachineUnavailable(
     `the program ${JSON.stringify(bin)} is not on the PATH of the router${where}; install it (${install}), or register its path with --bin`,
   );
 }
 
-/** @throws NotThere when there is no such folder */
+/** @throws MachineUnavailable when there is no such folder */
 export async function checkFolder(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined);
-  if (!found?.isDirectory()) throw new NotThere(`the machine's cwd ${JSON.stringify(path)} is not a folder`);
+  if (!found?.isDirectory()) throw new MachineUnavailable(`the machine's cwd ${JSON.stringify(path)} is not a folder`);
 }
 
 /** A program that can be started, and what it is started with. */
@@ -67,7 +68,7 @@ export type Program = { path: string; env: Record<string, string> };
  * The program of a preset on a machine.
  *
  * @param inherited the router's own environment
- * @throws NotThere saying what is missing, and what to do
+ * @throws MachineUnavailable saying what is missing, and what to do
  */
 export async function programOf(
   { bin, install, environment }: TerminalPreset,

@@ -6,7 +6,7 @@ import { constants, openSync } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { Captured, Output } from './readers/reading.ts';
+import type { Captured, Output } from './readers.ts';
 
 /** The beginning names the session in some formats. */
 const HEAD_BYTES = 64 * 1024;

@@ -20,20 +20,20 @@ import { Handovers } from './handovers.ts';
 import { openclawTarget } from './openclaw.ts';
 import { opencodeTarget } from './opencode.ts';
 import type { Preset } from './preset.ts';
+import { checkSpec } from './preset.ts';
 import { Presets } from './presets.ts';
 import { checkFolder, programOf } from './program.ts';
 import { removeOthers } from './run-files.ts';
-import { checkSpec } from './spec.ts';
-import type { OnStage, TurnStage } from './stages.ts';
 import type { DirectTarget } from './target.ts';
 import { terminalTarget } from './terminal.ts';
+import type { OnStage, TurnStage } from './turn.ts';
 import { type Turn, turnOf } from './turn.ts';
 import { TurnStore } from './turn-store.ts';
 import { Turns } from './turns.ts';
 import { webhookTarget } from './webhook.ts';
 import { bareWords, framedWords } from './words.ts';
 
-export type TargetsOptions = {
+type TargetsOptions = {
   /** Where turns, and the files of those that run, are kept. */
   dataDir: string;
   /** The user's own presets. */

@@ -6,22 +6,22 @@ import type { Logger } from '../../kit/log/log.ts';
 import { endOf } from '../../kit/process/carrier.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { utf8Bytes } from '../../wire/text.ts';
 import type { CommandMachine } from '../machines/machine.ts';
 import { secretsOf } from '../providers/child-environment.ts';
 import { killProcess, ProcessGroup } from '../providers/process-group.ts';
 import { birthOf, findByVariable, isRunning } from '../providers/process-table.ts';
 import type { Separation } from '../providers/separation.ts';
 import { startCommand } from '../providers/start-command.ts';
-import { commandLine } from './argv.ts';
 import type { TerminalPreset } from './preset.ts';
 import { checkFolder, type Program, programOf } from './program.ts';
-import type { Exit } from './readers/reading.ts';
+import type { Exit } from './readers.ts';
 import { RunFiles } from './run-files.ts';
 import { type Attempt, Ended, type Outcome, type TargetMaker, type TurnTarget } from './target.ts';
 import type { Turn } from './turn.ts';
 import { verdictOf } from './verdict.ts';
 
-export type TerminalOptions = {
+type TerminalOptions = {
   /** Where the files of the turns that run are. */
   runFolder: string;
   /** The environment of which programs get the allow-listed part. */
@@ -208,4 +208,54 @@ function notStarted(thrown: unknown): Outcome {
 
 export function terminalTarget(options: TerminalOptions): TargetMaker<TerminalPreset, TurnTarget> {
   return (preset, machine) => new TerminalTarget(options, preset, machine);
+}
+
+/** Linux takes no longer argument (MAX_ARG_STRLEN, 32 pages, with the NUL at its end); other systems take more. */
+const LONGEST_ARGUMENT_BYTES = 32 * 4096 - 1;
+
+/** `input`: what the program reads on standard input; `undefined` when the words are an argument. */
+type CommandLine = { arguments: string[]; input: string | undefined };
+
+/** Whether text can be an argument: the kernel ends it at a NUL, and a program takes what begins with a dash for an option. */
+function fitsArgument(words: string): boolean {
+  return !words.startsWith('-') && !words.includes('\0') && utf8Bytes(words) <= LONGEST_ARGUMENT_BYTES;
+}
+
+function unfitBecause(words: string): string {
+  if (words.startsWith('-')) return 'begins with a dash, which the program would take for an option';
+  if (words.includes('\0')) return 'holds a NUL character, which no argument can';
+  return `has ${utf8Bytes(words)} bytes with its payload, and an argument holds ${LONGEST_ARGUMENT_BYTES} at most`;
+}
+
+function filled(
+  template: readonly string[],
+  words: string,
+  session: string | undefined,
+  more: readonly string[],
+): string[] {
+  return template.flatMap((entry) => {
+    if (entry === '<args>') return more;
+    if (entry === '<message>') return [words];
+    return [session === undefined ? entry : entry.replaceAll('<session>', () => session)];
+  });
+}
+
+/**
+ * @param session of the conversation that is to go on; without it one begins
+ * @param more the machine's own arguments
+ * @returns a sentence's end that says why the words cannot be handed over, when they cannot
+ */
+export function commandLine(
+  preset: TerminalPreset,
+  words: string,
+  session: string | undefined,
+  more: readonly string[],
+): CommandLine | { impossible: string } {
+  const { argument, stdin } = (session === undefined ? undefined : preset.resume) ?? preset.new;
+  // Arguments of a process are shown to everybody on the computer; what it reads is not.
+  if (stdin) return { arguments: filled(stdin, words, session, more), input: words };
+  if (argument && fitsArgument(words)) {
+    return { arguments: filled(argument, words, session, more), input: undefined };
+  }
+  return { impossible: unfitBecause(words) };
 }

@@ -1,6 +1,6 @@
 /** The turns and conversations of agents without a daemon, in SQLite. The file holds their words, so it is its owner's alone (0600). */
 import { join } from 'node:path';
-import type { StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { ReceiptOutbox } from '../../kit/outbox/receipt-sender.ts';
 import { receiptTable } from '../../kit/outbox/receipt-table.ts';
@@ -10,10 +10,46 @@ import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineTurnStatus } from '../../wire/machine-turn.ts';
 import type { TurnReport } from '../../wire/receipt.ts';
-import { Conversations } from './conversations.ts';
-import type { TurnStage } from './stages.ts';
-import type { Turn } from './turn.ts';
-import { type Row, turnOfRow } from './turn-row.ts';
+import type { Turn, TurnStage } from './turn.ts';
+
+export type Row = Record<string, SQLOutputValue>;
+
+const text = (value: SQLOutputValue | undefined) => (value === null ? undefined : (value as string));
+const number = (value: SQLOutputValue | undefined) => (value === null ? undefined : (value as number));
+
+function turnOfRow(row: Row): Turn {
+  const pid = number(row.pid);
+  const birth = text(row.birth);
+  return {
+    id: row.id as string,
+    userId: row.user_id as string,
+    fireId: row.fire_id as string,
+    alarmId: row.alarm_id as string,
+    conversationId: row.conversation_id as string,
+    named: row.named === 1,
+    preset: row.preset as string,
+    message: row.message as string,
+    payload: text(row.payload),
+    scheduledFor: row.scheduled_for as number,
+    missedCount: row.missed_count as number,
+    label: text(row.label),
+    setAt: number(row.set_at),
+    setBy: text(row.set_by),
+    status: row.status as MachineTurnStatus,
+    attempts: row.attempts as number,
+    notBefore: number(row.not_before),
+    waits: text(row.waits),
+    session: text(row.session),
+    handle: text(row.handle),
+    spawnId: text(row.spawn_id),
+    born: pid === undefined || birth === undefined ? undefined : { pid, birth },
+    reply: text(row.reply),
+    error: text(row.error),
+    acceptedAt: row.accepted_at as number,
+    startedAt: number(row.started_at),
+    finishedAt: number(row.finished_at),
+  };
+}
 
 /** What came of a turn, for good. */
 export type Ending = {
@@ -25,7 +61,7 @@ export type Ending = {
   at: number;
 };
 
-export type TurnFilter = {
+type TurnFilter = {
   userId: string;
   conversationId?: string | undefined;
   fireId?: string | undefined;
@@ -269,4 +305,45 @@ export class TurnStore {
 
 function startOf({ id, conversationId }: Pick<Turn, 'id' | 'conversationId'>, at: number): TurnReport {
   return { stage: 'turn_started', at, outcome: null, error: null, turnId: id, conversationId };
+}
+
+type Key = Pick<Turn, 'userId' | 'conversationId' | 'preset'>;
+
+/** `session`: none yet, when the next turn is to begin one. */
+export type Conversation = { session: string | undefined; cwd: string | undefined };
+
+export class Conversations {
+  readonly #get: StatementSync;
+  readonly #put: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#get = db.prepare(`
+      SELECT session, cwd FROM conversations
+      WHERE user_id = :userId AND conversation_id = :conversationId AND preset = :preset`);
+    // The folder of its first turn stays: the session's files are there.
+    this.#put = db.prepare(`
+      INSERT INTO conversations (user_id, conversation_id, preset, session, cwd, created_at, updated_at)
+      VALUES (:userId, :conversationId, :preset, :session, :cwd, :at, :at)
+      ON CONFLICT DO UPDATE SET
+        session = excluded.session,
+        cwd = CASE WHEN conversations.session IS NULL OR conversations.cwd IS NULL THEN excluded.cwd ELSE conversations.cwd END,
+        updated_at = excluded.updated_at`);
+  }
+
+  /** @throws ReveilleError `unavailable` when the file cannot be read */
+  get({ userId, conversationId, preset }: Key): Conversation | undefined {
+    try {
+      const row = this.#get.get({ userId, conversationId, preset }) as
+        | { session: string | null; cwd: string | null }
+        | undefined;
+      return row && { session: row.session ?? undefined, cwd: row.cwd ?? undefined };
+    } catch (thrown) {
+      throw storageError(thrown);
+    }
+  }
+
+  /** Inside a transaction of the store. */
+  put({ userId, conversationId, preset }: Key, { session, cwd }: Conversation, at: number): void {
+    this.#put.run({ userId, conversationId, preset, session: session ?? null, cwd: cwd ?? null, at });
+  }
 }

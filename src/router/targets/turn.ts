@@ -1,5 +1,4 @@
 /** A turn of an agent that has no daemon, as the router keeps it. */
-
 import { RawJson } from '../../wire/json.ts';
 import type { MachineTurnStatus, MachineTurnView } from '../../wire/machine-turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -108,4 +107,26 @@ export function turnViewOf(turn: Turn): MachineTurnView {
     finished_at: instant(turn.finishedAt),
   };
   return Object.fromEntries(Object.entries(view).filter(([, value]) => value !== undefined)) as MachineTurnView;
+}
+
+export type TurnStage = {
+  user_id: string;
+  fire_id: string;
+  turn_id: string;
+  conversation_id: string;
+  /** Epoch milliseconds. */
+  at: number;
+} & (
+  | { stage: 'accepted' }
+  /** The target works on it. Only announced when that is certain, so it is never taken back; `at` is when it began. */
+  | { stage: 'turn_started' }
+  /** `ok` is `undefined` where what came of the turn cannot be found out. */
+  | { stage: 'turn_finished'; ok: boolean | undefined; error?: string; result?: string }
+);
+
+/** Must not throw. */
+export type OnStage = (stage: TurnStage) => void;
+
+export function stageOf({ userId, fireId, id, conversationId }: Turn, at: number) {
+  return { user_id: userId, fire_id: fireId, turn_id: id, conversation_id: conversationId, at };
 }

@@ -7,12 +7,12 @@ import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Attempted, Attempts, Worker } from './attempts.ts';
 import { type Entry, Lanes } from './lanes.ts';
-import { type OnStage, stageOf } from './stages.ts';
 import { Ended, type Outcome } from './target.ts';
 import type { Turn } from './turn.ts';
+import { type OnStage, stageOf } from './turn.ts';
 import type { Ending, TurnStore } from './turn-store.ts';
 
-export type TurnsOptions = {
+type TurnsOptions = {
   store: TurnStore;
   attempts: Attempts;
   clock: Clock;

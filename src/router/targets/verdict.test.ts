@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { TerminalPreset } from './preset.ts';
 import { Presets } from './presets.ts';
-import type { Exit } from './readers/reading.ts';
+import type { Exit } from './readers.ts';
 import { boundedReply, verdictOf } from './verdict.ts';
 
 const shipped = new Presets('/nowhere');

@@ -1,10 +1,10 @@
 /** What came of a program's turn, from what it wrote and how it ended. Pure. */
-import { lastWords } from '../providers/last-words.ts';
-import { oneLine } from './one-line.ts';
+import { lastWords } from '../providers/redaction.ts';
 import type { TerminalPreset } from './preset.ts';
-import { READERS } from './readers/readers.ts';
-import type { Exit, Output, Reading } from './readers/reading.ts';
+import type { Exit, Output, Reading } from './readers.ts';
+import { READERS } from './readers.ts';
 import type { Outcome } from './target.ts';
+import { oneLine } from './words.ts';
 
 export type Evidence = {
   output: Output;

@@ -3,7 +3,9 @@
  * what they say must see the same words again.
  */
 import { createHash } from 'node:crypto';
+import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { spokenText } from '../providers/redaction.ts';
 import type { Turn } from './turn.ts';
 
 export type Spoken = Pick<
@@ -66,4 +68,12 @@ export function framedWords(wake: Spoken): string {
 /** Message and payload alone: a slash command must stand in front, so nothing says whose they are. */
 export function bareWords({ message, payload }: Spoken): string {
   return payload === undefined ? message : `${message}\n\n${payload}`;
+}
+
+const CHARACTERS = 600;
+
+/** The beginning of a text on one line, without control characters, terminal colours and the given secrets. */
+export function oneLine(text: string, secrets: readonly string[] = []): string {
+  const clean = hiddenBlanked(spokenText(text, secrets)).replace(/\s+/g, ' ').trim();
+  return clean.length > CHARACTERS ? `${clean.slice(0, CHARACTERS).toWellFormed()}…` : clean;
 }

@@ -7,7 +7,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { CommandMachine } from '../../../src/router/machines/machine.ts';
 import type { CommandSpec } from '../../../src/router/providers/command.ts';
 import { Separation } from '../../../src/router/providers/separation.ts';
-import type { TurnStage } from '../../../src/router/targets/stages.ts';
+import type { TurnStage } from '../../../src/router/targets/turn.ts';
 import { Targets } from '../../../src/router/targets/targets.ts';
 import { atEnd, eventually, temporaryFolder, wakeBody } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';

@@ -9,24 +9,24 @@ import { silentLogger } from '../../kit/log/log.ts';
 import { atEnd, eventsOf, eventually, fixtureMachine, isAlive, startBench, temporaryFolder } from '../testing/bench.ts';
 import { startRouterProcess } from '../testing/router-process.ts';
 import { ShiftingClock } from '../testing/shifting-clock.ts';
-import { settleOrphans } from './settle.ts';
+import { settleOrphans } from './reap.ts';
 
 const USER = 'alice';
 
-/** The undertakers that watch over the machines of a data folder. */
-function undertakersOf(dataDir: string): number[] {
+/** The reapers that watch over the machines of a data folder. */
+function reapersOf(dataDir: string): number[] {
   const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry));
   return pids.map(Number).filter((pid) => {
     try {
       const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-      return words.includes(dataDir) && words.some((word) => word.endsWith('orphans/main.ts'));
+      return words.includes(dataDir) && words.some((word) => word.endsWith('reaper/main.ts'));
     } catch {
       return false;
     }
   });
 }
 
-/** A router of which a machine runs; `orphanSeconds` 0: without an undertaker. */
+/** A router of which a machine runs; `orphanSeconds` 0: without an reaper. */
 async function withMachine(t: TestContext, orphanSeconds: number, mode?: string) {
   const dataDir = temporaryFolder(t);
   const folder = temporaryFolder(t);
@@ -52,31 +52,31 @@ function settling(dataDir: string) {
 describe('a machine whose router is killed', () => {
   test('is asked to end when no other router comes, and nothing is left', async (t) => {
     const { dataDir, folder, router, pid } = await withMachine(t, 1);
-    await eventually('somebody watches', () => undertakersOf(dataDir).length === 1);
+    await eventually('somebody watches', () => reapersOf(dataDir).length === 1);
     await router.kill();
     assert.ok(isAlive(pid), 'not at once: another router may come');
     await eventually('the machine is gone', () => !isAlive(pid));
     assert.equal(eventsOf(folder, 'end').length, 1);
-    await eventually('the undertaker is gone', () => undertakersOf(dataDir).length === 0);
+    await eventually('the reaper is gone', () => reapersOf(dataDir).length === 0);
     assert.match(readFileSync(join(dataDir, 'machine-logs', 'undertaker.log'), 'utf8'), /whose router has died/);
   });
 
   test('is left to the router that comes in time', async (t) => {
     const { dataDir, router, pid, settings } = await withMachine(t, 3600);
     const [first] = await eventually('somebody watches', () => {
-      const found = undertakersOf(dataDir);
+      const found = reapersOf(dataDir);
       return found.length === 1 && found;
     });
     await router.kill();
     const next = await startRouterProcess(t, dataDir, settings);
     assert.equal((await next.wake(USER)).headers.get('x-reveille-machine-start-ms'), '0');
-    await eventually('the next one has its own undertaker, and only that', () => {
-      const found = undertakersOf(dataDir);
+    await eventually('the next one has its own reaper, and only that', () => {
+      const found = reapersOf(dataDir);
       return found.length === 1 && found[0] !== first;
     });
     assert.ok(isAlive(pid));
     next.child.kill('SIGTERM');
-    await eventually('nothing is left', () => !isAlive(pid) && undertakersOf(dataDir).length === 0);
+    await eventually('nothing is left', () => !isAlive(pid) && reapersOf(dataDir).length === 0);
   });
 
   test('is let finish what it is doing', async (t) => {
@@ -132,21 +132,21 @@ describe('a machine whose router is killed', () => {
   });
 });
 
-describe('the undertaker', () => {
+describe('the reaper', () => {
   test('is there while machines run, and goes with the last of them', async (t) => {
     const clock = new ShiftingClock();
     const dataDir = temporaryFolder(t);
     const settings = { ROUTER_DATA_DIR: dataDir, ROUTER_ORPHAN_SECONDS: '3600' };
     const router = await startBench(t, { clock, settings });
-    assert.equal(undertakersOf(dataDir).length, 0);
+    assert.equal(reapersOf(dataDir).length, 0);
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder, undefined, { idle_seconds: 60 }));
     for (let round = 0; round < 2; round++) {
       assert.equal((await router.wake(USER)).status, 202);
-      await eventually('it watches', () => undertakersOf(dataDir).length === 1);
+      await eventually('it watches', () => reapersOf(dataDir).length === 1);
       await eventually('the machine sleeps, and it goes', () => {
         clock.advance(61_000);
-        return undertakersOf(dataDir).length === 0;
+        return reapersOf(dataDir).length === 0;
       });
     }
   });
@@ -158,15 +158,15 @@ describe('the undertaker', () => {
     await router.put(USER, fixtureMachine(temporaryFolder(t)));
     assert.equal((await router.wake(USER)).status, 202);
     const [first] = await eventually('it watches', () => {
-      const found = undertakersOf(dataDir);
+      const found = reapersOf(dataDir);
       return found.length === 1 && found;
     });
     process.kill(first!, 'SIGKILL');
     await eventually('another one watches', () => {
-      const found = undertakersOf(dataDir);
+      const found = reapersOf(dataDir);
       return found.length === 1 && found[0] !== first;
     });
     await router.close();
-    await eventually('there is none', () => undertakersOf(dataDir).length === 0);
+    await eventually('there is none', () => reapersOf(dataDir).length === 0);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * The router's side of the undertaker: a small process that outlives a router that is killed, and ends the machines that nobody
+ * The router's side of the reaper: a small process that outlives a router that is killed, and ends the machines that nobody
  * takes over (docs/decisions/0009-orphans.md).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -14,7 +14,7 @@ export const FAREWELL = 'farewell';
 
 const PROGRAM = fileURLToPath(new URL('./main.ts', import.meta.url));
 
-export type UndertakerOptions = {
+type ReaperOptions = {
   /** The router's data folder. */
   dataDir: string;
   /** How long the machines may outlive the router; 0: for ever. */
@@ -28,12 +28,12 @@ const PRIORITY = 15;
 /** One that ends by itself is replaced so many times; more would not help. */
 const REPLACEMENTS = 3;
 
-export class Undertaker {
-  readonly #options: UndertakerOptions;
+export class Reaper {
+  readonly #options: ReaperOptions;
   #child: ChildProcess | undefined;
   #replacements = 0;
 
-  constructor(options: UndertakerOptions) {
+  constructor(options: ReaperOptions) {
     this.#options = options;
   }
 
@@ -82,7 +82,7 @@ export class Undertaker {
     };
     child.once('error', gone);
     child.once('exit', (code, signal) => gone(signal ?? code));
-    child.stdin?.on('error', (err) => this.#options.log.debug({ err }, 'the undertaker does not listen'));
+    child.stdin?.on('error', (err) => this.#options.log.debug({ err }, 'the reaper does not listen'));
     // Neither it nor the pipe to it must keep the router from ending. The kernel closes the pipe when the router dies.
     child.unref();
     if (child.stdin && 'unref' in child.stdin && typeof child.stdin.unref === 'function') child.stdin.unref();

@@ -13,7 +13,7 @@ import { ProcessGroup } from '../providers/process-group.ts';
 import { ProcessRecords } from '../providers/process-records.ts';
 import { findByVariable, isRunning, runningLeader } from '../providers/process-table.ts';
 
-export type SettleOptions = {
+type SettleOptions = {
   dataDir: string;
   /** How long another router has to come, in milliseconds. */
   graceMs: number;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { commandLine } from './argv.ts';
 import type { TerminalPreset } from './preset.ts';
 import { Presets } from './presets.ts';
+import { commandLine } from './terminal.ts';
 
 const shipped = new Presets('/nowhere');
 const preset = (name: string) => shipped.get(name) as TerminalPreset;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { endingOf, standingOf } from './fly-machine.ts';
+import { endingOf, standingOf } from './fly-driver.ts';
 
 test('every state that Fly documents has a meaning, and one that it does not is looked at again', () => {
   const meaning = (states: string) => [...new Set(states.split(' ').map(standingOf))];

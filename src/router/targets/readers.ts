@@ -1,0 +1,210 @@
+/** Understanding what a program wrote: what its readers are given, and what they make of it. */
+import { parseForeignJson } from '../../wire/json.ts';
+import type { OutputFormat } from './preset.ts';
+
+/** What is left of an output: all of it, or its beginning and its end with a note between them. */
+export type Captured = { text: string; whole: boolean };
+
+export type Output = { stdout: Captured; stderr: Captured };
+
+/** How a process ended; `undefined` where nobody was there to see it. */
+export type Exit = { code: number } | { signal: string } | undefined;
+
+/**
+ * `none`: the output does not say how the turn ended. `began`: the agent certainly worked on the turn, so what it complains about
+ * is no proof that nothing ran. `complaint`: what the program itself said was wrong, as far as that ended nothing.
+ */
+export type Reading = {
+  session?: string | undefined;
+  reply?: string | undefined;
+  began: boolean;
+  complaint?: string | undefined;
+} & ({ verdict: 'done' } | { verdict: 'failed'; error: string } | { verdict: 'none' });
+
+/** Pure. */
+export type Reader = (output: Output, exit: Exit) => Reading;
+
+/** The JSON objects that stand on lines of their own, in order; anything else between them is passed over. */
+function jsonLines(text: string): Record<string, unknown>[] {
+  return text.split('\n').flatMap((line) => {
+    const trimmed = line.trim();
+    const object = trimmed.startsWith('{') ? objectOf(trimmed) : undefined;
+    return object ? [object] : [];
+  });
+}
+
+/** The JSON object that text consists of. */
+export function objectOf(text: string): Record<string, unknown> | undefined {
+  try {
+    const value = parseForeignJson(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A member that is text with something in it. */
+export function textAt(object: Record<string, unknown>, name: string): string | undefined {
+  const value = object[name];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** The last JSON object in text that may begin with other lines: on one line, or spread over the rest of the text. */
+function lastObject(text: string): Record<string, unknown> | undefined {
+  const whole = objectOf(text.trim());
+  if (whole) return whole;
+  const last = jsonLines(text).at(-1);
+  if (last) return last;
+  // Pretty-printed after a line or two of warnings.
+  for (let at = text.indexOf('\n{'), tries = 0; at >= 0 && tries < 16; at = text.indexOf('\n{', at + 1), tries++) {
+    const rest = objectOf(text.slice(at + 1).trim());
+    if (rest) return rest;
+  }
+  return undefined;
+}
+
+const readPlainText: Reader = ({ stdout }, exit) => {
+  const reply = stdout.text.trim();
+  if (exit && 'code' in exit && exit.code === 0) return { verdict: 'done', reply, began: true };
+  return { verdict: 'none', began: false };
+};
+
+function resultOf(text: string): Record<string, unknown> | undefined {
+  const isResult = (value: unknown): value is Record<string, unknown> => isObject(value) && value.type === 'result';
+  // With --verbose the result is the last of a list.
+  if (text.trimStart().startsWith('[')) {
+    try {
+      const list = parseForeignJson(text);
+      if (Array.isArray(list)) return list.findLast(isResult);
+    } catch {
+      // Not a list after all, or one that was cut.
+    }
+  }
+  const whole = lastObject(text);
+  return isResult(whole) ? whole : jsonLines(text).findLast(isResult);
+}
+
+/** Which tools were refused, each with how often. */
+function deniedTools(denials: readonly unknown[]): string {
+  const counts = new Map<string, number>();
+  for (const denial of denials) {
+    const name = (isObject(denial) && textAt(denial, 'tool_name')) || 'a tool';
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${count} times)`)).join(', ');
+}
+
+function complaintOf(result: Record<string, unknown>, reply: string | undefined): string {
+  const errors = Array.isArray(result.errors) ? result.errors.filter((error) => typeof error === 'string') : [];
+  return errors.length > 0 ? errors.join('; ') : (reply ?? 'it gave no reason');
+}
+
+const readClaudeJson: Reader = ({ stdout }) => {
+  const result = resultOf(stdout.text);
+  if (!result) return { verdict: 'none', began: false };
+  const reply = textAt(result, 'result');
+  const turns = typeof result.num_turns === 'number' ? result.num_turns : 0;
+  const read = { session: textAt(result, 'session_id'), reply, began: turns > 0 };
+  const subtype = textAt(result, 'subtype') ?? 'success';
+  if (result.is_error === true || subtype !== 'success') {
+    const kind = subtype === 'success' ? 'an error' : subtype;
+    // What went wrong stands where the answer would.
+    const said = result.is_error === true && subtype === 'success' ? { ...read, reply: undefined } : read;
+    return { ...said, verdict: 'failed', error: `claude reports ${kind}: ${complaintOf(result, reply)}` };
+  }
+  const denials = Array.isArray(result.permission_denials) ? result.permission_denials : [];
+  if (denials.length > 0) {
+    const remedy = 'allow it with more arguments for the program, such as --allowedTools, or in the settings of claude';
+    return { ...read, verdict: 'failed', error: `claude was not allowed to use ${deniedTools(denials)}; ${remedy}` };
+  }
+  return { ...read, verdict: 'done' };
+};
+
+/** The item of an event about something that the agent did; what only tells of an error is none. */
+function itemOf(event: Record<string, unknown>): Record<string, unknown> | undefined {
+  if (typeof event.type !== 'string' || !event.type.startsWith('item.') || !isObject(event.item)) return undefined;
+  return kindOf(event.item) === 'error' ? undefined : event.item;
+}
+
+const kindOf = (item: Record<string, unknown>) => item.type ?? item.item_type;
+
+const isMessage = (item: Record<string, unknown>) => /^(agent|assistant)_message$/.test(String(kindOf(item)));
+
+const words = (value: unknown): string | undefined =>
+  isObject(value) ? textAt(value, 'message') : typeof value === 'string' ? value : undefined;
+
+function next(reading: Reading, event: Record<string, unknown>): Reading {
+  switch (event.type) {
+    case 'thread.started':
+      return { ...reading, session: textAt(event, 'thread_id') ?? reading.session };
+    case 'turn.completed':
+      return { ...reading, verdict: 'done', began: true };
+    case 'turn.failed':
+      return { ...reading, verdict: 'failed', error: words(event.error) ?? reading.complaint ?? 'no reason' };
+    case 'error':
+      return { ...reading, complaint: words(event) ?? reading.complaint };
+  }
+  const item = itemOf(event);
+  if (!item) return reading;
+  return { ...reading, began: true, reply: (isMessage(item) && textAt(item, 'text')) || reading.reply };
+}
+
+const readCodexJsonl: Reader = ({ stdout }) => {
+  const reading = jsonLines(stdout.text).reduce<Reading>(next, { verdict: 'none', began: false });
+  const { complaint } = reading;
+  // An error that a turn recovers from is followed by the turn's end; before its beginning nothing follows.
+  if (reading.verdict === 'none' && !reading.began && complaint !== undefined)
+    return { ...reading, verdict: 'failed', error: `codex reports: ${complaint}` };
+  return reading.verdict === 'failed' ? { ...reading, error: `codex reports: ${reading.error}` } : reading;
+};
+
+/** https://geminicli.com/docs/cli/headless, and the errors of the CLI's own sources. */
+const FAILURES: Readonly<Record<number, string>> = {
+  41: 'it is not logged in',
+  42: 'it did not accept its input or its arguments',
+  44: 'its sandbox failed',
+  52: 'its configuration is wrong',
+  53: 'it reached the limit of its turns',
+  54: 'one of its tools failed',
+  130: 'it was cancelled',
+};
+
+/** The answer stands on standard output; errors, by version, there or on standard error. */
+function answerOf({ stdout, stderr }: Output): Record<string, unknown> | undefined {
+  const known = (value: Record<string, unknown> | undefined) =>
+    value && ('response' in value || 'error' in value) ? value : undefined;
+  return known(lastObject(stdout.text)) ?? known(lastObject(stderr.text));
+}
+
+function geminiComplaintOf(answer: Record<string, unknown> | undefined, exit: Exit): string | undefined {
+  const error = answer?.error;
+  const said = isObject(error) ? textAt(error, 'message') : typeof error === 'string' ? error : undefined;
+  const known = exit && 'code' in exit ? FAILURES[exit.code] : undefined;
+  if (known !== undefined) return said === undefined ? known : `${known}: ${said}`;
+  return error === undefined || error === null ? undefined : (said ?? 'an error without words');
+}
+
+const readGeminiJson: Reader = (output, exit) => {
+  const answer = answerOf(output);
+  const reply = answer && textAt(answer, 'response');
+  const session = answer && (textAt(answer, 'session_id') ?? textAt(answer, 'sessionId'));
+  const read = { session, reply, began: reply !== undefined };
+  const complaint = geminiComplaintOf(answer, exit);
+  const code = exit && 'code' in exit ? exit.code : undefined;
+  if (complaint !== undefined) {
+    return { ...read, verdict: 'failed', error: `gemini reports: ${complaint}${code ? ` (exit code ${code})` : ''}` };
+  }
+  const ended = exit === undefined || code === 0;
+  return ended && typeof answer?.response === 'string' ? { ...read, verdict: 'done' } : { ...read, verdict: 'none' };
+};
+
+export const READERS: Readonly<Record<OutputFormat, Reader>> = {
+  'claude-json': readClaudeJson,
+  'codex-jsonl': readCodexJsonl,
+  'gemini-json': readGeminiJson,
+  'plain-text': readPlainText,
+};
