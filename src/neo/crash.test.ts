@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type Dice, diceOf, rounds } from '../../test/support/random/random.ts';
 import { modelEndpoint, saying } from '../kit/model/testing/model-endpoint.ts';
 import type { ChatAccepted } from '../wire/wake.ts';
 import { type NeoChild, neoChild } from './testing/neo-child.ts';
@@ -11,17 +12,22 @@ import { ask, postChat, settledTurns, temporaryFolder, wakeBody } from './testin
 import { MAX_ATTEMPTS } from './turn.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
-const KILLS = 20;
+const KILLS = rounds(6, 20);
 const SENDERS = 6;
 
 type Wake = ReturnType<typeof wakeBody>;
 
 /** Sends wakes, new ones and repeated ones, until the daemon is gone. Notes what was acknowledged. */
-async function sendUntilGone(neo: NeoChild, sent: Wake[], note: (wake: Wake, answer: ChatAccepted) => void) {
+async function sendUntilGone(
+  neo: NeoChild,
+  dice: Dice,
+  sent: Wake[],
+  note: (wake: Wake, answer: ChatAccepted) => void,
+) {
   for (;;) {
-    const repeat = sent.length > 0 && randomInt(3) === 0;
-    const conversation = randomInt(4) === 0 ? {} : { conversation_id: `c${randomInt(12)}` };
-    const wake = repeat ? sent[randomInt(sent.length)]! : wakeBody(DUE, conversation, randomUUID());
+    const repeat = sent.length > 0 && dice(3) === 0;
+    const conversation = dice(4) === 0 ? {} : { conversation_id: `c${dice(12)}` };
+    const wake = repeat ? sent[dice(sent.length)]! : wakeBody(DUE, conversation, randomUUID());
     if (!repeat) sent.push(wake);
     try {
       const answer = await postChat(neo, wake);
@@ -35,9 +41,10 @@ async function sendUntilGone(neo: NeoChild, sent: Wake[], note: (wake: Wake, ans
 }
 
 test(`${KILLS} times killed at any moment: each acknowledged wake has one turn, which ends`, async (t) => {
+  const dice = diceOf(t);
   const dataDir = temporaryFolder(t);
   const endpoint = await modelEndpoint(t, async (response, request) => {
-    await delay(randomInt(15));
+    await delay(dice(15));
     await saying('answered')(response, request);
   });
   const env = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl };
@@ -60,15 +67,15 @@ test(`${KILLS} times killed at any moment: each acknowledged wake has one turn, 
   for (let kill = 0; kill < KILLS; kill++) {
     const neo = await neoChild(dataDir, env);
     const busyEnough = Promise.withResolvers<void>();
-    let left = randomInt(80);
+    let left = dice(80);
     const senders = Array.from({ length: SENDERS }, () =>
-      sendUntilGone(neo, sent, (wake, answer) => {
+      sendUntilGone(neo, dice, sent, (wake, answer) => {
         note(wake, answer);
         if (left-- === 0) busyEnough.resolve();
       }),
     );
     await Promise.race([busyEnough.promise, Promise.all(senders)]);
-    await delay(randomInt(20));
+    await delay(dice(20));
     await neo.end('SIGKILL');
     await Promise.all(senders);
   }

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type Dice, diceOf, rounds } from '../../test/support/random/random.ts';
 import { systemClock } from '../kit/clock/clock.ts';
 import { receiptKey } from '../kit/identity/receipt-key.ts';
 import { verifyWebhook } from '../kit/identity/webhook-signature.ts';
@@ -15,19 +16,19 @@ import { type NeoChild, neoChild } from './testing/neo-child.ts';
 import { postChat, TOKEN, temporaryFolder, wakeBody } from './testing/workbench.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
-const KILLS = 8;
+const KILLS = rounds(4, 8);
 
 type Taken = { turnId: string; ok: boolean | undefined };
 
 /** A chronosd of sorts that takes what is signed as it should be, and now and then refuses, hangs up, or answers after its work. */
-async function startReceiver(t: TestContext) {
+async function startReceiver(t: TestContext, dice: Dice) {
   const finished = new Map<string, Taken[]>();
   let moody = true;
   const server = createServer(async (request, response) => {
     const body = await text(request);
     const headers = request.headers as Record<string, string>;
     const verdict = verifyWebhook({ headers, body, secrets: [receiptKey(TOKEN)], nowMs: systemClock.now() });
-    const mood = moody ? randomInt(6) : 5;
+    const mood = moody ? dice(6) : 5;
     if (mood === 0) return void request.socket.destroy();
     if (mood === 1) return void response.writeHead(503).end('{}');
     const { receipts } = JSON.parse(body) as { receipts: { stage: string; turn_id: string; ok?: boolean }[] };
@@ -53,9 +54,9 @@ async function startReceiver(t: TestContext) {
 }
 
 /** Sends wakes until the daemon is gone; keeps the fires that were acknowledged, with their turns. */
-async function sendUntilGone(neo: NeoChild, acknowledged: Map<string, string>): Promise<void> {
+async function sendUntilGone(neo: NeoChild, dice: Dice, acknowledged: Map<string, string>): Promise<void> {
   for (;;) {
-    const wake = wakeBody(DUE, { conversation_id: `c${randomInt(12)}` }, randomUUID());
+    const wake = wakeBody(DUE, { conversation_id: `c${dice(12)}` }, randomUUID());
     try {
       const answer = await postChat(neo, wake, { [WAKE_HEADERS.user]: 'alice' });
       acknowledged.set(wake.fire_id as string, JSON.parse(answer.text).data.turn_id);
@@ -66,15 +67,16 @@ async function sendUntilGone(neo: NeoChild, acknowledged: Map<string, string>): 
 }
 
 test(`${KILLS} times killed at any moment, to a chronosd that has its moods: the end of every turn is reported`, async (t) => {
-  const { finished, url, calm } = await startReceiver(t);
+  const dice = diceOf(t);
+  const { finished, url, calm } = await startReceiver(t, dice);
   const endpoint = await modelEndpoint(t, saying('answered'));
   const env = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl, NEO_CHRONOS_URL: url };
   const dataDir = temporaryFolder(t);
   const acknowledged = new Map<string, string>();
   for (let kill = 0; kill < KILLS; kill++) {
     const neo = await neoChild(dataDir, env);
-    const sending = sendUntilGone(neo, acknowledged);
-    await delay(30 + randomInt(250));
+    const sending = sendUntilGone(neo, dice, acknowledged);
+    await delay(30 + dice(250));
     await neo.end('SIGKILL');
     await sending;
   }

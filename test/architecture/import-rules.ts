@@ -84,6 +84,10 @@ function withoutComments(source: string): string {
   );
 }
 
+/** What tests share, wherever they stand. */
+const SUPPORT = '../test/support';
+const isOfTests = (path: string) => path.endsWith('.test.ts') || path.includes('/testing/');
+
 const covers = (place: string, path: string) => path === place || path.startsWith(`${place}/`);
 
 /** The most specific entry of the table that a path below `src` falls under. */
@@ -120,6 +124,7 @@ function checkSpecifier(root: string, file: string, specifier: string): string |
   const imported = relative(root, realpathSync(target)).split(sep).join('/');
   if (EXCEPTIONS.some(({ from, to }) => covers(from, path) && covers(to, imported))) return undefined;
   if (imported.startsWith('..')) {
+    if (isOfTests(path) && covers(SUPPORT, imported)) return undefined;
     return covers('wire', path) || imported.endsWith('.json') ? undefined : 'leads out of src';
   }
   if (entryOf(imported) === entry) return undefined;

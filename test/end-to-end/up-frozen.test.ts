@@ -1,17 +1,26 @@
 /** A `reveille up` that is there and says nothing: stopped by a signal, swapped out, or stuck. No command waits for it for long. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { promisify } from 'node:util';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { reveille } from '../../src/cli/testing/installation.ts';
 import { buildProgram } from '../../src/cli/tree/program.ts';
 import { PROGRAM, START_LIMIT_MS, until } from '../support/cluster/processes.ts';
 
-const run = promisify(execFile);
+const home = mkdtempSync(join(tmpdir(), 'reveille-frozen-'));
+const env = {
+  PATH: process.env.PATH ?? '',
+  HOME: home,
+  REVEILLE_HOME: join(home, 'home'),
+  CHRONOS_PORT: '0',
+  ROUTER_PORT: '0',
+  EXECUTOR_PORT: '0',
+};
 
 const ALARM = '018f3b1c-0000-7000-8000-000000000001';
 const INTENT = '018f3b1c-0000-7000-8000-000000000002';
@@ -75,7 +84,7 @@ const ASKS_NOBODY = [
   'policy explain',
   'profile check',
   'profile init',
-  'receipt verify receipt.json',
+  `receipt verify ${join(home, 'receipt.json')}`,
   'time',
   'time hook',
   'tools pin',
@@ -89,23 +98,13 @@ const ASKS_NOBODY = [
 /** Daemons, which stay; `up` has a test of its own below. */
 const STAYS = ['up', 'chronosd', 'router', 'executor', 'neo', 'ledger', 'chronometric', 'mcp'];
 
-const home = mkdtempSync(join(tmpdir(), 'reveille-frozen-'));
-const env = {
-  PATH: process.env.PATH,
-  HOME: home,
-  REVEILLE_HOME: join(home, 'home'),
-  CHRONOS_PORT: '0',
-  ROUTER_PORT: '0',
-  EXECUTOR_PORT: '0',
-};
 let up: ChildProcess;
 
 before(async () => {
   up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
   await until('up is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
   // Up to its own first alarm it waits for itself.
-  const isStarted = async () =>
-    /welcome/.test((await run(process.execPath, [PROGRAM, 'alarm', 'list', '--all'], { env })).stdout);
+  const isStarted = async () => /welcome/.test((await reveille(home, ['alarm', 'list', '--all'], { env })).stdout);
   await until('its welcome alarm is set', isStarted, START_LIMIT_MS);
   writeFileSync(join(home, 'receipt.json'), '{}');
   up.kill('SIGSTOP');
@@ -117,31 +116,20 @@ after(async () => {
   rmSync(home, { recursive: true, force: true, maxRetries: 5 });
 });
 
-type Ended = { status: number; stderr: string };
+type Ended = { status: number | null; stderr: string };
 
-/** Runs a command; one that waits for the frozen process is killed long after it should have ended. */
+/** Runs a command, which ends long before the frozen process is waited for any more. */
 async function outcomeOf(words: string): Promise<Ended> {
-  try {
-    const options = { env, cwd: home, timeout: 90_000 };
-    const running = run(process.execPath, [PROGRAM, ...words.split(' ')], options);
-    // Nobody answers what a command asks.
-    running.child.stdin?.end();
-    const { stderr } = await running;
-    return { status: 0, stderr };
-  } catch (thrown) {
-    const { code, killed, stderr } = thrown as { code: number; killed: boolean; stderr: string };
-    assert.ok(!killed, `reveille ${words} did not end`);
-    return { status: code, stderr };
-  }
+  const ended = await Promise.race([
+    reveille(home, words.split(' '), { env }),
+    delay(90_000, undefined, { ref: false }),
+  ]);
+  return ended ?? assert.fail(`reveille ${words} did not end`);
 }
 
-/** A few at a time: each one is mostly waiting. */
+/** All at once: each one is mostly waiting. */
 async function ofAll(commands: readonly string[], look: (words: string, ended: Ended) => void): Promise<void> {
-  const left = [...commands];
-  const work = async () => {
-    for (let words = left.shift(); words !== undefined; words = left.shift()) look(words, await outcomeOf(words));
-  };
-  await Promise.all(Array.from({ length: 9 }, work));
+  await Promise.all(commands.map(async (words) => look(words, await outcomeOf(words))));
 }
 
 for (const [daemon, commands] of [

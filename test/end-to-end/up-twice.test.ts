@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
+import { reveille } from '../../src/cli/testing/installation.ts';
 import { PROGRAM, START_LIMIT_MS, until } from '../support/cluster/processes.ts';
 
 const run = promisify(execFile);
@@ -20,7 +21,7 @@ function environment(more: Record<string, string> = {}) {
   const home = mkdtempSync(join(tmpdir(), 'reveille-again-'));
   homes.push(home);
   return {
-    PATH: process.env.PATH,
+    PATH: process.env.PATH ?? '',
     REVEILLE_HOME: home,
     CHRONOS_PORT: '0',
     ROUTER_PORT: '0',
@@ -29,20 +30,30 @@ function environment(more: Record<string, string> = {}) {
   };
 }
 
-const recordIn = (env: NodeJS.ProcessEnv) => JSON.parse(readFileSync(join(env.REVEILLE_HOME!, 'run.json'), 'utf8'));
+const recordIn = (env: Record<string, string>) =>
+  JSON.parse(readFileSync(join(env.REVEILLE_HOME!, 'run.json'), 'utf8'));
 
-const reveille = (env: NodeJS.ProcessEnv, ...args: string[]) => run(process.execPath, [PROGRAM, ...args], { env });
+/** `up` as a process, until it ends. */
+const upOnce = (env: Record<string, string>, ...more: string[]) =>
+  run(process.execPath, [PROGRAM, 'up', '--once', ...more], { env });
+
+/** Any other command, which must succeed. */
+async function command(env: Record<string, string>, ...words: string[]): Promise<string> {
+  const { status, stdout, stderr } = await reveille(env.REVEILLE_HOME!, words, { env });
+  assert.equal(status, 0, stderr);
+  return stdout;
+}
 
 /** How an `up` that cannot start ends. */
-async function refusal(env: NodeJS.ProcessEnv): Promise<string> {
-  const ended = await reveille(env, 'up', '--once').catch((error: Error & { code: number; stderr: string }) => error);
+async function refusal(env: Record<string, string>): Promise<string> {
+  const ended = await upOnce(env).catch((error: Error & { code: number; stderr: string }) => error);
   assert.ok('code' in ended, 'it started');
   assert.equal(ended.code, 1);
   return ended.stderr;
 }
 
 /** Runs `up` while something is done beside it. */
-async function besideUp(env: NodeJS.ProcessEnv, work: () => Promise<void>): Promise<void> {
+async function besideUp(env: Record<string, string>, work: () => Promise<void>): Promise<void> {
   const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
   const gone = once(up, 'exit');
   try {
@@ -55,16 +66,16 @@ async function besideUp(env: NodeJS.ProcessEnv, work: () => Promise<void>): Prom
 }
 
 test('with required enrolment "up" lets its own key in, and rings', async () => {
-  const { stdout } = await reveille(environment({ CHRONOS_ENROLLMENT: 'required' }), 'up', '--once', '--json');
+  const { stdout } = await upOnce(environment({ CHRONOS_ENROLLMENT: 'required' }), '--json');
   assert.equal(JSON.parse(stdout).model, 'offline');
 });
 
 test('when the welcome alarm cannot be set, "up" says why and ends with 1', async () => {
   const env = environment();
   await besideUp(env, async () => {
-    await reveille(env, 'agent', 'revoke', '--label', await labelOf(env));
+    await command(env, 'agent', 'revoke', '--label', await labelOf(env));
   });
-  await assert.rejects(reveille(env, 'up', '--once'), (error: Error & { code: number; stderr: string }) => {
+  await assert.rejects(upOnce(env), (error: Error & { code: number; stderr: string }) => {
     assert.equal(error.code, 1);
     assert.match(error.stderr, /not enrolled/);
     return true;
@@ -74,10 +85,10 @@ test('when the welcome alarm cannot be set, "up" says why and ends with 1', asyn
 test('an agent of the user\'s own stays the one that is woken when "up" starts again', async () => {
   const env = environment();
   await besideUp(env, async () => {
-    await reveille(env, 'machine', 'put', '--provider', 'http', '--url', 'http://127.0.0.1:9');
+    await command(env, 'machine', 'put', '--provider', 'http', '--url', 'http://127.0.0.1:9');
   });
   await besideUp(env, async () => {
-    const { stdout } = await reveille(env, 'machine', 'show', '--json');
+    const stdout = await command(env, 'machine', 'show', '--json');
     assert.equal(JSON.parse(stdout).provider, 'http');
   });
 });
@@ -86,10 +97,10 @@ test('a budget that the user gave Neo is still there when "up" starts again', as
   const env = environment();
   await besideUp(env, async () => {
     const neo = [process.execPath, PROGRAM, 'neo'];
-    await reveille(env, 'machine', 'put', '--provider', 'process', '--max-per-day', '7', '--', ...neo);
+    await command(env, 'machine', 'put', '--provider', 'process', '--max-per-day', '7', '--', ...neo);
   });
   await besideUp(env, async () => {
-    const { stdout } = await reveille(env, 'machine', 'show', '--json');
+    const stdout = await command(env, 'machine', 'show', '--json');
     assert.deepEqual(JSON.parse(stdout).budget, { wakes_per_day: 7 });
   });
 });
@@ -98,7 +109,7 @@ test('Neo is given what is its own, secrets by name alone, and not the home', as
   const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'http://127.0.0.1:9' };
   const env = environment({ ...model, NEO_MODEL_API_KEY: 'a-key-that-is-nowhere-written-down' });
   await besideUp(env, async () => {
-    const { stdout } = await reveille(env, 'machine', 'show', '--json');
+    const stdout = await command(env, 'machine', 'show', '--json');
     const own = JSON.parse(stdout).spec.env as Record<string, string>;
     assert.deepEqual(Object.keys(own).sort(), [
       ...[
@@ -124,13 +135,10 @@ test('Neo is given what is its own, secrets by name alone, and not the home', as
 });
 
 test('a wrong model setting stops the start with its name, not the first wake', async () => {
-  await assert.rejects(
-    reveille(environment({ NEO_MODEL: 'x' }), 'up', '--once'),
-    (error: Error & { stderr: string }) => {
-      assert.match(error.stderr, /NEO_MODEL_BASE_URL is not set, but NEO_MODEL is/);
-      return true;
-    },
-  );
+  await assert.rejects(upOnce(environment({ NEO_MODEL: 'x' })), (error: Error & { stderr: string }) => {
+    assert.match(error.stderr, /NEO_MODEL_BASE_URL is not set, but NEO_MODEL is/);
+    return true;
+  });
 });
 
 test('a second start says that Reveille runs already, since when and where, and leaves it alone', async () => {
@@ -150,19 +158,17 @@ test('the doctor finds all well beside a running "up", and says that nothing run
   // Whether this computer has bubblewrap is not what is asked here.
   const env = environment({ REVEILLE_SEPARATION: 'off' });
   await besideUp(env, async () => {
-    const { stdout } = await reveille(env, 'doctor', '--json');
+    const stdout = await command(env, 'doctor', '--json');
     const report = JSON.parse(stdout);
     assert.deepEqual(report.running, ['chronosd', 'router', 'executor']);
     const wrong = report.checks.filter(({ status }: { status: string }) => status === 'broken' || status === 'warning');
     assert.deepEqual([wrong, report.ok], [[], true]);
-    const said = await reveille(env, 'doctor');
-    assert.match(said.stdout, /\nAll is well: \d+ checks; chronosd, router, executor run\.\n$/);
+    const said = await command(env, 'doctor');
+    assert.match(said, /\nAll is well: \d+ checks; chronosd, router, executor run\.\n$/);
   });
-  await assert.rejects(reveille(env, 'doctor'), (error: Error & { code: number; stdout: string }) => {
-    assert.equal(error.code, 3);
-    assert.match(error.stdout, /but nothing runs/);
-    return true;
-  });
+  const { status, stdout } = await reveille(env.REVEILLE_HOME, ['doctor'], { env });
+  assert.equal(status, 3);
+  assert.match(stdout, /but nothing runs/);
 });
 
 test('of starts at the same moment one wins, and the others say so', async () => {
@@ -216,7 +222,7 @@ test('a port that is taken names the variable to change, and what listens there'
   });
 });
 
-async function labelOf(env: NodeJS.ProcessEnv): Promise<string> {
-  const { stdout } = await reveille(env, 'agent', 'whoami', '--json');
+async function labelOf(env: Record<string, string>): Promise<string> {
+  const stdout = await command(env, 'agent', 'whoami', '--json');
   return JSON.parse(stdout).label;
 }

@@ -1,27 +1,33 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { diceOf, rounds } from '../../../test/support/random/random.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { openState } from './open-state.ts';
 import { DAY_MS, temporaryFolder } from './testing/state-bench.ts';
 import type { Acknowledgement } from './testing/writer.fixture.ts';
 
 const ENTRY = fileURLToPath(import.meta.resolve('./testing/writer.fixture.ts'));
-const KILLS = 200;
+const KILLS = rounds(40, 200);
 /** So many write to one file at any time. */
 const LANES = 4;
 
 /** Lets a process write, and kills it after so many acknowledgements. */
-async function write(t: TestContext, dataDir: string, rounds: number, killAfter = Number.POSITIVE_INFINITY) {
+async function write(
+  t: TestContext,
+  dataDir: string,
+  count: number,
+  killAfter = Number.POSITIVE_INFINITY,
+  delayMs = 0,
+) {
   // Compiled once, by the first process that ends by itself: most of a life of milliseconds would be compiling.
   const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(dataDir, '..', 'compiled') };
-  const child = spawn(process.execPath, [ENTRY, dataDir, String(rounds)], {
+  const child = spawn(process.execPath, [ENTRY, dataDir, String(count)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env,
   });
@@ -32,7 +38,7 @@ async function write(t: TestContext, dataDir: string, rounds: number, killAfter 
   for await (const line of createInterface({ input: child.stdout })) {
     // The last line may have been cut off.
     if (line.endsWith('}')) acknowledged.push(JSON.parse(line) as Acknowledgement);
-    if (acknowledged.length === killAfter) setTimeout(kill, randomInt(4));
+    if (acknowledged.length === killAfter) setTimeout(kill, delayMs);
   }
   const [code, signal] = await closed;
   return { acknowledged, code, signal };
@@ -72,11 +78,12 @@ function check(t: TestContext, dataDir: string, acknowledged: readonly Acknowled
 test(`killed ${KILLS} times while writing, ${LANES} processes on one file: nothing acknowledged is lost`, async (t) => {
   const dataDir = join(temporaryFolder(t), 'data');
   const { acknowledged } = await write(t, dataDir, 1);
+  const dice = diceOf(t);
   let kills = 0;
   const lane = async () => {
     while (kills < KILLS) {
       kills++;
-      const written = await write(t, dataDir, Number.POSITIVE_INFINITY, 1 + randomInt(12));
+      const written = await write(t, dataDir, Number.POSITIVE_INFINITY, 1 + dice(12), dice(4));
       assert.equal(written.signal, 'SIGKILL');
       acknowledged.push(...written.acknowledged);
     }

@@ -1,22 +1,23 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { diceOf, rounds } from '../../../test/support/random/random.ts';
 import { modelEndpoint, saying } from '../../kit/model/testing/model-endpoint.ts';
 import { cortexBench } from './testing/cortex-bench.ts';
 
 const ENTRY = fileURLToPath(import.meta.resolve('./testing/learner.fixture.ts'));
-const KILLS = 6;
+const KILLS = rounds(3, 6);
 const OFFERED = 12;
 
 test(`killed ${KILLS} times between queue and memory: each queued turn is learned from, and counted, exactly once`, async (t) => {
+  const dice = diceOf(t);
   const { dataDir, cortex } = cortexBench(t);
   const endpoint = await modelEndpoint(t, async (response, request) => {
     const [, id] = /message of (t\d+)/.exec(request.body.messages.at(-1)!.content)!;
-    await delay(randomInt(10));
+    await delay(dice(10));
     const memories = [`Turn ${id} took place.`, 'The user speaks with the agent.'];
     const items = memories.map((text) => ({ kind: 'event', text, salience: 0.5 }));
     await saying(JSON.stringify({ memories: items }))(response, request);
@@ -37,12 +38,12 @@ test(`killed ${KILLS} times between queue and memory: each queued turn is learne
         if (line === 'settled') settled = true;
         else queued.add(line);
       }
-      if (killAfter !== undefined && lines >= killAfter) setTimeout(() => child.kill('SIGKILL'), randomInt(60));
+      if (killAfter !== undefined && lines >= killAfter) setTimeout(() => child.kill('SIGKILL'), dice(60));
     });
     await once(child, 'close');
     return settled;
   };
-  for (let kill = 0; kill < KILLS; kill++) await run(OFFERED, 1 + randomInt(OFFERED));
+  for (let kill = 0; kill < KILLS; kill++) await run(OFFERED, 1 + dice(OFFERED));
   assert.equal(await run(0), true, 'what was left is learned by the last process');
 
   const kept = cortex.list({ superseded: true, limit: 1000 });

@@ -12,9 +12,10 @@ import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
+import { diceOf, rounds } from '../../support/random/random.ts';
 import { ADA, alarmDue } from './fixtures.ts';
 
-const ROUNDS = 20;
+const ROUNDS = rounds(6, 20);
 
 /** What was acknowledged, over all rounds: ids of alarms. */
 type Acknowledged = { created: Set<string>; completed: Set<string> };
@@ -63,13 +64,14 @@ async function check(store: AlarmStore, { created, completed }: Acknowledged): P
 }
 
 test(`nothing acknowledged is lost, and nothing is half done, in ${ROUNDS} kills at random moments`, async (t) => {
+  const dice = diceOf(t);
   const folder = mkdtempSync(join(tmpdir(), 'reveille-crash-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'chronos.db');
   const acknowledged: Acknowledged = { created: new Set(), completed: new Set() };
 
   for (let round = 0; round < ROUNDS; round++) {
-    await workUntilKilled(t, path, 1 + Math.floor(Math.random() * 300), acknowledged);
+    await workUntilKilled(t, path, 1 + dice(300), acknowledged);
     const store = openSqliteStore({ path, clock: systemClock, log: silentLogger });
     try {
       await check(store, acknowledged);

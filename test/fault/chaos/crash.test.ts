@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { StoreKind } from '../../support/cluster/cluster.ts';
+import { rounds, seedOf } from '../../support/random/random.ts';
 import { runCampaign } from './campaign.ts';
 import type { Fault } from './fault.ts';
 import { kill } from './faults/kill.ts';
@@ -9,8 +10,8 @@ import { wasJudged } from './report.ts';
 import { headline } from './summary.ts';
 
 async function survives(t: TestContext, fault: Fault, store: StoreKind): Promise<void> {
-  const seed = Math.floor(Math.random() * 2 ** 31);
-  const extent = { strikes: 6, strikingMs: 15_000, recoveringMs: 0, drainMs: 60_000 };
+  const seed = seedOf(t);
+  const extent = { strikes: rounds(3, 6), strikingMs: rounds(7000, 15_000), recoveringMs: 0, drainMs: 60_000 };
   const outcome = await runCampaign({ fault, store, seed, extent });
   t.diagnostic(`seed ${seed} · ${headline(outcome)}`);
   assert.ok(wasJudged(outcome));

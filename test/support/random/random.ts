@@ -1,4 +1,6 @@
-/** Numbers that look random and come again from the same seed. */
+/** Random choices of tests: each prints its seed, and `REVEILLE_SEED` makes the same choices again. */
+import { randomInt } from 'node:crypto';
+import type { TestContext } from 'node:test';
 
 /** mulberry32: small, and the same numbers from the same seed everywhere. Uniform in [0, 1). */
 export function randomFrom(seed: number): () => number {
@@ -10,3 +12,26 @@ export function randomFrom(seed: number): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }
+
+/** The seed of a random test: `REVEILLE_SEED`, or a new one. The test's output says which. */
+export function seedOf(t: Pick<TestContext, 'diagnostic'>): number {
+  const given = process.env.REVEILLE_SEED;
+  const seed = given === undefined ? randomInt(2 ** 31) : Number(given);
+  if (!Number.isSafeInteger(seed)) throw new Error(`REVEILLE_SEED must be a whole number (got ${given})`);
+  t.diagnostic(`chosen by chance; again with REVEILLE_SEED=${seed}`);
+  return seed;
+}
+
+/** A whole number from 0 to below `sides`. */
+export type Dice = (sides: number) => number;
+
+export function diceFrom(seed: number): Dice {
+  const random = randomFrom(seed);
+  return (sides) => Math.floor(random() * sides);
+}
+
+/** The dice of a random test. */
+export const diceOf = (t: Pick<TestContext, 'diagnostic'>): Dice => diceFrom(seedOf(t));
+
+/** How often something random is tried: a few times in `npm test`, as often as it should be in `npm run test:rounds`. */
+export const rounds = (few: number, all: number): number => (process.env.REVEILLE_ROUNDS === 'all' ? all : few);

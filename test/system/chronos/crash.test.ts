@@ -18,8 +18,9 @@ import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { PROGRAM } from '../../support/cluster/processes.ts';
+import { diceOf, rounds } from '../../support/random/random.ts';
 
-const ROUNDS = 10;
+const ROUNDS = rounds(4, 10);
 const WRITERS = 8;
 const TOKEN = 'transport-token-canary';
 const SECRETS = {
@@ -72,9 +73,10 @@ async function allAlarms(client: ChronosClient): Promise<Map<string, string[]>> 
   return idsByKey;
 }
 
-test('ten times kill -9 in the middle of creates: nothing acknowledged is lost, nothing is there twice', {
+test(`${ROUNDS} times kill -9 in the middle of creates: nothing acknowledged is lost, nothing is there twice`, {
   timeout: 60_000,
 }, async (t: TestContext) => {
+  const dice = diceOf(t);
   const home = mkdtempSync(join(tmpdir(), 'reveille-crash-'));
   let running: ChildProcess | undefined;
   t.after(async () => {
@@ -111,7 +113,7 @@ test('ten times kill -9 in the middle of creates: nothing acknowledged is lost, 
         }
       }
     };
-    const enough = acknowledged.size + 5 + Math.floor(Math.random() * 100);
+    const enough = acknowledged.size + 5 + dice(100);
     const writers = Array.from({ length: WRITERS }, writer);
     while (acknowledged.size < enough) await new Promise((resolve) => setImmediate(resolve));
     await kill(child);

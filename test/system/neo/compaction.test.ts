@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import type { ModelMessage } from '../../../src/kit/model/model.ts';
 import { transcriptOf } from '../../../src/neo/context/summary.ts';
 import { contextWindow } from '../../../src/neo/context/window.ts';
-import { randomFrom } from '../../support/random/random.ts';
+import { type Dice, diceFrom, rounds } from '../../support/random/random.ts';
 
-const TRANSCRIPTS = 10_000;
+const TRANSCRIPTS = rounds(1000, 10_000);
 
 const HEX = '0123456789abcdef';
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
@@ -13,14 +13,6 @@ const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
 const WORDS = 'the agent paid holder after holder and waited until morning before it went on with what was left'.split(
   ' ',
 );
-
-/** A whole number from 0 to below `sides`. */
-type Dice = (sides: number) => number;
-
-function rolling(seed: number): Dice {
-  const random = randomFrom(seed);
-  return (sides) => Math.floor(random() * sides);
-}
 
 const pick = <T>(dice: Dice, from: ArrayLike<T>): T => from[dice(from.length)]!;
 const string = (dice: Dice, alphabet: string, length: number) =>
@@ -111,7 +103,7 @@ test(`over ${TRANSCRIPTS} generated transcripts and a summarizer that loses ever
   let identifiers = 0;
   let compactions = 0;
   for (let seed = 0; seed < TRANSCRIPTS; seed++) {
-    const dice = rolling(seed);
+    const dice = diceFrom(seed);
     const planted: string[] = [];
     const question: ModelMessage = { role: 'user', content: 'Go on.' };
     const window = contextWindow({
