@@ -1,17 +1,10 @@
 /** Neo as a child process, to be killed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { TOKEN } from './workbench.ts';
-
-/** The command line turns the compile cache on as well; here each test process has its own and takes it away. */
-const COMPILE_CACHE = mkdtempSync(join(tmpdir(), 'reveille-compile-cache-'));
-process.on('exit', () => rmSync(COMPILE_CACHE, { recursive: true, force: true }));
 
 const ENTRY = fileURLToPath(import.meta.resolve('./neo-process.fixture.ts'));
 
@@ -46,7 +39,7 @@ export async function neoChild(
       NEO_PORT: '0',
       // Servers are started by the tests that are about them.
       NEO_MANIFEST: 'none',
-      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],

@@ -23,6 +23,7 @@ export async function startRouterProcess(
   const child = spawn(process.execPath, [ROUTER_FIXTURE], {
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       ROUTER_PORT: '0',
       ROUTER_DATA_DIR: dataDir,
       ROUTER_WAKE_TOKEN: WAKE_TOKEN,

@@ -5,6 +5,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
@@ -17,23 +18,31 @@ import { installPostgresAudit, installSqliteAudit } from './audit/install.ts';
 import { type DaysAlarms, liveThrough } from './eventful-day.ts';
 import type { ClientLine, ReceiverLine } from './history.ts';
 import { openJournal, recordClient, recordReceiver } from './journal.ts';
+import { runVerdict } from './program.ts';
 
 const PROGRAM = join(import.meta.dirname, 'main.ts');
 const folder = mkdtempSync(join(tmpdir(), 'reveille-verdict-'));
 after(() => rmSync(folder, { recursive: true }));
 
-async function verdict(...options: string[]): Promise<{ code: number; out: string; err: string }> {
+type Said = { code: number; out: string; err: string };
+
+async function verdict(...options: string[]): Promise<Said> {
+  const said: Said = { code: 0, out: '', err: '' };
+  const say = (text: string) => {
+    said.out += `${text}\n`;
+  };
+  const complain = (text: string) => {
+    said.err += `${text}\n`;
+  };
+  said.code = await runVerdict(options, { say, complain });
+  return said;
+}
+
+/** The same as a process. */
+async function verdictProcess(...options: string[]): Promise<Said> {
   const child = spawn(process.execPath, [PROGRAM, ...options], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let out = '';
-  let err = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    out += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    err += text;
-  });
-  const [code] = await once(child, 'close');
-  return { code, out, err };
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { code: child.exitCode!, out, err };
 }
 
 /** Logs of a day and the database that it left behind. */
@@ -226,7 +235,7 @@ describe('what cannot be judged', () => {
   const but = (name: string, value: string) => options.with(options.indexOf(name) + 1, value);
 
   test('empty logs and an empty store are clean, and say that there was nothing to judge', async () => {
-    const { code, out } = await verdict(...options);
+    const { code, out } = await verdictProcess(...options);
     assert.equal(code, 0);
     assert.equal(out.match(/nothing to judge: no /g)?.length, 10, out);
     assert.match(out, /note: the database has no audit/);
@@ -240,7 +249,7 @@ describe('what cannot be judged', () => {
       [...options, '--max-failures', '0'],
       /^--max-failures must be a whole number of at least 1 \(got 0\)/,
     );
-    const { code, out } = await verdict('--help');
+    const { code, out } = await verdictProcess('--help');
     assert.equal(code, 0);
     assert.match(out, /^usage: [\s\S]*\nexample: /);
   });
@@ -258,9 +267,9 @@ describe('what cannot be judged', () => {
   });
 
   test('databases that cannot be read are named', async () => {
-    const text = join(folder, 'text.db');
-    writeFileSync(text, 'not a database, but long enough to have a header of its own'.repeat(20));
-    await refused(but('--database', text), /text\.db cannot be read as a chronos store \(file is not a database\)/);
+    const file = join(folder, 'text.db');
+    writeFileSync(file, 'not a database, but long enough to have a header of its own'.repeat(20));
+    await refused(but('--database', file), /text\.db cannot be read as a chronos store \(file is not a database\)/);
     await refused(but('--database', folder), /is no file; name the chronos\.db inside the data folder/);
     await refused(but('--database', join(folder, 'none.db')), /none\.db cannot be read: there is no such file/);
     await refused(

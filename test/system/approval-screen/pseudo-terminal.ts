@@ -94,8 +94,8 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
     },
     until,
     async end() {
-      child.kill('SIGTERM');
-      child.stdin!.end();
+      // The terminal is gone at once, and what runs in it is hung up on; on SIGTERM script would wait two seconds for it.
+      child.kill('SIGKILL');
       await gone;
       await written;
       terminal.dispose();

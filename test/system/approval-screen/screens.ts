@@ -88,26 +88,21 @@ export async function openScreens(
     MATRIX_USER_ID: name,
   });
   return {
-    async submit(hostile) {
-      const { node: id, tool, args } = hostile;
-      const child = spawn(process.execPath, [program, 'intent', 'submit', '--json-file', '-', '--json'], {
-        env: envOf(hostile),
-        stdio: ['pipe', 'pipe', 'pipe'],
+    async submit({ name, node: id, tool, args }) {
+      const response = await fetch(`${url}/messages/async`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${base.EXECUTOR_TOKEN}`,
+          'x-matrix-user': name,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ intent: { verb: 'pay', plan: { id, kind: 'call', tool, args } } }),
       });
-      let said = '';
-      let complaint = '';
-      child.stdout.on('data', (chunk) => {
-        said += chunk;
-      });
-      child.stderr.on('data', (chunk) => {
-        complaint += chunk;
-      });
-      child.stdin.end(JSON.stringify({ verb: 'pay', plan: { id, kind: 'call', tool, args } }));
-      await once(child, 'close');
-      if (said === '') throw new Error(`${hostile.name}: ${complaint}`);
-      const { intent_id } = JSON.parse(said) as { intent_id: string };
-      await settled(url, base.EXECUTOR_TOKEN, hostile.name, intent_id);
-      return intent_id;
+      const text = await response.text();
+      if (!response.ok) throw new Error(`${name}: ${text}`);
+      const { data } = JSON.parse(text) as { data: { intent_id: string } };
+      await settled(url, base.EXECUTOR_TOKEN, name, data.intent_id);
+      return data.intent_id;
     },
     async open(hostile, intentId, size) {
       const watched = watchedIn(size, [process.execPath, program, 'intent', 'approve', intentId], envOf(hostile));

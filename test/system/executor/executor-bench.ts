@@ -22,11 +22,13 @@ export function executorSettings(folder: string, more: Record<string, string> = 
   const [ledger] = manifest.servers;
   ledger.command = process.execPath;
   ledger.args = [LEDGER, join(folder, 'ledger')];
-  delete ledger.env;
+  const { NODE_COMPILE_CACHE } = process.env;
+  ledger.env = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
   const path = join(folder, 'executor.json');
   writeFileSync(path, JSON.stringify(manifest));
   return {
     PATH: process.env.PATH ?? '',
+    ...ledger.env,
     EXECUTOR_PORT: '0',
     EXECUTOR_DATA_DIR: join(folder, 'executor'),
     EXECUTOR_TOKEN: TOKEN,

@@ -18,12 +18,14 @@ export function manifestWith(
 ): string {
   const path = join(folder, `${alias}.json`);
   const command = process.execPath;
+  const { NODE_COMPILE_CACHE } = process.env;
   const server = {
     alias,
     transport: 'stdio',
     command,
     args: [resolve(import.meta.dirname, script), ...args],
     ...(script === 'ledger-server.ts' && { tools: LEDGER_TOOLS }),
+    ...(NODE_COMPILE_CACHE !== undefined && { env: { NODE_COMPILE_CACHE } }),
     ...members,
   };
   writeFileSync(path, JSON.stringify({ schema_version: '1', agent: 'test', servers: [server] }));

@@ -42,6 +42,7 @@ test('a router that is killed again and again loses no wake and runs none twice'
     router = spawn(process.execPath, [ROUTER], {
       env: {
         PATH: `${join(home, 'bin')}:/usr/bin:/bin`,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
         ...{
           HOME: home,
           REVEILLE_HOME: join(home, '.reveille'),

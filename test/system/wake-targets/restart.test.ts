@@ -31,6 +31,7 @@ async function startDoomed(t: TestContext) {
   const child = spawn(process.execPath, [ROUTER], {
     env: {
       PATH: `${join(home, 'bin')}:/usr/bin:/bin`,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       ...{ HOME: home, REVEILLE_HOME: join(home, '.reveille'), ROUTER_DATA_DIR: dataDir, ROUTER_PORT: '0' },
       ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
     },
