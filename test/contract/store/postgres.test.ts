@@ -1,4 +1,5 @@
 import { after, before, test } from 'node:test';
+import { rounds } from '../../support/random/random.ts';
 import { type PostgresUnderTest, startPostgresUnderTest } from './postgres-under-test.ts';
 import { walkRandomly } from './random-walk.ts';
 import { describeStore } from './suite.ts';
@@ -14,4 +15,4 @@ const open = () => postgres.openUnderTest();
 describeStore('PostgreSQL', open);
 
 test('whatever is done to the store on PostgreSQL, it answers as the model does', () =>
-  walkRandomly(open, Number(process.argv[2] ?? 25)));
+  walkRandomly(open, Number(process.argv[2] ?? rounds(8, 25))));

@@ -23,8 +23,9 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { crc32 } from 'node:zlib';
+import { reveille } from '../../../src/cli/testing/installation.ts';
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import { signingKey } from '../../../src/executor/receipt/signing-key.ts';
 import { readKeyFile } from '../../../src/kit/identity/keys.ts';
@@ -129,7 +130,11 @@ async function startPerson(t: TestContext, { walls, sealed = false, server }: Op
     rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   });
   await until('up is there', () => up.exitCode === null && existsSync(join(places.home, 'run.json')), LIMIT_MS);
-  const attempt = (words: string[], input = '') => ran([PROGRAM, ...words], env, folder, input);
+  const attempt = async (words: string[], input = ''): Promise<Said> => {
+    if (input !== '') return ran([PROGRAM, ...words], env, folder, input);
+    const { status, stdout, stderr } = await reveille(places.home, words, { env });
+    return { stdout, stderr, code: status! };
+  };
   /** @returns what a command printed with `--json`, which must succeed */
   const told = async (words: string[], input = '') => {
     const { stdout, stderr, code } = await attempt([...words, '--json'], input);
@@ -429,55 +434,6 @@ test('0: what a program leaves in the folder for temporary files is not run by o
   assert.match((await ran([PROGRAM, '--version'], own, folder)).stdout, /code of somebody else/);
 });
 
-test('1: behind walls, a hostile machine and a hostile server of the executor approve nothing', async (t) => {
-  if (!(await hasBubblewrap(t))) return;
-  const person = await startPerson(t, { walls: true });
-  const at = await scene(person);
-  const money = balance(person);
-  await replaceNeo(person, at.submitter);
-  const machine = await raid(person.places.work, 'daemon', at.orders);
-  tell(t, 'sandboxed machine', machine);
-  const server = await raid(person.places.serverWork, 'mcp', at.orders);
-  tell(t, 'sandboxed server of the executor', server);
-  assert.deepEqual([loot(machine, [at.submitter]), loot(server)], [NOTHING_FOUND, NOTHING_FOUND]);
-  assert.deepEqual([machine.can, server.can], [[], []]);
-  await nothingWasApproved(person, at.targets, [machine, server]);
-  assert.equal(balance(person), money);
-  await peopleApprove(person, at);
-});
-
-test('2: under another user id, without walls, a hostile machine approves nothing', async (t) => {
-  if (process.geteuid?.() !== 0) {
-    t.skip('only root can run a machine as somebody else');
-    return;
-  }
-  const person = await startPerson(t, { walls: false });
-  const { work } = person.places;
-  for (const path of [person.folder, join(work, '..'), work]) chmodSync(path, 0o755);
-  chownSync(work, NOBODY.uid, NOBODY.gid);
-  const at = await scene(person);
-  const money = balance(person);
-  await replaceNeo(person, at.submitter, ['--run-as', `${NOBODY.uid}:${NOBODY.gid}`]);
-  const machine = await raid(work, 'daemon', at.orders);
-  tell(t, 'machine with another user id', machine);
-  assert.deepEqual([loot(machine, [at.submitter]), machine.can, machine.uid], [NOTHING_FOUND, [], NOBODY.uid]);
-  await nothingWasApproved(person, at.targets, [machine]);
-  assert.equal(balance(person), money);
-  await peopleApprove(person, at);
-});
-
-test('3: without walls, as the same user, a hostile machine approves nothing under a key that is sealed', async (t) => {
-  const person = await startPerson(t, { walls: false, sealed: true });
-  const at = await scene(person);
-  await replaceNeo(person, at.submitter);
-  const machine = await raid(person.places.work, 'daemon', at.orders);
-  tell(t, 'unsandboxed machine, sealed key', machine);
-  assert.ok(machine.found.files.length > 0, 'files of the same user are open to it: this is what walls are for');
-  await nothingWasApproved(person, at.targets, [machine]);
-  await peopleApprove(person, at);
-  await whatItCanDo(t, person, at);
-});
-
 /** Whoever may write the executor's files can make it act; nothing of that is the person's word, and both verifiers say so. */
 async function whatItCanDo(
   t: TestContext,
@@ -511,30 +467,82 @@ async function whatItCanDo(
   assert.match(again.second, /"rule":"approver"/);
 }
 
-for (const walls of [true, false]) {
-  const where = walls ? 'behind walls' : 'without walls, as the same user';
-  test(`4: ${where}, a hostile server of Neo approves nothing${walls ? '' : ' under a key that is sealed'}`, async (t) => {
-    if (walls && !(await hasBubblewrap(t))) return;
-    const person = await startPerson(t, { walls, sealed: !walls, server: 'neo' });
+// Side by side: an attacker waits most of the time, for each wrong token.
+describe('the attack on the rail', { concurrency: 3 }, () => {
+  test('1: behind walls, a hostile machine and a hostile server of the executor approve nothing', async (t) => {
+    if (!(await hasBubblewrap(t))) return;
+    const person = await startPerson(t, { walls: true });
     const at = await scene(person);
     const money = balance(person);
-    await person.told(['alarm', 'set', 'go', '--in', '1s']);
-    let neo: string | undefined;
-    const look = () => {
-      neo = neoUrl(person);
-      return neo !== undefined || process.platform !== 'linux';
-    };
-    await until('Neo listens', look, LIMIT_MS);
-    const { NEO_DAEMON_TOKEN } = person.secretsIn('secrets.json');
-    const leaked = [...at.orders.leaked, NEO_DAEMON_TOKEN!];
-    const server = await raid(person.places.serverWork, 'mcp', { ...at.orders, leaked, neo });
-    tell(t, `${walls ? 'sandboxed' : 'unsandboxed'} server of Neo`, server);
-    await nothingWasApproved(person, at.targets, [server]);
-    assert.ok(
-      server.attempts.some(({ way }) => way.startsWith('has Neo forward')),
-      'it found Neo',
-    );
-    if (walls) assert.equal(balance(person), money);
+    await replaceNeo(person, at.submitter);
+    const machine = await raid(person.places.work, 'daemon', at.orders);
+    tell(t, 'sandboxed machine', machine);
+    const server = await raid(person.places.serverWork, 'mcp', at.orders);
+    tell(t, 'sandboxed server of the executor', server);
+    assert.deepEqual([loot(machine, [at.submitter]), loot(server)], [NOTHING_FOUND, NOTHING_FOUND]);
+    assert.deepEqual([machine.can, server.can], [[], []]);
+    await nothingWasApproved(person, at.targets, [machine, server]);
+    assert.equal(balance(person), money);
     await peopleApprove(person, at);
   });
-}
+
+  test('2: under another user id, without walls, a hostile machine approves nothing', async (t) => {
+    if (process.geteuid?.() !== 0) {
+      t.skip('only root can run a machine as somebody else');
+      return;
+    }
+    const person = await startPerson(t, { walls: false });
+    const { work } = person.places;
+    for (const path of [person.folder, join(work, '..'), work]) chmodSync(path, 0o755);
+    chownSync(work, NOBODY.uid, NOBODY.gid);
+    const at = await scene(person);
+    const money = balance(person);
+    await replaceNeo(person, at.submitter, ['--run-as', `${NOBODY.uid}:${NOBODY.gid}`]);
+    const machine = await raid(work, 'daemon', at.orders);
+    tell(t, 'machine with another user id', machine);
+    assert.deepEqual([loot(machine, [at.submitter]), machine.can, machine.uid], [NOTHING_FOUND, [], NOBODY.uid]);
+    await nothingWasApproved(person, at.targets, [machine]);
+    assert.equal(balance(person), money);
+    await peopleApprove(person, at);
+  });
+
+  test('3: without walls, as the same user, a hostile machine approves nothing under a key that is sealed', async (t) => {
+    const person = await startPerson(t, { walls: false, sealed: true });
+    const at = await scene(person);
+    await replaceNeo(person, at.submitter);
+    const machine = await raid(person.places.work, 'daemon', at.orders);
+    tell(t, 'unsandboxed machine, sealed key', machine);
+    assert.ok(machine.found.files.length > 0, 'files of the same user are open to it: this is what walls are for');
+    await nothingWasApproved(person, at.targets, [machine]);
+    await peopleApprove(person, at);
+    await whatItCanDo(t, person, at);
+  });
+
+  for (const walls of [true, false]) {
+    const where = walls ? 'behind walls' : 'without walls, as the same user';
+    test(`4: ${where}, a hostile server of Neo approves nothing${walls ? '' : ' under a key that is sealed'}`, async (t) => {
+      if (walls && !(await hasBubblewrap(t))) return;
+      const person = await startPerson(t, { walls, sealed: !walls, server: 'neo' });
+      const at = await scene(person);
+      const money = balance(person);
+      await person.told(['alarm', 'set', 'go', '--in', '1s']);
+      let neo: string | undefined;
+      const look = () => {
+        neo = neoUrl(person);
+        return neo !== undefined || process.platform !== 'linux';
+      };
+      await until('Neo listens', look, LIMIT_MS);
+      const { NEO_DAEMON_TOKEN } = person.secretsIn('secrets.json');
+      const leaked = [...at.orders.leaked, NEO_DAEMON_TOKEN!];
+      const server = await raid(person.places.serverWork, 'mcp', { ...at.orders, leaked, neo });
+      tell(t, `${walls ? 'sandboxed' : 'unsandboxed'} server of Neo`, server);
+      await nothingWasApproved(person, at.targets, [server]);
+      assert.ok(
+        server.attempts.some(({ way }) => way.startsWith('has Neo forward')),
+        'it found Neo',
+      );
+      if (walls) assert.equal(balance(person), money);
+      await peopleApprove(person, at);
+    });
+  }
+});

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { rounds } from '../../support/random/random.ts';
 import { add, noFigures, summarize } from './figures.ts';
 import { drawScenario } from './scenario.ts';
 import { simulate } from './simulate.ts';
 
 const BATCHES = 4;
-const SEEDS_IN_BATCH = 50;
+/** `npm run simulate` goes through as many as one likes. */
+const SEEDS_IN_BATCH = rounds(18, 50);
 
 /** What must have come about in so many worlds, or they are too tame to show anything. */
 const RARITIES = [

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 const SUITES = ['src/**/*.test.ts', 'examples/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts'];
-const COMPILED = new URL('../compile-cache.mjs', import.meta.url).href;
+const COMPILED = new URL('../prepare.mjs', import.meta.url).href;
 const MARK = new URL('./mark.ts', import.meta.url).href;
 /** Longest that one run of one file may take. */
 const RUN_MS = 10 * 60_000;
