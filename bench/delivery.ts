@@ -1,6 +1,6 @@
 /** One POST to the sink, the way Reveille's own waker does it; the raw rate and the peers use this very code. */
 import { Pool } from 'undici';
-import { WakeExchange } from '../src/chronos/dispatch/wake-exchange.ts';
+import { wakeAnswer } from '../src/chronos/dispatch/http-waker.ts';
 
 /** As many as chronosd has in flight at most, unless told otherwise. */
 export const CONNECTIONS = 256;
@@ -24,7 +24,7 @@ export function createDelivery(url: string): Delivery {
   return {
     post: (body) =>
       new Promise((resolve, reject) => {
-        const exchange = new WakeExchange(
+        const exchange = wakeAnswer(
           url,
           (result) => {
             if (result.outcome === 'delivered') resolve();

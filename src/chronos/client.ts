@@ -6,11 +6,15 @@
  */
 import { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
+import { type Attend, type Call, checkToken, createCaller, withinTime } from '../kit/http/caller.ts';
+import { headerSafe } from '../kit/http/exchange.ts';
 import {
   challengeMessage,
   challengeSchema,
   type EnrolledKey,
   enrolledKeySchema,
+  PERSON_HEADER,
+  PRINCIPAL_HEADER,
   principalSchema,
 } from '../wire/agent.ts';
 import {
@@ -22,11 +26,10 @@ import {
   type alarmCreateSchema,
   type alarmPatchSchema,
   type FireView,
+  RAW_ALARM_FIELDS,
 } from '../wire/alarm.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import type { RawJson } from '../wire/json.ts';
-import { listOf, objectOf, readAnswer, unexpected, viewOf } from './client-answers.ts';
-import { type Call, createExchange, headerSafe, type PersonProver, withinDeadline } from './client-exchange.ts';
+import { ANSWER_DEPTH, elementsOf, parseJsonObject, type RawJson, sliceAt } from '../wire/json.ts';
 
 /** Who asks, as far as chronosd must know: `AgentIdentity` of the identity kit is one. */
 export type Prover = {
@@ -60,8 +63,8 @@ export function holdPrincipal(): PrincipalHolder {
   return { held: undefined };
 }
 
-/** Runs one call within its time. `caller` gives it up earlier. */
-type Attend = <T>(call: (signal: AbortSignal) => Promise<T>, caller?: AbortSignal) => Promise<T>;
+/** Makes the proof for one request that a person makes it. */
+export type PersonProver = (request: { method: string; path: string; body: string }) => string;
 
 export type ChronosClientOptions = {
   /** Where chronosd listens, as in `http://127.0.0.1:9096`. */
@@ -72,7 +75,7 @@ export type ChronosClientOptions = {
   adminToken?: string | undefined;
   /** Milliseconds for one call, proof of identity included. */
   timeoutMs?: number | undefined;
-  /** Bounds each call in another way than `timeoutMs`: gives it a signal whose reason completes the sentence "chronosd at … ". */
+  /** Bounds each call in another way than `timeoutMs`. */
   attend?: Attend | undefined;
   /** Needed by everything about alarms. */
   identity?: Prover | undefined;
@@ -123,29 +126,49 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 /** A held token is not used any more when it has less than this left, so that it does not expire on the way. */
 const EXPIRY_MARGIN_MS = 5_000;
 
-const REPEAT_SAFELY =
-  'send it again with the same idempotency_key, or, if it had none, list the alarms before setting it again';
-const LOOK_FIRST = 'look at the alarm before repeating it';
+const lost = (remedy: string) => `; it is not known whether the request was carried out: ${remedy}`;
+const REPEAT_SAFELY = lost(
+  'send it again with the same idempotency_key, or, if it had none, list the alarms before setting it again',
+);
+const LOOK_FIRST = lost('look at the alarm before repeating it');
+const CANCEL_AGAIN = lost('cancel it again, that is harmless');
 
 /**
  * @throws ReveilleError `invalid_request` for an address or token that cannot be used
  */
 export function createChronosClient(options: ChronosClientOptions): ChronosClient {
-  const { token, adminToken, timeoutMs = DEFAULT_TIMEOUT_MS, principal: holder, person, clock = systemClock } = options;
-  const exchange = createExchange(options.url);
-  for (const secret of [token, adminToken]) {
-    if (secret !== undefined && !headerSafe(secret)) {
-      throw new ReveilleError('invalid_request', "chronosd's token must be printable ASCII without spaces");
-    }
-  }
+  const { token, adminToken, principal: holder, clock = systemClock } = options;
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, attend = withinTime(clock, timeoutMs) } = options;
+  const remedy = 'is chronosd running? start it with "reveille up", or correct the address';
+  const tokenName = "chronosd's token";
+  const caller = createCaller({ name: 'chronosd', url: options.url, remedy, tokenName });
+  for (const secret of [token, adminToken]) checkToken(secret, tokenName);
+  const { call: exchange, read: readAnswer, reading } = caller;
+  const { person } = options;
+  const sign: Call['sign'] = person && ((request) => ({ [PERSON_HEADER]: person(request) }));
 
   const within = <T>(callOptions: CallOptions | undefined, work: (signal: AbortSignal) => Promise<T>) =>
-    options.attend
-      ? options.attend(work, callOptions?.signal)
-      : withinDeadline(work, { clock, timeoutMs, signal: callOptions?.signal });
+    attend(work, callOptions?.signal);
+
+  const unexpected = (call: Call, detail: string) =>
+    reading(call, () => {
+      throw new ReveilleError('unavailable', detail);
+    });
+
+  const objectOf = (call: Call, text: string) => reading(call, () => parseJsonObject(text, [], ANSWER_DEPTH));
+
+  /** The source text of each entry of the list called `name`. */
+  const listOf = (call: Call, text: string, name: string): string[] =>
+    elementsOf(sliceAt(text, [name]) ?? 'null') ?? unexpected(call, `${name} must be a list`);
+
+  /** An alarm, its payload as source text. */
+  const viewOf = (call: Call, text: string): AlarmView => {
+    const view = reading(call, () => parseJsonObject(text, RAW_ALARM_FIELDS, ANSWER_DEPTH));
+    return typeof view.id === 'string' ? (view as AlarmView) : unexpected(call, 'an alarm without an id');
+  };
 
   const challenge = async (did: string, signal: AbortSignal): Promise<Challenge> => {
-    const call: Call = { method: 'POST', path: '/v1/agent/auth/challenge', bearer: token, body: { did } };
+    const call: Call = { method: 'POST', path: '/v1/agent/auth/challenge', token, body: { did } };
     return readAnswer(call, challengeSchema, await exchange(call, signal));
   };
 
@@ -164,11 +187,11 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     const call: Call = {
       method: 'POST',
       path: '/v1/agent/auth/verify',
-      bearer: token,
+      token,
       body: { did, public_key: identity.publicKeyHex, nonce, signature },
     };
     const principal = readAnswer(call, principalSchema, await exchange(call, signal));
-    if (!headerSafe(principal.token)) throw unexpected(call, 'the token cannot stand in a header');
+    if (!headerSafe(principal.token)) unexpected(call, 'the token cannot stand in a header');
     return principal;
   };
 
@@ -179,18 +202,23 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     return proved.token;
   };
 
+  const withPrincipal = (call: Call, principal: string): Call => ({
+    ...{ ...call, token },
+    headers: { [PRINCIPAL_HEADER]: principal },
+  });
+
   /** A call about alarms: under the transport bearer and a principal token. */
   const asPrincipal = async (call: Call, signal: AbortSignal): Promise<RawJson> => {
     const held = holder?.held;
     if (held && held.usableUntil > clock.monotonic()) {
       try {
-        return await exchange({ ...call, bearer: token, principal: held.token }, signal);
+        return await exchange(withPrincipal(call, held.token), signal);
       } catch (thrown) {
         // The held token may have died early (chronosd has another secret, the key was revoked): one fresh proof tells.
         if (!(thrown instanceof ReveilleError) || thrown.code !== 'unauthorized') throw thrown;
       }
     }
-    return exchange({ ...call, bearer: token, principal: await freshToken(signal) }, signal);
+    return exchange(withPrincipal(call, await freshToken(signal)), signal);
   };
 
   const alarmCall = (call: Call, callOptions?: CallOptions): Promise<AlarmView> =>
@@ -203,7 +231,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     if (adminToken === undefined) {
       throw new ReveilleError('unauthorized', 'this call needs the admin token of chronosd; set CHRONOS_ADMIN_TOKEN');
     }
-    return exchange({ ...call, bearer: adminToken }, signal);
+    return exchange({ ...call, token: adminToken }, signal);
   };
 
   const probe = (path: string, callOptions?: CallOptions) => {
@@ -217,7 +245,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       within(callOptions, (signal) => authenticate(identity, signal)),
     createAlarm: (alarm, callOptions) =>
       within(callOptions, async (signal) => {
-        const call: Call = { method: 'POST', path: '/v1/alarms', body: alarm, person, ifLost: REPEAT_SAFELY };
+        const call: Call = { method: 'POST', path: '/v1/alarms', body: alarm, sign, ifLost: REPEAT_SAFELY };
         return readAnswer(call, createdSchema, await asPrincipal(call, signal)) as AlarmCreated;
       }),
     listAlarms: (query, callOptions) =>
@@ -230,9 +258,9 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       }),
     getAlarm: (id, callOptions) => alarmCall({ method: 'GET', path: alarmPath(id) }, callOptions),
     cancelAlarm: (id, callOptions) =>
-      alarmCall({ method: 'DELETE', path: alarmPath(id), ifLost: 'cancel it again, that is harmless' }, callOptions),
+      alarmCall({ method: 'DELETE', path: alarmPath(id), ifLost: CANCEL_AGAIN }, callOptions),
     patchAlarm: (id, changes, callOptions) =>
-      alarmCall({ method: 'PATCH', path: alarmPath(id), body: changes, person, ifLost: LOOK_FIRST }, callOptions),
+      alarmCall({ method: 'PATCH', path: alarmPath(id), body: changes, sign, ifLost: LOOK_FIRST }, callOptions),
     pauseAlarm: (id, callOptions) => act(id, 'pause', callOptions),
     resumeAlarm: (id, callOptions) => act(id, 'resume', callOptions),
     triggerAlarm: (id, callOptions) => act(id, 'trigger', callOptions) as Promise<TriggeredAlarm>,

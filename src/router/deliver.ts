@@ -1,9 +1,9 @@
 /** Putting a wake into a daemon's conversation: `POST <daemon>/chat` (contracts §4). */
 import type { Dispatcher } from 'undici';
+import { below, exchange, reasonOf } from '../kit/http/exchange.ts';
 import { encodeJson } from '../wire/json.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { WAKE_HEADERS, WAKE_ORIGIN, type WakeRequest } from '../wire/wake.ts';
-import { below, exchange, reasonOf } from './exchange.ts';
 import type { Machine } from './machines/machine.ts';
 
 /** A daemon's answer, to be passed on as it is. */

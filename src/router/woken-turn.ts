@@ -5,11 +5,11 @@
  */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../kit/clock/clock.ts';
+import { below, exchange, reasonOf } from '../kit/http/exchange.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import { type TurnStatus, turnViewSchema } from '../wire/turn.ts';
-import { below, exchange, reasonOf } from './exchange.ts';
 import type { Turn } from './targets/turn.ts';
 
 export type TurnOutcome =

@@ -35,9 +35,10 @@ export function errorMessageOf(text: string): string | undefined {
  *
  * @param status the HTTP status it came with, used when the body is not an envelope
  * @param who names the daemon for the error message, as in `chronosd`
+ * @param retryAfterSeconds what its header asks for
  * @throws ReveilleError the daemon's own error, or `unavailable` when the answer is not an envelope
  */
-export function openEnvelope(text: string, status: number, who: string): RawJson {
+export function openEnvelope(text: string, status: number, who: string, retryAfterSeconds?: number): RawJson {
   let body: Record<string, unknown>;
   try {
     body = parseJsonObject(text, [], ANSWER_DEPTH);
@@ -52,5 +53,9 @@ export function openEnvelope(text: string, status: number, who: string): RawJson
     throw new ReveilleError('unavailable', `${who} answered ${status} with something that is not an envelope`);
   }
   const { code, message, retryable } = failure.data.error;
-  throw new ReveilleError(code, message, { retryable, status });
+  throw new ReveilleError(code, message, {
+    retryable,
+    status,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  });
 }

@@ -18,7 +18,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/sqlite': [],
   'kit/model': [],
   'kit/yaml': ['kit/text'],
-  'kit/outbox': ['kit/identity'],
+  'kit/outbox': ['kit/identity', 'kit/http'],
 };
 
 const DOMAIN = ['wire', 'chronos/alarm'];
@@ -31,20 +31,18 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/store/sqlite': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/store/postgres': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/store/transfer': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
-  'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity'],
+  'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http'],
   'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity'],
-  'chronos/receipts': ['wire', 'kit/identity'],
+  'chronos/receipts': ['wire', 'kit/identity', 'router/client.ts'],
   'chronos/http': [
     ...[...DOMAIN, STORE_PORT, 'chronos/store/limits.ts', 'kit/http'],
     ...['chronos/auth', 'chronos/dispatch', 'chronos/receipts'],
   ],
-  'chronos/client.ts': ['wire', 'chronos/client-answers.ts', 'chronos/client-exchange.ts'],
-  'chronos/client-answers.ts': ['wire', 'chronos/client-exchange.ts'],
-  'chronos/client-exchange.ts': ['wire'],
+  'chronos/client.ts': ['wire', 'kit/http'],
   'chronos/config.ts': ['wire', 'chronos/auth', 'kit/http'],
   'chronos/metrics.ts': [...DOMAIN, 'chronos/dispatch', 'chronos/store', 'kit/http'],
   'chronos/retention.ts': ['wire', 'chronos/store'],
-  'chronos/daemon.ts': ['wire', 'kit', 'chronos'],
+  'chronos/daemon.ts': ['wire', 'kit', 'chronos', 'router/client.ts'],
 };
 
 const clientOf = (system: string) => `${system}/client.ts`;

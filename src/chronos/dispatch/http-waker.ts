@@ -1,12 +1,14 @@
-/** The wake over HTTP: one signed POST to the router (contracts §3). */
+/** The wake over HTTP: one signed POST to the router (contracts §3), and what its answer means. */
 import { Pool } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { Answer, type Exchange, retryAfterOf } from '../../kit/http/exchange.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
-import { formatInstant } from '../../wire/rfc3339.ts';
-import { WAKE_ORIGIN } from '../../wire/wake.ts';
+import { errorMessageOf } from '../../wire/envelope.ts';
+import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
+import { beginningOf } from '../../wire/text.ts';
+import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER, WAKE_ORIGIN } from '../../wire/wake.ts';
 import type { Claim } from '../store/store.ts';
-import { WakeExchange } from './wake-exchange.ts';
-import type { Waker } from './waker.ts';
+import type { Hold, WakeResult, Waker } from './waker.ts';
 
 export type HttpWakerOptions = {
   url: string;
@@ -40,6 +42,76 @@ export function wakeBody({ alarm, occurrence }: Claim): string {
   return alarm.payload === null ? body : `${body.slice(0, -1)},"payload":${alarm.payload}}`;
 }
 
+/** How much of a refusal's words the error keeps. */
+const ERROR_BODY_CHARACTERS = 300;
+/** How much of a refusal's body is read: an envelope that is cut is no envelope, and its message could not be told from the rest. */
+const ERROR_BODY_BYTES = 16 * 1024;
+/** An answer longer than this is not read to its end: a new connection costs less. */
+const LONGEST_ANSWER_BYTES = 128 * 1024;
+
+/**
+ * What hears of one wake. The status of a 2xx is all that is wanted of it: it settles with the head, and what follows is
+ * only drained for the connection's sake.
+ *
+ * @param url for error messages
+ * @param settle gets the result, once
+ * @param onEnd called when the connection is free again, or gone
+ */
+export function wakeAnswer(url: string, settle: (result: WakeResult | Hold) => void, onEnd: () => void): Answer {
+  return new Answer({
+    maxBytes: ERROR_BODY_BYTES,
+    drainBytes: LONGEST_ANSWER_BYTES - ERROR_BODY_BYTES,
+    needsNoBody: (status) => status < 300,
+    settle: (exchange) => settle(wakeResult(url, exchange)),
+    onEnd,
+  });
+}
+
+/** What came of a wake. One that cannot have left has failed and may be sent again; where that is not certain it is unknown. */
+function wakeResult(url: string, exchange: Exchange): WakeResult | Hold {
+  if (exchange.result !== 'answered') {
+    const { code } = exchange.error as NodeJS.ErrnoException;
+    const words = `${code ? `${code}: ` : ''}${exchange.error.message}`;
+    if (exchange.result === 'unsent') {
+      const error = `the router at ${url} could not be reached (${words})`;
+      return { outcome: 'failed', httpStatus: null, error, final: false };
+    }
+    const error = `the router at ${url} did not answer; whether it accepted the wake is not known (${words})`;
+    return { outcome: 'unknown', httpStatus: null, error };
+  }
+  const { status, headers, body } = exchange;
+  const machineReadyMs = wholeNumber(headers[MACHINE_READY_HEADER]);
+  const readiness = machineReadyMs === undefined ? {} : { machineReadyMs };
+  if (status < 300) return { outcome: 'delivered', httpStatus: status, ...readiness };
+  const text = body.toString('utf8');
+  const message = errorMessageOf(text);
+  const words = storable(
+    message === undefined ? text.slice(0, ERROR_BODY_CHARACTERS) : beginningOf(message, ERROR_BODY_CHARACTERS),
+  );
+  // A header that is no instant leaves a refusal like any other.
+  const heldUntil = status === 429 ? parseInstant(String(headers[HELD_UNTIL_HEADER])) : undefined;
+  if (heldUntil !== undefined) return { outcome: 'held', until: heldUntil, reason: words };
+  // "At once" is taken as a second: a receiver that keeps saying it would use up every attempt in no time.
+  const wait = retryAfterOf(headers['retry-after']);
+  return {
+    outcome: 'failed',
+    httpStatus: status,
+    error: `the router answered ${status}: ${words}`,
+    final: status === 410,
+    ...readiness,
+    ...(wait === undefined ? {} : { retryAfterSeconds: Math.max(1, wait) }),
+  };
+}
+
+function wholeNumber(header: unknown): number | undefined {
+  return typeof header === 'string' && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
+}
+
+/** It is stored as text: half of a surrogate pair or a NUL would not survive that everywhere. */
+function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\u{fffd}');
+}
+
 /** A waker that keeps its connections to the router open. */
 export function createHttpWaker({ url, token, clock, timeoutMs, connections }: HttpWakerOptions): Waker {
   const { origin, pathname, search } = new URL(url);
@@ -69,9 +141,9 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
       const body = wakeBody(claim);
       const headers = headersOf(claim.occurrence.fireId, body);
       return new Promise((settle) => {
-        const exchange = new WakeExchange(url, settle, () => done());
-        const done = clock.after(timeoutMs, () => exchange.abandon(new Error(`it took more than ${timeoutMs} ms`)));
-        pool.dispatch({ method: 'POST', path, headers, body }, exchange);
+        const answer = wakeAnswer(url, settle, () => done());
+        const done = clock.after(timeoutMs, () => answer.abort(new Error(`it took more than ${timeoutMs} ms`)));
+        pool.dispatch({ method: 'POST', path, headers, body }, answer);
       });
     },
     close: () => pool.destroy(),

@@ -3,8 +3,8 @@
  * token behind it may have been replaced; but seldom, so that garbage does not reach the router.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
+import type { AskKeys } from '../../router/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { AskKeys } from './router-keys.ts';
 
 export type KeyRingOptions = {
   ask: AskKeys;

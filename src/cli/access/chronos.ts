@@ -1,8 +1,8 @@
 /** Which chronosd the commands of this machine talk to, and as whom. */
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import type { PersonProver } from '../../chronos/client.ts';
 import { type ChronosClient, createChronosClient, holdPrincipal, type Prover } from '../../chronos/client.ts';
-import type { PersonProver } from '../../chronos/client-exchange.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { readKeyFile } from '../../kit/identity/keys.ts';
 import { personProof } from '../../kit/identity/person-proof.ts';

@@ -1,5 +1,7 @@
 /** What time a daemon has, as the `Date` of its answers says it: whole seconds, cut off. */
 import type { Clock } from '../../kit/clock/clock.ts';
+import { below, exchange } from '../../kit/http/exchange.ts';
+import { plainTransport } from '../../kit/http/plain-transport.ts';
 
 export type ServerTime = {
   /** The beginning of the second in which the daemon answered, epoch ms by its own clock. */
@@ -31,15 +33,10 @@ export function aheadBy(second: number, sent: number, received: number): number 
  */
 export async function serverTime(url: string, clock: Clock, timeoutMs = 3000): Promise<ServerTime | undefined> {
   const sent = clock.now();
-  let date: string | null;
-  try {
-    const response = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(timeoutMs), redirect: 'manual' });
-    await response.body?.cancel();
-    date = response.headers.get('date');
-  } catch {
-    // Whoever needs the daemon itself finds out why it does not answer.
-    return undefined;
-  }
-  const second = Date.parse(date ?? '');
+  const limit = { clock, ms: timeoutMs };
+  const answer = await exchange(plainTransport, { method: 'GET', url: below(url, '/healthz'), maxBytes: 0, limit });
+  // Whoever needs the daemon itself finds out why it does not answer.
+  if (answer.result !== 'answered') return undefined;
+  const second = Date.parse(String(answer.headers.date));
   return Number.isNaN(second) ? undefined : { second, aheadMs: aheadBy(second, sent, clock.now()) };
 }

@@ -2,6 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { Attend } from '../../kit/http/caller.ts';
+import { below, exchange } from '../../kit/http/exchange.ts';
+import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Home, readRun } from '../home/home.ts';
 
@@ -14,31 +17,18 @@ const SIGN_MS = 2500;
 /** One that lives may take this long over a request: to stop a machine, say. */
 const LIMIT_MS = 30_000;
 
-/** The system's code, such as `ECONNREFUSED`, or else the innermost message. */
-export function reasonOf(thrown: unknown): string {
-  const cause = thrown instanceof Error ? (thrown.cause ?? thrown) : thrown;
-  if (cause instanceof Error && 'code' in cause && typeof cause.code === 'string') return cause.code;
-  return cause instanceof Error ? cause.message : String(cause);
-}
-
-/** Why a request was given up; the message completes a sentence that begins with who was asked, and says what to do. */
-export class Unanswered extends Error {}
-
 /** The daemon that is asked, and the installation that may know its process. */
 export type Asked = { url: string; home: Home; clock: Clock };
 
-/** Runs work that asks a daemon, within the patience of a command. `caller` gives it up earlier. */
-export type Attend = <T>(work: (signal: AbortSignal) => Promise<T>, caller?: AbortSignal) => Promise<T>;
-
 /**
- * The deadline of the command line. Work is given up, with an {@link Unanswered} as the signal's reason, when the daemon has been silent and
+ * The deadline of the command line. Work is given up, when the daemon has been silent and
  * gives no sign of life either; a daemon that is alive and busy is waited for longer.
  */
 export function attend(asked: Asked): Attend {
   return async (work, caller) => {
     const over = new AbortController();
     const given = new AbortController();
-    const giveUp = () => given.abort(new Unanswered('was not waited for: the caller gave the call up'));
+    const giveUp = () => given.abort(new Error('was not waited for: the caller gave the call up'));
     caller?.addEventListener('abort', giveUp);
     if (caller?.aborted) giveUp();
     const watched = watchOver(asked, over.signal).then((reason) => reason && given.abort(reason));
@@ -53,7 +43,7 @@ export function attend(asked: Asked): Attend {
 }
 
 /** Resolves with why to give up, or with nothing when `over` aborts. */
-async function watchOver(asked: Asked, over: AbortSignal): Promise<Unanswered | undefined> {
+async function watchOver(asked: Asked, over: AbortSignal): Promise<Error | undefined> {
   const { url, clock } = asked;
   const began = clock.monotonic();
   for (;;) {
@@ -63,7 +53,7 @@ async function watchOver(asked: Asked, over: AbortSignal): Promise<Unanswered | 
     if (over.aborted) return undefined;
     if (sign !== 'answers') return silenceOf(sign, asked, Math.round((clock.monotonic() - began) / 1000));
     if (clock.monotonic() - began >= LIMIT_MS)
-      return new Unanswered(`lives, but has not answered for ${LIMIT_MS / 1000} s; look into its log, and try again`);
+      return new Error(`lives, but has not answered for ${LIMIT_MS / 1000} s; look into its log, and try again`);
   }
 }
 
@@ -81,14 +71,10 @@ export async function signOfLife(url: string, clock: Clock, over?: AbortSignal):
   const signal = over === undefined ? enough.signal : AbortSignal.any([enough.signal, over]);
   try {
     const taken = takesConnections(url, signal);
-    try {
-      // Whatever it answers: it does.
-      const response = await fetch(`${url}/healthz`, { signal, redirect: 'manual' });
-      await response.body?.cancel();
-      return 'answers';
-    } catch {
-      return (await taken) ? 'listens' : 'nothing';
-    }
+    const answer = await exchange(plainTransport, { method: 'GET', url: below(url, '/healthz'), maxBytes: 0, signal });
+    // Whatever it answers: it does.
+    if (answer.result === 'answered') return 'answers';
+    return (await taken) ? 'listens' : 'nothing';
   } finally {
     cancel();
     enough.abort();
@@ -115,12 +101,12 @@ function takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
   });
 }
 
-function silenceOf(sign: Sign, asked: Asked, seconds: number): Unanswered {
+function silenceOf(sign: Sign, asked: Asked, seconds: number): Error {
   if (sign === 'nothing')
-    return new Unanswered(
+    return new Error(
       `cannot be reached: nothing has come back for ${seconds} s; correct the address, or look at the way there`,
     );
-  return new Unanswered(`listens, but does not answer (for ${seconds} s): ${whatToDo(asked)}`);
+  return new Error(`listens, but does not answer (for ${seconds} s): ${whatToDo(asked)}`);
 }
 
 /** Why a process of this installation may be silent, and what helps. */

@@ -1,9 +1,11 @@
 /** What `reveille up` sees to before an agent is woken: that somebody can approve, and that Neo can hand tasks over and do no more. */
+
+import type { ExecutorAdmin } from '../../executor/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
-import { type ExecutorAdmin, enrollmentRequest } from '../access/executor-admin.ts';
 import { type Home, readSubmitter, writeSubmitter } from '../home/home.ts';
 import { loadOrMakeApprover, openApprover } from './approver-key.ts';
+import { enrollmentRequest } from './statements.ts';
 
 type Given = { readonly environment: Settings; readonly user: string; readonly now: number };
 

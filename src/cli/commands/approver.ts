@@ -1,6 +1,7 @@
 /** `reveille approver`: the key with which a person answers, and whose keys an executor takes answers of. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ExecutorAdmin } from '../../executor/client.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import {
   APPROVER_NAME_MAX,
@@ -11,13 +12,7 @@ import {
 } from '../../wire/approver.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { checkInput } from '../../wire/validate.ts';
-import {
-  type ExecutorAdmin,
-  enrollmentRequest,
-  executorAdmin,
-  revocationRequest,
-  vouchedFor,
-} from '../access/executor-admin.ts';
+import { executorAdmin } from '../access/executor.ts';
 import {
   type KnownApprover,
   knownApprover,
@@ -27,6 +22,7 @@ import {
   unsealApprover,
 } from '../approver/approver-key.ts';
 import { askPassphrase, passphraseFrom } from '../approver/passphrase.ts';
+import { enrollmentRequest, revocationRequest, vouchedFor } from '../approver/statements.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { fileFlag } from '../flags/flags.ts';

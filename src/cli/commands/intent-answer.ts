@@ -3,15 +3,16 @@
  * which is worked out here from that very call, and counts for no other.
  */
 import { createHash } from 'node:crypto';
+import type { ExecutorClient, WaitingGate } from '../../executor/client.ts';
 import { laidOpen } from '../../kit/text/hidden-characters.ts';
 import { answerText } from '../../wire/approver.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { callDigestSchema } from '../../wire/executor.ts';
-import { type ExecutorClient, executorClient, type WaitingGate } from '../access/executor.ts';
-import { signedUntil } from '../access/executor-admin.ts';
+import { executorClient } from '../access/executor.ts';
 import { openApprover } from '../approver/approver-key.ts';
 import { askPassphrase } from '../approver/passphrase.ts';
+import { signedUntil } from '../approver/statements.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { askPerson } from '../screens/gate-prompt.ts';
@@ -22,7 +23,7 @@ import { findIntentId } from './intent-id.ts';
 export type AnswerFlags = { user?: string; answer?: string; callSha256?: string; displayedSha256?: string };
 
 async function findGate(client: ExecutorClient, intentId: string, nodeId: string | undefined): Promise<WaitingGate> {
-  const gates = await client.gates(intentId);
+  const gates = (await client.gates(intentId)).map(({ value }) => value);
   const names = gates.map(({ node_id }) => laidOpen(node_id)).join(', ');
   if (gates.length === 0)
     throw new ReveilleError('conflict', `no step of intent ${intentId} waits for an answer; see: reveille intent show`);

@@ -1,7 +1,8 @@
 /** Which intent a command means: a whole id, or the beginning of one. */
+
+import type { ExecutorClient } from '../../executor/client.ts';
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { ExecutorClient } from '../access/executor.ts';
 import { shortIds } from '../screens/render.ts';
 
 /** Shorter than the whole of a UUID, and long enough to mean something. */

@@ -5,8 +5,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { INTENT_STATUSES } from '../../wire/executor.ts';
 import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
 import { encodeJson, RawJson, sliceAt } from '../../wire/json.ts';
-import { executorClient } from '../access/executor.ts';
-import { executorAdmin } from '../access/executor-admin.ts';
+import { executorAdmin, executorClient } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { renderIntent, renderIntents } from '../screens/intent-screen.ts';
@@ -36,7 +35,8 @@ export type ShowFlags = { user?: string; full?: boolean };
 export async function intentShow(context: CliContext, flags: ShowFlags, given: string): Promise<void> {
   const client = executorClient(context, flags.user);
   const intentId = await findIntentId(client, given);
-  const [view, gates] = await Promise.all([client.view(intentId), client.gates(intentId)]);
+  const [view, waiting] = await Promise.all([client.view(intentId), client.gates(intentId)]);
+  const gates = waiting.map(({ value }) => value);
   const data = new RawJson(`${view.text.text.slice(0, -1)},"gates":${encodeJson(gates)}}`);
   context.out.result(data, renderIntent(view, gates, lookOf(context), flags.full));
 }

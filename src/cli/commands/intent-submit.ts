@@ -1,10 +1,11 @@
 /** `reveille intent submit`: hand a task over to the executor. */
 import { randomUUID } from 'node:crypto';
+import type { ExecutorClient } from '../../executor/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import type { RawJson } from '../../wire/json.ts';
-import { type ExecutorClient, executorClient } from '../access/executor.ts';
+import { executorClient } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { fileFlag, jsonFlag } from '../flags/flags.ts';

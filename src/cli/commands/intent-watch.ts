@@ -1,4 +1,6 @@
 /** `reveille intent watch`: what happens to an intent, until it is over. */
+
+import type { Told, WaitingGate } from '../../executor/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { laidOpen } from '../../kit/text/hidden-characters.ts';
 import { followIntent } from '../../neo/delegate/intent-events.ts';
@@ -6,7 +8,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import { encodeJson } from '../../wire/json.ts';
-import { executorClient, type WaitingGate } from '../access/executor.ts';
+import { executorClient } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { renderGate } from '../screens/gate-screen.ts';
@@ -87,12 +89,12 @@ async function lookAgain<T>(look: () => Promise<T>): Promise<T | undefined> {
 function tellGates(
   context: CliContext,
   intentId: string,
-  gates: readonly WaitingGate[],
+  gates: readonly Told<WaitingGate>[],
   shown: Map<string, string>,
 ): void {
   const { out } = context;
   const look = lookOf(context);
-  for (const gate of gates) {
+  for (const { value: gate } of gates) {
     const { node_id, displayed_sha256 } = gate;
     const before = shown.get(node_id);
     if (before === displayed_sha256) continue;

@@ -1,9 +1,10 @@
 /** `reveille submitter`: tokens of programs that hand tasks over for one user, and can do nothing else. */
 
+import type { ExecutorAdmin } from '../../executor/client.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { SUBMITTER_NAME_MAX } from '../../wire/submitter.ts';
-import { type ExecutorAdmin, executorAdmin } from '../access/executor-admin.ts';
+import { executorAdmin } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';

@@ -4,8 +4,7 @@ import type { ApproverList, ApproverView } from '../../wire/approver.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { labelOf } from '../access/chronos.ts';
-import { executorAdmin } from '../access/executor-admin.ts';
-import { reasonOf } from '../access/unreachable.ts';
+import { executorAdmin } from '../access/executor.ts';
 import { type KnownApprover, knownApprover } from '../approver/approver-key.ts';
 import type { CliContext } from '../context.ts';
 import { brokenBy, type Check, orUndefined } from './check.ts';
@@ -104,9 +103,9 @@ export async function checkApprovers(context: CliContext): Promise<(Check | unde
     const known = orUndefined(() => knownApprover(context.environment));
     return [checkStanding(list, user, known), checkReset(list, user, known), checkForged(list, user)];
   } catch (error) {
-    if (!(error instanceof ReveilleError)) return [{ name, status: 'broken', detail: reasonOf(error) }];
     // Whoever asks from another computer than the executor's need not be its operator.
-    if (error.code === 'forbidden') return [{ name, status: 'note', detail: `not asked: ${error.message}` }];
+    if (error instanceof ReveilleError && error.code === 'forbidden')
+      return [{ name, status: 'note', detail: `not asked: ${error.message}` }];
     return [brokenBy(name, error)];
   }
 }

@@ -1,26 +1,22 @@
 /** What the doctor asks the daemons. */
 import { createServer } from 'node:net';
 import { createChronosClient } from '../../chronos/client.ts';
+import { createExecutorClient } from '../../executor/client.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
+import { createCaller, withinTime } from '../../kit/http/caller.ts';
+import { createRouterClient } from '../../router/client.ts';
 import { didOf } from '../../wire/did.ts';
-import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
-import { WAKE_HEADERS } from '../../wire/wake.ts';
 import { findChronos, labelOf, localIdentity } from '../access/chronos.ts';
 import { findExecutor } from '../access/executor.ts';
-import { createRouterClient } from '../access/router.ts';
-import { type Attend, reasonOf, signOfLife, whatToDo } from '../access/unreachable.ts';
+import { signOfLife, whatToDo } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { listenerAt } from '../up/listener.ts';
 import type { KnownMachine } from './agent.ts';
 import { brokenBy, type Check, orUndefined } from './check.ts';
 
 const TIMEOUT_MS = 3000;
-
-async function ask(url: string): Promise<{ status: number; text: string }> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'manual' });
-  return { status: response.status, text: await response.text() };
-}
 
 /** Why a port cannot be listened on; `undefined` when it can. */
 function portTaken(url: string): Promise<string | undefined> {
@@ -66,11 +62,11 @@ async function checkSilent(
 
 async function checkReady({ name, url }: Place, version: string): Promise<Check> {
   try {
-    const { status, text } = await ask(`${url}/readyz`);
-    openEnvelope(text, status, name);
+    const { call } = createCaller({ name, url, remedy: 'is it running?', tokenName: 'token' });
+    await withinTime(systemClock, TIMEOUT_MS)((signal) => call({ method: 'GET', path: '/readyz' }, signal));
   } catch (thrown) {
-    const why = thrown instanceof ReveilleError ? thrown.message : `/readyz does not answer (${reasonOf(thrown)})`;
-    return { name, status: 'broken', detail: `${url}: ${why}`, remedy: `look into the log of ${name}` };
+    if (!(thrown instanceof ReveilleError)) throw thrown;
+    return { name, status: 'broken', detail: `${url}: ${thrown.message}`, remedy: `look into the log of ${name}` };
   }
   if (version === VERSION) return { name, status: 'ok', detail: `${version} is ready at ${url}` };
   const detail = `${url} runs ${version}, this command is ${VERSION}`;
@@ -122,16 +118,11 @@ export async function checkExecutorToken(context: CliContext, url: string): Prom
   const userId = orUndefined(() => labelOf(context)) ?? 'doctor';
   const { token } = findExecutor(context);
   try {
-    const response = await fetch(`${url}/intents?limit=1`, {
-      headers: { [WAKE_HEADERS.user]: userId, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      redirect: 'manual',
-    });
-    openEnvelope(await response.text(), response.status, 'the executor');
+    const attend = withinTime(context.clock, TIMEOUT_MS);
+    await createExecutorClient({ url, token, userId, attend }).list({ limit: 1 });
     return { name, status: 'ok', detail: 'accepted' };
   } catch (error) {
-    if (!(error instanceof ReveilleError)) return { name, status: 'broken', detail: reasonOf(error) };
-    if (error.code !== 'unauthorized') return brokenBy(name, error);
+    if (!(error instanceof ReveilleError && error.code === 'unauthorized')) return brokenBy(name, error);
     const remedy = 'set EXECUTOR_TOKEN, or NEO_EXECUTOR_TOKEN, to what the executor was started with';
     return { name, status: 'broken', detail: 'the executor does not accept it', remedy };
   }
@@ -154,8 +145,8 @@ export async function checkMachine(
   const owner = identity?.owner ?? 'doctor';
   try {
     const token = context.settings.ROUTER_ADMIN_TOKEN;
-    const within: Attend = (work) => work(AbortSignal.timeout(TIMEOUT_MS));
-    const machine = await createRouterClient({ url, token, attend: within }).show(owner);
+    const attend = withinTime(context.clock, TIMEOUT_MS);
+    const machine = await createRouterClient({ url, token, attend }).show(owner);
     const { provider, state, running } = machine;
     const detail = `${provider}, ${state}${running === undefined ? '' : `, ${running}`}`;
     const remedy = MACHINE_REMEDY[state];

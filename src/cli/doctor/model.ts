@@ -1,7 +1,9 @@
 /** Whether a model endpoint is there and takes the key: one request that costs nothing, for the list of its models. */
 import { z } from 'zod';
+import { systemClock } from '../../kit/clock/clock.ts';
+import { codeOf, exchange } from '../../kit/http/exchange.ts';
+import { plainTransport } from '../../kit/http/plain-transport.ts';
 import type { EndpointConfig } from '../../kit/model/settings.ts';
-import { reasonOf } from '../access/unreachable.ts';
 import type { Check } from './check.ts';
 
 const ASK_MS = 4000;
@@ -31,23 +33,27 @@ function listed(text: string): string[] | undefined {
 export async function checkEndpoint(name: string, prefix: string, model: EndpointConfig): Promise<Check> {
   const where = `${model.model} at ${model.baseUrl}`;
   const { url, headers } = requestFor(model);
-  let status: number;
-  let text: string;
-  try {
-    const response = await fetch(url, { headers, redirect: 'manual', signal: AbortSignal.timeout(ASK_MS) });
-    status = response.status;
-    text = (await response.text()).slice(0, MOST_BYTES);
-  } catch (thrown) {
+  const limit = { clock: systemClock, ms: ASK_MS };
+  const answer = await exchange(plainTransport, {
+    method: 'GET',
+    url: new URL(url),
+    headers,
+    maxBytes: MOST_BYTES,
+    limit,
+  });
+  if (answer.result !== 'answered') {
     const remedy = `start what serves it, or correct ${prefix}_MODEL_BASE_URL`;
-    return { name, status: 'broken', detail: `${where}: the endpoint cannot be reached (${reasonOf(thrown)})`, remedy };
+    const detail = `${where}: the endpoint cannot be reached (${codeOf(answer.error)})`;
+    return { name, status: 'broken', detail, remedy };
   }
+  const { status } = answer;
   if (status === 401 || status === 403) {
     const remedy = `correct ${prefix}_MODEL_API_KEY`;
     return { name, status: 'broken', detail: `${where}: the endpoint does not accept the key (${status})`, remedy };
   }
   if (status >= 500)
     return { name, status: 'warning', detail: `${where}: the endpoint answers ${status}`, remedy: 'try again later' };
-  const models = status === 200 ? listed(text) : undefined;
+  const models = status === 200 ? listed(answer.body.toString('utf8')) : undefined;
   if (models === undefined)
     return { name, status: 'ok', detail: `${where}: it answers, and does not say which models it has` };
   if (models.includes(model.model)) return { name, status: 'ok', detail: `${where}: it answers and has the model` };

@@ -1,6 +1,6 @@
 /** Asks the person at the terminal about a question that waits. */
 import { createInterface } from 'node:readline/promises';
-import type { WaitingGate } from '../access/executor.ts';
+import type { WaitingGate } from '../../executor/client.ts';
 import type { CliContext } from '../context.ts';
 import { renderGate, renderGist } from './gate-screen.ts';
 import { lookOf } from './look.ts';

@@ -3,9 +3,10 @@
  * terminal would do it, so that every line on the screen that has text of others begins with their mark. What the call does stands first, and
  * once more right above the prompt. Pure.
  */
+
+import type { WaitingGate } from '../../executor/client.ts';
 import { laidOpen } from '../../kit/text/hidden-characters.ts';
 import { argumentLines, brief, MARK, quoted, quotedJson, REMARK } from '../../kit/text/visible.ts';
-import type { WaitingGate } from '../access/executor.ts';
 import { wrap } from './columns.ts';
 import type { Look } from './render.ts';
 

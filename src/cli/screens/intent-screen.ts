@@ -1,12 +1,12 @@
 /** Intents and questions as a person reads them. Pure: the reader's clock, zone and terminal are handed in. */
 
+import type { Told, WaitingGate } from '../../executor/client.ts';
 import { laidOpen, oneLine } from '../../kit/text/hidden-characters.ts';
 import { quoted, quotedJson, REMARK } from '../../kit/text/visible.ts';
 import type { IntentStatus } from '../../wire/executor.ts';
 import type { PlanNode } from '../../wire/intent.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import { encodeJson, sliceAt } from '../../wire/json.ts';
-import type { Told, WaitingGate } from '../access/executor.ts';
 import { columns, fit, wrap } from './columns.ts';
 import { markedBlock, renderGate, screenLines } from './gate-screen.ts';
 import { localTime, shortTime } from './local-time.ts';

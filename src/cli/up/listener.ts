@@ -1,8 +1,10 @@
 /** What listens at an address, and the error of a start that finds its port taken. */
+import { systemClock } from '../../kit/clock/clock.ts';
+import { below, codeOf, exchange } from '../../kit/http/exchange.ts';
+import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { whoListens } from '../../router/providers/listeners.ts';
 import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { reasonOf } from '../access/unreachable.ts';
 
 export type Listener =
   /** A daemon of Reveille, of this installation or another. */
@@ -12,20 +14,15 @@ export type Listener =
   | { kind: 'silent'; reason: string };
 
 const ASK_MS = 1500;
+const MOST_BYTES = 64 * 1024;
 
 /** Asks who listens at a daemon's address. */
 export async function listenerAt(url: string, timeoutMs = ASK_MS): Promise<Listener> {
-  let status: number;
-  let text: string;
+  const limit = { clock: systemClock, ms: timeoutMs };
+  const answer = await exchange(plainTransport, { method: 'GET', url: below(url, '/'), maxBytes: MOST_BYTES, limit });
+  if (answer.result !== 'answered') return { kind: 'silent', reason: codeOf(answer.error) };
   try {
-    const response = await fetch(`${url}/`, { signal: AbortSignal.timeout(timeoutMs), redirect: 'manual' });
-    status = response.status;
-    text = await response.text();
-  } catch (thrown) {
-    return { kind: 'silent', reason: reasonOf(thrown) };
-  }
-  try {
-    const data = openEnvelope(text, status, url).value();
+    const data = openEnvelope(answer.body.toString('utf8'), answer.status, url).value();
     if (typeof data !== 'object' || data === null || !('name' in data)) return { kind: 'other' };
     return { kind: 'daemon', name: String(data.name), version: 'version' in data ? String(data.version) : 'unknown' };
   } catch (error) {

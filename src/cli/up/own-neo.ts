@@ -1,5 +1,6 @@
 /** The Neo of this installation as a machine: how it is recognised, and how `machine put --provider neo` goes back to it. */
 import { basename } from 'node:path';
+import type { RouterClient } from '../../router/client.ts';
 import {
   type MachinePut,
   type MachinePutAnswer,
@@ -8,7 +9,6 @@ import {
 } from '../../router/machines/machine-schema.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { labelOf } from '../access/chronos.ts';
-import type { RouterClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { budgetOf } from '../flags/budget-flags.ts';
 import { type PutFlags, refuseForeign } from '../flags/machine-flags.ts';

@@ -3,6 +3,8 @@
  * a request, so it may be any; redirects are not followed, for nobody wrote those down.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
+import { codeOf, exchange } from '../../kit/http/exchange.ts';
+import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import type { Delivery } from '../../kit/outbox/outbox.ts';
 
@@ -12,20 +14,6 @@ const TIMEOUT_MS = 20_000;
 const SHOWN_BYTES = 300;
 const GONE = 410;
 
-async function beginning(response: Response): Promise<string> {
-  for await (const chunk of response.body ?? []) {
-    const text = new TextDecoder().decode(chunk.subarray(0, SHOWN_BYTES));
-    return text.replaceAll(/\s+/g, ' ').trim();
-  }
-  return '';
-}
-
-function reasonOf(thrown: unknown): string {
-  const cause = thrown instanceof Error ? (thrown.cause ?? thrown) : thrown;
-  if (cause instanceof Error && 'code' in cause && typeof cause.code === 'string') return cause.code;
-  return cause instanceof Error ? cause.message : String(cause);
-}
-
 /** Posts once; never rejects. */
 export async function postNotice(
   { url, secret }: Webhook,
@@ -34,27 +22,17 @@ export async function postNotice(
 ): Promise<Delivery> {
   const timestampSeconds = clock.now() / 1000;
   const signed = secret === undefined ? { 'webhook-id': id } : webhookSigner(secret)({ id, timestampSeconds, body });
-  const late = new AbortController();
-  const cancel = clock.after(TIMEOUT_MS, () => late.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)));
-  try {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { ...signed, 'content-type': 'application/json', 'user-agent': 'reveille' },
-      body,
-      redirect: 'manual',
-      signal: AbortSignal.any([signal, late.signal]),
-    });
-    const { status } = response;
-    const ok = status >= 200 && status <= 299;
-    const said = ok ? '' : await beginning(response).catch(() => '');
-    // What else it says is not wanted; a body that is not read would hold the connection.
-    await response.body?.cancel().catch(() => {});
-    if (ok) return { result: 'done' };
-    const why = `the webhook answered ${status}${said === '' ? '' : `: ${said}`}`;
-    return status === GONE ? { result: 'drop', why } : { result: 'later', why };
-  } catch (thrown) {
-    return { result: 'later', why: `the webhook was not reached: ${reasonOf(thrown)}` };
-  } finally {
-    cancel();
-  }
+  const answer = await exchange(plainTransport, {
+    method: 'POST',
+    url: new URL(url),
+    headers: { ...signed, 'content-type': 'application/json', 'user-agent': 'reveille' },
+    ...{ body, signal, maxBytes: SHOWN_BYTES, limit: { clock, ms: TIMEOUT_MS } },
+  });
+  if (answer.result !== 'answered')
+    return { result: 'later', why: `the webhook was not reached: ${codeOf(answer.error)}` };
+  const { status } = answer;
+  if (status >= 200 && status <= 299) return { result: 'done' };
+  const said = new TextDecoder().decode(answer.body).replaceAll(/\s+/g, ' ').trim();
+  const why = `the webhook answered ${status}${said === '' ? '' : `: ${said}`}`;
+  return status === GONE ? { result: 'drop', why } : { result: 'later', why };
 }

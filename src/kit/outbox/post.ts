@@ -2,6 +2,8 @@
 
 import { receiptBody, type TurnReport } from '../../wire/receipt.ts';
 import type { Clock } from '../clock/clock.ts';
+import { below, exchange, reasonOf } from '../http/exchange.ts';
+import { plainTransport } from '../http/plain-transport.ts';
 import { webhookSigner } from '../identity/webhook-signature.ts';
 
 export type Post = {
@@ -19,6 +21,7 @@ export type Post = {
 export type Answered = { status: number; reason: string } | { status: undefined; reason: string };
 
 const TIMEOUT_MS = 10_000;
+const MAX_BYTES = 64 * 1024;
 const SHOWN_CHARACTERS = 300;
 
 /** Posts; never rejects. */
@@ -29,22 +32,12 @@ export async function postReceipts(
   const { url, userId, fireId, reports, key } = post;
   const body = receiptBody(userId, reports);
   const signed = webhookSigner(key)({ id: fireId, timestampSeconds: clock.now() / 1000, body });
-  const overdue = new AbortController();
-  const cancel = clock.after(TIMEOUT_MS, () => overdue.abort(new Error(`no answer within ${TIMEOUT_MS} ms`)));
-  try {
-    const response = await fetch(`${url}/v1/fires/${encodeURIComponent(fireId)}/receipts`, {
-      method: 'POST',
-      headers: { ...signed, 'content-type': 'application/json', accept: 'application/json' },
-      body,
-      redirect: 'manual',
-      signal: AbortSignal.any([overdue.signal, signal]),
-    });
-    const text = await response.text();
-    return { status: response.status, reason: text.slice(0, SHOWN_CHARACTERS).toWellFormed() };
-  } catch (thrown) {
-    const { cause } = thrown as Error;
-    return { status: undefined, reason: cause instanceof Error ? cause.message : String(thrown) };
-  } finally {
-    cancel();
-  }
+  const answer = await exchange(plainTransport, {
+    method: 'POST',
+    url: below(url, `/v1/fires/${encodeURIComponent(fireId)}/receipts`),
+    headers: { ...signed, 'content-type': 'application/json', accept: 'application/json' },
+    ...{ body, signal, maxBytes: MAX_BYTES, limit: { clock, ms: TIMEOUT_MS } },
+  });
+  if (answer.result !== 'answered') return { status: undefined, reason: reasonOf(answer.error) };
+  return { status: answer.status, reason: answer.body.toString('utf8').slice(0, SHOWN_CHARACTERS).toWellFormed() };
 }

@@ -5,17 +5,21 @@
  * The executor knows a task again by the id of its call. So submitting may be repeated, and a turn that runs again after a crash takes
  * up the intent it had made.
  */
+import { createExecutorClient } from '../../executor/client.ts';
 import { orAborted } from '../../kit/clock/or-aborted.ts';
+import { withinTime } from '../../kit/http/caller.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { type GateNotice, ToolFailure, TurnCancelled, textAnswer } from '../tools/surface.ts';
 import type { Delegate } from '../tools/tool-set.ts';
 import type { Conversations } from './conversations.ts';
-import { createExecutorClient, type ExecutorAddress } from './executor-client.ts';
 import { createGateDesk, type ShownGate } from './gate-desk.ts';
 import { surveyGates } from './gate-survey.ts';
 import { createPursuit, type PursuitOptions } from './pursuit.ts';
 import { requestOf, submitTask } from './submission.ts';
+
+/** The executor, a submitter's token there, and whose intents these are. */
+export type ExecutorAddress = { readonly url: string; readonly token: string; readonly userId: string };
 
 export type DelegateOptions = Omit<PursuitOptions, 'client' | 'desk'> & {
   executor: ExecutorAddress;
@@ -35,9 +39,27 @@ export type ExecutorLink = {
   close(): Promise<void>;
 };
 
+/** How long one exchange may take. */
+const EXCHANGE_MS = 15_000;
+/** Of a longer answer nothing is used. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+
+/** That the executor refuses us is not the fault of whoever asked us. */
+function ownError(error: ReveilleError): ReveilleError {
+  if (error.code !== 'unauthorized') return error;
+  const remedy = 'NEO_EXECUTOR_TOKEN must be a submitter\'s token of this user ("reveille submitter add")';
+  const why = `the executor refuses this agent (${error.message}); ${remedy}`;
+  return new ReveilleError('unavailable', why, { retryable: false, cause: error });
+}
+
 export function createExecutorLink(options: DelegateOptions): ExecutorLink {
   const { conversations, clock, log } = options;
-  const client = createExecutorClient(options.executor, clock);
+  const client = createExecutorClient({
+    ...options.executor,
+    attend: withinTime(clock, EXCHANGE_MS),
+    maxBytes: MAX_ANSWER_BYTES,
+    explain: ownError,
+  });
   const desk = createGateDesk(client);
   const follow = createPursuit({ ...options, client, desk });
   const background = new Set<Promise<void>>();

@@ -2,10 +2,12 @@
  * The desk where the executor's questions meet their answers. Each gate gets one answer, however many people see it: the first that
  * comes is passed on, the others are told so. Answers are signed by a person's own key; the desk carries them unchanged and can make none.
  */
+import type { ExecutorClient, Told, WaitingGate } from '../../executor/client.ts';
+import { NoAnswer } from '../../kit/http/caller.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
+import { RawJson, sliceAt } from '../../wire/json.ts';
 import type { GateNotice } from '../tools/surface.ts';
-import { type ExecutorClient, ExecutorUnreachable, type PendingGate } from './executor-client.ts';
 
 type GateState = 'asked' | 'approved' | 'denied' | 'lapsed';
 
@@ -22,12 +24,18 @@ export type ShownGate = GateNotice & { readonly conversation_id: string };
 
 type Gate = {
   readonly intentId: string;
-  readonly pending: PendingGate;
+  readonly pending: Told<WaitingGate>;
   readonly place: Place;
   state: GateState;
   /** An answer is on its way to the executor. */
   answering: boolean;
 };
+
+/** A longer gate is not shown to anybody. In UTF-16 units. */
+const LONGEST_GATE = 256 * 1024;
+
+/** Whether a person can be shown the whole of it; nobody should approve what they cannot see. */
+export const isShowable = ({ text }: Told<WaitingGate>): boolean => text.text.length <= LONGEST_GATE;
 
 /** Gates that have been decided are remembered for so many others, to say so to whoever answers late. */
 const REMEMBERED = 1000;
@@ -45,24 +53,21 @@ const DECIDED: Record<Exclude<GateState, 'asked'>, string> = {
   lapsed: 'does not wait for an answer any more',
 };
 
-function askedNotice(intentId: string, pending: PendingGate): GateNotice {
-  const { nodeId, question, options, call, isShowable, displayedSha256, expiresAt } = pending;
-  return {
-    intent_id: intentId,
-    node_id: nodeId,
-    state: 'asked',
-    ...(isShowable
-      ? { question, options: [...options], call, displayed_sha256: displayedSha256, expires_at: expiresAt }
-      : { question: question.slice(0, QUESTION_BEGINNING) }),
-  };
+function askedNotice(intentId: string, pending: Told<WaitingGate>): GateNotice {
+  const { node_id, question, options = [], displayed_sha256, expires_at } = pending.value;
+  const asked = { intent_id: intentId, node_id, state: 'asked' as const };
+  if (!isShowable(pending)) return { ...asked, question: question.slice(0, QUESTION_BEGINNING) };
+  // Tool, arguments and digest as the executor wrote them, digit for digit.
+  const call = new RawJson(sliceAt(pending.text.text, ['call'])!);
+  return { ...asked, question, options, call, displayed_sha256, expires_at };
 }
 
-/** Whether two are the same asking of the same question. */
-function isSame(one: PendingGate, other: PendingGate): boolean {
-  return one.nodeId === other.nodeId && one.displayedSha256 === other.displayedSha256;
+/** Whether two are the same asking of the same question; asked anew it has another digest. */
+function isSame({ value: one }: Told<WaitingGate>, { value: other }: Told<WaitingGate>): boolean {
+  return one.node_id === other.node_id && one.displayed_sha256 === other.displayed_sha256;
 }
 
-export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGate'>) {
+export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer'>) {
   const gates = new Map<string, Gate>();
 
   function forget(): void {
@@ -75,7 +80,12 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
   function decide(gate: Gate, state: Exclude<GateState, 'asked'>, reason?: string): void {
     gate.state = state;
     const { intentId, pending, place } = gate;
-    place.tell({ intent_id: intentId, node_id: pending.nodeId, state, ...(reason === undefined ? {} : { reason }) });
+    place.tell({
+      intent_id: intentId,
+      node_id: pending.value.node_id,
+      state,
+      ...(reason === undefined ? {} : { reason }),
+    });
   }
 
   /** Whether the gate still waits at the executor; when nobody can say, it does. */
@@ -93,7 +103,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
     const { intentId, pending } = gate;
     gate.answering = true;
     try {
-      await client.answerGate(intentId, pending.nodeId, answer);
+      await client.answer(intentId, pending.value.node_id, answer);
       decide(gate, answer.approved ? 'approved' : 'denied');
     } catch (thrown) {
       if (thrown instanceof ReveilleError && (thrown.code === 'conflict' || thrown.code === 'not_found')) {
@@ -102,7 +112,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
         decide(gate, 'lapsed', `the executor did not take the answer: ${thrown.message}`);
         throw conflict(`the executor did not take the answer: ${thrown.message}`);
       }
-      if (!(thrown instanceof ExecutorUnreachable)) throw thrown;
+      if (!(thrown instanceof NoAnswer)) throw thrown;
       if (thrown.mayHaveArrived && !(await stillWaits(gate))) {
         // Nobody else answers through this desk meanwhile: what the executor took was most likely this answer.
         decide(gate, answer.approved ? 'approved' : 'denied', 'its confirmation got lost; the gate waits no more');
@@ -118,14 +128,8 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
 
   /** Finds what an answer is for that this process has not asked: it was asked before a restart. */
   async function adopt(intentId: string, nodeId: string): Promise<Gate> {
-    let waiting: PendingGate[];
-    try {
-      waiting = await client.gates(intentId);
-    } catch (cause) {
-      if (cause instanceof ReveilleError) throw cause;
-      throw new ReveilleError('unavailable', cause instanceof Error ? cause.message : String(cause), { cause });
-    }
-    const pending = waiting.find((one) => one.nodeId === nodeId);
+    const waiting = await client.gates(intentId);
+    const pending = waiting.find(({ value }) => value.node_id === nodeId);
     if (!pending) throw new ReveilleError('not_found', `the intent ${intentId} has no gate ${nodeId} that waits`);
     const known = gates.get(keyOf(intentId, nodeId));
     if (known) return known;
@@ -142,8 +146,8 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
      *
      * @returns whether it is open: nobody has answered it, nor is anybody about to
      */
-    open(intentId: string, pending: PendingGate, place: Place): boolean {
-      const key = keyOf(intentId, pending.nodeId);
+    open(intentId: string, pending: Told<WaitingGate>, place: Place): boolean {
+      const key = keyOf(intentId, pending.value.node_id);
       const known = gates.get(key);
       if (known && isSame(known.pending, pending)) {
         // An answer that was passed on may not have been looked at yet.
@@ -159,11 +163,11 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
     },
 
     /** Settles the open gates of an intent that do not wait any more: somebody answered at the executor, or the intent is over. */
-    lapse(intentId: string, waiting: readonly PendingGate[], reason: string): void {
-      const nodes = new Set(waiting.map(({ nodeId }) => nodeId));
+    lapse(intentId: string, waiting: readonly Told<WaitingGate>[], reason: string): void {
+      const nodes = new Set(waiting.map(({ value }) => value.node_id));
       for (const gate of gates.values()) {
         if (gate.intentId !== intentId || gate.state !== 'asked' || gate.answering) continue;
-        if (!nodes.has(gate.pending.nodeId)) decide(gate, 'lapsed', reason);
+        if (!nodes.has(gate.pending.value.node_id)) decide(gate, 'lapsed', reason);
       }
     },
 
@@ -171,7 +175,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
     openQuestions: (intentId: string): string[] =>
       [...gates.values()]
         .filter((gate) => gate.intentId === intentId && gate.state === 'asked')
-        .map(({ pending }) => pending.question),
+        .map(({ pending }) => pending.value.question),
 
     /** The open gates that are shown in a conversation, or in any; as they are told. */
     shown(conversationId?: string): ShownGate[] {
@@ -194,8 +198,8 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answerGat
       const gate = gates.get(keyOf(intentId, nodeId)) ?? (await adopt(intentId, nodeId));
       if (gate.state !== 'asked') throw conflict(`the gate ${nodeId} ${DECIDED[gate.state]}`);
       if (gate.answering) throw conflict(`the gate ${nodeId} is being answered by somebody else right now`, true);
-      const { callSha256, displayedSha256 } = gate.pending;
-      if (given.call_sha256 !== callSha256 || given.displayed_sha256 !== displayedSha256) {
+      const { call, displayed_sha256 } = gate.pending.value;
+      if (given.call_sha256 !== call.call_sha256 || given.displayed_sha256 !== displayed_sha256) {
         throw conflict(`the gate ${nodeId} asks another question now; look at its newest gate event`);
       }
       await pass(gate, given);

@@ -2,11 +2,11 @@
  * Finding out which gates wait that no turn follows: of tasks that were parked, also where the question came up, or was answered, while
  * Neo slept.
  */
-import type { ExecutorClient } from './executor-client.ts';
-import type { GateDesk, Place } from './gate-desk.ts';
+import type { ExecutorClient } from '../../executor/client.ts';
+import { type GateDesk, isShowable, type Place } from './gate-desk.ts';
 
 export type SurveyOptions = {
-  client: Pick<ExecutorClient, 'waiting' | 'gates'>;
+  client: Pick<ExecutorClient, 'list' | 'gates'>;
   desk: Pick<GateDesk, 'open' | 'lapse' | 'shown'>;
   /** Whether a turn follows this intent and brings its gates to the desk itself. */
   isFollowed: (intentId: string) => boolean;
@@ -25,12 +25,13 @@ export async function surveyGates(
 ): Promise<void> {
   // Other steps of an intent may be under way while one waits: it is not among those that wait then.
   const intents = new Map(desk.shown().map((gate) => [gate.intent_id, gate.conversation_id]));
-  for (const [intentId, where] of await client.waiting(signal)) if (where !== undefined) intents.set(intentId, where);
+  for (const { value } of await client.list({ status: 'awaiting_approval' }, signal))
+    if (value.conversation_id !== undefined) intents.set(value.intent_id, value.conversation_id);
   const survey = async (intentId: string, where: string) => {
     const waiting = await client.gates(intentId, signal);
     desk.lapse(intentId, waiting, 'it was answered at the executor');
     for (const gate of waiting) {
-      if (gate.isShowable) desk.open(intentId, gate, { conversationId: where, tell: tell(where) });
+      if (isShowable(gate)) desk.open(intentId, gate, { conversationId: where, tell: tell(where) });
     }
   };
   await Promise.all(

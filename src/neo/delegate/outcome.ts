@@ -1,7 +1,8 @@
 /** What the model is told of a task that was handed over. Nothing is called done that was not. Pure. */
+import type { IntentState, Told } from '../../executor/client.ts';
 import { isIntentOver } from '../../wire/executor.ts';
+import { sliceAt } from '../../wire/json.ts';
 import { type ToolAnswer, textAnswer } from '../tools/surface.ts';
-import type { IntentState } from './executor-client.ts';
 
 /** Whether there is nothing to wait for: it is over, or the executor goes no further until it is told more. */
 export function isSettled(state: IntentState): boolean {
@@ -19,8 +20,9 @@ const DESERTED = 'Nobody was there to approve it, so it was called off; ask agai
 /**
  * @param unattended whether it was called off because nobody was listening
  */
-export function renderOutcome(intentId: string, state: IntentState, unattended: boolean): ToolAnswer {
-  const { status, result, error, clarify } = state;
+export function renderOutcome(intentId: string, { value, text }: Told<IntentState>, unattended: boolean): ToolAnswer {
+  const { status, error, clarify } = value;
+  const result = sliceAt(text.text, ['result']);
   const lines: string[] = [];
   switch (status) {
     case 'completed':
@@ -57,8 +59,10 @@ export function renderOutcome(intentId: string, state: IntentState, unattended: 
   return textAnswer(lines.join('\n'), status !== 'completed');
 }
 
-export type Pending = Pick<IntentState, 'queuedBehind'> & {
+export type Pending = {
   readonly status: string;
+  /** The intent that has to come to its end first. */
+  readonly queuedBehind: string | undefined;
   /** What its open gates ask. */
   readonly questions: readonly string[];
   /** How long it was waited for; absent where nobody was there to wait for. */

@@ -5,15 +5,16 @@
  * agent woken in the conversation when the intent is over. So is one that has not come to its end within the time for waiting.
  */
 
+import type { ExecutorClient, IntentState, Told, WaitingGate } from '../../executor/client.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { NoAnswer } from '../../kit/http/caller.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
 import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } from '../tools/surface.ts';
 import type { Approvers } from './approvers.ts';
 import { createBell } from './bell.ts';
-import { type ExecutorClient, ExecutorUnreachable, type IntentState, type PendingGate } from './executor-client.ts';
-import type { GateDesk } from './gate-desk.ts';
+import { type GateDesk, isShowable } from './gate-desk.ts';
 import { followIntent } from './intent-events.ts';
 import { isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
 
@@ -84,7 +85,7 @@ export function createPursuit(options: PursuitOptions) {
   }
 
   /** Takes what waits at the executor to the desk. @returns the gates that are open */
-  async function takeGates(intentId: string, { turn, notify, signal }: ToolCallContext): Promise<PendingGate[]> {
+  async function takeGates(intentId: string, { turn, notify, signal }: ToolCallContext): Promise<Told<WaitingGate>[]> {
     const waiting = await client.gates(intentId, signal);
     desk.lapse(intentId, waiting, ANSWERED_THERE);
     const place = { conversationId: turn.conversationId, tell: (gate: GateNotice) => notify({ type: 'gate', gate }) };
@@ -97,9 +98,9 @@ export function createPursuit(options: PursuitOptions) {
    */
   async function relayGates(intentId: string, context: ToolCallContext, relayed: Relayed): Promise<void> {
     const { turn, signal } = context;
-    const attend = async ({ nodeId, displayedSha256, isShowable }: PendingGate): Promise<string | undefined> => {
-      if (!isShowable) return TOO_LONG;
-      const key = `${nodeId} ${displayedSha256}`;
+    const attend = async (gate: Told<WaitingGate>): Promise<string | undefined> => {
+      if (!isShowable(gate)) return TOO_LONG;
+      const key = `${gate.value.node_id} ${gate.value.displayed_sha256}`;
       // Whoever was there for the question may have left since; beside an alarm's turn nobody waits for its end.
       if (relayed.seen.has(key) && turn.origin !== 'chronos') return undefined;
       const attended = await approvers.expect(turn.conversationId, approverMs, signal);
@@ -126,16 +127,20 @@ export function createPursuit(options: PursuitOptions) {
   }
 
   /** What the model is told of an intent that has come to its end, or goes no further; its questions wait no more. */
-  function settled(intentId: string, state: IntentState, { unattended }: Relayed): ToolAnswer {
-    if (isIntentOver(state)) desk.lapse(intentId, [], `the intent is ${state.status}`);
+  function settled(intentId: string, state: Told<IntentState>, { unattended }: Relayed): ToolAnswer {
+    if (isIntentOver(state.value)) desk.lapse(intentId, [], `the intent is ${state.value.status}`);
     return renderOutcome(intentId, state, unattended);
   }
 
   /** What the model is told of an intent that its turn does not wait for any more. */
-  const pending = (intentId: string, state: IntentState | undefined, more: Pick<Pending, 'parked' | 'waitedMs'>) =>
+  const pending = (
+    intentId: string,
+    state: Told<IntentState> | undefined,
+    more: Pick<Pending, 'parked' | 'waitedMs'>,
+  ) =>
     renderPending(intentId, {
-      status: state?.status ?? 'the executor does not answer',
-      queuedBehind: state?.queuedBehind,
+      status: state?.value.status ?? 'the executor does not answer',
+      queuedBehind: state?.value.queued_behind,
       questions: desk.openQuestions(intentId),
       ...more,
     });
@@ -149,7 +154,7 @@ export function createPursuit(options: PursuitOptions) {
   ) {
     const parked = await client.park(intentId, turn.conversationId, signal);
     const state = await client.state(intentId, signal);
-    if (isSettled(state)) return settled(intentId, state, relayed);
+    if (isSettled(state.value)) return settled(intentId, state, relayed);
     log.info({ intent_id: intentId, turn_id: turn.id, parked }, 'a turn ends before its intent does');
     if (parked) notify({ type: 'status', text: `intent ${intentId} is parked; the agent is woken when it is over` });
     return pending(intentId, state, { parked, waitedMs });
@@ -158,7 +163,7 @@ export function createPursuit(options: PursuitOptions) {
   /** As {@link leave}, when the time for waiting is over whatever the executor says. */
   async function leaveAtLast(
     intentId: string,
-    seen: IntentState | undefined,
+    seen: Told<IntentState> | undefined,
     context: ToolCallContext,
     relayed: Relayed,
     waitedMs: number,
@@ -173,16 +178,17 @@ export function createPursuit(options: PursuitOptions) {
   }
 
   /** Looks how an intent stands and brings its questions on. @returns what the model is told when there is nothing to wait for */
-  async function look(intentId: string, state: IntentState, context: ToolCallContext, relayed: Relayed) {
-    if (isSettled(state)) return settled(intentId, state, relayed);
-    if (state.parked) {
+  async function look(intentId: string, state: Told<IntentState>, context: ToolCallContext, relayed: Relayed) {
+    if (isSettled(state.value)) return settled(intentId, state, relayed);
+    const { parked, status, queued_behind: behind } = state.value;
+    if (parked) {
       // An earlier run of this call has parked it, and was cut short before it could say so.
       await takeGates(intentId, context);
       return pending(intentId, state, { parked: true });
     }
     relayed.deserted = false;
-    if (state.status !== 'drafting') await relayGates(intentId, context, relayed);
-    if (state.queuedBehind !== undefined) await standInLine(intentId, state.queuedBehind, context, relayed);
+    if (status !== 'drafting') await relayGates(intentId, context, relayed);
+    if (behind !== undefined) await standInLine(intentId, behind, context, relayed);
     return relayed.deserted ? leave(intentId, context, relayed) : undefined;
   }
 
@@ -199,7 +205,7 @@ export function createPursuit(options: PursuitOptions) {
       bell.ring();
     };
     const events = followIntent((end) => client.openEvents(intentId, end), { clock, signal, onHint: bell.ring });
-    let state: IntentState | undefined;
+    let state: Told<IntentState> | undefined;
     let missed = 0;
     try {
       for (let looks = 0; ; looks++) {
@@ -210,10 +216,9 @@ export function createPursuit(options: PursuitOptions) {
           missed = 0;
         } catch (thrown) {
           context.signal.throwIfAborted();
-          if (thrown instanceof ReveilleError && !thrown.retryable && thrown.code !== 'conflict') {
-            return lost(intentId, thrown);
-          }
-          if (!(thrown instanceof ReveilleError || thrown instanceof ExecutorUnreachable)) throw thrown;
+          if (!(thrown instanceof ReveilleError)) throw thrown;
+          const mayPass = thrown instanceof NoAnswer || thrown.retryable || thrown.code === 'conflict';
+          if (!mayPass) return lost(intentId, thrown);
           if (missed++ === 0) {
             log.warn({ intent_id: intentId, reason: thrown.message }, 'the executor does not answer; asking again');
             context.notify({ type: 'status', text: `${thrown.message}; asking again about intent ${intentId}` });

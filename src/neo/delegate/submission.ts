@@ -1,10 +1,11 @@
 /** Handing a task to the executor, which knows it again by the id of its call: asking twice makes one intent. */
 import { createHash } from 'node:crypto';
+import type { ExecutorClient } from '../../executor/client.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { NoAnswer } from '../../kit/http/caller.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { ContextPiece, IntentRequest } from '../../wire/executor.ts';
 import { type ToolCallContext, ToolFailure } from '../tools/surface.ts';
-import { type ExecutorClient, ExecutorUnreachable } from './executor-client.ts';
 
 /** Pauses between attempts to submit. */
 const SUBMIT_AGAIN_MS = [250, 750, 2000];
@@ -44,15 +45,13 @@ export async function submitTask(
     try {
       return await client.submit(request);
     } catch (thrown) {
-      const unreachable = thrown instanceof ExecutorUnreachable;
-      if (unreachable) mayHaveRun ||= thrown.mayHaveArrived;
+      if (thrown instanceof NoAnswer) mayHaveRun ||= thrown.mayHaveArrived;
       else if (!(thrown instanceof ReveilleError) || !thrown.retryable) throw thrown;
       const pause = SUBMIT_AGAIN_MS[tries];
       if (pause === undefined) {
         throw new ToolFailure(thrown.message, { mayHaveRun, repeatable: true, cause: thrown });
       }
-      const asked = unreachable ? undefined : thrown.retryAfterSeconds;
-      await wait(clock, Math.min((asked ?? 0) * 1000 || pause, LONGEST_PAUSE_MS), signal);
+      await wait(clock, Math.min((thrown.retryAfterSeconds ?? 0) * 1000 || pause, LONGEST_PAUSE_MS), signal);
     }
   }
 }

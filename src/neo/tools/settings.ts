@@ -5,7 +5,7 @@ import { readEscalatePatterns } from '../../mcp-host/classify.ts';
 import { labelSchema } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, type Settings, secretSetting, urlSetting } from '../../wire/settings.ts';
-import type { ExecutorAddress } from '../delegate/executor-client.ts';
+import type { ExecutorAddress } from '../delegate/delegate.ts';
 
 export type ToolConfig = {
   /** The agent manifest; `bundled` is the one that ships, absent when Neo is to have no tools. */

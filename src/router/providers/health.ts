@@ -1,9 +1,9 @@
 /** Asking a daemon how it is. */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { below, exchange, reasonOf } from '../../kit/http/exchange.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
-import { below, exchange, reasonOf } from '../exchange.ts';
 import type { Place, Tell } from './provider.ts';
 
 type Load = Pick<DaemonHealth, 'busy' | 'queued'>;

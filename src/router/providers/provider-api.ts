@@ -1,9 +1,9 @@
 /** Calls to the API of a machine's provider: bounded, not redirected, and with its own words for what went wrong. */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { below, type ExchangeRequest, exchange, reasonOf } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseForeignJson } from '../../wire/json.ts';
-import { below, type ExchangeRequest, exchange, reasonOf } from '../exchange.ts';
 import { lastWords } from './redaction.ts';
 
 const MAX_BYTES = 2 * 1024 * 1024;

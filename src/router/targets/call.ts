@@ -1,8 +1,8 @@
 /** One call of a target's HTTP interface: JSON in, JSON out, no redirect followed, everything bounded. */
 import type { Dispatcher } from 'undici';
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
+import { exchange, reasonOf, retryAfterOf } from '../../kit/http/exchange.ts';
 import { parseForeignJson } from '../../wire/json.ts';
-import { exchange, reasonOf } from '../exchange.ts';
 import { objectOf } from './readers.ts';
 import { oneLine } from './words.ts';
 
@@ -46,11 +46,6 @@ function parsed(text: string): Pick<Answered, 'json' | 'list'> {
   } catch {
     return { json: undefined, list: undefined };
   }
-}
-
-/** `Retry-After` in seconds; the form with a date is taken as absent. */
-export function retryAfterOf(header: string | string[] | undefined): number | undefined {
-  return typeof header === 'string' && /^\d{1,9}$/.test(header.trim()) ? Number(header) : undefined;
 }
 
 /** Never rejects. */

@@ -1,8 +1,8 @@
 /** Target `openclaw`: a gateway's hook that runs an agent's turn. It knows a repeated wake by its `idempotencyKey`. */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { below } from '../../kit/http/exchange.ts';
 import { ANSWER_MAX_BYTES } from '../deliver.ts';
-import { below } from '../exchange.ts';
 import { call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
 import type { DirectTarget, Handover, TargetMaker } from './target.ts';

@@ -6,8 +6,8 @@
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { below } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { below } from '../exchange.ts';
 import type { CommandMachine } from '../machines/machine.ts';
 import { MachineUnavailable } from '../machines/machine.ts';
 import { type Answered, type CallResult, call, within } from './call.ts';

@@ -8,13 +8,13 @@ import { type FloodBounds, Floods } from '../../../src/chronos/http/floods.ts';
 import { type ChronosServerOptions, startChronosServer } from '../../../src/chronos/http/server.ts';
 import type { ChronosService } from '../../../src/chronos/http/service.ts';
 import { KeyRing } from '../../../src/chronos/receipts/key-ring.ts';
-import type { AskKeys } from '../../../src/chronos/receipts/router-keys.ts';
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
 import { type AgentIdentity, agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
+import type { AskKeys } from '../../../src/router/client.ts';
 import type { EnrolledKey } from '../../../src/wire/agent.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../../src/wire/alarm.ts';
 

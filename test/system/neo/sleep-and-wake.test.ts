@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createRouterClient } from '../../../src/cli/access/router.ts';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import { startInstallation } from '../../../src/cli/testing/installation.ts';
 import {
@@ -12,6 +11,7 @@ import {
   type Script,
   saying,
 } from '../../../src/kit/model/testing/model-endpoint.ts';
+import { createRouterClient } from '../../../src/router/client.ts';
 import { readNeo } from '../../support/cluster/neo-reader.ts';
 import { until } from '../../support/cluster/processes.ts';
 

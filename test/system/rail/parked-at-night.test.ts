@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createRouterClient } from '../../../src/cli/access/router.ts';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import { startInstallation } from '../../../src/cli/testing/installation.ts';
 import { modelEndpoint } from '../../../src/kit/model/testing/model-endpoint.ts';
+import { createRouterClient } from '../../../src/router/client.ts';
 import { signedAnswer } from '../../support/cluster/approval.ts';
 import { readNeo } from '../../support/cluster/neo-reader.ts';
 import { until } from '../../support/cluster/processes.ts';

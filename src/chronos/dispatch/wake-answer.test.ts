@@ -7,7 +7,7 @@ import { Pool } from 'undici';
 import { errorEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { HELD_UNTIL_HEADER } from '../../wire/wake.ts';
-import { WakeExchange } from './wake-exchange.ts';
+import { wakeAnswer } from './http-waker.ts';
 import type { Hold, WakeResult } from './waker.ts';
 
 test('a wake that is abandoned while it waits for a connection failed, and is not sent later', async (t) => {
@@ -28,12 +28,12 @@ test('a wake that is abandoned while it waits for a connection failed, and is no
     server.close();
   });
   const send = (body: string) => {
-    let exchange!: WakeExchange;
+    let answer!: ReturnType<typeof wakeAnswer>;
     const result = new Promise<WakeResult | Hold>((settle) => {
-      exchange = new WakeExchange(url, settle, () => {});
-      pool.dispatch({ method: 'POST', path: '/', body }, exchange);
+      answer = wakeAnswer(url, settle, () => {});
+      pool.dispatch({ method: 'POST', path: '/', body }, answer);
     });
-    return { exchange, result };
+    return { answer, result };
   };
   const arrival = () =>
     new Promise<void>((resolve) => {
@@ -44,7 +44,7 @@ test('a wake that is abandoned while it waits for a connection failed, and is no
   const first = send('first');
   await firstArrives;
   const second = send('second');
-  second.exchange.abandon(new Error('it took too long'));
+  second.answer.abort(new Error('it took too long'));
   assert.deepEqual(await second.result, {
     outcome: 'failed',
     httpStatus: null,
@@ -78,7 +78,10 @@ test('a 429 that names an instant is a hold with its reason; one that names none
   const ask = (status: number, header: string | undefined, body: string) => {
     answers.push([status, header, body]);
     return new Promise<WakeResult | Hold>((settle) => {
-      pool.dispatch({ method: 'POST', path: '/', body: '' }, new WakeExchange(url, settle, () => {}));
+      pool.dispatch(
+        { method: 'POST', path: '/', body: '' },
+        wakeAnswer(url, settle, () => {}),
+      );
     });
   };
   const until = '2026-06-15T07:00:00.250Z';

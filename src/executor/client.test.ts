@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../kit/clock/clock.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import { createExecutorClient, ExecutorUnreachable } from './executor-client.ts';
+import { NoAnswer } from '../kit/http/caller.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { sliceAt } from '../wire/json.ts';
+import { createExecutorClient } from './client.ts';
 
 /** A client of a server that answers every request with this. */
 async function clientOf(t: TestContext, body: string | Buffer, status = 200, headers: Record<string, string> = {}) {
@@ -17,10 +18,8 @@ async function clientOf(t: TestContext, body: string | Buffer, status = 200, hea
     server.closeAllConnections();
   });
   const { port } = server.address() as AddressInfo;
-  return createExecutorClient(
-    { url: `http://127.0.0.1:${port}`, token: 'secret-canary', userId: 'alice' },
-    systemClock,
-  );
+  const maxBytes = 8 * 1024 * 1024;
+  return createExecutorClient({ url: `http://127.0.0.1:${port}`, token: 'secret-canary', userId: 'alice', maxBytes });
 }
 
 const ok = (data: string) => `{"ok":true,"data":${data}}`;
@@ -28,7 +27,8 @@ const { signal } = new AbortController();
 
 test('a result keeps its source text', async (t) => {
   const client = await clientOf(t, ok('{"status":"completed","result":{"2":1.0,"1":12345678901234567890}}'));
-  assert.equal((await client.state('i', signal)).result, '{"2":1.0,"1":12345678901234567890}');
+  const { text } = await client.state('i', signal);
+  assert.equal(sliceAt(text.text, ['result']), '{"2":1.0,"1":12345678901234567890}');
 });
 
 test('answers that are not as the contract says count as none', async (t) => {
@@ -36,7 +36,7 @@ test('answers that are not as the contract says count as none', async (t) => {
   for (const body of wrong) {
     const client = await clientOf(t, body);
     await assert.rejects(client.state('i', signal), (thrown) => {
-      assert.ok(thrown instanceof ExecutorUnreachable || (thrown instanceof ReveilleError && thrown.retryable));
+      assert.ok(thrown instanceof NoAnswer || (thrown instanceof ReveilleError && thrown.retryable));
       assert.doesNotMatch(thrown.message, /secret-canary/);
       return true;
     });
@@ -47,13 +47,13 @@ test('gates that do not say what they would do are not shown to anybody', async 
   const gates = ['{"pending":[{"node_id":"n","question":"?"}]}', '{"pending":{}}', '{}', '{"pending":[7]}'];
   for (const body of gates) {
     const client = await clientOf(t, ok(body));
-    await assert.rejects(client.gates('i', signal), ExecutorUnreachable, body);
+    await assert.rejects(client.gates('i', signal), NoAnswer, body);
   }
 });
 
 test('an intent id that would lead elsewhere is not accepted', async (t) => {
   const client = await clientOf(t, ok('{"intent_id":"../admin"}'));
-  await assert.rejects(client.submit({ prose: 'x' }), ExecutorUnreachable);
+  await assert.rejects(client.submit({ prose: 'x' }), NoAnswer);
 });
 
 test('how long the executor asks to be left alone is kept', async (t) => {

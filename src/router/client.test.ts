@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../kit/clock/clock.ts';
-import { errorEnvelope, okEnvelope } from '../../wire/envelope.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import { routerKeys } from './router-keys.ts';
+import { systemClock } from '../kit/clock/clock.ts';
+import { errorEnvelope, okEnvelope } from '../wire/envelope.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { routerKeys } from './client.ts';
 
 const KEY = 'ab'.repeat(32);
 

@@ -1,0 +1,171 @@
+/** Calls of one daemon of ours: in time, in its envelope, and with what each way of failing is called. */
+import type { z } from 'zod';
+import { openEnvelope } from '../../wire/envelope.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { ANSWER_DEPTH, encodeJson, parseJsonObject, type RawJson } from '../../wire/json.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import type { Clock } from '../clock/clock.ts';
+import { codeOf, type ExchangeRequest, exchange, headerSafe, retryAfterOf } from './exchange.ts';
+import { plainTransport } from './plain-transport.ts';
+
+/**
+ * Runs the work of one call with a signal that bounds it. The signal's reason completes a sentence that begins with who
+ * was asked. `caller` gives the call up earlier.
+ */
+export type Attend = <T>(work: (signal: AbortSignal) => Promise<T>, caller?: AbortSignal) => Promise<T>;
+
+/** Waits so long and no longer. */
+export function withinTime(clock: Clock, timeoutMs: number): Attend {
+  return async (work, caller) => {
+    const over = new AbortController();
+    const giveUp = () => over.abort(new Error('was not waited for: the caller gave the call up'));
+    const cancel = clock.after(timeoutMs, () => over.abort(new Error(`did not answer within ${timeoutMs} ms`)));
+    caller?.addEventListener('abort', giveUp);
+    if (caller?.aborted) giveUp();
+    try {
+      return await work(over.signal);
+    } finally {
+      cancel();
+      caller?.removeEventListener('abort', giveUp);
+    }
+  };
+}
+
+export type Call = {
+  method: ExchangeRequest['method'];
+  /** Path below the daemon's address, already encoded. */
+  path: string;
+  query?: Readonly<Record<string, string | number | undefined>> | undefined;
+  /** Written with `encodeJson`, so that source text inside stays as it is. */
+  body?: unknown;
+  token?: string | undefined;
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** Headers that are made of a request with a body, and prove something about it. */
+  sign?: ((request: { method: string; path: string; body: string }) => Record<string, string>) | undefined;
+  /** For requests that change something: ends the error of a call that was sent and not answered. */
+  ifLost?: string | undefined;
+};
+
+/** A call without an answer, or with one that this version cannot read. */
+export class NoAnswer extends ReveilleError {
+  /** Whether the request may have been received all the same. */
+  readonly mayHaveArrived: boolean;
+
+  constructor(message: string, options: { mayHaveArrived: boolean; retryable?: boolean; cause?: unknown }) {
+    const { mayHaveArrived, retryable = true, cause } = options;
+    super('unavailable', message, { retryable, cause });
+    this.mayHaveArrived = mayHaveArrived;
+  }
+}
+
+export type Daemon = {
+  /** As sentences call it: `chronosd`, `the router`. */
+  name: string;
+  /** Where it listens, as in `http://127.0.0.1:9096`. */
+  url: string;
+  /** What to do when nothing listens there. */
+  remedy: string;
+  token?: string | undefined;
+  /** What the token is called where it cannot be used. */
+  tokenName: string;
+  /** Sent with every call. */
+  headers?: Readonly<Record<string, string>>;
+  /** Of a longer answer nothing is used; 64 MiB unless told. */
+  maxBytes?: number;
+  /** The daemon's own errors in the words of whoever calls. */
+  explain?: ((error: ReveilleError) => ReveilleError) | undefined;
+};
+
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** @throws ReveilleError `invalid_request` for a token that cannot stand in a header */
+export function checkToken(token: string | undefined, name: string): void {
+  if (token !== undefined && !headerSafe(token))
+    throw new ReveilleError('invalid_request', `${name} must be printable ASCII without spaces`);
+}
+
+/** The address as it may be shown and requested: no credentials, no query, no trailing slash. */
+function addressOf({ url, name }: Daemon): string {
+  const parsed = URL.parse(url);
+  if (!parsed || !/^https?:$/.test(parsed.protocol))
+    throw new ReveilleError('invalid_request', `the address of ${name} must be an http:// or https:// URL`);
+  if (parsed.username || parsed.password)
+    throw new ReveilleError('invalid_request', `the address of ${name} must not carry a user name or password`);
+  return `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '');
+}
+
+/** @throws ReveilleError `invalid_request` for an address or a token that cannot be used */
+export function createCaller(daemon: Daemon) {
+  const { name, remedy, token, tokenName, headers, maxBytes = MAX_BYTES, explain = (error) => error } = daemon;
+  const address = addressOf(daemon);
+  const who = `${name} at ${address}`;
+  checkToken(token, tokenName);
+
+  /**
+   * Sends a call and opens the envelope of its answer.
+   *
+   * @throws ReveilleError the daemon's own error, {@link NoAnswer} when there was none
+   */
+  async function call(call: Call, signal: AbortSignal): Promise<RawJson> {
+    const { method, path, query, ifLost = '', sign, token: bearer = token } = call;
+    const url = new URL(`${address}${path}`);
+    for (const [member, value] of Object.entries(query ?? {}))
+      if (value !== undefined) url.searchParams.set(member, String(value));
+    const body = call.body === undefined ? undefined : encodeJson(call.body);
+    const answer = await exchange(plainTransport, {
+      ...{ method, url, body, maxBytes, signal },
+      headers: {
+        accept: 'application/json',
+        ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+        ...call.headers,
+        ...(body === undefined ? {} : sign?.({ method, path: url.pathname, body })),
+      },
+    });
+    const cutOff = answer.result === 'answered' && answer.truncated;
+    if (cutOff && answer.body.length >= maxBytes) {
+      const message = `the answer of ${who} is longer than ${maxBytes} bytes; ask for fewer entries with a smaller limit`;
+      throw new NoAnswer(message, { mayHaveArrived: true, retryable: false });
+    }
+    if (answer.result !== 'answered' || cutOff) {
+      const mayHaveArrived = answer.result !== 'unsent';
+      const cause = answer.result === 'answered' ? undefined : answer.error;
+      const lost = mayHaveArrived ? ifLost : '';
+      const failed = (message: string) => new NoAnswer(message, { mayHaveArrived, cause });
+      if (signal.aborted && signal.reason instanceof Error) throw failed(`${who} ${signal.reason.message}${lost}`);
+      if (!mayHaveArrived) throw failed(`cannot reach ${who} (${codeOf(cause)}): ${remedy}`);
+      const why = cause === undefined ? 'it is not whole' : codeOf(cause);
+      throw failed(`${who} broke the connection off before it had answered (${why})${lost}`);
+    }
+    let text: string;
+    try {
+      text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(answer.body);
+    } catch (cause) {
+      throw new ReveilleError('unavailable', `${who} answered with bytes that are not UTF-8`, { cause });
+    }
+    try {
+      return openEnvelope(text, answer.status, who, retryAfterOf(answer.headers['retry-after']));
+    } catch (thrown) {
+      throw thrown instanceof ReveilleError ? explain(thrown) : thrown;
+    }
+  }
+
+  /** Reads an answer of this version; another one is what {@link NoAnswer} stands for. */
+  function reading<T>({ method, path }: Call, read: () => T): T {
+    try {
+      return read();
+    } catch (cause) {
+      const why = cause instanceof ReveilleError ? cause.message : 'it is malformed';
+      const message = `${who} answered ${method} ${path} with something unexpected (is it of this version?): ${why}`;
+      throw new NoAnswer(message, { mayHaveArrived: true, retryable: false, cause });
+    }
+  }
+
+  /** Data that a schema describes. Values are never echoed: they may be tokens. */
+  function read<T extends z.ZodType>(call: Call, schema: T, data: RawJson): z.output<T> {
+    return reading(call, () => parseOrThrow(schema, parseJsonObject(data.text, [], ANSWER_DEPTH), ['token', 'nonce']));
+  }
+
+  return { address, call, reading, read };
+}
