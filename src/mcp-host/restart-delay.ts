@@ -1,8 +1,7 @@
 /** How long to wait before a server is started again. */
+import { backoff } from '../kit/clock/backoff.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 
-const FIRST_MS = 1000;
-const LONGEST_MS = 60_000;
 /** A server that ran for so long has not failed in a row. */
 const STEADY_MS = 60_000;
 
@@ -12,9 +11,7 @@ const STEADY_MS = 60_000;
  * @param failures how often in a row it has failed, from 1
  * @returns milliseconds
  */
-export function restartDelayMs(failures: number): number {
-  return Math.min(FIRST_MS * 2 ** Math.max(0, failures - 1), LONGEST_MS);
-}
+export const restartDelayMs = backoff({ first: 1000, longest: 60_000 });
 
 /** The failures of one server in a row, and the delays that follow from them. */
 export class RestartDelays {

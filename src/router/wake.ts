@@ -1,5 +1,7 @@
 /** A wake: from the alarm's request to the daemon's answer (contracts §4). */
+
 import type { Dispatcher } from 'undici';
+import { backoff } from '../kit/clock/backoff.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ownerOf } from '../wire/did.ts';
@@ -66,16 +68,11 @@ type WakesOptions = {
   onWake?: OnWake;
 };
 
-const RETRY_FIRST_SECONDS = 5;
-const RETRY_LONGEST_SECONDS = 15 * 60;
-
 /**
  * When to come again for a machine that is not there yet: soon at first, then ever later, so that the attempts an alarm has last
  * for about a day, as its own ladder's would.
  */
-export function retryAfter(attempt: number): number {
-  return Math.min(RETRY_LONGEST_SECONDS, RETRY_FIRST_SECONDS * 2 ** Math.min(attempt - 1, 10));
-}
+export const retryAfter = backoff({ first: 5, longest: 15 * 60 });
 
 export class Wakes {
   readonly #options: WakesOptions;

@@ -1,7 +1,8 @@
 /** The retry ladder (contracts §2). */
+import { backoff } from '../../kit/clock/backoff.ts';
 
-const FIRST_DELAY_MS = 30_000;
 const LONGEST_DELAY_MS = 15 * 60_000;
+const delayAfter = backoff({ first: 30_000, longest: LONGEST_DELAY_MS });
 /** A computed delay is spread over this share of itself, downwards, so that no wait exceeds `min(30 s · 2ⁿ, 15 min)`. */
 const JITTER_SHARE = 0.1;
 /** A receiver that asks for no wait at all gets this one: without it a day's worth of attempts would be gone in seconds. */
@@ -25,6 +26,5 @@ export function retryDelayMs(
   if (retryAfterSeconds !== undefined && retryAfterSeconds >= 0) {
     return Math.min(Math.max(Math.ceil(retryAfterSeconds * 1000), SHORTEST_DELAY_MS), LONGEST_DELAY_MS);
   }
-  const step = Math.min(FIRST_DELAY_MS * 2 ** Math.max(failure, 0), LONGEST_DELAY_MS);
-  return Math.round(step * (1 - JITTER_SHARE * random));
+  return Math.round(delayAfter(failure + 1) * (1 - JITTER_SHARE * random));
 }

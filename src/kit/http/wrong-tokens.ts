@@ -2,13 +2,13 @@
  * What wrong bearer tokens cost whoever sends them: each one from an address is answered later than the one before. A right token is
  * never kept waiting, so a guesser gains nothing by the pause but must hold a connection for it, and only few of those are held.
  */
+import { backoff } from '../clock/backoff.ts';
 import { type Clock, wait } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 
 /** A person mistypes, a service restarts with an old secret: so many are answered at once. */
 const FREE = 5;
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 2000;
+const pauseAfter = backoff({ first: 50, longest: 2000 });
 /** Answers that wait at a time, in all and for one address; one more is given at once and ends its connection. */
 const WAITING = 64;
 const WAITING_PER_ADDRESS = 8;
@@ -55,7 +55,7 @@ export class WrongTokens {
     if (this.#waiting >= WAITING || offender.waiting >= WAITING_PER_ADDRESS) return true;
     this.#waiting++;
     offender.waiting++;
-    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(offender.wrong - FREE - 1, 16), LONGEST_PAUSE_MS);
+    const pauseMs = pauseAfter(offender.wrong - FREE);
     await wait(this.#clock, pauseMs, AbortSignal.any([gone, this.#closing.signal]));
     this.#waiting--;
     offender.waiting--;

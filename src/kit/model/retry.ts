@@ -1,19 +1,20 @@
 /** Asking a model again when it may answer the next time. Pure but for the clock it waits on. */
 
 import { ReveilleError } from '../../wire/errors.ts';
+import { backoff } from '../clock/backoff.ts';
 import { type Clock, wait } from '../clock/clock.ts';
 import type { Model, ModelAnswer, ModelRequest } from './model.ts';
 
 /** How often a request is made in all. */
 const TRIES = 4;
-const FIRST_DELAY_MS = 1000;
 /** An endpoint that asks for a longer wait is not waited for: the turn fails and says so. */
 const LONGEST_DELAY_MS = 60_000;
+const delayAfter = backoff({ first: 1000, longest: LONGEST_DELAY_MS });
 
 /** How long to wait after failed try number `n` (1 for the first): 1 s, 2 s, 4 s, or what the endpoint asked for. */
 export function retryDelayMs(n: number, error: ReveilleError): number {
   if (error.retryAfterSeconds !== undefined) return error.retryAfterSeconds * 1000;
-  return FIRST_DELAY_MS * 2 ** (n - 1);
+  return delayAfter(n);
 }
 
 /** What a caller is told between two tries. */

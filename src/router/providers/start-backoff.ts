@@ -1,14 +1,10 @@
 /** The rest that a machine gets whose process dies before it is ready: a start costs something, and the next would die as well. */
+import { backoff } from '../../kit/clock/backoff.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
-const FIRST_MS = 1000;
-const LONGEST_MS = 300_000;
-
 /** How long to rest after so many failures in a row, in milliseconds: 1 s, 2 s, 4 s … 5 min. */
-export function restAfter(failures: number): number {
-  return Math.min(FIRST_MS * 2 ** Math.min(failures - 1, 30), LONGEST_MS);
-}
+export const restAfter = backoff({ first: 1000, longest: 300_000 });
 
 type Failure = { fingerprint: string; count: number; untilMs: number; message: string };
 

@@ -2,6 +2,7 @@
  * Working off turns: one at a time in each conversation, each begun at most once unless its target proves that it did not run, and
  * each with its end on record. What is in memory here can be lost: the store has all of it.
  */
+import { backoff } from '../../kit/clock/backoff.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -27,6 +28,7 @@ const LONGEST_QUEUE = 32;
 const FULL_RETRY_SECONDS = 60;
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
+const pauseAfter = backoff({ first: FIRST_PAUSE_MS, longest: LONGEST_PAUSE_MS });
 const LONGEST_ASKED_PAUSE_MS = 15 * 60_000;
 /** Between two attempts to put something on record. */
 const STORE_PAUSE_MS = 2_000;
@@ -35,7 +37,7 @@ const DEFAULT_WAIT_SECONDS = 21_600;
 /** When to try again what did not start. */
 function pauseOf(attempts: number, askedMs: number | undefined): number {
   if (askedMs !== undefined) return Math.min(Math.max(askedMs, 1000), LONGEST_ASKED_PAUSE_MS);
-  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(Math.max(0, attempts - 1), 10));
+  return pauseAfter(attempts);
 }
 
 const laneOf = ({ conversationId, preset }: Turn) => `${preset} ${conversationId}`;
