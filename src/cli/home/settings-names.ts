@@ -19,22 +19,12 @@ const COMMON = [
   'NEURODOCK_PROFILE_PATH',
 ];
 
-/** Named by the contracts (§11) for parts that are not here yet: a file that serves those as well must not stop these. */
-const RESERVED = [
-  // "As Neo's", and of no use to an executor.
-  ...['CHEAP_MODEL', 'EMBED_MODEL'].map((name) => `EXECUTOR_${name}`),
-  'FLY_API_TOKEN',
-  'FLY_API_BASE_URL',
-  'DOCKER_HOST',
-];
-
 const keysOf = ({ shape }: { shape: object }) => Object.keys(shape);
 
 const KNOWN: ReadonlySet<string> = new Set([
   ...[chronosSettingsSchema, routerSettingsSchema, neoSettingsSchema, toolSettingsSchema].flatMap(keysOf),
   ...[mcpSettingsSchema, executorSettingsSchema].flatMap(keysOf),
   ...COMMON,
-  ...RESERVED,
 ]);
 
 export const isKnownName = (name: string): boolean => KNOWN.has(name);

@@ -3,7 +3,6 @@ import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { CliContext } from '../context.ts';
 import { type DaemonName, namingPort } from './listener.ts';
-import { releaseStartUpMemory } from './start-up-memory.ts';
 
 /** A router stops its machines one grace period after its deliveries have ended. */
 const DRAIN_LIMIT_MS = 30_000;
@@ -22,7 +21,6 @@ export async function runDaemon(
   const log = await context.log(name, out.live ? 'warn' : 'info');
   const daemon = await namingPort(name, () => start(log));
   out.result({ system: name, url: daemon.url, pid: process.pid }, `${name} listens on ${daemon.url}; Ctrl-C ends it`);
-  releaseStartUpMemory(clock);
   onTermination(() => daemon.close(), { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
   await new Promise(() => {});
 }

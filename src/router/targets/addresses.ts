@@ -1,20 +1,14 @@
 /**
  * Which addresses the router may go to: nothing that an operator registers leads to link-local addresses, behind which clouds keep the
- * credentials of their machines, and a webhook, which may be anybody's, to no more than the internet. What is refused is what an operator's network keeps inside: whoever may name a webhook must
- * not be able to reach it through the router. Special-purpose blocks as of RFC 6890 and its IANA registries.
+ * credentials of their machines, and a webhook, which may be anybody's, to no more than the internet. What is refused is what an operator's
+ * network keeps inside: whoever may name a webhook must not be able to reach it through the router. Special-purpose blocks as of RFC 6890 and its IANA registries.
  */
-import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 
-type Family = 'ipv4' | 'ipv6';
+type Subnet = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
-function listOf(subnets: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const subnet of subnets) {
-    const [network, prefix] = subnet.split('/') as [string, string];
-    list.addSubnet(network, Number(prefix), isIPv4(network) ? 'ipv4' : 'ipv6');
-  }
-  return list;
-}
+const listOf = (subnets: readonly string[]): readonly Subnet[] => subnets.map((subnet) => ipaddr.parseCIDR(subnet));
 
 /** Where clouds keep the credentials of a machine, besides the link-local ones. */
 const METADATA = listOf([
@@ -43,23 +37,9 @@ const RESERVED = listOf([
 /** Of IPv6 only this block is handed out to hosts of the internet. */
 const GLOBAL_UNICAST = listOf(['2000::/3']);
 
-/** An IPv6 address as its eight groups. */
-function groupsOf(address: string): number[] {
-  // The last 32 bits may be written as an IPv4 address.
-  const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(address);
-  const hex = (high: string, low: string) => (Number(high) * 256 + Number(low)).toString(16);
-  const text = dotted ? `${dotted[1]}${hex(dotted[2]!, dotted[3]!)}:${hex(dotted[4]!, dotted[5]!)}` : address;
-  const [before, after] = text.split('::') as [string, string | undefined];
-  const parse = (part: string) => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)));
-  const head = parse(before);
-  if (after === undefined) return head;
-  const tail = parse(after);
-  return [...head, ...Array<number>(8 - head.length - tail.length).fill(0), ...tail];
-}
-
 /** The IPv4 address that an IPv6 address stands for: mapped, compatible, NAT64 (RFC 6052) or 6to4. */
-function embeddedIPv4(address: string): string | undefined {
-  const groups = groupsOf(address);
+function embeddedIPv4(address: ipaddr.IPv6): string | undefined {
+  const groups = address.parts;
   const dotted = (high: number, low: number) => [high >> 8, high & 255, low >> 8, low & 255].join('.');
   const zeros = (from: number, to: number) => groups.slice(from, to).every((group) => group === 0);
   const last = () => dotted(groups[6]!, groups[7]!);
@@ -72,32 +52,44 @@ function embeddedIPv4(address: string): string | undefined {
   return undefined;
 }
 
-function bareOf(address: string): { bare: string; family: Family; embedded: string | undefined } | undefined {
+type Parsed = {
+  readonly isIPv6: boolean;
+  readonly embedded: string | undefined;
+  isIn(subnets: readonly Subnet[]): boolean;
+};
+
+function parse(address: string): Parsed | undefined {
   // Of an address with a zone (fe80::1%eth0), the zone says nothing about where it leads.
   const bare = address.replace(/%.*$/, '');
-  if (isIPv4(bare)) return { bare, family: 'ipv4', embedded: undefined };
-  return isIPv6(bare) ? { bare, family: 'ipv6', embedded: embeddedIPv4(bare) } : undefined;
+  // The library also reads what is no address to Node: `127.1`, `0x7f000001`.
+  if (isIP(bare) === 0) return undefined;
+  const parsed = ipaddr.parse(bare);
+  return {
+    isIPv6: parsed.kind() === 'ipv6',
+    embedded: parsed instanceof ipaddr.IPv6 ? embeddedIPv4(parsed) : undefined,
+    isIn: (subnets) =>
+      subnets.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits)),
+  };
 }
 
 /** Why no provider may go to an address, in words that finish the sentence "it is …"; `undefined` when one may. */
 export function neverCalled(address: string): string | undefined {
-  const parsed = bareOf(address);
+  const parsed = parse(address);
   if (parsed === undefined) return 'no IP address';
   if (parsed.embedded !== undefined) return neverCalled(parsed.embedded);
-  const { bare, family } = parsed;
-  if (METADATA.check(bare, family)) return 'the metadata address of a cloud';
-  return LINK_LOCAL.check(bare, family) ? 'a link-local address' : undefined;
+  if (parsed.isIn(METADATA)) return 'the metadata address of a cloud';
+  return parsed.isIn(LINK_LOCAL) ? 'a link-local address' : undefined;
 }
 
 /** What is wrong with an address for a webhook, in words that finish the sentence "it is …"; `undefined` when nothing is. */
 export function addressRefusal(address: string, allowPrivate: boolean): string | undefined {
   const never = neverCalled(address);
   if (never !== undefined) return never;
-  const { bare, family, embedded } = bareOf(address)!;
-  if (embedded !== undefined) return addressRefusal(embedded, allowPrivate);
-  if (RESERVED.check(bare, family)) return 'an address that is reserved';
-  if (LOOPBACK.check(bare, family)) return allowPrivate ? undefined : 'an address of this computer';
-  if (PRIVATE.check(bare, family)) return allowPrivate ? undefined : 'an address of a private network';
-  if (family === 'ipv6' && !GLOBAL_UNICAST.check(bare, 'ipv6')) return 'an address that is reserved';
+  const parsed = parse(address)!;
+  if (parsed.embedded !== undefined) return addressRefusal(parsed.embedded, allowPrivate);
+  if (parsed.isIn(RESERVED)) return 'an address that is reserved';
+  if (parsed.isIn(LOOPBACK)) return allowPrivate ? undefined : 'an address of this computer';
+  if (parsed.isIn(PRIVATE)) return allowPrivate ? undefined : 'an address of a private network';
+  if (parsed.isIPv6 && !parsed.isIn(GLOBAL_UNICAST)) return 'an address that is reserved';
   return undefined;
 }
