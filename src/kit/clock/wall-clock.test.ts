@@ -92,7 +92,8 @@ test('an instant is written with the offset of its zone, whatever that is', () =
 
 test('the wall clock reads as that of another library, in every zone', () => {
   const zones = fc.constantFrom(...Intl.supportedValuesOf('timeZone'));
-  const instants = fc.integer({ min: instant('1972-01-01T00:00:00Z'), max: instant('2040-01-01T00:00:00Z') });
+  // From the day on which the last zone, that of Monrovia, gave up an offset with seconds: RFC 3339 cannot write one.
+  const instants = fc.integer({ min: instant('1972-01-08T00:00:00Z'), max: instant('2040-01-01T00:00:00Z') });
   fc.assert(
     fc.property(zones, instants, (zone, at) => {
       const wall = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(zone);
