@@ -1,15 +1,20 @@
 /** What is read of a store, whichever engine keeps it. */
 import type { Alarm, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
-import { ALARM_COLUMNS, ATTEMPT_COLUMNS, OCCURRENCE_COLUMNS } from '../../../src/chronos/store/sqlite/rows.ts';
+import {
+  ALARM_COLUMNS,
+  ATTEMPT_COLUMNS,
+  type Columns,
+  OCCURRENCE_COLUMNS,
+} from '../../../src/chronos/store/columns.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { AuditEntry } from './history.ts';
 
 /** A table read as the domain's objects. The two stores name their columns alike. */
 export type TableQuery = { table: 'alarms' | 'occurrences' | 'fire_attempts'; columns: string };
 
-function selected(columns: Readonly<Record<string, string>>): string {
-  return Object.entries(columns)
-    .map(([member, column]) => `${column} AS "${member}"`)
+function selected<T>(columns: Columns<T>): string {
+  return Object.entries<Columns<T>[keyof Columns<T>]>(columns)
+    .map(([member, { name }]) => `${name} AS "${member}"`)
     .join(', ');
 }
 

@@ -1,21 +1,17 @@
-/**
- * From rows to the domain's objects and back. Each object's columns are named once; statements, reading and binding all follow
- * that list.
- */
-import type { Alarm, AlarmState, Attempt, Occurrence } from '../../alarm/alarm.ts';
-import type { FireReceipt } from '../../alarm/course.ts';
-import type { AgentKey } from '../store.ts';
+/** From rows to the domain's objects and back: statements, reading and binding follow the lists of `columns.ts`. */
+import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
+import {
+  AGENT_KEY_COLUMNS,
+  ALARM_COLUMNS,
+  ATTEMPT_COLUMNS,
+  type Columns,
+  type ColumnType,
+  type Member,
+  OCCURRENCE_COLUMNS,
+  OWNER_COLUMNS,
+  RECEIPT_COLUMNS,
+} from '../columns.ts';
 import type { Row } from './statement.ts';
-
-/**
- * `bytes` stands for a text that may hold U+0000, which a text column cannot: its UTF-8 form is kept. `switch` stands for true or
- * false, kept as 1 and 0 as in SQLite.
- */
-type ColumnType = 'text' | 'bigint' | 'double precision' | 'boolean' | 'bytes' | 'switch';
-
-type Column = { readonly name: string; readonly type: ColumnType };
-
-type Member<T> = keyof T & string;
 
 /**
  * An array as PostgreSQL reads it (its manual, 8.15.2). The client library can write them too, at twice the time, which is a good
@@ -37,10 +33,10 @@ function arrayLiteral<T>(type: ColumnType, items: readonly T[], pick: (item: T) 
 /** How an object stands in its columns. */
 export class Shape<T> {
   readonly members: readonly Member<T>[];
-  readonly #columns: Readonly<Record<Member<T>, Column>>;
+  readonly #columns: Columns<T>;
   readonly #switches: readonly Member<T>[];
 
-  constructor(columns: Readonly<Record<Member<T>, Column>>) {
+  constructor(columns: Columns<T>) {
     this.#columns = columns;
     this.members = Object.keys(columns) as Member<T>[];
     this.#switches = this.members.filter((member) => columns[member].type === 'switch');
@@ -106,42 +102,7 @@ export class Shape<T> {
   }
 }
 
-const text = (name: string): Column => ({ name, type: 'text' });
-const bigint = (name: string): Column => ({ name, type: 'bigint' });
-const double = (name: string): Column => ({ name, type: 'double precision' });
-const bytes = (name: string): Column => ({ name, type: 'bytes' });
-const onOff = (name: string): Column => ({ name, type: 'switch' });
-
-export const ALARM = new Shape<Alarm>({
-  id: text('id'),
-  owner: text('owner'),
-  kind: text('kind'),
-  label: text('label'),
-  wakeMessage: bytes('wake_message'),
-  payload: text('payload'),
-  conversationId: text('conversation_id'),
-  idempotencyKey: text('idempotency_key'),
-  delaySeconds: double('delay_seconds'),
-  fireAt: bigint('fire_at'),
-  cronExpr: text('cron_expr'),
-  timezone: text('timezone'),
-  anchor: bigint('anchor'),
-  jitterSeconds: double('jitter_seconds'),
-  endsAt: bigint('ends_at'),
-  maxFires: bigint('max_fires'),
-  maxFailures: bigint('max_failures'),
-  maxLatenessSeconds: double('max_lateness_seconds'),
-  urgent: onOff('urgent'),
-  setBy: text('set_by'),
-  status: text('status'),
-  failureCount: bigint('failure_count'),
-  lastError: bytes('last_error'),
-  createdAt: bigint('created_at'),
-  updatedAt: bigint('updated_at'),
-  lastFiredAt: bigint('last_fired_at'),
-  fireCount: bigint('fire_count'),
-  scheduledFires: bigint('scheduled_fires'),
-});
+export const ALARM = new Shape(ALARM_COLUMNS);
 
 /** What every settled attempt may move. */
 export const PROGRESS = [
@@ -160,67 +121,15 @@ const IDENTITY: readonly Member<Alarm>[] = ['id', 'owner', 'kind', 'idempotencyK
 /** What an edit may change besides. */
 export const CHANGEABLE: readonly Member<Alarm>[] = ALARM.members.filter((member) => !IDENTITY.includes(member));
 
-export const OCCURRENCE = new Shape<Occurrence>({
-  fireId: text('fire_id'),
-  alarmId: text('alarm_id'),
-  owner: text('owner'),
-  source: text('source'),
-  scheduledFor: bigint('scheduled_for'),
-  nominal: bigint('nominal'),
-  dueAt: bigint('due_at'),
-  attempt: bigint('attempt'),
-  missedCount: bigint('missed_count'),
-  fence: bigint('fence'),
-  leaseUntil: bigint('lease_until'),
-  claimedAt: bigint('claimed_at'),
-  heldReason: text('held_reason'),
-  heldUntil: bigint('held_until'),
-});
+export const OCCURRENCE = new Shape(OCCURRENCE_COLUMNS);
 
-export const ATTEMPT = new Shape<Attempt>({
-  fireId: text('fire_id'),
-  alarmId: text('alarm_id'),
-  owner: text('owner'),
-  scheduledFor: bigint('scheduled_for'),
-  attempt: bigint('attempt'),
-  startedAt: bigint('started_at'),
-  finishedAt: bigint('finished_at'),
-  outcome: text('outcome'),
-  httpStatus: bigint('http_status'),
-  error: bytes('error'),
-  missedCount: bigint('missed_count'),
-  machineReadyMs: bigint('machine_ready_ms'),
-});
+export const ATTEMPT = new Shape(ATTEMPT_COLUMNS);
 
-export const RECEIPT = new Shape<FireReceipt>({
-  owner: text('owner'),
-  alarmId: text('alarm_id'),
-  fireId: text('fire_id'),
-  stage: text('stage'),
-  at: bigint('at'),
-  outcome: text('outcome'),
-  error: text('error'),
-  turnId: text('turn_id'),
-  conversationId: text('conversation_id'),
-  recordedAt: bigint('recorded_at'),
-});
+export const RECEIPT = new Shape(RECEIPT_COLUMNS);
 
-export const AGENT_KEY = new Shape<AgentKey>({
-  owner: text('owner'),
-  label: text('label'),
-  publicKey: text('public_key'),
-  source: text('source'),
-  enrolledAt: bigint('enrolled_at'),
-  revokedAt: bigint('revoked_at'),
-});
+export const AGENT_KEY = new Shape(AGENT_KEY_COLUMNS);
 
-/** A bound on how many of an owner's alarms stand open, and how much is stored. */
-export const OWNER = new Shape<{ owner: string; openAtMost: number; storedAlarms: number; storedBytes: number }>({
-  owner: text('owner'),
-  openAtMost: bigint('open_at_most'),
-  storedAlarms: bigint('stored_alarms'),
-  storedBytes: bigint('stored_bytes'),
-});
+export const OWNER = new Shape(OWNER_COLUMNS);
 
 /** An alarm's state with the revision that it was read at. */
 export type Versioned = { revision: number; state: AlarmState };

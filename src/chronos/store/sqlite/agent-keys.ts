@@ -1,9 +1,11 @@
 /** The public keys that are accepted for owners. */
 import type { DatabaseSync } from 'node:sqlite';
+import { AGENT_KEY_COLUMNS } from '../columns.ts';
 import { anHourBefore, checkPins } from '../limits.ts';
 import type { AgentKey, PinLimits } from '../store.ts';
-import { AGENT_KEY, AGENT_KEY_COLUMNS } from './rows.ts';
-import { LIMIT, prepareInsert, prepareQuery } from './statements.ts';
+import { LIMIT, prepareInsert, prepareQuery, shapeOf } from './statements.ts';
+
+const AGENT_KEY = shapeOf(AGENT_KEY_COLUMNS);
 
 function byAge(one: AgentKey, other: AgentKey): number {
   return one.enrolledAt - other.enrolledAt || (one.publicKey < other.publicKey ? -1 : 1);

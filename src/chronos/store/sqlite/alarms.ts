@@ -1,8 +1,10 @@
 /** The alarms' rows: reading them whole, and writing no more than what changed. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Alarm } from '../../alarm/alarm.ts';
-import { ALARM, ALARM_COLUMNS } from './rows.ts';
-import { prepareInsert, prepareQuery, prepareUpdate } from './statements.ts';
+import { ALARM_COLUMNS } from '../columns.ts';
+import { prepareInsert, prepareQuery, prepareUpdate, shapeOf } from './statements.ts';
+
+const ALARM = shapeOf(ALARM_COLUMNS);
 
 const TEXTS = ['wakeMessage', 'payload'] as const satisfies (keyof Alarm)[];
 /** What every settled attempt moves. */

@@ -2,8 +2,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Attempt, Occurrence } from '../../alarm/alarm.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
-import { ATTEMPT, ATTEMPT_COLUMNS } from './rows.ts';
-import { LIMIT, prepareInsert, prepareQuery } from './statements.ts';
+import { ATTEMPT_COLUMNS } from '../columns.ts';
+import { LIMIT, prepareInsert, prepareQuery, shapeOf } from './statements.ts';
+
+const ATTEMPT = shapeOf(ATTEMPT_COLUMNS);
 
 /** Where a page of the ledger goes on: the last row of the page before. */
 type AttemptCursor = { startedAt: number; fireId: string; attempt: number };

@@ -1,9 +1,11 @@
 /** The occurrences' rows: what is owed, and who holds it. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Occurrence } from '../../alarm/alarm.ts';
+import { OCCURRENCE_COLUMNS } from '../columns.ts';
 import type { LeaseKey } from '../store.ts';
-import { OCCURRENCE, OCCURRENCE_COLUMNS } from './rows.ts';
-import { LIMIT, prepareInsert, prepareQuery, prepareUpdate } from './statements.ts';
+import { LIMIT, prepareInsert, prepareQuery, prepareUpdate, shapeOf } from './statements.ts';
+
+const OCCURRENCE = shapeOf(OCCURRENCE_COLUMNS);
 
 const BY_FIRE = 'owner = ? AND alarm_id = ? AND fire_id = ?';
 

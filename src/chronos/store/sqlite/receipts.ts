@@ -2,9 +2,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { TurnStage } from '../../../wire/receipt.ts';
 import { ATTEMPTS_LOOKED_AT, type FireReceipt } from '../../alarm/course.ts';
+import { RECEIPT_COLUMNS } from '../columns.ts';
 import type { FireReceipts } from '../store.ts';
-import { RECEIPT, RECEIPT_COLUMNS } from './rows.ts';
-import { LIMIT, prepareQuery } from './statements.ts';
+import { LIMIT, prepareQuery, shapeOf } from './statements.ts';
+
+const RECEIPT = shapeOf(RECEIPT_COLUMNS);
 
 export function prepareReceipts(db: DatabaseSync) {
   const owed = prepareQuery(

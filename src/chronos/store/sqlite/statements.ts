@@ -2,13 +2,37 @@
  * Preparing statements. Rows are read as arrays: node:sqlite makes them in half the time that it takes for objects.
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
-import type { Member } from './rows.ts';
+import type { Columns, Member } from '../columns.ts';
 
 /**
  * A bound limit. SQLite plans a statement anew each time that a bare `LIMIT ?` is bound, which takes longer than most of ours
  * take to run; an expression keeps the plan.
  */
 export const LIMIT = 'LIMIT ? + 0';
+
+/** How an object stands in its columns. */
+export type RowShape<T> = {
+  /** The columns in the order that {@link read} expects, for a SELECT or RETURNING. */
+  readonly columns: string;
+  /** Makes the object of a row selected with {@link columns}. */
+  read(row: readonly SQLOutputValue[]): T;
+};
+
+export function shapeOf<T>(columns: Columns<T>): RowShape<T> {
+  const members = Object.keys(columns) as Member<T>[];
+  const switches = members.filter((member) => columns[member].type === 'switch');
+  return {
+    columns: members.map((member) => columns[member].name).join(', '),
+    read(row) {
+      const object: Partial<Record<Member<T>, SQLOutputValue | boolean>> = {};
+      members.forEach((member, index) => {
+        object[member] = row[index]!;
+      });
+      for (const member of switches) object[member] = object[member] !== 0;
+      return object as T;
+    },
+  };
+}
 
 type Storable<T> = { [Member in keyof T]: SQLInputValue | boolean };
 
@@ -45,10 +69,10 @@ function valuesOf<T extends Storable<T>>(object: T, members: readonly Member<T>[
 export function prepareInsert<T extends Storable<T>>(
   db: DatabaseSync,
   table: string,
-  columns: Record<Member<T>, string>,
+  columns: Columns<T>,
   members: readonly Member<T>[] = Object.keys(columns) as Member<T>[],
 ): (object: T) => void {
-  const names = members.map((member) => columns[member]);
+  const names = members.map((member) => columns[member].name);
   const statement = db.prepare(
     `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
   );
@@ -65,12 +89,12 @@ export function prepareInsert<T extends Storable<T>>(
 export function prepareUpdate<T extends Storable<T>>(
   db: DatabaseSync,
   table: string,
-  columns: Record<Member<T>, string>,
+  columns: Columns<T>,
   members: readonly Member<T>[],
   where: string,
   by: readonly Member<T>[],
 ): (object: T) => void {
-  const assignments = members.map((member) => `${columns[member]} = ?`).join(', ');
+  const assignments = members.map((member) => `${columns[member].name} = ?`).join(', ');
   const statement = db.prepare(`UPDATE ${table} SET ${assignments} WHERE ${where}`);
   return (object) => {
     statement.run(...valuesOf(object, members), ...valuesOf(object, by));
