@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/kit/clock/clock.ts';
+import { temporaryFolder } from '../../test/support/temporary.ts';
 import { openBook } from './book.ts';
 
 const REVEILLE = join(import.meta.dirname, '..', '..', 'bin', 'reveille.ts');
@@ -56,12 +56,6 @@ class Peer {
     const { result } = await this.send('tools/call', { name, arguments: args }).answer;
     return result as Result;
   }
-}
-
-function temporaryFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'reveille-ledger-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
-  return folder;
 }
 
 function start(t: TestContext, home: string, dataDir?: string): Promise<Peer> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { temporaryFolder } from '../../test/support/temporary.ts';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { createLogger, type Logger } from '../kit/log/log.ts';
 import { modelEndpoint, refusing, saying } from '../kit/model/testing/model-endpoint.ts';
@@ -14,7 +15,6 @@ import {
   readEvents,
   settledTurns,
   startedNeo,
-  temporaryFolder,
   turnsOf,
   wakeBody,
 } from './testing/workbench.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../../test/support/temporary.ts';
 import { systemClock } from '../kit/clock/clock.ts';
 import { silentLogger } from '../kit/log/log.ts';
 import { modelEndpoint, saying } from '../kit/model/testing/model-endpoint.ts';
@@ -7,7 +8,7 @@ import { createApprovers } from './delegate/approvers.ts';
 import { createHands } from './hands.ts';
 import { cortexPath, openCortex } from './memory/cortex.ts';
 import { doneTurn } from './memory/testing/cortex-bench.ts';
-import { temporaryFolder, testConfig } from './testing/workbench.ts';
+import { testConfig } from './testing/workbench.ts';
 import { parseToolConfig } from './tools/settings.ts';
 
 /** Ends a turn under hands with this cheap model. @returns how many turns were queued to be learned from */

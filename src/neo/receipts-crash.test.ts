@@ -7,13 +7,14 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Dice, diceOf, rounds } from '../../test/support/random/random.ts';
+import { temporaryFolder } from '../../test/support/temporary.ts';
 import { systemClock } from '../kit/clock/clock.ts';
 import { receiptKey } from '../kit/identity/receipt-key.ts';
 import { verifyWebhook } from '../kit/identity/webhook-signature.ts';
 import { modelEndpoint, saying } from '../kit/model/testing/model-endpoint.ts';
 import { WAKE_HEADERS } from '../wire/wake.ts';
 import { type NeoChild, neoChild } from './testing/neo-child.ts';
-import { postChat, TOKEN, temporaryFolder, wakeBody } from './testing/workbench.ts';
+import { postChat, TOKEN, wakeBody } from './testing/workbench.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
 const KILLS = rounds(4, 8);

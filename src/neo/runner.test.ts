@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { ManualClock, settle } from '../kit/clock/testing/manual-clock.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { temporaryFolder } from '../../test/support/temporary.ts';
+import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { type ConversationStore, openConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model/request.ts';
 import { createRunner, type RunnerOptions } from './runner.ts';
-import { heldModel, temporaryFolder } from './testing/workbench.ts';
+import { heldModel } from './testing/workbench.ts';
 
 function workbench(t: TestContext, options: Partial<RunnerOptions> = {}) {
   const clock = new ManualClock();
@@ -41,13 +43,6 @@ const statuses = (store: ConversationStore, conversationId: string) =>
   store.turnsAfter(conversationId, 0, 100).turns.map(({ id, status }) => `${id} ${status}`);
 
 /** Lets the loop turn until the condition holds; what it waits for happens on the disk, not on a clock. */
-async function until(condition: () => boolean): Promise<void> {
-  for (let turn = 0; !condition(); turn++) {
-    if (turn > 10_000) assert.fail('the condition never came to hold');
-    await settle();
-  }
-}
-
 test('a conversation runs one turn at a time in the order of acceptance while others go on', async (t) => {
   const { store, model, runner, add } = workbench(t);
   await add('a', 'first');
@@ -66,7 +61,7 @@ test('a conversation runs one turn at a time in the order of acceptance while ot
   assert.equal(second.request.messages[1]!.content, 'one');
   second.answer('two');
   other.answer('three');
-  await until(() => !runner.state().busy);
+  await eventually('the runner is idle', () => !runner.state().busy);
   assert.deepEqual([...statuses(store, 'a'), ...statuses(store, 'b')], ['t1 done', 't2 done', 't3 done']);
 });
 
@@ -84,7 +79,7 @@ test('at most so many turns run at once, and conversations take turns', async (t
   c.answer('x');
   (await model.next()).answer('x');
   (await model.next()).answer('x');
-  await until(() => !runner.state().busy);
+  await eventually('the runner is idle', () => !runner.state().busy);
 });
 
 test('a model error fails the turn with its words and the next turn runs', async (t) => {
@@ -93,7 +88,7 @@ test('a model error fails the turn with its words and the next turn runs', async
   await add('a');
   (await model.next()).fail(new ReveilleError('unauthorized', 'the model endpoint answered 401: no'));
   (await model.next()).fail(new TypeError('a bug with a secret in it'));
-  await until(() => !runner.state().busy);
+  await eventually('the runner is idle', () => !runner.state().busy);
   assert.deepEqual(
     store.turnsAfter('a', 0, 9).turns.map(({ status, error, model: name }) => [status, error, name]),
     [
@@ -112,7 +107,7 @@ test('a retried request tells its readers to wait, and what it said before is vo
   first.fail(new ReveilleError('unavailable', "the model endpoint's answer broke off: terminated"));
   await clock.advance(1000);
   (await model.next()).answer('whole');
-  await until(() => !runner.state().busy);
+  await eventually('the runner is idle', () => !runner.state().busy);
   const events = store.eventsAfter(0, 99, {}).map(({ type, data }) => [type, JSON.parse(data)]);
   const status = events.find(([type]) => type === 'status')![1];
   assert.equal(status.text, "the model endpoint's answer broke off: terminated; asking again in 1 s");
@@ -131,7 +126,7 @@ test('an answer that was cut off is a failed turn that keeps what there is', asy
   };
   const { store, runner, add } = workbench(t, { model });
   await add('a');
-  await until(() => !runner.state().busy);
+  await eventually('the runner is idle', () => !runner.state().busy);
   const [turn] = store.turnsAfter('a', 0, 1).turns;
   assert.deepEqual([turn?.status, turn?.reply, turn?.error], ['failed', 'half', 'the model reached its output limit']);
 });
@@ -162,7 +157,7 @@ test('a turn that outlasts the stop waits for the next start, and the attempt st
   assert.deepEqual(next.state(), { busy: true, queued: 1 });
   next.start();
   (await model.next()).answer('at last');
-  await until(() => !next.state().busy);
+  await eventually('the runner is idle', () => !next.state().busy);
   const [turn] = again.turnsAfter('a', 0, 1).turns;
   assert.deepEqual([turn?.status, turn?.attempts, turn?.reply], ['done', 2, 'at last']);
 });
@@ -193,9 +188,9 @@ test('an outcome that the disk refuses is stored when it takes it again', async 
     refusals-- > 0 ? Promise.reject(new ReveilleError('unavailable', 'the disk is full')) : finish(...given);
   await add('a');
   (await model.next()).answer('kept');
-  await until(() => clock.timers > 0);
+  await eventually('a timer is set', () => clock.timers > 0);
   assert.deepEqual(statuses(store, 'a'), ['t1 running']);
   await clock.advance(1000 + 2000 + 5000);
-  await until(() => !runner.state().busy);
+  await eventually('the runner is idle', () => !runner.state().busy);
   assert.equal(store.turnsAfter('a', 0, 1).turns[0]!.reply, 'kept');
 });

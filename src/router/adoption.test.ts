@@ -4,16 +4,15 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
+import { eventually } from '../../test/support/eventually.ts';
+import { atEnd, temporaryFolder } from '../../test/support/temporary.ts';
 import {
   ADMIN_TOKEN,
-  atEnd,
   DAEMON_FIXTURE,
   eventsOf,
-  eventually,
   fixtureMachine,
   isAlive,
   startBench,
-  temporaryFolder,
   WAKE_TOKEN,
 } from './testing/bench.ts';
 import { startRouterProcess } from './testing/router-process.ts';

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { eventsOf, eventually, fixtureMachine, isAlive, startBench, temporaryFolder } from './testing/bench.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { temporaryFolder } from '../../test/support/temporary.ts';
+import { eventsOf, fixtureMachine, isAlive, startBench } from './testing/bench.ts';
 import { startPlainDaemon } from './testing/plain-daemon.ts';
 import { ShiftingClock } from './testing/shifting-clock.ts';
 

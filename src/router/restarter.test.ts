@@ -3,15 +3,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
-import {
-  type Bench,
-  eventsOf,
-  eventually,
-  fixtureMachine,
-  isAlive,
-  startBench,
-  temporaryFolder,
-} from './testing/bench.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { temporaryFolder } from '../../test/support/temporary.ts';
+import { type Bench, eventsOf, fixtureMachine, isAlive, startBench } from './testing/bench.ts';
 import { startPlainDaemon } from './testing/plain-daemon.ts';
 import { startRouterProcess } from './testing/router-process.ts';
 import { ShiftingClock } from './testing/shifting-clock.ts';

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
+import { eventually } from '../../test/support/eventually.ts';
+import { atEnd } from '../../test/support/temporary.ts';
 import { webhookSigner } from '../kit/identity/webhook-signature.ts';
 import { sliceAt } from '../wire/json.ts';
-import { ALARM_ID, atEnd, type Bench, eventually, startBench, WAKE_TOKEN, wakeBody } from './testing/bench.ts';
+import { ALARM_ID, type Bench, startBench, WAKE_TOKEN, wakeBody } from './testing/bench.ts';
 import { startPlainDaemon } from './testing/plain-daemon.ts';
 import { retryAfter } from './wake.ts';
 

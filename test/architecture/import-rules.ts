@@ -134,7 +134,7 @@ function checkSpecifier(root: string, file: string, specifier: string): string |
 export function foreignImports(folder: string, src: string): string[] {
   return globSync('**/*.ts', { cwd: folder }).flatMap((name) => {
     const file = join(folder, name);
-    const places = [folder, join(src, 'wire'), join(src, 'kit')];
+    const places = [folder, join(src, 'wire'), join(src, 'kit'), ...(isOfTests(name) ? [join(src, SUPPORT)] : [])];
     return [...withoutComments(readFileSync(file, 'utf8')).matchAll(SPECIFIER)]
       .map((match) => match[2]!)
       .filter((specifier) => specifier.startsWith('.'))

@@ -9,7 +9,8 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { sliceAt } from '../../src/wire/json.ts';
 import { readNeo } from '../support/cluster/neo-reader.ts';
-import { PROGRAM, START_LIMIT_MS, until } from '../support/cluster/processes.ts';
+import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** Mixed scripts, directions, planes and controls; spaces that trimming would take, line ends that normalising would change. */
 const MESSAGE =
@@ -31,7 +32,7 @@ let up: ChildProcess;
 before(async () => {
   up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   createInterface({ input: up.stdout! }).on('line', (line) => rings.push(JSON.parse(line)));
-  await until('reveille up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventually('reveille up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
 });
 
 after(async () => {
@@ -72,7 +73,7 @@ test('an alarm set over MCP by an agent that is gone arrives byte for byte in on
   await client.close();
   assert.equal(neoRuns(), false, 'Neo must not exist before the alarm rings');
 
-  await until('it rang', () => rings.some((ring) => ring.alarm_id === id), 30_000);
+  await eventually('it rang', () => rings.some((ring) => ring.alarm_id === id), 30_000);
   const ring = rings.find((one) => one.alarm_id === id)!;
   assert.equal(ring.conversation_id, 'the-conversation-it-left');
   assert.ok((ring.lateness_ms as number) >= 0, 'it rang early');
@@ -91,10 +92,10 @@ test('a payload with every trap of JSON arrives as the text that was sent', asyn
   send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
   const argumentsText = `{"kind":"once","delay_seconds":1,"wake_message":${JSON.stringify(MESSAGE)},"conversation_id":"raw","payload":${PAYLOAD}}`;
   send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"alarm_set","arguments":${argumentsText}}}`);
-  await until('the call is answered', () => answers.some((answer) => answer.id === 2), 15_000);
+  await eventually('the call is answered', () => answers.some((answer) => answer.id === 2), 15_000);
   server.stdin.end();
   const { result } = answers.find((answer) => answer.id === 2) as { result: { structuredContent: { id: string } } };
-  await until('it rang', () => rings.some((ring) => ring.alarm_id === result.structuredContent.id), 30_000);
+  await eventually('it rang', () => rings.some((ring) => ring.alarm_id === result.structuredContent.id), 30_000);
 });
 
 test('what Neo keeps is what was sent, and there is one turn for each alarm', async () => {

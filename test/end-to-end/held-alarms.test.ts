@@ -6,16 +6,12 @@ import { startChronos } from '../../src/chronos/daemon.ts';
 import { agentIdentity } from '../../src/kit/identity/agent.ts';
 import { generateKey } from '../../src/kit/identity/keys.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
-import {
-  atEnd,
-  eventually as eventuallyWithin,
-  startBench,
-  temporaryFolder,
-  WAKE_TOKEN,
-} from '../../src/router/testing/bench.ts';
+import { startBench, WAKE_TOKEN } from '../../src/router/testing/bench.ts';
 import { startPlainDaemon } from '../../src/router/testing/plain-daemon.ts';
 import { ShiftingClock } from '../../src/router/testing/shifting-clock.ts';
 import type { Budget } from '../../src/wire/budget.ts';
+import { eventually as eventuallyWithin } from '../support/eventually.ts';
+import { atEnd, temporaryFolder } from '../support/temporary.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

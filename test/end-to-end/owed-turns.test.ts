@@ -4,8 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { modelEndpoint, saying } from '../../src/kit/model/testing/model-endpoint.ts';
-import { eventually } from '../../src/router/testing/bench.ts';
-import { until } from '../support/cluster/processes.ts';
+import { eventually } from '../support/eventually.ts';
 import { openReceiptHouse, USER } from './receipt-house.ts';
 
 const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));
@@ -27,7 +26,7 @@ async function inMidTurn(t: TestContext) {
 /** One wake was accepted once, and its turn is done. */
 async function assertFinished({ house, endpoint, alarmId }: Awaited<ReturnType<typeof inMidTurn>>) {
   const finished = async () => (await house.fires(alarmId))[0]?.reached === 'turn_finished';
-  await until('the turn is reported finished', finished, FINISHED_WITHIN_MS);
+  await eventually('the turn is reported finished', finished, FINISHED_WITHIN_MS);
   const [fire, ...others] = await house.fires(alarmId);
   assert.deepEqual(others, []);
   assert.deepEqual([fire!.attempt, fire!.turn?.ok], [1, true]);

@@ -12,15 +12,10 @@ import { generateKey } from '../../src/kit/identity/keys.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
 import { parseRouterConfig } from '../../src/router/config.ts';
 import { startRouter } from '../../src/router/daemon.ts';
-import {
-  ADMIN_TOKEN,
-  atEnd,
-  clientOf,
-  eventually,
-  temporaryFolder,
-  WAKE_TOKEN,
-} from '../../src/router/testing/bench.ts';
+import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../src/router/testing/bench.ts';
 import type { FireView } from '../../src/wire/alarm.ts';
+import { eventually } from '../support/eventually.ts';
+import { atEnd, temporaryFolder } from '../support/temporary.ts';
 
 const TRANSPORT = 'transport-token-of-the-tests';
 export const USER = 'alice';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { temporaryFolder } from '../../src/router/testing/bench.ts';
 import { behave, installAgent } from '../support/stand-ins/agents/executable.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 import { assertInOrder, openReceiptHouse, USER } from './receipt-house.ts';
 
 async function openWithClaude(t: TestContext) {

@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { modelEndpoint, refusing, saying } from '../../src/kit/model/testing/model-endpoint.ts';
 import { neoChild } from '../../src/neo/testing/neo-child.ts';
 import { heldModel, settledTurns, startedNeo, TOKEN } from '../../src/neo/testing/workbench.ts';
-import { atEnd, eventually } from '../../src/router/testing/bench.ts';
+import { eventually } from '../support/eventually.ts';
+import { atEnd } from '../support/temporary.ts';
 import { assertInOrder, openReceiptHouse, USER } from './receipt-house.ts';
 
 const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));

@@ -8,12 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
-import { type Outcome, reveille } from '../../src/cli/testing/installation.ts';
-import { eventually } from '../../src/router/testing/bench.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
+import { type Outcome, reveille } from '../support/command-line.ts';
+import { eventually } from '../support/eventually.ts';
 
 const PORTS = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
-const LIMIT_SECONDS = START_LIMIT_MS / 1000;
 
 type RingLine = { alarm_id: string; reply: string | null };
 
@@ -24,7 +23,7 @@ async function startUp(t: TestContext, home: string) {
   const rings: RingLine[] = [];
   createInterface({ input: up.stdout }).on('line', (line) => rings.push(JSON.parse(line)));
   t.after(() => up.kill('SIGKILL'));
-  await eventually('up is there', () => existsSync(join(home, 'run.json')), LIMIT_SECONDS);
+  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   return {
     rings,
     async end(): Promise<void> {
@@ -84,7 +83,7 @@ test('whoever takes the place of Neo gets a token of its own and none of what Ne
   let { rings } = first;
   const ring = async () => {
     const { id } = dataOf(await json('alarm', 'set', 'look at the build', '--in', '1s'));
-    return await eventually('it rang', () => rings.find((one) => one.alarm_id === id), LIMIT_SECONDS * 2);
+    return await eventually('it rang', () => rings.find((one) => one.alarm_id === id), START_LIMIT_MS * 2);
   };
   const ofNeo = neoToken();
   assert.equal(typeof (await ring()).reply, 'string');

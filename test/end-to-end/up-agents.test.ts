@@ -1,4 +1,5 @@
 /** What `reveille up` tells of rings whose agent is not Neo, or is a Neo that runs already: each kind of target with what it says itself. */
+
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -9,12 +10,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { reveille } from '../../src/cli/testing/installation.ts';
-import { eventually } from '../../src/router/testing/bench.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
+import { reveille } from '../support/command-line.ts';
+import { eventually } from '../support/eventually.ts';
 import { installAgent } from '../support/stand-ins/agents/executable.ts';
 
-const SECONDS = (2 * START_LIMIT_MS) / 1000;
+const LIMIT_MS = 2 * START_LIMIT_MS;
 
 type Up = { home: string; work: string; said(): string; kill(signal: NodeJS.Signals): Promise<void> };
 
@@ -47,7 +48,7 @@ async function startUp(t: TestContext, home: string, more: NodeJS.ProcessEnv = {
     await gone;
   };
   t.after(() => kill('SIGTERM'));
-  await eventually('up greets', () => said.includes('Ctrl-C'), SECONDS);
+  await eventually('up greets', () => said.includes('Ctrl-C'), LIMIT_MS);
   return { home, work, said: () => said, kill };
 }
 
@@ -61,7 +62,7 @@ async function run({ home }: Up, ...words: string[]): Promise<string> {
 async function ring(up: Up, label: string): Promise<string> {
   await run(up, 'alarm', 'set', 'look at the build', '--in', '1s', '--label', label);
   const told = new RegExp(`^\\S+ {2}rang {2}${label}: .*\\n(?: .*\\n)+`, 'm');
-  return eventually(`the ring ${label}`, () => told.exec(up.said())?.[0], SECONDS);
+  return eventually(`the ring ${label}`, () => told.exec(up.said())?.[0], LIMIT_MS);
 }
 
 async function listening(t: TestContext, answer: (path: string) => { status: number; body: string }): Promise<string> {
@@ -136,7 +137,7 @@ test('a Neo that an earlier "up" left running is not said to be asleep', async (
   await eventually(
     'the welcome alarm has rung',
     () => /rang {2}welcome: .*; the agent started in/.test(first.said()),
-    SECONDS,
+    LIMIT_MS,
   );
   await first.kill('SIGKILL');
   const second = await startUp(t, home, same);

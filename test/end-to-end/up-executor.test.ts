@@ -5,9 +5,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type Outcome, reveille } from '../../src/cli/testing/installation.ts';
-import { eventually } from '../../src/router/testing/bench.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
+import { type Outcome, reveille } from '../support/command-line.ts';
+import { eventually } from '../support/eventually.ts';
 
 const PORTS = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
 
@@ -30,7 +30,7 @@ async function startUp(t: TestContext, home: string, more: Record<string, string
     said += text;
   });
   t.after(() => up.kill('SIGKILL'));
-  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS / 1000);
+  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   const record = JSON.parse(readFileSync(join(home, 'run.json'), 'utf8')) as Record<string, string>;
   return {
     record,

@@ -1,4 +1,5 @@
 /** A `reveille up` that is there and says nothing: stopped by a signal, swapped out, or stuck. No command waits for it for long. */
+
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,9 +9,10 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { reveille } from '../../src/cli/testing/installation.ts';
 import { buildProgram } from '../../src/cli/tree/program.ts';
-import { PROGRAM, START_LIMIT_MS, until } from '../support/cluster/processes.ts';
+import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
+import { reveille } from '../support/command-line.ts';
+import { eventually } from '../support/eventually.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'reveille-frozen-'));
 const env = {
@@ -102,10 +104,10 @@ let up: ChildProcess;
 
 before(async () => {
   up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
-  await until('up is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
+  await eventually('up is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
   // Up to its own first alarm it waits for itself.
   const isStarted = async () => /welcome/.test((await reveille(home, ['alarm', 'list', '--all'], { env })).stdout);
-  await until('its welcome alarm is set', isStarted, START_LIMIT_MS);
+  await eventually('its welcome alarm is set', isStarted, START_LIMIT_MS);
   writeFileSync(join(home, 'receipt.json'), '{}');
   up.kill('SIGSTOP');
 });
@@ -176,13 +178,13 @@ test('a watch goes on when the process does', async () => {
       said += text;
     });
   try {
-    await until('it watches', () => /Watching/.test(said), START_LIMIT_MS).catch((error: Error) =>
+    await eventually('it watches', () => /Watching/.test(said), START_LIMIT_MS).catch((error: Error) =>
       assert.fail(`${error.message}: ${said} (up: ${up.exitCode} ${up.signalCode})`),
     );
     up.kill('SIGSTOP');
-    await until('it says so', () => /chronosd does not answer/.test(said), START_LIMIT_MS);
+    await eventually('it says so', () => /chronosd does not answer/.test(said), START_LIMIT_MS);
     up.kill('SIGCONT');
-    await until('it says so', () => /answers again/.test(said), START_LIMIT_MS);
+    await eventually('it says so', () => /answers again/.test(said), START_LIMIT_MS);
   } finally {
     watch.kill('SIGKILL');
     up.kill('SIGSTOP');

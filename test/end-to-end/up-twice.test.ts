@@ -8,8 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
-import { reveille } from '../../src/cli/testing/installation.ts';
-import { PROGRAM, START_LIMIT_MS, until } from '../support/cluster/processes.ts';
+import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
+import { reveille } from '../support/command-line.ts';
+import { eventually } from '../support/eventually.ts';
 
 const run = promisify(execFile);
 const homes: string[] = [];
@@ -57,7 +58,7 @@ async function besideUp(env: Record<string, string>, work: () => Promise<void>):
   const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
   const gone = once(up, 'exit');
   try {
-    await until('up is there', () => existsSync(join(env.REVEILLE_HOME!, 'run.json')), START_LIMIT_MS);
+    await eventually('up is there', () => existsSync(join(env.REVEILLE_HOME!, 'run.json')), START_LIMIT_MS);
     await work();
   } finally {
     up.kill('SIGTERM');
@@ -183,14 +184,14 @@ test('of starts at the same moment one wins, and the others say so', async () =>
   });
   try {
     const running = () => starts.filter(({ child }) => child.exitCode === null);
-    await until('one is left', () => running().length === 1, START_LIMIT_MS * 2);
+    await eventually('one is left', () => running().length === 1, START_LIMIT_MS * 2);
     const [winner] = running();
     for (const loser of starts.filter((start) => start !== winner)) {
       await loser.gone;
       assert.equal(loser.child.exitCode, 1);
       assert.match(loser.said(), /Reveille (runs already|is just being started)/);
     }
-    await until('it is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
+    await eventually('it is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
     assert.equal(recordIn(env).pid, winner!.child.pid);
   } finally {
     for (const { child } of starts) child.kill('SIGTERM');

@@ -3,7 +3,8 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { systemClock, wait } from '../../kit/clock/clock.ts';
+import { eventually } from '../../../test/support/eventually.ts';
+import { systemClock } from '../../kit/clock/clock.ts';
 import { readIdle } from './attempt.ts';
 import { programHost } from './program-host.ts';
 
@@ -27,10 +28,6 @@ function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await wait(systemClock, 10);
 }
 
 test('a program gets its arguments as they are, and an allow-listed environment', async (t) => {
@@ -73,7 +70,7 @@ test('a program that writes without end is ended', async (t) => {
     message: `${path} wrote more than 64 KiB`,
   });
   const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
-  await until(() => !isAlive(pid));
+  await eventually('the program has ended', () => !isAlive(pid));
 });
 
 test('a program that hangs is ended with its children after two seconds, though it ignores SIGTERM', async (t) => {
@@ -90,7 +87,7 @@ test('a program that hangs is ended with its children after two seconds, though 
   for (const name of ['pid', 'child']) {
     const pid = Number(readFileSync(join(folder, name), 'utf8'));
     assert.ok(pid > 0);
-    await until(() => !isAlive(pid));
+    await eventually('the program has ended', () => !isAlive(pid));
   }
 });
 

@@ -7,9 +7,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { diceOf, rounds } from '../../../test/support/random/random.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { openState } from './open-state.ts';
-import { DAY_MS, temporaryFolder } from './testing/state-bench.ts';
+import { DAY_MS } from './testing/state-bench.ts';
 import type { Acknowledgement } from './testing/writer.fixture.ts';
 
 const ENTRY = fileURLToPath(import.meta.resolve('./testing/writer.fixture.ts'));

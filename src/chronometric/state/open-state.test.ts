@@ -6,12 +6,13 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import { openState } from './open-state.ts';
 import { BEAT_MS, type ChronometricState } from './state.ts';
-import { DAY_MS, dayEnd, stateBench, temporaryFolder } from './testing/state-bench.ts';
+import { DAY_MS, dayEnd, stateBench } from './testing/state-bench.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

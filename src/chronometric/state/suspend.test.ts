@@ -4,10 +4,11 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { openState } from './open-state.ts';
 import { BEAT_MS, REAL_BREAK_MS } from './state.ts';
-import { DAY_MS, temporaryFolder } from './testing/state-bench.ts';
+import { DAY_MS } from './testing/state-bench.ts';
 
 const ENTRY = fileURLToPath(import.meta.resolve('./testing/heartbeat.fixture.ts'));
 /** A second of this test is so many seconds of the clock that the heartbeats go by. */

@@ -2,14 +2,10 @@ import assert from 'node:assert/strict';
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { reveille } from '../../../test/support/command-line.ts';
+import { type Installation, startInstallation } from '../../../test/support/installation.ts';
+import { sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
 import { generateKey, writeKeyFile } from '../../kit/identity/keys.ts';
-import {
-  type Installation,
-  reveille,
-  sharedOwner,
-  startInstallation,
-  temporaryFolder,
-} from '../testing/installation.ts';
 
 describe('reveille agent whoami', () => {
   test('makes label and key once, shows both, and never the seed', async (t) => {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { temporaryFolder } from '../testing/installation.ts';
 import { alarmOf, type SetFlags } from './alarm-set.ts';
 
 /** The members that are set. */

@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import {
-  type Installation,
-  type Outcome,
-  sharedOwner,
-  startAgent,
-  startInstallation,
-  stayingReveille,
-  until,
-} from '../testing/installation.ts';
+import { type Outcome, stayingReveille } from '../../../test/support/command-line.ts';
+import { eventually } from '../../../test/support/eventually.ts';
+import { type Installation, startAgent, startInstallation } from '../../../test/support/installation.ts';
+import { sharedOwner } from '../../../test/support/temporary.ts';
 
 const lines = ({ stdout }: Outcome) => stdout.split('\n').filter((line) => line !== '');
 const watches = ({ stdout }: Outcome) => stdout.startsWith('Watching ');
@@ -28,10 +23,10 @@ describe('reveille alarm watch', () => {
 
   test('tells every ring once, also of alarms that come and go meanwhile, and Ctrl-C ends it with 0', async (t) => {
     const old = await wake('rang before');
-    await until(async () => (await house.client.getAlarm(old)).status === 'fired');
+    await eventually('the alarm has rung', async () => (await house.client.getAlarm(old)).status === 'fired');
     // The second in which the watch begins must be a later one than that ring's.
     const ended = Date.parse((await house.client.listFires(old)).fires[0]!.finished_at);
-    await until(async () => Math.floor(Date.now() / 1000) > Math.floor(ended / 1000));
+    await eventually('a later second', () => Math.floor(Date.now() / 1000) > Math.floor(ended / 1000));
 
     const watching = stayingReveille(t, house.home.path, ['alarm', 'watch']);
     await watching.until(watches);
@@ -58,7 +53,7 @@ describe('reveille alarm watch', () => {
     let rung = 0;
     await Promise.all([
       watching.until((outcome) => lines(outcome).length > 0),
-      until(async () => {
+      eventually('a ring is told', async () => {
         if (lines(watching.outcome).length === 0) await wake(`probe ${++rung}`);
         return lines(watching.outcome).length > 0;
       }),

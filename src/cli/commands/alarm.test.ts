@@ -4,17 +4,12 @@ import { writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { reveille } from '../../../test/support/command-line.ts';
+import { eventually } from '../../../test/support/eventually.ts';
+import { type Installation, startAgent, startInstallation } from '../../../test/support/installation.ts';
+import { sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
 import { sliceAt } from '../../wire/json.ts';
 import { PROGRAM } from '../home/package-root.ts';
-import {
-  type Installation,
-  reveille,
-  sharedOwner,
-  startAgent,
-  startInstallation,
-  temporaryFolder,
-  until,
-} from '../testing/installation.ts';
 
 const shared = sharedOwner();
 let house: Installation;
@@ -72,7 +67,7 @@ describe('reveille alarm set', () => {
     const { status, stdout, stderr } = await house.attempt(words, { input: message });
     assert.equal(status, 0, stderr);
     const { id } = JSON.parse(stdout);
-    await until(async () => (await statusOf(id)) === 'fired');
+    await eventually('the alarm has rung', async () => (await statusOf(id)) === 'fired');
     const turn = agent.turns.find((body) => body.includes(id))!;
     assert.equal(JSON.parse(turn).message, message);
     assert.equal(sliceAt(turn, ['payload']), payload);
@@ -306,7 +301,7 @@ describe('changing an alarm', () => {
     assert.equal(resume.status, 1);
     assert.match(resume.stderr, /only a paused alarm can be resumed; this one is cancelled/);
     const fired = await set('x', '--in', '1s');
-    await until(async () => (await statusOf(fired)) === 'fired');
+    await eventually('the alarm has rung', async () => (await statusOf(fired)) === 'fired');
     assert.equal(
       await house.run('alarm', 'cancel', fired),
       `${fired} is fired already; there was nothing left to cancel\n`,
@@ -319,7 +314,7 @@ describe('changing an alarm', () => {
       await house.run('alarm', 'trigger', id),
       new RegExp(`^Triggered ${id}\n {2}rings now, as ${id}@\\d+;`),
     );
-    await until(async () => (await house.client.getAlarm(id)).fire_count === 1);
+    await eventually('it rang once', async () => (await house.client.getAlarm(id)).fire_count === 1);
     const shown = await house.run('alarm', 'show', id);
     assert.match(shown, /\n {2}status +active\n/);
     assert.match(shown, /\n {2}has rung +1 time, the last /);
@@ -332,12 +327,12 @@ describe('changing an alarm', () => {
   test('a failed alarm shows its error, and redrive tries the same occurrence again', async () => {
     agent.status = 410;
     const id = await set('x', '--in', '1s');
-    await until(async () => (await statusOf(id)) === 'failed');
+    await eventually('the alarm has failed', async () => (await statusOf(id)) === 'failed');
     agent.status = 202;
     const list = await house.run('alarm', 'list', '--status', 'failed');
     assert.match(list, /\n +1 failed attempt of 100, the last one: .*410/);
     assert.match(await house.run('alarm', 'redrive', id), new RegExp(`^Redriven ${id}\n {2}rings `));
-    await until(async () => (await statusOf(id)) === 'fired');
+    await eventually('the alarm has rung', async () => (await statusOf(id)) === 'fired');
     const { fires } = JSON.parse(await house.run('alarm', 'show', id, '--json'));
     assert.deepEqual(
       fires.map((fire: { outcome: string }) => fire.outcome),

@@ -4,6 +4,9 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { type Outcome, reveille } from '../../../test/support/command-line.ts';
+import { type Installation, startAgent, startInstallation } from '../../../test/support/installation.ts';
+import { closeServer, listening, sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
 import { writeDeparture } from '../../chronos/store/sqlite/departure.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
@@ -11,17 +14,6 @@ import { VERSION } from '../../wire/version.ts';
 import { aheadBy } from '../access/server-clock.ts';
 import type { Check } from '../doctor/check.ts';
 import { checkClock, checkNode } from '../doctor/host.ts';
-import {
-  closeServer,
-  type Installation,
-  listening,
-  type Outcome,
-  reveille,
-  sharedOwner,
-  startAgent,
-  startInstallation,
-  temporaryFolder,
-} from '../testing/installation.ts';
 import { renderChecks } from './doctor.ts';
 
 const now = Date.parse('2026-06-15T12:00:00Z');

@@ -3,8 +3,9 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { type Installation, startInstallation } from '../../../test/support/installation.ts';
+import { sharedOwner } from '../../../test/support/temporary.ts';
 import type { MachineTurnView } from '../../wire/machine-turn.ts';
-import { type Installation, sharedOwner, startInstallation } from '../testing/installation.ts';
 
 const SESSION = '3f0d5d1e-0000-4000-8000-000000000001';
 const RESULT = {

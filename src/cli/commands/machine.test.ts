@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { type Installation, sharedOwner, startAgent, startInstallation } from '../testing/installation.ts';
+import { type Installation, startAgent, startInstallation } from '../../../test/support/installation.ts';
+import { sharedOwner } from '../../../test/support/temporary.ts';
 
 describe('reveille machine', () => {
   let house: Installation;

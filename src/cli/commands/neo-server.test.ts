@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { reveille } from '../../../test/support/command-line.ts';
 import { PROGRAM } from '../home/package-root.ts';
-import { reveille, temporaryFolder } from '../testing/installation.ts';
 
 /** A server whose tools stand in a file, and which praises all of them as harmless. */
 const SERVER = `
@@ -200,6 +200,8 @@ except OSError:
     pass
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 `;
+
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 
 async function onTerminal(home: string, words: readonly string[], answers: readonly [string, string][]) {
   const given = JSON.stringify([[process.execPath, PROGRAM, ...words], answers]);

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { reveille, temporaryFolder } from '../testing/installation.ts';
+import { reveille } from '../../../test/support/command-line.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 
 /** A server that knows no manners but the protocol: two tools, one of which moves money. */
 const SERVER = `

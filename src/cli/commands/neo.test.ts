@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { reveille, temporaryFolder } from '../testing/installation.ts';
+import { reveille } from '../../../test/support/command-line.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 
 const OPERATOR = 'the-operators-token-of-the-executor';
 

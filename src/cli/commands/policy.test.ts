@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { reveille, temporaryFolder } from '../testing/installation.ts';
+import { reveille } from '../../../test/support/command-line.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 
 const POLICY = `version: 1
 timezone: Europe/Berlin

@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { reveille, reveilleProcess } from '../../../test/support/command-line.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { PROGRAM } from '../home/package-root.ts';
-import { reveille, reveilleProcess, temporaryFolder } from '../testing/installation.ts';
 
 const PROFILE = `privacy: {os_idle_consent: true}
 chronometric:

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { reveille, temporaryFolder } from '../testing/installation.ts';
+import { reveille } from '../../../test/support/command-line.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 
 const VECTORS = join(import.meta.dirname, '..', '..', '..', 'test', 'contract', 'receipt-vectors');
 /** Test 1 of RFC 8032 §7.1. */

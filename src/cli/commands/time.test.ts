@@ -3,10 +3,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
+import { type RunOptions, reveille } from '../../../test/support/command-line.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { openState } from '../../chronometric/state/open-state.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { dayViewSchema, promptContextSchema, weekViewSchema } from '../../wire/chronometric-view.ts';
-import { type RunOptions, reveille, temporaryFolder } from '../testing/installation.ts';
 
 const DAY_MS = 86_400_000;
 const CANARY = 'canary: leave by the back door';

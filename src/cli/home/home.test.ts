@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { temporaryFolder } from '../testing/installation.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { homeAt, makeHome } from './home.ts';
 
 const refused = (path: string) =>

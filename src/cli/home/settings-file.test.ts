@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { parseChronosConfig } from '../../chronos/config.ts';
-import { temporaryFolder } from '../testing/installation.ts';
 import { readSettingsFile } from './settings-file.ts';
 
 async function read(t: TestContext, text: string): Promise<unknown> {

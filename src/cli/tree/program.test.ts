@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { reveilleProcess, temporaryFolder } from '../testing/installation.ts';
+import { reveilleProcess } from '../../../test/support/command-line.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 
 test('a command that does not exist ends with 2, also when its help is asked for', async (t) => {
   const home = temporaryFolder(t);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { eventually } from '../../../test/support/eventually.ts';
 import type { CallReport, RailTool } from '../tools/toolbox.ts';
-import { call, createWorkbench, planOf, transfer, until } from './testing/workbench.ts';
+import { call, createWorkbench, planOf, transfer } from './testing/workbench.ts';
 
 const lost = (message = 'the connection broke'): Promise<CallReport> => Promise.resolve({ status: 'unknown', message });
 const never = () => new Promise<CallReport>(() => {});
@@ -44,7 +45,7 @@ test('where the status cannot be had the outcome is unknown, the way out is show
   };
   const id = await bench.submit(planOf(transfer('pay'), transfer('more')));
   await bench.approve(id, 'pay');
-  await until(() => bench.bank.calls.some(({ tool }) => tool === 'bank/status'), 'it is asked');
+  await eventually('it is asked', () => bench.bank.calls.some(({ tool }) => tool === 'bank/status'));
   await bench.clock.advance(5000);
   await bench.reaches(id, 'unknown');
   const message = bench.rail.state('alice', id).error?.message ?? '';
@@ -74,7 +75,7 @@ test('an executor that ends in the middle of a transfer does not make it again',
   const blind = await bench.submit(planOf(call('pay', 'wire', { to: 'bob', amount: '5' })), {}, 'bob');
   await bench.approve(asked, 'pay');
   await bench.approve(blind, 'pay', 'bob');
-  await until(() => bench.bank.calls.filter(({ tool }) => tool !== 'bank/simulate').length === 2, 'both are made');
+  await eventually('both are made', () => bench.bank.calls.filter(({ tool }) => tool !== 'bank/simulate').length === 2);
   await bench.stop();
   bench.bank.misbehave = undefined;
   bench.start();
@@ -91,7 +92,7 @@ test('a read that was interrupted is made again, a write that nobody vouches for
   bench.bank.misbehave = () => never();
   const read = await bench.submit(planOf(call('look', 'balance', { of: 'bob' })));
   const write = await bench.submit(planOf(call('note', 'note', { text: 'x' })), {}, 'bob');
-  await until(() => bench.bank.calls.length === 2, 'both are made');
+  await eventually('both are made', () => bench.bank.calls.length === 2);
   await bench.stop();
   bench.bank.misbehave = undefined;
   bench.start();
@@ -120,7 +121,7 @@ test('what was begun as a transfer stays one, though its tool is said to be a re
   bench.bank.misbehave = (tool) => (tool === 'bank/wire' ? never() : undefined);
   const begun = await bench.submit(planOf(call('pay', 'wire', { to: 'bob', amount: '5' })));
   await bench.approve(begun, 'pay');
-  await until(() => bench.bank.calls.length === 1, 'it is made');
+  await eventually('it is made', () => bench.bank.calls.length === 1);
   await bench.stop();
   bench.bank.misbehave = undefined;
   reclassify(bench, 'bank/wire', { surface: 'natural', sideEffectClass: 'read' });
@@ -135,7 +136,7 @@ test('a read that was begun is not made again once its tool needs consent, thoug
   const bench = createWorkbench(t);
   bench.bank.misbehave = () => never();
   const id = await bench.submit(planOf(call('look', 'balance', { of: 'bob' })));
-  await until(() => bench.bank.calls.length === 1, 'it is made');
+  await eventually('it is made', () => bench.bank.calls.length === 1);
   await bench.stop();
   bench.bank.misbehave = undefined;
   bench.decide = () => ({ effect: 'ask', rule: 'all', reason: 'everything is asked' });
@@ -167,7 +168,7 @@ test('what a person has been asked waits for the answer, though the call would b
 test('an approval that was given while the executor went down still counts; nothing is asked twice', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf({ id: 'w', kind: 'wait', seconds: 60 }, transfer('pay')));
-  await until(() => bench.kinds(id).includes('wait.started'), 'it waits');
+  await eventually('it waits', () => bench.kinds(id).includes('wait.started'));
   for (let n = 0; n < 3; n++) {
     await bench.stop();
     bench.start();
@@ -190,7 +191,7 @@ test('an intent that is called off while a read hangs does not wait for it', asy
       signal.addEventListener('abort', () => resolve({ status: 'unknown', message: 'aborted' }));
     });
   const id = await bench.submit(planOf(call('look', 'balance', { of: 'bob' }), transfer('pay')));
-  await until(() => bench.kinds(id).includes('call.started'), 'it reads');
+  await eventually('it reads', () => bench.kinds(id).includes('call.started'));
   assert.equal((await bench.rail.cancel('alice', id)).status, 'cancelled');
   bench.verified(id);
 });
@@ -217,12 +218,12 @@ test('a model that does not answer is asked again, then the intent fails; a ques
   };
   const { intentId: away } = await bench.rail.submit('alice', { prose: 'pay bob' });
   const { intentId: unclear } = await bench.rail.submit('alice', { prose: 'pay bob some?' });
-  await until(() => asked === 1, 'it is asked');
+  await eventually('it is asked', () => asked === 1);
   await bench.clock.advance(60_000);
   await bench.reaches(away, 'failed');
   assert.equal(bench.rail.state('alice', away).error?.code, 'model_unavailable');
   assert.equal(asked, 4);
-  await until(() => bench.rail.state('alice', unclear).clarify !== undefined, 'it asks back');
+  await eventually('it asks back', () => bench.rail.state('alice', unclear).clarify !== undefined);
   assert.deepEqual(bench.rail.state('alice', unclear), { status: 'drafting', clarify: 'How much?' });
   bench.verified(away);
   bench.verified(unclear);

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { eventually } from '../../../test/support/eventually.ts';
 import type { IntentStatus } from '../../wire/executor.ts';
 import { RawJson } from '../../wire/json.ts';
 import { refused } from './testing/bank.ts';
-import { call, createWorkbench, DAY_MS, planOf, transfer, until } from './testing/workbench.ts';
+import { call, createWorkbench, DAY_MS, planOf, transfer } from './testing/workbench.ts';
 
 test('a transfer waits for its approval, is made once, read back, and proved by its receipt', async (t) => {
   const bench = createWorkbench(t);
@@ -174,7 +175,7 @@ test('when the definition changes after the approval, the approval does not coun
   const first = await bench.answerTo(id, 'pay');
   bench.bank.describe('Moves money, and keeps half of it.');
   await bench.rail.answer('alice', id, 'pay', first);
-  await until(() => bench.kinds(id).filter((kind) => kind === 'gate.asked').length === 2, 'it is asked again');
+  await eventually('it is asked again', () => bench.kinds(id).filter((kind) => kind === 'gate.asked').length === 2);
   assert.equal(bench.bank.transfers.size, 0);
   // The call is the same, and so would the digest be that the answer named before it named the question.
   assert.equal((await bench.gate(id, 'pay')).call.call_sha256, first.call_sha256);
@@ -200,7 +201,7 @@ test('the policy is asked again when a call starts: two that are within a limit 
   const id = await bench.submit(planOf({ id: 'both', kind: 'parallel', nodes: [transfer('a'), transfer('b')] }));
   await bench.gate(id, 'b');
   await bench.approve(id, 'a');
-  await until(() => bench.bank.transfers.size === 1, 'the first is made');
+  await eventually('the first is made', () => bench.bank.transfers.size === 1);
   await bench.approve(id, 'b');
   await bench.reaches(id, 'denied');
   assert.equal(bench.rail.state('alice', id).error?.code, 'denied_by_policy');
@@ -253,7 +254,7 @@ test('nothing begins after the deadline', async (t) => {
     nodes: [{ id: 'w', kind: 'wait', seconds: 120 }, call('n', 'note', { text: 'x' })],
   };
   const id = await bench.submit(new RawJson(JSON.stringify({ verb: 'pay', deadline, plan })));
-  await until(() => bench.kinds(id).includes('wait.started'), 'it waits');
+  await eventually('it waits', () => bench.kinds(id).includes('wait.started'));
   await bench.stop();
   bench.clock.jump(60_000);
   bench.start();
@@ -280,7 +281,7 @@ test('a call that fails ends the intent, and what stood beside it is brought to 
   };
   const nodes = [call('slow', 'note', { text: 'slow' }), call('bad', 'note', { text: 'bad' }), transfer('pay')];
   const id = await bench.submit(planOf({ id: 'beside', kind: 'parallel', nodes }));
-  await until(() => bench.kinds(id).includes('call.finished'), 'one has failed');
+  await eventually('one has failed', () => bench.kinds(id).includes('call.finished'));
   assert.equal(bench.status(id) === 'failed', false);
   release();
   await bench.reaches(id, 'failed');

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { eventually } from '../../../test/support/eventually.ts';
 import { generateKey } from '../../kit/identity/keys.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { openJournal } from '../journal/journal.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import { signingKey } from '../receipt/signing-key.ts';
-import { BOUNDS, call, createWorkbench, planOf, transfer, until, type Workbench } from './testing/workbench.ts';
+import { BOUNDS, call, createWorkbench, planOf, transfer, type Workbench } from './testing/workbench.ts';
 
 /** What nobody has asked. */
 const NO_GATE = { node_id: 'pay', call: { call_sha256: '0'.repeat(64) }, displayed_sha256: '0'.repeat(64) };
@@ -57,7 +58,7 @@ for (const change of [edit, remove, cutOff, swap, garble, forge, first, headBack
     await bench.stop();
     tamper(bench, change, id);
     bench.start();
-    await until(() => ['failed', 'unknown'].includes(bench.status(id)), 'it has ended');
+    await eventually('it has ended', () => ['failed', 'unknown'].includes(bench.status(id)));
     // Rows that are gone or cannot be read could have told of a call.
     if (change === edit || change === first || change === headBack) assert.equal(bench.status(id), 'failed');
     // Whoever comes next is not held up.

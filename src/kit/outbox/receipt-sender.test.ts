@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
+import { eventually } from '../../../test/support/eventually.ts';
 import type { TurnReport } from '../../wire/receipt.ts';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import { receiptKey } from '../identity/receipt-key.ts';
@@ -21,14 +22,6 @@ type Post = { fireId: string; stages: string[]; body: Record<string, unknown>; g
 type Script = (post: Post, response: ServerResponse, nth: number) => void;
 
 const refuse = (response: ServerResponse, status: number) => void response.writeHead(status).end('{}');
-
-async function until(what: string, look: () => boolean): Promise<void> {
-  const limit = performance.now() + 15_000;
-  while (!look()) {
-    assert.ok(performance.now() < limit, `it did not come about: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
 
 /** A clock a hundred times as fast where it is asked to wait a second or longer. */
 const hasty: Clock = {
@@ -104,7 +97,7 @@ test('what waits of one fire goes in one post, signed for it, in the order in wh
   bench.put('b@1', report('turn_started'));
   bench.put('a@1', report('turn_finished', { outcome: 'failed', error: `no\0 model ${'x'.repeat(1000)}` }));
   bench.sender.start();
-  await until('all is posted', () => bench.left() === 0);
+  await eventually('all is posted', () => bench.left() === 0);
   assert.deepEqual(
     bench.posts.map(({ fireId, stages, genuine }) => [fireId, stages, genuine]),
     [
@@ -128,7 +121,7 @@ test('while chronosd is away or failing nothing is lost, and all of it arrives a
   });
   bench.put('a@1', report('turn_started'));
   bench.sender.start();
-  await until('it was taken', () => bench.left() === 0);
+  await eventually('it was taken', () => bench.left() === 0);
   assert.equal(bench.posts.length, 4);
   assert.deepEqual(new Set(bench.posts.map(({ fireId }) => fireId)), new Set(['a@1']));
 });
@@ -142,9 +135,9 @@ test('one fire that is not taken holds up no other, and is tried again', async (
   bench.put('unknown@1', report('turn_started'));
   bench.put('a@1', report('turn_started'));
   bench.sender.start();
-  await until('the other is taken', () => bench.left() === 1);
+  await eventually('the other is taken', () => bench.left() === 1);
   known = true;
-  await until('it was tried again', () => bench.left() === 0);
+  await eventually('it was tried again', () => bench.left() === 0);
 });
 
 test('what will never be taken is given up: refused for good, unknown for long, too old, or of a machine that is no more', async (t) => {
@@ -162,13 +155,13 @@ test('what will never be taken is given up: refused for good, unknown for long, 
   bench.put('unknown@1', report('turn_started', { at: systemClock.now() - 61_000 }));
   bench.put('old@1', report('turn_started', { at: systemClock.now() - 24 * 3600_000 }));
   bench.sender.start();
-  await until('all are given up', () => bench.left() === 0);
+  await eventually('all are given up', () => bench.left() === 0);
   assert.equal(bench.posts.length, 3);
 
   const nobodys = await workbench(t, take, { keyOf: () => undefined });
   nobodys.put('a@1', report('turn_started'));
   nobodys.sender.start();
-  await until('it is given up', () => nobodys.left() === 0);
+  await eventually('it is given up', () => nobodys.left() === 0);
   assert.equal(nobodys.posts.length, 0);
 });
 
@@ -179,13 +172,13 @@ test('it counts as busy until what is new has been tried once, and no longer tha
   });
   assert.equal(bench.sender.isBusy(), false);
   bench.sender.start();
-  await until('nothing waits', () => !bench.sender.isBusy());
+  await eventually('nothing waits', () => !bench.sender.isBusy());
   bench.put('a@1', report('turn_started'));
   assert.equal(bench.sender.isBusy(), true);
-  await until('it is posted', () => answered.length === 1);
+  await eventually('it is posted', () => answered.length === 1);
   assert.equal(bench.sender.isBusy(), true);
   answered[0]!();
-  await until('it was tried', () => !bench.sender.isBusy());
+  await eventually('it was tried', () => !bench.sender.isBusy());
   assert.equal(bench.left(), 1);
 });
 
@@ -202,7 +195,7 @@ test('closing tries what waits once more, and gives a chronosd that hangs two se
   );
   bench.put('a@1', report('turn_started'));
   bench.sender.start();
-  await until('it was tried', () => bench.posts.length === 1);
+  await eventually('it was tried', () => bench.posts.length === 1);
   await bench.sender.close();
   assert.equal(bench.left(), 0);
 
@@ -213,7 +206,7 @@ test('closing tries what waits once more, and gives a chronosd that hangs two se
   });
   hanging.put('b@1', report('turn_started'));
   hanging.sender.start();
-  await until('it is posted', () => bench.posts.some(({ fireId }) => fireId === 'b@1'));
+  await eventually('it is posted', () => bench.posts.some(({ fireId }) => fireId === 'b@1'));
   await hanging.sender.close();
   assert.equal(hanging.left(), 1);
 });
@@ -226,9 +219,9 @@ test('an address that is not known yet is waited for', async (t) => {
   });
   late.put('a@1', report('turn_started'));
   late.sender.start();
-  await until('it was tried', () => !late.sender.isBusy());
+  await eventually('it was tried', () => !late.sender.isBusy());
   known = true;
-  await until('it was taken', () => late.left() === 0);
+  await eventually('it was taken', () => late.left() === 0);
 });
 
 test('a receipt is kept as long as an answer may get better, and a day at most', () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import type { JournalledStep } from '../loop/journal.ts';
-import { temporaryFolder } from '../testing/workbench.ts';
 import { textAnswer } from '../tools/surface.ts';
 import { openConversationStore } from './store.ts';
 

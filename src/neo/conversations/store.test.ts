@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
-import { temporaryFolder } from '../testing/workbench.ts';
 import { MAX_ATTEMPTS, type NewTurn, type Turn } from '../turn.ts';
 import { type ConversationStore, type ConversationStoreOptions, openConversationStore } from './store.ts';
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import {
   ALARM_ID,
   accepted,
@@ -12,7 +13,6 @@ import {
   postChat,
   settledTurns,
   startedNeo,
-  temporaryFolder,
   turnsOf,
   wakeBody,
 } from '../testing/workbench.ts';

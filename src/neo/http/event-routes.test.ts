@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { turnEventSchemas } from '../../wire/turn.ts';
 import type { NeoModel } from '../model/request.ts';
 import {
@@ -12,7 +13,6 @@ import {
   settledTurns,
   startedNeo,
   TOKEN,
-  temporaryFolder,
 } from '../testing/workbench.ts';
 
 test('the event stream tells of a turn from its acceptance to its end, and can be resumed', async (t) => {

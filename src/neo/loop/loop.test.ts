@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { type Clock, systemClock } from '../../kit/clock/clock.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import {
@@ -18,7 +19,6 @@ import { type ConversationStore, openConversationStore } from '../conversations/
 import { chooseModel } from '../model/choose.ts';
 import { createRunner, type RunnerOptions } from '../runner.ts';
 import { surfaceOf, type TestTool } from '../testing/surface.ts';
-import { temporaryFolder } from '../testing/workbench.ts';
 import { ToolFailure, textAnswer } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
 import { STEPS_PER_TURN } from './loop.ts';

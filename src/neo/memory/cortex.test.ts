@@ -6,11 +6,12 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { type Cortex, openCortex } from './cortex.ts';
 import type { StoredMemory } from './memory.ts';
 import { recall } from './recall.ts';
-import { CLOCK_START, claimed, cortexBench, from, note, temporaryFolder } from './testing/cortex-bench.ts';
+import { CLOCK_START, claimed, cortexBench, from, note } from './testing/cortex-bench.ts';
 
 const DAY = 86_400_000;
 const everything = (cortex: Cortex) => cortex.list({ superseded: true, limit: 10_000 });

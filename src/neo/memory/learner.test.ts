@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { settle } from '../../kit/clock/testing/manual-clock.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import { openAICompatibleModel } from '../../kit/model/openai-compatible.ts';
 import {
@@ -55,18 +55,11 @@ async function workbench(t: TestContext, ...scripts: Script[]) {
 }
 
 /** Lets the loop turn until the condition holds; what it waits for happens on the network, not on a clock. */
-async function until(condition: () => boolean): Promise<void> {
-  for (let turn = 0; !condition(); turn++) {
-    if (turn > 10_000) assert.fail('the condition never came to hold');
-    await settle();
-  }
-}
-
 test('what the cheap model finds in a turn is remembered with that turn as its source', async (t) => {
   const { make, offer, cortex, endpoint, learned } = await workbench(t, saying(answer('The user lives in Lisbon.')));
   const learner = make();
   await offer(learner, 't1', { message: 'I have moved to Lisbon', conversationId: 'c7' });
-  await until(() => learned() === 1);
+  await eventually('the turns are learned from', () => learned() === 1);
   const [memory] = cortex.list({ superseded: true, limit: 9 });
   assert.deepEqual([memory?.text, memory?.turnId, memory?.conversationId], ['The user lives in Lisbon.', 't1', 'c7']);
   assert.equal(endpoint.requests[0]!.body.model, 'cheap');
@@ -80,10 +73,10 @@ test('turns that are not done, or were offered before, are passed over', async (
   for (const status of ['queued', 'running', 'failed', 'interrupted'] as const)
     await offer(learner, status, { status });
   await offer(learner, 't1');
-  await until(() => cortex.lessons.counts().learned === 1);
+  await eventually('the turns are learned from', () => cortex.lessons.counts().learned === 1);
   await offer(learner, 't1');
   await offer(learner, 't2');
-  await until(() => cortex.lessons.counts().learned === 2);
+  await eventually('the turns are learned from', () => cortex.lessons.counts().learned === 2);
   assert.equal(endpoint.requests.length, 2);
 });
 
@@ -101,11 +94,14 @@ test('a model that fails or talks nonsense is asked again later, five times in a
     [3, 600_000],
     [4, 3_600_000],
   ] as const) {
-    await until(() => endpoint.requests.length === asked && cortex.lessons.next()?.attempts === asked);
-    await until(() => clock.timers === 1);
+    await eventually(
+      'it was asked once more',
+      () => endpoint.requests.length === asked && cortex.lessons.next()?.attempts === asked,
+    );
+    await eventually('it waits for its next try', () => clock.timers === 1);
     await clock.advance(pause);
   }
-  await until(() => cortex.lessons.counts().given_up === 1);
+  await eventually('it is given up', () => cortex.lessons.counts().given_up === 1);
   assert.equal(endpoint.requests.length, 5);
   assert.match(learner.warning()!, /1 could not be learned from/);
 });
@@ -118,14 +114,14 @@ test('a lesson that fails holds no other up', async (t) => {
   const learner = make();
   await offer(learner, 't1', { message: 'bad turn' });
   await offer(learner, 't2', { message: 'good turn' });
-  await until(() => texts().includes('Something good'));
+  await eventually('the memory is kept', () => texts().includes('Something good'));
 });
 
 test('when too many wait, the oldest are dropped and counted', async (t) => {
   const { make, offer, clock, endpoint, cortex } = await workbench(t, beginStream);
   const learner = make();
   await offer(learner, 'first');
-  await until(() => endpoint.requests.length === 1);
+  await eventually('it is asked', () => endpoint.requests.length === 1);
   for (let n = 0; n < 258; n++) {
     await clock.advance(1);
     await offer(learner, `t${n}`);
@@ -142,14 +138,14 @@ test('what was queued is learned by the next process, and a turn that is gone is
   );
   const learner = make();
   await offer(learner, 't1');
-  await until(() => endpoint.requests.length === 1);
+  await eventually('it is asked', () => endpoint.requests.length === 1);
   await offer(learner, 't2');
   turns.delete('t2');
   await learner.close();
   await cortex.close();
   const again = open();
   make(again);
-  await until(() => again.lessons.counts().waiting === 0);
+  await eventually('the turns are learned from', () => again.lessons.counts().waiting === 0);
   assert.deepEqual(again.lessons.counts(), { waiting: 0, learned: 1, given_up: 1, dropped: 0 });
   assert.deepEqual(
     again.list({ superseded: true, limit: 9 }).map(({ text }) => text),
@@ -162,7 +158,7 @@ test('turns that a crash took before they were offered are caught up with, once'
   for (const id of ['t1', 't2']) turns.set(id, doneTurn(id));
   turns.set('t3', doneTurn('t3', { status: 'running' }));
   const first = make();
-  await until(() => cortex.lessons.counts().learned === 2);
+  await eventually('the turns are learned from', () => cortex.lessons.counts().learned === 2);
   await first.close();
   await make().offer(doneTurn('t1'));
   assert.equal(endpoint.requests.length, 2);
@@ -172,7 +168,7 @@ test('closing does not wait for a model that is silent', async (t) => {
   const { make, offer, endpoint } = await workbench(t, beginStream);
   const learner = make();
   await offer(learner, 't1');
-  await until(() => endpoint.requests.length === 1);
+  await eventually('it is asked', () => endpoint.requests.length === 1);
   await learner.close();
   await endpoint.requests[0]!.gone;
 });
@@ -184,6 +180,6 @@ test('an answer that was cut off is not believed', async (t) => {
     endStream(response, 'length');
   });
   await offer(make(), 't1');
-  await until(() => cortex.lessons.next()?.attempts === 1);
+  await eventually('it was tried once', () => cortex.lessons.next()?.attempts === 1);
   assert.deepEqual(texts(), []);
 });

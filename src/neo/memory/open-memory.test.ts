@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import { openCortex } from './cortex.ts';
 import { embeddingEndpoint } from './embedding-endpoint.ts';
 import { type MemoryOptions, openMemory, openMemoryOrWarn } from './open-memory.ts';
-import { CLOCK_START, claimed, doneTurn, from, note, temporaryFolder } from './testing/cortex-bench.ts';
+import { CLOCK_START, claimed, doneTurn, from, note } from './testing/cortex-bench.ts';
 import { embeddingServer, refusingWith } from './testing/embedding-endpoint.ts';
 
 function optionsFor(t: TestContext, members: Partial<MemoryOptions> = {}): MemoryOptions {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { settle } from '../../kit/clock/testing/manual-clock.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import { embeddingEndpoint } from './embedding-endpoint.ts';
 import { recall } from './recall.ts';
@@ -40,18 +40,11 @@ async function workbench(t: TestContext, script?: EmbeddingScript) {
 }
 
 /** Lets the loop turn until the condition holds; what it waits for happens on the network, not on a clock. */
-async function until(condition: () => boolean): Promise<void> {
-  for (let turn = 0; !condition(); turn++) {
-    if (turn > 10_000) assert.fail('the condition never came to hold');
-    await settle();
-  }
-}
-
 test('a memory is found by its meaning, in none of its words, and first where both agree', async (t) => {
   const { semantics, ask, missing, server } = await workbench(t);
   assert.deepEqual(await ask('canine'), [], 'no vectors have been made yet');
   semantics.wake();
-  await until(() => missing() === 0);
+  await eventually('no vector is missing', () => missing() === 0);
   assert.deepEqual(await ask('canine'), [TEXTS[0]]);
   assert.equal((await ask('physician, medical'))[0], TEXTS[1]);
   assert.equal(server.requests[0]!.headers.authorization, 'Bearer a-secret-key');
@@ -60,13 +53,13 @@ test('a memory is found by its meaning, in none of its words, and first where bo
 test('vectors outlive the process; only what is new is embedded', async (t) => {
   const { cortex, semantics, make, ask, missing, server } = await workbench(t);
   semantics.wake();
-  await until(() => missing() === 0);
+  await eventually('no vector is missing', () => missing() === 0);
   await semantics.close();
   await cortex.remember([note('The user drives an old automobile')], from('t2'));
   const again = make();
   server.requests.length = 0;
   again.wake();
-  await until(() => missing() === 0);
+  await eventually('no vector is missing', () => missing() === 0);
   assert.deepEqual(server.requests[0]!.input, ['The user drives an old automobile']);
   assert.deepEqual((await ask('vehicle', again))[0], 'The user drives an old automobile');
 });
@@ -74,12 +67,12 @@ test('vectors outlive the process; only what is new is embedded', async (t) => {
 test('what is learned while sketches are in memory is found, and what is forgotten is not', async (t) => {
   const { cortex, semantics, ask, missing } = await workbench(t);
   semantics.wake();
-  await until(() => missing() === 0);
+  await eventually('no vector is missing', () => missing() === 0);
   await ask('canine');
   await cortex.remember([note('A canine show is in May')], from('t2'));
   semantics.wake();
-  await until(() => missing() === 0);
-  await until(() => semantics.warning() === undefined);
+  await eventually('no vector is missing', () => missing() === 0);
+  await eventually('no warning stands', () => semantics.warning() === undefined);
   assert.equal((await ask('puppy pet')).length, 2);
   await cortex.forget(cortex.list({ superseded: true, limit: 9 }).map(({ id }) => id));
   assert.deepEqual(await ask('canine'), []);
@@ -88,7 +81,7 @@ test('what is learned while sketches are in memory is found, and what is forgott
 test('an endpoint that fails leaves the words, says so, is left alone for a while and is then asked again', async (t) => {
   const { clock, semantics, ask, missing, server } = await workbench(t, refusingWith(503));
   semantics.wake();
-  await until(() => semantics.warning() !== undefined);
+  await eventually('a warning stands', () => semantics.warning() !== undefined);
   assert.match(semantics.warning()!, /^memories are found by their words alone: the embedding endpoint answered 503/);
   const before = server.requests.length;
   assert.deepEqual(await ask('stamps'), [TEXTS[2]]);
@@ -96,9 +89,12 @@ test('an endpoint that fails leaves the words, says so, is left alone for a whil
   server.state.script = embedding;
   for (let n = 0; n < 20 && missing() > 0; n++) {
     await clock.advance(5000);
-    await until(() => clock.timers > 0 || missing() === 0);
+    await eventually('a timer is set, or nothing is missing', () => clock.timers > 0 || missing() === 0);
   }
-  await until(() => missing() === 0 && semantics.warning() === undefined);
+  await eventually(
+    'nothing is missing, and no warning stands',
+    () => missing() === 0 && semantics.warning() === undefined,
+  );
   await clock.advance(30_000);
   assert.deepEqual(await ask('canine'), [TEXTS[0]]);
 });
@@ -106,7 +102,7 @@ test('an endpoint that fails leaves the words, says so, is left alone for a whil
 test('a query waits two seconds for its vector and no longer', async (t) => {
   const { clock, ask, semantics, server } = await workbench(t, () => {});
   const answer = ask('stamps');
-  await until(() => server.requests.length === 1);
+  await eventually('one is missing, or asked for', () => server.requests.length === 1);
   await clock.advance(2000);
   assert.deepEqual(await answer, [TEXTS[2]]);
   assert.match(semantics.warning()!, /did not answer within 2 s/);
@@ -152,7 +148,7 @@ test('a memory that the endpoint refuses is left out, and the others get their v
     from('t2'),
   );
   semantics.wake();
-  await until(() => missing() === 1);
+  await eventually('one is missing, or asked for', () => missing() === 1);
   assert.equal(semantics.warning(), undefined);
 });
 
@@ -163,14 +159,14 @@ test('an endpoint that refuses everything is not asked about every memory', asyn
     from('t2'),
   );
   semantics.wake();
-  await until(() => semantics.warning() !== undefined);
+  await eventually('a warning stands', () => semantics.warning() !== undefined);
   assert.ok(server.requests.length <= 6, String(server.requests.length));
 });
 
 test('when the model makes vectors of other dimensions, all are made anew', async (t) => {
   const { semantics, cortex, missing, ask, server } = await workbench(t);
   semantics.wake();
-  await until(() => missing() === 0);
+  await eventually('no vector is missing', () => missing() === 0);
   server.state.script = ({ input }, response) =>
     answerVectors(
       response,
@@ -178,6 +174,6 @@ test('when the model makes vectors of other dimensions, all are made anew', asyn
     );
   await cortex.remember([note('The user drives an old automobile')], from('t2'));
   semantics.wake();
-  await until(() => missing('e/96') === 0);
+  await eventually('no vector is missing', () => missing('e/96') === 0);
   assert.deepEqual(await ask('canine'), [TEXTS[0]]);
 });

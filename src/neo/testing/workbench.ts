@@ -1,9 +1,7 @@
 /** What Neo's tests share: a real daemon on a real port with a real file, and ways to talk to it. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import type { ModelRequest } from '../../kit/model/model.ts';
@@ -14,12 +12,6 @@ import { type NeoOptions, type RunningNeo, startNeo } from '../daemon.ts';
 import type { NeoModel } from '../model/request.ts';
 
 export const TOKEN = 'a-token-for-the-tests';
-
-export function temporaryFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'reveille-neo-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 export function testConfig(dataDir: string, config: Partial<NeoConfig> = {}): NeoConfig {
   return {

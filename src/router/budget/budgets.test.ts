@@ -3,23 +3,15 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { pino } from 'pino';
+import { eventually } from '../../../test/support/eventually.ts';
+import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import { HELD_UNTIL_HEADER } from '../../wire/wake.ts';
-import {
-  ALARM_ID,
-  type Answer,
-  atEnd,
-  type Bench,
-  eventsOf,
-  eventually,
-  fixtureMachine,
-  startBench,
-  temporaryFolder,
-} from '../testing/bench.ts';
+import { ALARM_ID, type Answer, type Bench, eventsOf, fixtureMachine, startBench } from '../testing/bench.ts';
 import { type PlainDaemon, startPlainDaemon } from '../testing/plain-daemon.ts';
 import { startRouterProcess } from '../testing/router-process.ts';
 import { ShiftingClock } from '../testing/shifting-clock.ts';

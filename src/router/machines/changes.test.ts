@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startBench, temporaryFolder } from '../testing/bench.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { startBench } from '../testing/bench.ts';
 import { startPlainDaemon } from '../testing/plain-daemon.ts';
 
 type Change = { at: string; actor: string; action: string; fields: string[]; state: string; reason?: string };

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { startBench, temporaryFolder } from '../testing/bench.ts';
+import { startBench } from '../testing/bench.ts';
 import { descriptorOf, PROVIDERS, shownSpec, specOfTombstone, type Target } from './descriptors.ts';
 import { HIDDEN } from './redaction.ts';
 

@@ -3,7 +3,9 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { atEnd, eventsOf, eventually, fixtureMachine, isAlive, startBench, temporaryFolder } from '../testing/bench.ts';
+import { eventually } from '../../../test/support/eventually.ts';
+import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
+import { eventsOf, fixtureMachine, isAlive, startBench } from '../testing/bench.ts';
 import { startRouterProcess } from '../testing/router-process.ts';
 import { ListenerWatch, parseLsof } from './listeners.ts';
 

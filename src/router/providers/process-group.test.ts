@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';
+import { eventually } from '../../../test/support/eventually.ts';
+import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
-import { atEnd, DAEMON_FIXTURE, eventsOf, eventually, isAlive, temporaryFolder } from '../testing/bench.ts';
+import { DAEMON_FIXTURE, eventsOf, isAlive } from '../testing/bench.ts';
 import { ProcessGroup } from './process-group.ts';
 import { birthOf, isRunning } from './process-table.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { closeSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { atEnd, temporaryFolder } from '../testing/bench.ts';
+import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
 import { ProcessLog } from './process-log.ts';
 
 const MIB = 1024 * 1024;

@@ -5,16 +5,9 @@ import { createServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import {
-  atEnd,
-  DAEMON_FIXTURE,
-  eventsOf,
-  eventually,
-  fixtureMachine,
-  isAlive,
-  startBench,
-  temporaryFolder,
-} from '../testing/bench.ts';
+import { eventually } from '../../../test/support/eventually.ts';
+import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
+import { DAEMON_FIXTURE, eventsOf, fixtureMachine, isAlive, startBench } from '../testing/bench.ts';
 import { ShiftingClock } from '../testing/shifting-clock.ts';
 import { HIDDEN } from './redaction.ts';
 

@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
-import { atEnd, startBench } from '../testing/bench.ts';
+import { atEnd } from '../../../test/support/temporary.ts';
+import { startBench } from '../testing/bench.ts';
 import { call } from './call.ts';
 import { GuardedClient, guardedConnector, RefusedAddress } from './guarded-client.ts';
 

@@ -1,10 +1,10 @@
 /** What the router's tests share: folders, fixture machines, and a client that speaks the router's HTTP. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
 import { type Clock, systemClock } from '../../kit/clock/clock.ts';
 import { type Logger, silentLogger } from '../../kit/log/log.ts';
 import type { WireError } from '../../wire/errors.ts';
@@ -45,30 +45,6 @@ export type Answer = {
   /** The body as an envelope; empty when it is none. */
   json: { data: AnswerData; error: WireError };
 };
-
-const cleanups = new WeakMap<TestContext, (() => unknown)[]>();
-
-/** Runs at the end of the test, the last one that was registered first: a router closes before its folder goes. */
-export function atEnd(t: TestContext, cleanup: () => unknown): void {
-  const registered = cleanups.get(t);
-  if (registered) {
-    registered.unshift(cleanup);
-    return;
-  }
-  const list = [cleanup];
-  cleanups.set(t, list);
-  t.after(async () => {
-    for (const run of list) await run();
-  });
-}
-
-/** A folder that is gone when the test is over. */
-export function temporaryFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'reveille-router-'));
-  atEnd(t, () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
-  return folder;
-}
-
 /** What a fixture daemon has written down. */
 export function eventsOf(folder: string, event?: string): FixtureEvent[] {
   let text = '';
@@ -172,22 +148,6 @@ export async function startBench(
   const router = await startRouter({ config, clock, log, version: '0.0.0', environment, onWake });
   atEnd(t, () => router.close());
   return { ...router, ...clientOf(router.url), notices, dataDir };
-}
-
-/** Waits for a condition, looking every few milliseconds; fails the test when it takes longer than a minute, or than told: long
- * enough for a computer that is busy with other things, so that only what never comes about fails. */
-export async function eventually<T>(
-  what: string,
-  look: () => T | undefined | false | Promise<T | undefined | false>,
-  seconds = 60,
-): Promise<T> {
-  const until = performance.now() + seconds * 1000;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found;
-    assert.ok(performance.now() < until, `it did not come about: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 export function isAlive(pid: number): boolean {

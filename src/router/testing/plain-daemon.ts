@@ -2,7 +2,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
-import { atEnd } from './bench.ts';
+import { atEnd } from '../../../test/support/temporary.ts';
 
 export type Received = { url: string; headers: IncomingHttpHeaders; body: Buffer };
 

@@ -2,7 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { ADMIN_TOKEN, atEnd, clientOf, eventually, WAKE_TOKEN } from './bench.ts';
+import { eventually } from '../../../test/support/eventually.ts';
+import { atEnd } from '../../../test/support/temporary.ts';
+import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from './bench.ts';
 
 const ROUTER_FIXTURE = fileURLToPath(new URL('./router.fixture.ts', import.meta.url));
 

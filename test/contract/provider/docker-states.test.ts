@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { DockerSpec } from '../../../src/router/providers/docker.ts';
-import { eventually } from '../../../src/router/testing/bench.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type DockerUnderTest, openDockerUnderTest } from './docker-under-test.ts';
 import { advancing, healthOf, patient, rejectionOf, start } from './under-test.ts';
 

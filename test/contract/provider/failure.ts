@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { eventually } from '../../../src/router/testing/bench.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { OpenProvider, Traits } from './provider-under-test.ts';
 import { advancing, openFor, patient, rejectionOf, start } from './under-test.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { eventually } from '../../../src/router/testing/bench.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type FlyUnderTest, openFlyUnderTest } from './fly-under-test.ts';
 import { advancing, healthOf, rejectionOf, start } from './under-test.ts';
 

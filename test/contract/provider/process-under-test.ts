@@ -6,8 +6,9 @@ import { createHealthProbe } from '../../../src/router/providers/health.ts';
 import { ProcessProvider } from '../../../src/router/providers/process-provider.ts';
 import { ProcessRecords } from '../../../src/router/providers/process-records.ts';
 import { Separation } from '../../../src/router/providers/separation.ts';
-import { DAEMON_FIXTURE, eventsOf, eventually, isAlive } from '../../../src/router/testing/bench.ts';
+import { DAEMON_FIXTURE, eventsOf, isAlive } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { ABOUT, keepingLog, type ProviderUnderTest } from './provider-under-test.ts';
 import { openRecords } from './router-records.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { eventually } from '../../../src/router/testing/bench.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { OpenProvider } from './provider-under-test.ts';
 import { healthOf, openFor, patient, start } from './under-test.ts';
 

@@ -1,7 +1,7 @@
 /** What the tests of the contract do over and over. */
 import type { TestContext } from 'node:test';
 import type { Daemon } from '../../../src/router/providers/provider.ts';
-import { eventually } from '../../../src/router/testing/bench.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { OpenProvider, ProviderUnderTest } from './provider-under-test.ts';
 
 /** A provider that is closed when the test is over. */

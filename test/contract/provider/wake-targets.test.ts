@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { type Installation, sharedOwner, startInstallation } from '../../../src/cli/testing/installation.ts';
+import { type Installation, startInstallation } from '../../support/installation.ts';
+import { sharedOwner } from '../../support/temporary.ts';
 
 const PAGE = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'wake-targets.md'), 'utf8');
 const DAEMONS = ['http', 'process', 'docker', 'fly'];

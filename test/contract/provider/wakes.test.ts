@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
-import { atEnd, eventually, startBench, temporaryFolder } from '../../../src/router/testing/bench.ts';
+import { startBench } from '../../../src/router/testing/bench.ts';
 import { startRouterProcess } from '../../../src/router/testing/router-process.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startFakeDocker } from '../../support/stand-ins/fake-docker.ts';
 import { startFakeFly } from '../../support/stand-ins/fake-fly.ts';
+import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 import { keepingLog } from './provider-under-test.ts';
 
 const USER = 'alice';

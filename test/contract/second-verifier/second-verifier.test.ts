@@ -4,9 +4,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { reveille, temporaryFolder } from '../../../src/cli/testing/installation.ts';
 import { APPROVER, signedAnswer } from '../../support/cluster/approval.ts';
-import { until } from '../../support/cluster/processes.ts';
+import { reveille } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { EXECUTOR_TOKEN, startExecutorProcess } from '../../system/rail/executor-process.ts';
 
 type Finding = {
@@ -197,14 +198,14 @@ test('a receipt that the executor has just made holds for both verifiers, and a 
   const { intent_id } = await post<{ intent_id: string }>('/messages/async', { intent: { verb: 'transfer', plan } });
   type Gates = { pending: { node_id: string; call: { call_sha256: string } }[] };
   const gates = async () => (await get<Gates>(`/intents/${intent_id}/gates`)).pending;
-  await until('a person is asked', async () => (await gates()).length === 1, 20_000);
+  await eventually('a person is asked', async () => (await gates()).length === 1, 20_000);
   const asked = await executor.get('alice', `/intents/${intent_id}/receipt`);
   const [gate] = await gates();
   const at = { url: executor.url, token: EXECUTOR_TOKEN };
   const approval = await signedAnswer(at, 'alice', intent_id, gate!.node_id);
   await post(`/intents/${intent_id}/gates/${gate!.node_id}/answer`, approval);
   const status = async () => (await get<{ status: string }>(`/intents/${intent_id}`)).status;
-  await until('it is completed', async () => (await status()) === 'completed', 20_000);
+  await eventually('it is completed', async () => (await status()) === 'completed', 20_000);
 
   const receipt = await executor.get('alice', `/intents/${intent_id}/receipt`);
   const { public_key: key } = JSON.parse(receipt) as { public_key: string };

@@ -3,8 +3,8 @@ import { elementsOf, sliceAt } from '../../../src/wire/json.ts';
 import { turnViewSchema } from '../../../src/wire/turn.ts';
 import type { House } from '../../support/cluster/cluster.ts';
 import type { NeoGet } from '../../support/cluster/neo-reader.ts';
-import { until } from '../../support/cluster/processes.ts';
 import type { NeoUser } from '../../support/cluster/user.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { ReceiverRecorder } from '../checker/journal.ts';
 
 const TURNS_END_MS = 60_000;
@@ -43,7 +43,7 @@ export function journalNeo(house: House, user: NeoUser, log: ReceiverRecorder): 
       turns = await turnsOf(get);
       return turns.every((turn) => !/^"(queued|running)"$/.test(sliceAt(turn, ['status'])!));
     };
-    await until(`the turns of ${user.label} have ended`, haveEnded, TURNS_END_MS).catch((error: Error) =>
+    await eventually(`the turns of ${user.label} have ended`, haveEnded, TURNS_END_MS).catch((error: Error) =>
       violations.push(error.message),
     );
     for (const text of turns) {

@@ -26,6 +26,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { AgentKey } from '../../../src/kit/identity/keys.ts';
 import { type AskedGate, type TestApprover, testApprover } from '../../../src/kit/identity/testing/approver.ts';
 import { PROGRAM, pause } from '../../support/cluster/processes.ts';
+import { reveille } from '../../support/command-line.ts';
 
 export type Target = { intent: string; user: string; gate: AskedGate };
 
@@ -384,7 +385,7 @@ async function firstGate(url: string, headers: Headers, intent: string): Promise
   }
 }
 
-/** Runs our own command line as the person would. */
+/** Runs one of our own programs as the person would. */
 function command(
   words: string[],
   env: Record<string, string>,
@@ -423,8 +424,8 @@ async function useCommandLine({ places, targets, person }: Orders): Promise<void
   await run('resets the roster', ['approver', 'reset', '--user', person.user], mine);
 
   async function run(way: string, words: string[], given: Record<string, string>, input = '', isAnswer = false) {
-    const { code, said } = await command(words, given, input);
-    tried(way, `exit ${code}: ${said.trim().slice(0, 100)}`, isAnswer && code === 0);
+    const { status, stdout, stderr } = await reveille(places.home, words, { env: given, input });
+    tried(way, `exit ${status}: ${(stdout + stderr).trim().slice(0, 100)}`, isAnswer && status === 0);
   }
 }
 

@@ -2,6 +2,7 @@
  * The attack on the rail with real processes: a hostile program in the place of an agent, and hostile MCP servers, try to get a step
  * approved; none of them holds the approver's key. Then the person approves with it, and both verifiers say who that was.
  */
+
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,7 +26,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { crc32 } from 'node:zlib';
-import { reveille } from '../../../src/cli/testing/installation.ts';
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import { signingKey } from '../../../src/executor/receipt/signing-key.ts';
 import { readKeyFile } from '../../../src/kit/identity/keys.ts';
@@ -34,7 +34,9 @@ import { modelEndpoint, saying } from '../../../src/kit/model/testing/model-endp
 import { probeBubblewrap } from '../../../src/kit/process/bubblewrap.ts';
 import type { IntentReceipt } from '../../../src/wire/intent-receipt.ts';
 import { seal } from '../../contract/receipt-vectors/sealing.ts';
-import { PROGRAM, until } from '../../support/cluster/processes.ts';
+import { PROGRAM } from '../../support/cluster/processes.ts';
+import { reveille } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
 import { balancesOf } from '../../system/rail/executor-process.ts';
 import type { Orders, Report, Target } from './hostile.ts';
 
@@ -129,10 +131,9 @@ async function startPerson(t: TestContext, { walls, sealed = false, server }: Op
     keyStore.close();
     rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   });
-  await until('up is there', () => up.exitCode === null && existsSync(join(places.home, 'run.json')), LIMIT_MS);
+  await eventually('up is there', () => up.exitCode === null && existsSync(join(places.home, 'run.json')), LIMIT_MS);
   const attempt = async (words: string[], input = ''): Promise<Said> => {
-    if (input !== '') return ran([PROGRAM, ...words], env, folder, input);
-    const { status, stdout, stderr } = await reveille(places.home, words, { env });
+    const { status, stdout, stderr } = await reveille(places.home, words, { env, input });
     return { stdout, stderr, code: status! };
   };
   /** @returns what a command printed with `--json`, which must succeed */
@@ -178,7 +179,7 @@ async function asking(person: Person, user: string): Promise<Target> {
     gate = pending[0];
     return gate !== undefined;
   };
-  await until('a person is asked', look, LIMIT_MS);
+  await eventually('a person is asked', look, LIMIT_MS);
   return { intent: intent_id, user, gate: gate! };
 }
 
@@ -262,7 +263,7 @@ async function executorKeyOfPerson({ url, admin }: Person): Promise<string> {
 async function raid(folder: string, kind: 'daemon' | 'mcp', orders: Orders): Promise<Report> {
   const file = join(folder, `report-${kind}.json`);
   writeFileSync(join(folder, 'orders.json'), JSON.stringify(orders), { mode: 0o644 });
-  await until('the attack is over', () => existsSync(file), LIMIT_MS);
+  await eventually('the attack is over', () => existsSync(file), LIMIT_MS);
   const report = JSON.parse(readFileSync(file, 'utf8')) as Report | { failed: string };
   if ('failed' in report) throw new Error(report.failed);
   return report;
@@ -315,7 +316,7 @@ async function theReceiptSaysWho(person: Person, target: Target, executor: strin
   const isOver = async () =>
     (await call<{ status: string }>(person, target.user, 'GET', `/messages/async/${target.intent}`)).status ===
     'completed';
-  await until('it is completed', isOver, LIMIT_MS);
+  await eventually('it is completed', isOver, LIMIT_MS);
   const receipt = await receiptOf(person, target);
   const { holds, words } = await verified(person, receipt, executor, approver);
   assert.deepEqual(holds, [0, 0], words);
@@ -531,7 +532,7 @@ describe('the attack on the rail', { concurrency: 3 }, () => {
         neo = neoUrl(person);
         return neo !== undefined || process.platform !== 'linux';
       };
-      await until('Neo listens', look, LIMIT_MS);
+      await eventually('Neo listens', look, LIMIT_MS);
       const { NEO_DAEMON_TOKEN } = person.secretsIn('secrets.json');
       const leaked = [...at.orders.leaked, NEO_DAEMON_TOKEN!];
       const server = await raid(person.places.serverWork, 'mcp', { ...at.orders, leaked, neo });

@@ -1,7 +1,8 @@
 /** One daemon of the house: a real process that is started, stopped, continued and killed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { PROGRAM, START_LIMIT_MS, until } from './processes.ts';
+import { eventually } from '../eventually.ts';
+import { PROGRAM, START_LIMIT_MS } from './processes.ts';
 
 export type DaemonPlan = {
   /** As in `chronosd-0`; for messages. */
@@ -64,7 +65,7 @@ export class Daemon {
   /** Starts it and waits until it says that it can do its job. */
   async start(): Promise<void> {
     this.launch();
-    await until(`${this.name} is ready`, () => this.isReady(), START_LIMIT_MS);
+    await eventually(`${this.name} is ready`, () => this.isReady(), START_LIMIT_MS);
   }
 
   /** @throws when the process has ended, with the end of its log */

@@ -1,7 +1,8 @@
 /** Reading Neo's data the way anybody could: by starting Neo on it and asking. */
 import { spawn } from 'node:child_process';
 import { openEnvelope } from '../../../src/wire/envelope.ts';
-import { freePort, PROGRAM, START_LIMIT_MS, until } from './processes.ts';
+import { eventually } from '../eventually.ts';
+import { freePort, PROGRAM, START_LIMIT_MS } from './processes.ts';
 
 /** The source text of the `data` of a GET. */
 export type NeoGet = (path: string) => Promise<string>;
@@ -31,7 +32,7 @@ export async function readNeo<T>(
         (answer) => answer.ok,
         () => false,
       );
-    await until('neo is ready', ready, START_LIMIT_MS);
+    await eventually('neo is ready', ready, START_LIMIT_MS);
     return await read(async (path) => {
       const answer = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });
       return openEnvelope(await answer.text(), answer.status, 'neo').text;

@@ -17,13 +17,3 @@ export async function freePort(): Promise<number> {
   if (typeof address !== 'object' || address === null) throw new Error('no port');
   return address.port;
 }
-
-/** Asks until the answer is yes. */
-export async function until(what: string, ask: () => Promise<boolean> | boolean, limitMs: number): Promise<void> {
-  const end = Date.now() + limitMs;
-  for (;;) {
-    if (await ask()) return;
-    if (Date.now() > end) throw new Error(`after ${limitMs} ms still not: ${what}`);
-    await pause(25);
-  }
-}

@@ -1,11 +1,13 @@
 /** A passphrase in a real terminal: asked for where it is needed, never on the screen, and twice when it is a new one. */
+
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
-import { reveille, temporaryFolder } from '../../../src/cli/testing/installation.ts';
 import { ADMIN_TOKEN } from '../../support/cluster/approval.ts';
+import { reveille } from '../../support/command-line.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { callerOf, startedExecutor, TOKEN, transfer } from '../executor/executor-bench.ts';
 import { HAS_SCRIPT, watchedIn } from './pseudo-terminal.ts';
 import { PROMPT } from './screens.ts';

@@ -10,7 +10,7 @@ import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
-import { until } from '../../support/cluster/processes.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 
 const TOKEN = 'transport-token-of-the-test';
@@ -82,9 +82,9 @@ test('alarms set through either of two replicas ring once each, and either one k
       return (await client.createAlarm({ kind: 'once', wake_message: `number ${index}`, delay_seconds: 1 })).id;
     }),
   );
-  await until('all have rung', () => arrivals.size === 40, 15_000);
+  await eventually('all have rung', () => arrivals.size === 40, 15_000);
   for (const client of clients) {
-    await until(
+    await eventually(
       'all are fired',
       async () => (await client.listAlarms({ status: 'fired', limit: 500 })).count === 40,
       10_000,
@@ -122,8 +122,8 @@ test('roles can be split: one replica takes alarms, another dispatches them', as
   const dispatching = await startReplica({ CHRONOS_API: '0' });
   assert.equal(await statusOf(`${dispatching.url}/healthz`), 200);
   assert.equal(await statusOf(`${dispatching.url}/v1/alarms`), 404);
-  await until('it rang', () => arrivals.size === before + 1, 15_000);
-  await until('it is fired', async () => (await clientOf(api).getAlarm(id)).status === 'fired', 10_000);
+  await eventually('it rang', () => arrivals.size === before + 1, 15_000);
+  await eventually('it is fired', async () => (await clientOf(api).getAlarm(id)).status === 'fired', 10_000);
 });
 
 test('while PostgreSQL is away nothing is acknowledged; when it is back everything goes on by itself', async () => {
@@ -144,8 +144,8 @@ test('while PostgreSQL is away nothing is acknowledged; when it is back everythi
   assert.equal(await statusOf(`${late.url}/readyz`), 503);
 
   await postgres.start();
-  await until('it rang', () => arrivals.size > before, 30_000);
-  await until('the late replica is ready', async () => (await statusOf(`${late.url}/readyz`)) === 200, 30_000);
+  await eventually('it rang', () => arrivals.size > before, 30_000);
+  await eventually('the late replica is ready', async () => (await statusOf(`${late.url}/readyz`)) === 200, 30_000);
 });
 
 test('what an operator has to mend stops the start with one sentence, which keeps the password to itself', async () => {
@@ -175,7 +175,7 @@ test('a replica whose own clock is wrong rings at the right instant, and signs f
   const due = Date.parse(next_fire_at ?? '');
   assert.ok(Math.abs(due - systemClock.now()) < HOUR_MS / 2, `due at ${next_fire_at}`);
   const fireId = `${id}@${due}`;
-  await until('it rings', () => arrivals.get(fireId) === 1, 20_000);
+  await eventually('it rings', () => arrivals.get(fireId) === 1, 20_000);
   assert.ok(
     Math.abs(signedAt.get(fireId)! - due / 1000) < 300,
     `signed at ${signedAt.get(fireId)}, due at ${due / 1000}`,

@@ -1,4 +1,5 @@
 /** Every place where JSON comes in is handed JSON that is deep or odd. Nothing may answer 5xx, and no daemon may end. */
+
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,13 +8,14 @@ import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
-import { startInstallation, temporaryFolder } from '../../../src/cli/testing/installation.ts';
 import { parseExecutorConfig } from '../../../src/executor/config.ts';
 import { startExecutor } from '../../../src/executor/daemon.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { startedNeo, TOKEN } from '../../../src/neo/testing/workbench.ts';
 import { JSON_DEPTH } from '../../../src/wire/json.ts';
+import { startInstallation } from '../../support/installation.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { createHttpBench } from '../chronos/http-bench.ts';
 
 const DEPTHS = [JSON_DEPTH + 1, 1000, 10_000, 100_000];

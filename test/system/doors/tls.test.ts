@@ -6,10 +6,12 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type TLSSocket, connect as tlsConnect } from 'node:tls';
-import { reveille, stayingReveille, temporaryFolder, until } from '../../../src/cli/testing/installation.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { startServer } from '../../../src/kit/http/server.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
+import { reveille, stayingReveille } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { type Certificate, makeAuthority } from './certificates.ts';
 
 async function served(t: TestContext, files: Certificate, log = silentLogger) {
@@ -147,7 +149,7 @@ test('an alarm goes over TLS all the way: command, chronosd, router, daemon and 
   const { id } = await run('alarm', 'set', '--in', '1s', 'Say that you came over TLS.');
   type Shown = { fires?: { reached?: string; turn?: { ok?: boolean } }[] };
   let shownAlarm: Shown = {};
-  await until(async () => {
+  await eventually('the turn is finished', async () => {
     shownAlarm = await run('alarm', 'show', id);
     return shownAlarm.fires?.[0]?.reached === 'turn_finished';
   });

@@ -1,11 +1,12 @@
 /** `reveille approver` and `submitter` as a person uses them: where the key is kept, under a passphrase, on two computers, and when it is lost. */
+
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type Outcome, reveille } from '../../../src/cli/testing/installation.ts';
-import { temporaryFolder } from '../../../src/router/testing/bench.ts';
 import { ADMIN_TOKEN } from '../../support/cluster/approval.ts';
+import { type Outcome, reveille } from '../../support/command-line.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { callerOf, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
 
 const PASSPHRASE = 'a horse that nobody has stapled';

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { type TestApprover, testApprover } from '../../../src/kit/identity/testing/approver.ts';
-import { temporaryFolder } from '../../../src/router/testing/bench.ts';
 import { ADMIN_TOKEN, APPROVER, asOperator, enrolled, executorKeyOf } from '../../support/cluster/approval.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { callerOf, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
 
 async function open(t: TestContext) {

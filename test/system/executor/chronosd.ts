@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import { temporaryFolder } from '../../../src/router/testing/bench.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 const SECRETS = {
   CHRONOS_TOKEN: 'a-token-of-chronosd',

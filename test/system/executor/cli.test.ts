@@ -4,9 +4,9 @@ import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { reveille } from '../../../src/cli/testing/installation.ts';
-import { temporaryFolder } from '../../../src/router/testing/bench.ts';
 import { ADMIN_TOKEN } from '../../support/cluster/approval.ts';
+import { reveille } from '../../support/command-line.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { callerOf, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
 
 async function open(t: TestContext) {

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { closeServer, listening } from '../../../src/cli/testing/installation.ts';
 import { generateKey, loadOrCreateKey } from '../../../src/kit/identity/keys.ts';
-import { eventually, temporaryFolder } from '../../../src/router/testing/bench.ts';
 import { intentReceiptSchema } from '../../../src/wire/intent-receipt.ts';
+import { eventually } from '../../support/eventually.ts';
+import { closeServer, listening, temporaryFolder } from '../../support/temporary.ts';
 import { chronosd } from './chronosd.ts';
 import { callerOf, executorSettings, look, startedExecutor, transfer } from './executor-bench.ts';
 

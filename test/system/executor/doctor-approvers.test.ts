@@ -1,14 +1,15 @@
 /** What `reveille doctor` says of who may approve, against a real executor. */
+
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import type { Check } from '../../../src/cli/doctor/check.ts';
-import { reveille } from '../../../src/cli/testing/installation.ts';
 import { testApprover } from '../../../src/kit/identity/testing/approver.ts';
-import { temporaryFolder } from '../../../src/router/testing/bench.ts';
 import { ADMIN_TOKEN, enrolled, executorKeyOf } from '../../support/cluster/approval.ts';
+import { reveille } from '../../support/command-line.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { startedExecutor, TOKEN } from './executor-bench.ts';
 
 const KEY = "approver's key";

@@ -8,9 +8,9 @@ import { parseExecutorConfig } from '../../../src/executor/config.ts';
 import { startExecutor } from '../../../src/executor/daemon.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import { eventually } from '../../../src/router/testing/bench.ts';
 import type { GateAnswer } from '../../../src/wire/executor.ts';
 import { ADMIN_TOKEN, signedAnswer } from '../../support/cluster/approval.ts';
+import { eventually } from '../../support/eventually.ts';
 
 export const TOKEN = 'a-token-for-the-tests-of-the-executor';
 const LEDGER = fileURLToPath(new URL('./ledger.fixture.ts', import.meta.url));

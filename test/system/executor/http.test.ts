@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { testApprover } from '../../../src/kit/identity/testing/approver.ts';
-import { temporaryFolder } from '../../../src/router/testing/bench.ts';
 import { canonicalJson } from '../../../src/wire/canonical-json.ts';
 import {
   gateListSchema,
@@ -13,6 +12,7 @@ import {
 } from '../../../src/wire/executor.ts';
 import { intentReceiptSchema } from '../../../src/wire/intent-receipt.ts';
 import { intentListSchema, intentViewSchema } from '../../../src/wire/intent-view.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { callerOf, look, startedExecutor, transfer } from './executor-bench.ts';
 
 async function open(t: TestContext, more: Record<string, string> = {}) {

@@ -15,9 +15,10 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { verifyWebhook } from '../../../src/kit/identity/webhook-signature.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import { eventually, temporaryFolder } from '../../../src/router/testing/bench.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { IntentReceipt, ReceiptEnvelope } from '../../../src/wire/intent-receipt.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { chronosd } from './chronosd.ts';
 import { memoryOutbox } from './memory-outbox.ts';
 

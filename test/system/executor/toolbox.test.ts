@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -14,14 +13,9 @@ import { bundledManifest } from '../../../src/mcp-host/bundled-programs.ts';
 import { lockPathOf } from '../../../src/mcp-host/tool-lock.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { type LedgerManifestOptions, writeLedgerManifest } from '../../support/ledger/ledger-manifest.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 const never = new AbortController().signal;
-
-function temporaryFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'reveille-toolbox-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
-  return folder;
-}
 
 async function start(t: TestContext, manifest: { path: string } | 'bundled', dataDir: string, more: object = {}) {
   const variables = { PATH: process.env.PATH, REVEILLE_HOME: dataDir, LEDGER_DATA_DIR: join(dataDir, 'ledger') };

@@ -1,26 +1,18 @@
-/** What the tests of the MCP host share: folders, manifests, pools that are closed when a test is over. */
-import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { systemClock, wait } from '../../../src/kit/clock/clock.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { loadManifest } from '../../../src/mcp-host/manifest.ts';
 import type { ToolResult } from '../../../src/mcp-host/output-cap.ts';
 import { ServerPool, type ServerPoolOptions } from '../../../src/mcp-host/server-pool.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 const fixture = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 /** A server of a manifest, as it is written down. */
 export type WrittenServer = { alias: string } & Record<string, unknown>;
-
-export function temporaryFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'reveille-mcp-host-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
-  return folder;
-}
 
 export const tame = (alias = 'tame', more: object = {}): WrittenServer => ({
   alias,
@@ -52,17 +44,6 @@ export async function startPool(
   const pool = await ServerPool.start(manifest, { clock: systemClock, log: silentLogger, dataDir: folder, ...options });
   t.after(() => pool.close());
   return pool;
-}
-
-/** Waits for a condition, looking again whenever there is time; fails with what it waited for. */
-export async function eventually<T>(what: string, condition: () => T | false | undefined): Promise<T> {
-  const until = systemClock.monotonic() + 20_000;
-  for (;;) {
-    const found = condition();
-    if (found !== false && found !== undefined) return found;
-    assert.ok(systemClock.monotonic() < until, `waited in vain: ${what}`);
-    await wait(systemClock, 20);
-  }
 }
 
 export function isAlive(pid: number): boolean {

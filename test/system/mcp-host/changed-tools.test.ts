@@ -4,7 +4,9 @@ import { describe, test } from 'node:test';
 import { type Clock, systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { lockOf } from '../../../src/mcp-host/tool-lock.ts';
-import { eventually, hostile, isAlive, startPool, temporaryFolder, textOf } from './bench.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { hostile, isAlive, startPool, textOf } from './bench.ts';
 
 const declared = { tools: [{ name: 'work' }] };
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { describe, test } from 'node:test';
-import { eventually, reference, startPool, textOf, type WrittenServer } from './bench.ts';
+import { eventually } from '../../support/eventually.ts';
+import { reference, startPool, textOf, type WrittenServer } from './bench.ts';
 import { type HttpServer, startHostileHttp, startTameHttp } from './http-servers.ts';
 
 const over = ({ url }: HttpServer, more: object = {}): WrittenServer => ({

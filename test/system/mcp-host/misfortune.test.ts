@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { ToolCallFailure } from '../../../src/mcp-host/tool-call-failure.ts';
-import { eventually, hostile, startPool, tame, textOf } from './bench.ts';
+import { eventually } from '../../support/eventually.ts';
+import { hostile, startPool, tame, textOf } from './bench.ts';
 
 /** A pool with a server that misbehaves and one that does not, and what shows that the second still works. */
 async function beside(t: Parameters<typeof startPool>[0], mode: string, options: Parameters<typeof startPool>[2] = {}) {

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { lockOf } from '../../../src/mcp-host/tool-lock.ts';
-import { reference, startPool, temporaryFolder, textOf } from './bench.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { reference, startPool, textOf } from './bench.ts';
 
 const FILES = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-filesystem/dist/index.js'));
 

@@ -5,7 +5,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { eventually, hostile, isAlive, tame, temporaryFolder } from './bench.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { hostile, isAlive, tame } from './bench.ts';
 
 const src = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url).href);
 

@@ -4,7 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { digestOf } from '../../../src/mcp-host/tool-definition.ts';
-import { hostile, startPool, tame, temporaryFolder, textOf } from './bench.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { hostile, startPool, tame, textOf } from './bench.ts';
 import { startHostileHttp, startTameHttp } from './http-servers.ts';
 
 const rawOf = (text: string) => ({

@@ -10,7 +10,9 @@ import { lockOf } from '../../../src/mcp-host/tool-lock.ts';
 import { limitToSkill } from '../../../src/mcp-host/tool-uri.ts';
 import { CHRONOMETRIC_TOOLS } from '../../../src/wire/chronometric-words.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
-import { eventually, hostile, isAlive, reference, startPool, tame, temporaryFolder, textOf } from './bench.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { hostile, isAlive, reference, startPool, tame, textOf } from './bench.ts';
 
 /** The pids that a fixture wrote down. */
 const pidsIn = (file: string) => readFileSync(file, 'utf8').trim().split('\n').map(Number);

@@ -11,9 +11,10 @@ import {
   saying,
 } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { neoChild } from '../../../src/neo/testing/neo-child.ts';
-import { accepted, settledTurns, temporaryFolder } from '../../../src/neo/testing/workbench.ts';
-import { until } from '../../support/cluster/processes.ts';
+import { accepted, settledTurns } from '../../../src/neo/testing/workbench.ts';
+import { eventually } from '../../support/eventually.ts';
 import { diceOf, rounds } from '../../support/random/random.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { manifestWith } from './manifests.ts';
 
 const TURNS = rounds(3, 5);
@@ -55,7 +56,7 @@ test(`a turn killed in the middle of its calls goes on where it stood: no entry 
     await accepted(neo, { message: `Keep the books of turn-${turn}.`, conversation_id: `c${turn}` });
     for (let kill = 0; kill < KILLS_PER_TURN; kill++) {
       const begun = lines().length + dice(4);
-      await until('entries are made', () => lines().length > begun, 20_000);
+      await eventually('entries are made', () => lines().length > begun, 20_000);
       await delay(dice(2 * CALL_MS));
       await neo.end('SIGKILL');
       neo = await neoChild(dataDir, env);

@@ -8,6 +8,7 @@ import { createExecutorLink, type DelegateOptions } from '../../../src/neo/deleg
 import { CONVERSATION, testCall, textOf } from '../../../src/neo/testing/tool-call.ts';
 import { ToolFailure, type ToolNotice, TurnCancelled } from '../../../src/neo/tools/surface.ts';
 import { encodeJson } from '../../../src/wire/json.ts';
+import { eventually } from '../../support/eventually.ts';
 import { PERSON, type ScriptedGate, signedTo, startStandInExecutor } from '../../support/stand-ins/executor.ts';
 
 const PAY: ScriptedGate = {
@@ -45,10 +46,6 @@ const states = (told: readonly ToolNotice[]) =>
   told.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
 
 /** Waits until something holds; it is looked at again whenever the event loop comes round. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
-}
-
 test('a task is handed over under the id of its call, and its result comes back digit for digit', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ result: '{"tx":"0xfe","wei":12345678901234567890}' });
@@ -64,7 +61,7 @@ test('the same call made again takes up the intent that it has made, and makes n
   executor.course = () => ({ end: 'held' });
   const first = testCall('call-1');
   const cut = link.delegate('pay Bob', first);
-  await until(() => executor.intents[0]?.status === 'executing');
+  await eventually('the intent is executed', () => executor.intents[0]?.status === 'executing');
   first.abort(new Error('Neo stops'));
   await assert.rejects(cut, /Neo stops/);
   assert.equal(executor.seen.includes('POST /intents/intent-1/cancel'), false);
@@ -174,10 +171,10 @@ test('an event stream that breaks is opened again', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ end: 'held' });
   const answer = link.delegate('pay Bob', testCall());
-  await until(() => executor.streams() === 1);
+  await eventually('a stream of events is open', () => executor.streams() === 1);
   executor.dropStreams();
-  await until(() => executor.streams() === 0);
-  await until(() => executor.streams() === 1);
+  await eventually('the stream of events has ended', () => executor.streams() === 0);
+  await eventually('a stream of events is open', () => executor.streams() === 1);
   executor.finish(executor.intents[0]!, 'completed');
   assert.match(textOf(await answer), /was completed/);
 });
@@ -186,7 +183,7 @@ test('a flood of events does not become a flood of questions', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ end: 'held' });
   const answer = link.delegate('pay Bob', testCall());
-  await until(() => executor.streams() === 1);
+  await eventually('a stream of events is open', () => executor.streams() === 1);
   for (let n = 0; n < 50; n++) {
     executor.flood(200);
     await new Promise((resolve) => setTimeout(resolve, 2));
@@ -256,7 +253,7 @@ test('a turn that is cancelled calls its intent off', async (t) => {
   executor.course = () => ({ end: 'held' });
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
-  await until(() => executor.intents[0]?.status === 'executing');
+  await eventually('the intent is executed', () => executor.intents[0]?.status === 'executing');
   call.abort(new TurnCancelled());
   await assert.rejects(answer, { name: 'TurnCancelled' });
   await link.close();
@@ -358,7 +355,7 @@ test('an intent that the executor has forgotten is not called done or failed', a
   const { executor, link } = await setUp(t);
   executor.course = () => ({ end: 'held' });
   const answer = link.delegate('pay Bob', testCall());
-  await until(() => executor.streams() === 1);
+  await eventually('a stream of events is open', () => executor.streams() === 1);
   executor.forget(executor.intents[0]!);
   executor.dropStreams();
   assert.match(textOf(await answer), /intent-1, but says nothing more about it.*not known whether it was carried out/s);

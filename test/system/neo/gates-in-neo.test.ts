@@ -2,16 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { calling, modelEndpoint, type Script, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { type NeoChild, neoChild } from '../../../src/neo/testing/neo-child.ts';
-import {
-  accepted,
-  ask,
-  dataOf,
-  readEvents,
-  settledTurns,
-  temporaryFolder,
-} from '../../../src/neo/testing/workbench.ts';
-import { until } from '../../support/cluster/processes.ts';
+import { accepted, ask, dataOf, readEvents, settledTurns } from '../../../src/neo/testing/workbench.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type ScriptedGate, signedTo, startStandInExecutor } from '../../support/stand-ins/executor.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 const PAY: ScriptedGate = {
   nodeId: 'n1',
@@ -115,7 +109,7 @@ describe('a task that a turn of Neo hands to the executor', () => {
     executor.course = () => ({ end: 'held' });
     const neo = await start();
     await accepted(neo, { message: 'pay Bob', conversation_id: 'c' });
-    await until('the intent runs', () => executor.intents[0]?.status === 'executing', 20_000);
+    await eventually('the intent runs', () => executor.intents[0]?.status === 'executing', 20_000);
     await neo.end('SIGTERM');
     assert.equal(executor.intents[0]?.status, 'executing');
     executor.finish(executor.intents[0]!, 'completed');
@@ -129,7 +123,7 @@ describe('a task that a turn of Neo hands to the executor', () => {
     const neo = await start();
     const { turnId } = await askedNeo(t, neo);
     assert.equal((await ask(neo, `/turns/${turnId}/cancel`, { method: 'POST' })).status, 200);
-    await until('the intent is called off', () => executor.intents[0]?.status === 'cancelled', 20_000);
+    await eventually('the intent is called off', () => executor.intents[0]?.status === 'cancelled', 20_000);
     const late = await answerGate(neo, true);
     assert.equal(late.status, 409, late.text);
     assert.deepEqual(executor.intents[0]?.answers, []);

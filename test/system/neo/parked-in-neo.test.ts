@@ -2,16 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { calling, modelEndpoint, type Script, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { type NeoChild, neoChild } from '../../../src/neo/testing/neo-child.ts';
-import {
-  accepted,
-  ask,
-  readEvents,
-  settledTurns,
-  temporaryFolder,
-  wakeBody,
-} from '../../../src/neo/testing/workbench.ts';
-import { until } from '../../support/cluster/processes.ts';
+import { accepted, ask, readEvents, settledTurns, wakeBody } from '../../../src/neo/testing/workbench.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type ScriptedGate, signedTo, startStandInExecutor } from '../../support/stand-ins/executor.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 const PAY: ScriptedGate = { nodeId: 'n1', question: 'Pay Bob 3?', tool: 'bank/transfer', args: '{"amount":3}' };
 const CONVERSATION = 'rent';
@@ -131,7 +125,7 @@ describe('a task of a turn that an alarm began', () => {
     executor.misbehave = (request) => request.url?.endsWith('/park') ?? false;
     await wake(neo);
     const parks = () => executor.seen.filter((at) => at.endsWith('/park')).length;
-    await until('Neo asks for parking', () => parks() === 1, PARK_MS);
+    await eventually('Neo asks for parking', () => parks() === 1, PARK_MS);
     await neo.end('SIGKILL');
     executor.misbehave = undefined;
     executor.intents[0]!.parkedIn = CONVERSATION;

@@ -7,6 +7,7 @@ import { createExecutorLink, type DelegateOptions } from '../../../src/neo/deleg
 import { CONVERSATION, TURN, testCall, textOf } from '../../../src/neo/testing/tool-call.ts';
 import { type GateNotice, type ToolNotice, TurnCancelled } from '../../../src/neo/tools/surface.ts';
 import type { ContextPiece } from '../../../src/wire/executor.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type ScriptedGate, signedTo, startStandInExecutor } from '../../support/stand-ins/executor.ts';
 
 const PAY: ScriptedGate = { nodeId: 'n1', question: 'Pay Bob 3?', tool: 'bank/transfer', args: '{"amount":3}' };
@@ -44,10 +45,6 @@ async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
 
 const states = (told: readonly ToolNotice[]) =>
   told.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
-}
 
 test("an alarm's turn that finds nobody parks its task and is told to end, and nothing is denied", async (t) => {
   const { executor, link } = await setUp(t);
@@ -264,7 +261,7 @@ test('a question that a turn follows is not told twice by whoever begins to list
   approvers.enter(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
-  await until(() => call.told.length > 0);
+  await eventually('the call is told something', () => call.told.length > 0);
   assert.equal((await link.openGates(CONVERSATION, signal)).length, 1);
   await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false }));
   await answer;

@@ -3,7 +3,6 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
-import { startInstallation } from '../../../src/cli/testing/installation.ts';
 import {
   calling,
   type EndpointBody,
@@ -13,7 +12,8 @@ import {
 } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { createRouterClient } from '../../../src/router/client.ts';
 import { readNeo } from '../../support/cluster/neo-reader.ts';
-import { until } from '../../support/cluster/processes.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startInstallation } from '../../support/installation.ts';
 
 const LIMIT_MS = 60_000;
 /** The shortest that a machine can be told to stay awake without a turn. */
@@ -90,17 +90,17 @@ test('Neo sets an alarm with its own tool, sleeps, is woken, reads a file, recal
   });
   const asleep = async () => (await machines.show(owner)).running === 'asleep';
   const alarms = async () => (await client.listAlarms({})).alarms;
-  await until('the model has set an alarm of its own', async () => (await alarms()).length === 2, LIMIT_MS);
+  await eventually('the model has set an alarm of its own', async () => (await alarms()).length === 2, LIMIT_MS);
   const own = (await alarms()).find(({ wake_message }) => wake_message.startsWith('Read plan.txt'))!;
-  await until('Neo sleeps', asleep, LIMIT_MS);
+  await eventually('Neo sleeps', asleep, LIMIT_MS);
   const before = endpoint.requests.length;
-  await until('its alarm has rung', async () => (await client.getAlarm(own.id)).status === 'fired', LIMIT_MS);
-  await until(
+  await eventually('its alarm has rung', async () => (await client.getAlarm(own.id)).status === 'fired', LIMIT_MS);
+  await eventually(
     'the woken turn has asked twice',
     () => endpoint.requests.filter(({ body }) => body.model === 'smart').length >= 4,
     LIMIT_MS,
   );
-  await until('Neo sleeps again', asleep, LIMIT_MS);
+  await eventually('Neo sleeps again', asleep, LIMIT_MS);
   assert.ok(endpoint.requests.length > before);
 
   await readNeo({ home: home.path, dataDir: join(home.path, 'neo'), token: secrets.NEO_DAEMON_TOKEN }, async (get) => {

@@ -12,16 +12,9 @@ import {
   saying,
 } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { neoChild } from '../../../src/neo/testing/neo-child.ts';
-import {
-  accepted,
-  ask,
-  dataOf,
-  readEvents,
-  settledTurns,
-  temporaryFolder,
-  turnsOf,
-} from '../../../src/neo/testing/workbench.ts';
-import { until } from '../../support/cluster/processes.ts';
+import { accepted, ask, dataOf, readEvents, settledTurns, turnsOf } from '../../../src/neo/testing/workbench.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { manifestWith } from './manifests.ts';
 
 const LIMIT_MS = 20_000;
@@ -39,7 +32,7 @@ test('a manifest that is wrong, or tools that are not those it declares, end Neo
   const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl };
   const first = await neoChild(dataDir, model);
   await accepted(first, { message: 'x', conversation_id: 'c' });
-  await until('the model is asked', () => endpoint.requests.length === 1, LIMIT_MS);
+  await eventually('the model is asked', () => endpoint.requests.length === 1, LIMIT_MS);
   await first.end('SIGKILL');
 
   const broken = join(dataDir, 'broken.json');
@@ -77,9 +70,9 @@ test('a server that never comes up keeps nobody from being heard, and a stop doe
   const env = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl, NEO_MANIFEST: manifest };
   const neo = await neoChild(dataDir, env);
   t.after(() => neo.end('SIGKILL'));
-  await until('the server has been started', () => existsSync(pidFile), LIMIT_MS);
+  await eventually('the server has been started', () => existsSync(pidFile), LIMIT_MS);
   const one = await accepted(neo, { message: 'x', conversation_id: 'c' });
-  await until('the turn runs', async () => (await turnsOf(neo, 'c'))[0]?.status === 'running', LIMIT_MS);
+  await eventually('the turn runs', async () => (await turnsOf(neo, 'c'))[0]?.status === 'running', LIMIT_MS);
   const cancelled = dataOf(await ask(neo, `/turns/${one.turn_id}/cancel`, { method: 'POST' }));
   assert.equal(cancelled.error, 'cancelled on request');
   await accepted(neo, { message: 'y', conversation_id: 'c' });

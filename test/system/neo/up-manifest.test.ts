@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { modelEndpoint, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
-import { temporaryFolder } from '../../../src/neo/testing/workbench.ts';
 import { PROGRAM } from '../../support/cluster/processes.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { manifestWith } from './manifests.ts';
 
 const run = promisify(execFile);

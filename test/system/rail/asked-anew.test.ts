@@ -1,11 +1,13 @@
 /** `reveille intent watch` beside a real executor: a question that counts no more is said to, and the one in its place is shown whole. */
+
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { stayingReveille } from '../../../src/cli/testing/installation.ts';
-import { eventually, temporaryFolder } from '../../../src/router/testing/bench.ts';
+import { stayingReveille } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { callerOf, type Gate, TOKEN } from '../executor/executor-bench.ts';
 import { startExecutorProcess } from './executor-process.ts';
 

@@ -1,18 +1,12 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { calling, modelEndpoint, type Script, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { neoChild } from '../../../src/neo/testing/neo-child.ts';
-import {
-  accepted,
-  ask,
-  readEvents,
-  settledTurns,
-  temporaryFolder,
-  wakeBody,
-} from '../../../src/neo/testing/workbench.ts';
+import { accepted, ask, readEvents, settledTurns, wakeBody } from '../../../src/neo/testing/workbench.ts';
 import { signedAnswer } from '../../support/cluster/approval.ts';
-import { until } from '../../support/cluster/processes.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { balancesOf, EXECUTOR_TOKEN, startExecutorProcess } from './executor-process.ts';
 import { AGENT_MODEL, COMPILER_MODEL } from './spender.ts';
 
@@ -37,7 +31,7 @@ const payer: Script = (response, request) => {
   return calling({ name: 'core_execute', args: { intent: TASK } })(response, request);
 };
 
-async function house(t: Parameters<typeof temporaryFolder>[0]) {
+async function house(t: TestContext) {
   const home = temporaryFolder(t);
   const endpoint = await modelEndpoint(t, payer);
   const executor = await startExecutorProcess(home, {
@@ -115,7 +109,7 @@ test('two alarms at night: the second task stands behind the first, both are par
     assert.equal(answer.status, 200, answer.text);
     const ended = async () =>
       /"status":"completed"/.test(await executor.get(USER, `/messages/async/${data.intent_id}`));
-    await until('the part is paid', ended, 20_000);
+    await eventually('the part is paid', ended, 20_000);
   }
   assert.deepEqual([balancesOf(home).alice, balancesOf(home).rent], ['4989.25', '10.75']);
 });

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { reveille } from '../../../src/cli/testing/installation.ts';
 import type { AskedGate } from '../../../src/kit/identity/testing/approver.ts';
 import { modelEndpoint } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { neoChild } from '../../../src/neo/testing/neo-child.ts';
-import { accepted, ask, readEvents, settledTurns, temporaryFolder } from '../../../src/neo/testing/workbench.ts';
+import { accepted, ask, readEvents, settledTurns } from '../../../src/neo/testing/workbench.ts';
 import { APPROVER, enrolled } from '../../support/cluster/approval.ts';
+import { reveille } from '../../support/command-line.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { balancesOf, EXECUTOR_TOKEN, startExecutorProcess } from './executor-process.ts';
 import { AGENT_MODEL, COMPILER_MODEL, spender, TASK } from './spender.ts';
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
-import { startInstallation } from '../../../src/cli/testing/installation.ts';
 import { modelEndpoint } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { createRouterClient } from '../../../src/router/client.ts';
 import { signedAnswer } from '../../support/cluster/approval.ts';
 import { readNeo } from '../../support/cluster/neo-reader.ts';
-import { until } from '../../support/cluster/processes.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startInstallation } from '../../support/installation.ts';
 import { balancesOf, EXECUTOR_TOKEN, startExecutorProcess } from './executor-process.ts';
 import { AGENT_MODEL, COMPILER_MODEL, spender, TASK } from './spender.ts';
 
@@ -58,13 +58,13 @@ test('an alarm at night wakes Neo into a spend: it parks, is approved when Neo s
 
   const get = async <T>(path: string) => JSON.parse(await executor.get(label, path)) as T;
   const intents = async () => (await get<{ intents: Intent[] }>('/intents')).intents;
-  await until('the task is parked', async () => (await intents())[0]?.parked === true, LIMIT_MS);
+  await eventually('the task is parked', async () => (await intents())[0]?.parked === true, LIMIT_MS);
   const [parked, ...others] = await intents();
   assert.deepEqual(others, []);
   assert.deepEqual([parked?.status, parked?.origin], ['awaiting_approval', 'chronos']);
   const intentId = parked!.intent_id;
   const asleep = async () => (await machines.show(owner)).running === 'asleep';
-  await until('Neo sleeps', asleep, LIMIT_MS);
+  await eventually('Neo sleeps', asleep, LIMIT_MS);
   assert.deepEqual([balancesOf(home.path).alice, balancesOf(home.path).rent], ['5000.00', '0.00']);
 
   // In the morning: the executor's key is let in for the label, and a person answers without waking anybody.
@@ -82,9 +82,9 @@ test('an alarm at night wakes Neo into a spend: it parks, is approved when Neo s
     body: JSON.stringify(yes),
   });
   assert.equal(answered.status, 200, await answered.text());
-  await until('the transfer is made', async () => (await intents())[0]?.status === 'completed', LIMIT_MS);
+  await eventually('the transfer is made', async () => (await intents())[0]?.status === 'completed', LIMIT_MS);
   const alarms = async () => (await client.listAlarms({})).alarms;
-  await until(
+  await eventually(
     'Neo was woken with the outcome',
     async () => {
       const all = await alarms();
@@ -92,7 +92,7 @@ test('an alarm at night wakes Neo into a spend: it parks, is approved when Neo s
     },
     LIMIT_MS,
   );
-  await until('Neo sleeps again', asleep, LIMIT_MS);
+  await eventually('Neo sleeps again', asleep, LIMIT_MS);
 
   await readNeo({ home: home.path, dataDir: join(home.path, 'neo'), token: secrets.NEO_DAEMON_TOKEN }, async (read) => {
     const { turns } = JSON.parse(await read(`/conversations/${CONVERSATION}`));

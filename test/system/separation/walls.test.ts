@@ -20,7 +20,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { probeBubblewrap } from '../../../src/kit/process/bubblewrap.ts';
-import { PROGRAM, until } from '../../support/cluster/processes.ts';
+import { PROGRAM } from '../../support/cluster/processes.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const run = promisify(execFile);
 const HOSTILE = join(import.meta.dirname, 'hostile.ts');
@@ -117,7 +118,7 @@ async function startPerson(
     bus.close();
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   });
-  await until('up is there', () => up.exitCode === null && existsSync(join(home, 'run.json')), LIMIT_MS);
+  await eventually('up is there', () => up.exitCode === null && existsSync(join(home, 'run.json')), LIMIT_MS);
   const reveille = async (...words: string[]) =>
     (await run(process.execPath, [PROGRAM, ...words], { env, ...as, cwd: folder })).stdout;
   const secrets = Object.values(JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8'))) as string[];
@@ -164,7 +165,7 @@ async function raid(person: Person, flags: string[] = []): Promise<Report> {
     work,
   );
   await reveille('alarm', 'set', 'go', '--in', '1s');
-  await until('the machine has looked', () => existsSync(join(work, 'report-daemon.json')), LIMIT_MS);
+  await eventually('the machine has looked', () => existsSync(join(work, 'report-daemon.json')), LIMIT_MS);
   return reportIn(work, 'daemon');
 }
 
@@ -178,7 +179,7 @@ async function raidAsServer({ home, serverWork, record }: Person): Promise<Repor
     headers: { authorization: `Bearer ${EXECUTOR_TOKEN}`, 'x-matrix-user': label, 'content-type': 'application/json' },
     body: JSON.stringify({ intent }),
   });
-  await until('the server has looked', () => existsSync(join(serverWork, 'report-mcp.json')), LIMIT_MS);
+  await eventually('the server has looked', () => existsSync(join(serverWork, 'report-mcp.json')), LIMIT_MS);
   return reportIn(serverWork, 'mcp');
 }
 
@@ -271,7 +272,7 @@ test('a machine that was registered with --no-sandbox has no walls, and with REV
     work,
   );
   const { id } = JSON.parse(await reveille('alarm', 'set', 'go', '--in', '1s', '--json'));
-  await until(
+  await eventually(
     'the wake is refused',
     async () => /--no-sandbox/.test(await reveille('alarm', 'show', id, '--json')),
     LIMIT_MS,

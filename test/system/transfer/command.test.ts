@@ -1,12 +1,14 @@
 /** `reveille migrate` as it is typed. */
+
 import assert from 'node:assert/strict';
 import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { homeAt, makeHome } from '../../../src/cli/home/home.ts';
-import { reveille, temporaryFolder } from '../../../src/cli/testing/installation.ts';
 import { createDue, NOW } from '../../contract/store/fixtures.ts';
+import { reveille } from '../../support/command-line.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { fill, fillMany } from './contents.ts';
 import { openPostgres, openSqlite, using } from './workbench.ts';
 

@@ -1,15 +1,18 @@
 /** Alarms that were set on SQLite ring from PostgreSQL, each once, whatever they were doing when chronosd was stopped. */
+
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { type AlarmCreateBody, createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
 import { homeAt, loadOrMakeSecrets, makeHome } from '../../../src/cli/home/home.ts';
-import { listening, reveille, stayingReveille, temporaryFolder, until } from '../../../src/cli/testing/installation.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { RawJson } from '../../../src/wire/json.ts';
+import { reveille, stayingReveille } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
 import { freePort, startPostgres } from '../../support/postgres/server.ts';
+import { listening, temporaryFolder } from '../../support/temporary.ts';
 
 type Wake = { fire_id: string; message: string; payload?: unknown; attempt: number };
 
@@ -75,7 +78,7 @@ test('alarms set on SQLite ring once from PostgreSQL, after a kill -9 in the mid
   };
   await set('rang before', { delay_seconds: 1 });
   const hanging = await set('hang, then ring', { delay_seconds: 1 });
-  await until(async () => router.wakes.length === 1 && router.hanging === 1);
+  await eventually('one has rung and one hangs', () => router.wakes.length === 1 && router.hanging === 1);
   for (let n = 0; n < 20; n++) await set(`due while it moves ${n} \u0000 `, { delay_seconds: 1 + n / 20 });
   await set('due afterwards', { delay_seconds: 6, payload: new RawJson('{"n":12345678901234567890,"f":1.0}') });
   const quiet = await set('cancelled', { delay_seconds: 3 });
@@ -96,7 +99,10 @@ test('alarms set on SQLite ring once from PostgreSQL, after a kill -9 in the mid
   configure(`CHRONOS_POSTGRES_URI: ${JSON.stringify(uri)}`, 'CHRONOS_ENROLLMENT: tofu');
   const replica = stayingReveille(t, home.path, ['chronosd', '--json']);
   await replica.until(({ stdout: said }) => said.includes('"url"'));
-  await until(async () => (await client.listAlarms({ status: 'active' })).alarms.length === 0);
+  await eventually(
+    'no alarm is active',
+    async () => (await client.listAlarms({ status: 'active' })).alarms.length === 0,
+  );
 
   const rung = Map.groupBy(router.wakes, ({ fire_id }) => fire_id);
   const expected = [...rings.keys()].filter((id) => id !== quiet);

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { atEnd, eventually } from '../../../src/router/testing/bench.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startStandInA2a } from '../../support/stand-ins/a2a-agent.ts';
 import { always, hangUp } from '../../support/stand-ins/http-agent.ts';
+import { atEnd } from '../../support/temporary.ts';
 import { startTargetBench, type TargetBench } from './router.ts';
 
 const SEND = '/message:send';

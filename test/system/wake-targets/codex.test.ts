@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { eventually } from '../../../src/router/testing/bench.ts';
+import { eventually } from '../../support/eventually.ts';
 import { behave, callsIn } from '../../support/stand-ins/agents/executable.ts';
 import { startTargetBench } from './router.ts';
 

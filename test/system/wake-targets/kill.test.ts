@@ -6,16 +6,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import {
-  ADMIN_TOKEN,
-  atEnd,
-  clientOf,
-  eventually,
-  temporaryFolder,
-  WAKE_TOKEN,
-} from '../../../src/router/testing/bench.ts';
+import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
 import type { MachineTurnList } from '../../../src/wire/machine-turn.ts';
+import { eventually } from '../../support/eventually.ts';
 import { diceOf, rounds } from '../../support/random/random.ts';
+import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
 const ROUTER = fileURLToPath(new URL('../../../src/router/testing/router.fixture.ts', import.meta.url));
 const ALARM = '018f3b1c-0000-7000-8000-000000000001';

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { atEnd, eventually } from '../../../src/router/testing/bench.ts';
+import { eventually } from '../../support/eventually.ts';
 import { always } from '../../support/stand-ins/http-agent.ts';
 import { startStandInOpencode } from '../../support/stand-ins/opencode.ts';
+import { atEnd } from '../../support/temporary.ts';
 import { startTargetBench } from './router.ts';
 
 const FIRE = '018f3b1c-0000-7000-8000-000000000001@1750000000000';

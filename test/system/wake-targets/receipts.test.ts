@@ -12,11 +12,13 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { CommandMachine } from '../../../src/router/machines/machine.ts';
 import { Separation } from '../../../src/router/providers/separation.ts';
 import { Targets } from '../../../src/router/targets/targets.ts';
-import { atEnd, eventually, temporaryFolder, wakeBody } from '../../../src/router/testing/bench.ts';
+import { wakeBody } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 import { parseOrThrow } from '../../../src/wire/validate.ts';
 import { wakeRequestSchema } from '../../../src/wire/wake.ts';
+import { eventually } from '../../support/eventually.ts';
 import { behave, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
+import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
 /** Takes receipts; gives what it took, as `<stage> <ok>`. */
 async function startReceiver(t: TestContext) {

@@ -6,16 +6,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import {
-  ADMIN_TOKEN,
-  atEnd,
-  clientOf,
-  eventually,
-  isAlive,
-  temporaryFolder,
-  WAKE_TOKEN,
-} from '../../../src/router/testing/bench.ts';
+import { ADMIN_TOKEN, clientOf, isAlive, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
+import { eventually } from '../../support/eventually.ts';
 import { behave, type Call, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
+import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 import { startTargetBench } from './router.ts';
 
 const ROUTER = fileURLToPath(new URL('../../../src/router/testing/router.fixture.ts', import.meta.url));

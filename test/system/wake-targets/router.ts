@@ -3,10 +3,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { type Bench, eventually, startBench, temporaryFolder } from '../../../src/router/testing/bench.ts';
+import { type Bench, startBench } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 import type { MachineTurnList, MachineTurnView } from '../../../src/wire/machine-turn.ts';
+import { eventually } from '../../support/eventually.ts';
 import { installAgent } from '../../support/stand-ins/agents/executable.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 export type TargetBench = Bench & {
   clock: ShiftingClock;

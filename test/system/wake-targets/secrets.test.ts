@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { pino } from 'pino';
-import { atEnd, startBench, temporaryFolder } from '../../../src/router/testing/bench.ts';
+import { startBench } from '../../../src/router/testing/bench.ts';
 import { behave, installAgent } from '../../support/stand-ins/agents/executable.ts';
 import { always, startHttpAgent } from '../../support/stand-ins/http-agent.ts';
+import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
 const CANARY = 'canary-0123456789abcdef';
 

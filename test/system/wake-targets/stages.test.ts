@@ -9,12 +9,14 @@ import type { CommandSpec } from '../../../src/router/providers/command.ts';
 import { Separation } from '../../../src/router/providers/separation.ts';
 import { Targets } from '../../../src/router/targets/targets.ts';
 import type { TurnStage } from '../../../src/router/targets/turn.ts';
-import { atEnd, eventually, temporaryFolder, wakeBody } from '../../../src/router/testing/bench.ts';
+import { wakeBody } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 import { parseOrThrow } from '../../../src/wire/validate.ts';
 import { wakeRequestSchema } from '../../../src/wire/wake.ts';
+import { eventually } from '../../support/eventually.ts';
 import { behave, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
 import { answer, startHttpAgent } from '../../support/stand-ins/http-agent.ts';
+import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
 function start(t: TestContext) {
   const home = realpathSync(temporaryFolder(t));

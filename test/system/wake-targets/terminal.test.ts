@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { eventually, isAlive } from '../../../src/router/testing/bench.ts';
+import { isAlive } from '../../../src/router/testing/bench.ts';
+import { eventually } from '../../support/eventually.ts';
 import { behave, callsIn } from '../../support/stand-ins/agents/executable.ts';
 import { startTargetBench, type TargetBench } from './router.ts';
 

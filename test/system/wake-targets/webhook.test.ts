@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import { atEnd } from '../../../src/router/testing/bench.ts';
 import { always, answer, hangUp, startHttpAgent } from '../../support/stand-ins/http-agent.ts';
+import { atEnd } from '../../support/temporary.ts';
 import { startTargetBench } from './router.ts';
 
 const FIRE = '018f3b1c-0000-7000-8000-000000000001@5';

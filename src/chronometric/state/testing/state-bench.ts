@@ -1,8 +1,5 @@
-/** What the tests of the state share: a real file in a folder of its own, and a clock that they move. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { temporaryFolder } from '../../../../test/support/temporary.ts';
 import { ManualClock } from '../../../kit/clock/testing/manual-clock.ts';
 import { openState } from '../open-state.ts';
 import type { ChronometricState } from '../state.ts';
@@ -13,12 +10,6 @@ export const DAY_MS = 24 * 3_600_000;
 export function dayEnd(instant: number): number {
   const begin = Date.UTC(2026, 5, 15, 4);
   return begin + (Math.floor((instant - begin) / DAY_MS) + 1) * DAY_MS;
-}
-
-export function temporaryFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'reveille-chronometric-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 /** A state in a new folder, and as many more on the same file as a test asks for. */

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { eventually } from '../../../../test/support/eventually.ts';
 import { ManualClock } from '../../../kit/clock/testing/manual-clock.ts';
 import { generateKey } from '../../../kit/identity/keys.ts';
 import { type TestApprover, testApprover } from '../../../kit/identity/testing/approver.ts';
@@ -20,17 +21,7 @@ import { verifyReceipt } from '../../receipt/verify-receipt.ts';
 import { createRail } from '../rail.ts';
 import { type Bank, createBank } from './bank.ts';
 
-const LIMIT_MS = 10_000;
 export const DAY_MS = 24 * 60 * 60 * 1000;
-
-/** Waits, by the machine's own clock, until something holds. */
-export async function until(holds: () => boolean, what: string): Promise<void> {
-  const end = performance.now() + LIMIT_MS;
-  while (!holds()) {
-    assert.ok(performance.now() < end, `it never came about that ${what}`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
 
 /** An intent that consists of these nodes, one after the other. */
 export function planOf(...nodes: unknown[]): RawJson {
@@ -117,12 +108,12 @@ export function createWorkbench(t: TestContext, bounds: IntentBounds = BOUNDS): 
       return intentId;
     },
     status: (intentId, user = 'alice') => bench.rail.state(user, intentId).status,
-    reaches: (intentId, status, user = 'alice') =>
-      until(() => bench.status(intentId, user) === status, `${intentId} is ${status}`),
+    async reaches(intentId, status, user = 'alice') {
+      await eventually(`${intentId} is ${status}`, () => bench.status(intentId, user) === status);
+    },
     async gate(intentId, nodeId, user = 'alice') {
       const find = () => bench.rail.gates(user, intentId).find(({ node_id }) => node_id === nodeId);
-      await until(() => find() !== undefined, `the gate ${nodeId} waits`);
-      return find()!;
+      return eventually(`the gate ${nodeId} waits`, find);
     },
     async approve(intentId, nodeId, user = 'alice') {
       await bench.rail.answer(user, intentId, nodeId, await bench.answerTo(intentId, nodeId, {}, user));

@@ -1,8 +1,6 @@
-/** What the tests of memory share: a real file in a folder of its own, and ways to fill it. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { temporaryFolder } from '../../../../test/support/temporary.ts';
 import { ManualClock } from '../../../kit/clock/testing/manual-clock.ts';
 import type { Turn } from '../../turn.ts';
 import { openCortex } from '../cortex.ts';
@@ -38,13 +36,6 @@ export function doneTurn(id: string, members: Partial<Turn> = {}): Turn {
     createdAt: CLOCK_START,
     ...members,
   };
-}
-
-/** A folder that is gone when the test is over. The daemon's own workbench would load all of Neo into each child process. */
-export function temporaryFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'reveille-memory-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 /** A file, opened as often as a test asks. */

@@ -1,0 +1,125 @@
+/** `reveille` with some words: in the process of the test, or as a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { PassThrough } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import type { CliProcess } from '../../src/cli/cli-process.ts';
+import { PROGRAM } from '../../src/cli/home/package-root.ts';
+import { runCli } from '../../src/cli/run.ts';
+import { atEnd, type Owner } from './temporary.ts';
+
+export type Outcome = { status: number | null; stdout: string; stderr: string };
+
+/** The zone that every child process lives in, whatever the computer's is. */
+const ZONE = 'Europe/Berlin';
+
+export type RunOptions = {
+  env?: Readonly<Record<string, string>>;
+  /** What the command reads from standard input; nothing without it. */
+  input?: string | Buffer;
+  cwd?: string;
+};
+
+function environmentOf(home: string, { env = {} }: RunOptions): Record<string, string> {
+  return { PATH: process.env.PATH ?? '', HOME: home, TZ: ZONE, REVEILLE_HOME: home, ...env };
+}
+
+function childOf(home: string, words: readonly string[], options: RunOptions): ChildProcess {
+  const { cwd } = options;
+  return spawn(process.execPath, [PROGRAM, ...words], {
+    env: environmentOf(home, options),
+    ...(cwd === undefined ? {} : { cwd }),
+    stdio: 'pipe',
+  });
+}
+
+function collect(child: Pick<ChildProcess, 'stdout' | 'stderr'>): Outcome {
+  const outcome: Outcome = { status: null, stdout: '', stderr: '' };
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    outcome.stdout += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    outcome.stderr += text;
+  });
+  return outcome;
+}
+
+/**
+ * Runs `reveille` with these words below a home folder, and resolves when it has ended: in this process, which costs a tenth of a process,
+ * unless it is given a folder, or reads its input as a file (`-`). Daemons, and what ends by itself with `process.exit`, need {@link reveilleProcess}.
+ */
+export async function reveille(home: string, words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const readsDescriptor = options.input !== undefined && words.includes('-');
+  if (readsDescriptor || options.cwd !== undefined) return reveilleProcess(home, words, options);
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const given = {
+    env: environmentOf(home, options),
+    ...{ stdin: stdin.end(options.input ?? ''), stdout, stderr },
+    cwd: () => process.cwd(),
+  } as unknown as CliProcess;
+  const outcome = collect(given);
+  outcome.status = await runCli(words, given);
+  await Promise.all([stdout, stderr].map((stream) => finished(stream.end())));
+  return outcome;
+}
+
+/** Runs `reveille` as a process with these words below a home folder, and resolves when it has ended. */
+export async function reveilleProcess(
+  home: string,
+  words: readonly string[],
+  options: RunOptions = {},
+): Promise<Outcome> {
+  const child = childOf(home, words, options);
+  const outcome = collect(child);
+  // A command that fails early does not read what it is sent.
+  child.stdin?.on('error', () => {}).end(options.input ?? '');
+  await new Promise<void>((resolve) => child.once('close', () => resolve()));
+  outcome.status = child.exitCode;
+  return outcome;
+}
+
+/** A command that stays: its output so far, and how to end it. */
+export type Staying = {
+  outcome: Outcome;
+  /** Resolves when `done` holds for the output; it is looked at whenever something arrives. */
+  until(done: (outcome: Outcome) => boolean): Promise<void>;
+  end(signal: 'SIGINT' | 'SIGTERM'): Promise<Outcome>;
+  /** Resolves when it has ended by itself. */
+  ended: Promise<void>;
+};
+
+export function stayingReveille(
+  owner: Owner,
+  home: string,
+  words: readonly string[],
+  options: Omit<RunOptions, 'input'> = {},
+): Staying {
+  const child = childOf(home, words, options);
+  const outcome = collect(child);
+  const ended = new Promise<void>((resolve) =>
+    child.once('close', () => {
+      outcome.status = child.exitCode;
+      resolve();
+    }),
+  );
+  atEnd(owner, async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  return {
+    outcome,
+    ended,
+    until: (done) =>
+      new Promise((resolve, reject) => {
+        const look = () => done(outcome) && resolve();
+        child.stdout?.on('data', look);
+        child.stderr?.on('data', look);
+        child.once('close', () => reject(new Error(`it ended too early: ${JSON.stringify(outcome)}`)));
+        look();
+      }),
+    async end(signal) {
+      child.kill(signal);
+      await ended;
+      return outcome;
+    },
+  };
+}
