@@ -13,10 +13,11 @@ import { machinePutSchema, machineViewSchema } from '../src/router/machines/mach
 import { alarmCreateSchema, alarmViewSchema } from '../src/wire/alarm.ts';
 import { ReveilleError, STATUS_OF } from '../src/wire/errors.ts';
 import { intentViewSchema } from '../src/wire/intent-view.ts';
+import type { Route } from '../src/wire/route.ts';
 import { surfaceViewSchema } from '../src/wire/tool-surface.ts';
 import { turnViewSchema } from '../src/wire/turn.ts';
 import { chatRequestSchema, wakeRequestSchema } from '../src/wire/wake.ts';
-import { APIS, type Route } from './routes.ts';
+import { APIS } from './routes.ts';
 
 type Json = Record<string, unknown>;
 
@@ -55,11 +56,11 @@ const NAMED = new Map<z.ZodType, { name: string; io: 'input' | 'output' }>([
 const inWords = (schema: z.ZodType, io: 'input' | 'output') =>
   schema === alarmCreateSchema ? 'the fields below' : (NAMED.get(schema)?.name ?? membersOf(jsonSchema(schema, io)));
 
-function routeRow({ method, path, credential, query, body, data, status = 200 }: Route): string[] {
+function routeRow({ method, path, credential, query, body, data, text, status = 200 }: Route): string[] {
   const given = [query && `query ${inWords(query, 'input')}`, body && inWords(body, 'input')].filter(
     (words) => words !== undefined && words !== '',
   );
-  const answer = inWords(data, 'output');
+  const answer = text ? 'text' : inWords(data, 'output');
   return [
     code(`${method.toUpperCase()} ${path}`),
     credential,
@@ -70,10 +71,11 @@ function routeRow({ method, path, credential, query, body, data, status = 200 }:
 
 function routes(name: string): string {
   const api = APIS.find((each) => each.name === name)!;
-  const used = new Set(api.routes.flatMap(({ body, data }) => (body ? [body, data] : [data])));
+  const all: readonly Route[] = Object.values(api.routes);
+  const used = new Set(all.flatMap(({ body, data }) => (body ? [body, data] : [data])));
   const told = [...NAMED].filter(([schema]) => used.has(schema));
   const lines = told.map(([schema, { name, io }]) => `- ${name}: ${membersOf(jsonSchema(schema, io))}`);
-  const rows = table(['Route', 'Credential', 'Takes', 'Answers'], api.routes.map(routeRow));
+  const rows = table(['Route', 'Credential', 'Takes', 'Answers'], all.map(routeRow));
   return lines.length === 0 ? rows : `${rows}\n\n${lines.join('\n')}`;
 }
 

@@ -8,10 +8,11 @@ import { z } from 'zod';
 import { STATUS_OF } from '../src/wire/errors.ts';
 import { planNodeSchema } from '../src/wire/intent.ts';
 import { agentManifestSchema } from '../src/wire/manifest.ts';
+import type { Credential, Route } from '../src/wire/route.ts';
 import { VERSION } from '../src/wire/version.ts';
 import { schemaFile, toolSchemas } from './chronometric/published.ts';
 import { contractsPage } from './contracts-page.ts';
-import { APIS, type Api, type Credential, type Route } from './routes.ts';
+import { APIS, type Api } from './routes.ts';
 
 type Json = Record<string, unknown>;
 
@@ -70,6 +71,7 @@ const SECURITY: Record<Credential, Json[]> = {
   admin: [{ adminBearer: [] }],
   machine: [{ webhookId: [], webhookTimestamp: [], webhookSignature: [] }],
   user: [{ bearer: [], user: [] }],
+  metrics: [{}, { scrapeBearer: [] }],
 };
 
 function parameters({ path, query }: Route): Json[] {
@@ -87,11 +89,9 @@ function parameters({ path, query }: Route): Json[] {
 }
 
 function operation(route: Route): Json {
-  const data = {
-    type: 'object',
-    properties: { ok: { const: true }, data: jsonSchema(route.data, 'output') },
-    required: ['ok', 'data'],
-  };
+  const data = jsonSchema(route.data, 'output');
+  const envelope = { type: 'object', properties: { ok: { const: true }, data }, required: ['ok', 'data'] };
+  const content = route.text ? { 'text/plain': { schema: data } } : { 'application/json': { schema: envelope } };
   return {
     summary: route.summary,
     security: SECURITY[route.credential],
@@ -102,7 +102,7 @@ function operation(route: Route): Json {
         }
       : {}),
     responses: {
-      [route.status ?? 200]: { description: 'done', content: { 'application/json': { schema: data } } },
+      [route.status ?? 200]: { description: 'done', content },
       default: {
         description: 'an error of the closed set',
         content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
@@ -113,7 +113,7 @@ function operation(route: Route): Json {
 
 function openApi(api: Api): Json {
   const paths: Record<string, Json> = {};
-  for (const route of api.routes) {
+  for (const route of Object.values(api.routes)) {
     paths[route.path] = { ...paths[route.path], [route.method]: operation(route) };
   }
   return {
@@ -125,6 +125,7 @@ function openApi(api: Api): Json {
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer' },
         adminBearer: { type: 'http', scheme: 'bearer' },
+        ...('metrics' in api.routes && { scrapeBearer: { type: 'http', scheme: 'bearer' } }),
         principal: { type: 'apiKey', in: 'header', name: 'X-Chronos-Agent' },
         user: { type: 'apiKey', in: 'header', name: 'X-Matrix-User' },
         webhookId: { type: 'apiKey', in: 'header', name: 'webhook-id' },

@@ -49,9 +49,7 @@ export type RouterOptions = {
   onStage?: OnStage;
 };
 
-export type RunningRouter = {
-  readonly url: string;
-  readonly port: number;
+export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
   /**
    * Accepts nothing more, lets deliveries finish, stops every machine of provider `process`, and closes the registry. Takes
    * less than 20 seconds at worst; calling it again gives the same promise.
@@ -174,7 +172,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     await release();
     throw thrown;
   }
-  const { url, port, close: closeServer } = server;
+  const { url, port, routes, close: closeServer } = server;
   const close = async () => {
     wakes.close();
     restarter.close();
@@ -186,6 +184,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   let closed: Promise<void> | undefined;
   return {
     url,
+    routes,
     port,
     close() {
       closed ??= close();

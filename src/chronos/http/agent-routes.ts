@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import {
   challengeRequestSchema,
   type EnrolledKey,
@@ -20,6 +21,7 @@ import { mintPrincipalToken } from '../auth/principal.ts';
 import type { AgentKey } from '../store/store.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { standingOf } from './floods.ts';
+import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
 
 const KEYS_PER_PAGE = 500;
@@ -55,13 +57,13 @@ export function agentRoutes(app: HttpApp, service: ChronosService): void {
     floods.enter('challenges', key ? `${key.owner} ${address}` : address, standing);
   };
 
-  app.post('/v1/agent/auth/challenge', async (c) => {
+  serve(app, CHRONOS_ROUTES.challenge, async (c) => {
     const { did } = parseOrThrow(challengeRequestSchema, await readJson(c));
     await bound(c, did);
     return sendOk(c, await issueChallenge(store, did, clock.now()));
   });
 
-  app.post('/v1/agent/auth/verify', async (c) => {
+  serve(app, CHRONOS_ROUTES.verify, async (c) => {
     const answer = parseOrThrow(verifyRequestSchema, await readJson(c), ['public_key', 'nonce', 'signature']);
     await bound(c, answer.did);
     const now = clock.now();
@@ -75,7 +77,7 @@ export function agentRoutes(app: HttpApp, service: ChronosService): void {
 
 /** `POST|GET|DELETE /v1/admin/agents`. */
 export function agentAdminRoutes(app: HttpApp, { store, clock }: ChronosService): void {
-  app.post('/v1/admin/agents', async (c) => {
+  serve(app, CHRONOS_ROUTES.enrollAgent, async (c) => {
     const { label, public_key } = parseOrThrow(enrollRequestSchema, await readJson(c), ['public_key']);
     const key: AgentKey = {
       owner: ownerOf(label),
@@ -89,7 +91,7 @@ export function agentAdminRoutes(app: HttpApp, { store, clock }: ChronosService)
     return sendOk(c, viewKey(key));
   });
 
-  app.get('/v1/admin/agents', async (c) => {
+  serve(app, CHRONOS_ROUTES.listAgents, async (c) => {
     const { cursor } = parseOrThrow(listQuerySchema, c.req.query());
     const after = cursor === undefined ? undefined : decodeCursor(positionSchema, cursor);
     const keys = await store.listKeys({ limit: KEYS_PER_PAGE, ...(after ? { after } : {}) });
@@ -101,7 +103,7 @@ export function agentAdminRoutes(app: HttpApp, { store, clock }: ChronosService)
     });
   });
 
-  app.delete('/v1/admin/agents', async (c) => {
+  serve(app, CHRONOS_ROUTES.revokeAgent, async (c) => {
     const { label, public_key } = parseOrThrow(revokeRequestSchema, await readJson(c), ['public_key']);
     const revoked = await store.revokeKeys(ownerOf(label), public_key?.toLowerCase(), clock.now());
     if (revoked.length === 0)

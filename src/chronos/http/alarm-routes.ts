@@ -2,6 +2,7 @@
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreated,
@@ -26,6 +27,7 @@ import { createAlarmIds } from './alarm-id.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import type { Standing } from './floods.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
+import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
 
 /** One answer for an id that does not exist, belongs to someone else, or is no id: they must not be told apart. */
@@ -144,13 +146,13 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     return sendOk(c, viewAlarm(await change(c, caller, (state) => action(state, now)), now));
   };
 
-  app.post('/v1/alarms', async (c) => {
+  serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
     return sendOk(c, await createAlarm(service, { id, ...caller, person: personWho(c), body }));
   });
 
-  app.get('/v1/alarms', async (c) => {
+  serve(app, CHRONOS_ROUTES.listAlarms, async (c) => {
     const owner = await ownerOfRequest(service, c);
     const { limit = LIST_LIMIT_DEFAULT, cursor, status, kind } = parseOrThrow(alarmListQuerySchema, c.req.query());
     const filter: AlarmFilter = { limit: limit + 1 };
@@ -167,7 +169,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     });
   });
 
-  app.get('/v1/alarms/:id', async (c) => {
+  serve(app, CHRONOS_ROUTES.getAlarm, async (c) => {
     const owner = await ownerOfRequest(service, c);
     refuseQuery(c);
     const state = await store.get(owner, alarmIdOf(c));
@@ -175,7 +177,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     return sendOk(c, viewAlarm(state, clock.now()));
   });
 
-  app.patch('/v1/alarms/:id', async (c) => {
+  serve(app, CHRONOS_ROUTES.patchAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
@@ -187,12 +189,12 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   });
 
   // Cancelling is always let through: it is what makes room.
-  app.delete('/v1/alarms/:id', act(cancelAlarm));
-  app.post('/v1/alarms/:id/pause', act(pauseAlarm, 'creates'));
-  app.post('/v1/alarms/:id/resume', act(resumeAlarm, 'creates'));
-  app.post('/v1/alarms/:id/redrive', act(redriveAlarm, 'creates'));
+  serve(app, CHRONOS_ROUTES.cancelAlarm, act(cancelAlarm));
+  serve(app, CHRONOS_ROUTES.pauseAlarm, act(pauseAlarm, 'creates'));
+  serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates'));
+  serve(app, CHRONOS_ROUTES.redriveAlarm, act(redriveAlarm, 'creates'));
 
-  app.post('/v1/alarms/:id/trigger', async (c) => {
+  serve(app, CHRONOS_ROUTES.triggerAlarm, async (c) => {
     const caller = await enter(c, 'triggers');
     await refuseBody(c);
     const now = clock.now();

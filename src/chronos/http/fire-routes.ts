@@ -2,18 +2,20 @@
 import { z } from 'zod';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import { fireListQuerySchema, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { viewFires } from '../alarm/course.ts';
 import { alarmIdOf, alarmNotFound } from './alarm-routes.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
+import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, ownerOfRequest } from './service.ts';
 
 const positionSchema = z.object({ startedAt: z.int(), fireId: z.string(), attempt: z.int() });
 
 /** The attempts at an alarm's occurrences, latest first. */
 export function fireRoutes(app: HttpApp, service: ChronosService): void {
-  app.get('/v1/alarms/:id/fires', async (c) => {
+  serve(app, CHRONOS_ROUTES.listFires, async (c) => {
     const owner = await ownerOfRequest(service, c);
     const alarmId = alarmIdOf(c);
     const { limit = LIST_LIMIT_DEFAULT, cursor } = parseOrThrow(fireListQuerySchema, c.req.query());

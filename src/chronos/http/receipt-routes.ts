@@ -2,6 +2,7 @@
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -10,6 +11,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import { fireIdSchema, partsOfFireId } from '../../wire/wake.ts';
 import type { KeyRing } from '../receipts/key-ring.ts';
 import { refusalOf } from '../receipts/proof.ts';
+import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
 
 /** Below it no transport token is asked for: a machine has one secret, its own. */
@@ -33,7 +35,7 @@ export function receiptRoutes(
   { store, clock }: ChronosService,
   { ring, log }: ReceiptRoutesOptions,
 ): void {
-  app.post('/v1/fires/:fire_id/receipts', async (c) => {
+  serve(app, CHRONOS_ROUTES.postReceipts, async (c) => {
     const fireId = fireIdOf(c);
     const post = parseOrThrow(receiptPostSchema, await readJson(c));
     const userId = ownerOf(post.user_id);

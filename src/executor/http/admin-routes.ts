@@ -2,6 +2,7 @@
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import {
   type ApproverList,
   type ApproverView,
@@ -18,34 +19,35 @@ import {
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Roster } from '../journal/roster.ts';
 import type { Submitters } from '../journal/submitter-table.ts';
+import { EXECUTOR_ROUTES } from './routes.ts';
 
 /** @param executor the public key that the executor signs receipts with: what is signed to enrol a key names it */
 export function approverRoutes(app: HttpApp, roster: Roster, executor: string): void {
-  app.post('/approvers', async (c) => {
+  serve(app, EXECUTOR_ROUTES.enrollApprover, async (c) => {
     const request = parseOrThrow(approverRequestSchema, await readJson(c));
     return sendOk(c, roster.enroll(request) satisfies ApproverView);
   });
-  app.get('/approvers', (c) => {
+  serve(app, EXECUTOR_ROUTES.listApprovers, (c) => {
     const { user } = parseOrThrow(approverQuerySchema, c.req.query());
     const list: ApproverList = { executor, approvers: roster.list(user), resets: roster.resets(user) };
     return sendOk(c, list);
   });
-  app.delete('/approvers', async (c) => {
+  serve(app, EXECUTOR_ROUTES.revokeApprover, async (c) => {
     const request = parseOrThrow(revocationRequestSchema, await readJson(c));
     return sendOk(c, roster.revoke(request) satisfies ApproverView);
   });
 }
 
 export function submitterRoutes(app: HttpApp, submitters: Submitters): void {
-  app.post('/submitters', async (c) => {
+  serve(app, EXECUTOR_ROUTES.addSubmitter, async (c) => {
     const { user, name } = parseOrThrow(submitterRequestSchema, await readJson(c));
     return sendOk(c, submitters.add(user, name));
   });
-  app.get('/submitters', (c) => {
+  serve(app, EXECUTOR_ROUTES.listSubmitters, (c) => {
     const { user } = parseOrThrow(submitterQuerySchema, c.req.query());
     return sendOk(c, { submitters: submitters.list(user) });
   });
-  app.delete('/submitters', async (c) => {
+  serve(app, EXECUTOR_ROUTES.revokeSubmitter, async (c) => {
     const { id } = parseOrThrow(submitterRevocationSchema, await readJson(c));
     return sendOk(c, submitters.revoke(id) satisfies SubmitterView);
   });

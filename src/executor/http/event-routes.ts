@@ -5,12 +5,14 @@
 import type { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import { openEventStream } from '../../kit/http/sse.ts';
 import type { IntentStatus } from '../../wire/executor.ts';
 import { intentEventQuerySchema, type intentEventSchema } from '../../wire/intent-view.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { ExecutorRail, IntentEvent } from '../rail.ts';
 import { userOf } from './principal.ts';
+import { EXECUTOR_ROUTES } from './routes.ts';
 
 /** What the end of an intent is told as. */
 const END_EVENTS: { readonly [Status in IntentStatus]?: IntentEvent['type'] } = {
@@ -32,7 +34,7 @@ function present(rail: EventRail, user: string, intentId: string): IntentEvent[]
 }
 
 export function eventRoutes(app: HttpApp, rail: EventRail, clock: Clock): void {
-  app.get('/events', (c) => {
+  serve(app, EXECUTOR_ROUTES.events, (c) => {
     const { intent_id: intentId } = parseOrThrow(intentEventQuerySchema, c.req.query());
     const user = userOf(c);
     // Before the stream begins: afterwards no error could be told.

@@ -10,7 +10,7 @@ const nothing = z.strictObject({});
 
 /** @throws ReveilleError `not_found` for an id that no intent can have */
 export function intentIdOf(c: HttpContext): string {
-  const id = intentIdSchema.safeParse(c.req.param('intent'));
+  const id = intentIdSchema.safeParse(c.req.param('id'));
   if (id.success) return id.data;
   throw new ReveilleError(
     'not_found',
@@ -20,7 +20,7 @@ export function intentIdOf(c: HttpContext): string {
 
 /** @throws ReveilleError `not_found` for an id that no node can have */
 export function nodeIdOf(c: HttpContext): string {
-  const id = nodeIdSchema.safeParse(c.req.param('node'));
+  const id = nodeIdSchema.safeParse(c.req.param('node_id'));
   if (id.success) return id.data;
   throw new ReveilleError('not_found', 'the intent has no node with this id; GET /intents/{id} shows its plan');
 }

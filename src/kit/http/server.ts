@@ -9,6 +9,7 @@ import { getRequestListener, RequestError } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { Hono } from 'hono';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import { PROBES } from '../../wire/route.ts';
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import { checkContentType, readBounded } from './body.ts';
@@ -19,6 +20,7 @@ import { failureParts, sendError, sendOk } from './envelope.ts';
 import type { HttpApp, HttpEnv } from './environment.ts';
 import { answerClientError } from './malformed.ts';
 import { bracketed, hostCheck, originCheck } from './origin.ts';
+import { serve } from './serve.ts';
 import { WrongTokens } from './wrong-tokens.ts';
 
 /** Whether the daemon can do its job; `reasons` are sentences for the operator. */
@@ -87,6 +89,8 @@ export type RunningServer = {
   readonly port: number;
   /** Where this machine reaches the server, without a trailing slash. */
   readonly url: string;
+  /** What it serves, with `{name}` for what varies in a path. */
+  readonly routes: readonly { readonly method: string; readonly path: string }[];
   figures(): DoorFigures;
   /**
    * Drains: accepts nothing more, `/readyz` turns 503, requests in flight finish (for at most `drainMs`), idle connections are
@@ -131,6 +135,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   return {
     port,
     url: `${tls ? 'https' : 'http'}://${reachableHost(options.host)}:${port}`,
+    routes: app.routes
+      .filter(({ method }) => method !== 'ALL')
+      .map(({ method, path }) => ({ method: method.toLowerCase(), path: path.replace(/:(\w+)/g, '{$1}') })),
     figures: () => ({ ...connections.figures(), wrongTokens: wrongTokens.total }),
     close() {
       closed ??= drain(server, connections, draining, options);
@@ -203,9 +210,9 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
     c.set('body', await readBounded(incoming, limits.bodyBytes));
     await next();
   });
-  app.get('/', (c) => sendOk(c, { name: options.name, version: options.version }));
-  app.get('/healthz', (c) => sendOk(c, { status: 'ok', ...options.health?.() }));
-  app.get('/readyz', async (c) => {
+  serve(app, PROBES.root, (c) => sendOk(c, { name: options.name, version: options.version }));
+  serve(app, PROBES.health, (c) => sendOk(c, { status: 'ok', ...options.health?.() }));
+  serve(app, PROBES.ready, async (c) => {
     const report = (await options.ready?.()) ?? { ready: true };
     if (draining.aborted) throw new ReveilleError('unavailable', `${options.name} is not ready: it is shutting down`);
     if (report.ready) return sendOk(c, { status: 'ready' });

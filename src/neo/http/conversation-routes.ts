@@ -1,6 +1,7 @@
 /** `GET /conversations`, `GET /conversations/{id}` and, for whoever waits for one, `GET /conversations/{id}/turns/{turn_id}`. */
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import { conversationIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -9,6 +10,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import type { Conversation } from '../conversations/conversation-table.ts';
 import type { ConversationStore } from '../conversations/store.ts';
 import { viewOf } from '../turn.ts';
+import { NEO_ROUTES } from './routes.ts';
 
 function summaryOf(conversation: Conversation): ConversationSummary {
   return {
@@ -30,7 +32,7 @@ function find(store: ConversationStore, id: string): Conversation {
 }
 
 export function conversationRoutes(app: HttpApp, store: ConversationStore): void {
-  app.get('/conversations', (c) => {
+  serve(app, NEO_ROUTES.listConversations, (c) => {
     const { limit = LIST_LIMIT_DEFAULT, cursor } = parseOrThrow(conversationListQuerySchema, c.req.query());
     const found = store.listConversations(limit + 1, cursor);
     const page = found.slice(0, limit);
@@ -41,7 +43,7 @@ export function conversationRoutes(app: HttpApp, store: ConversationStore): void
     });
   });
 
-  app.get('/conversations/:id', (c) => {
+  serve(app, NEO_ROUTES.getConversation, (c) => {
     const { limit = LIST_LIMIT_MAX, cursor = 0 } = parseOrThrow(conversationQuerySchema, c.req.query());
     const conversation = find(store, c.req.param('id'));
     const { turns, more } = store.turnsAfter(conversation.id, cursor, limit);
@@ -56,8 +58,8 @@ export function conversationRoutes(app: HttpApp, store: ConversationStore): void
     });
   });
 
-  app.get('/conversations/:id/turns/:turn', (c) => {
-    const turn = store.turn(c.req.param('turn'), c.req.param('id'));
+  serve(app, NEO_ROUTES.getTurn, (c) => {
+    const turn = store.turn(c.req.param('turn_id'), c.req.param('id'));
     if (!turn) throw new ReveilleError('not_found', 'this conversation has no turn with this id');
     return sendOk(c, viewOf(turn));
   });

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import { type EventStream, openEventStream } from '../../kit/http/sse.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { encodeJson } from '../../wire/json.ts';
@@ -10,6 +11,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import type { Approvers } from '../delegate/approvers.ts';
 import type { ExecutorLink } from '../delegate/delegate.ts';
 import type { EventFeed, FeedRequest } from '../events.ts';
+import { NEO_ROUTES } from './routes.ts';
 
 /** A single event can hold a whole reply, whose characters JSON may write with six each. */
 const BUFFERED_BYTES = 4 * 1024 * 1024;
@@ -62,7 +64,7 @@ type EventRoutesOptions = {
 };
 
 export function eventRoutes(app: HttpApp, { feed, clock, log, approvers, executor }: EventRoutesOptions): void {
-  app.get('/events', (c) => {
+  serve(app, NEO_ROUTES.events, (c) => {
     const query = parseOrThrow(eventQuerySchema, c.req.query());
     const header = parseOrThrow(eventHeadersSchema, { 'Last-Event-ID': c.req.header('last-event-id') });
     // A client that comes back sends the header by itself; it is newer than the address it was given.

@@ -3,17 +3,19 @@ import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type gateAnsweredSchema, gateAnswerSchema, intentIdSchema, nodeIdSchema } from '../../wire/executor.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { ExecutorLink } from '../delegate/delegate.ts';
+import { NEO_ROUTES } from './routes.ts';
 
 const pathSchema = z.object({ intent_id: intentIdSchema, node_id: nodeIdSchema });
 
 /** @param executor absent where no executor is configured: there are no gates then */
 export function gateRoutes(app: HttpApp, executor: Pick<ExecutorLink, 'answer'> | undefined): void {
-  app.post('/intents/:intent/gates/:node/answer', async (c) => {
-    const path = parseOrThrow(pathSchema, { intent_id: c.req.param('intent'), node_id: c.req.param('node') });
+  serve(app, NEO_ROUTES.answerGate, async (c) => {
+    const path = parseOrThrow(pathSchema, { intent_id: c.req.param('id'), node_id: c.req.param('nid') });
     const answer = parseOrThrow(gateAnswerSchema, await readJson(c));
     if (!executor) {
       throw new ReveilleError('not_found', 'there are no gates here: no executor is configured (NEO_EXECUTOR_URL)');

@@ -1,13 +1,15 @@
 /** `POST /turns/{id}/cancel`: a person wants a turn to end. */
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Runner } from '../runner.ts';
 import { viewOf } from '../turn.ts';
+import { NEO_ROUTES } from './routes.ts';
 
 export function turnRoutes(app: HttpApp, runner: Pick<Runner, 'cancel'>): void {
-  app.post('/turns/:turn/cancel', async (c) => {
-    const turn = await runner.cancel(c.req.param('turn'));
+  serve(app, NEO_ROUTES.cancelTurn, async (c) => {
+    const turn = await runner.cancel(c.req.param('id'));
     if (!turn) throw new ReveilleError('not_found', 'there is no turn with this id; a conversation lists its turns');
     // One that had ended before comes back unchanged.
     return sendOk(c, viewOf(turn));

@@ -4,6 +4,7 @@ import { requireBearer } from '../../kit/http/bearer.ts';
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import { randomSecret, signingSecret } from '../../kit/identity/secrets.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
@@ -33,6 +34,7 @@ import { cannotRunAs } from '../providers/separation.ts';
 import { refuseAddress } from '../targets/guarded-client.ts';
 import type { Targets } from '../targets/targets.ts';
 import { addChangeRoutes } from './change-routes.ts';
+import { ROUTER_ROUTES } from './routes.ts';
 import { addTurnRoutes } from './turn-routes.ts';
 import { userIdOf } from './user-id.ts';
 
@@ -81,7 +83,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
 
   app.use('/admin/*', requireBearer(options.adminToken));
 
-  app.get('/admin/machines', (c) => {
+  serve(app, ROUTER_ROUTES.listMachines, (c) => {
     const query = parseOrThrow(machineListQuerySchema, c.req.query());
     const limit = query.limit ?? LIST_LIMIT_DEFAULT;
     const found = registry.list({
@@ -97,9 +99,9 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   addTurnRoutes(app, targets.store);
   addChangeRoutes(app, registry);
 
-  app.get('/admin/machines/:user_id', (c) => sendOk(c, view(existing(userIdOf(c)))));
+  serve(app, ROUTER_ROUTES.getMachine, (c) => sendOk(c, view(existing(userIdOf(c)))));
 
-  app.put('/admin/machines/:user_id', async (c) => {
+  serve(app, ROUTER_ROUTES.putMachine, async (c) => {
     const userId = userIdOf(c);
     const given = await readJson(c);
     const body = parseOrThrow(machinePutSchema, given, isSecretIn(given));
@@ -126,16 +128,16 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     return sendOk(c, { ...view(machine), token: minted, warnings: missing.length > 0 ? missing : undefined });
   });
 
-  app.put('/admin/machines/:user_id/budget', async (c) => {
+  serve(app, ROUTER_ROUTES.putBudget, async (c) => {
     const budget = parseOrThrow(budgetSchema, await readJson(c));
     return sendOk(c, view(await change(c, 'budget', (machine, now) => boundMachine(machine, budget, now))));
   });
 
-  app.delete('/admin/machines/:user_id/budget', async (c) =>
+  serve(app, ROUTER_ROUTES.deleteBudget, async (c) =>
     sendOk(c, view(await change(c, 'budget', (machine, now) => boundMachine(machine, null, now)))),
   );
 
-  app.post('/admin/machines/:user_id/rotate-token', async (c) => {
+  serve(app, ROUTER_ROUTES.rotateToken, async (c) => {
     let token = '';
     const machine = await change(c, 'rotate-token', (current, now) =>
       rotateToken(current, now, () => {
@@ -149,11 +151,11 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     return sendOk(c, { ...view(machine), token, warnings: warning === undefined ? undefined : [warning] });
   });
 
-  app.delete('/admin/machines/:user_id', (c) => changeAndStop(c, 'delete', deleteMachine));
+  serve(app, ROUTER_ROUTES.deleteMachine, (c) => changeAndStop(c, 'delete', deleteMachine));
 
-  app.post('/admin/machines/:user_id/suspend', (c) => changeAndStop(c, 'suspend', suspendMachine));
+  serve(app, ROUTER_ROUTES.suspendMachine, (c) => changeAndStop(c, 'suspend', suspendMachine));
 
-  app.post('/admin/machines/:user_id/restore', async (c) => {
+  serve(app, ROUTER_ROUTES.restoreMachine, async (c) => {
     const machine = await change(c, 'restore', restoreMachine);
     budgets.machineChanged(machine.userId);
     return sendOk(c, view(machine));

@@ -2,19 +2,26 @@
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import { receiptKey } from '../../kit/identity/receipt-key.ts';
 import { noMachine } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
+import { ROUTER_ROUTES } from './routes.ts';
 import { userIdOf } from './user-id.ts';
 
 export function addReceiptKeyRoutes(
   app: HttpApp,
   { registry, wakeToken }: { registry: Registry; wakeToken: string | undefined },
 ): void {
-  app.get('/internal/receipt-keys/:user_id', requireBearer(wakeToken), (c) => {
-    const userId = userIdOf(c);
-    const tokens = registry.receiptTokens(userId);
-    if (tokens.length === 0) throw noMachine(userId);
-    return sendOk(c, { keys: tokens.map(receiptKey) });
-  });
+  serve(
+    app,
+    ROUTER_ROUTES.receiptKeys,
+    (c) => {
+      const userId = userIdOf(c);
+      const tokens = registry.receiptTokens(userId);
+      if (tokens.length === 0) throw noMachine(userId);
+      return sendOk(c, { keys: tokens.map(receiptKey) });
+    },
+    requireBearer(wakeToken),
+  );
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
 import { verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -12,6 +13,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER, RAW_WAKE_FIELDS, wakeRequestSchema } from '../../wire/wake.ts';
 import { HeldBack } from '../budget/account.ts';
 import type { WakeAnswer, Wakes } from '../wake.ts';
+import { ROUTER_ROUTES } from './routes.ts';
 
 /** Marks an answer that is the daemon's own and not the router's, which may share its status. */
 const ANSWERED_BY = 'x-reveille-answered-by';
@@ -23,19 +25,24 @@ const BODILESS = new Set([204, 205]);
 type WakeRoutesOptions = { wakes: Wakes; wakeToken: string | undefined; clock: Clock; log: Logger };
 
 export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
-  app.post('/internal/wake', requireBearer(options.wakeToken), async (c) => {
-    checkSignature(c, options);
-    const body = await readJson(c, { raw: RAW_WAKE_FIELDS });
-    const wake = parseOrThrow(wakeRequestSchema, body, ['message', 'payload']);
-    // Not bound to the connection: a delivery that is under way goes on when the caller hangs up.
-    try {
-      const onReady = (afterMs: number) => c.header(MACHINE_READY_HEADER, String(afterMs));
-      return passOn(c, await options.wakes.wake(wake, onReady));
-    } catch (thrown) {
-      if (thrown instanceof HeldBack) c.header(HELD_UNTIL_HEADER, formatInstant(thrown.until));
-      throw thrown;
-    }
-  });
+  serve(
+    app,
+    ROUTER_ROUTES.wake,
+    async (c) => {
+      checkSignature(c, options);
+      const body = await readJson(c, { raw: RAW_WAKE_FIELDS });
+      const wake = parseOrThrow(wakeRequestSchema, body, ['message', 'payload']);
+      // Not bound to the connection: a delivery that is under way goes on when the caller hangs up.
+      try {
+        const onReady = (afterMs: number) => c.header(MACHINE_READY_HEADER, String(afterMs));
+        return passOn(c, await options.wakes.wake(wake, onReady));
+      } catch (thrown) {
+        if (thrown instanceof HeldBack) c.header(HELD_UNTIL_HEADER, formatInstant(thrown.until));
+        throw thrown;
+      }
+    },
+    requireBearer(options.wakeToken),
+  );
 }
 
 /** @throws ReveilleError `unauthorized` when there is any of the signature headers and they do not fit the body */

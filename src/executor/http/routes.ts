@@ -1,0 +1,174 @@
+/** The executor's routes (contracts §6, §9a). The server, the OpenAPI document and the typed client read this table. */
+import { z } from 'zod';
+import {
+  approverListSchema,
+  approverQuerySchema,
+  approverRequestSchema,
+  approverViewSchema,
+  revocationRequestSchema,
+} from '../../wire/approver.ts';
+import {
+  cancelSchema,
+  gateAnsweredSchema,
+  gateAnswerSchema,
+  gateListSchema,
+  intentAcceptedSchema,
+  intentRequestSchema,
+  intentStateSchema,
+  parkedSchema,
+  parkSchema,
+} from '../../wire/executor.ts';
+import { intentSchema } from '../../wire/intent.ts';
+import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
+import {
+  intentEventQuerySchema,
+  intentListQuerySchema,
+  intentListSchema,
+  intentViewSchema,
+} from '../../wire/intent-view.ts';
+import { PROBES, type Routes } from '../../wire/route.ts';
+import {
+  submitterListSchema,
+  submitterMadeSchema,
+  submitterQuerySchema,
+  submitterRequestSchema,
+  submitterRevocationSchema,
+  submitterViewSchema,
+} from '../../wire/submitter.ts';
+
+export const EXECUTOR_ROUTES = {
+  submit: {
+    credential: 'user',
+    method: 'post',
+    path: '/messages/async',
+    summary: 'hand a task over, in words or as an intent; acknowledged once it is durable',
+    // Read as source text, so that its numbers keep their digits; this is its shape.
+    body: z.strictObject({ ...intentRequestSchema.shape, intent: intentSchema.optional() }),
+    data: intentAcceptedSchema,
+  },
+  getState: {
+    credential: 'user',
+    method: 'get',
+    path: '/messages/async/{id}',
+    summary: 'how it stands',
+    data: intentStateSchema,
+  },
+  listIntents: {
+    credential: 'user',
+    method: 'get',
+    path: '/intents',
+    summary: 'your intents, newest first',
+    query: intentListQuerySchema,
+    data: intentListSchema,
+  },
+  getIntent: {
+    credential: 'user',
+    method: 'get',
+    path: '/intents/{id}',
+    summary: 'an intent, its plan, and how each step stands',
+    data: intentViewSchema,
+  },
+  getReceipt: {
+    credential: 'user',
+    method: 'get',
+    path: '/intents/{id}/receipt',
+    summary: 'the chain of signed envelopes that "reveille receipt verify" reads',
+    data: intentReceiptSchema,
+  },
+  listGates: {
+    credential: 'user',
+    method: 'get',
+    path: '/intents/{id}/gates',
+    summary: 'the steps that wait for a person, with the very calls that would be made',
+    data: gateListSchema,
+  },
+  answerGate: {
+    credential: 'user',
+    method: 'post',
+    path: '/intents/{id}/gates/{node_id}/answer',
+    summary:
+      "a person's word on a step, signed by their approver's key; it counts for the question that was shown and for no other",
+    body: gateAnswerSchema,
+    data: gateAnsweredSchema,
+  },
+  cancelIntent: {
+    credential: 'user',
+    method: 'post',
+    path: '/intents/{id}/cancel',
+    summary: 'end it, as long as no call that cannot be undone has started; the body may be missing',
+    body: cancelSchema,
+    data: intentStateSchema,
+  },
+  reconcileIntent: {
+    credential: 'user',
+    method: 'post',
+    path: '/intents/{id}/reconcile',
+    summary: 'ask the tools again what became of calls whose outcome is unknown',
+    data: intentStateSchema,
+  },
+  parkIntent: {
+    credential: 'user',
+    method: 'post',
+    path: '/intents/{id}/park',
+    summary: 'wait for it no more; an alarm in this conversation tells what came of it',
+    body: parkSchema,
+    data: parkedSchema,
+  },
+  events: {
+    credential: 'user',
+    method: 'get',
+    path: '/events',
+    summary: 'server-sent events: gate.invoked, intent.attest, intent.fail, intent.cancel; begins with what holds now',
+    query: intentEventQuerySchema,
+    data: z.unknown(),
+  },
+  enrollApprover: {
+    credential: 'admin',
+    method: 'post',
+    path: '/approvers',
+    summary: "let a key answer for a user; after the user's first one it takes the signature of a key that stands",
+    body: approverRequestSchema,
+    data: approverViewSchema,
+  },
+  listApprovers: {
+    credential: 'admin',
+    method: 'get',
+    path: '/approvers',
+    summary: 'whose keys may answer, revoked ones included',
+    query: approverQuerySchema,
+    data: approverListSchema,
+  },
+  revokeApprover: {
+    credential: 'admin',
+    method: 'delete',
+    path: '/approvers',
+    summary: 'end a key, on the signature of one that stands',
+    body: revocationRequestSchema,
+    data: approverViewSchema,
+  },
+  addSubmitter: {
+    credential: 'admin',
+    method: 'post',
+    path: '/submitters',
+    summary: 'make a token that hands tasks over for one user and cannot answer; it is shown this once',
+    body: submitterRequestSchema,
+    data: submitterMadeSchema,
+  },
+  listSubmitters: {
+    credential: 'admin',
+    method: 'get',
+    path: '/submitters',
+    summary: 'who may hand tasks over, without their tokens',
+    query: submitterQuerySchema,
+    data: submitterListSchema,
+  },
+  revokeSubmitter: {
+    credential: 'admin',
+    method: 'delete',
+    path: '/submitters',
+    summary: "end a submitter's token",
+    body: submitterRevocationSchema,
+    data: submitterViewSchema,
+  },
+  ...PROBES,
+} as const satisfies Routes;

@@ -1,0 +1,20 @@
+/** Serving a route of a table of routes (`src/wire/route.ts`): there is no other way to add one to a daemon. */
+import type { Context, Handler, MiddlewareHandler } from 'hono';
+import type { Route } from '../../wire/route.ts';
+import type { HttpApp, HttpEnv } from './environment.ts';
+
+/** `/v1/alarms/{id}` as Hono has it: `/v1/alarms/:id`. */
+type HonoPath<Path extends string> = Path extends `${infer Before}{${infer Name}}${infer Rest}`
+  ? `${Before}:${Name}${HonoPath<Rest>}`
+  : Path;
+
+/** @param guards run before the handler, beside what the app asks of every request */
+export function serve<R extends Route>(
+  app: HttpApp,
+  { method, path }: R,
+  handler: (c: Context<HttpEnv, HonoPath<R['path']>>) => Response | Promise<Response>,
+  ...guards: readonly MiddlewareHandler<HttpEnv>[]
+): void {
+  const hono = path.replace(/\{(\w+)\}/g, ':$1');
+  app.on([method.toUpperCase()], [hono], ...guards, handler as Handler<HttpEnv>);
+}

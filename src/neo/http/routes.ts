@@ -1,0 +1,83 @@
+/** Neo's routes (contracts §5). Other daemons that the router wakes serve `chat` and `health` too. The server, the OpenAPI document and the typed client read this table. */
+import { z } from 'zod';
+import { gateAnsweredSchema, gateAnswerSchema } from '../../wire/executor.ts';
+import { DAEMON_HEALTH, PROBES, type Routes } from '../../wire/route.ts';
+import { surfaceViewSchema } from '../../wire/tool-surface.ts';
+import {
+  conversationListQuerySchema,
+  conversationListSchema,
+  conversationQuerySchema,
+  conversationViewSchema,
+  eventQuerySchema,
+  turnViewSchema,
+} from '../../wire/turn.ts';
+import { chatAcceptedSchema, chatRequestSchema } from '../../wire/wake.ts';
+
+export const NEO_ROUTES = {
+  chat: {
+    method: 'post',
+    path: '/chat',
+    summary: 'accept a turn; 202 once it is durable, 200 with deduped for a known fire_id',
+    credential: 'transport',
+    body: chatRequestSchema,
+    data: chatAcceptedSchema,
+    status: 202,
+  },
+  events: {
+    method: 'get',
+    path: '/events',
+    summary: 'server-sent events: say, status, notice, turn; resumes from Last-Event-ID',
+    credential: 'transport',
+    query: eventQuerySchema,
+    data: z.unknown(),
+  },
+  listConversations: {
+    method: 'get',
+    path: '/conversations',
+    summary: 'conversations, newest activity first',
+    credential: 'transport',
+    query: conversationListQuerySchema,
+    data: conversationListSchema,
+  },
+  getConversation: {
+    method: 'get',
+    path: '/conversations/{id}',
+    summary: 'one conversation with its turns',
+    credential: 'transport',
+    query: conversationQuerySchema,
+    data: conversationViewSchema,
+  },
+  getTurn: {
+    method: 'get',
+    path: '/conversations/{id}/turns/{turn_id}',
+    summary: 'one turn of a conversation, for whoever waits for its end',
+    credential: 'transport',
+    data: turnViewSchema,
+  },
+  cancelTurn: {
+    method: 'post',
+    path: '/turns/{id}/cancel',
+    summary: 'end a turn for good; one that has ended comes back unchanged',
+    credential: 'transport',
+    data: turnViewSchema,
+  },
+  tools: {
+    method: 'get',
+    path: '/tools',
+    summary: 'the functions that the model sees, what is reached through core_execute alone, and warnings',
+    credential: 'transport',
+    data: surfaceViewSchema,
+  },
+  answerGate: {
+    method: 'post',
+    path: '/intents/{id}/gates/{nid}/answer',
+    summary:
+      "a person's word on a step that the executor asks about, signed by their approver's key and passed on as it is; the first one counts",
+    credential: 'transport',
+    body: gateAnswerSchema,
+    data: gateAnsweredSchema,
+  },
+  root: PROBES.root,
+  ready: PROBES.ready,
+  health: DAEMON_HEALTH,
+} as const satisfies Routes;

@@ -1,0 +1,111 @@
+/** The router's routes (contracts §3, §4). The server, the OpenAPI document and the typed client read this table. */
+import { z } from 'zod';
+import { budgetSchema } from '../../wire/budget.ts';
+import { machineListQuerySchema } from '../../wire/machine.ts';
+import { machineChangeListSchema, machineChangeQuerySchema } from '../../wire/machine-change.ts';
+import { machineTurnListSchema, machineTurnQuerySchema } from '../../wire/machine-turn.ts';
+import { receiptKeysSchema } from '../../wire/receipt.ts';
+import { PROBES, type Routes } from '../../wire/route.ts';
+import { wakeRequestSchema } from '../../wire/wake.ts';
+import { machinePutAnswerSchema, machinePutSchema, machineViewSchema } from '../machines/machine-schema.ts';
+
+export const ROUTER_ROUTES = {
+  wake: {
+    method: 'post',
+    path: '/internal/wake',
+    summary: "wake a user's agent; answers what its daemon answers",
+    credential: 'transport',
+    body: wakeRequestSchema,
+    data: z.unknown(),
+  },
+  receiptKeys: {
+    method: 'get',
+    path: '/internal/receipt-keys/{user_id}',
+    summary: "the keys with which a user's machine signs receipts, the present one first",
+    credential: 'transport',
+    data: receiptKeysSchema,
+  },
+  putMachine: {
+    method: 'put',
+    path: '/admin/machines/{user_id}',
+    summary: "say where a user's agent lives",
+    credential: 'admin',
+    body: machinePutSchema,
+    data: machinePutAnswerSchema,
+  },
+  getMachine: {
+    method: 'get',
+    path: '/admin/machines/{user_id}',
+    summary: 'one machine',
+    credential: 'admin',
+    data: machineViewSchema,
+  },
+  listMachines: {
+    method: 'get',
+    path: '/admin/machines',
+    summary: 'all machines',
+    credential: 'admin',
+    query: machineListQuerySchema,
+    data: z.object({ machines: z.array(machineViewSchema), next_cursor: z.string().optional() }),
+  },
+  deleteMachine: {
+    method: 'delete',
+    path: '/admin/machines/{user_id}',
+    summary: 'stop it and never wake it again',
+    credential: 'admin',
+    data: machineViewSchema,
+  },
+  listTurns: {
+    method: 'get',
+    path: '/admin/machines/{user_id}/turns',
+    summary: 'what became of the wakes of a machine of provider command, newest first',
+    credential: 'admin',
+    query: machineTurnQuerySchema,
+    data: machineTurnListSchema,
+  },
+  putBudget: {
+    method: 'put',
+    path: '/admin/machines/{user_id}/budget',
+    summary: 'say how often and when its agent may be woken, and change nothing else',
+    credential: 'admin',
+    body: budgetSchema,
+    data: machineViewSchema,
+  },
+  deleteBudget: {
+    method: 'delete',
+    path: '/admin/machines/{user_id}/budget',
+    summary: "leave that to the router's own setting again",
+    credential: 'admin',
+    data: machineViewSchema,
+  },
+  listChanges: {
+    method: 'get',
+    path: '/admin/machines/{user_id}/changes',
+    summary: 'what was done to a machine, by whom, newest first',
+    credential: 'admin',
+    query: machineChangeQuerySchema,
+    data: machineChangeListSchema,
+  },
+  suspendMachine: {
+    method: 'post',
+    path: '/admin/machines/{user_id}/suspend',
+    summary: 'stop it and refuse wakes until it is restored',
+    credential: 'admin',
+    data: machineViewSchema,
+  },
+  restoreMachine: {
+    method: 'post',
+    path: '/admin/machines/{user_id}/restore',
+    summary: 'wake it again',
+    credential: 'admin',
+    data: machineViewSchema,
+  },
+  rotateToken: {
+    method: 'post',
+    path: '/admin/machines/{user_id}/rotate-token',
+    summary: 'give it a new token, which the answer shows once',
+    credential: 'admin',
+    data: machinePutAnswerSchema,
+  },
+  ...PROBES,
+} as const satisfies Routes;

@@ -1,0 +1,68 @@
+/** The tables of routes against the servers: what is served is documented, and what is documented is served, under that credential. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { APIS } from '../../schemas/routes.ts';
+import { startChronosServer } from '../../src/chronos/http/server.ts';
+import type { ChronosService } from '../../src/chronos/http/service.ts';
+import type { KeyRing } from '../../src/chronos/receipts/key-ring.ts';
+import { startExecutorServer } from '../../src/executor/http/server.ts';
+import type { ExecutorRail } from '../../src/executor/rail.ts';
+import { systemClock } from '../../src/kit/clock/clock.ts';
+import type { Door } from '../../src/kit/http/door.ts';
+import type { RunningServer } from '../../src/kit/http/server.ts';
+import { silentLogger } from '../../src/kit/log/log.ts';
+import { startNeoServer } from '../../src/neo/http/server.ts';
+import { startBench } from '../../src/router/testing/bench.ts';
+
+const base = { host: '127.0.0.1', port: 0, log: silentLogger, clock: systemClock };
+const config = { ...base, door: {} as Door, allowedHosts: [], token: 'a', adminToken: 'b' };
+/** Stands for what no request of this test gets to. */
+const unused = <T>(given: object = {}) => given as T;
+
+type Served = Pick<RunningServer, 'url' | 'routes' | 'close'>;
+
+const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => Promise<Served>>> = {
+  chronosd: () =>
+    startChronosServer({
+      ...base,
+      service: unused<ChronosService>({ auth: { transportToken: 'a', adminToken: 'b' }, limits: {} }),
+      receipts: unused<KeyRing>(),
+      metrics: { page: async () => ({ contentType: 'text/plain', text: '' }), scrapeToken: 'c' },
+      ready: async () => ({ ready: true }),
+    }),
+  router: (t) => startBench(t),
+  executor: () =>
+    startExecutorServer({
+      ...{ ...base, config, drainMs: 100, publicKey: '', tools: { failure: () => undefined } },
+      rail: unused<ExecutorRail>(),
+      journal: unused({ submitters: { holder: () => undefined } }),
+    }),
+  neo: () =>
+    startNeoServer({
+      ...{ ...base, drainMs: 100, receipts: undefined },
+      ...unused<Omit<Parameters<typeof startNeoServer>[0], 'receipts' | 'log' | 'clock' | 'drainMs'>>({
+        config,
+        hands: {},
+        runner: { state: () => ({ busy: false, queued: 0 }) },
+      }),
+    }),
+};
+
+const STATUS_WITHOUT_CREDENTIAL = { transport: 401, principal: 401, admin: 401, user: 401 } as const;
+
+for (const { name, routes } of APIS)
+  test(`${name} serves what is documented and nothing else, under the credential that the document names`, async (t) => {
+    const server = await SERVERS[name]!(t);
+    t.after(() => server.close());
+    const words = (all: readonly { method: string; path: string }[]) =>
+      [...new Set(all.map(({ method, path }) => `${method} ${path}`))].sort();
+    assert.deepEqual(words(server.routes), words(Object.values(routes)));
+    for (const { method, path, credential } of Object.values(routes)) {
+      // Receipts carry a signature that is looked at after their body.
+      if (credential === 'machine') continue;
+      const url = server.url + path.replaceAll(/\{\w+\}/g, 'x');
+      const { status } = await fetch(url, { method: method.toUpperCase() });
+      const expected = credential === 'none' || credential === 'metrics' ? 200 : STATUS_WITHOUT_CREDENTIAL[credential];
+      assert.equal(status, expected, `${method} ${path} without a credential`);
+    }
+  });
