@@ -6,13 +6,12 @@
  */
 import { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
-import { type Attend, type Call, checkToken, createCaller, withinTime } from '../kit/http/caller.ts';
+import { type Attend, type Call, callOf, checkToken, createCaller, withinTime } from '../kit/http/caller.ts';
 import { headerSafe } from '../kit/http/exchange.ts';
 import {
   challengeMessage,
   challengeSchema,
   type EnrolledKey,
-  enrolledKeySchema,
   PERSON_HEADER,
   PRINCIPAL_HEADER,
   principalSchema,
@@ -30,6 +29,8 @@ import {
 } from '../wire/alarm.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ANSWER_DEPTH, elementsOf, parseJsonObject, type RawJson, sliceAt } from '../wire/json.ts';
+import type { Route } from '../wire/route.ts';
+import { CHRONOS_ROUTES } from './http/routes.ts';
 
 /** Who asks, as far as chronosd must know: `AgentIdentity` of the identity kit is one. */
 export type Prover = {
@@ -117,10 +118,6 @@ export type ChronosClient = {
 };
 
 const createdSchema = z.looseObject({ id: z.string(), status: z.enum(ALARM_STATUSES), deduped: z.boolean() });
-const agentPageSchema = z.looseObject({ agents: z.array(enrolledKeySchema), count: z.number() });
-const revokedSchema = z.looseObject({ revoked: z.array(enrolledKeySchema) });
-
-const alarmPath = (id: string) => `/v1/alarms/${encodeURIComponent(id)}`;
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** A held token is not used any more when it has less than this left, so that it does not expire on the way. */
@@ -168,7 +165,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
   };
 
   const challenge = async (did: string, signal: AbortSignal): Promise<Challenge> => {
-    const call: Call = { method: 'POST', path: '/v1/agent/auth/challenge', token, body: { did } };
+    const call = callOf(CHRONOS_ROUTES.challenge, {}, { token, body: { did } });
     return readAnswer(call, challengeSchema, await exchange(call, signal));
   };
 
@@ -184,12 +181,8 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       });
     }
     const signature = identity.sign(challengeMessage(did, nonce));
-    const call: Call = {
-      method: 'POST',
-      path: '/v1/agent/auth/verify',
-      token,
-      body: { did, public_key: identity.publicKeyHex, nonce, signature },
-    };
+    const body = { did, public_key: identity.publicKeyHex, nonce, signature };
+    const call = callOf(CHRONOS_ROUTES.verify, {}, { token, body });
     const principal = readAnswer(call, principalSchema, await exchange(call, signal));
     if (!headerSafe(principal.token)) unexpected(call, 'the token cannot stand in a header');
     return principal;
@@ -224,8 +217,9 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
   const alarmCall = (call: Call, callOptions?: CallOptions): Promise<AlarmView> =>
     within(callOptions, async (signal) => viewOf(call, (await asPrincipal(call, signal)).text));
 
-  const act = (id: string, action: string, callOptions?: CallOptions) =>
-    alarmCall({ method: 'POST', path: `${alarmPath(id)}/${action}`, ifLost: LOOK_FIRST }, callOptions);
+  type AlarmAction = (typeof CHRONOS_ROUTES)[`${'pause' | 'resume' | 'trigger' | 'redrive'}Alarm`];
+  const act = (id: string, route: AlarmAction, callOptions?: CallOptions) =>
+    alarmCall(callOf<AlarmAction>(route, { id }, { ifLost: LOOK_FIRST }), callOptions);
 
   const adminCall = (call: Call, signal: AbortSignal): Promise<RawJson> => {
     if (adminToken === undefined) {
@@ -234,8 +228,8 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     return exchange({ ...call, token: adminToken }, signal);
   };
 
-  const probe = (path: string, callOptions?: CallOptions) => {
-    const call: Call = { method: 'GET', path };
+  const probe = (route: Route, callOptions?: CallOptions) => {
+    const call = callOf(route, {});
     return within(callOptions, async (signal) => objectOf(call, (await exchange(call, signal)).text));
   };
 
@@ -245,49 +239,49 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       within(callOptions, (signal) => authenticate(identity, signal)),
     createAlarm: (alarm, callOptions) =>
       within(callOptions, async (signal) => {
-        const call: Call = { method: 'POST', path: '/v1/alarms', body: alarm, sign, ifLost: REPEAT_SAFELY };
+        const call = callOf(CHRONOS_ROUTES.createAlarm, {}, { body: alarm, sign, ifLost: REPEAT_SAFELY });
         return readAnswer(call, createdSchema, await asPrincipal(call, signal)) as AlarmCreated;
       }),
     listAlarms: (query, callOptions) =>
       within(callOptions, async (signal) => {
-        const call: Call = { method: 'GET', path: '/v1/alarms', query };
+        const call = callOf(CHRONOS_ROUTES.listAlarms, {}, { query });
         const { text } = await asPrincipal(call, signal);
         const page = objectOf(call, text);
         const alarms = listOf(call, text, 'alarms').map((element) => viewOf(call, element));
         return { ...page, alarms } as AlarmPage;
       }),
-    getAlarm: (id, callOptions) => alarmCall({ method: 'GET', path: alarmPath(id) }, callOptions),
+    getAlarm: (id, callOptions) => alarmCall(callOf(CHRONOS_ROUTES.getAlarm, { id }), callOptions),
     cancelAlarm: (id, callOptions) =>
-      alarmCall({ method: 'DELETE', path: alarmPath(id), ifLost: CANCEL_AGAIN }, callOptions),
+      alarmCall(callOf(CHRONOS_ROUTES.cancelAlarm, { id }, { ifLost: CANCEL_AGAIN }), callOptions),
     patchAlarm: (id, changes, callOptions) =>
-      alarmCall({ method: 'PATCH', path: alarmPath(id), body: changes, sign, ifLost: LOOK_FIRST }, callOptions),
-    pauseAlarm: (id, callOptions) => act(id, 'pause', callOptions),
-    resumeAlarm: (id, callOptions) => act(id, 'resume', callOptions),
-    triggerAlarm: (id, callOptions) => act(id, 'trigger', callOptions) as Promise<TriggeredAlarm>,
-    redriveAlarm: (id, callOptions) => act(id, 'redrive', callOptions),
+      alarmCall(callOf(CHRONOS_ROUTES.patchAlarm, { id }, { body: changes, sign, ifLost: LOOK_FIRST }), callOptions),
+    pauseAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.pauseAlarm, callOptions),
+    resumeAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.resumeAlarm, callOptions),
+    triggerAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.triggerAlarm, callOptions) as Promise<TriggeredAlarm>,
+    redriveAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.redriveAlarm, callOptions),
     listFires: (id, query, callOptions) =>
       within(callOptions, async (signal) => {
-        const call: Call = { method: 'GET', path: `${alarmPath(id)}/fires`, query };
+        const call = callOf(CHRONOS_ROUTES.listFires, { id }, { query });
         const { text } = await asPrincipal(call, signal);
         listOf(call, text, 'fires');
         return objectOf(call, text) as FirePage;
       }),
     enrollAgent: (agent, callOptions) =>
       within(callOptions, async (signal) => {
-        const call: Call = { method: 'POST', path: '/v1/admin/agents', body: agent };
-        return readAnswer(call, enrolledKeySchema, await adminCall(call, signal));
+        const call = callOf(CHRONOS_ROUTES.enrollAgent, {}, { body: agent });
+        return readAnswer(call, CHRONOS_ROUTES.enrollAgent.data, await adminCall(call, signal));
       }),
     listAgents: (query, callOptions) =>
       within(callOptions, async (signal) => {
-        const call: Call = { method: 'GET', path: '/v1/admin/agents', query };
-        return readAnswer(call, agentPageSchema, await adminCall(call, signal)) as AgentPage;
+        const call = callOf(CHRONOS_ROUTES.listAgents, {}, { query });
+        return readAnswer(call, CHRONOS_ROUTES.listAgents.data, await adminCall(call, signal)) as AgentPage;
       }),
     revokeAgent: (agent, callOptions) =>
       within(callOptions, async (signal) => {
-        const call: Call = { method: 'DELETE', path: '/v1/admin/agents', body: agent };
-        return readAnswer(call, revokedSchema, await adminCall(call, signal)).revoked;
+        const call = callOf(CHRONOS_ROUTES.revokeAgent, {}, { body: agent });
+        return readAnswer(call, CHRONOS_ROUTES.revokeAgent.data, await adminCall(call, signal)).revoked;
       }),
-    health: (callOptions) => probe('/healthz', callOptions),
-    ready: (callOptions) => probe('/readyz', callOptions),
+    health: (callOptions) => probe(CHRONOS_ROUTES.health, callOptions),
+    ready: (callOptions) => probe(CHRONOS_ROUTES.ready, callOptions),
   };
 }

@@ -1,22 +1,20 @@
 /** The typed clients of the router: its admin routes (contracts §4), and what chronosd asks of it. */
-import { z } from 'zod';
+import type { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
-import { type Attend, type Call, createCaller, NoAnswer, withinTime } from '../kit/http/caller.ts';
+import { type Attend, type Call, callOf, createCaller, NoAnswer, withinTime } from '../kit/http/caller.ts';
 import type { Budget } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
-import { type MachineChangeList, machineChangeListSchema } from '../wire/machine-change.ts';
-import { type MachineTurnList, machineTurnListSchema } from '../wire/machine-turn.ts';
-import { receiptKeysSchema } from '../wire/receipt.ts';
-import {
-  type MachinePut,
-  type MachinePutAnswer,
-  type MachineView,
-  machinePutAnswerSchema,
-  machineViewSchema,
-} from './machines/machine-schema.ts';
+import type { MachineChangeList } from '../wire/machine-change.ts';
+import type { MachineTurnList } from '../wire/machine-turn.ts';
+import type { PathNames, Route } from '../wire/route.ts';
+import { ROUTER_ROUTES } from './http/routes.ts';
+import type { MachinePut, MachinePutAnswer, MachineView } from './machines/machine-schema.ts';
 
-const pageSchema = z.object({ machines: z.array(machineViewSchema), next_cursor: z.string().optional() });
+type MachineRoute = Extract<
+  (typeof ROUTER_ROUTES)[keyof typeof ROUTER_ROUTES],
+  { path: `/admin/machines/{user_id}${string}` }
+>;
 
 export type RouterClient = {
   put(userId: string, machine: MachinePut): Promise<MachinePutAnswer>;
@@ -41,8 +39,6 @@ const CALL_MS = 30_000;
 /** Where a router is, what it asks for, and how long one call may take. */
 type RouterPlace = { url: string; token?: string | undefined; attend?: Attend };
 
-const machinePath = (userId: string) => `/admin/machines/${encodeURIComponent(userId)}`;
-
 /**
  * @param options.token `ROUTER_ADMIN_TOKEN`; a router for development needs none
  * @throws ReveilleError `invalid_request` for a token that cannot stand in a header
@@ -53,46 +49,48 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
     tokenName: 'ROUTER_ADMIN_TOKEN',
     explain: (error) => (error.status === 401 ? refused(place.url) : error),
   });
-  const ask = async <T extends z.ZodType>(schema: T, request: Call) => {
-    const data = await attend((signal) => call(request, signal));
-    return { value: read(request, schema, data), data };
-  };
-  const value = async <T extends z.ZodType>(
-    schema: T,
-    method: Call['method'],
-    path: string,
+  const ask = async <R extends Route>(
+    route: R,
+    given: { readonly [Name in PathNames<R['path']>]: string },
     more: Pick<Call, 'query' | 'body'> = {},
-  ): Promise<z.output<T>> => (await ask(schema, { method, path, ...more })).value;
-  const act = (method: Call['method'], userId: string, action = '', body?: unknown): Promise<MachineView> =>
-    value(machineViewSchema, method, `${machinePath(userId)}${action}`, { body });
+  ) => {
+    const request = callOf(route, given, more);
+    const data = await attend((signal) => call(request, signal));
+    return { value: read(request, route.data, data) as z.output<R['data']>, data };
+  };
+  /** What the answer about one machine holds. */
+  const of = async <R extends MachineRoute>(
+    userId: string,
+    route: R,
+    more?: Pick<Call, 'query' | 'body'>,
+  ): Promise<z.output<R['data']>> =>
+    (await ask<MachineRoute>(route, { user_id: userId }, more)).value as z.output<R['data']>;
 
   return {
-    put: (userId, body) => value(machinePutAnswerSchema, 'PUT', machinePath(userId), { body }),
+    put: (userId, body) => of(userId, ROUTER_ROUTES.putMachine, { body }),
     async list() {
       const machines: MachineView[] = [];
       let cursor: string | undefined;
       do {
-        const page = await value(pageSchema, 'GET', '/admin/machines', { query: { cursor } });
+        const { value: page } = await ask(ROUTER_ROUTES.listMachines, {}, { query: { cursor } });
         machines.push(...page.machines);
         cursor = page.next_cursor;
       } while (cursor !== undefined);
       return machines;
     },
-    show: (userId) => act('GET', userId),
+    show: (userId) => of(userId, ROUTER_ROUTES.getMachine),
     async turns(userId, query) {
-      const path = `${machinePath(userId)}/turns`;
-      const turns = await ask(machineTurnListSchema, { method: 'GET', path, query });
+      const turns = await ask(ROUTER_ROUTES.listTurns, { user_id: userId }, { query });
       const texts = elementsOf(sliceAt(turns.data.text, ['turns']) ?? '[]') ?? [];
       return { ...turns.value, texts: texts.map((text) => new RawJson(text)) };
     },
     bound: (userId, budget) =>
-      budget === null ? act('DELETE', userId, '/budget') : act('PUT', userId, '/budget', budget),
-    changes: (userId, limit) =>
-      value(machineChangeListSchema, 'GET', `${machinePath(userId)}/changes`, { query: { limit } }),
-    suspend: (userId) => act('POST', userId, '/suspend'),
-    restore: (userId) => act('POST', userId, '/restore'),
-    rotateToken: (userId) => value(machinePutAnswerSchema, 'POST', `${machinePath(userId)}/rotate-token`),
-    remove: (userId) => act('DELETE', userId),
+      budget === null ? of(userId, ROUTER_ROUTES.deleteBudget) : of(userId, ROUTER_ROUTES.putBudget, { body: budget }),
+    changes: (userId, limit) => of(userId, ROUTER_ROUTES.listChanges, { query: { limit } }),
+    suspend: (userId) => of(userId, ROUTER_ROUTES.suspendMachine),
+    restore: (userId) => of(userId, ROUTER_ROUTES.restoreMachine),
+    rotateToken: (userId) => of(userId, ROUTER_ROUTES.rotateToken),
+    remove: (userId) => of(userId, ROUTER_ROUTES.deleteMachine),
   };
 }
 
@@ -127,9 +125,9 @@ export function routerKeys({ wakeUrl, token, clock }: RouterKeysOptions): AskKey
     });
 
   return async (userId) => {
-    const request: Call = { method: 'GET', path: `/internal/receipt-keys/${encodeURIComponent(userId)}`, token };
+    const request = callOf(ROUTER_ROUTES.receiptKeys, { user_id: userId }, { token });
     try {
-      return read(request, receiptKeysSchema, await attend((signal) => call(request, signal))).keys;
+      return read(request, ROUTER_ROUTES.receiptKeys.data, await attend((signal) => call(request, signal))).keys;
     } catch (thrown) {
       if (!(thrown instanceof ReveilleError)) throw thrown;
       // A route that is not there is no answer about a user: an older router must not turn news away for good.

@@ -36,9 +36,10 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/receipts': ['wire', 'kit/identity', 'router/client.ts'],
   'chronos/http': [
     ...[...DOMAIN, STORE_PORT, 'chronos/store/limits.ts', 'kit/http'],
-    ...['chronos/auth', 'chronos/dispatch', 'chronos/receipts'],
+    ...['chronos/auth', 'chronos/dispatch', 'chronos/receipts', 'chronos/http/routes.ts'],
   ],
-  'chronos/client.ts': ['wire', 'kit/http'],
+  'chronos/http/routes.ts': ['wire'],
+  'chronos/client.ts': ['wire', 'kit/http', 'chronos/http/routes.ts'],
   'chronos/config.ts': ['wire', 'chronos/auth', 'kit/http'],
   'chronos/metrics.ts': [...DOMAIN, 'chronos/dispatch', 'chronos/store', 'kit/http'],
   'chronos/retention.ts': ['wire', 'chronos/store'],

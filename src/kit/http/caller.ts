@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { ANSWER_DEPTH, encodeJson, parseJsonObject, type RawJson } from '../../wire/json.ts';
+import { type PathNames, pathOf, type Route } from '../../wire/route.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Clock } from '../clock/clock.ts';
 import { codeOf, type ExchangeRequest, exchange, headerSafe, retryAfterOf } from './exchange.ts';
@@ -45,6 +46,15 @@ export type Call = {
   /** For requests that change something: ends the error of a call that was sent and not answered. */
   ifLost?: string | undefined;
 };
+
+/** The call of a route; `given` is what varies in its path. */
+export function callOf<R extends Route>(
+  route: R,
+  given: { readonly [Name in PathNames<R['path']>]: string },
+  more: Omit<Call, 'method' | 'path'> = {},
+): Call {
+  return { method: route.method.toUpperCase() as Call['method'], path: pathOf(route, given), ...more };
+}
 
 /** A call without an answer, or with one that this version cannot read. */
 export class NoAnswer extends ReveilleError {
