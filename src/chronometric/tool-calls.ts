@@ -1,16 +1,51 @@
 /** A tool call on its way: the marker moved, the arguments read, the tool run, its answer given. */
+
 import type { Clock } from '../kit/clock/clock.ts';
+import { isoDuration } from '../kit/clock/duration.ts';
+import { formatWithOffset } from '../kit/clock/wall-clock.ts';
+import type { IdleStatus } from '../wire/chronometric.ts';
 import type { ChronometricTool } from '../wire/chronometric-words.ts';
 import { ChronometricError } from './chronometric-error.ts';
 import type { ConsentedIdle } from './consented-idle.ts';
+import type { IdleReading } from './idle/idle.ts';
 import type { LateProfile } from './late-profile.ts';
-import type { ChronometricState } from './state/state.ts';
+import { type ChronometricState, REAL_BREAK_MS } from './state/state.ts';
 import { type Arguments, readIntent, readSummary, readThreshold } from './tools/arguments.ts';
 import { breakRequest } from './tools/break-request.ts';
-import { idleStatus, NO_CONSENT } from './tools/idle-signal.ts';
 import { type Occasion, occasionOf, usableTime } from './tools/occasion.ts';
 import { overlapError, overlapOf, sessionEnded, sessionStarted } from './tools/sessions.ts';
 import { timeContext } from './tools/time-context.ts';
+
+/** `idle_status`: what the idle time of the operating system says beside the calls of tools. Pure. */
+
+/** Below this somebody sits at the machine. */
+const AT_MACHINE_MS = 60_000;
+/** Without a tool call for so long they do something else there. */
+const OUT_OF_TOUCH_MS = 10 * 60_000;
+
+type Signal = IdleStatus['hyperfocus_signal'];
+
+/** Before the first call ever nothing is known of how long they have been out of touch: then they count as in touch. */
+function signalOf(idleMs: number, { now, lastCallAt = now }: Occasion): Signal {
+  if (idleMs >= REAL_BREAK_MS) return 'distraction_or_break';
+  return idleMs < AT_MACHINE_MS && now - lastCallAt >= OUT_OF_TOUCH_MS ? 'hyperfocus_elsewhere' : 'active';
+}
+
+/** What is answered without consent, which is a result and not a failure. */
+const NO_CONSENT: IdleStatus = { consent_granted: false, hyperfocus_signal: 'unknown' };
+
+/** @param sampledAt epoch milliseconds */
+export function idleStatus(occasion: Occasion, reading: IdleReading, sampledAt: number): IdleStatus {
+  if ('unavailable' in reading)
+    return { consent_granted: true, hyperfocus_signal: 'unknown', unavailable: reading.unavailable };
+  return {
+    consent_granted: true,
+    os_idle_duration: isoDuration(reading.idleMs),
+    hyperfocus_signal: signalOf(reading.idleMs, occasion),
+    sampled_at: formatWithOffset(occasion.timezone, sampledAt),
+    source: reading.source,
+  };
+}
 
 export type ToolParts = {
   readonly state: ChronometricState;

@@ -5,20 +5,76 @@ import { orAborted } from '../kit/clock/or-aborted.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { generateWithRetries } from '../kit/model/retry.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
-import { OLDER_TURNS_READ, renderOlder } from './context/older-turns.ts';
-import { modelSummarizer } from './context/summarizer.ts';
+import { modelSummarizer } from './context/summary.ts';
 import { tokensOfRequest } from './context/tokens.ts';
-import { contextWindow } from './context/window.ts';
+import { contextWindow, OLDER_TURNS_READ, renderOlder } from './context/window.ts';
 import type { ConversationStore } from './conversations/store.ts';
-import type { Background } from './loop/loop.ts';
-import { runLoop } from './loop/loop.ts';
-import { noTools, StoppedWhileStarting } from './loop/no-tools.ts';
-import type { NeoModel } from './model/request.ts';
-import { EARLIER_TURNS, renderHistory, renderQuestion } from './prompt.ts';
-import type { Remembrance } from './remembrance.ts';
-import { beginSpeech } from './speech.ts';
-import { type ToolNotice, type ToolSurface, TurnCancelled } from './tools/surface.ts';
+import { type Background, runLoop } from './loop/loop.ts';
+import type { NeoModel } from './model.ts';
+import { EARLIER_TURNS, type Remembrance, renderHistory, renderQuestion } from './prompt.ts';
+import { noTools, StoppedWhileStarting, type ToolNotice, type ToolSurface, TurnCancelled } from './tools/surface.ts';
 import type { Outcome, Turn } from './turn.ts';
+
+/** Gathers the pieces of a reply into `say` events, so that a fast model does not cause a write per word. */
+
+/** How long pieces are gathered. */
+const GATHER_MS = 50;
+
+/** A piece of this many UTF-16 units is not held back any longer. */
+const GATHER_CHARACTERS = 4096;
+
+/**
+ * Starts a reply.
+ *
+ * @param write stores a piece that begins at `offset`; it must not throw
+ */
+export function beginSpeech(clock: Clock, write: (offset: number, text: string) => void) {
+  let said = '';
+  let pending = '';
+  let over = false;
+  let cancel = () => {};
+
+  function flush(): void {
+    cancel();
+    cancel = () => {};
+    if (pending === '') return;
+    const offset = said.length;
+    const text = pending;
+    said += text;
+    pending = '';
+    write(offset, text);
+  }
+
+  return {
+    /** Adds a piece; a model that goes on after the end is not heard. */
+    add(piece: string): void {
+      if (over) return;
+      if (pending === '') cancel = clock.after(GATHER_MS, flush);
+      pending += piece;
+      if (pending.length >= GATHER_CHARACTERS) flush();
+    },
+
+    /** What has been said stands; what follows is said in its place, from the beginning. */
+    nextStep(): void {
+      flush();
+      said = '';
+    },
+
+    /** What has been said is void; the reply begins anew. */
+    restart(): void {
+      cancel();
+      said = '';
+      pending = '';
+    },
+
+    /** Writes what is left. @returns all that has been said */
+    end(): string {
+      flush();
+      over = true;
+      return said;
+    },
+  };
+}
 
 export type AnswerOptions = {
   store: Pick<ConversationStore, 'turnsBefore' | 'arrivedAfter' | 'journal' | 'say' | 'status' | 'gate'>;

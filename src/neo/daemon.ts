@@ -9,24 +9,24 @@ import { createReceiptSender, type ReceiptSenderOptions } from '../kit/outbox/re
 import type { Walls } from '../kit/process/separation.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
+import { type Capabilities, createCapabilities } from './capabilities.ts';
 import type { NeoConfig } from './config.ts';
 import { openConversationStore } from './conversations/store.ts';
 import { createApprovers } from './delegate/approvers.ts';
 import { eventFeed } from './events.ts';
-import { createHands, type Hands } from './hands.ts';
 import { startNeoServer } from './http/server.ts';
-import { chooseModel } from './model/choose.ts';
-import type { NeoModel } from './model/request.ts';
+import type { NeoModel } from './model.ts';
+import { chooseModel } from './model.ts';
 import { createRunner, type Runner } from './runner.ts';
 
 /** How long a drain waits for running turns; what is left runs again at the next start. */
 const DRAIN_MS = 10_000;
 
 /**
- * The first turn starts its hands itself; without one they are started after this long. Loading them keeps the process busy just when
+ * The first turn starts its capabilities itself; without one they are started after this long. Loading them keeps the process busy just when
  * the router looks whether Neo is there.
  */
-const HANDS_AFTER_MS = 1000;
+const CAPABILITIES_AFTER_MS = 1000;
 
 export type NeoOptions = {
   config: NeoConfig;
@@ -70,11 +70,11 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   const feed = eventFeed(store);
   const receipts = receiptSender(config, { outbox: store.outbox, clock, log });
   const approvers = createApprovers(clock);
-  let hands: Hands | undefined;
+  let capabilities: Capabilities | undefined;
   let runner: Runner;
   let server: RunningServer;
   try {
-    hands = await createHands({
+    capabilities = await createCapabilities({
       config,
       variables,
       walls: options.walls,
@@ -84,18 +84,29 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       log,
       onFatal: giveUp,
     });
-    const { ready: surface, memory, learnFrom: onFinished } = hands;
+    const { ready: surface, memory, learnFrom: onFinished } = capabilities;
     const { contextTokens } = config;
     runner = createRunner({ store, model: speaker, surface, memory, onFinished, contextTokens, clock, log });
-    server = await startNeoServer({ config, store, runner, receipts, hands, approvers, feed, log, clock, drainMs });
+    server = await startNeoServer({
+      config,
+      store,
+      runner,
+      receipts,
+      capabilities,
+      approvers,
+      feed,
+      log,
+      clock,
+      drainMs,
+    });
   } catch (error) {
-    await hands?.close();
+    await capabilities?.close();
     await store.close();
     throw error;
   }
   sayPort(server.port, config.portChannel, log);
   // A model that calls nothing needs no servers; they are started when somebody asks what there would be.
-  const cancelStart = speaker.callsTools ? clock.after(HANDS_AFTER_MS, hands.start) : () => {};
+  const cancelStart = speaker.callsTools ? clock.after(CAPABILITIES_AFTER_MS, capabilities.start) : () => {};
   runner.start();
   receipts?.start();
   log.info({ url: server.url, model: speaker.name, data: config.dataDir }, 'neo is ready');
@@ -103,9 +114,9 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
     cancelStart();
-    hands.stopStarting();
+    capabilities.stopStarting();
     await Promise.all([server.close(), runner.stop(graceMs)]);
-    await hands.close();
+    await capabilities.close();
     await receipts?.close();
     await store.close();
   };

@@ -2,7 +2,6 @@
  * Turns as the model is shown them. Pure: the same turn is always rendered the same. Words from outside (messages, payloads) stand
  * between markers (`kit/model/quotation.ts`). What is around the turns is the system block (`context/system-block.ts`).
  */
-
 import { formatDuration, formatLateness } from '../kit/clock/duration.ts';
 import type { ModelMessage } from '../kit/model/model.ts';
 import { codeFor, quoted } from '../kit/model/quotation.ts';
@@ -11,6 +10,13 @@ import { utf8Bytes } from '../wire/text.ts';
 import { wordsOfAnswer } from './loop/call-events.ts';
 import type { JournalledStep } from './loop/journal.ts';
 import type { Turn } from './turn.ts';
+
+/** What a turn is shown of what is remembered beyond its conversation. Neither may throw; what they give is rendered as a quotation. */
+export type Remembrance = {
+  /** Pinned: who the user is and what rules hold. */
+  profile(): string | undefined;
+  relevantTo(turn: Turn, limit: number): Promise<string | undefined>;
+};
 
 /** How many earlier turns of the conversation are shown at most. */
 export const EARLIER_TURNS = 16;

@@ -6,7 +6,7 @@ import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { type ConversationStore, openConversationStore } from './conversations/store.ts';
-import type { NeoModel } from './model/request.ts';
+import type { NeoModel } from './model.ts';
 import { createRunner, type RunnerOptions } from './runner.ts';
 import { heldModel } from './testing/workbench.ts';
 

@@ -8,10 +8,9 @@ import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { ConversationStore } from './conversations/store.ts';
-import { noTools } from './loop/no-tools.ts';
-import type { NeoModel } from './model/request.ts';
-import type { Remembrance } from './remembrance.ts';
-import { type ToolSurface, TurnCancelled } from './tools/surface.ts';
+import type { NeoModel } from './model.ts';
+import type { Remembrance } from './prompt.ts';
+import { noTools, type ToolSurface, TurnCancelled } from './tools/surface.ts';
 import type { Turn } from './turn.ts';
 
 export type RunnerOptions = {

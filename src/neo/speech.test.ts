@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
-import { beginSpeech } from './speech.ts';
+import { beginSpeech } from './answer.ts';
 
 function workbench() {
   const clock = new ManualClock();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import type { IdleHost } from './idle.ts';
-import { idleOfSession, logindProbe } from './logind.ts';
+import { idleOfSession, logindProbe } from './linux.ts';
 
 const NOW = Date.UTC(2026, 5, 15, 8, 10);
 const MINUTE_MS = 60_000;

@@ -36,21 +36,13 @@ export async function probesFor(host: IdleHost, clock: Clock): Promise<readonly 
     case 'linux':
     case 'freebsd':
     case 'openbsd': {
-      const [{ gnomeMutterProbe }, { x11Probe }, { kdeProbe }, { logindProbe }] = await Promise.all([
-        import('./gnome-mutter.ts'),
-        import('./x11.ts'),
-        import('./kde.ts'),
-        import('./logind.ts'),
-      ]);
+      const { gnomeMutterProbe, kdeProbe, logindProbe, x11Probe } = await import('./linux.ts');
       return [gnomeMutterProbe(host), x11Probe(host), kdeProbe(host), logindProbe(host, clock)];
     }
     case 'darwin':
       return [(await import('./macos.ts')).macosProbe(host)];
     case 'win32': {
-      const [{ windowsProbe }, { loadTickCounts }] = await Promise.all([
-        import('./windows.ts'),
-        import('./windows-ticks.ts'),
-      ]);
+      const { loadTickCounts, windowsProbe } = await import('./windows.ts');
       return [windowsProbe(loadTickCounts)];
     }
     default:

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { IdleHost } from './idle.ts';
-import { idleOfXprintidle, x11Probe } from './x11.ts';
+import { idleOfXprintidle, x11Probe } from './linux.ts';
 
 test('xprintidle is read whole or not at all', () => {
   assert.equal(idleOfXprintidle('0\n'), 0);

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { DAYS, type Day } from '../../wire/chronometric-words.ts';
 import { logicalDay, protectedWindowAt, zoneAt } from './day-rules.ts';
 import { DEFAULT_PROFILE, UNREADABLE_PROFILE } from './default-profile.ts';
-import { dayBefore, windowBegan, windowContains } from './local-window.ts';
 import type { Profile, ProtectedWindow } from './profile.ts';
+import { dayBefore, windowBegan, windowContains } from './time-of-day.ts';
 
 const minuteOf = (text: string) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3));
 const span = (text: string) => ({ from: minuteOf(text.slice(0, 5)), to: minuteOf(text.slice(6)) });

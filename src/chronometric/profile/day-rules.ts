@@ -1,8 +1,8 @@
 /** What a profile makes of a moment on the wall clock: whose day it is, which zone, whether it is protected. Pure. */
 import type { Day, EnergyZone } from '../../wire/chronometric-words.ts';
 import type { LocalTime } from './local-time.ts';
-import { dayBefore, windowBegan, windowContains } from './local-window.ts';
 import { type DayRules, MINUTES_OF_DAY, type MinuteOfDay, type Profile, type ProtectedWindow } from './profile.ts';
+import { dayBefore, windowBegan, windowContains } from './time-of-day.ts';
 
 export type LogicalDay = {
   /** The weekday whose rules count: at half past midnight that of the evening before. */

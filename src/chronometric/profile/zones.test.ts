@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric-words.ts';
-import { windowContains } from './local-window.ts';
 import type { ZoneWindow } from './profile.ts';
-import { readWindow } from './time-of-day.ts';
+import { readWindow, windowContains } from './time-of-day.ts';
 import { gapsIn, layZones, overlaps, zonesOfDay } from './zones.ts';
 
 const zone = (name: EnergyZone, text: string): ZoneWindow => {

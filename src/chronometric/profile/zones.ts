@@ -1,9 +1,8 @@
 /** Energy zones as they are declared, laid over those of the clock. Pure. */
 import type { EnergyZone } from '../../wire/chronometric-words.ts';
 import { DEFAULT_ZONES, REMAINDER } from './default-profile.ts';
-import { windowContains } from './local-window.ts';
 import { MINUTES_OF_DAY, type ZoneWindow } from './profile.ts';
-import { formatWindow } from './time-of-day.ts';
+import { formatWindow, windowContains } from './time-of-day.ts';
 
 const MINUTES = Array.from({ length: MINUTES_OF_DAY }, (_, minute) => minute);
 

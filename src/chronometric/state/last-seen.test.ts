@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { carriesOn, lastSeen } from './last-seen.ts';
+import { carriesOn, lastSeen } from './open-state.ts';
 import { REAL_BREAK_MS } from './state.ts';
 
 const MINUTE = 60_000;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { idleStatusSchema } from '../../wire/chronometric.ts';
 import { MINUTE, occasionAt } from '../testing/occasion.ts';
-import { idleStatus } from './idle-signal.ts';
+import { idleStatus } from '../tool-calls.ts';
 
 const AT = '2026-06-15T10:00:00+02:00';
 const NOW = Date.parse(AT);

@@ -48,7 +48,7 @@ export function renderSurface({ tools, escalated, warnings }: SurfaceView, look:
 const notHere = () => Promise.reject(new ReveilleError('unavailable', 'only `reveille neo` makes calls'));
 
 export async function neoTools(context: CliContext): Promise<void> {
-  const { spawnTools } = await import('../../neo/tools/spawn.ts');
+  const { spawnTools } = await import('../../neo/tools/start-host.ts');
   const options = await toolOptions(context);
   context.out.progress('Starting the servers of the manifest…');
   const surface = await spawnTools({

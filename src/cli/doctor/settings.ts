@@ -8,7 +8,7 @@ import { readPolicy } from '../../executor/policy/read-policy.ts';
 import { parseModelConfig } from '../../kit/model/settings.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
-import { manifestVariables } from '../../neo/tools/manifest-variables.ts';
+import { manifestVariables } from '../../neo/tools/start-host.ts';
 import { readSkill } from '../../neo/tools/skill.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';

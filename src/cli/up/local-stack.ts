@@ -10,7 +10,7 @@ import type { AgentIdentity } from '../../kit/identity/agent.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { loadOrCreateKey } from '../../kit/identity/keys.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
-import { manifestVariables } from '../../neo/tools/manifest-variables.ts';
+import { manifestVariables } from '../../neo/tools/start-host.ts';
 import type { ToolConfig } from '../../neo/tools/settings.ts';
 import { readSkill } from '../../neo/tools/skill.ts';
 import { createRouterClient, type RouterClient } from '../../router/client.ts';

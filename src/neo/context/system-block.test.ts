@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Turn } from '../turn.ts';
-import { relevantTurns, renderOlder } from './older-turns.ts';
 import { type SystemFacts, systemBlock } from './system-block.ts';
+import { relevantTurns, renderOlder } from './window.ts';
 
 const NOW = Date.UTC(2026, 5, 15, 8, 10);
 

@@ -5,18 +5,111 @@
  * The executor knows a task again by the id of its call. So submitting may be repeated, and a turn that runs again after a crash takes
  * up the intent it had made.
  */
-import { createExecutorClient } from '../../executor/client.ts';
+
+import { createHash } from 'node:crypto';
+import { createExecutorClient, type ExecutorClient } from '../../executor/client.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { orAborted } from '../../kit/clock/or-aborted.ts';
-import { withinTime } from '../../kit/http/caller.ts';
+import { NoAnswer, withinTime } from '../../kit/http/caller.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { GateAnswer } from '../../wire/executor.ts';
-import { type GateNotice, ToolFailure, TurnCancelled, textAnswer } from '../tools/surface.ts';
+import type { ContextPiece, GateAnswer, IntentRequest } from '../../wire/executor.ts';
+import { type GateNotice, type ToolCallContext, ToolFailure, TurnCancelled, textAnswer } from '../tools/surface.ts';
 import type { Delegate } from '../tools/tool-set.ts';
-import type { Conversations } from './conversations.ts';
-import { createGateDesk, type ShownGate } from './gate-desk.ts';
-import { surveyGates } from './gate-survey.ts';
+import type { Conversations } from './evidence.ts';
+import { createGateDesk, type GateDesk, isShowable, type Place, type ShownGate } from './gate-desk.ts';
 import { createPursuit, type PursuitOptions } from './pursuit.ts';
-import { requestOf, submitTask } from './submission.ts';
+
+/**
+ * Finding out which gates wait that no turn follows: of tasks that were parked, also where the question came up, or was answered, while
+ * Neo slept.
+ */
+
+type SurveyOptions = {
+  client: Pick<ExecutorClient, 'list' | 'gates'>;
+  desk: Pick<GateDesk, 'open' | 'lapse' | 'shown'>;
+  /** Whether a turn follows this intent and brings its gates to the desk itself. */
+  isFollowed: (intentId: string) => boolean;
+  tell: (conversationId: string) => Place['tell'];
+};
+
+/**
+ * Brings the desk up to date for a conversation, or for all.
+ *
+ * @throws as the executor's client does
+ */
+async function surveyGates(
+  conversationId: string | undefined,
+  signal: AbortSignal,
+  { client, desk, isFollowed, tell }: SurveyOptions,
+): Promise<void> {
+  // Other steps of an intent may be under way while one waits: it is not among those that wait then.
+  const intents = new Map(desk.shown().map((gate) => [gate.intent_id, gate.conversation_id]));
+  for (const { value } of await client.list({ status: 'awaiting_approval' }, signal))
+    if (value.conversation_id !== undefined) intents.set(value.intent_id, value.conversation_id);
+  const survey = async (intentId: string, where: string) => {
+    const waiting = await client.gates(intentId, signal);
+    desk.lapse(intentId, waiting, 'it was answered at the executor');
+    for (const gate of waiting) {
+      if (isShowable(gate)) desk.open(intentId, gate, { conversationId: where, tell: tell(where) });
+    }
+  };
+  await Promise.all(
+    [...intents]
+      .filter(([intentId, where]) => !isFollowed(intentId) && (conversationId ?? where) === where)
+      .map(([intentId, where]) => survey(intentId, where)),
+  );
+}
+
+/** Handing a task to the executor, which knows it again by the id of its call: asking twice makes one intent. */
+
+/** Pauses between attempts to submit. */
+const SUBMIT_AGAIN_MS = [250, 750, 2000];
+/** The longest pause that an executor may ask for while a task is submitted. */
+const LONGEST_PAUSE_MS = 30_000;
+
+/** The key under which the executor knows a call again. */
+function idempotencyKey(callId: string): string {
+  return /^[\x21-\x7e]{1,200}$/.test(callId) ? callId : createHash('sha256').update(callId).digest('hex');
+}
+
+/** The request for a task of a turn. */
+function requestOf(prose: string, { turn, callId }: ToolCallContext, context: ContextPiece[]): IntentRequest {
+  return {
+    prose,
+    idempotency_key: idempotencyKey(callId),
+    conversation_id: turn.conversationId,
+    origin: turn.origin === 'chronos' ? 'chronos' : 'person',
+    ...(context.length === 0 ? {} : { context }),
+  };
+}
+
+/**
+ * Submits a task, again and again where that may help. Once a request may have arrived the signal does not stop it: asking again is the
+ * only way to learn the id under which the intent can be called off.
+ *
+ * @returns the id of the intent
+ * @throws ReveilleError with what the executor answered, ToolFailure when it did not answer, the signal's reason
+ */
+async function submitTask(
+  request: IntentRequest,
+  { client, clock, signal }: { client: Pick<ExecutorClient, 'submit'>; clock: Clock; signal: AbortSignal },
+): Promise<string> {
+  let mayHaveRun = false;
+  for (let tries = 0; ; tries++) {
+    if (!mayHaveRun) signal.throwIfAborted();
+    try {
+      return await client.submit(request);
+    } catch (thrown) {
+      if (thrown instanceof NoAnswer) mayHaveRun ||= thrown.mayHaveArrived;
+      else if (!(thrown instanceof ReveilleError) || !thrown.retryable) throw thrown;
+      const pause = SUBMIT_AGAIN_MS[tries];
+      if (pause === undefined) {
+        throw new ToolFailure(thrown.message, { mayHaveRun, repeatable: true, cause: thrown });
+      }
+      await wait(clock, Math.min((thrown.retryAfterSeconds ?? 0) * 1000 || pause, LONGEST_PAUSE_MS), signal);
+    }
+  }
+}
 
 /** The executor, a submitter's token there, and whose intents these are. */
 export type ExecutorAddress = { readonly url: string; readonly token: string; readonly userId: string };

@@ -2,12 +2,47 @@
  * What was said and read in a conversation, for the executor: the values of a plan have to come from somewhere. The agent's own words are
  * no evidence, nor are memories, which a model wrote, nor the failures of tools, which quote what they were called with. Pure.
  */
+
+import type { Logger } from '../../kit/log/log.ts';
 import { CONTEXT_PIECE_MAX_BYTES, CONTEXT_PIECES_MAX, type ContextPiece } from '../../wire/executor.ts';
 import { utf8Bytes } from '../../wire/text.ts';
+import type { ConversationStore } from '../conversations/store.ts';
 import { wordsOfAnswer } from '../loop/call-events.ts';
 import type { JournalledStep } from '../loop/journal.ts';
+import { ARRIVALS_SHOWN } from '../loop/loop.ts';
+import { EARLIER_TURNS } from '../prompt.ts';
 import { MEMORY_RECALL } from '../tools/own-functions.ts';
+import type { GateNotice } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
+
+/** The conversations as the way to the executor needs them. */
+
+export type Conversations = {
+  /** What was said and read, as far as values of a task may come from it; oldest first. */
+  evidence(turn: Turn): ContextPiece[];
+  /** Tells those who follow a conversation of a gate that no turn waits for. Never throws. */
+  tell(conversationId: string, gate: GateNotice): void;
+};
+
+export type ConversationSource = Pick<ConversationStore, 'turnsBefore' | 'arrivedAfter' | 'gate'> & {
+  readonly journal: Pick<ConversationStore['journal'], 'steps'>;
+};
+
+/** Those of a store. */
+export function conversationsOf(store: ConversationSource, log: Logger): Conversations {
+  return {
+    evidence: (turn) =>
+      evidenceFor(turn, {
+        earlier: store.turnsBefore(turn, EARLIER_TURNS),
+        arrived: store.arrivedAfter(turn, ARRIVALS_SHOWN),
+        stepsOf: ({ id }) => store.journal.steps(id),
+      }),
+
+    tell(conversationId, gate) {
+      store.gate({ conversationId }, gate).catch((err: unknown) => log.warn({ err }, 'an event could not be stored'));
+    },
+  };
+}
 
 /** What all pieces may take together as JSON. */
 const EVIDENCE_MAX_BYTES = 128 * 1024;

@@ -4,7 +4,6 @@
  * A turn that an alarm began does not wait for people who are not there: its intent is parked, the turn ends, and the executor has the
  * agent woken in the conversation when the intent is over. So is one that has not come to its end within the time for waiting.
  */
-
 import type { ExecutorClient, IntentState, Told, WaitingGate } from '../../executor/client.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { NoAnswer } from '../../kit/http/caller.ts';
@@ -13,10 +12,39 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
 import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } from '../tools/surface.ts';
 import type { Approvers } from './approvers.ts';
-import { createBell } from './bell.ts';
 import { type GateDesk, isShowable } from './gate-desk.ts';
 import { followIntent } from './intent-events.ts';
 import { isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
+
+/** Waiting until something has happened, or for a time at most. A signal while nobody waits is not lost. */
+
+function createWakeSignal(clock: Clock) {
+  let rung = false;
+  let wake = () => {};
+  return {
+    notify(): void {
+      rung = true;
+      wake();
+    },
+
+    /** Resolves at the next signal, at once when there was one since the last wait, after `withinMs`, or when the signal aborts. */
+    wait(withinMs: number, signal: AbortSignal): Promise<void> {
+      return new Promise((resolve) => {
+        const done = () => {
+          cancel();
+          signal.removeEventListener('abort', done);
+          wake = () => {};
+          rung = false;
+          resolve();
+        };
+        const cancel = clock.after(withinMs, done);
+        signal.addEventListener('abort', done);
+        wake = done;
+        if (rung || signal.aborted) done();
+      });
+    },
+  };
+}
 
 export type PursuitOptions = {
   client: ExecutorClient;
@@ -196,15 +224,19 @@ export function createPursuit(options: PursuitOptions) {
   async function follow(intentId: string, context: ToolCallContext): Promise<ToolAnswer> {
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
-    const bell = createBell(clock);
+    const wakeSignal = createWakeSignal(clock);
     const relayed: Relayed = { seen: new Set(), unattended: false, deserted: false, behind: undefined };
     const began = clock.monotonic();
     // An answered gate is worth a look at once.
     const notify: ToolCallContext['notify'] = (notice) => {
       context.notify(notice);
-      bell.ring();
+      wakeSignal.notify();
     };
-    const events = followIntent((end) => client.openEvents(intentId, end), { clock, signal, onHint: bell.ring });
+    const events = followIntent((end) => client.openEvents(intentId, end), {
+      clock,
+      signal,
+      onHint: wakeSignal.notify,
+    });
     let state: Told<IntentState> | undefined;
     let missed = 0;
     try {
@@ -228,7 +260,7 @@ export function createPursuit(options: PursuitOptions) {
         if (waited >= waitMs) return await leaveAtLast(intentId, state, { ...context, notify }, relayed, waited);
         const pause = events.live() && missed === 0 ? POLL_LIVE_MS : POLL_MS[Math.min(looks, POLL_MS.length - 1)]!;
         await wait(clock, LOOK_GAP_MS, signal);
-        await bell.wait(Math.min(pause, waitMs - waited), signal);
+        await wakeSignal.wait(Math.min(pause, waitMs - waited), signal);
         context.signal.throwIfAborted();
       }
     } finally {

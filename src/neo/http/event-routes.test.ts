@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { turnEventSchemas } from '../../wire/turn.ts';
-import type { NeoModel } from '../model/request.ts';
+import type { NeoModel } from '../model.ts';
 import {
   accepted,
   ask,

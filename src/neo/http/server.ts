@@ -6,11 +6,11 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { Outbox } from '../../kit/outbox/outbox.ts';
 import { VERSION } from '../../wire/version.ts';
 import { WAKE_BODY_MAX_BYTES } from '../../wire/wake.ts';
+import type { Capabilities } from '../capabilities.ts';
 import type { NeoConfig } from '../config.ts';
 import type { ConversationStore } from '../conversations/store.ts';
 import type { Approvers } from '../delegate/approvers.ts';
 import type { EventFeed } from '../events.ts';
-import type { Hands } from '../hands.ts';
 import type { Runner } from '../runner.ts';
 import { chatRoutes } from './chat-routes.ts';
 import { conversationRoutes } from './conversation-routes.ts';
@@ -26,7 +26,7 @@ export type NeoServerOptions = {
   /** Sends receipts, where there are any. */
   receipts: Pick<Outbox, 'isBusy'> | undefined;
   /** What the model can call, and who takes answers to the executor's questions. */
-  hands: Pick<Hands, 'describe' | 'executor'>;
+  capabilities: Pick<Capabilities, 'describe' | 'executor'>;
   /** Told of whoever follows the events. */
   approvers?: Pick<Approvers, 'enter'> | undefined;
   feed: EventFeed;
@@ -37,7 +37,7 @@ export type NeoServerOptions = {
 
 /** Starts the server; resolves when it accepts connections. */
 export function startNeoServer(options: NeoServerOptions): Promise<RunningServer> {
-  const { config, store, runner, receipts, hands, approvers, feed, log, clock, drainMs } = options;
+  const { config, store, runner, receipts, capabilities, approvers, feed, log, clock, drainMs } = options;
   return startServer({
     name: 'neo',
     version: VERSION,
@@ -61,10 +61,10 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
       const isFull = () => runner.state().queued >= (config.maxQueued ?? Number.POSITIVE_INFINITY);
       chatRoutes(app, { store, clock, onAccepted: runner.accepted, isFull });
       conversationRoutes(app, store);
-      eventRoutes(app, { feed, clock, log, approvers, executor: hands.executor });
+      eventRoutes(app, { feed, clock, log, approvers, executor: capabilities.executor });
       turnRoutes(app, runner);
-      toolRoutes(app, hands.describe);
-      gateRoutes(app, hands.executor);
+      toolRoutes(app, capabilities.describe);
+      gateRoutes(app, capabilities.executor);
     },
   });
 }

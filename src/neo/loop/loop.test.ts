@@ -16,13 +16,12 @@ import {
 } from '../../kit/model/testing/model-endpoint.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type ConversationStore, openConversationStore } from '../conversations/store.ts';
-import { chooseModel } from '../model/choose.ts';
+import { chooseModel } from '../model.ts';
 import { createRunner, type RunnerOptions } from '../runner.ts';
 import { surfaceOf, type TestTool } from '../testing/surface.ts';
 import { ToolFailure, textAnswer } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
-import { STEPS_PER_TURN } from './loop.ts';
-import { CALLS_PER_STEP } from './transcript.ts';
+import { CALLS_PER_STEP, STEPS_PER_TURN } from './loop.ts';
 
 /** Waits are not waited for. */
 const hurried: Clock = { ...systemClock, after: (ms, callback) => systemClock.after(ms > 10_000 ? ms : 0, callback) };

@@ -9,17 +9,98 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall } from '../../kit/model/model.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 import { systemBlock } from '../context/system-block.ts';
 import { tokensOf, tokensOfTools } from '../context/tokens.ts';
 import type { ContextWindow } from '../context/window.ts';
-import type { NeoModel } from '../model/request.ts';
+import type { NeoModel } from '../model.ts';
 import { renderArrival } from '../prompt.ts';
 import { type ToolAnswer, type ToolNotice, type ToolSurface, textAnswer } from '../tools/surface.ts';
 import type { Outcome, Turn } from '../turn.ts';
+import { wordsOfAnswer } from './call-events.ts';
 import { makeCall } from './call-making.ts';
 import { callIdOf, type Journal, type JournalledCall, type JournalledStep } from './journal.ts';
-import { repeatedSentence, repetition } from './repetition.ts';
-import { CALLS_PER_STEP, messagesOfStep, OUTCOME_UNKNOWN } from './transcript.ts';
+
+/** Noticing that a model makes the same failing call again and again. */
+
+/** How often the same call may fail in a turn. */
+const FAILURES_OF_A_CALL = 4;
+
+/** Two calls are the same when name and arguments are, however these are spaced. */
+function keyOf({ name, input }: ModelToolCall): string {
+  try {
+    return `${name} ${JSON.stringify(parseForeignJson(input))}`;
+  } catch {
+    return `${name} ${input}`;
+  }
+}
+
+/** Starts to count the failures of a turn's calls. */
+function repetition() {
+  const failures = new Map<string, number>();
+  return {
+    /** Notes how a call ended. @returns whether it has failed too often */
+    note(call: ModelToolCall, failed: boolean): boolean {
+      const key = keyOf(call);
+      if (!failed) {
+        failures.delete(key);
+        return false;
+      }
+      const count = (failures.get(key) ?? 0) + 1;
+      failures.set(key, count);
+      return count >= FAILURES_OF_A_CALL;
+    },
+  };
+}
+
+/** Why a turn stops that repeats itself. */
+function repeatedSentence(name: string): string {
+  return `the same call of ${name} failed ${FAILURES_OF_A_CALL} times`;
+}
+
+/** A step of the journal as the messages that a model is shown of it. Pure. */
+
+/** How many calls one answer may make. */
+export const CALLS_PER_STEP = 64;
+
+type Finished = Required<JournalledCall>;
+
+/** What the model is told of a call that was under way when Neo stopped. */
+const OUTCOME_UNKNOWN: ToolAnswer = {
+  isError: true,
+  content: [
+    {
+      type: 'text',
+      text: 'outcome unknown: the program around you was stopped while this call was under way, so it may or may not have taken effect. It has not been made again. Find out what is the case before you repeat it.',
+    },
+  ],
+};
+
+function resultMessage({ call, answer }: Finished): ModelMessage {
+  const images = answer.content.filter((part) => part.type === 'image');
+  return {
+    role: 'tool',
+    callId: call.id,
+    name: call.name,
+    content: wordsOfAnswer(answer).toWellFormed() || '(the call returned nothing)',
+    isError: answer.isError,
+    ...(images.length === 0 ? {} : { images: images.map(({ mediaType, data }) => ({ mediaType, data })) }),
+  };
+}
+
+function leftOutNote(count: number): ModelMessage {
+  const calls = count === 1 ? '1 more call of that answer was' : `${count} more calls of that answer were`;
+  return { role: 'user', content: `(The program: ${calls} not made; an answer can make ${CALLS_PER_STEP} at most.)` };
+}
+
+/** The messages of a step whose calls have all ended: the answer, then the results in the order of the calls. */
+function messagesOfStep({ said, leftOut, calls }: JournalledStep & { calls: readonly Finished[] }): ModelMessage[] {
+  return [
+    { role: 'assistant', content: said, toolCalls: calls.map(({ call }) => call) },
+    ...calls.map(resultMessage),
+    ...(leftOut > 0 ? [leftOutNote(leftOut)] : []),
+  ];
+}
 
 /** How often the model may be asked in a turn, besides for its last words when it comes to no end. */
 export const STEPS_PER_TURN = 50;
@@ -59,8 +140,6 @@ export type LoopOptions = {
   log: Logger;
   signal: AbortSignal;
 };
-
-type Finished = Required<JournalledCall>;
 
 function bounded(answer: ToolAnswer): ToolAnswer {
   let left = LONGEST_RESULT;

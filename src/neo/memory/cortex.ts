@@ -9,14 +9,13 @@ import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { gistOf } from './gist.ts';
 import { lessonTable } from './lesson-table.ts';
 import { checkNewMemory, type NewMemory, type Remembered, type Source, type StoredMemory } from './memory.ts';
 import { type Keys, type ListQuery, memoryTable } from './memory-table.ts';
 import { strengthened } from './ranking.ts';
 import { textSearch } from './text-search.ts';
 import { vectorTable } from './vector-table.ts';
-import { searchTextOf } from './words.ts';
+import { gistOf, searchTextOf } from './words.ts';
 
 /** Where the memories of a data folder are. */
 export function cortexPath(dataDir: string): string {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { gistOf } from './gist.ts';
+import { gistOf } from './words.ts';
 
 const same = (one: string, other: string) => gistOf(one) === gistOf(other);
 

@@ -13,8 +13,7 @@ import {
   sendPiece,
 } from '../../kit/model/testing/model-endpoint.ts';
 import type { Turn } from '../turn.ts';
-import { askModel } from './cheap-model.ts';
-import { createLearner } from './learner.ts';
+import { askModel, createLearner } from './learner.ts';
 import { cortexBench, doneTurn } from './testing/cortex-bench.ts';
 
 const answer = (...texts: string[]) =>

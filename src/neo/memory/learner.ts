@@ -5,10 +5,23 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import type { NeoModel } from '../model.ts';
 import type { Turn } from '../turn.ts';
 import type { Cortex } from './cortex.ts';
 import { EXTRACTION_SYSTEM, extractionPrompt, parseExtraction } from './extraction.ts';
 import type { Lesson } from './lesson-table.ts';
+
+/** The model that the learner asks: any model port, one question at a time. */
+
+/** Asks a model without tools and without an audience. An answer that was cut off is none. */
+export function askModel(model: NeoModel): Ask {
+  return async ({ system, prompt, turn, signal }) => {
+    const messages = [{ role: 'user' as const, content: prompt }];
+    const answer = await model.generate({ system, messages, occasion: turn, signal, onText: () => {} });
+    if (answer.cutOff !== undefined) throw new ReveilleError('unavailable', answer.cutOff);
+    return answer.text;
+  };
+}
 
 /**
  * Asks a model. Rejects when the signal aborts or the model does not answer.

@@ -9,7 +9,7 @@ import { conversationViewSchema, type TurnView } from '../../wire/turn.ts';
 import { type ChatAccepted, chatAcceptedSchema } from '../../wire/wake.ts';
 import type { NeoConfig } from '../config.ts';
 import { type NeoOptions, type RunningNeo, startNeo } from '../daemon.ts';
-import type { NeoModel } from '../model/request.ts';
+import type { NeoModel } from '../model.ts';
 
 export const TOKEN = 'a-token-for-the-tests';
 

@@ -4,6 +4,20 @@ import type { SurfaceView } from '../../wire/tool-surface.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import type { Turn } from '../turn.ts';
 
+/** A turn without capabilities: the surface that it has then, and why it may have to wait for another Neo. */
+
+export const noTools: ToolSurface = {
+  schemas: () => [],
+  dispatch: (name) => Promise.resolve(textAnswer(`unknown tool ${JSON.stringify(name)} — it is not available`, true)),
+  repeatable: () => false,
+  describe: () => ({ tools: [], escalate: [], escalated: [], warnings: [] }),
+  warnings: () => [],
+  close: () => Promise.resolve(),
+};
+
+/** Neo stops before its capabilities were ready; the next Neo runs the turn. */
+export class StoppedWhileStarting extends Error {}
+
 /** A question of the executor, or what became of it. */
 export type GateNotice = Omit<TurnEventData<'gate'>, 'conversation_id' | 'turn_id'>;
 

@@ -10,7 +10,7 @@ import { bundledManifest } from '../../../src/mcp-host/bundled-programs.ts';
 import { lockPathOf, readLock } from '../../../src/mcp-host/tool-lock.ts';
 import { testCall, textOf } from '../../../src/neo/testing/tool-call.ts';
 import { parseToolConfig } from '../../../src/neo/tools/settings.ts';
-import { spawnTools } from '../../../src/neo/tools/spawn.ts';
+import { spawnTools } from '../../../src/neo/tools/start-host.ts';
 import type { ToolSurface } from '../../../src/neo/tools/surface.ts';
 import { payloadTextOf, startStandInChronosd } from '../../support/stand-ins/chronosd.ts';
 import { makeAgentFiles } from '../chronos-mcp/agent-files.ts';

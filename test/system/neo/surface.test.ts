@@ -14,7 +14,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import { testCall, textOf } from '../../../src/neo/testing/tool-call.ts';
 import { pinTools } from '../../../src/neo/tools/pin.ts';
 import { parseToolConfig } from '../../../src/neo/tools/settings.ts';
-import { type SpawnOptions, spawnTools } from '../../../src/neo/tools/spawn.ts';
+import { type SpawnOptions, spawnTools } from '../../../src/neo/tools/start-host.ts';
 import { ToolFailure, type ToolSurface, textAnswer } from '../../../src/neo/tools/surface.ts';
 import { createMarketServer } from './market-server.ts';
 

@@ -2,9 +2,8 @@
 import { systemClock } from '../../../kit/clock/clock.ts';
 import { createLogger } from '../../../kit/log/log.ts';
 import { openAICompatibleModel } from '../../../kit/model/openai-compatible.ts';
-import { askModel } from '../cheap-model.ts';
 import { cortexPath, openCortex } from '../cortex.ts';
-import { createLearner } from '../learner.ts';
+import { askModel, createLearner } from '../learner.ts';
 import { doneTurn } from './cortex-bench.ts';
 
 const [dataDir, baseUrl, first, count] = process.argv.slice(2) as [string, string, string, string];

@@ -1,11 +1,80 @@
+/** The probes of Linux and the BSDs: the desktops' own idle monitors, the X server, and logind as the last resort. */
+import type { Clock } from '../../kit/clock/clock.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
+import { isWayland, requireProgram } from './place.ts';
+import { askBus } from './session-bus.ts';
+
+/** GNOME: Mutter counts the milliseconds itself, under Wayland and X alike. */
+
+const MUTTER = {
+  service: 'org.gnome.Mutter.IdleMonitor',
+  path: '/org/gnome/Mutter/IdleMonitor/Core',
+  interface: 'org.gnome.Mutter.IdleMonitor',
+  method: 'GetIdletime',
+};
+
+export function gnomeMutterProbe(host: IdleHost): IdleProbe {
+  const name = 'gnome-mutter';
+  return { name, read: async (signal) => ({ idleMs: await askBus(host, MUTTER, signal), source: name }) };
+}
+
+/** X11: the screen saver extension of the server, asked through xprintidle. */
+
+export function x11Probe(host: IdleHost): IdleProbe {
+  const name = 'x11';
+  return {
+    name,
+    async read(signal) {
+      if (isWayland(host)) return { unavailable: 'a Wayland session, in which X does not see the person' };
+      const { DISPLAY: display } = host.environment;
+      if (!display) return { unavailable: 'DISPLAY is not set' };
+      // With a host before the colon it would be reached over the network.
+      if (!/^(unix)?:\d+(\.\d+)?$/.test(display))
+        return { unavailable: 'DISPLAY is not a display of this machine (:0)' };
+      return { idleMs: idleOfXprintidle(await host.run(requireProgram(host, 'xprintidle'), [], signal)), source: name };
+    },
+  };
+}
+
+/** Milliseconds on a whole line. */
+export function idleOfXprintidle(output: string): number {
+  const digits = /^(\d{1,20})\n$/.exec(output)?.[1];
+  if (digits === undefined) throw new ReveilleError('unavailable', 'its answer is not a number of milliseconds');
+  return Number(digits);
+}
+
+/** KDE Plasma: its screen locker knows how long the session is idle, under X. */
+
+/**
+ * Asked by KDE's own name: several desktops are `org.freedesktop.ScreenSaver`, of which some answer in seconds and some not at all.
+ * KDE answers in milliseconds.
+ */
+const KDE = {
+  service: 'org.kde.screensaver',
+  path: '/ScreenSaver',
+  interface: 'org.freedesktop.ScreenSaver',
+  method: 'GetSessionIdleTime',
+};
+
+export function kdeProbe(host: IdleHost): IdleProbe {
+  const name = 'kde';
+  return {
+    name,
+    async read(signal) {
+      const idleMs = await askBus(host, KDE, signal);
+      // KWin cannot be asked under Wayland; older versions answer 0 then, newer ones refuse.
+      if (idleMs === 0 && isWayland(host)) return { unavailable: 'under Wayland it always answers 0' };
+      return { idleMs, source: name };
+    },
+  };
+}
+
 /**
  * logind, the last resort: it keeps a hint that the desktop may set, and many never do. So it is believed in one case only: a graphical
  * session on this machine that the desktop called idle, long enough ago that it does not matter how long the desktop waited before
  * it did. A hint of `no` says nothing: neither whether anybody sets it, nor since when the person is there.
  */
-import type { Clock } from '../../kit/clock/clock.ts';
-import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
-import { requireProgram } from './place.ts';
 
 /** The desktop's own wait is not known; from here on the person is away whatever it was. */
 const BELIEVED_AFTER_MS = 5 * 60_000;

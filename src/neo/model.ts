@@ -1,10 +1,30 @@
 /** The model for when none is configured: it says so, and answers from what reached it. Deterministic. */
 
-import { formatLateness } from '../../kit/clock/duration.ts';
-import { jsonForTerminal } from '../../kit/text/hidden-characters.ts';
-import { formatInstant } from '../../wire/rfc3339.ts';
-import type { Occasion } from '../turn.ts';
-import type { NeoModel } from './request.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { formatLateness } from '../kit/clock/duration.ts';
+import { endpointModel } from '../kit/model/endpoint.ts';
+import type { Model, ModelRequest } from '../kit/model/model.ts';
+import type { ModelConfig } from '../kit/model/settings.ts';
+import { jsonForTerminal } from '../kit/text/hidden-characters.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
+import type { Occasion } from './turn.ts';
+
+/** What Neo asks a model: besides the words the facts of the turn, for a model that does not read. */
+
+type NeoRequest = ModelRequest & {
+  /** The facts of the turn as data. */
+  readonly occasion: Occasion;
+};
+
+/** Any model will do; the offline one needs the occasion. */
+export type NeoModel = Model<NeoRequest>;
+
+/** Which model a configuration asks for. */
+
+/** The model of a configuration. The packages behind a real one are loaded with its first request. */
+export function chooseModel(config: ModelConfig, clock: Clock): NeoModel {
+  return config.kind === 'offline' ? offlineModel : endpointModel(config, 'NEO', clock);
+}
 
 const OFFLINE = 'offline';
 

@@ -11,16 +11,15 @@ import type { SurfaceView } from '../wire/tool-surface.ts';
 import type { NeoConfig } from './config.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { Approvers } from './delegate/approvers.ts';
-import type { ConversationSource } from './delegate/conversations.ts';
 import type { ExecutorAddress, ExecutorLink } from './delegate/delegate.ts';
-import { noTools, StoppedWhileStarting } from './loop/no-tools.ts';
+import type { ConversationSource } from './delegate/evidence.ts';
 import type { Memory } from './memory/open-memory.ts';
-import { chooseModel } from './model/choose.ts';
-import type { Remembrance } from './remembrance.ts';
-import type { ToolSurface } from './tools/surface.ts';
+import { chooseModel } from './model.ts';
+import type { Remembrance } from './prompt.ts';
+import { noTools, StoppedWhileStarting, type ToolSurface } from './tools/surface.ts';
 import type { Turn } from './turn.ts';
 
-export type HandsOptions = {
+export type CapabilitiesOptions = {
   config: NeoConfig;
   /** What references in the manifest refer to. */
   variables: Settings;
@@ -34,13 +33,13 @@ export type HandsOptions = {
   onFatal: (error: ReveilleError) => void;
 };
 
-export type Hands = {
+export type Capabilities = {
   /** Begins to start, unless that has happened. */
   start(): void;
   /** Starts if need be; resolves when every server has had its time. Rejects with `StoppedWhileStarting` when that came to nothing. */
   ready(): Promise<ToolSurface>;
   describe(): Promise<SurfaceView>;
-  /** Empty until the hands are ready. */
+  /** Empty until the capabilities are ready. */
   readonly memory: Remembrance;
   /** A turn has ended; what can be learned from it is learned in the background. */
   learnFrom(turn: Turn): void;
@@ -54,7 +53,7 @@ export type Hands = {
 async function memoryModels({ model, cheapModel, embedModel }: NeoConfig, clock: Clock) {
   if (model.kind === 'offline') return {};
   const [{ askModel }, { embeddingEndpoint }] = await Promise.all([
-    import('./memory/cheap-model.ts'),
+    import('./memory/learner.ts'),
     import('./memory/embedding-endpoint.ts'),
   ]);
   const { baseUrl, apiKey } = model;
@@ -69,16 +68,16 @@ async function memoryModels({ model, cheapModel, embedModel }: NeoConfig, clock:
 }
 
 /** The way to the executor. */
-async function linkExecutor(executor: ExecutorAddress, { store, approvers, clock, log }: HandsOptions) {
+async function linkExecutor(executor: ExecutorAddress, { store, approvers, clock, log }: CapabilitiesOptions) {
   const [{ createExecutorLink }, { conversationsOf }] = await Promise.all([
     import('./delegate/delegate.ts'),
-    import('./delegate/conversations.ts'),
+    import('./delegate/evidence.ts'),
   ]);
   return createExecutorLink({ executor, approvers, conversations: conversationsOf(store, log), clock, log });
 }
 
-/** Makes the hands; nothing is started before `start`. */
-export async function createHands(options: HandsOptions): Promise<Hands> {
+/** Makes the capabilities; nothing is started before `start`. */
+export async function createCapabilities(options: CapabilitiesOptions): Promise<Capabilities> {
   const { config, variables, walls, store, clock, log, onFatal } = options;
   const { tools, dataDir } = config;
   const stopping = new AbortController();
@@ -99,7 +98,7 @@ export async function createHands(options: HandsOptions): Promise<Hands> {
 
   async function startAll(): Promise<ToolSurface> {
     if (!tools) return noTools;
-    const [{ spawnTools }, warnings] = await Promise.all([import('./tools/spawn.ts'), startMemory()]);
+    const [{ spawnTools }, warnings] = await Promise.all([import('./tools/start-host.ts'), startMemory()]);
     const surface = await spawnTools({
       config: tools,
       variables,
