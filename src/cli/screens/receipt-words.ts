@@ -1,6 +1,13 @@
 /** What is said of a receipt that was checked: lines for people, one object for programs. Pure. */
 
-import type { CallStory } from '../../executor/receipt/story.ts';
+import {
+  callsOf,
+  type Ending,
+  endOf,
+  type Gate,
+  type NodeRecord,
+  standingOf,
+} from '../../executor/receipt/chain-state.ts';
 import type { BrokenProperty } from '../../executor/receipt/verify.ts';
 import type { ReceiptReport } from '../../executor/receipt/verify-receipt.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
@@ -58,25 +65,30 @@ function labelled(label: string, text: string, { columns }: Words): string[] {
 }
 
 /** Who let the call happen, in a sentence. */
-function consentOf({ decision, answer, expired }: CallStory): string {
-  if (!decision) return 'the policy was not asked about it';
-  const { effect, rule, reason } = decision;
+function consentOf({ decided, gate }: NodeRecord): string {
+  if (!decided) return 'the policy was not asked about it';
+  const { effect, rule, reason } = decided;
+  const answer = gate?.answered;
   const because = `rule ${shown(rule)}: ${shown(reason)}`;
   if (effect === 'allow') return `allowed without asking (${because})`;
   if (effect === 'deny') return `denied (${because})`;
   if (answer)
     return `${answer.approved ? 'approved' : 'answered no'} by ${shown(answer.by)} at ${answer.at}${signedBy(answer)}`;
-  return expired ? 'asked, and nobody answered in time' : `to be asked (${because})`;
+  return gate?.expired ? 'asked, and nobody answered in time' : `to be asked (${because})`;
 }
 
-function signedBy({ approver, name }: NonNullable<CallStory['answer']>): string {
+function signedBy({ approver, name }: NonNullable<Gate['answered']>): string {
   if (approver === undefined) return '; the receipt is of before answers were signed, and names no approver’s key';
   return `, signed by ${approver}${name === undefined ? '' : ` (${shown(name)})`}`;
 }
 
-function outcomeOf({ status, startedAt, reason, references }: CallStory): string {
+function outcomeOf(record: NodeRecord): string {
+  const status = standingOf(record);
   if (status === undefined) return 'was not started';
-  const named = Object.entries(references ?? {}).map(([name, value]) => `${name} = ${canonicalJson(value)}`);
+  const reason = reasonOf(record);
+  const named = Object.entries(record.finished?.references ?? {}).map(
+    ([name, value]) => `${name} = ${canonicalJson(value)}`,
+  );
   const what = {
     started: 'nothing says what became of it',
     succeeded: 'succeeded',
@@ -85,27 +97,33 @@ function outcomeOf({ status, startedAt, reason, references }: CallStory): string
     unknown: 'nobody can say whether it was carried out',
   }[status];
   const details = [...(reason === undefined ? [] : [reason]), ...named].map(shown).join('; ');
-  const when = startedAt === undefined ? '' : `started at ${startedAt}; `;
+  const when = record.started ? `started at ${record.started.at}; ` : '';
   return `${when}${what}${details === '' ? '' : ` (${details})`}`;
 }
 
-function callLines(call: CallStory, words: Words): string[] {
-  const what = call.call ? `${shown(call.call.tool)} ${shown(canonicalJson(call.call.args))}` : 'a call of a lost plan';
+/** What was said of how the call went, the last time. */
+const reasonOf = ({ reconciled, finished }: NodeRecord) => (reconciled ?? finished)?.reason;
+
+function callLines(nodeId: string, record: NodeRecord, words: Words): string[] {
+  const { call } = record;
+  const what = call ? `${shown(call.tool)} ${shown(canonicalJson(call.args))}` : 'a call of a lost plan';
   return [
-    ...labelled('call', `${shown(call.nodeId)}: ${what}`, words),
-    ...labelled('', consentOf(call), words),
-    ...labelled('', outcomeOf(call), words),
+    ...labelled('call', `${shown(nodeId)}: ${what}`, words),
+    ...labelled('', consentOf(record), words),
+    ...labelled('', outcomeOf(record), words),
   ];
 }
 
 /** `completed`, `denied`, `with an unknown outcome`. */
-function endWord({ kind, code }: NonNullable<ReceiptReport['story']['ending']>): string {
+function endWord({ kind, body }: Ending): string {
   if (kind === 'intent.unknown') return 'with an unknown outcome';
+  const code = 'code' in body ? body.code : undefined;
   return code !== undefined && DENIAL_CODES.includes(code) ? 'denied' : kind.slice('intent.'.length);
 }
 
-function storyLines({ story }: ReceiptReport, words: Words): string[] {
-  const { accepted, compiled, clarify, calls, refusedAnswers, ending } = story;
+function courseLines({ state }: ReceiptReport, words: Words): string[] {
+  const { accepted, compiled, clarify, refusals, broken } = state;
+  const ending = endOf(state);
   if (!accepted) return [];
   const { principal, prose, intent, at } = accepted;
   const there = principal.origin === 'chronos' ? 'an alarm began it, with nobody there' : 'a person was there';
@@ -113,20 +131,16 @@ function storyLines({ story }: ReceiptReport, words: Words): string[] {
     ...labelled('asked', `by ${shown(principal.user)} at ${at}; ${there}`, words),
     ...labelled('', shown(prose ?? intent ?? ''), words),
     ...(compiled ? labelled('compiled', `${shown(compiled.intent.verb)}, by ${shown(compiled.compiler)}`, words) : []),
-    ...(clarify === undefined ? [] : labelled('asked back', shown(clarify), words)),
-    ...calls.flatMap((call) => callLines(call, words)),
-    ...(refusedAnswers === 0
+    ...(clarify === undefined ? [] : labelled('asked back', shown(clarify.question), words)),
+    ...callsOf(state).flatMap(({ nodeId, record }) => callLines(nodeId, record, words)),
+    ...(refusals === 0
       ? []
-      : labelled(
-          'refused',
-          refusedAnswers === 1 ? 'one answer did not count' : `${refusedAnswers} answers did not count`,
-          words,
-        )),
-    ...(story.broken ? labelled('journal', 'was changed behind the executor’s back; the executor noticed', words) : []),
+      : labelled('refused', refusals === 1 ? 'one answer did not count' : `${refusals} answers did not count`, words)),
+    ...(broken ? labelled('journal', 'was changed behind the executor’s back; the executor noticed', words) : []),
     ...(ending
       ? labelled(
           'ended',
-          `${endWord(ending)} at ${ending.at}${ending.reason === undefined ? '' : `: ${shown(ending.reason)}`}`,
+          `${endWord(ending)} at ${ending.body.at}${'reason' in ending.body ? `: ${shown(ending.body.reason)}` : ''}`,
           words,
         )
       : []),
@@ -148,7 +162,7 @@ function keyLines(
 }
 
 function verdictLines(report: ReceiptReport, { keyExpected, trustsEmbedded }: ReceiptPlace, words: Words): string[] {
-  const { broken, envelopes, story } = report;
+  const { broken, envelopes, state } = report;
   if (!broken) {
     const isWhose = keyExpected || trustsEmbedded;
     const holds = isWhose
@@ -157,10 +171,10 @@ function verdictLines(report: ReceiptReport, { keyExpected, trustsEmbedded }: Re
           'yellow',
           `All ${envelopes} envelopes hold, by the key in the file; nobody has said whose key that is.`,
         );
-    if (story.ending) return [holds];
+    if (endOf(state)) return [holds];
     return [
       holds,
-      `It has not come to its end: the last thing on record is ${story.lastKind}. More may have happened since.`,
+      `It has not come to its end: the last thing on record is ${state.lastKind}. More may have happened since.`,
     ];
   }
   const { seq, property, message, expected, found, rule } = broken;
@@ -179,7 +193,7 @@ export function linesOf(report: ReceiptReport, place: ReceiptPlace, words: Words
   const title = report.intentId === undefined ? 'Receipt' : `Intent ${shown(report.intentId)}`;
   return [
     words.paint('bold', title),
-    ...storyLines(report, words),
+    ...courseLines(report, words),
     ...keyLines(report, place, words),
     ...verdictLines(report, place, words),
   ];
@@ -188,24 +202,35 @@ export function linesOf(report: ReceiptReport, place: ReceiptPlace, words: Words
 /** For programs: one object. */
 export function factsOf(report: ReceiptReport, place: ReceiptPlace) {
   const { file, line, keyExpected, trustsEmbedded, approverExpected } = place;
-  const { broken, story, intentId, publicKey, keyId, envelopes } = report;
-  const { accepted, ending, lastKind, calls } = story;
+  const { broken, state, intentId, publicKey, keyId, envelopes } = report;
+  const { accepted, lastKind } = state;
+  const ending = endOf(state);
   return {
     ...{ file, line, valid: broken === undefined, ended: ending !== undefined, broken },
     ...{ intent_id: intentId, public_key: publicKey, key_id: keyId, key_expected: keyExpected, envelopes },
     ...{ key_trusted: keyExpected || trustsEmbedded, approver_expected: approverExpected, rules: accepted?.rules ?? 1 },
     ...{ user: accepted?.principal.user, origin: accepted?.principal.origin, accepted_at: accepted?.at },
     last_kind: lastKind,
-    ending: ending && { kind: ending.kind, code: ending.code, at: ending.at, reason: ending.reason },
-    refused_answers: story.refusedAnswers,
-    journal_broken: story.broken,
-    calls: calls.map(({ nodeId, call, surface, decision, answer, startedAt, status, reason, references }) => ({
-      ...{ node_id: nodeId, tool: call?.tool, args: call?.args, call_sha256: call?.call_sha256, surface },
-      ...{ effect: decision?.effect, rule: decision?.rule },
-      answered: answer && {
-        ...{ by: answer.by, at: answer.at, approved: answer.approved, approver: answer.approver, name: answer.name },
-      },
-      ...{ started_at: startedAt, status, reason, references },
-    })),
+    ending: ending && {
+      kind: ending.kind,
+      code: 'code' in ending.body ? ending.body.code : undefined,
+      at: ending.body.at,
+      reason: 'reason' in ending.body ? ending.body.reason : undefined,
+    },
+    refused_answers: state.refusals,
+    journal_broken: state.broken !== undefined,
+    calls: callsOf(state).map(({ nodeId, record }) => {
+      const { call, surface, decided, gate, started, finished } = record;
+      const answer = gate?.answered;
+      return {
+        ...{ node_id: nodeId, tool: call?.tool, args: call?.args, call_sha256: call?.call_sha256, surface },
+        ...{ effect: decided?.effect, rule: decided?.rule },
+        answered: answer && {
+          ...{ by: answer.by, at: answer.at, approved: answer.approved, approver: answer.approver, name: answer.name },
+        },
+        ...{ started_at: started?.at, status: standingOf(record), reason: reasonOf(record) },
+        references: finished?.references,
+      };
+    }),
   };
 }

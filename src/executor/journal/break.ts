@@ -1,10 +1,10 @@
 /** What is put down when a chain is found changed: that it was, and an end that claims nothing which nobody can know. Pure. */
 import type { ReceiptEntry } from '../receipt/bodies.ts';
+import { type ChainState, outcomeOf } from '../receipt/chain-state.ts';
 import type { ChainReading } from './chain-reading.ts';
-import { type IntentFold, outcomeOf } from './fold.ts';
 
 /** The nodes whose call has been started and has no recorded outcome. */
-export function nodesInDoubt(state: IntentFold): string[] {
+export function nodesInDoubt(state: ChainState): string[] {
   return [...state.nodes].flatMap(([nodeId, record]) => (outcomeOf(record) === 'unknown' ? [nodeId] : []));
 }
 
@@ -14,7 +14,7 @@ export function nodesInDoubt(state: IntentFold): string[] {
  */
 export function breakEntries(
   { head, broken, mayHaveStarted }: ChainReading,
-  state: IntentFold,
+  state: ChainState,
   { startedByRow, at }: { startedByRow: boolean; at: string },
 ): readonly ReceiptEntry[] {
   const reason = broken!;

@@ -3,9 +3,9 @@ import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { ReceiptEnvelope } from '../../wire/intent-receipt.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import type { ChainHead } from '../receipt/chain.ts';
+import { apply, begin, type ChainState } from '../receipt/chain-state.ts';
 import { verifyChain } from '../receipt/verify.ts';
 import type { EnvelopeRow } from './envelope-table.ts';
-import { apply, begin, type IntentFold } from './fold.ts';
 import { lostIntent } from './lost-intent.ts';
 
 export type ChainReading = {
@@ -13,7 +13,7 @@ export type ChainReading = {
   readonly envelopes: readonly ReceiptEnvelope[];
   readonly head: ChainHead;
   /** What they come to; `undefined` when not even the first one holds. */
-  readonly state: IntentFold | undefined;
+  readonly state: ChainState | undefined;
   /** What is wrong after them. */
   readonly broken: string | undefined;
   /** A row that does not count any more tells of an escalate-class call, or cannot be read. */
@@ -30,7 +30,7 @@ function parse(text: string): unknown {
   }
 }
 
-function foldEnvelopes(envelopes: readonly ReceiptEnvelope[], lost: IntentFold): IntentFold | undefined {
+function foldEnvelopes(envelopes: readonly ReceiptEnvelope[], lost: ChainState): ChainState | undefined {
   const entries = envelopes as readonly unknown[] as readonly ReceiptEntry[];
   const [first, ...others] = entries;
   if (first?.kind === 'intent.accepted') return others.reduce(apply, begin(first.body));

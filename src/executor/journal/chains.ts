@@ -9,21 +9,21 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainHead, nextEnvelope } from '../receipt/chain.ts';
+import { apply, type ChainState, isOver, statusOf } from '../receipt/chain-state.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
 import { breakEntries } from './break.ts';
 import { type ChainReading, readChain } from './chain-reading.ts';
 import { envelopeTable } from './envelope-table.ts';
-import { apply, type IntentFold, isOver, statusOf } from './fold.ts';
 import { type IntentRow, intentTable } from './intent-table.ts';
 import { lostIntent } from './lost-intent.ts';
 import type { outboxTable } from './outbox-table.ts';
 import type { spendTable } from './spend-table.ts';
 
 /** An intent as it stands in the journal. */
-export type Held = { readonly row: IntentRow; readonly state: IntentFold; readonly head: ChainHead };
+export type Held = { readonly row: IntentRow; readonly state: ChainState; readonly head: ChainHead };
 
 /** @returns what is to be put down next; nothing when the intent stays as it is. Runs inside the transaction; what it throws undoes it. */
-export type Decide = (state: IntentFold) => readonly ReceiptEntry[];
+export type Decide = (state: ChainState) => readonly ReceiptEntry[];
 
 /** What a change comes to, once it is on disk. */
 export type Grown = {

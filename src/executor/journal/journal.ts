@@ -18,10 +18,10 @@ import type { OutboxMessage } from '../outbox/outbox.ts';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { EMPTY_CHAIN, nextEnvelope } from '../receipt/chain.ts';
+import { type ChainState, isOver } from '../receipt/chain-state.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
 import { acceptedBody, differenceOf } from './acceptance.ts';
 import { Chains, type Decide, type Grown, type Held } from './chains.ts';
-import { type IntentFold, isOver } from './fold.ts';
 import { outboxTable } from './outbox-table.ts';
 import { claimJournal } from './owner-key.ts';
 import { type Enrollment, openRoster, type Roster } from './roster.ts';
@@ -46,13 +46,13 @@ export type JournalOptions = {
 };
 
 export type Appended = {
-  readonly state: IntentFold;
+  readonly state: ChainState;
   readonly entries: readonly ReceiptEntry[];
   /** The chain was found changed: it has been ended, and nothing was decided. */
   readonly broken: boolean;
 };
 
-export type ChangeListener = (intentId: string, entries: readonly ReceiptEntry[], state: IntentFold) => void;
+export type ChangeListener = (intentId: string, entries: readonly ReceiptEntry[], state: ChainState) => void;
 
 export type Journal = {
   /**

@@ -5,7 +5,7 @@ import type { OutboxStore } from '../../kit/outbox/outbox.ts';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import type { OutboxMessage } from '../outbox/outbox.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
-import { type IntentFold, isEnd, openGates, recordOf } from './fold.ts';
+import { type ChainState, isEnd, openGates, recordOf } from '../receipt/chain-state.ts';
 
 function messageOf(row: Record<string, SQLOutputValue>): OutboxMessage {
   return {
@@ -37,13 +37,13 @@ export function outboxTable(db: DatabaseSync, writes: GroupCommit, clock: Clock)
     WHERE intent_id = ? AND node_id = ? AND kind = 'notify' AND state = 'waiting'`);
   const listeners = new Set<() => void>();
 
-  function notify(state: IntentFold, nodeId: string, times: number): boolean {
+  function notify(state: ChainState, nodeId: string, times: number): boolean {
     const { intent_id: intentId, principal } = state.accepted;
     const id = notifyId(intentId, nodeId, times);
     return insert.run(id, 'notify', principal.user, intentId, nodeId, null, clock.now()).changes > 0;
   }
 
-  function wake(state: IntentFold): boolean {
+  function wake(state: ChainState): boolean {
     const { intent_id: intentId, principal } = state.accepted;
     if (state.parkedIn === undefined) return false;
     const id = `wake-${intentId}`;
@@ -76,7 +76,7 @@ export function outboxTable(db: DatabaseSync, writes: GroupCommit, clock: Clock)
      * @param state the intent with it
      * @returns whether there is something new to do
      */
-    take(state: IntentFold, { kind, body }: ReceiptEntry): boolean {
+    take(state: ChainState, { kind, body }: ReceiptEntry): boolean {
       const { intent_id: intentId, principal } = state.accepted;
       const nobodyThere = principal.origin === 'chronos' || state.parkedIn !== undefined;
       if (kind === 'gate.asked')

@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
-import { type IntentFold, recordOf } from './fold.ts';
+import { type ChainState, recordOf } from '../receipt/chain-state.ts';
 
 /** Policies count days; two of them, so that a day can begin anywhere on earth. */
 const COUNTED_MS = 48 * 60 * 60 * 1000;
@@ -22,7 +22,7 @@ export function spendTable(db: DatabaseSync) {
     of: (user: string, now: number): Spend[] => of.all(user, now - COUNTED_MS) as Spend[],
 
     /** Takes in one more envelope; `state` is the intent as it was before. A call counts from its start, until it is certain that it failed. */
-    take(state: IntentFold, { kind, body }: ReceiptEntry, now: number): void {
+    take(state: ChainState, { kind, body }: ReceiptEntry, now: number): void {
       const { intent_id: intentId, principal } = state.accepted;
       if (kind === 'call.started') {
         const amount = recordOf(state, body.node_id).decided?.amount;

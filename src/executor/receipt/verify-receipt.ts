@@ -10,16 +10,16 @@ import { ahead } from './ahead.ts';
 import type { ReceiptEntry } from './bodies.ts';
 import { BODY_SHAPES } from './body-shapes.ts';
 import { EMPTY_CHAIN } from './chain.ts';
+import { type AnyChainState, EMPTY_STATE } from './chain-state.ts';
 import { wrongDigest } from './digests.ts';
+import { CheckedChain } from './invariants.ts';
 import { isAnswer, type ReadValue } from './receipt-text.ts';
 import { keyIdOf } from './signing-key.ts';
-import type { Story } from './story.ts';
-import { StoryReader } from './story-reader.ts';
 import { type BrokenLink, ChainReader, type ChainReport, type LooseEnvelope, looseEnvelope } from './verify.ts';
 
 export type ReceiptReport = ChainReport & {
-  /** What the envelopes tell that hold. */
-  readonly story: Story;
+  /** What the envelopes come to that hold. */
+  readonly state: AnyChainState;
   /** As far as the receipt says it. */
   readonly intentId: string | undefined;
   readonly publicKey: string | undefined;
@@ -34,17 +34,17 @@ const BODIES = Object.fromEntries(
 ) as unknown as { readonly [Kind in ReceiptKind]: z.ZodType };
 
 /** What is wrong with an envelope whose hash and signature hold. */
-function wrongContent(entry: ReceiptEntry, seq: number, story: StoryReader): BrokenLink | undefined {
-  const checked = checkInput(BODIES[entry.kind], entry);
-  if ('problems' in checked) return { seq, property: 'malformed', message: checked.problems[0]!.sentence };
+function wrongContent(entry: ReceiptEntry, seq: number, checked: CheckedChain): BrokenLink | undefined {
+  const shaped = checkInput(BODIES[entry.kind], entry);
+  if ('problems' in shaped) return { seq, property: 'malformed', message: shaped.problems[0]!.sentence };
   const wrong = wrongDigest(entry);
   if (wrong) {
     const { field, expected, found } = wrong;
     const message = `${field} is not the hash of what stands beside it`;
     return { seq, property: 'digest', message, expected, found };
   }
-  const contradiction = story.take(entry, seq);
-  return contradiction && { seq, property: 'story', ...contradiction };
+  const violation = checked.take(entry, seq);
+  return violation && { seq, property: 'story', ...violation };
 }
 
 /** The receipt around its envelopes; these are looked at one by one, so that what is wrong has a number. */
@@ -61,7 +61,7 @@ export function isKey(publicKey: string, expected: string): boolean {
 
 function unframed(message: string): ReceiptReport {
   const broken: BrokenLink = { seq: 0, property: 'malformed', message };
-  const nothing = { head: EMPTY_CHAIN, story: new StoryReader('').story() };
+  const nothing = { head: EMPTY_CHAIN, state: EMPTY_STATE };
   return { ...nothing, broken, intentId: undefined, publicKey: undefined, keyId: undefined, envelopes: 0 };
 }
 
@@ -85,7 +85,7 @@ type Given = {
 class ReceiptReader {
   readonly envelopes: readonly unknown[];
   readonly chain: ChainReader;
-  readonly #story: StoryReader;
+  readonly #checked: CheckedChain;
   readonly #frame: Pick<ReceiptReport, 'intentId' | 'publicKey' | 'keyId' | 'envelopes'>;
   readonly #approvers: Given['approvers'];
   #broken: BrokenLink | undefined;
@@ -94,7 +94,7 @@ class ReceiptReader {
     this.#approvers = approvers;
     this.envelopes = frame.envelopes;
     this.chain = new ChainReader(frame.public_key);
-    this.#story = new StoryReader(frame.intent_id);
+    this.#checked = new CheckedChain(frame.intent_id);
     this.#frame = frameOf(frame);
   }
 
@@ -106,7 +106,7 @@ class ReceiptReader {
     const entry = loose.envelope as unknown as ReceiptEntry;
     this.#broken =
       this.chain.take(loose, isSigned) ??
-      wrongContent(entry, this.chain.head.seq, this.#story) ??
+      wrongContent(entry, this.chain.head.seq, this.#checked) ??
       this.#notApproved(entry, this.chain.head.seq);
     return this.#broken === undefined;
   }
@@ -114,7 +114,7 @@ class ReceiptReader {
   /** What is wrong with a start that holds, but was not approved by whom the reader has named. */
   #notApproved({ kind, body }: ReceiptEntry, seq: number): BrokenLink | undefined {
     if (!this.#approvers || kind !== 'call.started' || body.surface !== 'escalate') return undefined;
-    const { startedBy } = this.#story;
+    const startedBy = this.#checked.starterOf(body.node_id);
     if (startedBy !== undefined && this.#approvers.includes(startedBy)) return undefined;
     const message = `"${body.node_id}" was started without the approval of whom you named`;
     const found = startedBy ?? 'no approver’s key';
@@ -122,7 +122,7 @@ class ReceiptReader {
   }
 
   report(): ReceiptReport {
-    return { head: this.chain.head, story: this.#story.story(), broken: this.#broken, ...this.#frame };
+    return { head: this.chain.head, state: this.#checked.state, broken: this.#broken, ...this.#frame };
   }
 }
 

@@ -9,8 +9,8 @@ import { type ReceiptEnvelope, receiptEnvelopeSchema } from '../../wire/intent-r
 import { checkInput } from '../../wire/validate.ts';
 import { type ChainHead, EMPTY_CHAIN } from './chain.ts';
 import { isUnicode, preAuthEncoding, sha256Hex, signedText, unsignedText } from './envelope.ts';
+import type { InvariantRule } from './invariants.ts';
 import { keyIdOf } from './signing-key.ts';
-import type { StoryRule } from './story.ts';
 
 /**
  * What of an envelope does not hold. `malformed`: its shape; `digest`: a hash in its body; `story`: it contradicts what stands before
@@ -27,7 +27,7 @@ export type BrokenLink = {
   readonly seq: number;
   readonly property: BrokenProperty;
   /** Of `story`: the rule, by its name in docs/receipts.md. */
-  readonly rule?: StoryRule;
+  readonly rule?: InvariantRule;
   readonly message: string;
   readonly expected?: string;
   readonly found?: string;

@@ -4,9 +4,9 @@ import { answerText } from '../../wire/approver.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
-import { type IntentFold, isOver, recordOf } from '../journal/fold.ts';
 import { refuseStale } from '../journal/roster.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
+import { type ChainState, isOver, recordOf } from '../receipt/chain-state.ts';
 
 /** Of one intent; further ones are refused without a line in its receipt, so that nobody fills the disk. */
 const REFUSALS_KEPT = 32;
@@ -29,7 +29,7 @@ type Given = {
 const NO_GATE = 'the gates that wait are listed by GET /intents/{id}/gates';
 
 /** Why a question does not take an answer. */
-function closed(state: IntentFold, nodeId: string, now: number): string | undefined {
+function closed(state: ChainState, nodeId: string, now: number): string | undefined {
   const { gate } = recordOf(state, nodeId);
   if (!gate && isOver(state)) return `the intent is over; no question about the node ${nodeId} waits`;
   if (!gate) return `no question has been asked about the node ${nodeId}; ${NO_GATE}`;
@@ -42,7 +42,7 @@ function closed(state: IntentFold, nodeId: string, now: number): string | undefi
 }
 
 /** Why whoever signed cannot have answered this question; nothing here depends on who has sent it. */
-function unsigned(state: IntentFold, { nodeId, answer, now, approver }: Given): ReveilleError | undefined {
+function unsigned(state: ChainState, { nodeId, answer, now, approver }: Given): ReveilleError | undefined {
   const { approver: key, expires_at, signature } = answer;
   const { intent_id, principal } = state.accepted;
   if (approver === undefined)
@@ -59,7 +59,7 @@ function unsigned(state: IntentFold, { nodeId, answer, now, approver }: Given): 
 }
 
 /** Why an answer does not count. */
-function objection(state: IntentFold, given: Given): ReveilleError | undefined {
+function objection(state: ChainState, given: Given): ReveilleError | undefined {
   const { nodeId, by, answer, now } = given;
   const conflict = (message: string) => new ReveilleError('conflict', message);
   if (by !== state.accepted.principal.user) return conflict('the intent is not theirs');
@@ -78,7 +78,7 @@ function objection(state: IntentFold, given: Given): ReveilleError | undefined {
 }
 
 /** Judges an answer by what is on record, and by the roster. */
-export function judgeAnswer(state: IntentFold, given: Given): Judged {
+export function judgeAnswer(state: ChainState, given: Given): Judged {
   const { nodeId, by, answer, now, approver } = given;
   const body = { at: formatInstant(now), node_id: nodeId };
   const refusal = objection(state, given);

@@ -4,8 +4,8 @@ import type { CallNode } from '../../wire/intent.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { idempotencyKey } from '../intent/idempotency-key.ts';
 import { amountOf } from '../intent/stake.ts';
-import { type IntentFold, type NodeRecord, recordOf } from '../journal/fold.ts';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
+import { type ChainState, type NodeRecord, recordOf } from '../receipt/chain-state.ts';
 import { callSha256, digestOf } from '../receipt/envelope.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 import type { Course } from './course.ts';
@@ -32,7 +32,7 @@ function bind({ tool, args }: CallNode, { definitionSha256 }: RailTool): BoundCa
   };
 }
 
-function decide(course: Course, state: IntentFold, node: CallNode, tool: RailTool, now: number): Decided {
+function decide(course: Course, state: ChainState, node: CallNode, tool: RailTool, now: number): Decided {
   const { policy, journal } = course.parts;
   const { user, origin } = state.accepted.principal;
   const read = amountOf(tool, node.args);
@@ -73,7 +73,7 @@ function isAbout({ gate }: NodeRecord, call: BoundCall): boolean {
  * Whether the last question was approved by somebody who may still do so: an approval without a signature, of before there were any, or of a
  * key that was revoked since, is asked for anew.
  */
-function isApprovedBy({ parts }: Course, { accepted }: IntentFold, { gate }: NodeRecord): boolean {
+function isApprovedBy({ parts }: Course, { accepted }: ChainState, { gate }: NodeRecord): boolean {
   const { approved, approver, signature } = gate?.answered ?? {};
   if (approved !== true || approver === undefined || signature === undefined) return false;
   return parts.journal.roster.standing(accepted.principal.user, approver) !== undefined;

@@ -4,7 +4,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import type { Decide } from '../journal/chains.ts';
-import { type IntentFold, intentOf, isOver } from '../journal/fold.ts';
+import { type ChainState, intentOf, isOver } from '../receipt/chain-state.ts';
 import { Halted } from './halt.ts';
 import type { RailParts } from './parts.ts';
 
@@ -41,7 +41,7 @@ export class Course {
     return this.#over;
   }
 
-  state(): IntentFold {
+  state(): ChainState {
     return this.parts.journal.held(this.intentId).state;
   }
 
@@ -59,7 +59,7 @@ export class Course {
   }
 
   /** Puts down what has happened; again and again where the disk refuses. Throws {@link Halted} when it does not count any more. */
-  async record(decide: Decide): Promise<IntentFold> {
+  async record(decide: Decide): Promise<ChainState> {
     const { journal, clock, log } = this.parts;
     for (let tries = 0; ; tries++) {
       if (this.#over.aborted) throw new Halted();
@@ -79,7 +79,7 @@ export class Course {
   }
 
   /** Like {@link record}, for what is to begin: not once the course is halted. */
-  begin(decide: Decide): Promise<IntentFold> {
+  begin(decide: Decide): Promise<ChainState> {
     return this.record((state) => {
       if (this.#halt.signal.aborted) throw new Halted();
       return decide(state);

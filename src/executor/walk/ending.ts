@@ -2,13 +2,13 @@
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { callNodes } from '../intent/plan.ts';
 import { nodesInDoubt } from '../journal/break.ts';
-import { type Ending, type IntentFold, intentOf, outcomeOf, recordOf } from '../journal/fold.ts';
+import { type ChainState, type Ending, intentOf, outcomeOf, recordOf } from '../receipt/chain-state.ts';
 import { clip } from './clip.ts';
 
 const ARGUMENT_CHARACTERS = 1000;
 
 /** What the calls gave: `{nodes: {id: {status, references?, result? or text?}}}`. */
-export function resultOf(state: IntentFold): { readonly nodes: Readonly<Record<string, unknown>> } {
+export function resultOf(state: ChainState): { readonly nodes: Readonly<Record<string, unknown>> } {
   const plan = intentOf(state)?.plan;
   const nodes = (plan ? callNodes(plan) : []).flatMap(({ id }) => {
     const record = recordOf(state, id);
@@ -22,7 +22,7 @@ export function resultOf(state: IntentFold): { readonly nodes: Readonly<Record<s
 }
 
 /** Which calls took effect, for somebody who learns that the rest did not. */
-function doneBefore(state: IntentFold): string {
+function doneBefore(state: ChainState): string {
   const plan = intentOf(state)?.plan;
   const done = (plan ? callNodes(plan) : []).filter(({ id }) => outcomeOf(recordOf(state, id)) === 'succeeded');
   if (done.length === 0) return '';
@@ -34,14 +34,14 @@ function doneBefore(state: IntentFold): string {
  *
  * @param isRead whether the tool moves nothing: a read whose answer got lost leaves nothing to find out
  */
-export function inDoubt(state: IntentFold, isRead: (tool: string) => boolean): string[] {
+export function inDoubt(state: ChainState, isRead: (tool: string) => boolean): string[] {
   return nodesInDoubt(state).filter((id) => {
     const { surface, call } = recordOf(state, id).started!;
     return surface === 'escalate' || !isRead(call.tool);
   });
 }
 
-function unknownReason(state: IntentFold, nodes: readonly string[]): string {
+function unknownReason(state: ChainState, nodes: readonly string[]): string {
   const calls = nodes.map((id) => {
     const { started, reconciled, finished } = recordOf(state, id);
     const { tool, args } = started!.call;
@@ -58,7 +58,7 @@ function unknownReason(state: IntentFold, nodes: readonly string[]): string {
  * @param stop why it cannot go on; `undefined` when its plan has been carried out
  */
 export function endingOf(
-  state: IntentFold,
+  state: ChainState,
   stop: { readonly code: string; readonly message: string } | undefined,
   { at, isRead }: { at: string; isRead: (tool: string) => boolean },
 ): Ending {

@@ -2,8 +2,8 @@
 
 import type { CallNode } from '../../wire/intent.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
-import { type IntentFold, recordOf } from '../journal/fold.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
+import { type ChainState, recordOf } from '../receipt/chain-state.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 import { callCompanion, receivedOf } from './companion-call.ts';
@@ -59,7 +59,7 @@ export async function askGate(course: Course, node: CallNode, tool: RailTool): P
   });
 }
 
-function openGate(state: IntentFold, nodeId: string) {
+function openGate(state: ChainState, nodeId: string) {
   const { gate } = recordOf(state, nodeId);
   return gate && !gate.answered && !gate.expired ? gate : undefined;
 }

@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { isOver } from '../journal/fold.ts';
 import type { Journal } from '../journal/journal.ts';
+import { isOver } from '../receipt/chain-state.ts';
 import type { Course } from './course.ts';
 import { Halted } from './halt.ts';
 

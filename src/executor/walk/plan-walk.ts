@@ -2,7 +2,7 @@
 
 import type { GroupNode, PlanNode, WaitNode } from '../../wire/intent.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
-import { recordOf } from '../journal/fold.ts';
+import { recordOf } from '../receipt/chain-state.ts';
 import { runCall } from './call-step.ts';
 import type { Course } from './course.ts';
 import { Halted, Stopped } from './halt.ts';

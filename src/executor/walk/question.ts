@@ -7,10 +7,10 @@ import type { SideEffectClass } from '../../wire/manifest.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { callNodes } from '../intent/plan.ts';
 import { valueAt } from '../intent/pointer.ts';
-import { type IntentFold, intentOf, recordOf } from '../journal/fold.ts';
 import { type Decimal, formatDecimal, plus, readDecimal, ZERO } from '../policy/decimal.ts';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptBodies } from '../receipt/bodies.ts';
+import { type ChainState, intentOf, recordOf } from '../receipt/chain-state.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 import { clip } from './clip.ts';
 
@@ -20,7 +20,7 @@ const DRY_RUN_CHARACTERS = 2000;
 const TASK_CHARACTERS = 2000;
 
 export type QuestionFacts = {
-  readonly state: IntentFold;
+  readonly state: ChainState;
   readonly node: CallNode;
   readonly tool: RailTool;
   readonly decided: ReceiptBodies['call.decided'];
@@ -128,12 +128,12 @@ function sourceLines({ state, node }: QuestionFacts): string[] {
   return ['Where the values come from:', ...lines.flatMap(quotedJson)];
 }
 
-function taskLines({ accepted }: IntentFold): string[] {
+function taskLines({ accepted }: ChainState): string[] {
   if (accepted.prose === undefined) return ['The task was handed over as a plan in JSON.'];
   return ['The task, as it was handed over:', ...quoted(clip(accepted.prose, TASK_CHARACTERS))];
 }
 
-function askerLines({ accepted, parkedIn }: IntentFold): string[] {
+function askerLines({ accepted, parkedIn }: ChainState): string[] {
   const { user, conversation_id, origin } = accepted.principal;
   const began = origin === 'chronos' ? 'an ALARM began, with nobody there' : 'a person began';
   const parked = parkedIn === undefined ? '' : '; the agent has ended its turn and is woken when this is over';

@@ -4,9 +4,9 @@ import { orAborted } from '../../kit/clock/or-aborted.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { readIntent } from '../intent/read-intent.ts';
-import { type IntentFold, intentOf, isOver, statusOf } from '../journal/fold.ts';
 import type { ExecutorRail, IntentEvent } from '../rail.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
+import { type ChainState, intentOf, isOver, statusOf } from '../receipt/chain-state.ts';
 import { judgeAnswer } from './answer.ts';
 import { Course } from './course.ts';
 import { draft } from './drafting.ts';
@@ -83,7 +83,7 @@ export function createRail(parts: RailParts): ExecutorRail {
     }
   });
 
-  const queuedBehind = (state: IntentFold) => {
+  const queuedBehind = (state: ChainState) => {
     const { user } = state.accepted.principal;
     return isOver(state) ? undefined : lanes.before(user, state.accepted.intent_id);
   };
@@ -93,7 +93,7 @@ export function createRail(parts: RailParts): ExecutorRail {
   };
 
   /** @throws ReveilleError `conflict` when there is nothing to call off any more */
-  function refuseCancel(state: IntentFold): void {
+  function refuseCancel(state: ChainState): void {
     if (isOver(state)) {
       const how =
         state.clarify && !state.ending
@@ -235,7 +235,7 @@ export function createRail(parts: RailParts): ExecutorRail {
 /** A moment for what has just been aborted. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-function hasNode(state: IntentFold, nodeId: string): boolean {
+function hasNode(state: ChainState, nodeId: string): boolean {
   const plan = intentOf(state)?.plan;
   const has = (node: NonNullable<typeof plan>): boolean =>
     node.id === nodeId || ('nodes' in node && node.nodes.some(has));

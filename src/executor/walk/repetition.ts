@@ -1,5 +1,5 @@
 /** Which calls may be made a second time, where nobody knows what came of the first. Pure. */
-import type { NodeRecord } from '../journal/fold.ts';
+import type { NodeRecord } from '../receipt/chain-state.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 
 type Tool = Pick<RailTool, 'surface' | 'sideEffectClass' | 'definition'> | undefined;

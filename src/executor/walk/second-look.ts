@@ -3,15 +3,15 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { PlanNode } from '../../wire/intent.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { callNodes } from '../intent/plan.ts';
-import { type IntentFold, intentOf, outcomeOf, recordOf, statusOf } from '../journal/fold.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
+import { type ChainState, intentOf, outcomeOf, recordOf, statusOf } from '../receipt/chain-state.ts';
 import type { Course } from './course.ts';
 import { endingOf, inDoubt } from './ending.ts';
 import { Stopped } from './halt.ts';
 import { askStatus } from './reconcile.ts';
 
 /** The first step of a plan that was not carried out. */
-function undoneIn(state: IntentFold, node: PlanNode): string | undefined {
+function undoneIn(state: ChainState, node: PlanNode): string | undefined {
   const record = recordOf(state, node.id);
   if (node.kind === 'call') return outcomeOf(record) === 'succeeded' ? undefined : `${node.tool} (node ${node.id})`;
   if (node.kind === 'wait') return record.waited ? undefined : `the wait ${node.id}`;

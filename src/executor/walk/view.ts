@@ -2,8 +2,9 @@
 import type { z } from 'zod';
 import type { gateSchema } from '../../wire/executor.ts';
 import type { PlanNode } from '../../wire/intent.ts';
+import type { IntentState, IntentView, NodeState } from '../rail.ts';
 import {
-  type IntentFold,
+  type ChainState,
   intentOf,
   isOver,
   type NodeRecord,
@@ -11,10 +12,9 @@ import {
   outcomeOf,
   recordOf,
   statusOf,
-} from '../journal/fold.ts';
-import type { IntentState, IntentView, NodeState } from '../rail.ts';
+} from '../receipt/chain-state.ts';
 
-export function errorOf({ ending }: IntentFold): IntentState['error'] {
+export function errorOf({ ending }: ChainState): IntentState['error'] {
   switch (ending?.kind) {
     case 'intent.failed':
       return { code: ending.body.code, message: ending.body.reason };
@@ -28,7 +28,7 @@ export function errorOf({ ending }: IntentFold): IntentState['error'] {
 }
 
 /** @param queuedBehind the intent before it in its owner's queue */
-export function stateView(state: IntentFold, queuedBehind: string | undefined): IntentState {
+export function stateView(state: ChainState, queuedBehind: string | undefined): IntentState {
   const { ending, clarify, parkedIn } = state;
   const error = errorOf(state);
   const parked = parkedIn !== undefined && !isOver(state);
@@ -67,14 +67,14 @@ function waitStanding({ waitUntil, waited }: NodeRecord, isIntentOver: boolean):
 }
 
 /** The calls and waits of a plan, in the order in which they are written. */
-function nodesOf(state: IntentFold, node: PlanNode): NodeState[] {
+function nodesOf(state: ChainState, node: PlanNode): NodeState[] {
   if (node.kind === 'sequence' || node.kind === 'parallel') return node.nodes.flatMap((child) => nodesOf(state, child));
   const record = recordOf(state, node.id);
   const standing = node.kind === 'call' ? callStanding(record, isOver(state)) : waitStanding(record, isOver(state));
   return [{ node_id: node.id, ...standing }];
 }
 
-export function intentView(state: IntentFold, queuedBehind: string | undefined): IntentView {
+export function intentView(state: ChainState, queuedBehind: string | undefined): IntentView {
   const { intent_id, at, principal, prose } = state.accepted;
   const intent = intentOf(state);
   return {
@@ -91,7 +91,7 @@ export function intentView(state: IntentFold, queuedBehind: string | undefined):
 }
 
 /** The questions that wait for an answer. */
-export function gateViews(state: IntentFold): z.output<typeof gateSchema>[] {
+export function gateViews(state: ChainState): z.output<typeof gateSchema>[] {
   return openGates(state).map(({ nodeId, gate }) => {
     const { tool, args } = recordOf(state, nodeId).decided!.call;
     return {

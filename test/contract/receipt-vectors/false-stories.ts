@@ -1,6 +1,6 @@
 /** Stories that cannot have happened, each signed as if it had: the rule that each breaks, and where. */
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
-import type { StoryRule } from '../../../src/executor/receipt/story.ts';
+import type { InvariantRule } from '../../../src/executor/receipt/invariants.ts';
 import * as tell from './stories.ts';
 import { INTENT_ID, looking, nodes, payNode, sequence, TRANSFER, waiting } from './stories.ts';
 
@@ -8,7 +8,7 @@ export type FalseStory = {
   readonly entries: readonly ReceiptEntry[];
   /** The envelope that contradicts those before it. */
   readonly seq: number;
-  readonly rule: StoryRule;
+  readonly rule: InvariantRule;
 };
 
 const { accepted, compiled, decided, asked, answered, started, finished, transfer } = tell;
@@ -17,7 +17,7 @@ const upTo = (kinds: number) =>
   [accepted(), compiled(payNode), decided(), asked(), answered(), started()].slice(0, kinds);
 
 /** The last entry is the one that does not fit. */
-function wrong(rule: StoryRule, ...entries: readonly ReceiptEntry[]): FalseStory {
+function wrong(rule: InvariantRule, ...entries: readonly ReceiptEntry[]): FalseStory {
   return { entries, seq: entries.length, rule };
 }
 

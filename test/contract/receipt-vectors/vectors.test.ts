@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { endOf } from '../../../src/executor/receipt/chain-state.ts';
 import { readValues } from '../../../src/executor/receipt/receipt-text.ts';
 import { type ReceiptReport, verifyReceipt, verifyReceipts } from '../../../src/executor/receipt/verify-receipt.ts';
 import { allVectors, type Expected, linesOf, type Vector } from './vectors.ts';
@@ -28,8 +29,8 @@ async function verdictsOf({ text, key, approver }: Vector): Promise<Expected[]> 
 
 function verdictOf([report, ...more]: (ReceiptReport | undefined)[]): Expected {
   if (report === undefined || more.length > 0) return { valid: false, property: 'unreadable' };
-  const { broken, story, envelopes } = report;
-  if (!broken) return { valid: true, envelopes, ended: story.ending !== undefined, last_kind: String(story.lastKind) };
+  const { broken, state, envelopes } = report;
+  if (!broken) return { valid: true, envelopes, ended: endOf(state) !== undefined, last_kind: String(state.lastKind) };
   const { seq, property, rule } = broken;
   return { valid: false, seq, property, ...(rule === undefined ? {} : { rule }) };
 }
