@@ -7,8 +7,7 @@ import type { Model } from '../kit/model/model.ts';
 import type { Walls } from '../kit/process/separation.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
-import type { Compiler } from './compile/compiler.ts';
-import { offlineCompiler } from './compile/offline-compiler.ts';
+import { type Compiler, offlineCompiler } from './compile/compiler.ts';
 import type { ExecutorConfig } from './config.ts';
 import { startExecutorServer } from './http/server.ts';
 import { openJournal } from './journal/journal.ts';
@@ -22,7 +21,7 @@ import { createRail } from './walk/rail.ts';
 /** How long a drain waits for calls under way; what is left is found out about at the next start. */
 const DRAIN_MS = 10_000;
 
-export type ExecutorOptions = {
+type ExecutorOptions = {
   readonly config: ExecutorConfig;
   /** What references in the manifest refer to, and what programs that are started get an allow-list of; nothing unless told. */
   readonly variables?: Settings;

@@ -1,6 +1,5 @@
 /** What was agreed on about a server's tools: the names that its manifest declares, the definitions that the lock beside it pins. */
-import { bijectionDifferences } from './bijection.ts';
-import type { ServerSpec } from './manifest.ts';
+import type { DeclaredTool, ServerSpec } from './manifest.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import { pinDifferences, type ToolPins } from './tool-lock.ts';
 
@@ -41,4 +40,27 @@ export class Agreement {
     const differences = this.differences(live);
     if (differences.length > 0) throw new Mismatch(differences);
   }
+}
+
+/**
+ * @param declared `undefined`: whatever the server has is right, as long as no name is there twice
+ * @returns a sentence about each tool that differs; none when they are the same
+ */
+function bijectionDifferences(
+  declared: ReadonlyMap<string, DeclaredTool> | undefined,
+  live: readonly ToolDefinition[],
+): string[] {
+  const found: string[] = [];
+  const seen = new Set<string>();
+  for (const { name } of live) {
+    const shown = JSON.stringify(name);
+    if (seen.has(name)) found.push(`${shown} is listed twice by the server`);
+    else if (declared && !declared.has(name)) found.push(`${shown} is not declared in the manifest`);
+    seen.add(name);
+  }
+  for (const name of declared?.keys() ?? []) {
+    if (!seen.has(name))
+      found.push(`${JSON.stringify(name)} is declared in the manifest and the server does not have it`);
+  }
+  return found;
 }

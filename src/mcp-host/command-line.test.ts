@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { splitCommand } from './command-line.ts';
+import { splitCommand } from './manifest.ts';
 
 for (const [text, words] of [
   ['reveille mcp', ['reveille', 'mcp']],

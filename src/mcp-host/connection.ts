@@ -13,7 +13,6 @@ import type { Clock } from '../kit/clock/clock.ts';
 import type { Walls } from '../kit/process/separation.ts';
 import { VERSION } from '../wire/version.ts';
 import { withDeadline } from './deadline.ts';
-import { FloodGuard } from './flood-guard.ts';
 import { httpWire } from './http-transport.ts';
 import type { ServerSpec } from './manifest.ts';
 import { type AnswerSlot, RawAnswers } from './raw-answers.ts';
@@ -264,5 +263,35 @@ export class Connection {
     this.#ending ??= wire?.ending() ?? 'was stopped';
     await wire?.close();
     this.#onClose(this.#ending);
+  }
+}
+
+/** Progress of many calls at once stays far below. */
+const MOST_MESSAGES = 10_000;
+const WINDOW_MS = 10_000;
+
+class FloodGuard {
+  readonly #clock: Clock;
+  #windowFrom: number;
+  #unasked = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#windowFrom = clock.monotonic();
+  }
+
+  /** A message has come. @returns whether these are too many */
+  message(): boolean {
+    const now = this.#clock.monotonic();
+    if (now - this.#windowFrom > WINDOW_MS) {
+      this.#windowFrom = now;
+      this.#unasked = 0;
+    }
+    return ++this.#unasked > MOST_MESSAGES;
+  }
+
+  /** One of the messages was the answer to a request of ours. */
+  answered(): void {
+    if (this.#unasked > 0) this.#unasked--;
   }
 }

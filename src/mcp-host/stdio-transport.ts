@@ -1,14 +1,13 @@
 /** MCP over the stdin and stdout of a child that leads a process group of its own, and is gone when the transport is closed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
-import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
+import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/client';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import { endOf, signalCarried } from '../kit/process/carrier.ts';
 import { isProgram } from '../kit/process/program.ts';
 import type { Walls } from '../kit/process/separation.ts';
-import { HAS_GROUPS, LIFELINE, signalGroup, watched } from './lifeline.ts';
+import { parseForeignJson } from '../wire/json.ts';
 import type { StdioLink } from './manifest.ts';
-import { messageReader } from './message-reader.ts';
 import type { RawAnswers } from './raw-answers.ts';
 import type { ServerLog } from './server-log.ts';
 
@@ -25,7 +24,7 @@ const KILL_MS = 5000;
 /** Between the end of a process and that of its pipes, either way: a descendant may hold them. */
 const PIPES_MS = 500;
 
-export type StdioTransportOptions = {
+type StdioTransportOptions = {
   link: StdioLink;
   cwd: string | undefined;
   walls: Walls | undefined;
@@ -208,4 +207,105 @@ function write(stdin: Writable, line: string): Promise<void> {
   return new Promise((resolve, reject) => {
     stdin.write(line, (error) => (error ? reject(error) : resolve()));
   });
+}
+
+/** File descriptor of the pipe in the started process. */
+const LIFELINE = 3;
+
+/** How long a server has, after we are gone and its stdin has ended, until it is killed. */
+const FAREWELL_SECONDS = 2;
+
+/**
+ * A small shell script, because it must cost next to nothing per server. It never sees a server's arguments as anything but words.
+ *
+ * The watcher does not mind the signals that ask the group to end: it is what kills those who do not listen. The shell itself waits
+ * for the server, so that the group has its leader, and its number, for as long as the server runs.
+ */
+const SCRIPT = [
+  `( trap '' TERM HUP INT; exec >/dev/null 2>&1; read -r word <&${LIFELINE}; sleep "$1"; kill -KILL 0 ) &`,
+  `exec ${LIFELINE}<&-`,
+  'shift',
+  'trap : TERM HUP INT',
+  '"$@"',
+  'exit $?',
+].join('\n');
+
+/** Whether this system has process groups and a shell. */
+export const HAS_GROUPS = process.platform !== 'win32';
+
+/** The command that runs a server as the head of a watched group; to be spawned `detached`, with a pipe as {@link LIFELINE}. */
+export function watched(command: readonly string[]): readonly [string, ...string[]] {
+  const [program = '', ...args] = command;
+  return HAS_GROUPS ? ['/bin/sh', '-c', SCRIPT, 'sh', String(FAREWELL_SECONDS), ...command] : [program, ...args];
+}
+
+/** Sends a signal to a whole group; harmless when nothing is left of it. */
+function signalGroup(leader: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(HAS_GROUPS ? -leader : leader, signal);
+  } catch (thrown) {
+    // ESRCH: nothing is left of it. EPERM: macOS says this of a group of zombies.
+    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+    if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
+  }
+}
+
+const NEWLINE = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
+type MessageSink = {
+  /** @param line its bytes, without the line end */
+  message(message: JSONRPCMessage, line: Buffer): void;
+  /** A line that is no JSON-RPC message. @param bytes of the line */
+  garbage(line: string, bytes: number): void;
+  /** A line grew beyond the limit. Nothing is read any more. */
+  tooLong(): void;
+};
+
+/** What of a line that is no message is worth showing. */
+const SHOWN_BYTES = 512;
+
+/**
+ * Makes a function to feed chunks to. Empty lines are passed over.
+ *
+ * @param longestBytes of one line
+ */
+function messageReader(longestBytes: number, sink: MessageSink): (chunk: Buffer) => void {
+  let waiting: Buffer[] = [];
+  let waitingBytes = 0;
+  let isOver = false;
+
+  const read = (line: Buffer) => {
+    const text = line.toString('utf8').trim();
+    if (text === '') return;
+    let message: JSONRPCMessage;
+    try {
+      message = parseJSONRPCMessage(parseForeignJson(text));
+    } catch {
+      sink.garbage(line.subarray(0, SHOWN_BYTES).toString('utf8'), line.length);
+      return;
+    }
+    sink.message(message, line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
+  };
+
+  return (chunk) => {
+    let from = 0;
+    while (!isOver && from < chunk.length) {
+      const end = chunk.indexOf(NEWLINE, from);
+      const piece = chunk.subarray(from, end === -1 ? chunk.length : end);
+      from += piece.length + 1;
+      waiting.push(piece);
+      waitingBytes += piece.length;
+      if (waitingBytes > longestBytes) {
+        isOver = true;
+        waiting = [];
+        sink.tooLong();
+      } else if (end !== -1) {
+        const line = waiting.length === 1 ? piece : Buffer.concat(waiting, waitingBytes);
+        waiting = [];
+        waitingBytes = 0;
+        read(line);
+      }
+    }
+  };
 }

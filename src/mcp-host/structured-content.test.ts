@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
-import { blocksOf } from './structured-content.ts';
+import { blocksOf } from './output-cap.ts';
 
 const text = (said: string): ContentBlock => ({ type: 'text', text: said });
 const added = (content: ContentBlock[], structuredContent: CallToolResult['structuredContent']) =>

@@ -15,13 +15,13 @@
  * - the verb and the ids of nodes are the compiler's own, so they can be nothing but plain words.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import { misleading } from '../../kit/text/hidden-characters.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
+import { valueAt } from '../intent/pointer.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
-import { entryOf, fieldOf, isForced, isListed, type Place, wholeOf } from './schema-places.ts';
 import { type Material, ORIGINS, type Origin, type OriginKind, type Source, sourcesOf } from './sources.ts';
-import { textsInWords } from './text-for-people.ts';
 
 /** Where a value of a call's arguments comes from. */
 export type Provenance = {
@@ -221,4 +221,109 @@ export function provenanceOf(intent: Intent, material: Material, tools: Tools): 
       return tool === undefined ? about : { ...about, tool };
     });
   });
+}
+
+/** Letters, with a hyphen or an apostrophe between them at most. */
+const PLAIN = /^[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*$/u;
+const AROUND = /^[([{<"'‘“„«]+|[)\]}>"'’”»“.,:;!?…]+$/gu;
+
+type TextPart = {
+  readonly text: string;
+  /** Whether it is one plain word. */
+  readonly plain: boolean;
+};
+
+/**
+ * The parts of a text. Neighbours that are no plain words (`DE89 3704 0044`) stay together as they stand: put together from pieces they
+ * would be a value that nobody has written.
+ */
+function textsInWords(text: string): readonly TextPart[] {
+  const parts: { start: number; end: number; plain: boolean }[] = [];
+  for (const { 0: word, index } of text.matchAll(/\S+/gu)) {
+    const bare = word.replace(AROUND, '');
+    if (bare === '') continue;
+    const start = index + word.indexOf(bare);
+    const plain = PLAIN.test(bare);
+    const last = parts.at(-1);
+    if (!plain && last && !last.plain) last.end = start + bare.length;
+    else parts.push({ start, end: start + bare.length, plain });
+  }
+  return parts.map(({ start, end, plain }) => ({ text: text.slice(start, end), plain }));
+}
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** The schemas that may apply at one place: those behind references and in alternatives as well. */
+export type Place = { readonly root: Schema; readonly schemas: readonly Schema[] };
+
+const isObject = (value: unknown): value is Schema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** How many schemas are looked at for one place; schemas can refer to themselves. */
+const MOST_SCHEMAS = 64;
+
+function gather(given: readonly unknown[], root: Schema): Place {
+  const schemas = new Set<Schema>();
+  const visit = (schema: unknown) => {
+    if (!isObject(schema) || schemas.has(schema) || schemas.size === MOST_SCHEMAS) return;
+    schemas.add(schema);
+    const { $ref } = schema;
+    if (typeof $ref === 'string' && $ref.startsWith('#')) visit(valueAt(root, decodedPointer($ref)));
+    for (const keyword of ['anyOf', 'oneOf', 'allOf']) {
+      const list = schema[keyword];
+      if (Array.isArray(list)) for (const entry of list) visit(entry);
+    }
+    for (const keyword of ['then', 'else']) visit(schema[keyword]);
+  };
+  for (const schema of given) visit(schema);
+  return { root, schemas: [...schemas] };
+}
+
+function decodedPointer(reference: string): string {
+  try {
+    return decodeURIComponent(reference.slice(1));
+  } catch {
+    return reference.slice(1);
+  }
+}
+
+/** The arguments as a whole. */
+const wholeOf = (root: Schema): Place => gather([root], root);
+
+/** The place of a field, and whether the schema names that field. */
+function fieldOf({ root, schemas }: Place, name: string): { place: Place; named: boolean } {
+  const own = (schema: Schema) =>
+    isObject(schema.properties) && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
+  const known = schemas.map(own).filter((schema) => schema !== undefined);
+  const given = known.length > 0 ? known : schemas.map(({ additionalProperties }) => additionalProperties);
+  return { place: gather(given, root), named: known.length > 0 };
+}
+
+/** The place of an entry of a list. */
+export function entryOf({ root, schemas }: Place, index: number): Place {
+  const given = schemas.map(({ prefixItems, items }) => {
+    if (Array.isArray(prefixItems) && index < prefixItems.length) return prefixItems[index];
+    return Array.isArray(items) ? items[index] : items;
+  });
+  return gather(given, root);
+}
+
+/** Whether the tool takes no other value here, or this one where none is given: then nobody has chosen it. */
+function isForced({ schemas }: Place, value: unknown): boolean {
+  return schemas.some((schema) => {
+    const { enum: listed } = schema;
+    return (
+      (Object.hasOwn(schema, 'const') && isDeepStrictEqual(schema.const, value)) ||
+      (Object.hasOwn(schema, 'default') && isDeepStrictEqual(schema.default, value)) ||
+      (Array.isArray(listed) && listed.length === 1 && isDeepStrictEqual(listed[0], value))
+    );
+  });
+}
+
+/** Whether the schema lists this value among those that it takes. */
+function isListed({ schemas }: Place, value: unknown): boolean {
+  return schemas.some(
+    ({ enum: listed, ...schema }) =>
+      (Array.isArray(listed) && listed.includes(value)) || (Object.hasOwn(schema, 'const') && schema.const === value),
+  );
 }

@@ -17,9 +17,8 @@ import {
   sendDelta,
 } from '../../kit/model/testing/model-endpoint.ts';
 import type { Policy } from '../policy/policy.ts';
-import type { Compiled, Draft } from './compiler.ts';
+import { type Compiled, type Draft, offlineCompiler } from './compiler.ts';
 import { createCompiler } from './model-compiler.ts';
-import { offlineCompiler } from './offline-compiler.ts';
 import { bankToolbox } from './testing/bank-tools.ts';
 
 const PROSE = 'Move 25 USD from acct-1 to acct-2.';

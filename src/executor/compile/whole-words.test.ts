@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { wordsOf } from './whole-words.ts';
+import { wordsOf } from './sources.ts';
 
 const has = (text: string, value: string) => wordsOf(text).has(value);
 const hasNumber = (text: string, value: number | string) => wordsOf(text).hasNumber(String(value));

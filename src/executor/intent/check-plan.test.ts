@@ -4,9 +4,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';
 import type { Rail } from '../../wire/manifest.ts';
 import type { RailTool } from '../tools/toolbox.ts';
-import { checkPlan } from './check-plan.ts';
-import { fillIdempotencyKeys } from './idempotency-key.ts';
-import { callNodes } from './plan.ts';
+import { callNodes, checkPlan, fillIdempotencyKeys } from './plan.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,9 @@
 /** Looking at plans: which calls they hold, and what stands for a call. Pure. */
-import type { CallNode, PlanNode } from '../../wire/intent.ts';
+
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/ajv';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
+import type { Toolbox } from '../tools/toolbox.ts';
 
 /** The calls of a plan in the order in which they are written. */
 export function callNodes(plan: PlanNode): readonly CallNode[] {
@@ -11,4 +15,140 @@ export function callNodes(plan: PlanNode): readonly CallNode[] {
 export function withArguments(plan: PlanNode, argsOf: (node: CallNode) => CallNode['args']): PlanNode {
   if (plan.kind === 'call') return { ...plan, args: argsOf(plan) };
   return plan.kind === 'wait' ? plan : { ...plan, nodes: plan.nodes.map((node) => withArguments(node, argsOf)) };
+}
+
+/** The same for every attempt at a node, and no other node's of any intent. */
+export function idempotencyKey(intentId: string, nodeId: string): string {
+  return `${intentId}.${nodeId}`;
+}
+
+/** Why a plan must not set the argument itself; `undefined` when it does not. To follow the place of the node's arguments. */
+function keyProblem(node: CallNode, argument: string | undefined): string | undefined {
+  if (argument === undefined || !Object.hasOwn(node.args, argument)) return undefined;
+  return `must not set ${JSON.stringify(argument)}: it takes the idempotency key, which the executor fills in itself`;
+}
+
+/**
+ * The intent with an idempotency key in every call whose tool takes one.
+ *
+ * @throws ReveilleError `invalid_request` when the plan sets one itself, or when the tool's schema does not take ours
+ */
+export function fillIdempotencyKeys(intent: Intent, intentId: string, toolbox: Pick<Toolbox, 'find'>): Intent {
+  const argumentOf = ({ tool }: CallNode) => toolbox.find(tool)?.rail?.idempotency_key;
+  const problems = callNodes(intent.plan).flatMap((node) => {
+    const problem = keyProblem(node, argumentOf(node));
+    return problem === undefined ? [] : [`node ${node.id} ${problem}`];
+  });
+  if (problems.length > 0) throw new ReveilleError('invalid_request', problems.join('; '));
+  const plan = withArguments(intent.plan, (node) => {
+    const argument = argumentOf(node);
+    if (argument === undefined) return node.args;
+    const args = { ...node.args, [argument]: idempotencyKey(intentId, node.id) };
+    const [problem] = argumentCheck(toolbox.find(node.tool)!.definition.inputSchema)(args);
+    if (problem !== undefined)
+      throw new ReveilleError(
+        'invalid_request',
+        `the arguments of node ${node.id}, with their idempotency key: ${problem}`,
+      );
+    return args;
+  });
+  return { ...intent, plan };
+}
+
+type Schema = Readonly<Record<string, unknown>>;
+/** Sentences about what is wrong with arguments, to follow their place; none when they are right. */
+type ArgumentCheck = (args: Readonly<Record<string, unknown>>) => string[];
+
+const META_SCHEMAS: readonly (readonly [RegExp, string])[] = [
+  [/^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/, 'http://json-schema.org/draft-07/schema#'],
+  [/^https?:\/\/json-schema\.org\/draft\/2019-09\/schema#?$/, 'https://json-schema.org/draft/2019-09/schema'],
+  [/^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/, 'https://json-schema.org/draft/2020-12/schema'],
+];
+const DEFAULT_DIALECT = 'https://json-schema.org/draft/2020-12/schema';
+
+const LONGEST_WORDS = 1000;
+
+const wordsOf = (thrown: unknown) =>
+  (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, LONGEST_WORDS);
+
+/** Whether the schema is one itself: the compiler passes over keywords whose value it does not expect. */
+function malformed(schema: Schema): string | undefined {
+  const { $schema: dialect } = schema;
+  const meta = typeof dialect === 'string' ? META_SCHEMAS.find(([pattern]) => pattern.test(dialect))?.[1] : undefined;
+  const $ref = meta ?? DEFAULT_DIALECT;
+  const check = new AjvJsonSchemaValidator().getValidator({ ...(meta && { $schema: meta }), $ref })(schema);
+  return check.valid ? undefined : check.errorMessage;
+}
+
+/** The names that a plain schema of an object allows, for a message that names none. */
+function allowedNames({ properties, additionalProperties }: Schema, args: object): string[] {
+  if (additionalProperties !== false || typeof properties !== 'object' || properties === null) return [];
+  const unknown = Object.keys(args).filter((name) => !Object.hasOwn(properties, name));
+  if (unknown.length === 0) return [];
+  const [got, allowed] = [unknown, Object.keys(properties)].map((names) => names.map((name) => JSON.stringify(name)));
+  return [`has no place for ${got!.join(', ')}; the tool takes ${allowed!.join(', ')}`];
+}
+
+function compile(schema: Schema): ArgumentCheck {
+  // The engine would answer with a promise, which counts as a yes and brings the process down when it is a no.
+  if (Object.hasOwn(schema, '$async')) return () => ["cannot be checked: the tool's input schema has $async"];
+  try {
+    const wrong = malformed(schema);
+    if (wrong !== undefined)
+      return () => [`cannot be checked: the tool's input schema is wrong (${wrong.slice(0, LONGEST_WORDS)})`];
+    // An engine of its own: engines remember schemas by their $id, and servers must not put theirs into each other's place.
+    // Engines load nothing: a reference to what stands elsewhere does not compile.
+    const check = new AjvJsonSchemaValidator().getValidator(schema);
+    return (args) => {
+      const { valid, errorMessage } = check(args);
+      if (valid) return [];
+      const names = allowedNames(schema, args);
+      const words = errorMessage.replaceAll(/(^|, )data(?=[ /])/g, '$1args').slice(0, LONGEST_WORDS);
+      return [`does not fit the tool's input schema: ${[words, ...names].join('; it ')}`];
+    };
+  } catch (thrown) {
+    const why = wordsOf(thrown);
+    return () => [`cannot be checked: the tool's input schema cannot be used (${why})`];
+  }
+}
+
+const compiled = new WeakMap<Schema, ArgumentCheck>();
+
+/** The check for a schema; one that cannot be compiled refuses every call, in words. */
+function argumentCheck(schema: Schema): ArgumentCheck {
+  const known = compiled.get(schema);
+  if (known) return known;
+  const fresh = compile(schema);
+  compiled.set(schema, fresh);
+  return fresh;
+}
+
+/** Stands in for an intent's id while it has none. */
+const SOME_INTENT = '00000000-0000-7000-8000-000000000000';
+
+type Located = { readonly node: CallNode; readonly place: string };
+
+function locate(plan: PlanNode, place: string): Located[] {
+  if (plan.kind === 'call') return [{ node: plan, place }];
+  if (plan.kind === 'wait') return [];
+  return plan.nodes.flatMap((node, index) => locate(node, `${place}.nodes[${index}]`));
+}
+
+function problemsOf({ node, place }: Located, toolbox: Pick<Toolbox, 'find' | 'absence'>): string[] {
+  const tool = toolbox.find(node.tool);
+  if (tool === undefined) return [`${place}.tool: ${toolbox.absence(node.tool)}`];
+  const argument = tool.rail?.idempotency_key;
+  const forbidden = keyProblem(node, argument);
+  if (forbidden !== undefined) return [`${place}.args ${forbidden}`];
+  const args = argument === undefined ? node.args : { ...node.args, [argument]: idempotencyKey(SOME_INTENT, node.id) };
+  return argumentCheck(tool.definition.inputSchema)(args).map((problem) => `${place}.args ${problem}`);
+}
+
+/**
+ * Checks a plan as it was submitted or compiled, before idempotency keys are filled in.
+ *
+ * @returns a sentence for each thing that is wrong, with its place (`plan.nodes[1].args …`); none when the plan can be carried out
+ */
+export function checkPlan(intent: Intent, toolbox: Pick<Toolbox, 'find' | 'absence'>): { problems: string[] } {
+  return { problems: locate(intent.plan, 'plan').flatMap((located) => problemsOf(located, toolbox)) };
 }

@@ -1,12 +1,11 @@
 /** Reading a chain from its rows, and finding out whether it is the one that was written. Pure. */
 import { canonicalJson } from '../../wire/canonical-json.ts';
-import type { ReceiptEnvelope } from '../../wire/intent-receipt.ts';
+import { NO_HASH, type ReceiptEnvelope } from '../../wire/intent-receipt.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import type { ChainHead } from '../receipt/chain.ts';
-import { apply, begin, type ChainState } from '../receipt/chain-state.ts';
+import { apply, begin, type ChainState, EMPTY_STATE, outcomeOf } from '../receipt/chain-state.ts';
 import { verifyChain } from '../receipt/verify.ts';
-import type { EnvelopeRow } from './envelope-table.ts';
-import { lostIntent } from './lost-intent.ts';
+import type { EnvelopeRow } from './chains.ts';
 
 export type ChainReading = {
   /** The envelopes that are as they were written. */
@@ -89,4 +88,44 @@ export function readChain(
     broken,
     mayHaveStarted: broken !== undefined && (isMissing || values.slice(head.seq).some(tellsOfStart)),
   };
+}
+
+/** All that its row can still say. */
+export function lostIntent(intentId: string, user: string): ChainState {
+  return {
+    ...EMPTY_STATE,
+    accepted: {
+      at: '1970-01-01T00:00:00.000Z',
+      intent_id: intentId,
+      principal: { user, origin: 'person' },
+      manifest_sha256: NO_HASH,
+      policy_sha256: NO_HASH,
+    },
+  };
+}
+
+/** The nodes whose call has been started and has no recorded outcome. */
+export function nodesInDoubt(state: ChainState): string[] {
+  return [...state.nodes].flatMap(([nodeId, record]) => (outcomeOf(record) === 'unknown' ? [nodeId] : []));
+}
+
+/**
+ * @param state what the envelopes that hold come to
+ * @param startedByRow whether the intent's row says that an escalate-class call was started
+ */
+export function breakEntries(
+  { head, broken, mayHaveStarted }: ChainReading,
+  state: ChainState,
+  { startedByRow, at }: { startedByRow: boolean; at: string },
+): readonly ReceiptEntry[] {
+  const reason = broken!;
+  const changed: ReceiptEntry = { kind: 'journal.broken', body: { at, good_seq: head.seq, reason } };
+  const words = `the journal of this intent was changed behind the executor's back: ${reason}. What stood after envelope ${head.seq} does not count`;
+  if (!state.escalateStarted && !startedByRow && !mayHaveStarted) {
+    const failed = `${words}. No call that moves or commits something had been started`;
+    return [changed, { kind: 'intent.failed', body: { at, code: 'journal_broken', reason: failed } }];
+  }
+  const nodes = nodesInDoubt(state);
+  const unknown = `${words}. A call that moves or commits something had been started or may have been: look at its tool's own records; the rows that do not count are kept in the table set_aside of journal.db`;
+  return [changed, { kind: 'intent.unknown', body: { at, reason: unknown, nodes } }];
 }

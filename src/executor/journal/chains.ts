@@ -2,20 +2,18 @@
  * The chains and what follows from them: reading one and checking it, putting an envelope at its end, ending one that was changed. All of it
  * is synchronous; what writes runs inside the caller's transaction.
  */
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import type { ContextPiece, IntentStatus } from '../../wire/executor.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
-import { type ChainHead, nextEnvelope } from '../receipt/chain.ts';
+import { type ChainHead, nextEnvelope, type Sealed } from '../receipt/chain.ts';
 import { apply, type ChainState, isOver, statusOf } from '../receipt/chain-state.ts';
+import { sha256Hex } from '../receipt/envelope.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
-import { breakEntries } from './break.ts';
-import { type ChainReading, readChain } from './chain-reading.ts';
-import { envelopeTable } from './envelope-table.ts';
-import { type IntentRow, intentTable } from './intent-table.ts';
-import { lostIntent } from './lost-intent.ts';
+import { breakEntries, type ChainReading, lostIntent, readChain } from './chain-reading.ts';
 import type { outboxTable } from './outbox-table.ts';
 import type { spendTable } from './spend-table.ts';
 
@@ -35,7 +33,7 @@ export type Grown = {
   readonly broken: boolean;
 };
 
-export type ChainParts = {
+type ChainParts = {
   readonly db: DatabaseSync;
   readonly key: SigningKey;
   readonly clock: Clock;
@@ -145,4 +143,140 @@ export class Chains {
       keepsContext: state.compiled === undefined && !isOver(state),
     });
   }
+}
+
+type IntentRow = {
+  readonly seq: number;
+  readonly id: string;
+  readonly user: string;
+  /** Until it is compiled. */
+  readonly context: readonly ContextPiece[] | undefined;
+  readonly head: ChainHead;
+  readonly escalateStarted: boolean;
+  readonly createdAt: number;
+};
+
+export type Standing = {
+  readonly status: IntentStatus;
+  readonly isOver: boolean;
+  readonly head: ChainHead;
+  readonly escalateStarted: boolean;
+  readonly keepsContext: boolean;
+};
+
+type Row = Record<string, SQLOutputValue>;
+
+function contextOf(text: string | null): readonly ContextPiece[] | undefined {
+  if (text === null) return undefined;
+  try {
+    return JSON.parse(text) as ContextPiece[];
+  } catch {
+    // Somebody changed it: it will not have the hash that the first envelope says.
+    return undefined;
+  }
+}
+
+function rowOf(row: Row): IntentRow {
+  return {
+    seq: row.seq as number,
+    id: row.id as string,
+    user: row.user_id as string,
+    context: contextOf(row.context as string | null),
+    head: { seq: row.head_seq as number, hash: row.head_hash as string },
+    escalateStarted: row.escalate_started === 1,
+    createdAt: row.created_at as number,
+  };
+}
+
+function intentTable(db: DatabaseSync) {
+  const insert = db.prepare(`
+    INSERT INTO intents (id, user_id, idempotency_key, context, status, is_over, head_seq, head_hash, escalate_started, created_at)
+    VALUES (?, ?, ?, ?, 'drafting', 0, ?, ?, 0, ?)`);
+  const byId = db.prepare('SELECT * FROM intents WHERE id = ?');
+  const byKey = db.prepare('SELECT id FROM intents WHERE user_id = ? AND idempotency_key = ?');
+  const stand = db.prepare(`
+    UPDATE intents SET status = ?, is_over = ?, head_seq = ?, head_hash = ?, escalate_started = max(escalate_started, ?),
+                       context = CASE WHEN ? THEN context END
+    WHERE id = ?`);
+  const open = db.prepare('SELECT id, user_id FROM intents WHERE is_over = 0 ORDER BY seq');
+  const openOf = db.prepare(`
+    SELECT count(*) AS intents, coalesce(sum(octet_length(context)), 0) AS context_bytes
+    FROM intents WHERE user_id = ? AND is_over = 0`);
+  const newest = db.prepare('SELECT id FROM intents WHERE user_id = ? ORDER BY seq DESC LIMIT ?');
+  const newestWith = db.prepare('SELECT id FROM intents WHERE user_id = ? AND status = ? ORDER BY seq DESC LIMIT ?');
+
+  return {
+    insert(intent: {
+      readonly id: string;
+      readonly user: string;
+      readonly idempotencyKey: string | undefined;
+      readonly context: readonly ContextPiece[] | undefined;
+      readonly head: ChainHead;
+      readonly createdAt: number;
+    }): void {
+      const { id, user, idempotencyKey, context, head, createdAt } = intent;
+      const pieces = context === undefined ? null : JSON.stringify(context);
+      insert.run(id, user, idempotencyKey ?? null, pieces, head.seq, head.hash, createdAt);
+    },
+
+    get(id: string): IntentRow | undefined {
+      const row = byId.get(id);
+      return row && rowOf(row);
+    },
+
+    idOf: (user: string, key: string) => byKey.get(user, key)?.id as string | undefined,
+
+    stand(id: string, { status, isOver, head, escalateStarted, keepsContext }: Standing): void {
+      stand.run(status, Number(isOver), head.seq, head.hash, Number(escalateStarted), Number(keepsContext), id);
+    },
+
+    /** Those that are not over, in order of acceptance. */
+    open: () => open.all().map((row) => ({ id: row.id as string, user: row.user_id as string })),
+
+    /** How many of the user's are not over, and how much conversation is kept for them. */
+    openOf(user: string): { intents: number; contextBytes: number } {
+      const row = openOf.get(user)!;
+      return { intents: row.intents as number, contextBytes: row.context_bytes as number };
+    },
+
+    newest(user: string, limit: number, status: IntentStatus | undefined): string[] {
+      const rows = status === undefined ? newest.all(user, limit) : newestWith.all(user, status, limit);
+      return rows.map(({ id }) => id as string);
+    },
+  };
+}
+
+export type EnvelopeRow = { readonly seq: number; readonly text: string };
+
+function envelopeTable(db: DatabaseSync) {
+  const insert = db.prepare('INSERT INTO envelopes (intent_id, seq, envelope) VALUES (?, ?, ?)');
+  const of = db.prepare('SELECT seq, envelope FROM envelopes WHERE intent_id = ? ORDER BY seq');
+  const first = db.prepare('SELECT envelope FROM envelopes WHERE intent_id = ? ORDER BY seq LIMIT 1');
+  const last = db.prepare('SELECT seq, envelope FROM envelopes WHERE intent_id = ? ORDER BY seq DESC LIMIT 1');
+  const keep = db.prepare(`
+    INSERT INTO set_aside (intent_id, seq, envelope, at)
+    SELECT intent_id, seq, envelope, ? FROM envelopes WHERE intent_id = ? AND seq > ?`);
+  const remove = db.prepare('DELETE FROM envelopes WHERE intent_id = ? AND seq > ?');
+
+  return {
+    append: (intentId: string, { envelope, text }: Sealed): void => void insert.run(intentId, envelope.seq, text),
+
+    of: (intentId: string): EnvelopeRow[] =>
+      of.all(intentId).map(({ seq, envelope }) => ({ seq: seq as number, text: envelope as string })),
+
+    /** What was put down when the intent was accepted. */
+    first: (intentId: string) => first.get(intentId)?.envelope as string | undefined,
+
+    /** Whether the chain ends in this envelope, by a look at its last row. */
+    endsIn(intentId: string, { seq, hash }: ChainHead): boolean {
+      const row = last.get(intentId);
+      return row !== undefined && row.seq === seq && sha256Hex(row.envelope as string) === hash;
+    },
+
+    /** Moves the rows after `goodSeq` aside. */
+    setAside(intentId: string, goodSeq: number, at: number): void {
+      keep.run(at, intentId, goodSeq);
+      remove.run(intentId, goodSeq);
+    },
+  };
 }

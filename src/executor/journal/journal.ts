@@ -4,26 +4,33 @@
  * read, and its end whenever it grows.
  */
 import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { OutboxStore } from '../../kit/outbox/outbox.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
+import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IntentRequest, IntentStatus } from '../../wire/executor.ts';
-import { type IntentReceipt, RECEIPT_FORMAT } from '../../wire/intent-receipt.ts';
+import {
+  type IntentReceipt,
+  RECEIPT_FORMAT,
+  type ReceiptEnvelope,
+  SIGNED_APPROVALS,
+} from '../../wire/intent-receipt.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { IntentBounds } from '../config.ts';
 import type { OutboxMessage } from '../outbox/outbox.ts';
 import type { Spend } from '../policy/policy.ts';
-import type { ReceiptEntry } from '../receipt/bodies.ts';
+import type { ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 import { EMPTY_CHAIN, nextEnvelope } from '../receipt/chain.ts';
 import { type ChainState, isOver } from '../receipt/chain-state.ts';
+import { sha256Hex } from '../receipt/envelope.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
-import { acceptedBody, differenceOf } from './acceptance.ts';
 import { Chains, type Decide, type Grown, type Held } from './chains.ts';
 import { outboxTable } from './outbox-table.ts';
-import { claimJournal } from './owner-key.ts';
 import { type Enrollment, openRoster, type Roster } from './roster.ts';
 import { spendTable } from './spend-table.ts';
 import { type Submitters, submitterTable } from './submitter-table.ts';
@@ -33,7 +40,7 @@ const LOOK_AGAIN_SECONDS = 60;
 /** Intents that are over and need not be checked again when they are looked at twice. */
 const ENDED_KEPT = 256;
 
-export type JournalOptions = {
+type JournalOptions = {
   /** The folder that holds `journal.db`; made when missing. */
   readonly dataDir: string;
   readonly key: SigningKey;
@@ -45,14 +52,14 @@ export type JournalOptions = {
   readonly enrollment?: Enrollment;
 };
 
-export type Appended = {
+type Appended = {
   readonly state: ChainState;
   readonly entries: readonly ReceiptEntry[];
   /** The chain was found changed: it has been ended, and nothing was decided. */
   readonly broken: boolean;
 };
 
-export type ChangeListener = (intentId: string, entries: readonly ReceiptEntry[], state: ChainState) => void;
+type ChangeListener = (intentId: string, entries: readonly ReceiptEntry[], state: ChainState) => void;
 
 export type Journal = {
   /**
@@ -254,4 +261,61 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
       file.close();
     },
   };
+}
+
+/** @throws ReveilleError `conflict` when another key has signed what stands in the journal */
+function claimJournal(db: DatabaseSync, keyId: string, path: string): void {
+  db.prepare('INSERT INTO journal_key (only_row, key_id) VALUES (1, ?) ON CONFLICT DO NOTHING').run(keyId);
+  const owner = db.prepare('SELECT key_id FROM journal_key').get()?.key_id as string;
+  if (owner === keyId) return;
+  const message = `${path} was signed with the key ${owner.slice(0, 16)}…, and executor.key is ${keyId.slice(0, 16)}…; put the old executor.key back, or move journal.db away to begin a new one`;
+  throw new ReveilleError('conflict', message);
+}
+
+type Accepted = ReceiptBodies['intent.accepted'];
+
+function acceptedBody(
+  intentId: string,
+  user: string,
+  { prose, intent, idempotency_key, conversation_id, origin = 'person', context }: IntentRequest,
+  { at, manifestSha256, policySha256 }: { at: number; manifestSha256: string; policySha256: string },
+): Accepted {
+  return {
+    at: formatInstant(at),
+    intent_id: intentId,
+    principal: { user, ...(conversation_id !== undefined && { conversation_id }), origin },
+    ...(idempotency_key !== undefined && { idempotency_key }),
+    ...(prose !== undefined && { prose }),
+    ...(intent !== undefined && { intent: intent.text }),
+    ...(context !== undefined && {
+      context: { pieces: context.map(({ from }) => from), sha256: sha256Hex(canonicalJson(context)) },
+    }),
+    manifest_sha256: manifestSha256,
+    policy_sha256: policySha256,
+    rules: SIGNED_APPROVALS,
+  };
+}
+
+/**
+ * What a request asks for that the intent under its idempotency key does not; `undefined` when it is the same task. What was handed over
+ * of the conversation does not count: it grows from one attempt to the next.
+ *
+ * @param first the text of the intent's first envelope
+ */
+export function differenceOf(first: string | undefined, { prose, intent }: IntentRequest): string | undefined {
+  const names = 'idempotency_key names an intent of yours that was made with';
+  const remedy = 'send the same task to get its outcome, or use another key for another task';
+  let accepted: Partial<Accepted>;
+  try {
+    accepted = (JSON.parse(first ?? '') as ReceiptEnvelope).body;
+  } catch (cause) {
+    const message =
+      'the journal of the intent under this idempotency_key was changed and cannot be compared; use another key';
+    throw new ReveilleError('conflict', message, { cause });
+  }
+  if (accepted.prose !== prose) {
+    const what = accepted.prose === undefined ? 'an intent instead of prose' : 'other prose';
+    return `${names} ${prose === undefined ? 'prose instead of an intent' : what}; ${remedy}`;
+  }
+  return accepted.intent === intent?.text ? undefined : `${names} another intent; ${remedy}`;
 }

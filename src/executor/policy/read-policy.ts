@@ -5,11 +5,10 @@ import { readIsoDuration } from '../../kit/clock/duration.ts';
 import { type PlacedProblem, type PlacedYaml, readYaml } from '../../kit/yaml/placed-yaml.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { checkInput } from '../../wire/validate.ts';
-import { coveredRules } from './coverage.ts';
 import { type Defaults, decide } from './decide.ts';
 import type { Decision, Policy, PolicyRequest } from './policy.ts';
-import { type PolicyFile, policyFileSchema } from './policy-file.ts';
-import { compileRule, type RuleFit } from './rules.ts';
+import { type PolicyFile, type PolicyRule, policyFileSchema } from './policy-file.ts';
+import { compileRule, fitsGlob, type PatternSource, type RuleFit } from './rules.ts';
 
 const LARGEST_BYTES = 256 * 1024;
 const APPROVAL_TIMEOUT = 'PT24H';
@@ -113,4 +112,24 @@ export function readPolicy(path: string | undefined): ReadPolicy {
     throw refused('the policy must be UTF-8 text; it holds bytes that are not', cause);
   }
   return parsePolicy(text, path);
+}
+
+const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
+
+const same = (one: PatternSource, other: PatternSource | undefined) => JSON.stringify(one) === JSON.stringify(other);
+
+/** Whether every call that `rule` is about is one that `stricter` is about. It may miss some that are, never the other way round. */
+function covers(stricter: PolicyRule, rule: PolicyRule): boolean {
+  if (!fitsGlob(stricter.tool, rule.tool)) return false;
+  if (stricter.users && !rule.users?.every((user) => stricter.users?.includes(user))) return false;
+  return Object.entries(stricter.args ?? {}).every(([pointer, pattern]) => same(pattern, rule.args?.[pointer]));
+}
+
+/** Which rules have no effect, by their places in the list, and which rule makes it so. */
+function coveredRules(rules: readonly PolicyRule[]): { index: number; by: PolicyRule }[] {
+  return rules.flatMap((rule, index) => {
+    const by = rules.find((other) => STRICTNESS[other.effect] > STRICTNESS[rule.effect] && covers(other, rule));
+    // Its limits deny what is beyond them, whichever rule asks.
+    return by === undefined || (rule.limits && by.effect === 'ask') ? [] : [{ index, by }];
+  });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ahead } from './ahead.ts';
+import { ahead } from './verify-receipt.ts';
 
 test('what comes of items comes in their order, whichever ends first, and no more than the width is under way', async () => {
   const begun: (() => void)[] = [];

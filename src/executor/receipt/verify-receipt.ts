@@ -6,12 +6,11 @@ import { z } from 'zod';
 import { FINGERPRINT_LENGTH } from '../../wire/did.ts';
 import { intentReceiptSchema, RECEIPT_FORMAT, RECEIPT_KINDS, type ReceiptKind } from '../../wire/intent-receipt.ts';
 import { checkInput, showValue } from '../../wire/validate.ts';
-import { ahead } from './ahead.ts';
-import type { ReceiptEntry } from './bodies.ts';
+import type { BoundCall, CompileRead, ReceiptEntry } from './bodies.ts';
 import { BODY_SHAPES } from './body-shapes.ts';
 import { EMPTY_CHAIN } from './chain.ts';
 import { type AnyChainState, EMPTY_STATE } from './chain-state.ts';
-import { wrongDigest } from './digests.ts';
+import { callSha256, digestOf, sha256Hex } from './envelope.ts';
 import { CheckedChain } from './invariants.ts';
 import { isAnswer, type ReadValue } from './receipt-text.ts';
 import { keyIdOf } from './signing-key.ts';
@@ -54,7 +53,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Whether a key is the expected one: its 64 hex digits, its id, or the 16 digits of it that stand in a DID. */
-export function isKey(publicKey: string, expected: string): boolean {
+function isKey(publicKey: string, expected: string): boolean {
   if (expected.length === FINGERPRINT_LENGTH) return publicKey.startsWith(expected);
   return publicKey === expected || keyIdOf(publicKey) === expected;
 }
@@ -183,7 +182,7 @@ async function verifyAside(value: unknown, given: Given): Promise<ReceiptReport>
 const RECEIPTS_AHEAD = 8;
 
 /** What a text has at one place: a receipt that was checked, or no receipt. */
-export type CheckedValue =
+type CheckedValue =
   | { readonly line: number; readonly report: ReceiptReport }
   | Extract<ReadValue, { unreadable: unknown }>;
 
@@ -195,4 +194,74 @@ export function verifyReceipts(read: Iterable<ReadValue>, given: Given = {}): As
   return ahead(read, RECEIPTS_AHEAD, async (each) =>
     'unreadable' in each ? each : { line: each.line, report: await verifyAside(each.value, given) },
   );
+}
+
+/** A hash that is not the one of what stands beside it. */
+type WrongDigest = { readonly field: string; readonly expected: string; readonly found: string };
+
+function compare(field: string, expected: string, found: string): WrongDigest | undefined {
+  return expected === found ? undefined : { field, expected, found };
+}
+
+function ofArgs(field: string, { args, args_sha256 }: { args: unknown; args_sha256: string }): WrongDigest | undefined {
+  return compare(`${field}args_sha256`, digestOf(args), args_sha256);
+}
+
+function ofCall({ tool, args, args_sha256, call_sha256 }: BoundCall): WrongDigest | undefined {
+  return (
+    compare('body.call.args_sha256', digestOf(args), args_sha256) ??
+    compare('body.call.call_sha256', callSha256(tool, args), call_sha256)
+  );
+}
+
+function ofReads(reads: readonly CompileRead[]): WrongDigest | undefined {
+  for (const [at, read] of reads.entries()) {
+    const wrong = ofArgs(`body.reads.${at}.`, read);
+    if (wrong) return wrong;
+  }
+  return undefined;
+}
+
+/** @returns the first that is wrong */
+function wrongDigest({ kind, body }: ReceiptEntry): WrongDigest | undefined {
+  switch (kind) {
+    case 'intent.compiled':
+    case 'intent.clarify':
+      return ofReads(body.reads);
+    case 'call.decided':
+    case 'call.started':
+      return ofCall(body.call);
+    case 'call.tried':
+      return ofArgs('body.', body);
+    case 'gate.asked':
+      return compare('body.displayed_sha256', sha256Hex(body.displayed), body.displayed_sha256);
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * Gives what comes of items, in their order, while work on the next ones is under way.
+ *
+ * @param width on how many at a time
+ * @throws what work on an item throws, when it is the item's turn; all that was begun has ended by then
+ */
+export async function* ahead<Item, Done>(
+  items: Iterable<Item>,
+  width: number,
+  begin: (item: Item) => Promise<Done>,
+): AsyncGenerator<Done, void, void> {
+  const begun: Promise<Done>[] = [];
+  try {
+    for (const item of items) {
+      const work = begin(item);
+      // What it throws is thrown when it is its turn.
+      work.catch(() => {});
+      begun.push(work);
+      if (begun.length >= width) yield await begun.shift()!;
+    }
+    while (begun.length > 0) yield await begun.shift()!;
+  } finally {
+    await Promise.allSettled(begun);
+  }
 }

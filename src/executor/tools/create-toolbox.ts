@@ -5,17 +5,19 @@ import type { Walls } from '../../kit/process/separation.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { classify, warningOf } from '../../mcp-host/classify.ts';
 import type { Manifest } from '../../mcp-host/manifest.ts';
+import type { ToolResult } from '../../mcp-host/output-cap.ts';
 import type { HostedTool, ServerPool } from '../../mcp-host/server-pool.ts';
 import { startManifest } from '../../mcp-host/start-manifest.ts';
+import { ToolCallFailure } from '../../mcp-host/tool-call-failure.ts';
 import { digestOf } from '../../mcp-host/tool-definition.ts';
+import { editDistance } from '../../wire/edit-distance.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { parseForeignJson } from '../../wire/json.ts';
 import type { Settings } from '../../wire/settings.ts';
-import { absenceWords } from './absence.ts';
-import { reportOf, reportOfFailure } from './call-report.ts';
 import { railMismatches, railProblems } from './rail-check.ts';
-import type { RailTool, Toolbox } from './toolbox.ts';
+import type { CallReport, RailTool, Toolbox } from './toolbox.ts';
 
-export type ToolboxOptions = {
+type ToolboxOptions = {
   /** The executor's own manifest; `bundled` is the one that ships. */
   manifest: { readonly path: string } | 'bundled';
   /** What references in the manifest refer to, and what servers get an allow-list of. */
@@ -157,4 +159,67 @@ export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
   await pool.close();
   const lines = problems.map((problem) => `${manifest.path}: ${problem}`);
   throw new ReveilleError('conflict', lines.join('\n'));
+}
+
+const MOST_NAMES = 20;
+
+const toolOf = (name: string) => name.slice(name.indexOf('/') + 1).toLowerCase();
+
+/** Names that somebody may have meant, the nearest first. */
+function nearNames(name: string, there: readonly string[]): string[] {
+  const wanted = toolOf(name.slice(0, 200));
+  const far = Math.max(2, Math.floor(wanted.length / 3));
+  return there
+    .map((one) => ({ one, steps: editDistance(wanted, toolOf(one)) }))
+    .filter(({ one, steps }) => steps <= far || toolOf(one).includes(wanted) || wanted.includes(toolOf(one)))
+    .sort((a, b) => a.steps - b.steps || (a.one < b.one ? -1 : 1))
+    .map(({ one }) => one)
+    .slice(0, 3);
+}
+
+/** The sentence. @param problem what is wrong with its server, in words that follow the server's name */
+function absenceWords(name: string, there: readonly string[], problem: string | undefined): string {
+  const quoted = JSON.stringify(name.slice(0, 200));
+  if (problem !== undefined) return `${quoted} is not available: ${problem}`;
+  const near = nearNames(name, there);
+  if (there.length === 0) return `there is no tool ${quoted}, and no other tool either`;
+  const names = there.slice(0, MOST_NAMES).join(', ');
+  const more = there.length > MOST_NAMES ? ` and ${there.length - MOST_NAMES} more` : '';
+  const meant = near.length > 0 ? ` (did you mean ${near.join(' or ')}?)` : '';
+  return `there is no tool ${quoted}${meant}; the tools are ${names}${more}`;
+}
+
+function textOf({ content }: ToolResult): string {
+  const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []));
+  return texts.join('\n\n').toWellFormed();
+}
+
+/** Servers of older revisions have no structured content and write the same JSON as their only text. */
+function structuredOf({ content, structuredContent }: ToolResult): unknown {
+  if (structuredContent !== undefined) return structuredContent;
+  const [only, ...more] = content;
+  if (only?.type !== 'text' || more.length > 0 || !only.text.trimStart().startsWith('{')) return undefined;
+  try {
+    return parseForeignJson(only.text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param result of a call that was made `once` */
+export function reportOf(result: ToolResult): CallReport {
+  const text = textOf(result);
+  const { withoutResult, raw, isError } = result;
+  if (withoutResult === 'unsent') return { status: 'not_run', message: text };
+  if (withoutResult === 'unclear') return { status: 'unknown', message: text };
+  if (raw === undefined) return { status: 'unknown', message: 'an answer came whose bytes could not be told apart' };
+  const structured = withoutResult === undefined ? structuredOf(result) : undefined;
+  return { status: 'answered', isError, text, structured, rawSha256: raw.sha256, rawBytes: raw.bytes };
+}
+
+/** @param thrown by the call */
+function reportOfFailure(thrown: unknown): CallReport {
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const isCertain = thrown instanceof ToolCallFailure && !thrown.mayHaveRun;
+  return { status: isCertain ? 'not_run' : 'unknown', message };
 }

@@ -2,7 +2,7 @@
 import type { CallNode } from '../../wire/intent.ts';
 import type { CompanionCall } from '../../wire/manifest.ts';
 import { fillIn } from '../intent/companion.ts';
-import { idempotencyKey } from '../intent/idempotency-key.ts';
+import { idempotencyKey } from '../intent/plan.ts';
 import type { CallStatus, Received } from '../receipt/bodies.ts';
 import { digestOf } from '../receipt/envelope.ts';
 import type { CallReport } from '../tools/toolbox.ts';
@@ -12,7 +12,7 @@ import type { Course } from './course.ts';
 /** What of an answer's text stands in a receipt. */
 const TEXT_CHARACTERS = 4000;
 
-export type CompanionAnswer = {
+type CompanionAnswer = {
   /** `<alias>/<tool>` */
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;

@@ -1,12 +1,48 @@
 /** One intent under way: what it may still begin, what it puts down, and what it waits for. */
-import { wait } from '../../kit/clock/clock.ts';
+
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
+import type { Compiler } from '../compile/compiler.ts';
 import type { Decide } from '../journal/chains.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { Policy } from '../policy/policy.ts';
 import { type ChainState, intentOf, isOver } from '../receipt/chain-state.ts';
-import { Halted } from './halt.ts';
-import type { RailParts } from './parts.ts';
+import type { Toolbox } from '../tools/toolbox.ts';
+
+export type RailParts = {
+  readonly journal: Journal;
+  readonly toolbox: Toolbox;
+  readonly policy: Policy;
+  readonly compiler: Compiler;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** How long the tools are asked what became of a call whose answer got lost; 60 seconds unless told. */
+  readonly reconcileMs?: number;
+  /** Whether agents can be woken; where they cannot, nothing is parked, so that none ends its turn waiting for an alarm. They can unless told. */
+  readonly canWake?: boolean;
+};
+
+/** Nothing more is to be done here: the intent is over, called off, or left to the next process. */
+export class Halted extends Error {
+  constructor() {
+    super('this walk goes no further');
+  }
+}
+
+/** The intent cannot go on; its end is to be put down. */
+export class Stopped extends Error {
+  /** For programs: `denied`, `tool_failed` and so on. */
+  readonly code: string;
+
+  /** @param reason a sentence for people */
+  constructor(code: string, reason: string) {
+    super(reason);
+    this.code = code;
+  }
+}
 
 /** Pauses before something that could not be stored is stored after all. */
 const STORE_AGAIN_MS = [100, 500, 2000, 10_000];

@@ -4,15 +4,12 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Compiled } from '../compile/compiler.ts';
-import { checkPlan } from '../intent/check-plan.ts';
-import { fillIdempotencyKeys } from '../intent/idempotency-key.ts';
-import { callNodes } from '../intent/plan.ts';
+import { callNodes, checkPlan, fillIdempotencyKeys } from '../intent/plan.ts';
 import { readIntent } from '../intent/read-intent.ts';
 import type { CompileRead, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import { clip } from './clip.ts';
-import type { Course } from './course.ts';
-import { Halted, Stopped } from './halt.ts';
+import { type Course, Halted, Stopped } from './course.ts';
 
 /** Pauses before a model that did not answer is asked again. */
 const MODEL_AGAIN_MS = [1000, 5000, 20_000];

@@ -1,7 +1,7 @@
 /** How an intent ends: what its envelopes allow to be said, and no more. Pure. */
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { callNodes } from '../intent/plan.ts';
-import { nodesInDoubt } from '../journal/break.ts';
+import { nodesInDoubt } from '../journal/chain-reading.ts';
 import { type ChainState, type Ending, intentOf, outcomeOf, recordOf } from '../receipt/chain-state.ts';
 import { clip } from './clip.ts';
 

@@ -6,15 +6,14 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Journal } from '../journal/journal.ts';
 import { isOver } from '../receipt/chain-state.ts';
-import type { Course } from './course.ts';
-import { Halted } from './halt.ts';
+import { type Course, Halted } from './course.ts';
 
 /** Tasks that are compiled at the same time, of all users together. */
 const COMPILATIONS = 4;
 /** After a failure that nobody expected. */
 const AGAIN_MS = 5000;
 
-export type LaneWork = {
+type LaneWork = {
   courseOf(intentId: string): Course;
   draft(course: Course): Promise<void>;
   walk(course: Course): Promise<void>;

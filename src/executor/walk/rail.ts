@@ -8,15 +8,12 @@ import type { ExecutorRail, IntentEvent } from '../rail.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainState, intentOf, isOver, statusOf } from '../receipt/chain-state.ts';
 import { judgeAnswer } from './answer.ts';
-import { Course } from './course.ts';
+import { Course, Halted, type RailParts, Stopped } from './course.ts';
 import { draft } from './drafting.ts';
 import { endingOf } from './ending.ts';
-import { Halted, Stopped } from './halt.ts';
 import { Lanes } from './lanes.ts';
-import type { RailParts } from './parts.ts';
 import { walkPlan } from './plan-walk.ts';
-import { isRead } from './repetition.ts';
-import { reconcileUnknown } from './second-look.ts';
+import { isRead, reconcileUnknown } from './reconcile.ts';
 import { gateViews, intentView, stateView } from './view.ts';
 
 const EVENT_OF: { readonly [Kind in ReceiptEntry['kind']]?: IntentEvent['type'] } = {

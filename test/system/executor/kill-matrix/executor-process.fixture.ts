@@ -4,7 +4,7 @@
  */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { offlineCompiler } from '../../../../src/executor/compile/offline-compiler.ts';
+import { offlineCompiler } from '../../../../src/executor/compile/compiler.ts';
 import { openJournal } from '../../../../src/executor/journal/journal.ts';
 import { readPolicy } from '../../../../src/executor/policy/read-policy.ts';
 import { loadSigningKey, type SigningKey } from '../../../../src/executor/receipt/signing-key.ts';
