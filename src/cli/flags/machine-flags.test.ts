@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { DAEMON_PROVIDERS } from '../../router/providers/descriptors.ts';
 import { machineOf, type PutFlags } from './machine-flags.ts';
 import { UsageError } from './usage-error.ts';
+
+const DAEMONS = DAEMON_PROVIDERS.map(({ name }) => name).join(', ');
 
 test('a command becomes a process machine that runs where it was typed', () => {
   const flags = {
@@ -84,7 +87,7 @@ test('flags that are missing, or belong to the other provider, are refused by na
   const cases: [PutFlags, RegExp][] = [
     [
       { provider: 'Fly' },
-      /--provider must be one of http, process, docker, fly, neo, or the name of a preset such as claude \(got "Fly"\)/,
+      new RegExp(`--provider must be one of ${DAEMONS}, neo, or the name of a preset such as claude \\(got "Fly"\\)`),
     ],
     [{ provider: 'command' }, /--provider must be one of http, process/],
     [{ provider: 'fly', app: 'a' }, /--machine-id is missing; --provider fly needs the id of the Fly machine/],

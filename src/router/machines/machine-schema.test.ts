@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import { PROVIDERS } from '../providers/descriptors.ts';
 import { machinePutSchema } from './machine-schema.ts';
 
 function complaintAbout(body: unknown): string {
@@ -30,16 +31,12 @@ test('an address that is none is refused with its field, its value and what is r
   assert.equal(complaintAbout({ provider: 'http', spec: { url: 'http://127.0.0.1:8080/agent' } }), 'accepted');
 });
 
+const NAMES = PROVIDERS.map(({ name }) => name).join(', ');
+
 test('a provider that is missing or unknown is said to be, with those that exist', () => {
   assert.equal(complaintAbout({ spec: {} }), 'provider is required');
-  assert.equal(
-    complaintAbout({ provider: 'x', spec: {} }),
-    'provider must be one of http, process, command, docker, fly (got "x")',
-  );
-  assert.equal(
-    complaintAbout({ provider: null }),
-    'provider must be one of http, process, command, docker, fly (got null)',
-  );
+  assert.equal(complaintAbout({ provider: 'x', spec: {} }), `provider must be one of ${NAMES} (got "x")`);
+  assert.equal(complaintAbout({ provider: null }), `provider must be one of ${NAMES} (got null)`);
   assert.equal(complaintAbout('x'), 'must be an object');
 });
 

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { DAEMON_PROVIDERS } from '../../../src/router/providers/descriptors.ts';
 import { type Installation, startInstallation } from '../../support/installation.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 
 const PAGE = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'wake-targets.md'), 'utf8');
-const DAEMONS = ['http', 'process', 'docker', 'fly'];
+const DAEMONS = DAEMON_PROVIDERS.map(({ name }) => name);
 
 let house: Installation;
 const shared = sharedOwner();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { DAEMON_PROVIDERS } from '../../../src/router/providers/descriptors.ts';
 import { isAlive } from '../../../src/router/testing/bench.ts';
 import { eventually } from '../../support/eventually.ts';
 import { behave, callsIn } from '../../support/stand-ins/agents/executable.ts';
@@ -208,7 +209,9 @@ describe('presets of a user', () => {
     };
     assert.match(
       await complaint(undefined),
-      /^spec\.preset must be one of a2a, claude, codex, gemini, openclaw, opencode, webhook, or the name of a file in .*presets \(got "nobody"\); providers are http, process, docker, fly$/,
+      new RegExp(
+        `^spec\\.preset must be one of a2a, claude, codex, gemini, openclaw, opencode, webhook, or the name of a file in .*presets \\(got "nobody"\\); providers are ${DAEMON_PROVIDERS.map(({ name }) => name).join(', ')}$`,
+      ),
     );
     assert.match(await complaint('{'), /^the preset .*mine\.json must be JSON/);
     assert.match(
