@@ -2,6 +2,8 @@
  * One declared server through its life: started, checked against the manifest and its pins, watched, started again with growing
  * patience when it dies, and put into quarantine for good when its tools are not the agreed ones any more.
  */
+
+import { backoff } from '../kit/clock/backoff.ts';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Walls } from '../kit/process/separation.ts';
@@ -10,13 +12,49 @@ import { Connection, describeError } from './connection.ts';
 import { TimedOut, withDeadline } from './deadline.ts';
 import { HealthWatch } from './health-watch.ts';
 import type { ServerSpec } from './manifest.ts';
-import { RestartDelays } from './restart-delay.ts';
 import type { SeenTools } from './seen-tools.ts';
 import type { ServerLog } from './server-log.ts';
 import { type CallOptions, type CallOutcome, type Standing, ToolCalls } from './tool-calls.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import type { ToolPins } from './tool-lock.ts';
 import { ToolWatch } from './tool-watch.ts';
+
+/** A server that ran for so long has not failed in a row. */
+const STEADY_MS = 60_000;
+
+/**
+ * Doubles from one second to one minute.
+ *
+ * @param failures how often in a row it has failed, from 1
+ * @returns milliseconds
+ */
+export const restartDelayMs = backoff({ first: 1000, longest: 60_000 });
+
+/** The failures of one server in a row, and the delays that follow from them. */
+export class RestartDelays {
+  readonly #clock: Clock;
+  #failures = 0;
+  #readySince = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** It is ready from now on. */
+  ready(): void {
+    this.#readySince = this.#clock.monotonic();
+  }
+
+  /** It was ready and is gone: a failure, the first of a new row if it ran for long. {@link next} tells what follows. */
+  lost(): void {
+    if (this.#clock.monotonic() - this.#readySince >= STEADY_MS) this.#failures = 0;
+  }
+
+  /** It has failed. @returns in how many milliseconds it is to be started again */
+  next(): number {
+    return restartDelayMs(++this.#failures);
+  }
+}
 
 /**
  * - `starting`: for the first time

@@ -5,9 +5,9 @@ import {
   StreamableHTTPClientTransport,
   type StreamableHTTPClientTransportOptions,
 } from '@modelcontextprotocol/client';
+import { createParser } from 'eventsource-parser';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { refuseDepth } from '../wire/json.ts';
-import { eventDataReader } from './event-data.ts';
 import type { HttpLink } from './manifest.ts';
 import type { RawAnswers } from './raw-answers.ts';
 
@@ -120,4 +120,30 @@ export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (why: s
   const options = { requestInit: { headers: { ...link.headers } }, fetch: request };
   const transport = new TappedHttpTransport(new URL(link.url), options, answers);
   return { transport, destroy: () => agent.destroy() };
+}
+
+/** An event of more lines is passed over: JSON stands in one. */
+const MOST_LINES = 1000;
+
+/**
+ * Makes a function to feed chunks to. What has come of an event is kept until its blank line; whoever feeds bounds its length.
+ *
+ * @param onData the data of an event, its lines joined by line feeds
+ */
+export function eventDataReader(onData: (data: Buffer) => void): (chunk: Uint8Array) => void {
+  const decoder = new TextDecoder();
+  const parser = createParser({
+    onEvent({ data }) {
+      if (data.split('\n', MOST_LINES + 1).length <= MOST_LINES) onData(Buffer.from(data));
+    },
+  });
+  let endedInCr = false;
+  return (chunk) => {
+    let text = decoder.decode(chunk, { stream: true });
+    if (text === '') return;
+    if (endedInCr && text.startsWith('\n')) text = text.slice(1);
+    // The parser would hold an event that ends in a CR back until it knows that no LF follows.
+    endedInCr = text.endsWith('\r');
+    parser.feed(text.replace(/\r\n?/g, '\n'));
+  };
 }

@@ -1,4 +1,5 @@
 /** What an agent is told when it is woken about an intent that it waited for no more. Pure: the same words on every attempt. */
+import { clip } from '../../kit/text/last-words.ts';
 import type { IntentReceipt } from '../../wire/intent-receipt.ts';
 import { encodeJson, RawJson } from '../../wire/json.ts';
 import type { IntentState, IntentView } from '../rail.ts';
@@ -12,14 +13,10 @@ const LONGEST_RESULT = 8000;
 /** Decisions that are told, the latest ones. */
 const MOST_DECISIONS = 10;
 
-function clipped(text: string, longest: number): string {
-  return text.length <= longest ? text : `${text.slice(0, longest).toWellFormed()}… (${text.length} characters in all)`;
-}
-
 function taskOf({ prose, intent }: IntentView): string {
   // As a JSON string it stays on its line, whatever it holds.
-  if (prose !== undefined) return JSON.stringify(clipped(prose, LONGEST_TASK));
-  return intent === undefined ? 'an intent given as JSON' : JSON.stringify(clipped(intent.verb, LONGEST_TASK));
+  if (prose !== undefined) return JSON.stringify(clip(prose, LONGEST_TASK));
+  return intent === undefined ? 'an intent given as JSON' : JSON.stringify(clip(intent.verb, LONGEST_TASK));
 }
 
 /** One line, whatever it was. */
@@ -29,7 +26,7 @@ function decisionOf({ kind, body }: IntentReceipt['envelopes'][number]): string 
   const { node_id: step, at, by, answer, approved } = body;
   if (kind === 'gate.expired') return `Nobody answered about the step ${step} in time; its approval expired at ${at}.`;
   if (kind !== 'gate.answered') return undefined;
-  const said = typeof answer === 'string' ? `, with the words ${JSON.stringify(clipped(answer, LONGEST_ANSWER))}` : '';
+  const said = typeof answer === 'string' ? `, with the words ${JSON.stringify(clip(answer, LONGEST_ANSWER))}` : '';
   return `The step ${step} was ${approved === true ? 'approved' : 'denied'} by ${by} at ${at}${said}.`;
 }
 
@@ -41,14 +38,14 @@ function decisionsOf({ envelopes }: IntentReceipt): string[] {
 }
 
 const reasonOf = ({ error }: IntentState) =>
-  error === undefined ? '' : ` Reason: ${clipped(inLine(error.message), LONGEST_REASON)}`;
+  error === undefined ? '' : ` Reason: ${clip(inLine(error.message), LONGEST_REASON)}`;
 
 /** What came of it, and what that means for the agent. */
 function outcomeOf(view: IntentView): string[] {
   const { status, clarify, intent_id: id } = view;
   if (clarify !== undefined) {
     return [
-      `It was not planned, and nothing was carried out: the executor has to know first: ${clipped(inLine(clarify), LONGEST_REASON)}`,
+      `It was not planned, and nothing was carried out: the executor has to know first: ${clip(inLine(clarify), LONGEST_REASON)}`,
       'Ask a person; with their answer it can be handed over as a new task.',
     ];
   }

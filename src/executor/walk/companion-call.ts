@@ -1,4 +1,6 @@
 /** Calls that the manifest puts beside a tool: its dry run, its status, what reads it back. They change nothing, so they may be repeated. */
+
+import { clip } from '../../kit/text/last-words.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import type { CompanionCall } from '../../wire/manifest.ts';
 import { fillIn } from '../intent/companion.ts';
@@ -6,7 +8,6 @@ import { idempotencyKey } from '../intent/plan.ts';
 import type { CallStatus, Received } from '../receipt/bodies.ts';
 import { digestOf } from '../receipt/envelope.ts';
 import type { CallReport } from '../tools/toolbox.ts';
-import { clip } from './clip.ts';
 import type { Course } from './course.ts';
 
 /** What of an answer's text stands in a receipt. */

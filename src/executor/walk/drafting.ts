@@ -1,4 +1,6 @@
 /** From what was submitted to a plan that can be carried out, or to the reason why there is none. */
+
+import { clip } from '../../kit/text/last-words.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';
@@ -8,7 +10,6 @@ import { callNodes, checkPlan, fillIdempotencyKeys } from '../intent/plan.ts';
 import { readIntent } from '../intent/read-intent.ts';
 import type { CompileRead, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
-import { clip } from './clip.ts';
 import { type Course, Halted, Stopped } from './course.ts';
 
 /** Pauses before a model that did not answer is asked again. */

@@ -1,9 +1,10 @@
 /** How an intent ends: what its envelopes allow to be said, and no more. Pure. */
+
+import { clip } from '../../kit/text/last-words.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { callNodes } from '../intent/plan.ts';
 import { nodesInDoubt } from '../journal/chain-reading.ts';
 import { type ChainState, type Ending, intentOf, outcomeOf, recordOf } from '../receipt/chain-state.ts';
-import { clip } from './clip.ts';
 
 const ARGUMENT_CHARACTERS = 1000;
 

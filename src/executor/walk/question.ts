@@ -1,6 +1,7 @@
 /** What a person is shown before a call is made, the same for every terminal: its digest is what an answer is about. Pure. */
 
 import { lookalikes } from '../../kit/text/hidden-characters.ts';
+import { clip } from '../../kit/text/last-words.ts';
 import { argumentLines, brief, quoted, quotedJson } from '../../kit/text/visible.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import type { SideEffectClass } from '../../wire/manifest.ts';
@@ -12,7 +13,6 @@ import type { Spend } from '../policy/policy.ts';
 import type { ReceiptBodies } from '../receipt/bodies.ts';
 import { type ChainState, intentOf, recordOf } from '../receipt/chain-state.ts';
 import type { RailTool } from '../tools/toolbox.ts';
-import { clip } from './clip.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const DESCRIPTION_CHARACTERS = 300;

@@ -1,4 +1,4 @@
-/** What a program said last, in one short line that can stand in an error. */
+/** Texts of others, short enough to be quoted: what a program said last, and the beginning of anything. */
 
 /** How many lines are quoted. */
 export const QUOTED_LINES = 6;
@@ -18,4 +18,10 @@ export function quoteLast(lines: readonly string[]): string {
   const told = lines.map((line) => line.trim()).filter((line) => line !== '' && !isStackFrame(line));
   const said = told.slice(-QUOTED_LINES).join(' | ');
   return said.length > CHARACTERS ? `…${said.slice(-CHARACTERS).toWellFormed()}` : said;
+}
+
+/** At most so many characters of a text, without half ones; says how many there are in all. */
+export function clip(text: string, characters: number): string {
+  if (text.length <= characters) return text.toWellFormed();
+  return `${text.slice(0, characters).toWellFormed()}… (${text.length} characters in all)`;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { eventDataReader } from './event-data.ts';
+import { eventDataReader } from './http-transport.ts';
 
 /** The data of the events in a text that comes in pieces of so many bytes. */
 function read(text: string, size = 1 << 20): string[] {

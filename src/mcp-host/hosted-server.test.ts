@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '../kit/clock/clock.ts';
-import { RestartDelays, restartDelayMs } from './restart-delay.ts';
+import { RestartDelays, restartDelayMs } from './hosted-server.ts';
 
 test('a server that keeps failing is tried less and less often, but at least every minute', () => {
   const delays = [1, 2, 3, 4, 5, 6, 7, 8, 2000].map(restartDelayMs);
