@@ -1,11 +1,18 @@
-/** The typed clients of the executor (contracts §6, §9a): one for intents and their questions, one for the rosters. */
+/** The typed clients of the executor (contracts §6, §9a): one for intents and their questions, one for the rosters; and following an intent. */
 import type { z } from 'zod';
-import { systemClock } from '../kit/clock/clock.ts';
+import { type Clock, systemClock, wait } from '../kit/clock/clock.ts';
 import { type Attend, type Call, callOf, createCaller, type Daemon, withinTime } from '../kit/http/caller.ts';
 import { below, openStream } from '../kit/http/exchange.ts';
 import { shellWord } from '../kit/identity/private-file.ts';
 import type { ApproverList, ApproverRequest, ApproverView, RevocationRequest } from '../wire/approver.ts';
-import type { GateAnswer, gateSchema, IntentRequest, IntentStatus, intentStateSchema } from '../wire/executor.ts';
+import {
+  type GateAnswer,
+  type gateSchema,
+  INTENT_EVENTS,
+  type IntentRequest,
+  type IntentStatus,
+  type intentStateSchema,
+} from '../wire/executor.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
 import type { PathNames, Route } from '../wire/route.ts';
@@ -143,6 +150,70 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
   };
 }
 export type ExecutorClient = ReturnType<typeof createExecutorClient>;
+
+/** Pauses before a stream that broke is opened again. */
+const REOPEN_MS = [500, 1000, 2000, 5000, 10_000];
+
+const KNOWN: ReadonlySet<string> = new Set(INTENT_EVENTS);
+
+/** A line without an end is given up at this length. */
+const LONGEST_LINE = 1024 * 1024;
+
+/** The kinds of the events of a stream, as they come (WHATWG HTML, §9.2.6). */
+async function* eventKinds(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  let rest = '';
+  let kind = 'message';
+  for await (const chunk of stream.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + chunk).split(/\r\n|\n|\r/);
+    rest = lines.pop()!;
+    if (rest.length > LONGEST_LINE) throw new Error('a line of the event stream has no end');
+    for (const line of lines) {
+      if (line.startsWith('event:')) kind = line.slice('event:'.length).trim();
+      else if (line === '') {
+        yield kind;
+        kind = 'message';
+      }
+    }
+  }
+}
+
+export type IntentEvents = {
+  /** Whether the stream stands at the moment. */
+  live(): boolean;
+};
+
+/**
+ * Follows an intent's events until the signal aborts, over as many streams as it takes. An event is only a hint to look: the executor says
+ * how an intent stands when it is asked, and it is asked now and then in any case. So a stream that breaks, stands still or lies loses nothing.
+ *
+ * @param open opens a stream
+ * @param onHint called when something may have happened: an event came, or the stream was opened anew
+ */
+export function followIntent(
+  open: (signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>,
+  { clock, signal, onHint }: { clock: Clock; signal: AbortSignal; onHint: () => void },
+): IntentEvents {
+  let live = false;
+  const follow = async () => {
+    for (let failures = 0; !signal.aborted; failures++) {
+      try {
+        const stream = await open(signal);
+        live = true;
+        onHint();
+        for await (const kind of eventKinds(stream)) {
+          failures = 0;
+          if (KNOWN.has(kind)) onHint();
+        }
+      } catch {
+        // The executor is asked without a stream, too, and that is where its failures are told.
+      }
+      live = false;
+      await wait(clock, REOPEN_MS[Math.min(failures, REOPEN_MS.length - 1)]!, signal);
+    }
+  };
+  void follow();
+  return { live: () => live };
+}
 
 /** Who may answer for whom, and who may hand tasks over, for whoever runs the executor. */
 export function createExecutorAdmin({ attend, ...place }: ExecutorPlace & { attend?: Attend }) {

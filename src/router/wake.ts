@@ -4,13 +4,13 @@ import type { Dispatcher } from 'undici';
 import { backoff } from '../kit/clock/backoff.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { type DaemonAnswer, deliver } from '../neo/client.ts';
 import { ownerOf } from '../wire/did.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { chatAcceptedSchema, type WakeRequest } from '../wire/wake.ts';
 import { HeldBack } from './budget/account.ts';
 import type { Admission, Budgets } from './budget/budgets.ts';
-import { type DaemonAnswer, deliver } from './deliver.ts';
 import type { Fleet } from './fleet.ts';
 import {
   type CommandMachine,
@@ -195,7 +195,10 @@ export class Wakes {
       try {
         const { machine, daemon } = lease;
         const lines = daemon.line?.deliveries ?? dispatcher;
-        const delivery = await deliver(lines, { url: daemon.url, machine, wake: request, signal: deadline });
+        const delivery = await deliver(lines, {
+          ...{ url: daemon.url, token: machine.token, userId: machine.userId },
+          ...{ wake: request, signal: deadline },
+        });
         if (delivery.result === 'answered') {
           if (delivery.answer.status <= 299) await lease.accepted();
           const { url } = daemon;

@@ -5,7 +5,8 @@
  */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../kit/clock/clock.ts';
-import { below, exchange, reasonOf } from '../kit/http/exchange.ts';
+import { reasonOf } from '../kit/http/exchange.ts';
+import { type AcceptedTurn, askTurn, type DaemonAddress } from '../neo/client.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
@@ -42,12 +43,8 @@ export type WokenTurn = {
 const UNFINISHED: ReadonlySet<string> = new Set(['queued', 'running']);
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 500;
-/** A daemon that is asked for a turn answers at once, or is stuck. */
-const ASK_MS = 5000;
 /** Failures in a row after which a daemon has gone. */
 const FAILURES = 3;
-/** A reply of Neo is bounded by the model's own limit; this is far beyond it. */
-const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
 const GIVEN_UP: TurnOutcome = { known: 'lost', why: 'it was not followed to its end' };
 
 /** Asks again and again until there is an outcome. */
@@ -64,34 +61,22 @@ async function follow(
   return GIVEN_UP;
 }
 
-export type DaemonTurn = {
+export type DaemonTurn = DaemonAddress & {
   dispatcher: Dispatcher;
   clock: Clock;
-  /** The daemon's base address, and the bearer that it took the wake with. */
-  url: string;
-  token: string;
   /** What the daemon said about the turn; daemons other than Neo need not say anything. */
-  accepted: { conversation_id: string; turn_id: string } | undefined;
+  accepted: AcceptedTurn | undefined;
 };
 
 /** The turn of a daemon that speaks `/chat`. One that shows no turns (contracts §5) has accepted it, and that is all. */
 export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: DaemonTurn): WokenTurn {
   if (!accepted) return { by: 'daemon', outcome: async () => ({ known: 'accepted', why: noWord(url) }) };
-  const path = `/conversations/${encodeURIComponent(accepted.conversation_id)}/turns/${encodeURIComponent(accepted.turn_id)}`;
-  const ask = (signal: AbortSignal) =>
-    exchange(dispatcher, {
-      method: 'GET',
-      url: below(url, path),
-      headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
-      maxBytes: ANSWER_MAX_BYTES,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]),
-    });
   return {
     by: 'daemon',
     outcome(signal) {
       let failures = 0;
       return follow(clock, signal, async () => {
-        const asked = await ask(signal);
+        const asked = await askTurn(dispatcher, { url, token, turn: accepted, clock, signal });
         if (asked.result !== 'answered') {
           failures++;
           return failures < FAILURES ? undefined : { known: 'lost', why: reasonOf(asked.error) };

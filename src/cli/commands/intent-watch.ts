@@ -1,9 +1,8 @@
 /** `reveille intent watch`: what happens to an intent, until it is over. */
 
-import type { Told, WaitingGate } from '../../executor/client.ts';
+import { followIntent, type Told, type WaitingGate } from '../../executor/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { laidOpen } from '../../kit/text/hidden-characters.ts';
-import { followIntent } from '../../neo/delegate/intent-events.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
 import type { IntentView } from '../../wire/intent-view.ts';

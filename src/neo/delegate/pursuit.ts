@@ -4,7 +4,13 @@
  * A turn that an alarm began does not wait for people who are not there: its intent is parked, the turn ends, and the executor has the
  * agent woken in the conversation when the intent is over. So is one that has not come to its end within the time for waiting.
  */
-import type { ExecutorClient, IntentState, Told, WaitingGate } from '../../executor/client.ts';
+import {
+  type ExecutorClient,
+  followIntent,
+  type IntentState,
+  type Told,
+  type WaitingGate,
+} from '../../executor/client.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { NoAnswer } from '../../kit/http/caller.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -13,7 +19,6 @@ import { isIntentOver } from '../../wire/executor.ts';
 import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } from '../tools/surface.ts';
 import type { Approvers } from './approvers.ts';
 import { type GateDesk, isShowable } from './gate-desk.ts';
-import { followIntent } from './intent-events.ts';
 import { isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
 
 /** Waiting until something has happened, or for a time at most. A signal while nobody waits is not lost. */

@@ -1,7 +1,7 @@
 /** Asking a daemon how it is. */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { below, exchange, reasonOf } from '../../kit/http/exchange.ts';
+import { below, exchange, Overdue, reasonOf } from '../../kit/http/exchange.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
 import type { Place, Tell } from './provider.ts';
@@ -49,18 +49,18 @@ function loadOf(body: Buffer): Load {
 
 export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, intervalMs: number): HealthProbe {
   const look: HealthProbe['look'] = async ({ url, line }, healthPath = '/healthz', signal) => {
-    const timeout = new AbortController();
-    const cancel = clock.after(LOOK_MS, () => timeout.abort(new Error(`no answer within ${LOOK_MS} ms`)));
-    const either = signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal;
     const answer = await exchange(line?.looks ?? dispatcher, {
       method: 'GET',
       url: below(url, healthPath),
       headers: { accept: 'application/json' },
       maxBytes: MAX_BYTES,
-      signal: either,
+      signal,
+      limit: { clock, ms: LOOK_MS },
     });
-    cancel();
-    if (answer.result !== 'answered') return { healthy: false, silent: either.aborted, why: reasonOf(answer.error) };
+    if (answer.result !== 'answered') {
+      const silent = signal?.aborted === true || answer.error instanceof Overdue;
+      return { healthy: false, silent, why: reasonOf(answer.error) };
+    }
     if (answer.status < 200 || answer.status > 299) {
       return { healthy: false, silent: false, why: `${healthPath} answered ${answer.status}` };
     }

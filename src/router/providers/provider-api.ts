@@ -92,24 +92,19 @@ export class ProviderApi {
    */
   async call({ method, path, signal, limitMs = CALL_MS, headers = {} }: ApiCall): Promise<ApiAnswer> {
     const { dispatcher, url, clock } = this.#options;
-    const tooLong = new AbortController();
-    const cancel = clock.after(limitMs, () => tooLong.abort(new Error(`no answer within ${limitMs} ms`)));
-    try {
-      const outcome = await exchange(dispatcher, {
-        method,
-        url: below(url, path),
-        headers: { accept: 'application/json', ...this.#options.headers, ...headers },
-        maxBytes: MAX_BYTES,
-        signal: AbortSignal.any([signal, tooLong.signal]),
-      });
-      signal.throwIfAborted();
-      if (outcome.result === 'answered') return outcome;
-      throw new TransientProviderError(`${this.name} cannot be reached: ${this.scrub(reasonOf(outcome.error))}`, {
-        cause: outcome.error,
-      });
-    } finally {
-      cancel();
-    }
+    const outcome = await exchange(dispatcher, {
+      method,
+      url: below(url, path),
+      headers: { accept: 'application/json', ...this.#options.headers, ...headers },
+      maxBytes: MAX_BYTES,
+      signal,
+      limit: { clock, ms: limitMs },
+    });
+    signal.throwIfAborted();
+    if (outcome.result === 'answered') return outcome;
+    throw new TransientProviderError(`${this.name} cannot be reached: ${this.scrub(reasonOf(outcome.error))}`, {
+      cause: outcome.error,
+    });
   }
 
   /** What an answer says of itself: its `message` or `error`, or its text. At most 400 characters, without secrets. */

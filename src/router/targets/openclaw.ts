@@ -2,7 +2,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { below } from '../../kit/http/exchange.ts';
-import { ANSWER_MAX_BYTES } from '../deliver.ts';
+import { ANSWER_MAX_BYTES } from '../../neo/client.ts';
 import { call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
 import type { DirectTarget, Handover, TargetMaker } from './target.ts';

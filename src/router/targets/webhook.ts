@@ -1,10 +1,10 @@
 /** Target `webhook`: any address, with a signature as Standard Webhooks has it (https://www.standardwebhooks.com, spec v1.0.0). */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
+import { ANSWER_MAX_BYTES } from '../../neo/client.ts';
 import { encodeJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
-import { ANSWER_MAX_BYTES } from '../deliver.ts';
 import { call, within } from './call.ts';
 import { type GuardedClient, RefusedAddress } from './guarded-client.ts';
 import type { PresetOf } from './preset.ts';

@@ -1,10 +1,15 @@
-/** Putting a wake into a daemon's conversation: `POST <daemon>/chat` (contracts §4). */
+/**
+ * What the router asks of a daemon: to take a wake into its conversation, and what became of the turn (contracts §4, §5). Neo is one;
+ * others serve `POST /chat` and need not tell of their turns.
+ */
 import type { Dispatcher } from 'undici';
-import { below, exchange, reasonOf } from '../kit/http/exchange.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { below, type Exchange, exchange, reasonOf } from '../kit/http/exchange.ts';
 import { encodeJson } from '../wire/json.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
+import { pathOf } from '../wire/route.ts';
 import { WAKE_HEADERS, WAKE_ORIGIN, type WakeRequest } from '../wire/wake.ts';
-import type { Machine } from './machines/machine.ts';
+import { NEO_ROUTES } from './http/routes.ts';
 
 /** A daemon's answer, to be passed on as it is. */
 export type DaemonAnswer = {
@@ -23,6 +28,16 @@ export type Delivery =
   | { result: 'unknown'; why: string };
 
 export const ANSWER_MAX_BYTES = 64 * 1024;
+/** A reply of Neo is bounded by the model's own limit; this is far beyond it. */
+const TURN_MAX_BYTES = 4 * 1024 * 1024;
+/** A daemon that is asked for a turn answers at once, or is stuck. */
+const ASK_MS = 5000;
+
+/** A daemon's base address, as its provider gave it, and the bearer that it takes. */
+export type DaemonAddress = { readonly url: string; readonly token: string };
+
+/** Which turn a daemon has begun for a wake. */
+export type AcceptedTurn = { readonly conversation_id: string; readonly turn_id: string };
 
 /** The body for a daemon: message and payload as they came, byte for byte. */
 function chatBody(wake: WakeRequest): string {
@@ -54,16 +69,16 @@ function single(value: string | string[] | undefined): string | undefined {
  */
 export async function deliver(
   dispatcher: Dispatcher,
-  { url, machine, wake, signal }: { url: string; machine: Machine; wake: WakeRequest; signal: AbortSignal },
+  { url, token, userId, wake, signal }: DaemonAddress & { userId: string; wake: WakeRequest; signal: AbortSignal },
 ): Promise<Delivery> {
   const outcome = await exchange(dispatcher, {
     method: 'POST',
-    url: below(url, '/chat'),
+    url: below(url, NEO_ROUTES.chat.path),
     headers: {
-      authorization: `Bearer ${machine.token}`,
+      authorization: `Bearer ${token}`,
       'content-type': 'application/json',
       accept: 'application/json',
-      [WAKE_HEADERS.user]: machine.userId,
+      [WAKE_HEADERS.user]: userId,
       [WAKE_HEADERS.origin]: WAKE_ORIGIN,
       [WAKE_HEADERS.alarm]: wake.alarm_id,
       [WAKE_HEADERS.fire]: wake.fire_id,
@@ -76,4 +91,19 @@ export async function deliver(
   const { status, headers, body } = outcome;
   const contentType = single(headers['content-type']);
   return { result: 'answered', answer: { status, contentType, retryAfter: single(headers['retry-after']), body } };
+}
+
+/** Asks how a turn stands. Never rejects. */
+export function askTurn(
+  dispatcher: Dispatcher,
+  { url, token, turn, clock, signal }: DaemonAddress & { turn: AcceptedTurn; clock: Clock; signal: AbortSignal },
+): Promise<Exchange> {
+  return exchange(dispatcher, {
+    method: 'GET',
+    url: below(url, pathOf(NEO_ROUTES.getTurn, { id: turn.conversation_id, turn_id: turn.turn_id })),
+    headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+    maxBytes: TURN_MAX_BYTES,
+    signal,
+    limit: { clock, ms: ASK_MS },
+  });
 }

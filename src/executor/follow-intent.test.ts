@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ManualClock, settle } from '../../kit/clock/testing/manual-clock.ts';
-import { followIntent } from './intent-events.ts';
+import { ManualClock, settle } from '../kit/clock/testing/manual-clock.ts';
+import { followIntent } from './client.ts';
 
 const encoder = new TextEncoder();
 
