@@ -3,8 +3,7 @@ import { systemClock } from '../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
 import type { ServerPool } from '../../src/mcp-host/server-pool.ts';
 import { parseToolConfig } from '../../src/neo/tools/settings.ts';
-import { spawnTools } from '../../src/neo/tools/start-host.ts';
-import { startHost } from '../../src/neo/tools/start-host.ts';
+import { spawnTools, startHost } from '../../src/neo/tools/start-host.ts';
 import type { ToolSurface } from '../../src/neo/tools/surface.ts';
 import type { DeclaredServers } from './servers.ts';
 

@@ -1,16 +1,58 @@
 /** Handing a task over, looking at what becomes of it, and ending it (contracts §6). */
+
 import { z } from 'zod';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
+import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
-import { cancelSchema, intentRequestSchema, parkSchema, RAW_INTENT_FIELDS } from '../../wire/executor.ts';
-import { INTENT_LIST_LIMIT, intentListQuerySchema } from '../../wire/intent-view.ts';
+import { openEventStream } from '../../kit/http/sse.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import {
+  cancelSchema,
+  gateAnswerSchema,
+  type IntentStatus,
+  intentIdSchema,
+  intentRequestSchema,
+  nodeIdSchema,
+  parkSchema,
+  RAW_INTENT_FIELDS,
+} from '../../wire/executor.ts';
+import {
+  INTENT_LIST_LIMIT,
+  intentEventQuerySchema,
+  type intentEventSchema,
+  intentListQuerySchema,
+} from '../../wire/intent-view.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import type { ExecutorRail } from '../rail.ts';
-import { intentIdOf, refuseArguments } from './path.ts';
+import type { ExecutorRail, IntentEvent } from '../rail.ts';
 import { userOf } from './principal.ts';
 import { EXECUTOR_ROUTES } from './routes.ts';
+
+const nothing = z.strictObject({});
+
+/** @throws ReveilleError `not_found` for an id that no intent can have */
+function intentIdOf(c: HttpContext): string {
+  const id = intentIdSchema.safeParse(c.req.param('id'));
+  if (id.success) return id.data;
+  throw new ReveilleError(
+    'not_found',
+    'you have no intent with this id; "reveille intent list" (GET /intents) lists yours',
+  );
+}
+
+/** @throws ReveilleError `not_found` for an id that no node can have */
+function nodeIdOf(c: HttpContext): string {
+  const id = nodeIdSchema.safeParse(c.req.param('node_id'));
+  if (id.success) return id.data;
+  throw new ReveilleError('not_found', 'the intent has no node with this id; GET /intents/{id} shows its plan');
+}
+
+/** An argument that is ignored is a mistake that nobody tells the caller of. @throws ReveilleError `invalid_request` naming it */
+async function refuseArguments(c: HttpContext): Promise<void> {
+  parseOrThrow(nothing, c.req.query());
+  if (bodyBytes(c).length > 0) parseOrThrow(nothing, await readJson(c));
+}
 
 const noQuery = z.strictObject({});
 
@@ -53,5 +95,56 @@ export function intentRoutes(app: HttpApp, rail: ExecutorRail): void {
     const [user, intentId] = [userOf(c), intentIdOf(c)];
     const { conversation_id } = parseOrThrow(parkSchema, await readJson(c));
     return sendOk(c, { intent_id: intentId, ...(await rail.park(user, intentId, conversation_id)) });
+  });
+}
+
+export function gateRoutes(app: HttpApp, rail: Pick<ExecutorRail, 'gates' | 'answer'>): void {
+  serve(app, EXECUTOR_ROUTES.listGates, async (c) => {
+    await refuseArguments(c);
+    return sendOk(c, { pending: rail.gates(userOf(c), intentIdOf(c)) });
+  });
+  serve(app, EXECUTOR_ROUTES.answerGate, async (c) => {
+    const [user, intentId, nodeId] = [userOf(c), intentIdOf(c), nodeIdOf(c)];
+    const answer = parseOrThrow(gateAnswerSchema, await readJson(c));
+    await rail.answer(user, intentId, nodeId, answer);
+    return sendOk(c, { intent_id: intentId, node_id: nodeId, approved: answer.approved });
+  });
+}
+
+/** What the end of an intent is told as. */
+const END_EVENTS: { readonly [Status in IntentStatus]?: IntentEvent['type'] } = {
+  completed: 'intent.attest',
+  failed: 'intent.fail',
+  denied: 'intent.fail',
+  unknown: 'intent.fail',
+  cancelled: 'intent.cancel',
+};
+
+type EventRail = Pick<ExecutorRail, 'state' | 'gates' | 'subscribe'>;
+
+/** The events that an intent's present state would have been told with. */
+function present(rail: EventRail, user: string, intentId: string): IntentEvent[] {
+  const { status, clarify } = rail.state(user, intentId);
+  const end = clarify === undefined ? END_EVENTS[status] : 'intent.fail';
+  if (end !== undefined) return [{ type: end, intentId }];
+  return rail.gates(user, intentId).map(({ node_id: nodeId }) => ({ type: 'gate.invoked', intentId, nodeId }));
+}
+
+export function eventRoutes(app: HttpApp, rail: EventRail, clock: Clock): void {
+  serve(app, EXECUTOR_ROUTES.events, (c) => {
+    const { intent_id: intentId } = parseOrThrow(intentEventQuerySchema, c.req.query());
+    const user = userOf(c);
+    // Before the stream begins: afterwards no error could be told.
+    const begin = present(rail, user, intentId);
+    const stream = openEventStream(c, { clock });
+    const send = ({ type, nodeId }: IntentEvent) => {
+      const data: z.output<typeof intentEventSchema> = { intent_id: intentId, node_id: nodeId };
+      stream.send({ event: type, data: JSON.stringify(data) });
+    };
+    for (const event of begin) send(event);
+    const leave = rail.subscribe(user, intentId, send);
+    stream.closed.addEventListener('abort', leave);
+    if (stream.closed.aborted) leave();
+    return stream.response;
   });
 }

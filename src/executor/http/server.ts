@@ -8,12 +8,10 @@ import type { ExecutorConfig } from '../config.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ExecutorRail } from '../rail.ts';
 import { approverRoutes, submitterRoutes } from './admin-routes.ts';
-import { eventRoutes } from './event-routes.ts';
-import { gateRoutes } from './gate-routes.ts';
-import { intentRoutes } from './intent-routes.ts';
+import { eventRoutes, gateRoutes, intentRoutes } from './intent-routes.ts';
 import { requireAdmin, requireCaller } from './principal.ts';
 
-export type ExecutorServerOptions = {
+type ExecutorServerOptions = {
   config: Pick<ExecutorConfig, 'host' | 'port' | 'door' | 'allowedHosts' | 'token' | 'adminToken'>;
   rail: ExecutorRail;
   journal: Pick<Journal, 'roster' | 'submitters'>;

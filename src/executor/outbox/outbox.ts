@@ -2,20 +2,25 @@
  * What the executor owes others: a notice when a question waits and nobody may be there, a wake when an intent that was parked is over.
  * A message is written with what caused it in one transaction. A receiver that hangs delays no other message.
  */
+
+import type { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { codeOf, exchange } from '../../kit/http/exchange.ts';
+import { plainTransport } from '../../kit/http/plain-transport.ts';
+import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { createOutbox, type Delivery, type Outbox, type OutboxStore } from '../../kit/outbox/outbox.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { isIntentOver } from '../../wire/executor.ts';
+import { type gateSchema, isIntentOver } from '../../wire/executor.ts';
+import type { IntentReceipt } from '../../wire/intent-receipt.ts';
+import { encodeJson } from '../../wire/json.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { ExecutorConfig } from '../config.ts';
-import type { ExecutorRail } from '../rail.ts';
+import type { ExecutorRail, IntentView } from '../rail.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
 import { runNotice } from './command.ts';
-import { noticeText } from './notice.ts';
 import { createWaker } from './wake.ts';
 import { wakePayload, wakeWords } from './wake-words.ts';
-import { postNotice } from './webhook.ts';
 
 export type OutboxMessage = {
   /** The same on every attempt: the receiver can tell a repetition by it. */
@@ -131,4 +136,61 @@ export function createExecutorOutbox(options: ExecutorOutboxOptions): Outbox {
     noun: 'a message of the executor',
     about: ({ id: message, kind, user, intentId: intent }) => ({ message, kind, user, intent }),
   });
+}
+
+export type WaitingGate = z.output<typeof gateSchema>;
+
+const NOTICE_TYPE = 'reveille.gate.asked';
+
+/** The envelope that says that the question was asked; the last one, for it can be asked anew. */
+function askedOf({ envelopes }: IntentReceipt, nodeId: string): Readonly<Record<string, unknown>> | undefined {
+  return envelopes.findLast(({ kind, body }) => kind === 'gate.asked' && body.node_id === nodeId)?.body;
+}
+
+/**
+ * One JSON object, the same on every attempt.
+ *
+ * @param user whose intent it is
+ */
+function noticeText(user: string, view: IntentView, gate: WaitingGate, receipt: IntentReceipt): string {
+  const asked = askedOf(receipt, gate.node_id);
+  const { intent_id, conversation_id, origin, parked } = view;
+  return encodeJson({
+    type: NOTICE_TYPE,
+    timestamp: asked?.at,
+    data: {
+      ...{ user_id: user, intent_id, node_id: gate.node_id, conversation_id, origin, parked },
+      ...{ question: gate.question, options: gate.options, call: gate.call, expires_at: asked?.expires_at },
+      answer_with: `reveille intent approve ${intent_id} ${gate.node_id}`,
+    },
+  });
+}
+
+export type Webhook = { readonly url: string; readonly secret: string | undefined };
+
+const TIMEOUT_MS = 20_000;
+const SHOWN_BYTES = 300;
+const GONE = 410;
+
+/** Posts once; never rejects. */
+async function postNotice(
+  { url, secret }: Webhook,
+  { id, body }: { id: string; body: string },
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<Delivery> {
+  const timestampSeconds = clock.now() / 1000;
+  const signed = secret === undefined ? { 'webhook-id': id } : webhookSigner(secret)({ id, timestampSeconds, body });
+  const answer = await exchange(plainTransport, {
+    method: 'POST',
+    url: new URL(url),
+    headers: { ...signed, 'content-type': 'application/json', 'user-agent': 'reveille' },
+    ...{ body, signal, maxBytes: SHOWN_BYTES, limit: { clock, ms: TIMEOUT_MS } },
+  });
+  if (answer.result !== 'answered')
+    return { result: 'later', why: `the webhook was not reached: ${codeOf(answer.error)}` };
+  const { status } = answer;
+  if (status >= 200 && status <= 299) return { result: 'done' };
+  const said = new TextDecoder().decode(answer.body).replaceAll(/\s+/g, ' ').trim();
+  const why = `the webhook answered ${status}${said === '' ? '' : `: ${said}`}`;
+  return status === GONE ? { result: 'drop', why } : { result: 'later', why };
 }

@@ -9,9 +9,12 @@ import { randomSecret, signingSecret } from '../../kit/identity/secrets.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { budgetSchema } from '../../wire/budget.ts';
+import { labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { machineListQuerySchema } from '../../wire/machine.ts';
-import { parseOrThrow } from '../../wire/validate.ts';
+import { machineChangeQuerySchema } from '../../wire/machine-change.ts';
+import { machineTurnQuerySchema } from '../../wire/machine-turn.ts';
+import { parseOrThrow, showValue } from '../../wire/validate.ts';
 import type { Budgets } from '../budget/budgets.ts';
 import type { Fleet } from '../fleet.ts';
 import {
@@ -33,12 +36,20 @@ import { descriptorOf, isSecretIn } from '../providers/descriptors.ts';
 import { cannotRunAs } from '../providers/separation.ts';
 import { refuseAddress } from '../targets/guarded-client.ts';
 import type { Targets } from '../targets/targets.ts';
-import { addChangeRoutes } from './change-routes.ts';
+import { turnViewOf } from '../targets/turn.ts';
+import type { TurnStore } from '../targets/turn-store.ts';
 import { ROUTER_ROUTES } from './routes.ts';
-import { addTurnRoutes } from './turn-routes.ts';
-import { userIdOf } from './user-id.ts';
 
-export type MachineRoutesOptions = {
+/** @throws ReveilleError `invalid_request` when it is no user id */
+export function userIdOf(c: HttpContext): string {
+  const given = c.req.param('user_id');
+  const label = labelSchema.safeParse(given);
+  if (label.success) return ownerOf(label.data);
+  const why = label.error.issues[0]?.message;
+  throw new ReveilleError('invalid_request', `user_id ${why} (got ${showValue(given)})`);
+}
+
+type MachineRoutesOptions = {
   registry: Registry;
   fleet: Fleet;
   targets: Targets;
@@ -167,4 +178,42 @@ function whoMustLearn({ provider, spec }: Machine): string | undefined {
   if (descriptorOf(provider).handsToken || (provider === 'command' && spec.url === undefined)) return undefined;
   if (provider === 'command') return 'the agent must be given the new token; until then it takes or believes nothing';
   return `the daemon must be given the new token (provider ${provider}); until then it refuses wakes`;
+}
+
+const CHANGES_DEFAULT = 50;
+
+/** @param app with the admin token already asked for below `/admin` */
+function addChangeRoutes(app: HttpApp, registry: Registry): void {
+  serve(app, ROUTER_ROUTES.listChanges, (c) => {
+    const userId = userIdOf(c);
+    const { limit = CHANGES_DEFAULT, cursor } = parseOrThrow(machineChangeQuerySchema, c.req.query());
+    if (!registry.get(userId)) throw noMachine(userId);
+    const found = registry.changes.of(userId, { limit: limit + 1, before: cursor });
+    const shown = found.slice(0, limit);
+    const next_cursor = found.length > limit ? String(shown.at(-1)!.seq) : undefined;
+    return sendOk(c, { changes: shown.map(({ change }) => change), next_cursor });
+  });
+}
+
+/** A turn may carry a long answer. */
+const TURNS_DEFAULT = 20;
+
+/** @param app with the admin token already asked for below `/admin` */
+function addTurnRoutes(app: HttpApp, store: TurnStore): void {
+  serve(app, ROUTER_ROUTES.listTurns, (c) => {
+    const userId = userIdOf(c);
+    const query = parseOrThrow(machineTurnQuerySchema, c.req.query());
+    const limit = query.limit ?? TURNS_DEFAULT;
+    const found = store.list({
+      userId,
+      limit: limit + 1,
+      conversationId: query.conversation_id,
+      fireId: query.fire_id,
+      status: query.status,
+      before: query.cursor,
+    });
+    const shown = found.slice(0, limit);
+    const next_cursor = found.length > limit ? String(shown.at(-1)!.seq) : undefined;
+    return sendOk(c, { turns: shown.map(({ turn }) => turnViewOf(turn)), counts: store.counts(userId), next_cursor });
+  });
 }

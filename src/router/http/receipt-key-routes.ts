@@ -6,8 +6,8 @@ import { serve } from '../../kit/http/serve.ts';
 import { receiptKey } from '../../kit/identity/receipt-key.ts';
 import { noMachine } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
+import { userIdOf } from './machine-routes.ts';
 import { ROUTER_ROUTES } from './routes.ts';
-import { userIdOf } from './user-id.ts';
 
 export function addReceiptKeyRoutes(
   app: HttpApp,
