@@ -42,7 +42,7 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
       ...{ ...base, drainMs: 100, receipts: undefined },
       ...unused<Omit<Parameters<typeof startNeoServer>[0], 'receipts' | 'log' | 'clock' | 'drainMs'>>({
         config,
-        hands: {},
+        capabilities: {},
         runner: { state: () => ({ busy: false, queued: 0 }) },
       }),
     }),
