@@ -1,4 +1,7 @@
-/** The typed clients of the executor (contracts §6, §9a): one for intents and their questions, one for the rosters; and following an intent. */
+/**
+ * The typed clients of the executor (contracts §6, §9a): one for intents and their questions, one for the rosters; and
+ * following an intent.
+ */
 import type { z } from 'zod';
 import { type Clock, systemClock, wait } from '../kit/clock/clock.ts';
 import { type Attend, type Call, callOf, createCaller, type Daemon, withinTime } from '../kit/http/caller.ts';
@@ -76,7 +79,8 @@ function callsOf(daemon: Omit<Daemon, 'name' | 'remedy'>, attend: Attend = withi
 }
 
 /**
- * @throws from its methods `ReveilleError` with what the executor answered, `NoAnswer` when there was no answer that could be
+ * @throws from its methods `ReveilleError` with what the executor answered, `NoAnswer` when there was no answer that
+ *   could be
  *   understood
  */
 export function createExecutorClient({ userId, attend, ...place }: ExecutorClientOptions) {
@@ -183,8 +187,9 @@ export type IntentEvents = {
 };
 
 /**
- * Follows an intent's events until the signal aborts, over as many streams as it takes. An event is only a hint to look: the executor says
- * how an intent stands when it is asked, and it is asked now and then in any case. So a stream that breaks, stands still or lies loses nothing.
+ * Follows an intent's events until the signal aborts, over as many streams as it takes. An event is only a hint to
+ * look: the executor says how an intent stands when it is asked, and it is asked now and then in any case. So a stream
+ * that breaks, stands still or lies loses nothing.
  *
  * @param open opens a stream
  * @param onHint called when something may have happened: an event came, or the stream was opened anew

@@ -1,4 +1,7 @@
-/** The executor: wires journal, tools, policy, compiler, walk, outbox and HTTP server from a configuration. Nothing else does. */
+/**
+ * The executor: wires journal, tools, policy, compiler, walk, outbox and HTTP server from a configuration. Nothing else
+ * does.
+ */
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { RunningServer } from '../kit/http/server.ts';
@@ -23,7 +26,10 @@ const DRAIN_MS = 10_000;
 
 type ExecutorOptions = {
   readonly config: ExecutorConfig;
-  /** What references in the manifest refer to, and what programs that are started get an allow-list of; nothing unless told. */
+  /**
+   * What references in the manifest refer to, and what programs that are started get an allow-list of; nothing unless
+   * told.
+   */
   readonly variables?: Settings;
   /** What MCP servers that it starts must not see. */
   readonly walls?: Walls | undefined;
@@ -32,8 +38,8 @@ type ExecutorOptions = {
   /** Compiles prose instead of the model that the configuration names. */
   readonly model?: Model;
   /**
-   * When the servers of the manifest are started at the latest, in milliseconds from now; they are started sooner when a task needs
-   * them. At once unless told.
+   * When the servers of the manifest are started at the latest, in milliseconds from now; they are started sooner when
+   * a task needs them. At once unless told.
    */
   readonly toolsAfterMs?: number;
   /** Told when the servers of the manifest cannot be had. The executor goes on without them unless it is closed. */
@@ -75,10 +81,11 @@ function compilerOf(
 }
 
 /**
- * Starts the executor; resolves when it accepts requests. Intents that the last process left behind are taken up as soon as the tools
- * are there.
+ * Starts the executor; resolves when it accepts requests. Intents that the last process left behind are taken up as
+ * soon as the tools are there.
  *
- * @throws ReveilleError `invalid_request` for a policy or key file that is wrong, `unavailable` when the data folder is in use or
+ * @throws ReveilleError `invalid_request` for a policy or key file that is wrong, `unavailable` when the data folder is
+ *   in use or
  *   damaged or the address is taken, `conflict` when the data folder is another key's or a newer version's
  */
 export async function startExecutor(options: ExecutorOptions): Promise<RunningExecutor> {
@@ -133,7 +140,8 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
 
   const close = async () => {
     cancelTools();
-    // All at once: requests that are being answered, calls that have begun, and outbox have nothing to wait for one another.
+    // All at once: requests that are being answered, calls that have begun, and outbox have nothing to wait for one
+    // another.
     await Promise.all([server.close(), rail.close(drainMs), outbox.close()]);
     await toolbox.close();
     await journal.close();

@@ -1,6 +1,6 @@
 /**
- * A toolbox whose servers are started beside everything else: the executor answers at once, and a server that is slow or broken keeps
- * nobody from looking at intents, answering questions or reading receipts.
+ * A toolbox whose servers are started beside everything else: the executor answers at once, and a server that is slow
+ * or broken keeps nobody from looking at intents, answering questions or reading receipts.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -31,8 +31,8 @@ export type ExecutorRail = {
   list(user: string, options: { limit: number; status?: IntentStatus }): readonly IntentView[];
   gates(user: string, intentId: string): readonly z.output<typeof gateSchema>[];
   /**
-   * `conflict` when the gate does not wait or the answer is about another call or question, `forbidden` when it is not signed by an approver
-   * who stands; recorded in the receipt either way.
+   * `conflict` when the gate does not wait or the answer is about another call or question, `forbidden` when it is not
+   * signed by an approver who stands; recorded in the receipt either way.
    */
   answer(user: string, intentId: string, nodeId: string, answer: GateAnswer): Promise<void>;
   /** `parked: false` when the intent is over, or nobody could wake the agent. */

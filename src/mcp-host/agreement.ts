@@ -1,4 +1,7 @@
-/** What was agreed on about a server's tools: the names that its manifest declares, the definitions that the lock beside it pins. */
+/**
+ * What was agreed on about a server's tools: the names that its manifest declares, the definitions that the lock beside
+ * it pins.
+ */
 import type { DeclaredTool, ServerSpec } from './manifest.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import { pinDifferences, type ToolPins } from './tool-lock.ts';

@@ -1,6 +1,7 @@
 /**
- * The programs that come with this package, by the names that manifests call them. They are found from where the package lies, so a
- * manifest that ships works offline, without npx and without anything on the PATH, and runs the very version that was tested.
+ * The programs that come with this package, by the names that manifests call them. They are found from where the
+ * package lies, so a manifest that ships works offline, without npx and without anything on the PATH, and runs the very
+ * version that was tested.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';

@@ -1,7 +1,7 @@
 /**
- * Which tools an agent uses by itself and which only the executor may: the one rule for Neo, the executor and `reveille policy explain`.
- * A name and a server's hints decide nothing by themselves, they only ever make a class stricter; what loosens it is the manifest's
- * word about that very tool. Pure.
+ * Which tools an agent uses by itself and which only the executor may: the one rule for Neo, the executor and `reveille
+ * policy explain`. A name and a server's hints decide nothing by themselves, they only ever make a class stricter; what
+ * loosens it is the manifest's word about that very tool. Pure.
  */
 
 import { inLatin } from '../kit/text/hidden-characters.ts';
@@ -15,7 +15,10 @@ export const ESCALATE_PATTERNS: readonly string[] = [
   ...['purchase', 'payment', 'payout', 'delete', 'destroy', 'redeem', 'liquidat', 'checkout'],
 ];
 
-/** Shorter ones, which other words contain by chance (`display`, `wireless`): these are what a word of the name begins with. */
+/**
+ * Shorter ones, which other words contain by chance (`display`, `wireless`): these are what a word of the name begins
+ * with.
+ */
 const ESCALATE_WORDS: readonly (readonly [word: string, begins: RegExp])[] = [
   ['pay', /^pay(?!load)/],
   ['wire', /^w[il]re(?!less|frame|shark)/],
@@ -32,7 +35,9 @@ const ESCALATE_WORDS: readonly (readonly [word: string, begins: RegExp])[] = [
   ['drop', /^drop(?!down)/],
 ];
 
-/** Names that begin with one of these words look at something or try it out, where the manifest calls the tool a read. */
+/**
+ * Names that begin with one of these words look at something or try it out, where the manifest calls the tool a read.
+ */
 const HARMLESS: ReadonlySet<string> = new Set(['compile', 'test', 'simulate', 'lookup', 'list']);
 /** A name with one of these words does more than its first word says. */
 const FURTHER: ReadonlySet<string> = new Set(['and', 'then', 'or', 'with', 'plus', 'via', 'execute', 'run', 'commit']);
@@ -131,7 +136,9 @@ const LOOKS: ReadonlySet<string> = new Set(
   'get list read search find lookup describe show view count status stat query resolve explain history'.split(' '),
 );
 
-/** What a person is proposed to say of a tool, and why. Never more than a read: the rest has to be said by the person. */
+/**
+ * What a person is proposed to say of a tool, and why. Never more than a read: the rest has to be said by the person.
+ */
 export type Proposal = { readonly word: 'read' | 'escalate'; readonly reason: string };
 
 export function propose(name: string, annotations: Readonly<Record<string, unknown>> | undefined): Proposal {
@@ -147,7 +154,10 @@ export function propose(name: string, annotations: Readonly<Record<string, unkno
   return { word: 'read', reason: `its name begins with "${first}" and its server calls it read-only` };
 }
 
-/** Signs that one letter is written with for another, each as one of them: `tr4n5fer` and `transfer`, `deIete` and `delete` are one. */
+/**
+ * Signs that one letter is written with for another, each as one of them: `tr4n5fer` and `transfer`, `deIete` and
+ * `delete` are one.
+ */
 function skeleton(text: string): string {
   const signs: Readonly<Record<string, string>> = {
     '0': 'o',
@@ -166,7 +176,10 @@ function skeleton(text: string): string {
     .replaceAll('vv', 'w');
 }
 
-/** `simulateSwap`, `simulate_swap` and `simulate-swap` are two words each, `listANDtransfer` and `PAYNow` are what they show. */
+/**
+ * `simulateSwap`, `simulate_swap` and `simulate-swap` are two words each, `listANDtransfer` and `PAYNow` are what they
+ * show.
+ */
 function split(name: string): string[] {
   const words = name
     .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
@@ -187,7 +200,10 @@ type ReadName = {
   readonly words: readonly string[];
   /** Whether every character of it is printable ASCII: no letter can be another one's look-alike. */
   readonly isPlain: boolean;
-  /** Whether it contains this, read with or without separators. @returns `reads` where other letters or signs stand for it */
+  /**
+   * Whether it contains this, read with or without separators. @returns `reads` where other letters or signs stand for
+   * it
+   */
   contains(part: string): 'is' | 'reads' | undefined;
 };
 

@@ -1,4 +1,7 @@
-/** One connection to one MCP server, over stdio or streamable HTTP: opened once, used, closed. It is never repaired, only replaced. */
+/**
+ * One connection to one MCP server, over stdio or streamable HTTP: opened once, used, closed. It is never repaired,
+ * only replaced.
+ */
 import {
   type CallToolResult,
   Client,
@@ -28,7 +31,9 @@ export type ConnectionOptions = {
   walls: Walls | undefined;
   clock: Clock;
   output: ServerLog;
-  /** The connection is over; `ending` finishes the sentence "the server …". Called once, and only for one that was open. */
+  /**
+   * The connection is over; `ending` finishes the sentence "the server …". Called once, and only for one that was open.
+   */
   onClosed(ending: string): void;
   /** The server says that its tools have changed. */
   onToolsChanged(): void;
@@ -90,8 +95,9 @@ export class Connection {
   }
 
   /**
-   * Starts the server and shakes hands. Over HTTP it is asked which way it knows. A child is greeted the 2025 way first, which nearly
-   * all know, and the 2026 way when it turns that away: to be asked, some end themselves, and a second process would be needed.
+   * Starts the server and shakes hands. Over HTTP it is asked which way it knows. A child is greeted the 2025 way
+   * first, which nearly all know, and the 2026 way when it turns that away: to be asked, some end themselves, and a
+   * second process would be needed.
    *
    * @throws Error in the words of the server where it has any; the connection is to be closed then
    */
@@ -213,7 +219,8 @@ export class Connection {
   /**
    * Calls a tool. Throws what the SDK throws.
    *
-   * @param slot gets the digest of the answer; with one, exactly one request is sent: a server that asks to be called again with more
+   * @param slot gets the digest of the answer; with one, exactly one request is sent: a server that asks to be called
+   *   again with more
    *   is not
    * @throws AskedForMore only with a slot
    */
@@ -223,8 +230,8 @@ export class Connection {
     signal: AbortSignal,
     slot?: AnswerSlot,
   ): Promise<CallToolResult> {
-    // Some arguments travel as headers too, as the input schema says. Without an output schema the result is not checked against it:
-    // what fails the check would be lost after the tool has run.
+    // Some arguments travel as headers too, as the input schema says. Without an output schema the result is not
+    // checked against it: what fails the check would be lost after the tool has run.
     const toolDefinition = { name, inputSchema } as Tool;
     const options = { ...NO_LIMIT, signal, toolDefinition };
     const params = { name, arguments: { ...args } };

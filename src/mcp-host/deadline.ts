@@ -20,8 +20,8 @@ export class Cancelled extends Error {
 }
 
 /**
- * Runs something and stops waiting for it when the time is over or the caller's signal aborts. What runs gets a signal that aborts
- * then; if it pays no heed, its outcome is dropped.
+ * Runs something and stops waiting for it when the time is over or the caller's signal aborts. What runs gets a signal
+ * that aborts then; if it pays no heed, its outcome is dropped.
  *
  * @throws TimedOut, Cancelled, or what `run` throws before
  */

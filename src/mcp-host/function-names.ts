@@ -1,6 +1,7 @@
 /**
- * The names under which a model calls tools: `alias__tool` where that is a name that models accept, otherwise a readable beginning
- * and a digest. A name depends on its own tool only, so that it stays the same whatever other tools come and go.
+ * The names under which a model calls tools: `alias__tool` where that is a name that models accept, otherwise a
+ * readable beginning and a digest. A name depends on its own tool only, so that it stays the same whatever other tools
+ * come and go.
  */
 import { createHash } from 'node:crypto';
 
@@ -17,8 +18,8 @@ const DIGEST_CHARACTERS = 12;
 const LIKE_A_DIGEST = new RegExp(`_[0-9a-f]{${DIGEST_CHARACTERS}}$`);
 
 /**
- * The alias ends where the first double underscore begins. That holds unless the alias has one itself or ends with an underscore:
- * `a_` and `b` would be named like `a` and `_b`.
+ * The alias ends where the first double underscore begins. That holds unless the alias has one itself or ends with an
+ * underscore: `a_` and `b` would be named like `a` and `_b`.
  */
 const isSeparable = (alias: string) => !alias.includes('__') && !alias.endsWith('_');
 
@@ -30,7 +31,8 @@ const isSeparable = (alias: string) => !alias.includes('__') && !alias.endsWith(
 export function functionName(alias: string, tool: string): string {
   const plain = `${alias}__${tool}`;
   if (FUNCTION_NAME.test(plain) && isSeparable(alias) && !LIKE_A_DIGEST.test(plain)) return plain;
-  // As JSON, in which the two cannot flow into each other and a lone surrogate, which has no UTF-8, is told from others.
+  // As JSON, in which the two cannot flow into each other and a lone surrogate, which has no UTF-8, is told from
+  // others.
   const identity = JSON.stringify([alias, tool]);
   const digest = createHash('sha256').update(identity).digest('hex').slice(0, DIGEST_CHARACTERS);
   const readable = plain.replace(/[^A-Za-z0-9_-]/g, '_').replace(/^(?![A-Za-z_])/, '_');

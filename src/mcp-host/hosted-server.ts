@@ -1,6 +1,6 @@
 /**
- * One declared server through its life: started, checked against the manifest and its pins, watched, started again with growing
- * patience when it dies, and put into quarantine for good when its tools are not the agreed ones any more.
+ * One declared server through its life: started, checked against the manifest and its pins, watched, started again with
+ * growing patience when it dies, and put into quarantine for good when its tools are not the agreed ones any more.
  */
 
 import { backoff } from '../kit/clock/backoff.ts';
@@ -45,7 +45,9 @@ export class RestartDelays {
     this.#readySince = this.#clock.monotonic();
   }
 
-  /** It was ready and is gone: a failure, the first of a new row if it ran for long. {@link next} tells what follows. */
+  /**
+   * It was ready and is gone: a failure, the first of a new row if it ran for long. {@link next} tells what follows.
+   */
   lost(): void {
     if (this.#clock.monotonic() - this.#readySince >= STEADY_MS) this.#failures = 0;
   }
@@ -218,7 +220,9 @@ export class HostedServer {
     this.#definitions = [];
   }
 
-  /** Opens a connection and checks what is there. What comes of it the state tells too, and what follows is on its way. */
+  /**
+   * Opens a connection and checks what is there. What comes of it the state tells too, and what follows is on its way.
+   */
   async #attempt(): Promise<StartOutcome> {
     const { spec, cwd, walls, clock, output, startTimeoutMs } = this.#options;
     const connection: Connection = new Connection({

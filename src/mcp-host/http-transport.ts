@@ -22,8 +22,8 @@ export type HttpWire = {
 };
 
 /**
- * Passes a body on, and fails when a single message in it grows too long: a JSON body as a whole, an event up to the blank line
- * after it.
+ * Passes a body on, and fails when a single message in it grows too long: a JSON body as a whole, an event up to the
+ * blank line after it.
  */
 function bounded(
   body: ReadableStream<Uint8Array>,
@@ -50,7 +50,10 @@ function bounded(
 const lastOf = (chunk: Uint8Array, end: string) =>
   Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).lastIndexOf(end);
 
-/** Passes a body on, and lets the calls that wait know of the messages in it. Hold it behind {@link bounded}: it keeps one message. */
+/**
+ * Passes a body on, and lets the calls that wait know of the messages in it. Hold it behind {@link bounded}: it keeps
+ * one message.
+ */
 function tapped(body: ReadableStream<Uint8Array>, isEvents: boolean, answers: RawAnswers): ReadableStream<Uint8Array> {
   const read = (text: Buffer) => {
     // Throwing ends the body: nobody behind this could take such a message.
@@ -126,7 +129,8 @@ export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (why: s
 const MOST_LINES = 1000;
 
 /**
- * Makes a function to feed chunks to. What has come of an event is kept until its blank line; whoever feeds bounds its length.
+ * Makes a function to feed chunks to. What has come of an event is kept until its blank line; whoever feeds bounds its
+ * length.
  *
  * @param onData the data of an event, its lines joined by line feeds
  */

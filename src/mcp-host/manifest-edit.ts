@@ -1,6 +1,6 @@
 /**
- * Changes to the text of a manifest that leave everything else in it as it was written: order, blanks, and fields that are not touched.
- * Pure; whoever writes the text loads it first.
+ * Changes to the text of a manifest that leave everything else in it as it was written: order, blanks, and fields that
+ * are not touched. Pure; whoever writes the text loads it first.
  */
 import type { ManifestServer, ManifestTool } from '../wire/manifest.ts';
 import { readPlacedJson } from './json-places.ts';
@@ -106,7 +106,9 @@ export function withoutServer(text: string, alias: string): string {
   return edited.text;
 }
 
-/** What is to be said of a server's tools; what the manifest says of them otherwise stays. Tools that are not named go. */
+/**
+ * What is to be said of a server's tools; what the manifest says of them otherwise stays. Tools that are not named go.
+ */
 export function withTools(text: string, alias: string, words: readonly ManifestTool[]): string {
   const edited = new EditedJson(text);
   const server: Path = ['servers', indexOf(edited, alias)];

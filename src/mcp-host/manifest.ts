@@ -1,6 +1,6 @@
 /**
- * Loading an agent manifest (contracts §8): from a file to servers that can be started. Everything that is wrong is found and told
- * with file, line and column before anything is spawned.
+ * Loading an agent manifest (contracts §8): from a file to servers that can be started. Everything that is wrong is
+ * found and told with file, line and column before anything is spawned.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -255,8 +255,9 @@ function parse(path: string, text: string): PlacedJson {
  * Reads a manifest file.
  *
  * @param variables what `${NAME}` and `$env:NAME` refer to; servers that run as children get an allow-list of them
- * @throws ReveilleError `invalid_request` with one line per problem, `file:line:column: field …`; values that may be secrets are
- * not repeated. A variable that is not set is a problem of a required server, otherwise it is left to the start.
+ * @throws ReveilleError `invalid_request` with one line per problem, `file:line:column: field …`; values that may be
+ *   secrets are not repeated. A variable that is not set is a problem of a required server, otherwise it is left to the
+ *   start.
  */
 export function loadManifest(path: string, variables: Variables): Manifest {
   const { text, sha256 } = readText(path);
@@ -286,8 +287,8 @@ export class CommandLineError extends Error {
 }
 
 /**
- * Cuts a command into words. Single quotes keep everything; double quotes keep everything but `\"` and `\\`; outside of quotes a
- * backslash keeps the next character.
+ * Cuts a command into words. Single quotes keep everything; double quotes keep everything but `\"` and `\\`; outside of
+ * quotes a backslash keeps the next character.
  *
  * @throws CommandLineError for a quote without an end, a backslash at the end, and an empty command
  */

@@ -9,7 +9,10 @@ import type { InBand, WithoutResult } from './tool-call-failure.ts';
 export type ToolResult = {
   /** All that a model is to be shown, structured content included. */
   content: readonly ContentBlock[];
-  /** For programs: as the server sent it, whole. Numbers are those of JavaScript: what must keep its digits stands in the text. */
+  /**
+   * For programs: as the server sent it, whole. Numbers are those of JavaScript: what must keep its digits stands in
+   * the text.
+   */
   structuredContent?: unknown;
   /** The tool ran and says that it failed, or there is no such tool: the model should see it and adapt. */
   isError: boolean;

@@ -1,6 +1,7 @@
 /**
- * What came back for a call, byte for byte. The SDK hands out what it has made of a message; the transports see the bytes. The two
- * are brought together by the id of the request, which the SDK chooses and the transports see on its way out.
+ * What came back for a call, byte for byte. The SDK hands out what it has made of a message; the transports see the
+ * bytes. The two are brought together by the id of the request, which the SDK chooses and the transports see on its way
+ * out.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
@@ -16,7 +17,10 @@ export type RawAnswer = {
 /** Where the digest of a call's answer is put when it comes: of the last one, should the call take several requests. */
 export type AnswerSlot = { raw?: RawAnswer };
 
-/** The ids of requests that a call waits for; nothing else is kept, and an id only until its answer or the end of its call. */
+/**
+ * The ids of requests that a call waits for; nothing else is kept, and an id only until its answer or the end of its
+ * call.
+ */
 export class RawAnswers {
   readonly #calls = new AsyncLocalStorage<AnswerSlot>();
   readonly #awaited = new Map<number, AnswerSlot>();

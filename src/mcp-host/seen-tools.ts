@@ -1,7 +1,7 @@
 /**
- * What each server said of its tools when it was first seen, or when a person last agreed to it: `mcp-seen.json` in the data folder. A
- * server that is not pinned and changes its tools is told of by this, at a new listing as well as after a restart, and a review shows
- * what it said before.
+ * What each server said of its tools when it was first seen, or when a person last agreed to it: `mcp-seen.json` in the
+ * data folder. A server that is not pinned and changes its tools is told of by this, at a new listing as well as after
+ * a restart, and a review shows what it said before.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -86,7 +86,9 @@ export class SeenTools {
     return Object.hasOwn(servers, alias) ? servers[alias] : undefined;
   }
 
-  /** Holds the tools of a server that nobody pinned against those first seen. @returns a sentence about each difference */
+  /**
+   * Holds the tools of a server that nobody pinned against those first seen. @returns a sentence about each difference
+   */
   changes(alias: string, live: readonly ToolDefinition[]): readonly string[] {
     const before = this.of(alias);
     if (before !== undefined) return differences(before, live);

@@ -1,4 +1,6 @@
-/** What a server writes to stderr, and to stdout that is no message: kept in a bounded file of its own, without secrets. */
+/**
+ * What a server writes to stderr, and to stdout that is no message: kept in a bounded file of its own, without secrets.
+ */
 
 import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +13,10 @@ import { isStackFrame, QUOTED_LINES, quoteLast } from '../kit/text/last-words.ts
 /** A file is put aside when it is so long; one is kept beside it. */
 const FILE_BYTES = 1024 * 1024;
 const LINE_CHARACTERS = 4096;
-/** What is written within a second beyond this is counted and dropped: a flood must not wear out the disk or this process. */
+/**
+ * What is written within a second beyond this is counted and dropped: a flood must not wear out the disk or this
+ * process.
+ */
 const BYTES_PER_SECOND = 256 * 1024;
 /** Shorter values stand in ordinary text by chance. */
 const SHORTEST_SECRET = 6;

@@ -1,6 +1,6 @@
 /**
- * The servers of a manifest, and their tools as one set: started side by side, named, called by name, reported on. This is what
- * daemons use; the other files of this folder are its parts.
+ * The servers of a manifest, and their tools as one set: started side by side, named, called by name, reported on. This
+ * is what daemons use; the other files of this folder are its parts.
  */
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
@@ -126,11 +126,13 @@ export class ServerPool {
   }
 
   /**
-   * Starts every server side by side and waits until each is ready or has failed. One that fails is a warning, and is tried again
-   * in the background; one that lists a tool twice is a warning too, and is not, where nothing was agreed on about its tools.
+   * Starts every server side by side and waits until each is ready or has failed. One that fails is a warning, and is
+   * tried again in the background; one that lists a tool twice is a warning too, and is not, where nothing was agreed
+   * on about its tools.
    *
-   * @throws ReveilleError `conflict` when a server's tools are not those that are declared and pinned, naming every difference, or
-   * two tools would be called by one name; `unavailable` when a required server does not start. Nothing is left running then.
+   * @throws ReveilleError `conflict` when a server's tools are not those that are declared and pinned, naming every
+   *   difference, or two tools would be called by one name; `unavailable` when a required server does not start.
+   *   Nothing is left running then.
    */
   static async start(manifest: Manifest, options: ServerPoolOptions): Promise<ServerPool> {
     const pool = new ServerPool(manifest, options);
@@ -204,7 +206,8 @@ export class ServerPool {
    * Calls a tool within its time.
    *
    * @param args numbers that JavaScript cannot carry may be given as `JSON.rawJSON` objects
-   * @param options with `definitionSha256` a tool whose definition is another one now is not called; with `once` exactly one request is
+   * @param options with `definitionSha256` a tool whose definition is another one now is not called; with `once`
+   *   exactly one request is
    *   sent, and the result tells the digest of the message that answered it
    * @returns what it gave back, its text capped; a tool that is not there answers in-band
    * @throws ToolCallFailure when there is no answer, saying whether the tool may have run
@@ -230,7 +233,10 @@ export class ServerPool {
     return raw === undefined ? result : { ...result, raw };
   }
 
-  /** Takes no more calls, lets those under way end for up to five seconds, and ends every server. Resolves when nothing is left. */
+  /**
+   * Takes no more calls, lets those under way end for up to five seconds, and ends every server. Resolves when nothing
+   * is left.
+   */
   close(): Promise<void> {
     this.#isRunning = false;
     this.#closing ??= Promise.all([...this.#servers.values()].map((server) => server.close(DRAIN_MS))).then(() => {

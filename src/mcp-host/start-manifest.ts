@@ -25,7 +25,10 @@ export type ManifestStart = {
   startTimeoutMs?: number | undefined;
   /** Whether the tools must be those of the lock beside the manifest, where there is one; they must unless told. */
   pinned?: boolean;
-  /** Starts these servers alone and takes their tools as they are, whatever the manifest declares: for somebody who is to look at them. */
+  /**
+   * Starts these servers alone and takes their tools as they are, whatever the manifest declares: for somebody who is
+   * to look at them.
+   */
   only?: ReadonlySet<string> | undefined;
   /** More folders that servers need, by what an error calls them. */
   folders?: Readonly<Record<string, string>>;
@@ -48,7 +51,8 @@ const lookedAt = (servers: Manifest['servers'], only: ReadonlySet<string>) =>
   servers.flatMap((spec) => (only.has(spec.alias) ? [{ ...spec, tools: undefined, required: false }] : []));
 
 /**
- * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, before anything is started; `conflict` when a server's
+ * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, before anything is started; `conflict`
+ *   when a server's
  *   tools are not those that are declared and pinned; `unavailable` when a required server does not start
  */
 export async function startManifest(start: ManifestStart): Promise<{ pool: ServerPool; manifest: Manifest }> {

@@ -1,4 +1,7 @@
-/** MCP over the stdin and stdout of a child that leads a process group of its own, and is gone when the transport is closed. */
+/**
+ * MCP over the stdin and stdout of a child that leads a process group of its own, and is gone when the transport is
+ * closed.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/client';
@@ -173,8 +176,8 @@ export class StdioTransport implements Transport {
   }
 
   /**
-   * Ends the connection at once and the server after it: stdin is closed, then the group is asked by SIGTERM, then killed.
-   * Resolves when nothing is left of it.
+   * Ends the connection at once and the server after it: stdin is closed, then the group is asked by SIGTERM, then
+   * killed. Resolves when nothing is left of it.
    */
   async close(): Promise<void> {
     if (!this.#isClosed) {
@@ -216,10 +219,11 @@ const LIFELINE = 3;
 const FAREWELL_SECONDS = 2;
 
 /**
- * A small shell script, because it must cost next to nothing per server. It never sees a server's arguments as anything but words.
+ * A small shell script, because it must cost next to nothing per server. It never sees a server's arguments as anything
+ * but words.
  *
- * The watcher does not mind the signals that ask the group to end: it is what kills those who do not listen. The shell itself waits
- * for the server, so that the group has its leader, and its number, for as long as the server runs.
+ * The watcher does not mind the signals that ask the group to end: it is what kills those who do not listen. The shell
+ * itself waits for the server, so that the group has its leader, and its number, for as long as the server runs.
  */
 const SCRIPT = [
   `( trap '' TERM HUP INT; exec >/dev/null 2>&1; read -r word <&${LIFELINE}; sleep "$1"; kill -KILL 0 ) &`,
@@ -233,7 +237,10 @@ const SCRIPT = [
 /** Whether this system has process groups and a shell. */
 export const HAS_GROUPS = process.platform !== 'win32';
 
-/** The command that runs a server as the head of a watched group; to be spawned `detached`, with a pipe as {@link LIFELINE}. */
+/**
+ * The command that runs a server as the head of a watched group; to be spawned `detached`, with a pipe as {@link
+ * LIFELINE}.
+ */
 export function watched(command: readonly string[]): readonly [string, ...string[]] {
   const [program = '', ...args] = command;
   return HAS_GROUPS ? ['/bin/sh', '-c', SCRIPT, 'sh', String(FAREWELL_SECONDS), ...command] : [program, ...args];

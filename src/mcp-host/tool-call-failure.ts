@@ -30,8 +30,8 @@ export class AnotherDefinition extends Error {
 }
 
 /**
- * A failure of the transport: there is no result that a model could read. Whoever repeats the call must ask {@link mayHaveRun}
- * first.
+ * A failure of the transport: there is no result that a model could read. Whoever repeats the call must ask {@link
+ * mayHaveRun} first.
  */
 export class ToolCallFailure extends ReveilleError {
   readonly reason: FailureReason;
@@ -104,8 +104,8 @@ function verdictOnProtocolError(error: ProtocolError): CallVerdict {
 
 function verdictOnHttpError(called: string, error: SdkHttpError): CallVerdict {
   const { status } = error;
-  // A status in the 400s says that the request itself was turned away, but for 408, which gateways send when they have waited long
-  // enough for what is behind them; after one in the 500s anything may have happened.
+  // A status in the 400s says that the request itself was turned away, but for 408, which gateways send when they have
+  // waited long enough for what is behind them; after one in the 500s anything may have happened.
   const mayHaveRun = status >= 500 || status < 400 || status === 408;
   const message = `${called}: the server answered with HTTP status ${status}`;
   return { failure: new ToolCallFailure('connection', message, { mayHaveRun, cause: error }) };
@@ -154,7 +154,8 @@ export function judgeFailure(called: string, thrown: unknown, ending: string | u
 /**
  * Judges why a call was not even sent.
  *
- * @param why what is wrong with the server, in words that finish "server … "; `undefined` when it is there and has no such tool
+ * @param why what is wrong with the server, in words that finish "server … "; `undefined` when it is there and has no
+ *   such tool
  */
 export function judgeUnsent(alias: string, tool: string, thrown: unknown, why: string | undefined): CallVerdict {
   const called = `${alias}/${tool}`;

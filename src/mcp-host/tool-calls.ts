@@ -10,7 +10,9 @@ import { digestOf, type ToolDefinition } from './tool-definition.ts';
 /** How a server stands to a call. */
 export type Standing =
   | { connection: Connection; definitions: readonly ToolDefinition[] }
-  /** `why` finishes "server …"; one whose tools are not trusted is no failure to the caller but an answer to the model. */
+  /**
+   * `why` finishes "server …"; one whose tools are not trusted is no failure to the caller but an answer to the model.
+   */
   | { why: string; isTrusted: boolean };
 
 export type ToolCallsOptions = {

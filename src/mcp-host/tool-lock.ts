@@ -1,4 +1,7 @@
-/** The lock beside a manifest (`agents/neo.lock.json`): which definition each tool had when somebody looked at it and agreed. */
+/**
+ * The lock beside a manifest (`agents/neo.lock.json`): which definition each tool had when somebody looked at it and
+ * agreed.
+ */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ReveilleError } from '../wire/errors.ts';

@@ -11,7 +11,8 @@ const FORM = 'matrix://tool/mcp/<alias>/<tool>@<version>';
 /**
  * Finds the tool that a URI names.
  *
- * @throws ReveilleError `invalid_request` for what is no tool URI; `not_found` when there is no such tool, saying which part is wrong
+ * @throws ReveilleError `invalid_request` for what is no tool URI; `not_found` when there is no such tool, saying which
+ *   part is wrong
  */
 export function resolveToolUri<T extends UriTarget>(text: string, tools: readonly T[]): T {
   const wanted = readToolUri(text);

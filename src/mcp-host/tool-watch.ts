@@ -1,4 +1,7 @@
-/** Looking at the tools of a server anew whenever it says that they have changed: one listing after another, until none is overtaken. */
+/**
+ * Looking at the tools of a server anew whenever it says that they have changed: one listing after another, until none
+ * is overtaken.
+ */
 import type { Clock } from '../kit/clock/clock.ts';
 import { type Connection, describeError } from './connection.ts';
 import { withDeadline } from './deadline.ts';
@@ -10,7 +13,9 @@ export type ToolWatchOptions = {
   signal: AbortSignal;
   /** Whether the tools of this connection can be called. */
   isLive(connection: Connection): boolean;
-  /** The tools as they are now. When they are not to be called any more, the connection is no longer live afterwards. */
+  /**
+   * The tools as they are now. When they are not to be called any more, the connection is no longer live afterwards.
+   */
   onListed(connection: Connection, tools: readonly ToolDefinition[]): void;
 };
 

@@ -21,7 +21,10 @@ export type RouterClient = {
   /** All machines but the deleted ones. */
   list(): Promise<MachineView[]>;
   show(userId: string): Promise<MachineView>;
-  /** Turns of a machine without a daemon, newest first. Payloads are as JavaScript reads them; the source text is in `texts`. */
+  /**
+   * Turns of a machine without a daemon, newest first. Payloads are as JavaScript reads them; the source text is in
+   * `texts`.
+   */
   turns(userId: string, query: Record<string, string>): Promise<MachineTurnList & { texts: RawJson[] }>;
   /** Sets the machine's budget, or with `null` leaves it to the router's own setting. */
   bound(userId: string, budget: Budget | null): Promise<MachineView>;
@@ -99,7 +102,10 @@ function refused(url: string): ReveilleError {
   return new ReveilleError('unauthorized', `the router at ${url} does not accept this ROUTER_ADMIN_TOKEN; ${remedy}`);
 }
 
-/** The keys with which a user's machine signs receipts; `undefined` when they have no machine. Rejects with `unavailable`. */
+/**
+ * The keys with which a user's machine signs receipts; `undefined` when they have no machine. Rejects with
+ * `unavailable`.
+ */
 export type AskKeys = (userId: string) => Promise<readonly string[] | undefined>;
 
 export type RouterKeysOptions = {

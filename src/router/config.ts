@@ -69,7 +69,10 @@ export type RouterConfig = Readonly<{
   /** Without it no Fly machine can be woken. */
   flyApiToken: string | undefined;
   flyApiUrl: string;
-  /** As given: programs of all kinds read this variable, and a form that is not supported matters to Docker machines only. */
+  /**
+   * As given: programs of all kinds read this variable, and a form that is not supported matters to Docker machines
+   * only.
+   */
   dockerHost: string | undefined;
   /** Whether machines run behind walls. */
   separation: SeparationMode;

@@ -13,7 +13,10 @@ export class Fleet {
     this.#options = options;
   }
 
-  /** The one supervisor of a user's machine; it is made when it is first asked for, and kept: a second one would start a second daemon. */
+  /**
+   * The one supervisor of a user's machine; it is made when it is first asked for, and kept: a second one would start a
+   * second daemon.
+   */
   of(userId: string): Supervisor {
     let supervisor = this.#supervisors.get(userId);
     if (!supervisor) {
@@ -40,8 +43,8 @@ export class Fleet {
   }
 
   /**
-   * Settles what an earlier router left running: machines that are still what they were are taken over, others stopped. The work
-   * goes on in the background; a wake that arrives meanwhile waits for it.
+   * Settles what an earlier router left running: machines that are still what they were are taken over, others stopped.
+   * The work goes on in the background; a wake that arrives meanwhile waits for it.
    */
   recover(): void {
     for (const provider of Object.values(this.#options.providers)) {

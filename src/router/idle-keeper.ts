@@ -1,6 +1,6 @@
 /**
- * Puts machines to sleep that nobody has woken for a while and that have nothing to do; learns before that when they have done
- * what they accepted.
+ * Puts machines to sleep that nobody has woken for a while and that have nothing to do; learns before that when they
+ * have done what they accepted.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';

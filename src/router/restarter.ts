@@ -1,6 +1,7 @@
 /**
- * Starts machines again that do not run although they owe a turn: their daemon was stopped for a change, crashed, or ended with
- * the router, and keeps what it accepted until it runs. Nobody is woken by it, so that budgets have no say here.
+ * Starts machines again that do not run although they owe a turn: their daemon was stopped for a change, crashed, or
+ * ended with the router, and keeps what it accepted until it runs. Nobody is woken by it, so that budgets have no say
+ * here.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -12,7 +13,10 @@ import { restAfter } from './providers/start-backoff.ts';
 
 export type RestarterOptions = { fleet: Fleet; registry: Registry; owed: OwedTurns; clock: Clock; log: Logger };
 
-/** `starts`: how often it was tried since the machine was last seen idle; `dueAt`: when the next is, while it does not run. */
+/**
+ * `starts`: how often it was tried since the machine was last seen idle; `dueAt`: when the next is, while it does not
+ * run.
+ */
 type Course = { starts: number; dueAt: number | undefined };
 
 const SWEEP_MS = 1000;
@@ -65,7 +69,10 @@ export class Restarter {
     }
   }
 
-  /** Whether the machine should run and does not. A suspended one waits for `restore`; one that has no daemon to start owes nothing. */
+  /**
+   * Whether the machine should run and does not. A suspended one waits for `restore`; one that has no daemon to start
+   * owes nothing.
+   */
   #isWanting(userId: string): boolean {
     const { fleet, registry, owed } = this.#options;
     if (fleet.of(userId).phase !== 'asleep') return false;

@@ -1,6 +1,7 @@
 /**
- * One start of a machine, or its adoption: run by a provider, waited for by any number of wakes, given up when it takes too long or
- * nobody wants it any more. Whoever waits is answered as soon as the outcome is certain; the provider may need a while to let go.
+ * One start of a machine, or its adoption: run by a provider, waited for by any number of wakes, given up when it takes
+ * too long or nobody wants it any more. Whoever waits is answered as soon as the outcome is certain; the provider may
+ * need a while to let go.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
@@ -14,7 +15,10 @@ export type StartupOptions = {
   limitMs: number;
   /** It takes too long: the supervisor stops the machine, and calls it off with this error. */
   onLate(error: ReveilleError): void;
-  /** The daemon is ready, or there is none to adopt. Called before anybody who waits is answered, and not when it was called off. */
+  /**
+   * The daemon is ready, or there is none to adopt. Called before anybody who waits is answered, and not when it was
+   * called off.
+   */
   onReady(daemon: Daemon | undefined): void;
   /** The provider could not bring the machine up. Called as `onReady` is. */
   onFailed(thrown: unknown): void;
@@ -30,7 +34,9 @@ export class Startup {
   readonly #cancelLimit: () => void;
   #words: string | undefined;
 
-  /** How long it took, at least 1, or 0 when nothing had to be started or it was superseded. Rejects with why it failed. */
+  /**
+   * How long it took, at least 1, or 0 when nothing had to be started or it was superseded. Rejects with why it failed.
+   */
   readonly outcome: Promise<number> = this.#outcome.promise;
   /** The provider has let go. Never rejects. */
   readonly settled: Promise<void>;
@@ -67,7 +73,10 @@ export class Startup {
     return this.#words;
   }
 
-  /** Calls it off: whoever waits is answered at once, with this reason unless it is {@link SUPERSEDED}; see `settled` for the rest. */
+  /**
+   * Calls it off: whoever waits is answered at once, with this reason unless it is {@link SUPERSEDED}; see `settled`
+   * for the rest.
+   */
   callOff(reason: Error): void {
     this.#cancelLimit();
     if (reason === SUPERSEDED) this.#outcome.resolve(0);

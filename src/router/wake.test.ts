@@ -100,7 +100,8 @@ describe('a wake for an always-on daemon', () => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);
-    // Each NUL takes six bytes of JSON: a body of nearly 256 KiB that chronosd accepted, and a payload from a later edit.
+    // Each NUL takes six bytes of JSON: a body of nearly 256 KiB that chronosd accepted, and a payload from a later
+    // edit.
     const message = '\u0000'.repeat(43_000);
     const answer = await router.wake(USER, { message, payload: 'p'.repeat(65_000), label: 'l'.repeat(200) });
     assert.equal(answer.status, 202, answer.text);

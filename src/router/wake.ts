@@ -45,8 +45,8 @@ export type WakeNotice = {
 };
 
 /**
- * `startMs` as `machineStartMs` above. Without a `daemonUrl` the answer is the router's own, for a target without a daemon. `turn`: of a wake
- * that was accepted.
+ * `startMs` as `machineStartMs` above. Without a `daemonUrl` the answer is the router's own, for a target without a
+ * daemon. `turn`: of a wake that was accepted.
  */
 export type WakeAnswer = { answer: DaemonAnswer; startMs: number; daemonUrl?: string; turn?: WokenTurn | undefined };
 
@@ -69,8 +69,8 @@ type WakesOptions = {
 };
 
 /**
- * When to come again for a machine that is not there yet: soon at first, then ever later, so that the attempts an alarm has last
- * for about a day, as its own ladder's would.
+ * When to come again for a machine that is not there yet: soon at first, then ever later, so that the attempts an alarm
+ * has last for about a day, as its own ladder's would.
  */
 export const retryAfter = backoff({ first: 5, longest: 15 * 60 });
 
@@ -85,13 +85,15 @@ export class Wakes {
   /**
    * Starts the user's machine when it sleeps, and delivers the wake to its daemon.
    *
-   * A wake that certainly did not arrive is tried once more in the same time; one that may have arrived is not, whoever asked
-   * knows whether its target tells repetitions apart.
+   * A wake that certainly did not arrive is tried once more in the same time; one that may have arrived is not, whoever
+   * asked knows whether its target tells repetitions apart.
    *
-   * @param onReady told how long after the wake's arrival the machine was ready, whatever comes of the delivery; of a machine
+   * @param onReady told how long after the wake's arrival the machine was ready, whatever comes of the delivery; of a
+   *   machine
    *   without a daemon it is not
    * @returns the daemon's own answer, whatever its status
-   * @throws ReveilleError 404, 410, 451 by the state of the machine; 429 ({@link HeldBack}) when its user's budget says later; 503 when it is not ready in time; 504 when its start was
+   * @throws ReveilleError 404, 410, 451 by the state of the machine; 429 ({@link HeldBack}) when its user's budget says
+   *   later; 503 when it is not ready in time; 504 when its start was
    *   given up; 502 when the delivery failed
    */
   async wake(request: WakeRequest, onReady: (afterMs: number) => void = () => {}): Promise<WakeAnswer> {
@@ -171,7 +173,8 @@ export class Wakes {
       admission.started();
       return { answer, startMs: 0, turn: targets.turnOf(machine.userId, request.fire_id) };
     } catch (thrown) {
-      // 502: it was reached, and may have taken the wake. One that is there and has no room for the wake has not failed to start.
+      // 502: it was reached, and may have taken the wake. One that is there and has no room for the wake has not failed
+      // to start.
       if (thrown instanceof MachineUnavailable) admission.startFailed(thrown.message);
       else if (toReveilleError(thrown).status === 502) admission.mayHaveArrived();
       throw thrown;

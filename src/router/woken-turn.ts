@@ -1,7 +1,7 @@
 /**
- * The turn that an accepted wake began. Each kind of target says itself what took the wake and how its turn is read: a daemon is asked for
- * it, with the token that the wake was delivered with; for agents without a daemon the router's own record is read; somebody who took a
- * wake and tells no more is said to.
+ * The turn that an accepted wake began. Each kind of target says itself what took the wake and how its turn is read: a
+ * daemon is asked for it, with the token that the wake was delivered with; for agents without a daemon the router's own
+ * record is read; somebody who took a wake and tells no more is said to.
  */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../kit/clock/clock.ts';
@@ -30,13 +30,16 @@ export type TurnOutcome =
 
 export type WokenTurn = {
   /**
-   * What took the wake: a `daemon`, which is there between turns; a `program` that is started for this one turn; an agent's own `server`;
-   * a `receiver` that it was handed to.
+   * What took the wake: a `daemon`, which is there between turns; a `program` that is started for this one turn; an
+   * agent's own `server`; a `receiver` that it was handed to.
    */
   readonly by: 'daemon' | 'program' | 'server' | 'receiver';
   /** The name of the preset; a daemon has none. */
   readonly preset?: string;
-  /** Follows the turn to its end, or to where no more can be known. Never rejects; `signal` ends the following and not the turn. */
+  /**
+   * Follows the turn to its end, or to where no more can be known. Never rejects; `signal` ends the following and not
+   * the turn.
+   */
   outcome(signal: AbortSignal): Promise<TurnOutcome>;
 };
 
@@ -68,7 +71,9 @@ export type DaemonTurn = DaemonAddress & {
   accepted: AcceptedTurn | undefined;
 };
 
-/** The turn of a daemon that speaks `/chat`. One that shows no turns (contracts §5) has accepted it, and that is all. */
+/**
+ * The turn of a daemon that speaks `/chat`. One that shows no turns (contracts §5) has accepted it, and that is all.
+ */
 export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: DaemonTurn): WokenTurn {
   if (!accepted) return { by: 'daemon', outcome: async () => ({ known: 'accepted', why: noWord(url) }) };
   return {

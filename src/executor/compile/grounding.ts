@@ -1,15 +1,18 @@
 /**
- * Grounding: every value of a plan must stand, verbatim and as a whole word, in the task, in the conversation handed over, or in what a
- * tool answered; otherwise somebody has made it up. Pure.
+ * Grounding: every value of a plan must stand, verbatim and as a whole word, in the task, in the conversation handed
+ * over, or in what a tool answered; otherwise somebody has made it up. Pure.
  *
  * The exceptions, each with its reason:
  * - names of tools, and of fields that a tool's schema names: there are no others;
  * - `true`, `false`, `null` and the empty text: nothing is named by them;
- * - values that the schema forces (`const`, `default`, the only one of an `enum`): the call would mean the same without them;
- * - of the values that a schema lists, one may be named in any case and with spaces for `_` and `-`: there is nothing that it could be
+ * - values that the schema forces (`const`, `default`, the only one of an `enum`): the call would mean the same without
+ *   them;
+ * - of the values that a schema lists, one may be named in any case and with spaces for `_` and `-`: there is nothing
+ *   that it could be
  *   mistaken for. It must be named all the same, for a chain or a currency is often picked from such a list;
  * - numbers may be written differently as the same decimal (`5`, `5.00`), so may amounts that are texts;
- * - texts for people (`memo`, `constraints`, …) may be put together from words that occur; whatever in them is no plain word has to
+ * - texts for people (`memo`, `constraints`, …) may be put together from words that occur; whatever in them is no plain
+ *   word has to
  *   occur as it stands;
  * - a wait may be given with a unit (`10 minutes`), a deadline as the same moment in another zone;
  * - the verb and the ids of nodes are the compiler's own, so they can be nothing but plain words.
@@ -30,7 +33,10 @@ export type Provenance = {
   readonly place: string;
   /** A text as it is, a number as JSON writes it. */
   readonly value: string;
-  /** Where it stands, by the order of {@link ORIGINS}; of a text put together from words, the last of these. `nowhere`: made up. */
+  /**
+   * Where it stands, by the order of {@link ORIGINS}; of a text put together from words, the last of these. `nowhere`:
+   * made up.
+   */
   readonly from: OriginKind | 'nowhere';
   /** Of a `read`: `<alias>/<tool>` */
   readonly tool?: string;
@@ -234,8 +240,8 @@ type TextPart = {
 };
 
 /**
- * The parts of a text. Neighbours that are no plain words (`DE89 3704 0044`) stay together as they stand: put together from pieces they
- * would be a value that nobody has written.
+ * The parts of a text. Neighbours that are no plain words (`DE89 3704 0044`) stay together as they stand: put together
+ * from pieces they would be a value that nobody has written.
  */
 function textsInWords(text: string): readonly TextPart[] {
   const parts: { start: number; end: number; plain: boolean }[] = [];

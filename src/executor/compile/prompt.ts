@@ -1,4 +1,7 @@
-/** What the compiling model is told. Words from outside stand between marker lines, hidden characters in them are shown. Pure. */
+/**
+ * What the compiling model is told. Words from outside stand between marker lines, hidden characters in them are shown.
+ * Pure.
+ */
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { withHiddenShown } from '../../kit/text/hidden-characters.ts';
 import type { ContextPiece } from '../../wire/executor.ts';
@@ -20,7 +23,10 @@ What holds without exception:
 5. Arguments that the task does not speak of are left out. If a tool needs one, clarify.
 6. Numbers are written as plain decimals. Texts are copied, not rephrased.`;
 
-/** The newest of what was handed over that a model reads; what is older stays out, whole pieces at a time. In UTF-16 units. */
+/**
+ * The newest of what was handed over that a model reads; what is older stays out, whole pieces at a time. In UTF-16
+ * units.
+ */
 const CONTEXT_CHARACTERS = 160 * 1024;
 /** What is told of tools. */
 const TOOLS_CHARACTERS = 160 * 1024;

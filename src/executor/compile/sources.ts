@@ -1,12 +1,16 @@
-/** Where values of a plan may come from: the words that were handed over, and what tools answered while it was compiled. Pure. */
+/**
+ * Where values of a plan may come from: the words that were handed over, and what tools answered while it was compiled.
+ * Pure.
+ */
 
 import { decimalForm } from '../../wire/exact-number.ts';
 import type { ContextPiece } from '../../wire/executor.ts';
 import type { CompileRead } from '../receipt/bodies.ts';
 
 /**
- * Who wrote the text that a value stands in; where it stands in several, the first of these is named. `schema`: nobody, the tool takes no
- * other value or has it by default. The task itself comes late, for an agent may have written it: what is behind its words says more.
+ * Who wrote the text that a value stands in; where it stands in several, the first of these is named. `schema`: nobody,
+ * the tool takes no other value or has it by default. The task itself comes late, for an agent may have written it:
+ * what is behind its words says more.
  */
 export const ORIGINS = ['schema', 'person', 'alarm', 'tool', 'prose', 'read'] as const;
 export type OriginKind = (typeof ORIGINS)[number];
@@ -44,7 +48,10 @@ function leavesOf(value: unknown, depth: number): string[] {
   ]);
 }
 
-/** What a JSON document says; nothing of other texts. Numbers that JavaScript rounds are left out: nobody has written the rounded ones. */
+/**
+ * What a JSON document says; nothing of other texts. Numbers that JavaScript rounds are left out: nobody has written
+ * the rounded ones.
+ */
 function jsonLeaves(text: string, depth = 0): string[] {
   if (depth > DEEPEST || !/^\s*[[{]/.test(text)) return [];
   try {
@@ -103,7 +110,9 @@ type Chunk = { readonly start: number; readonly end: number; readonly text: stri
 /** A word without brackets and punctuation around it. */
 type Word = Chunk;
 
-/** Digits in groups are one thing: neither `1` nor `000` stands in `1 000`, and `DE89` is not the whole of `DE89 3704`. */
+/**
+ * Digits in groups are one thing: neither `1` nor `000` stands in `1 000`, and `DE89` is not the whole of `DE89 3704`.
+ */
 const GROUP_BEFORE = /^[([{<'\p{Sc}#+-]*[\d.,]*\d$|^[A-Z]{2}\d{2}$/u;
 const GROUP_AFTER = /^\d[\d.,%\p{Sc})\]}>'!?:]*$/u;
 const IBAN_BEFORE = /^[A-Z]{2}\d{2}$/;

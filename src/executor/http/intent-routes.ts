@@ -48,7 +48,10 @@ function nodeIdOf(c: HttpContext): string {
   throw new ReveilleError('not_found', 'the intent has no node with this id; GET /intents/{id} shows its plan');
 }
 
-/** An argument that is ignored is a mistake that nobody tells the caller of. @throws ReveilleError `invalid_request` naming it */
+/**
+ * An argument that is ignored is a mistake that nobody tells the caller of. @throws ReveilleError `invalid_request`
+ * naming it
+ */
 async function refuseArguments(c: HttpContext): Promise<void> {
   parseOrThrow(nothing, c.req.query());
   if (bodyBytes(c).length > 0) parseOrThrow(nothing, await readJson(c));

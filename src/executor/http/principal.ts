@@ -1,7 +1,7 @@
 /**
- * Who calls, and whose intents a request is about (contracts §9a). The operator's transport token vouches for the user whom its requests name;
- * a submitter's token is bound to one user; the administrator's token opens the rosters and nothing else. None of them answers a question:
- * that takes an approver's signature, whoever carries it here.
+ * Who calls, and whose intents a request is about (contracts §9a). The operator's transport token vouches for the user
+ * whom its requests name; a submitter's token is bound to one user; the administrator's token opens the rosters and
+ * nothing else. None of them answers a question: that takes an approver's signature, whoever carries it here.
  */
 import type { Context, MiddlewareHandler } from 'hono';
 import { z } from 'zod';
@@ -57,7 +57,8 @@ export function requireCaller(
 /**
  * The user as intents are filed under them: a label, in lower case when it is a UUID.
  *
- * @throws ReveilleError `invalid_request` when the operator names nobody or no label, `forbidden` when a submitter names somebody else
+ * @throws ReveilleError `invalid_request` when the operator names nobody or no label, `forbidden` when a submitter
+ *   names somebody else
  */
 export function userOf(c: Context<HttpEnv>): string {
   const caller = (c as Context as Context<ExecutorEnv>).get('caller');

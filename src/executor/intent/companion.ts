@@ -1,4 +1,7 @@
-/** The calls that a manifest puts beside a tool (its dry run, its status, what reads it back), made out for one call of it. Pure. */
+/**
+ * The calls that a manifest puts beside a tool (its dry run, its status, what reads it back), made out for one call of
+ * it. Pure.
+ */
 import type { CompanionCall } from '../../wire/manifest.ts';
 import { valueAt } from './pointer.ts';
 
@@ -48,8 +51,8 @@ function fill(template: unknown, sources: FillSources): unknown {
 }
 
 /**
- * Puts the parts of a call in the place of the placeholders. Only a text that is a placeholder from end to end is one; what takes
- * its place is not looked at again, so arguments cannot bring placeholders of their own.
+ * Puts the parts of a call in the place of the placeholders. Only a text that is a placeholder from end to end is one;
+ * what takes its place is not looked at again, so arguments cannot bring placeholders of their own.
  */
 export function fillIn(template: CompanionCall['args'], sources: FillSources): Filled {
   try {

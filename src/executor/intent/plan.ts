@@ -22,7 +22,10 @@ export function idempotencyKey(intentId: string, nodeId: string): string {
   return `${intentId}.${nodeId}`;
 }
 
-/** Why a plan must not set the argument itself; `undefined` when it does not. To follow the place of the node's arguments. */
+/**
+ * Why a plan must not set the argument itself; `undefined` when it does not. To follow the place of the node's
+ * arguments.
+ */
 function keyProblem(node: CallNode, argument: string | undefined): string | undefined {
   if (argument === undefined || !Object.hasOwn(node.args, argument)) return undefined;
   return `must not set ${JSON.stringify(argument)}: it takes the idempotency key, which the executor fills in itself`;
@@ -96,8 +99,8 @@ function compile(schema: Schema): ArgumentCheck {
     const wrong = malformed(schema);
     if (wrong !== undefined)
       return () => [`cannot be checked: the tool's input schema is wrong (${wrong.slice(0, LONGEST_WORDS)})`];
-    // An engine of its own: engines remember schemas by their $id, and servers must not put theirs into each other's place.
-    // Engines load nothing: a reference to what stands elsewhere does not compile.
+    // An engine of its own: engines remember schemas by their $id, and servers must not put theirs into each other's
+    // place. Engines load nothing: a reference to what stands elsewhere does not compile.
     const check = new AjvJsonSchemaValidator().getValidator(schema);
     return (args) => {
       const { valid, errorMessage } = check(args);
@@ -147,7 +150,8 @@ function problemsOf({ node, place }: Located, toolbox: Pick<Toolbox, 'find' | 'a
 /**
  * Checks a plan as it was submitted or compiled, before idempotency keys are filled in.
  *
- * @returns a sentence for each thing that is wrong, with its place (`plan.nodes[1].args …`); none when the plan can be carried out
+ * @returns a sentence for each thing that is wrong, with its place (`plan.nodes[1].args …`); none when the plan can be
+ *   carried out
  */
 export function checkPlan(intent: Intent, toolbox: Pick<Toolbox, 'find' | 'absence'>): { problems: string[] } {
   return { problems: locate(intent.plan, 'plan').flatMap((located) => problemsOf(located, toolbox)) };

@@ -1,6 +1,7 @@
 /**
- * Reading an intent from its source text. What is approved later must be what is sent, to the last digit, so everything that two
- * readers could take for two things is refused here: numbers that JavaScript rounds, fields that are there twice, half characters.
+ * Reading an intent from its source text. What is approved later must be what is sent, to the last digit, so everything
+ * that two readers could take for two things is refused here: numbers that JavaScript rounds, fields that are there
+ * twice, half characters.
  */
 import { JsonSyntaxError, readPlacedJson } from '../../mcp-host/json-places.ts';
 import { ReveilleError } from '../../wire/errors.ts';

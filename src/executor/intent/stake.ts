@@ -15,7 +15,8 @@ export const NO_CURRENCY = '';
 /**
  * How much a call moves.
  *
- * @returns `undefined` for a tool of which the manifest does not say it; `unreadable` where it says so and no amount can be read
+ * @returns `undefined` for a tool of which the manifest does not say it; `unreadable` where it says so and no amount
+ *   can be read
  *   there: a negative one, one in scientific notation, none at all
  */
 export function amountOf(

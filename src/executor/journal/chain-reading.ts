@@ -43,7 +43,10 @@ function tellsOfStart(value: unknown): boolean {
   return kind === 'call.started' && body?.surface !== 'natural';
 }
 
-/** Whether the first envelope is that of this intent and user: a chain can be put in another one's place, and a row be given away. */
+/**
+ * Whether the first envelope is that of this intent and user: a chain can be put in another one's place, and a row be
+ * given away.
+ */
 function isOf(first: unknown, { intentId, user }: { readonly intentId: string; readonly user: string }): boolean {
   const { kind, body } = (first ?? {}) as {
     kind?: unknown;
@@ -53,7 +56,8 @@ function isOf(first: unknown, { intentId, user }: { readonly intentId: string; r
 }
 
 /**
- * @param chain whose chain it is, by which key, and what its row says of it: its last envelope, and whether an escalate-class call was started
+ * @param chain whose chain it is, by which key, and what its row says of it: its last envelope, and whether an
+ *   escalate-class call was started
  */
 export function readChain(
   rows: readonly EnvelopeRow[],

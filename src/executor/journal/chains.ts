@@ -1,6 +1,6 @@
 /**
- * The chains and what follows from them: reading one and checking it, putting an envelope at its end, ending one that was changed. All of it
- * is synchronous; what writes runs inside the caller's transaction.
+ * The chains and what follows from them: reading one and checking it, putting an envelope at its end, ending one that
+ * was changed. All of it is synchronous; what writes runs inside the caller's transaction.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -20,7 +20,10 @@ import type { spendTable } from './spend-table.ts';
 /** An intent as it stands in the journal. */
 export type Held = { readonly row: IntentRow; readonly state: ChainState; readonly head: ChainHead };
 
-/** @returns what is to be put down next; nothing when the intent stays as it is. Runs inside the transaction; what it throws undoes it. */
+/**
+ * @returns what is to be put down next; nothing when the intent stays as it is. Runs inside the transaction; what it
+ * throws undoes it.
+ */
 export type Decide = (state: ChainState) => readonly ReceiptEntry[];
 
 /** What a change comes to, once it is on disk. */

@@ -1,7 +1,7 @@
 /**
- * The executor's journal: one SQLite file, one process. Each intent is a chain of signed envelopes, and what happens to it is one more of
- * them; everything else in the file follows from the chains and is written in the same transaction. A chain is checked whenever it is
- * read, and its end whenever it grows.
+ * The executor's journal: one SQLite file, one process. Each intent is a chain of signed envelopes, and what happens to
+ * it is one more of them; everything else in the file follows from the chains and is written in the same transaction. A
+ * chain is checked whenever it is read, and its end whenever it grows.
  */
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -66,7 +66,8 @@ export type Journal = {
    * Puts a task down, or finds the one that has its idempotency key.
    *
    * @param hashes of what holds at that moment; part of the receipt
-   * @throws ReveilleError `conflict` when the key names another task, `rate_limited` when too many of the user's are open
+   * @throws ReveilleError `conflict` when the key names another task, `rate_limited` when too many of the user's are
+   *   open
    */
   accept(
     user: string,
@@ -297,8 +298,8 @@ function acceptedBody(
 }
 
 /**
- * What a request asks for that the intent under its idempotency key does not; `undefined` when it is the same task. What was handed over
- * of the conversation does not count: it grows from one attempt to the next.
+ * What a request asks for that the intent under its idempotency key does not; `undefined` when it is the same task.
+ * What was handed over of the conversation does not count: it grows from one attempt to the next.
  *
  * @param first the text of the intent's first envelope
  */

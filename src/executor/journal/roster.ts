@@ -1,6 +1,7 @@
 /**
- * The roster: whose keys may answer the questions of which user. The first key of a user is enrolled on the operator's word, and, where the
- * executor is one person's, on that of an approver besides; each further one needs the signature of a key that stands, and so does an end. So whoever reads the operator's token cannot make itself an approver where
+ * The roster: whose keys may answer the questions of which user. The first key of a user is enrolled on the operator's
+ * word, and, where the executor is one person's, on that of an approver besides; each further one needs the signature
+ * of a key that stands, and so does an end. So whoever reads the operator's token cannot make itself an approver where
  * there is one. Every method is synchronous; what changes the roster runs inside a transaction of its own.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
@@ -24,9 +25,9 @@ import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 const OPERATOR = 'operator';
 
 /**
- * Whose word the first approver of a user needs. `operator`: that of whoever holds the administrator's token. `vouched`: also that of somebody
- * who stands for any user, once there is one. Where one person's tools are behind the executor, whoever has its tokens could else make up a
- * user, hand tasks over as that user, and approve them.
+ * Whose word the first approver of a user needs. `operator`: that of whoever holds the administrator's token.
+ * `vouched`: also that of somebody who stands for any user, once there is one. Where one person's tools are behind the
+ * executor, whoever has its tokens could else make up a user, hand tasks over as that user, and approve them.
  */
 export const ENROLLMENTS = ['operator', 'vouched'] as const;
 export type Enrollment = (typeof ENROLLMENTS)[number];
@@ -55,11 +56,20 @@ export type Roster = {
   /** In order of enrolment, revoked ones included. @param user of everybody unless told */
   list(user?: string): ApproverView[];
   resets(user?: string): RosterReset[];
-  /** @throws ReveilleError `conflict` for a key that was enrolled before or a statement for another executor, `forbidden` without a signature that is needed, `rate_limited` */
+  /**
+   * @throws ReveilleError `conflict` for a key that was enrolled before or a statement for another executor,
+   * `forbidden` without a signature that is needed, `rate_limited`
+   */
   enroll(request: ApproverRequest): ApproverView;
-  /** @throws ReveilleError `not_found`, `forbidden` without the signature of a key that stands, `conflict` for the last key that stands */
+  /**
+   * @throws ReveilleError `not_found`, `forbidden` without the signature of a key that stands, `conflict` for the last
+   * key that stands
+   */
   revoke(request: RevocationRequest): ApproverView;
-  /** Begins a user's roster anew: what stands is revoked, and the next key is a first one again. @returns how many were revoked */
+  /**
+   * Begins a user's roster anew: what stands is revoked, and the next key is a first one again. @returns how many were
+   * revoked
+   */
   reset(user: string): number;
 };
 
@@ -129,7 +139,10 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
     ...{ approver: publicKey, name, user, executor, expires_at: expiresAt },
   });
 
-  /** A user's rows; one counts only if its signatures hold: a line that was written into the file makes nobody an approver. */
+  /**
+   * A user's rows; one counts only if its signatures hold: a line that was written into the file makes nobody an
+   * approver.
+   */
   function rows(user: string): Judged[] {
     const begins = new Set(resetsOf.all(user).map(({ after_seq }) => after_seq as number));
     const known = new Set<string>();

@@ -21,7 +21,10 @@ export function spendTable(db: DatabaseSync) {
     /** What this user's calls have moved in the last 48 hours. */
     of: (user: string, now: number): Spend[] => of.all(user, now - COUNTED_MS) as Spend[],
 
-    /** Takes in one more envelope; `state` is the intent as it was before. A call counts from its start, until it is certain that it failed. */
+    /**
+     * Takes in one more envelope; `state` is the intent as it was before. A call counts from its start, until it is
+     * certain that it failed.
+     */
     take(state: ChainState, { kind, body }: ReceiptEntry, now: number): void {
       const { intent_id: intentId, principal } = state.accepted;
       if (kind === 'call.started') {

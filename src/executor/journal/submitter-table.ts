@@ -1,4 +1,7 @@
-/** The `submitters` table: tokens that hand tasks over for one user. Only their hashes are kept. Every method is synchronous. */
+/**
+ * The `submitters` table: tokens that hand tasks over for one user. Only their hashes are kept. Every method is
+ * synchronous.
+ */
 import { randomUUID } from 'node:crypto';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';

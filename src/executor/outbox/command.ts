@@ -1,6 +1,7 @@
 /**
- * A notice to a program: started without a shell, with the notice as JSON on its standard input. Status 0 says that it took it. It gets
- * none of our secrets, a limited time, and what it prints is kept only as far as an error is explained by it.
+ * A notice to a program: started without a shell, with the notice as JSON on its standard input. Status 0 says that it
+ * took it. It gets none of our secrets, a limited time, and what it prints is kept only as far as an error is explained
+ * by it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Clock } from '../../kit/clock/clock.ts';

@@ -1,6 +1,7 @@
 /**
- * What the executor owes others: a notice when a question waits and nobody may be there, a wake when an intent that was parked is over.
- * A message is written with what caused it in one transaction. A receiver that hangs delays no other message.
+ * What the executor owes others: a notice when a question waits and nobody may be there, a wake when an intent that was
+ * parked is over. A message is written with what caused it in one transaction. A receiver that hangs delays no other
+ * message.
  */
 
 import type { z } from 'zod';

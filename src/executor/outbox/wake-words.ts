@@ -1,10 +1,16 @@
-/** What an agent is told when it is woken about an intent that it waited for no more. Pure: the same words on every attempt. */
+/**
+ * What an agent is told when it is woken about an intent that it waited for no more. Pure: the same words on every
+ * attempt.
+ */
 import { clip } from '../../kit/text/last-words.ts';
 import type { IntentReceipt } from '../../wire/intent-receipt.ts';
 import { encodeJson, RawJson } from '../../wire/json.ts';
 import type { IntentState, IntentView } from '../rail.ts';
 
-/** Together they stay below the 64 KiB of an alarm's message, also where JSON writes a character with six. In UTF-16 units. */
+/**
+ * Together they stay below the 64 KiB of an alarm's message, also where JSON writes a character with six. In UTF-16
+ * units.
+ */
 const LONGEST_TASK = 1000;
 const LONGEST_ANSWER = 300;
 const LONGEST_REASON = 2000;
@@ -67,7 +73,8 @@ function outcomeOf(view: IntentView): string[] {
 }
 
 /**
- * The payload of the alarm. What tools said stands here, as data, and not in the message: the agent reads that as its own words.
+ * The payload of the alarm. What tools said stands here, as data, and not in the message: the agent reads that as its
+ * own words.
  */
 export function wakePayload({ intent_id, status, result }: IntentView): RawJson {
   const whole = encodeJson({ intent_id, status, ...(result === undefined ? {} : { result }) });

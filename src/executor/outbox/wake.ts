@@ -1,6 +1,6 @@
 /**
- * Waking the agent that parked an intent: by an alarm in chronosd, set with the executor's own key under the user's label. The
- * idempotency key makes of any number of attempts one alarm.
+ * Waking the agent that parked an intent: by an alarm in chronosd, set with the executor's own key under the user's
+ * label. The idempotency key makes of any number of attempts one alarm.
  */
 import { createChronosClient } from '../../chronos/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';

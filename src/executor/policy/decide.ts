@@ -1,6 +1,7 @@
 /**
- * What a policy says of a call. Pure. Deny wins, then ask, then allow, then the default; the order of the rules only decides which of several
- * that come to the same is named. A rule in doubt (see argument-pattern.ts) makes the answer stricter or leaves it as it is.
+ * What a policy says of a call. Pure. Deny wins, then ask, then allow, then the default; the order of the rules only
+ * decides which of several that come to the same is named. A rule in doubt (see argument-pattern.ts) makes the answer
+ * stricter or leaves it as it is.
  */
 import { quietUntil } from '../../kit/clock/quiet-hours.ts';
 import { dayAt, nextDayAfter } from '../../kit/clock/wall-clock.ts';
@@ -90,8 +91,8 @@ function readAmount(value: string): Decimal | undefined {
 }
 
 /**
- * What the rule's tools have moved on the present day in one currency; `undefined` when that cannot be told. What lies in the future, because
- * the clock was put back, counts as well.
+ * What the rule's tools have moved on the present day in one currency; `undefined` when that cannot be told. What lies
+ * in the future, because the clock was put back, counts as well.
  */
 function spentToday(
   { tool }: Limited,

@@ -1,10 +1,10 @@
 /**
- * Regular expressions that cannot run away: RE2 matches them, in time bounded by the expression's size times the text's length, without
- * backtracking (https://github.com/le0pard/re2js). Pure.
+ * Regular expressions that cannot run away: RE2 matches them, in time bounded by the expression's size times the text's
+ * length, without backtracking (https://github.com/le0pard/re2js). Pure.
  *
- * The language is smaller than RE2's, because a policy is evidence: what another dialect reads differently is refused. It has characters,
- * `.` for any one (line ends too), `[a-z]`, `[^a-z]`, `\d` (0-9), `\w` (A-Z a-z 0-9 _), a backslash before punctuation, `( )`, `|`,
- * `? * + {n} {n,} {n,m}`. An expression always stands for the whole text.
+ * The language is smaller than RE2's, because a policy is evidence: what another dialect reads differently is refused.
+ * It has characters, `.` for any one (line ends too), `[a-z]`, `[^a-z]`, `\d` (0-9), `\w` (A-Z a-z 0-9 _), a backslash
+ * before punctuation, `( )`, `|`, `? * + {n} {n,} {n,m}`. An expression always stands for the whole text.
  */
 import { createRequire } from 'node:module';
 
@@ -64,7 +64,9 @@ function checkLanguage(source: string): void {
   if (depth > 0) throw new ExpressionError('has a ( without its )');
 }
 
-/** Loaded with the first expression: most policies have none, and it takes longer to load than the rest of the policy. */
+/**
+ * Loaded with the first expression: most policies have none, and it takes longer to load than the rest of the policy.
+ */
 const load = createRequire(import.meta.url);
 
 /**

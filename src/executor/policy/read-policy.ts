@@ -118,7 +118,10 @@ const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
 
 const same = (one: PatternSource, other: PatternSource | undefined) => JSON.stringify(one) === JSON.stringify(other);
 
-/** Whether every call that `rule` is about is one that `stricter` is about. It may miss some that are, never the other way round. */
+/**
+ * Whether every call that `rule` is about is one that `stricter` is about. It may miss some that are, never the other
+ * way round.
+ */
 function covers(stricter: PolicyRule, rule: PolicyRule): boolean {
   if (!fitsGlob(stricter.tool, rule.tool)) return false;
   if (stricter.users && !rule.users?.every((user) => stricter.users?.includes(user))) return false;

@@ -1,6 +1,6 @@
 /**
- * What each kind of envelope says (docs/receipts.md has the same for other implementations). Everything is JSON that canonical form
- * keeps: numbers are exact, hashes 64 lower-case hex digits.
+ * What each kind of envelope says (docs/receipts.md has the same for other implementations). Everything is JSON that
+ * canonical form keeps: numbers are exact, hashes 64 lower-case hex digits.
  */
 import type { ContextPiece } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
@@ -78,7 +78,10 @@ export type ReceiptBodies = {
     readonly reads: readonly CompileRead[];
     /** Each tool of the plan and the definition that its arguments were checked against. */
     readonly tools: Readonly<Record<string, string>>;
-    /** Where each value of its calls comes from, as its questions say it; absent for an intent that was submitted as JSON. */
+    /**
+     * Where each value of its calls comes from, as its questions say it; absent for an intent that was submitted as
+     * JSON.
+     */
     readonly provenance?: readonly ValueSource[];
   };
   'intent.clarify': At & {
@@ -134,7 +137,9 @@ export type ReceiptBodies = {
     readonly approver?: string;
   };
   'gate.expired': OfCall & { readonly call_sha256: string };
-  /** Written before the call is made. A call that was started and has no `call.finished` may or may not have been made. */
+  /**
+   * Written before the call is made. A call that was started and has no `call.finished` may or may not have been made.
+   */
   'call.started': OfCall & {
     readonly call: BoundCall;
     readonly surface: 'natural' | 'escalate';

@@ -1,4 +1,7 @@
-/** What the body of each kind of envelope must look like. Members that are not named are let pass: they are signed like the others. */
+/**
+ * What the body of each kind of envelope must look like. Members that are not named are let pass: they are signed like
+ * the others.
+ */
 import { z } from 'zod';
 import { intentSchema } from '../../wire/intent.ts';
 import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';

@@ -1,6 +1,6 @@
 /**
- * The state of a chain: what its envelopes come to, one after the other. The journal works by it, and the verifier holds each envelope
- * against it (invariants.ts) before it is taken in. Pure.
+ * The state of a chain: what its envelopes come to, one after the other. The journal works by it, and the verifier
+ * holds each envelope against it (invariants.ts) before it is taken in. Pure.
  */
 import { DENIAL_CODES, type IntentStatus } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
@@ -247,7 +247,10 @@ export function endOf({ ending, mustEnd }: AnyChainState): Ending | undefined {
   return mustEnd ? undefined : ending;
 }
 
-/** Who approved the last start of a call, by their key; `undefined` where the policy allowed it, or the answer names no key. */
+/**
+ * Who approved the last start of a call, by their key; `undefined` where the policy allowed it, or the answer names no
+ * key.
+ */
 export function approverOf({ decided, gate }: NodeRecord): string | undefined {
   return decided?.effect === 'ask' ? gate?.answered?.approver : undefined;
 }

@@ -27,8 +27,8 @@ export type Sealed = {
 };
 
 /**
- * Signs what happened as the next envelope of a chain. Members of the body that are `undefined` are left out; halves of surrogate
- * pairs, which no signature could carry, become U+FFFD.
+ * Signs what happened as the next envelope of a chain. Members of the body that are `undefined` are left out; halves of
+ * surrogate pairs, which no signature could carry, become U+FFFD.
  *
  * @throws TypeError when the body holds what JSON cannot carry, or is nested more than 253 deep
  */

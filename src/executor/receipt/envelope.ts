@@ -34,8 +34,8 @@ export function signedText(unsigned: string, signature: string): string {
 }
 
 /**
- * What is signed: the pre-authentication encoding of DSSE (protocol.md of secure-systems-lab/dsse), whose lengths in bytes keep type
- * and text from running into one another.
+ * What is signed: the pre-authentication encoding of DSSE (protocol.md of secure-systems-lab/dsse), whose lengths in
+ * bytes keep type and text from running into one another.
  */
 export function preAuthEncoding(unsigned: string): string {
   return `DSSEv1 ${TYPE_LENGTH} ${RECEIPT_PAYLOAD_TYPE} ${Buffer.byteLength(unsigned)} ${unsigned}`;

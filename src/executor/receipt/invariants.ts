@@ -1,6 +1,6 @@
 /**
- * What must hold of a chain (docs/receipts.md, "What must hold"): each envelope is held against the state that the ones before it come
- * to, and only then taken in. Pure.
+ * What must hold of a chain (docs/receipts.md, "What must hold"): each envelope is held against the state that the ones
+ * before it come to, and only then taken in. Pure.
  */
 import { verifySignature } from '../../kit/identity/keys.ts';
 import { answerText, SIGNED_AHEAD_MS } from '../../wire/approver.ts';
@@ -139,8 +139,8 @@ function openQuestion(record: NodeRecord, nodeId: string, callSha256: string, wh
 }
 
 /**
- * Throws unless a key has signed this answer to this question. By the rules of before answers were signed that may be left out, but
- * not done wrongly.
+ * Throws unless a key has signed this answer to this question. By the rules of before answers were signed that may be
+ * left out, but not done wrongly.
  */
 function checkSignature(question: Gate, body: ReceiptBodies['gate.answered'], intentId: string, rules: number): void {
   const { node_id: nodeId, at, displayed_sha256, approver, expires_at, signature } = body;
@@ -341,7 +341,9 @@ export class CheckedChain {
     return undefined;
   }
 
-  /** The approver whose answer the last start of a call rests on; `undefined` for one that nobody's key has approved. */
+  /**
+   * The approver whose answer the last start of a call rests on; `undefined` for one that nobody's key has approved.
+   */
   starterOf(nodeId: string): string | undefined {
     return approverOf(recordOf(this.#state, nodeId));
   }

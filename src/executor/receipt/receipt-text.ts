@@ -1,6 +1,6 @@
 /**
- * Reading receipts from text, more strictly than `JSON.parse`: what two readers could take for two different values has no place in
- * something that is to be proof. Pure.
+ * Reading receipts from text, more strictly than `JSON.parse`: what two readers could take for two different values has
+ * no place in something that is to be proof. Pure.
  */
 import { isExact, isNumberLiteral } from '../../wire/exact-number.ts';
 import { RECEIPT_DEPTH_MAX } from './envelope.ts';
@@ -30,7 +30,10 @@ const isBlank = (code: number) => code === 0x20 || code === 0x0a || code === 0x0
 
 const LITERALS: Readonly<Record<string, unknown>> = { true: true, false: false, null: null };
 
-/** Whether a value is the answer of an executor around a receipt, whatever else it has. What has a `format` is to be a receipt itself. */
+/**
+ * Whether a value is the answer of an executor around a receipt, whatever else it has. What has a `format` is to be a
+ * receipt itself.
+ */
 export function isAnswer(value: unknown): value is { readonly ok: true; readonly data: unknown } {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   return 'ok' in value && value.ok === true && Object.hasOwn(value, 'data') && !Object.hasOwn(value, 'format');
@@ -203,9 +206,9 @@ function linesBetween(text: string, from: number, to: number): number {
 }
 
 /**
- * The JSON values of a text, with white space or nothing between them: a receipt, or several as JSON lines. Refused are members that
- * stand in one object twice, numbers that JavaScript rounds, halves of surrogate pairs, and what is nested too deep;
- * the answer of an executor around a receipt does not count there.
+ * The JSON values of a text, with white space or nothing between them: a receipt, or several as JSON lines. Refused are
+ * members that stand in one object twice, numbers that JavaScript rounds, halves of surrogate pairs, and what is nested
+ * too deep; the answer of an executor around a receipt does not count there.
  */
 export function* readValues(text: string): Generator<ReadValue, void, void> {
   const reader = new Reader(text);

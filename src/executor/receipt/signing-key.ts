@@ -24,7 +24,8 @@ export function signingKey(key: AgentKey): SigningKey {
 /**
  * The key of a file, which is made (0600) when there is none.
  *
- * @throws ReveilleError `forbidden` when others can read the file, `invalid_request` when it holds no seed, `unavailable` when it
+ * @throws ReveilleError `forbidden` when others can read the file, `invalid_request` when it holds no seed,
+ *   `unavailable` when it
  *   cannot be read or made
  */
 export function loadSigningKey(path: string): SigningKey {

@@ -1,6 +1,7 @@
 /**
- * Checking a whole receipt, as a file or an executor's answer holds it: its chain, the hashes inside the envelopes, and whether what
- * they tell can have happened (docs/receipts.md). Pure, but for the threads that signatures may be checked on.
+ * Checking a whole receipt, as a file or an executor's answer holds it: its chain, the hashes inside the envelopes, and
+ * whether what they tell can have happened (docs/receipts.md). Pure, but for the threads that signatures may be checked
+ * on.
  */
 import { z } from 'zod';
 import { FINGERPRINT_LENGTH } from '../../wire/did.ts';
@@ -76,7 +77,10 @@ function strangeness(value: unknown): string | undefined {
 type Given = {
   /** What the key may be, each as {@link isKey} takes it; without them the key is the receipt's own claim. */
   keys?: readonly string[] | undefined;
-  /** Public keys, of which one must have approved each escalate-class call that was started; without them whoever the executor says. */
+  /**
+   * Public keys, of which one must have approved each escalate-class call that was started; without them whoever the
+   * executor says.
+   */
   approvers?: readonly string[] | undefined;
 };
 
@@ -150,7 +154,8 @@ function opened(value: unknown, given: Given): ReceiptReport | ReceiptReader {
 /**
  * Checks a receipt up to the first thing that is wrong with it.
  *
- * @param value as strict JSON reading gives it ({@link file://./receipt-text.ts}): a duplicate member or a number that JavaScript
+ * @param value as strict JSON reading gives it ({@link file://./receipt-text.ts}): a duplicate member or a number that
+ *   JavaScript
  *   rounds cannot be seen here any more
  * @param given what the reader expects
  */
@@ -187,8 +192,8 @@ type CheckedValue =
   | Extract<ReadValue, { unreadable: unknown }>;
 
 /**
- * Checks the receipts of a text as {@link verifyReceipt} does, but their signatures on other threads, ahead of the reading. What
- * comes out is the same, in the order of the text.
+ * Checks the receipts of a text as {@link verifyReceipt} does, but their signatures on other threads, ahead of the
+ * reading. What comes out is the same, in the order of the text.
  */
 export function verifyReceipts(read: Iterable<ReadValue>, given: Given = {}): AsyncIterable<CheckedValue> {
   return ahead(read, RECEIPTS_AHEAD, async (each) =>

@@ -1,7 +1,7 @@
 /**
- * Checking that a chain is the one that was written, on nobody's word: shapes, numbers, hashes and signatures of its envelopes
- * (docs/receipts.md, "The chain"). Whether what they tell can have happened is another matter: `verify-receipt.ts`. Pure, but for the
- * threads that signatures may be checked on.
+ * Checking that a chain is the one that was written, on nobody's word: shapes, numbers, hashes and signatures of its
+ * envelopes (docs/receipts.md, "The chain"). Whether what they tell can have happened is another matter:
+ * `verify-receipt.ts`. Pure, but for the threads that signatures may be checked on.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -13,9 +13,9 @@ import type { InvariantRule } from './invariants.ts';
 import { keyIdOf } from './signing-key.ts';
 
 /**
- * What of an envelope does not hold. `malformed`: its shape; `digest`: a hash in its body; `story`: it contradicts what stands before
- * it; `key`: the receipt is by another key than the one that was expected; `approver`: a call was started without the approval of whom the
- * reader has named.
+ * What of an envelope does not hold. `malformed`: its shape; `digest`: a hash in its body; `story`: it contradicts what
+ * stands before it; `key`: the receipt is by another key than the one that was expected; `approver`: a call was started
+ * without the approval of whom the reader has named.
  */
 export type BrokenProperty =
   | ('malformed' | 'key' | 'seq' | 'key_id' | 'prev_hash' | 'signature' | 'digest' | 'story')
@@ -55,7 +55,9 @@ function importKey(publicKeyHex: string): KeyObject | undefined {
   }
 }
 
-/** An envelope by itself. What is malformed of one that has an `envelope` is its text, which counts when its links hold. */
+/**
+ * An envelope by itself. What is malformed of one that has an `envelope` is its text, which counts when its links hold.
+ */
 export type LooseEnvelope =
   | { readonly envelope: ReceiptEnvelope; readonly unsigned: string }
   | { readonly envelope?: ReceiptEnvelope; readonly malformed: string };

@@ -142,8 +142,10 @@ class HostedToolbox implements Toolbox {
 /**
  * Starts the servers of the manifest.
  *
- * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, what it says for the executor included, before anything
- *   is started; `conflict` when tools are not those that are declared and pinned, or are not what the manifest takes them for;
+ * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, what it says for the executor included,
+ *   before anything
+ * is started; `conflict` when tools are not those that are declared and pinned, or are not what the manifest takes them
+ * for;
  *   `unavailable` when a required server does not start
  */
 export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {

@@ -1,4 +1,7 @@
-/** Whether what a manifest says for the executor can be true: found out before the first call, when it would be too late. Pure. */
+/**
+ * Whether what a manifest says for the executor can be true: found out before the first call, when it would be too
+ * late. Pure.
+ */
 import type { DeclaredTool } from '../../mcp-host/manifest.ts';
 import type { ToolDefinition } from '../../mcp-host/tool-definition.ts';
 import type { CompanionCall, Rail, ToolSurface } from '../../wire/manifest.ts';

@@ -38,8 +38,8 @@ export type Toolbox = {
   /** SHA-256 of the manifest's text; part of every receipt. */
   readonly manifestSha256: string;
   /**
-   * Resolves when the servers have been started, or when it is certain that they cannot be for now; at once when absent. Until then
-   * there are no tools: whoever checks a plan or goes on with one waits for it first.
+   * Resolves when the servers have been started, or when it is certain that they cannot be for now; at once when
+   * absent. Until then there are no tools: whoever checks a plan or goes on with one waits for it first.
    */
   ready?(): Promise<void>;
   tools(): readonly RailTool[];
@@ -47,8 +47,8 @@ export type Toolbox = {
   /** Why a tool is not there, and which ones are; a sentence for people. */
   absence(name: string): string;
   /**
-   * Calls a tool once. Never throws: what became of it is the answer. A tool whose definition is not `definitionSha256` any more is not
-   * called.
+   * Calls a tool once. Never throws: what became of it is the answer. A tool whose definition is not `definitionSha256`
+   * any more is not called.
    */
   call(
     name: string,

@@ -1,4 +1,7 @@
-/** Whether a person's answer counts: it must be about the question that waits, and signed by an approver who stands. What does not count is put down as well, but not without end. Pure. */
+/**
+ * Whether a person's answer counts: it must be about the question that waits, and signed by an approver who stands.
+ * What does not count is put down as well, but not without end. Pure.
+ */
 import { verifySignature } from '../../kit/identity/keys.ts';
 import { answerText } from '../../wire/approver.ts';
 import { ReveilleError } from '../../wire/errors.ts';

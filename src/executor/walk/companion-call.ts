@@ -1,4 +1,7 @@
-/** Calls that the manifest puts beside a tool: its dry run, its status, what reads it back. They change nothing, so they may be repeated. */
+/**
+ * Calls that the manifest puts beside a tool: its dry run, its status, what reads it back. They change nothing, so they
+ * may be repeated.
+ */
 
 import { clip } from '../../kit/text/last-words.ts';
 import type { CallNode } from '../../wire/intent.ts';

@@ -1,4 +1,7 @@
-/** What stands between a node and its call: the tool as it is now, the deadline, the policy, and a person's approval of this very call. */
+/**
+ * What stands between a node and its call: the tool as it is now, the deadline, the policy, and a person's approval of
+ * this very call.
+ */
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
@@ -70,8 +73,8 @@ function isAbout({ gate }: NodeRecord, call: BoundCall): boolean {
 }
 
 /**
- * Whether the last question was approved by somebody who may still do so: an approval without a signature, of before there were any, or of a
- * key that was revoked since, is asked for anew.
+ * Whether the last question was approved by somebody who may still do so: an approval without a signature, of before
+ * there were any, or of a key that was revoked since, is asked for anew.
  */
 function isApprovedBy({ parts }: Course, { accepted }: ChainState, { gate }: NodeRecord): boolean {
   const { approved, approver, signature } = gate?.answered ?? {};
@@ -93,10 +96,11 @@ function holdToAnswer({ gate }: NodeRecord, { id, tool }: CallNode): void {
 }
 
 /**
- * Gets the consent that a call needs, however long that takes, and puts down that it starts. What is decided is decided in the transaction
- * that starts it: a limit cannot be passed by two calls at once.
+ * Gets the consent that a call needs, however long that takes, and puts down that it starts. What is decided is decided
+ * in the transaction that starts it: a limit cannot be passed by two calls at once.
  *
- * @returns the tool as it was judged; `undefined` for a call that was begun before and must not be begun anew by what its tool is now
+ * @returns the tool as it was judged; `undefined` for a call that was begun before and must not be begun anew by what
+ *   its tool is now
  * @throws Stopped when the call must not be made, Halted when it was called off meanwhile
  */
 export async function startCall(course: Course, node: CallNode): Promise<RailTool | undefined> {

@@ -21,7 +21,10 @@ export type RailParts = {
   readonly log: Logger;
   /** How long the tools are asked what became of a call whose answer got lost; 60 seconds unless told. */
   readonly reconcileMs?: number;
-  /** Whether agents can be woken; where they cannot, nothing is parked, so that none ends its turn waiting for an alarm. They can unless told. */
+  /**
+   * Whether agents can be woken; where they cannot, nothing is parked, so that none ends its turn waiting for an alarm.
+   * They can unless told.
+   */
   readonly canWake?: boolean;
 };
 
@@ -94,7 +97,10 @@ export class Course {
     return deadline === undefined ? Number.POSITIVE_INFINITY : parseInstant(deadline)!;
   }
 
-  /** Puts down what has happened; again and again where the disk refuses. Throws {@link Halted} when it does not count any more. */
+  /**
+   * Puts down what has happened; again and again where the disk refuses. Throws {@link Halted} when it does not count
+   * any more.
+   */
   async record(decide: Decide): Promise<ChainState> {
     const { journal, clock, log } = this.parts;
     for (let tries = 0; ; tries++) {

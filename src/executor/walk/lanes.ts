@@ -1,6 +1,6 @@
 /**
- * Who goes when: of one user's intents one is walked at a time, in the order of their acceptance, and one is compiled at a time, so that a
- * plan is there when its turn comes. Users do not wait for one another, but for models.
+ * Who goes when: of one user's intents one is walked at a time, in the order of their acceptance, and one is compiled
+ * at a time, so that a plan is there when its turn comes. Users do not wait for one another, but for models.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';

@@ -1,4 +1,7 @@
-/** What a person is shown before a call is made, the same for every terminal: its digest is what an answer is about. Pure. */
+/**
+ * What a person is shown before a call is made, the same for every terminal: its digest is what an answer is about.
+ * Pure.
+ */
 
 import { lookalikes } from '../../kit/text/hidden-characters.ts';
 import { clip } from '../../kit/text/last-words.ts';
@@ -157,8 +160,8 @@ function placeLines({ state, node }: QuestionFacts): string[] {
 }
 
 /**
- * What makes each asking a text of its own, and so its digest: an answer that was given to an earlier one, before the tool's definition
- * changed, is none to this one, however alike the rest may read.
+ * What makes each asking a text of its own, and so its digest: an answer that was given to an earlier one, before the
+ * tool's definition changed, is none to this one, however alike the rest may read.
  */
 function askingLine({ state, node, decided, now }: QuestionFacts): string {
   const times = (recordOf(state, node.id).gate?.times ?? 0) + 1;
@@ -167,8 +170,8 @@ function askingLine({ state, node, decided, now }: QuestionFacts): string {
 }
 
 /**
- * The question, whole: first, up to an empty line, what the call does; then all there is to know about it. Instants are in UTC. Its lines are
- * ours, or begin with the mark of {@link quoted}; no text of others stands in one of ours.
+ * The question, whole: first, up to an empty line, what the call does; then all there is to know about it. Instants are
+ * in UTC. Its lines are ours, or begin with the mark of {@link quoted}; no text of others stands in one of ours.
  */
 export function questionOf(facts: QuestionFacts): string {
   const { node, tool, decided, expiresAt } = facts;

@@ -1,4 +1,6 @@
-/** Finding out what became of a call whose answer got lost, by the tool's own word. The call itself is never repeated. */
+/**
+ * Finding out what became of a call whose answer got lost, by the tool's own word. The call itself is never repeated.
+ */
 
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CallNode, PlanNode } from '../../wire/intent.ts';
@@ -75,8 +77,8 @@ export function isRead(tool: Tool): boolean {
 }
 
 /**
- * Whether a call that was begun may be made once more. What was begun as one that needs consent stays one, whatever its tool is said to be
- * by now; and what has come to need consent since is not begun anew either.
+ * Whether a call that was begun may be made once more. What was begun as one that needs consent stays one, whatever its
+ * tool is said to be by now; and what has come to need consent since is not begun anew either.
  */
 export function mayRepeat({ started }: NodeRecord, tool: Tool): boolean {
   return started?.surface !== 'escalate' && isRead(tool);
@@ -95,8 +97,8 @@ function undoneIn(state: ChainState, node: PlanNode): string | undefined {
 }
 
 /**
- * Puts down what the tools say now. Once every call is accounted for the intent ends anew: `completed` when all of its plan was carried
- * out, `failed` otherwise; nothing of the plan is taken up again.
+ * Puts down what the tools say now. Once every call is accounted for the intent ends anew: `completed` when all of its
+ * plan was carried out, `failed` otherwise; nothing of the plan is taken up again.
  *
  * @throws ReveilleError `conflict` when the manifest names no call that could tell
  */

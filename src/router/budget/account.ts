@@ -1,4 +1,6 @@
-/** One user's account: the wakes that count, the places that were promised, the breaker. In memory; nothing here waits. */
+/**
+ * One user's account: the wakes that count, the places that were promised, the breaker. In memory; nothing here waits.
+ */
 
 import { quietUntil } from '../../kit/clock/quiet-hours.ts';
 import type { Budget } from '../../wire/budget.ts';
@@ -42,8 +44,8 @@ export class Account {
   }
 
   /**
-   * Judges a wake: one that may go is counted from here on, one that may not keeps the place that it was told. What counts already
-   * goes without another count and at any time, for it may be under way; only the breaker holds it.
+   * Judges a wake: one that may go is counted from here on, one that may not keeps the place that it was told. What
+   * counts already goes without another count and at any time, for it may be under way; only the breaker holds it.
    */
   ask(budget: Budget, { fireId, urgent, now, probeMs }: Caller): Verdict {
     this.forgetBefore(now);
@@ -65,7 +67,8 @@ export class Account {
   }
 
   /**
-   * @param before only places before this instant. Who comes back at their time, however late, goes ahead of those who were promised a
+   * @param before only places before this instant. Who comes back at their time, however late, goes ahead of those who
+   *   were promised a
    *   later one; otherwise people who are always late would send each other to the end of the line for ever
    */
   #taken(before: number): Taken[] {
@@ -89,7 +92,10 @@ export class Account {
     this.#breaker = CLOSED;
   }
 
-  /** The machine is another one now: what it failed at before, and what is still under way with it, says nothing about it. */
+  /**
+   * The machine is another one now: what it failed at before, and what is still under way with it, says nothing about
+   * it.
+   */
   machineChanged(): void {
     this.#failures++;
     this.#breaker = CLOSED;
@@ -129,7 +135,10 @@ type Situation = {
 /** `place`: the hold is a place among the others, to be kept for this wake. */
 export type Verdict = { go: true } | { go: false; until: number; reason: string; place: boolean };
 
-/** Quiet hours and limits are asked in turn until both agree. They always do: quiet hours leave some minutes of most days. */
+/**
+ * Quiet hours and limits are asked in turn until both agree. They always do: quiet hours leave some minutes of most
+ * days.
+ */
 const ROUNDS = 1000;
 
 /** The first instant from `from` on that is not quiet and has room. */
@@ -157,7 +166,8 @@ function limitReason({ name, count, spanMs }: Limit, until: number): string {
 /**
  * Judges a wake.
  *
- * @returns `go`, or until when it is held back: first because the machine does not start, then because it is quiet, then because
+ * @returns `go`, or until when it is held back: first because the machine does not start, then because it is quiet,
+ *   then because
  *   there have been enough
  */
 export function judge(budget: Budget, situation: Situation): Verdict {

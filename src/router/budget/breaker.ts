@@ -1,5 +1,6 @@
 /**
- * The breaker of one machine: after so many failed starts in a row nothing is tried for a while, then one wake tries for all. Pure.
+ * The breaker of one machine: after so many failed starts in a row nothing is tried for a while, then one wake tries
+ * for all. Pure.
  */
 import { BREAKER_LONGEST_PAUSE_SECONDS, BREAKER_PAUSE_SECONDS, type BreakerRule } from '../../wire/budget.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Budgets: who may be woken now. A wake is counted, on disk, before its machine is started, and the count is taken back when the
- * wake was certainly not accepted. So wakes that arrive together cannot pass a limit together, and a router that dies in between
- * has counted too much rather than too little.
+ * Budgets: who may be woken now. A wake is counted, on disk, before its machine is started, and the count is taken back
+ * when the wake was certainly not accepted. So wakes that arrive together cannot pass a limit together, and a router
+ * that dies in between has counted too much rather than too little.
  */
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';

@@ -1,8 +1,8 @@
 /**
  * Places for wakes under limits that slide with time. Pure; instants are epoch milliseconds.
  *
- * A limit of n wakes in a span means that any n + 1 consecutive ones lie at least that span apart, from the first to the last: then
- * no window of the span holds more than n, wherever it begins.
+ * A limit of n wakes in a span means that any n + 1 consecutive ones lie at least that span apart, from the first to
+ * the last: then no window of the span holds more than n, wherever it begins.
  */
 import type { Budget } from '../../wire/budget.ts';
 

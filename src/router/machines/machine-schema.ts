@@ -1,10 +1,15 @@
-/** A machine as the routes of operators take and show it (contracts §4): what all machines have, and the specification of each provider. */
+/**
+ * A machine as the routes of operators take and show it (contracts §4): what all machines have, and the specification
+ * of each provider.
+ */
 import { z } from 'zod';
 import { budgetSchema } from '../../wire/budget.ts';
 import { MACHINE_STATES } from '../../wire/machine.ts';
 import { PROVIDERS, type ProviderName, type Target } from '../providers/descriptors.ts';
 
-/** It travels in a header and in the environment of a process; `whsec_` announces base64, as Standard Webhooks has it. */
+/**
+ * It travels in a header and in the environment of a process; `whsec_` announces base64, as Standard Webhooks has it.
+ */
 const machineToken = z
   .string()
   .min(16)

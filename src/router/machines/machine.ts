@@ -49,14 +49,18 @@ function placeOf({ provider, spec }: Target): readonly unknown[] {
   return [provider, ...descriptorOf(provider).place.map((name) => members[name])];
 }
 
-/** Whether one target is another program, or elsewhere, than the other; what it is given, and how it is bounded, does not matter. */
+/**
+ * Whether one target is another program, or elsewhere, than the other; what it is given, and how it is bounded, does
+ * not matter.
+ */
 function isElsewhere(one: Target, other: Target): boolean {
   return JSON.stringify(placeOf(one)) !== JSON.stringify(placeOf(other));
 }
 
 /**
- * The machine that a PUT leaves behind. Equal bodies leave it as it is. A suspended machine stays suspended, a deleted one is
- * made anew. What is another program, or elsewhere, than before has a token of its own: it must not learn its predecessor's.
+ * The machine that a PUT leaves behind. Equal bodies leave it as it is. A suspended machine stays suspended, a deleted
+ * one is made anew. What is another program, or elsewhere, than before has a token of its own: it must not learn its
+ * predecessor's.
  *
  * @param mintToken makes a token where neither the body nor the machine that stays has one
  * @throws ReveilleError `conflict` when the body asks for a state that only `restore` may bring about
@@ -90,7 +94,10 @@ export function putMachine(
   return before && unchanged(before, after) ? before : after;
 }
 
-/** Whether something else is started, or reached, for one machine than for the other; bounds and idle time do not matter. */
+/**
+ * Whether something else is started, or reached, for one machine than for the other; bounds and idle time do not
+ * matter.
+ */
 export function startsOtherwise(one: Machine, other: Machine): boolean {
   const essence = ({ provider, spec, token, state }: Machine) => JSON.stringify({ provider, spec, token, state });
   return essence(one) !== essence(other);
@@ -152,7 +159,8 @@ export function deleteMachine(machine: Machine, now: number): Machine {
  * The machine, when it may be woken.
  *
  * @param retryAfterSeconds what a caller is told while the machine is being provisioned
- * @throws ReveilleError 404 when there is none, 410 when it is deleted, 451 when it is suspended, 503 while it is provisioned
+ * @throws ReveilleError 404 when there is none, 410 when it is deleted, 451 when it is suspended, 503 while it is
+ *   provisioned
  */
 export function wakeable(machine: Machine | undefined, userId: string, retryAfterSeconds: number): Machine {
   switch (machine?.state) {

@@ -31,8 +31,8 @@ export class OwedTurns {
   }
 
   /**
-   * A wake was accepted. Resolves when that is on disk: at once for one who owed already. Never rejects: the wake was accepted,
-   * whatever the disk says, and the debt holds for as long as this router lives.
+   * A wake was accepted. Resolves when that is on disk: at once for one who owed already. Never rejects: the wake was
+   * accepted, whatever the disk says, and the debt holds for as long as this router lives.
    */
   owe(userId: string): Promise<void> {
     let stored = this.#owing.get(userId);

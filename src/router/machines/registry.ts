@@ -116,7 +116,10 @@ export class Registry {
     return row === undefined ? undefined : machineOf(row as Row);
   }
 
-  /** The tokens under which a machine's receipts are believed: the present one first; none of a machine that is not there. */
+  /**
+   * The tokens under which a machine's receipts are believed: the present one first; none of a machine that is not
+   * there.
+   */
   receiptTokens(userId: string): string[] {
     const token = this.get(userId)?.token;
     if (token === undefined || token === '') return [];
@@ -140,8 +143,8 @@ export class Registry {
   }
 
   /**
-   * Replaces a machine by what `change` makes of it, and writes down who did it, in one transaction. Nothing is written when
-   * `change` gives back what it got.
+   * Replaces a machine by what `change` makes of it, and writes down who did it, in one transaction. Nothing is written
+   * when `change` gives back what it got.
    *
    * @param change pure; what it throws leaves the registry as it was
    * @param by for the record of changes
@@ -207,7 +210,10 @@ class RetiredTokens {
     this.#remove = db.prepare('DELETE FROM retired_tokens WHERE user_id = ? OR until <= ?');
   }
 
-  /** Keeps the token that a change replaces, and none of a machine that is deleted; to be called inside the change's transaction. */
+  /**
+   * Keeps the token that a change replaces, and none of a machine that is deleted; to be called inside the change's
+   * transaction.
+   */
   changed(before: Machine | undefined, after: Machine, now: number): void {
     if (before === undefined || before.token === after.token) return;
     this.#remove.run(after.userId, now);

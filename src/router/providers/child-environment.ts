@@ -1,11 +1,17 @@
-/** The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into it. */
+/**
+ * The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into
+ * it.
+ */
 import { inheritedVariables, isWithheld, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { MachineUnavailable } from '../machines/machine.ts';
 import { namesSecret, referenceOf } from './redaction.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A value that is `${NAME}` as a whole stands for that variable of the router, so that a secret need not stand in the registry. */
+/**
+ * A value that is `${NAME}` as a whole stands for that variable of the router, so that a secret need not stand in the
+ * registry.
+ */
 function resolved(name: string, value: string, inherited: Variables): string {
   const variable = referenceOf(value);
   const withheld = [name, variable].find((one) => one !== undefined && isWithheld(one));
@@ -35,8 +41,8 @@ export function secretsOf(inherited: Variables, own: Readonly<Record<string, str
 }
 
 /**
- * Puts the environment together. What the router decides wins over the machine's specification: it looks for the daemon on that
- * port and greets it with that token.
+ * Puts the environment together. What the router decides wins over the machine's specification: it looks for the daemon
+ * on that port and greets it with that token.
  *
  * @param inherited the router's own environment
  * @param own variables of the machine's specification; `${NAME}` takes the router's own

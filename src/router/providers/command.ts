@@ -1,6 +1,6 @@
 /**
- * Provider `command`: an agent without a daemon of the house: a program that is run once for each wake, or somebody else's server
- * (targets/). The command line calls it by the name of its preset.
+ * Provider `command`: an agent without a daemon of the house: a program that is run once for each wake, or somebody
+ * else's server (targets/). The command line calls it by the name of its preset.
  */
 import { z } from 'zod';
 import {

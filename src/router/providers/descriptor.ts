@@ -1,9 +1,10 @@
 /**
- * What a provider of machines is, in one value: its specification, which members of that are public, how a command line gives them,
- * what operators are shown of a machine, and how the provider is created. The command line and the registry read it; neither knows
- * a provider by name. To add one, write its descriptor and name it in `descriptors.ts`.
+ * What a provider of machines is, in one value: its specification, which members of that are public, how a command line
+ * gives them, what operators are shown of a machine, and how the provider is created. The command line and the registry
+ * read it; neither knows a provider by name. To add one, write its descriptor and name it in `descriptors.ts`.
  *
- * A descriptor is loaded with each `reveille machine …`, so it imports nothing heavy: `create` loads the provider itself.
+ * A descriptor is loaded with each `reveille machine …`, so it imports nothing heavy: `create` loads the provider
+ * itself.
  */
 import { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';

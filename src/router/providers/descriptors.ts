@@ -38,7 +38,10 @@ export const DAEMON_PROVIDERS: readonly Descriptor[] = [...BY_NAME.values()].fil
 const shownOf = (provider: string, member: string): Shown | undefined =>
   (BY_NAME.get(provider)?.shown as Record<string, Shown | undefined> | undefined)?.[member];
 
-/** The specification with {@link HIDDEN} wherever it holds, or may hold, a secret: all of it where the provider is unknown. */
+/**
+ * The specification with {@link HIDDEN} wherever it holds, or may hold, a secret: all of it where the provider is
+ * unknown.
+ */
 export function shownSpec({ provider, spec }: { provider: string; spec: object }): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(spec).map(([name, value]) => [
@@ -58,8 +61,8 @@ export function specOfTombstone({ provider, spec }: Target): Target['spec'] {
 }
 
 /**
- * Whether the value at a path of a PUT body must not be repeated in an error: the token, and of the specification what is not shown
- * as it is.
+ * Whether the value at a path of a PUT body must not be repeated in an error: the token, and of the specification what
+ * is not shown as it is.
  */
 export function isSecretIn(body: unknown): (path: string) => boolean {
   const { provider } = (body ?? {}) as { provider?: unknown };

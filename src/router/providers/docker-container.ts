@@ -34,9 +34,9 @@ const ANY = new Set(['', '0.0.0.0', '::']);
 const LOOPBACK = /^(127\.|::1$|localhost$)/;
 
 /**
- * The base address of the daemon in a running container: the port that is published on the engine's machine, else the port itself
- * where the container shares the network of that machine, else the container's own address, which only a router on that machine
- * reaches.
+ * The base address of the daemon in a running container: the port that is published on the engine's machine, else the
+ * port itself where the container shares the network of that machine, else the container's own address, which only a
+ * router on that machine reaches.
  *
  * @returns nothing when the daemon cannot be reached
  */
@@ -74,8 +74,8 @@ export function endingOf({ State }: Container, said: string): string {
 }
 
 /**
- * The text of a container's log as the engine sends it: in frames with a header of eight bytes (one for the stream, three zeros,
- * the length) unless the container has a terminal.
+ * The text of a container's log as the engine sends it: in frames with a header of eight bytes (one for the stream,
+ * three zeros, the length) unless the container has a terminal.
  */
 export function logText(body: Buffer, tty: boolean): string {
   if (tty) return body.toString('utf8');

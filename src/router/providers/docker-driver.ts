@@ -188,8 +188,8 @@ class DockerEngine {
   }
 
   /**
-   * Makes a call below the version that the engine speaks. Engines refuse versions that are too old as well as too new, and the few
-   * members that matter here are the same in all of them, so it is the engine's own.
+   * Makes a call below the version that the engine speaks. Engines refuse versions that are too old as well as too new,
+   * and the few members that matter here are the same in all of them, so it is the engine's own.
    *
    * @throws as `ProviderApi.call`
    */

@@ -44,8 +44,9 @@ function httpMachine(machine: Machine): HttpMachine {
 }
 
 /**
- * Starting is a look at the daemon's health. A daemon that refuses fails at once: whoever runs it brings it back, and the alarm's
- * retry ladder knows better when to come again than a wake that holds on. One that says nothing is looked at again.
+ * Starting is a look at the daemon's health. A daemon that refuses fails at once: whoever runs it brings it back, and
+ * the alarm's retry ladder knows better when to come again than a wake that holds on. One that says nothing is looked
+ * at again.
  */
 export function createHttpProvider(probe: HealthProbe): Provider {
   return {

@@ -1,6 +1,6 @@
 /**
- * The line to a program that the router started: connections that are made only when the program, and nobody else, listens. What
- * a stranger who took the port would get is an empty connection that is closed.
+ * The line to a program that the router started: connections that are made only when the program, and nobody else,
+ * listens. What a stranger who took the port would get is an empty connection that is closed.
  */
 import type { Socket } from 'node:net';
 import { Agent, buildConnector, type Dispatcher } from 'undici';

@@ -1,6 +1,7 @@
 /**
- * Who listens on a port of this computer's loopback address: the program that we started, with its descendants, or somebody else.
- * A port that was free when it was chosen may be anybody's a moment later (docs/decisions/0020-who-listens.md).
+ * Who listens on a port of this computer's loopback address: the program that we started, with its descendants, or
+ * somebody else. A port that was free when it was chosen may be anybody's a moment later
+ * (docs/decisions/0020-who-listens.md).
  */
 import { execFile } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
@@ -8,8 +9,8 @@ import { endianness } from 'node:os';
 import { familyOf, processesByPs, processesOfProc } from './process-table.ts';
 
 /**
- * `own`: nobody but the program; `sockets` names what listens, so that two answers can be compared. `stranger`: somebody else,
- * alone or beside it; `who` finishes the sentence "… listens on it". `unseen`: the system does not tell.
+ * `own`: nobody but the program; `sockets` names what listens, so that two answers can be compared. `stranger`:
+ * somebody else, alone or beside it; `who` finishes the sentence "… listens on it". `unseen`: the system does not tell.
  */
 export type Listeners =
   | { seen: 'nobody' }
@@ -163,8 +164,8 @@ export class ListenerWatch {
   }
 
   #byProc(port: number): Listeners {
-    // The kernel's tables may take milliseconds to read. A socket that was found listening and is still open holds the port: nobody
-    // can take it, unless the program itself lets others of its user join (SO_REUSEPORT).
+    // The kernel's tables may take milliseconds to read. A socket that was found listening and is still open holds the
+    // port: nobody can take it, unless the program itself lets others of its user join (SO_REUSEPORT).
     const known = this.last(port);
     if (known !== undefined) return { seen: 'own', sockets: known };
     this.#last = undefined;
@@ -172,7 +173,8 @@ export class ListenerWatch {
     if (sockets.length === 0) return { seen: 'nobody' };
     const holders = new Map<string, Holder>();
     const foreign = () => sockets.find((socket) => !this.#isOwn(socket, holders));
-    // What is not found at the first look may have been handed on just then, from one process of the program to the next.
+    // What is not found at the first look may have been handed on just then, from one process of the program to the
+    // next.
     const stranger = foreign() === undefined ? undefined : foreign();
     if (stranger) {
       if (keyOf(socketsOn(port)) !== keyOf(sockets)) return { seen: 'nobody' };
@@ -196,7 +198,8 @@ export class ListenerWatch {
         return true;
       }
     }
-    // Of a program that runs as another user only the system may see the files; that user's socket is then taken for its own.
+    // Of a program that runs as another user only the system may see the files; that user's socket is then taken for
+    // its own.
     return hidden.some((pid) => uidOf(pid) === uid);
   }
 
@@ -218,8 +221,8 @@ export class ListenerWatch {
 }
 
 /**
- * Who listens on a port where a connection to 127.0.0.1 arrives, from the output of `lsof -Fpcun` (one field a line, its letter first;
- * the lines of a process come before those of its files).
+ * Who listens on a port where a connection to 127.0.0.1 arrives, from the output of `lsof -Fpcun` (one field a line,
+ * its letter first; the lines of a process come before those of its files).
  */
 export function parseLsof(output: string, port: number): { pid: number; command: string; uid: number | undefined }[] {
   const found: { pid: number; command: string; uid: number | undefined }[] = [];

@@ -11,7 +11,8 @@ const MIB = 1024 * 1024;
 const LOWEST_PRIORITY = 19;
 
 /**
- * The command that runs a command under the limits that the kernel holds, which a process hands down to its descendants.
+ * The command that runs a command under the limits that the kernel holds, which a process hands down to its
+ * descendants.
  *
  * @throws ReveilleError `unavailable` where the system has no such limits
  */
@@ -90,7 +91,10 @@ function* countedElsewhere(groups: ReadonlySet<number>): Iterable<Counted> {
   }
 }
 
-/** The two processes of bubblewrap that carry a program are not the program's; known by their place, which no program can take. */
+/**
+ * The two processes of bubblewrap that carry a program are not the program's; known by their place, which no program
+ * can take.
+ */
 const CARRIER = '(bwrap)';
 
 /** Adds up what the processes of each group use; a group without any is not in the answer. */

@@ -1,6 +1,6 @@
 /**
- * The output of a machine's process, in a bounded number of bounded files. The process writes to the file itself: through a pipe it
- * would die of the router's death, and could not be taken over by the next one.
+ * The output of a machine's process, in a bounded number of bounded files. The process writes to the file itself:
+ * through a pipe it would die of the router's death, and could not be taken over by the next one.
  */
 import { createHash } from 'node:crypto';
 import { constants, fstatSync, mkdirSync, openSync } from 'node:fs';
@@ -42,7 +42,8 @@ export class ProcessLog {
   }
 
   /**
-   * Opens the file for a process to write to. With O_APPEND every write goes to the end, also after the file was emptied.
+   * Opens the file for a process to write to. With O_APPEND every write goes to the end, also after the file was
+   * emptied.
    *
    * @returns the descriptor, which the caller closes
    * @throws ReveilleError `unavailable` when the file cannot be opened

@@ -1,6 +1,6 @@
 /**
- * Provider `process`: a daemon that the router starts as a child, in a process group of its own, and that outlives a router that
- * is killed (docs/decisions/0005-process-machines.md).
+ * Provider `process`: a daemon that the router starts as a child, in a process group of its own, and that outlives a
+ * router that is killed (docs/decisions/0005-process-machines.md).
  */
 import type { ChildProcess } from 'node:child_process';
 import { createHash, randomInt, randomUUID } from 'node:crypto';
@@ -94,7 +94,8 @@ export class ProcessProvider implements Provider {
         return { ...(await this.#whenHealthy(running, target, signal, tell)), cold: false };
       } catch (thrown) {
         if (!(thrown instanceof EarlyEnd || thrown instanceof PortTaken)) throw thrown;
-        // It was about to end when it was asked, or no longer listens and somebody else does; the next one will be healthy.
+        // It was about to end when it was asked, or no longer listens and somebody else does; the next one will be
+        // healthy.
       }
     }
     signal.throwIfAborted();
@@ -149,7 +150,9 @@ export class ProcessProvider implements Provider {
     this.#running.close();
   }
 
-  /** A port for the machine, reserved until its process has started, so that no other start of ours picks it meanwhile. */
+  /**
+   * A port for the machine, reserved until its process has started, so that no other start of ours picks it meanwhile.
+   */
   async #reservePort({ spec }: ProcessMachine): Promise<number> {
     if (spec.port !== undefined) {
       if (await isFree(spec.port)) return spec.port;
@@ -224,7 +227,9 @@ export class ProcessProvider implements Provider {
     return running;
   }
 
-  /** A daemon that says where it listens is believed: only it, and what it started, has the other end of the channel. */
+  /**
+   * A daemon that says where it listens is believed: only it, and what it started, has the other end of the channel.
+   */
   #listensElsewhere(running: Running, port: number): void {
     if (port === running.port) return;
     const { records, log } = this.#options;
@@ -276,8 +281,8 @@ export function isFree(port: number): Promise<boolean> {
 }
 
 /**
- * From where ports are chosen: outside the range from which Linux, macOS and Windows hand out the local ports of connections, as
- * of those there may be hundreds in the second that a daemon takes to listen.
+ * From where ports are chosen: outside the range from which Linux, macOS and Windows hand out the local ports of
+ * connections, as of those there may be hundreds in the second that a daemon takes to listen.
  */
 const [LOWEST, ABOVE] = [20_000, 30_000];
 

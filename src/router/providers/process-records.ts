@@ -63,7 +63,10 @@ export class ProcessRecords {
     return this.#commits.run(() => void this.#intend.run({ userId, spawnId, fingerprint, port }));
   }
 
-  /** Right after the fork, and not a turn of the event loop later: until then only the environment tells whose process it is. */
+  /**
+   * Right after the fork, and not a turn of the event loop later: until then only the environment tells whose process
+   * it is.
+   */
   born(spawnId: string, pid: number, birth: string): void {
     this.#commits.runNow(() => this.#bear.run({ spawnId, pid, birth }));
   }

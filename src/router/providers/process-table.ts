@@ -1,6 +1,6 @@
 /**
- * What the system says about processes. A pid alone names nobody for long: the kernel hands it out again. A pid with the
- * instant of its birth does.
+ * What the system says about processes. A pid alone names nobody for long: the kernel hands it out again. A pid with
+ * the instant of its birth does.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -51,7 +51,10 @@ function portableBirth(pid: number): string | undefined {
   }
 }
 
-/** When a process was started, in whatever form tells it apart from others with its pid; `undefined` when it does not run. */
+/**
+ * When a process was started, in whatever form tells it apart from others with its pid; `undefined` when it does not
+ * run.
+ */
 export function birthOf(pid: number): string | undefined {
   return PROC ? linuxBirth(pid) : portableBirth(pid);
 }
@@ -65,8 +68,8 @@ export function isRunning(pid: number, birth: string): boolean {
 export type MarkedProcess = { pid: number; birth: string; leadsGroup: boolean };
 
 /**
- * Every running process that has the variable `name` in the environment it was started with, by that variable's value. Only
- * Linux tells; elsewhere none is found.
+ * Every running process that has the variable `name` in the environment it was started with, by that variable's value.
+ * Only Linux tells; elsewhere none is found.
  */
 export function findByVariable(name: string): Map<string, MarkedProcess[]> {
   const found = new Map<string, MarkedProcess[]>();
@@ -86,7 +89,10 @@ export function findByVariable(name: string): Map<string, MarkedProcess[]> {
   return found;
 }
 
-/** The process that leads a machine's group, if it still runs: the recorded one, else the one that carries the machine's mark. */
+/**
+ * The process that leads a machine's group, if it still runs: the recorded one, else the one that carries the machine's
+ * mark.
+ */
 export function runningLeader(
   born: { pid: number; birth: string } | undefined,
   marked: readonly MarkedProcess[],

@@ -52,8 +52,8 @@ export const processSpecSchema = z.strictObject({
   env: variables,
   port: port.optional(),
   /**
-   * The program has somebody else listen for it (`docker run -p`), so the router must not insist that what listens on the port is the
-   * program's own.
+   * The program has somebody else listen for it (`docker run -p`), so the router must not insist that what listens on
+   * the port is the program's own.
    */
   foreign_listener: z.boolean().optional(),
   health_path: healthPath,

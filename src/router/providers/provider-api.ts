@@ -12,8 +12,8 @@ const CALL_MS = 10_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
 /**
- * A failure that says nothing about the machine: the API is away, overloaded or garbled, or the machine cannot be asked just now.
- * The same may be asked again.
+ * A failure that says nothing about the machine: the API is away, overloaded or garbled, or the machine cannot be asked
+ * just now. The same may be asked again.
  */
 export class TransientProviderError extends ReveilleError {
   /** When, in milliseconds, as far as the API said. */

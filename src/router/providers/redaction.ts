@@ -1,6 +1,6 @@
 /**
- * What of a machine's specification is shown to its operators, and what counts as a secret. Pure. A secret that is shown once stands
- * in every screenshot, so whatever may be one is hidden: whoever registered the machine knows it.
+ * What of a machine's specification is shown to its operators, and what counts as a secret. Pure. A secret that is
+ * shown once stands in every screenshot, so whatever may be one is hidden: whoever registered the machine knows it.
  */
 import { hiddenBlanked, withoutColours } from '../../kit/text/hidden-characters.ts';
 import { quoteLast } from '../../kit/text/last-words.ts';
@@ -32,7 +32,10 @@ export const plain: Shown = (value) => {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, isBare(one) ? one : HIDDEN]));
 };
 
-/** Words that are a secret by their looks: the forms of well-known issuers, tokens of JSON Web Signature, long random text. */
+/**
+ * Words that are a secret by their looks: the forms of well-known issuers, tokens of JSON Web Signature, long random
+ * text.
+ */
 const ISSUED =
   /^(?:sk-|sk_|rk_|pk_live|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|AKIA|ASIA|AIza|eyJ|whsec_|fm[12]_|FlyV1)/;
 const RANDOM = /^(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+/=.~-]{20,}$|^[0-9a-fA-F]{32,}$/;
@@ -48,7 +51,10 @@ const HEADER = /^([A-Za-z][A-Za-z0-9-]*):\s*\S/;
 // Bounded: a long word without an address must not be read anew from each of its letters.
 const ADDRESS = /[a-z][a-z0-9+.-]{0,20}:\/\/[^\s"']+/gi;
 
-/** An address without its user, its query, its fragment, and what of its path looks random; with `bare` without any path. */
+/**
+ * An address without its user, its query, its fragment, and what of its path looks random; with `bare` without any
+ * path.
+ */
 export function shownAddress(text: string, bare = false): string {
   const url = URL.parse(text);
   if (!url) return HIDDEN;
@@ -118,7 +124,10 @@ export function hiddenMember(value: unknown, path = 'spec'): string | undefined 
 /** Shorter values stand in ordinary text by chance. */
 const SHORTEST_SECRET = 6;
 
-/** Without the given secrets and without terminal colours; half a character becomes U+FFFD, for no file and no answer can hold it. */
+/**
+ * Without the given secrets and without terminal colours; half a character becomes U+FFFD, for no file and no answer
+ * can hold it.
+ */
 export function spokenText(text: string, secrets: readonly string[]): string {
   let clean = text;
   // The longest first: one may be a part of another.
@@ -129,7 +138,8 @@ export function spokenText(text: string, secrets: readonly string[]): string {
 }
 
 /**
- * The last lines of a process's output in one well-formed line, without stack frames, control characters, terminal colours and the given secrets.
+ * The last lines of a process's output in one well-formed line, without stack frames, control characters, terminal
+ * colours and the given secrets.
  */
 export function lastWords(output: string, secrets: readonly string[]): string {
   return quoteLast(

@@ -1,6 +1,7 @@
 /**
- * A provider of machines that somebody else runs: it looks, asks, and looks again, until the machine is what it should be. What is
- * under way there already, whoever began it, is joined. Machines outlive the router; a record tells the next one which were awake.
+ * A provider of machines that somebody else runs: it looks, asks, and looks again, until the machine is what it should
+ * be. What is under way there already, whoever began it, is joined. Machines outlive the router; a record tells the
+ * next one which were awake.
  */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -247,9 +248,11 @@ type PutDownOptions<Spec extends RemoteSpec> = {
 };
 
 /**
- * Resolves when nothing of the machine runs; tells in the driver's words what it is then, or nothing when it was at rest already.
+ * Resolves when nothing of the machine runs; tells in the driver's words what it is then, or nothing when it was at
+ * rest already.
  *
- * @throws the signal's reason; ReveilleError `internal` in the driver's words when it does not come to rest in 25 seconds
+ * @throws the signal's reason; ReveilleError `internal` in the driver's words when it does not come to rest in 25
+ *   seconds
  */
 async function putDown<Spec extends RemoteSpec>(options: PutDownOptions<Spec>): Promise<string | undefined> {
   const { driver, clock, target, how } = options;
@@ -315,7 +318,8 @@ class Looks {
   /**
    * Looks until there is a result.
    *
-   * @param look gives nothing when it must be repeated; a `TransientProviderError` that it throws is passed over, any other error ends the looking
+   * @param look gives nothing when it must be repeated; a `TransientProviderError` that it throws is passed over, any
+   *   other error ends the looking
    * @throws the signal's reason; what `look` threw
    */
   async until<T>(look: () => Promise<T | undefined>): Promise<T> {

@@ -1,4 +1,7 @@
-/** The processes that run for machines, by user: taken over from a dead router, looked after, and struck off when they end. */
+/**
+ * The processes that run for machines, by user: taken over from a dead router, looked after, and struck off when they
+ * end.
+ */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
@@ -102,8 +105,8 @@ export class RunningProcesses {
   }
 
   /**
-   * Takes charge of what an earlier router left of a record; says whether that still runs. A router that died between the fork
-   * and the record of it left a process that is known by its environment only.
+   * Takes charge of what an earlier router left of a record; says whether that still runs. A router that died between
+   * the fork and the record of it left a process that is known by its environment only.
    */
   #takeOver(record: ProcessRecord, marked: readonly MarkedProcess[]): boolean {
     const { clock, log, logFolder } = this.#options;

@@ -64,7 +64,8 @@ export class Separation {
   }
 
   /**
-   * @throws ReveilleError `unavailable` when the program is not there, may not be separated so, or cannot work in its folder
+   * @throws ReveilleError `unavailable` when the program is not there, may not be separated so, or cannot work in its
+   *   folder
    */
   async around({ userId, command, cwd, env, sandbox, runAs }: MachineProgram): Promise<Separated> {
     const { walls, grantedTo } = this.#options;

@@ -1,4 +1,7 @@
-/** The rest that a machine gets whose process dies before it is ready: a start costs something, and the next would die as well. */
+/**
+ * The rest that a machine gets whose process dies before it is ready: a start costs something, and the next would die
+ * as well.
+ */
 import { backoff } from '../../kit/clock/backoff.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * The reaper: waits for its router to die, and then, unless another one comes, ends the machines that it left. Arguments: the
- * router's data folder, and how many seconds another one has to come.
+ * The reaper: waits for its router to die, and then, unless another one comes, ends the machines that it left.
+ * Arguments: the router's data folder, and how many seconds another one has to come.
  */
 import { systemClock } from '../../kit/clock/clock.ts';
 import { FAREWELL } from './reaper.ts';

@@ -41,7 +41,8 @@ const TERM_MS = 10_000;
 
 /** Whether a router owns the file, whose machines these are then. */
 function isOwned(path: string): boolean {
-  // The number that the dead router has left may be another program's by now, and a new router may not have written its own yet.
+  // The number that the dead router has left may be another program's by now, and a new router may not have written its
+  // own yet.
   try {
     ownFile(path)();
     return false;
@@ -90,8 +91,8 @@ async function routerComes(path: string, { graceMs, clock }: SettleOptions): Pro
 }
 
 /**
- * Waits for a router to take the machines of a dead one over, and ends them when none does; those that are in the middle of a turn
- * when that is done, or after an hour.
+ * Waits for a router to take the machines of a dead one over, and ends them when none does; those that are in the
+ * middle of a turn when that is done, or after an hour.
  *
  * @returns how many were ended
  * @throws ReveilleError when the router's records cannot be read

@@ -1,6 +1,6 @@
 /**
- * The router's side of the reaper: a small process that outlives a router that is killed, and ends the machines that nobody
- * takes over (docs/decisions/0009-orphans.md).
+ * The router's side of the reaper: a small process that outlives a router that is killed, and ends the machines that
+ * nobody takes over (docs/decisions/0009-orphans.md).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, mkdirSync, openSync } from 'node:fs';

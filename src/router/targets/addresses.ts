@@ -1,7 +1,8 @@
 /**
- * Which addresses the router may go to: nothing that an operator registers leads to link-local addresses, behind which clouds keep the
- * credentials of their machines, and a webhook, which may be anybody's, to no more than the internet. What is refused is what an operator's
- * network keeps inside: whoever may name a webhook must not be able to reach it through the router. Special-purpose blocks as of RFC 6890 and its IANA registries.
+ * Which addresses the router may go to: nothing that an operator registers leads to link-local addresses, behind which
+ * clouds keep the credentials of their machines, and a webhook, which may be anybody's, to no more than the internet.
+ * What is refused is what an operator's network keeps inside: whoever may name a webhook must not be able to reach it
+ * through the router. Special-purpose blocks as of RFC 6890 and its IANA registries.
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -81,7 +82,10 @@ export function neverCalled(address: string): string | undefined {
   return parsed.isIn(LINK_LOCAL) ? 'a link-local address' : undefined;
 }
 
-/** What is wrong with an address for a webhook, in words that finish the sentence "it is …"; `undefined` when nothing is. */
+/**
+ * What is wrong with an address for a webhook, in words that finish the sentence "it is …"; `undefined` when nothing
+ * is.
+ */
 export function addressRefusal(address: string, allowPrivate: boolean): string | undefined {
   const never = neverCalled(address);
   if (never !== undefined) return never;

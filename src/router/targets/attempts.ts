@@ -1,5 +1,6 @@
 /**
- * Attempts at a turn: with which session and where it runs, what came of it, and what became of one that an earlier router began.
+ * Attempts at a turn: with which session and where it runs, what came of it, and what became of one that an earlier
+ * router began.
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../kit/clock/clock.ts';

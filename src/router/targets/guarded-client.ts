@@ -1,7 +1,7 @@
 /**
- * HTTP clients that reach only addresses they may. A name is resolved once for each connection, every address it has is looked
- * at, and the connection goes to those very addresses: a name that resolves to something else a moment later (DNS rebinding)
- * changes nothing.
+ * HTTP clients that reach only addresses they may. A name is resolved once for each connection, every address it has is
+ * looked at, and the connection goes to those very addresses: a name that resolves to something else a moment later
+ * (DNS rebinding) changes nothing.
  */
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
@@ -61,7 +61,8 @@ function neverWords(host: string, address: string): string | undefined {
 }
 
 /**
- * Refuses an address that is written down as a number and that no agent may have; names are looked at when a connection is made.
+ * Refuses an address that is written down as a number and that no agent may have; names are looked at when a connection
+ * is made.
  *
  * @param member the name of the specification's member
  * @throws ReveilleError `invalid_request`
@@ -72,7 +73,9 @@ export function refuseAddress(url: string | undefined, member: string): void {
   if (refusal !== undefined) throw new ReveilleError('invalid_request', `${member}: ${refusal}`);
 }
 
-/** Connections for what an operator has registered: anywhere but to link-local addresses and those of metadata services. */
+/**
+ * Connections for what an operator has registered: anywhere but to link-local addresses and those of metadata services.
+ */
 export function guardedConnector(resolve: Resolve = resolveBySystem): buildConnector.connector {
   const lookup = guardedLookup(resolve, neverWords);
   const connect = buildConnector({ allowH2: false, lookup } as buildConnector.BuildOptions);
@@ -93,7 +96,10 @@ export class GuardedClient {
     this.#resolve = resolve;
   }
 
-  /** Why an address that is written down as a number may not be called: no name is looked up for it, so it must be asked for here. */
+  /**
+   * Why an address that is written down as a number may not be called: no name is looked up for it, so it must be asked
+   * for here.
+   */
   refusalOf(url: URL, allowPrivate: boolean): string | undefined {
     const host = hostOf(url);
     if (!isIP(host)) return undefined;

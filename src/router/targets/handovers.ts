@@ -32,7 +32,8 @@ export class Handovers {
    * Hands a wake over. A repetition that arrives while the first one is under way shares its answer.
    *
    * @returns the turn that is on record
-   * @throws ReveilleError 410 when the receiver is gone for good, 502 when the wake was refused or may have arrived, 503 when nothing
+   * @throws ReveilleError 410 when the receiver is gone for good, 502 when the wake was refused or may have arrived,
+   *   503 when nothing
    *   of it was begun
    */
   async handOver(target: DirectTarget, wake: WakeRequest, turn: Turn, deadline: AbortSignal): Promise<Turn> {

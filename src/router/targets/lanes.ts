@@ -1,6 +1,7 @@
 /**
- * Which turns may begin now. A conversation is a lane: one turn at a time, in the order of acceptance, also when the first of them
- * has to wait. A user has so many turns at a time over all lanes. Holds nothing that the store does not know. Pure.
+ * Which turns may begin now. A conversation is a lane: one turn at a time, in the order of acceptance, also when the
+ * first of them has to wait. A user has so many turns at a time over all lanes. Holds nothing that the store does not
+ * know. Pure.
  */
 
 /** `id` names the turn; ids sort by their time of acceptance. */

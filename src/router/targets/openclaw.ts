@@ -10,7 +10,9 @@ import type { DirectTarget, Handover, TargetMaker } from './target.ts';
 export type OpenclawOptions = { dispatcher: Dispatcher; clock: Clock };
 
 const DEFAULT_TIMEOUT_SECONDS = 25;
-/** It says of these itself that the run did not begin: the session changed, the preparation failed, no place in time. */
+/**
+ * It says of these itself that the run did not begin: the session changed, the preparation failed, no place in time.
+ */
 const NOT_BEGUN = new Set([409, 429, 502, 503]);
 
 export function openclawTarget({

@@ -1,6 +1,6 @@
 /**
- * Target `opencode`: a running OpenCode server. The id of a turn's message is made from its fire, so that the session itself tells
- * whether a turn was begun and what came of it, whatever became of the answer.
+ * Target `opencode`: a running OpenCode server. The id of a turn's message is made from its fire, so that the session
+ * itself tells whether a turn was begun and what came of it, whatever became of the answer.
  */
 
 import { createHash } from 'node:crypto';
@@ -27,7 +27,10 @@ const ASK_MS = 15_000;
 const LOOK_MESSAGES = 100;
 const FIRST_LOOK_MS = 500;
 const LONGEST_LOOK_MS = 10_000;
-/** So often a message that is not there, or a session that is idle without an answer, is looked at before that is believed. */
+/**
+ * So often a message that is not there, or a session that is idle without an answer, is looked at before that is
+ * believed.
+ */
 const SURE_LOOKS = 3;
 
 const busy = (why: string): Outcome => ({ result: 'not_started', why });
@@ -207,8 +210,8 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_CHARACTERS = 14;
 
 /**
- * The message id of a wake: always the same for a fire. It has the form of the server's own ids, whose first 12 hex digits count
- * time in 4096ths of a millisecond (modulo 2^48), for older servers read the order of messages from it.
+ * The message id of a wake: always the same for a fire. It has the form of the server's own ids, whose first 12 hex
+ * digits count time in 4096ths of a millisecond (modulo 2^48), for older servers read the order of messages from it.
  *
  * @param fireId `<alarm id>@<due, epoch milliseconds>`
  */

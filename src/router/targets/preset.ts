@@ -72,7 +72,9 @@ const terminalPresetSchema = z.strictObject({
   new: commandForms,
   /** Without it every turn begins a conversation. */
   resume: commandForms.optional(),
-  /** `framed`: facts about the alarm, then message and payload between marker lines; `bare`: message and payload alone. */
+  /**
+   * `framed`: facts about the alarm, then message and payload between marker lines; `bare`: message and payload alone.
+   */
   words: z.enum(['framed', 'bare']).default('framed'),
   reads: z.enum(OUTPUT_FORMATS),
   session,

@@ -11,8 +11,9 @@ export type Output = { stdout: Captured; stderr: Captured };
 export type Exit = { code: number } | { signal: string } | undefined;
 
 /**
- * `none`: the output does not say how the turn ended. `began`: the agent certainly worked on the turn, so what it complains about
- * is no proof that nothing ran. `complaint`: what the program itself said was wrong, as far as that ended nothing.
+ * `none`: the output does not say how the turn ended. `began`: the agent certainly worked on the turn, so what it
+ * complains about is no proof that nothing ran. `complaint`: what the program itself said was wrong, as far as that
+ * ended nothing.
  */
 export type Reading = {
   session?: string | undefined;

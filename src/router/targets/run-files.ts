@@ -1,6 +1,6 @@
 /**
- * What a turn's program reads and writes, in files. Through pipes the program would die of the router's death; from files the next
- * router reads how the turn ended. Of a long output only the beginning and the end are read.
+ * What a turn's program reads and writes, in files. Through pipes the program would die of the router's death; from
+ * files the next router reads how the turn ended. Of a long output only the beginning and the end are read.
  */
 import { constants, openSync } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';

@@ -1,9 +1,9 @@
 /**
  * The two ports behind which targets stand, and what may come of a turn. Their comments are their contract.
  *
- * A {@link TurnTarget} is worked with turn by turn: the router begins each one, waits for its end and keeps its result. Calls about
- * one conversation never overlap. A {@link DirectTarget} takes a wake within the wake's own time, tells repetitions apart by the
- * fire id, and says no more.
+ * A {@link TurnTarget} is worked with turn by turn: the router begins each one, waits for its end and keeps its result.
+ * Calls about one conversation never overlap. A {@link DirectTarget} takes a wake within the wake's own time, tells
+ * repetitions apart by the fire id, and says no more.
  */
 import type { WakeRequest } from '../../wire/wake.ts';
 import type { CommandMachine } from '../machines/machine.ts';
@@ -40,8 +40,9 @@ export type Attempt = {
   /** Aborts with an {@link Ended} when the turn is to be ended. */
   readonly signal: AbortSignal;
   /**
-   * Puts on record that the attempt begins: to be called by `run` once, right before the first thing that may have an effect. Up to
-   * here a router that dies leaves a turn that can be begun anew. Rejects when it cannot be stored; then nothing may be begun.
+   * Puts on record that the attempt begins: to be called by `run` once, right before the first thing that may have an
+   * effect. Up to here a router that dies leaves a turn that can be begun anew. Rejects when it cannot be stored; then
+   * nothing may be begun.
    */
   begin(): Promise<void>;
   /** Puts the attempt's process on record. Throws when that cannot be stored. */
@@ -65,8 +66,8 @@ export type TurnTarget = {
   run(attempt: Attempt): Promise<Outcome>;
 
   /**
-   * Finds out what came of a turn that an earlier router began: waits for its end when it still runs, like {@link run}, and never
-   * begins it anew.
+   * Finds out what came of a turn that an earlier router began: waits for its end when it still runs, like {@link run},
+   * and never begins it anew.
    */
   resume(attempt: Attempt): Promise<Outcome>;
 

@@ -1,4 +1,6 @@
-/** Agents without a daemon of the house: wakes for machines of provider `command`. Everything about them is wired here. */
+/**
+ * Agents without a daemon of the house: wakes for machines of provider `command`. Everything about them is wired here.
+ */
 import type { Dispatcher } from 'undici';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -134,7 +136,8 @@ export class Targets {
    * Hands a wake over, or accepts its turn: 202 when it is on disk, 200 for a fire that is known.
    *
    * @param deadline when the wake must have been answered
-   * @throws ReveilleError when the turn could not be begun now or was not taken: 410 when the receiver is gone for good, 502 when
+   * @throws ReveilleError when the turn could not be begun now or was not taken: 410 when the receiver is gone for
+   *   good, 502 when
    *   it may or may not have arrived, others in the target's words
    */
   async wake(machine: CommandMachine, wake: WakeRequest, deadline: AbortSignal): Promise<DaemonAnswer> {
@@ -220,7 +223,10 @@ export class Targets {
     await this.store.close();
   }
 
-  /** A turn that goes on is reported at once; one that ends has its start reported with its end, whatever becomes of this. */
+  /**
+   * A turn that goes on is reported at once; one that ends has its start reported with its end, whatever becomes of
+   * this.
+   */
   #noteStart(stage: TurnStage): void {
     this.store.noteStart(stage).catch((err: unknown) => {
       this.#options.log.warn({ err, turn_id: stage.turn_id }, 'the receipt of a start could not be kept');

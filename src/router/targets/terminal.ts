@@ -216,7 +216,10 @@ const LONGEST_ARGUMENT_BYTES = 32 * 4096 - 1;
 /** `input`: what the program reads on standard input; `undefined` when the words are an argument. */
 type CommandLine = { arguments: string[]; input: string | undefined };
 
-/** Whether text can be an argument: the kernel ends it at a NUL, and a program takes what begins with a dash for an option. */
+/**
+ * Whether text can be an argument: the kernel ends it at a NUL, and a program takes what begins with a dash for an
+ * option.
+ */
 function fitsArgument(words: string): boolean {
   return !words.startsWith('-') && !words.includes('\0') && utf8Bytes(words) <= LONGEST_ARGUMENT_BYTES;
 }

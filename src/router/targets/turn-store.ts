@@ -1,4 +1,7 @@
-/** The turns and conversations of agents without a daemon, in SQLite. The file holds their words, so it is its owner's alone (0600). */
+/**
+ * The turns and conversations of agents without a daemon, in SQLite. The file holds their words, so it is its owner's
+ * alone (0600).
+ */
 import { join } from 'node:path';
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -200,7 +203,10 @@ export class TurnStore {
     });
   }
 
-  /** Right after the fork, and not a turn of the event loop later: until then only the environment tells whose process it is. */
+  /**
+   * Right after the fork, and not a turn of the event loop later: until then only the environment tells whose process
+   * it is.
+   */
   born(id: string, pid: number, birth: string): void {
     this.#commits.runNow(() => this.#born.run({ id, pid, birth }));
   }

@@ -1,6 +1,6 @@
 /**
- * Working off turns: one at a time in each conversation, each begun at most once unless its target proves that it did not run, and
- * each with its end on record. What is in memory here can be lost: the store has all of it.
+ * Working off turns: one at a time in each conversation, each begun at most once unless its target proves that it did
+ * not run, and each with its end on record. What is in memory here can be lost: the store has all of it.
  */
 import { backoff } from '../../kit/clock/backoff.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
@@ -66,7 +66,8 @@ export class Turns {
   /**
    * Accepts a turn. Resolves when it is on disk, with the turn that its fire had already when it had one.
    *
-   * @throws ReveilleError `unavailable` when too many turns wait in the conversation, when nothing could be stored, or in the
+   * @throws ReveilleError `unavailable` when too many turns wait in the conversation, when nothing could be stored, or
+   *   in the
    *   target's words when it could not begin the turn now
    */
   async accept(turn: Turn, { machine, target, wordsOf }: Worker): Promise<{ turn: Turn; deduped: boolean }> {

@@ -1,4 +1,7 @@
-/** Target `webhook`: any address, with a signature as Standard Webhooks has it (https://www.standardwebhooks.com, spec v1.0.0). */
+/**
+ * Target `webhook`: any address, with a signature as Standard Webhooks has it (https://www.standardwebhooks.com, spec
+ * v1.0.0).
+ */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import { ANSWER_MAX_BYTES } from '../../neo/client.ts';

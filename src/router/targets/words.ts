@@ -1,6 +1,6 @@
 /**
- * What an agent reads when it is woken. Pure, and the same for every attempt at a wake: a target that tells repetitions apart by
- * what they say must see the same words again.
+ * What an agent reads when it is woken. Pure, and the same for every attempt at a wake: a target that tells repetitions
+ * apart by what they say must see the same words again.
  */
 import { createHash } from 'node:crypto';
 import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
@@ -42,8 +42,8 @@ const setBy = ({ setBy: name, setAt }: Spoken) =>
     : [`Set by ${JSON.stringify(name)}${setAt === undefined ? '' : ` on ${formatInstant(setAt)}`}`];
 
 /**
- * The wake with its circumstances: facts first, one on a line, then message and payload as they were stored, between marker lines.
- * It begins with a letter, so that no program takes it for an option.
+ * The wake with its circumstances: facts first, one on a line, then message and payload as they were stored, between
+ * marker lines. It begins with a letter, so that no program takes it for an option.
  */
 export function framedWords(wake: Spoken): string {
   const code = markerCode(wake);

@@ -1,6 +1,6 @@
 /**
- * A daemon for tests, as small as it can be: it keeps a lock like Neo does, writes down what happens to it, and misbehaves as
- * told. Everything it needs is in its environment: `FIXTURE_DIR`, and `FIXTURE_MODE` as in {@link Mode}.
+ * A daemon for tests, as small as it can be: it keeps a lock like Neo does, writes down what happens to it, and
+ * misbehaves as told. Everything it needs is in its environment: `FIXTURE_DIR`, and `FIXTURE_MODE` as in {@link Mode}.
  */
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,4 +1,7 @@
-/** A router in a process of its own, for tests that kill it. Takes its variables from the environment; says its URL on stdout. */
+/**
+ * A router in a process of its own, for tests that kill it. Takes its variables from the environment; says its URL on
+ * stdout.
+ */
 import { systemClock } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import { createLogger } from '../../kit/log/log.ts';

@@ -1,4 +1,7 @@
-/** The system's clock with a lever: a test moves it forward, and what is due then happens at once. Real time passes as well. */
+/**
+ * The system's clock with a lever: a test moves it forward, and what is due then happens at once. Real time passes as
+ * well.
+ */
 import { type CancelTimer, type Clock, systemClock } from '../../kit/clock/clock.ts';
 
 export class ShiftingClock implements Clock {

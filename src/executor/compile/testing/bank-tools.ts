@@ -1,4 +1,6 @@
-/** A toolbox of the port with a few tools of a bank, which answer as a test says and note what they were called with. */
+/**
+ * A toolbox of the port with a few tools of a bank, which answer as a test says and note what they were called with.
+ */
 import { digestOf, type ToolDefinition } from '../../../mcp-host/tool-definition.ts';
 import type { CallReport, RailTool, Toolbox } from '../../tools/toolbox.ts';
 
