@@ -64,7 +64,7 @@ const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
 const EXCEPTIONS: readonly { readonly from: string; readonly to: string; readonly why: string }[] = [
   { from: 'neo', to: 'mcp-host', why: 'a library: it runs the servers of an agent inside the process of the agent' },
   { from: 'executor', to: 'mcp-host', why: 'the same library, for the tools that the rail calls' },
-  { from: 'cli/commands/ledger.ts', to: '../examples/ledger', why: '"reveille ledger" runs the example that ships' },
+  { from: 'cli/commands/daemons.ts', to: '../examples/ledger', why: '"reveille ledger" runs the example that ships' },
 ];
 
 /** Packages that may be imported below a folder; folders that are not named, and tests, may import any. */

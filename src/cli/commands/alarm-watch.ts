@@ -1,4 +1,5 @@
 /** `reveille alarm watch`: a line whenever an alarm rings or fails, until Ctrl-C. */
+
 import { wait } from '../../kit/clock/clock.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -10,7 +11,7 @@ import { fromNow } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 import { preview, renderEvent } from '../screens/render.ts';
 import { LedgerWatch, type RingEvent } from '../up/ledger-watch.ts';
-import { findAlarmId } from './alarm-id.ts';
+import { findAlarmId } from './alarm.ts';
 
 export type WatchFlags = { id?: string };
 

@@ -2,6 +2,7 @@
  * `reveille intent approve` and `deny`. Nothing is approved that was not shown: the answer carries the digest of the call on the screen,
  * which is worked out here from that very call, and counts for no other.
  */
+
 import { createHash } from 'node:crypto';
 import type { ExecutorClient, WaitingGate } from '../../executor/client.ts';
 import { laidOpen } from '../../kit/text/hidden-characters.ts';
@@ -18,7 +19,7 @@ import { UsageError } from '../flags/usage-error.ts';
 import { askPerson } from '../screens/gate-prompt.ts';
 import { renderGate } from '../screens/gate-screen.ts';
 import { lookOf } from '../screens/look.ts';
-import { findIntentId } from './intent-id.ts';
+import { findIntentId } from './intent.ts';
 
 export type AnswerFlags = { user?: string; answer?: string; callSha256?: string; displayedSha256?: string };
 

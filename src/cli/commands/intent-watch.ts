@@ -15,7 +15,7 @@ import { renderIntent, statusWords } from '../screens/intent-screen.ts';
 import { wallTime } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 import type { Look } from '../screens/render.ts';
-import { findIntentId } from './intent-id.ts';
+import { findIntentId } from './intent.ts';
 
 /** Without a word from the executor it is asked this often. */
 const LOOK_MS = 2000;

@@ -1,18 +1,28 @@
-/** `reveille machine`: where agents live, as the router keeps it. */
-import { oneLine } from '../../kit/text/hidden-characters.ts';
+/** `reveille machine …`: who is woken, within which budget, and what became of it. */
+import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { MachinePutAnswer, MachineView } from '../../router/machines/machine-schema.ts';
 import { descriptorOf } from '../../router/providers/descriptors.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine-change.ts';
+import {
+  MACHINE_TURN_STATUSES,
+  MACHINE_TURNS_MAX,
+  type MachineTurnList,
+  type MachineTurnView,
+} from '../../wire/machine-turn.ts';
 import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
+import { type BudgetFlags, budgetOf } from '../flags/budget-flags.ts';
+import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { machineOf, type PutFlags } from '../flags/machine-flags.ts';
 import { userOf } from '../flags/machine-user.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { budgetWords } from '../screens/budget-words.ts';
 import { columns } from '../screens/columns.ts';
 import { localTime } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 import { facts, type Look } from '../screens/render.ts';
 import { isOwnNeo, putOwnNeo } from '../up/own-neo.ts';
-import { budgetOfMachine } from './machine-budget.ts';
 
 /** What there is to know about where a machine is, on one line. */
 export function whereIs({ provider, spec }: MachineView): string {
@@ -121,4 +131,124 @@ export async function machineChange(context: CliContext, change: MachineChange, 
   const userId = userOf(context, given);
   const machine = await routerClient(context)[change](userId);
   context.out.result(machine, `${SAID[change]} the machine of ${machine.user_id}; it is ${machine.state}`);
+}
+
+export type TurnFlags = { conversation?: string; fire?: string; status?: string; limit?: string };
+
+const outcomeOf = ({ reply, error, waits_for: waits }: MachineTurnView) => error ?? waits ?? reply ?? '';
+
+function renderTurns({ turns, counts, next_cursor: more }: MachineTurnList, look: Look): string[] {
+  if (turns.length === 0) return ['No turns'];
+  const rows = turns.map((turn) => [
+    localTime(Date.parse(turn.accepted_at), look),
+    turn.status,
+    turn.conversation_id,
+    oneLine(outcomeOf(turn)),
+  ]);
+  const [heading, ...lines] = columns([['ACCEPTED', 'STATUS', 'CONVERSATION', 'WHAT CAME OF IT'], ...rows], look.width);
+  const summary = Object.entries(counts).map(([status, count]) => `${count} ${status}`);
+  const older = more === undefined ? '' : '; older ones are not shown';
+  return [look.paint('dim', heading!), ...lines, look.paint('dim', `${summary.join(', ')} in all${older}`)];
+}
+
+/** One turn with all its words. */
+function renderTurn(turn: MachineTurnView, look: Look): string[] {
+  const at = (instant: string | undefined) =>
+    instant === undefined ? undefined : localTime(Date.parse(instant), look);
+  const lines = facts(
+    [
+      ['status', turn.status],
+      ['fire', turn.fire_id],
+      ['conversation', turn.conversation_id],
+      [`session of ${turn.preset}`, turn.session],
+      ['accepted', at(turn.accepted_at)],
+      ['began', at(turn.started_at)],
+      ['over', at(turn.finished_at)],
+      ['tried', turn.attempts > 1 ? `${turn.attempts} times` : undefined],
+      ['waits for', turn.waits_for === undefined ? undefined : oneLine(turn.waits_for)],
+      ['next try', at(turn.next_attempt_at)],
+      ['error', turn.error === undefined ? undefined : oneLine(turn.error)],
+    ],
+    look,
+  );
+  const reply = turn.reply === undefined ? [] : ['', ...printable(turn.reply).split('\n')];
+  return [`Turn ${look.paint('bold', turn.id)}`, ...lines, ...reply];
+}
+
+export async function machineTurns(context: CliContext, flags: TurnFlags, given: string | undefined): Promise<void> {
+  const { out } = context;
+  const status = choiceFlag('--status', flags.status, MACHINE_TURN_STATUSES);
+  const limit = wholeNumberFlag('--limit', flags.limit, 1, MACHINE_TURNS_MAX);
+  const { conversation, fire } = flags;
+  const found = await routerClient(context).turns(userOf(context, given), {
+    ...(conversation === undefined ? {} : { conversation_id: conversation }),
+    ...(fire === undefined ? {} : { fire_id: fire }),
+    ...(status === undefined ? {} : { status }),
+    ...(limit === undefined ? {} : { limit: String(limit) }),
+  });
+  if (out.json) {
+    for (const text of found.texts) out.result(text, []);
+    return;
+  }
+  const look = lookOf(context);
+  const [only] = fire === undefined ? [] : found.turns;
+  for (const line of only ? renderTurn(only, look) : renderTurns(found, look)) out.line(line);
+}
+
+export type SetBudgetFlags = BudgetFlags & { default?: boolean };
+
+/** The budget that applies to a machine, in words; nothing where there is none. */
+export function budgetOfMachine({ budget, default_budget: standard }: MachineView): string | undefined {
+  if (budget) return budgetWords(budget);
+  return standard && `${budgetWords(standard)} (the router's setting for all)`;
+}
+
+/** Sets the budget as a whole; without flags, shows it. */
+export async function machineBudget(
+  context: CliContext,
+  flags: SetBudgetFlags,
+  given: string | undefined,
+): Promise<void> {
+  const budget = budgetOf(flags);
+  if (flags.default && budget !== undefined)
+    throw new UsageError('--default goes with no other flag of a budget; leave it or them out');
+  const router = routerClient(context);
+  const userId = userOf(context, given);
+  const wanted = flags.default ? null : budget;
+  const machine = wanted === undefined ? await router.show(userId) : await router.bound(userId, wanted);
+  const words = budgetOfMachine(machine) ?? 'no limits';
+  context.out.result(machine, `Budget of ${machine.user_id}: ${words}`);
+}
+
+export type HistoryFlags = { limit?: string };
+
+const BY = { admin: 'an operator', router: 'the router' } as const;
+
+function renderChanges({ changes, next_cursor: more }: MachineChangeList, look: Look): string[] {
+  if (changes.length === 0) return ['No changes on record'];
+  const rows = changes.map(({ at, actor, action, fields, state, reason }) => [
+    localTime(Date.parse(at), look),
+    BY[actor],
+    oneLine(action),
+    state,
+    oneLine(reason === undefined ? fields.join(', ') : `${fields.join(', ')} (${reason})`),
+  ]);
+  const [heading, ...lines] = columns([['WHEN', 'WHO', 'DID', 'STATE AFTER', 'WHAT CHANGED'], ...rows], look.width);
+  const foot = more === undefined ? [] : [look.paint('dim', 'older ones are not shown; --limit shows more')];
+  return [look.paint('dim', heading!), ...lines, ...foot];
+}
+
+export async function machineHistory(
+  context: CliContext,
+  flags: HistoryFlags,
+  given: string | undefined,
+): Promise<void> {
+  const { out } = context;
+  const limit = wholeNumberFlag('--limit', flags.limit, 1, MACHINE_CHANGES_MAX);
+  const found = await routerClient(context).changes(userOf(context, given), limit);
+  if (out.json) {
+    for (const change of found.changes) out.result(change, []);
+    return;
+  }
+  for (const line of renderChanges(found, lookOf(context))) out.line(line);
 }

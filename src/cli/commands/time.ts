@@ -1,19 +1,21 @@
-/** `reveille time`: a day or a week of the person, as chronometric has recorded it. Writes nothing into the record. */
-
+/** `reveille time`: the person's day and week; and `time hook`, a line about the time for every prompt. Whatever goes wrong there, the prompt goes on its way. */
 import type { Occasion } from '../../chronometric/tools/occasion.ts';
 import { dayRuleOf, viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
 import { instantOf } from '../../chronometric/view/logical-days.ts';
-import { printable } from '../../kit/text/hidden-characters.ts';
+import { type Known, promptContext } from '../../chronometric/view/prompt-context.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { jsonForTerminal, printable } from '../../kit/text/hidden-characters.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
+import { toReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type ChronometricAccess, chronometricAccess } from '../access/chronometric.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { wrap } from '../screens/columns.ts';
+import { HOOK_FORMATS, inForm, promptLine } from '../screens/prompt-line.ts';
 import type { Look } from '../screens/render.ts';
-import { renderDay } from '../screens/time-screen.ts';
+import { renderDay, renderWeek } from '../screens/time-screen.ts';
 import { dateWords } from '../screens/time-words.ts';
-import { renderWeek } from '../screens/week-screen.ts';
 
 export type TimeFlags = { week?: boolean; date?: string };
 
@@ -78,4 +80,63 @@ export async function time(context: CliContext, flags: TimeFlags): Promise<void>
   } finally {
     access.state.close();
   }
+}
+
+export type HookFlags = { format?: string; intent?: boolean };
+
+/** A person waits: rather a line without the session than a late one. */
+const BUSY_MS = 250;
+const INPUT_MS = 100;
+
+/** What the state says, as far as it does. Looking at it moves the marker of the last prompt. */
+function ask({ occasion, state }: ChronometricAccess, problems: string[]): Known {
+  try {
+    const lastPromptAt = state.prompted(occasion.now) ?? 'never';
+    return { lastPromptAt, session: state.open() ?? 'none' };
+  } catch (thrown) {
+    problems.push(toReveilleError(thrown).message);
+    return {};
+  } finally {
+    state.close();
+  }
+}
+
+async function tell(context: CliContext, { format = 'text', intent = false }: HookFlags): Promise<void> {
+  const { out } = context;
+  const problems: string[] = [];
+  const access = await chronometricAccess(context, BUSY_MS);
+  if (access.occasion.unreadable !== undefined) problems.push(access.occasion.unreadable);
+  const told = promptContext(access.occasion, ask(access, problems), intent, problems);
+  const line = promptLine(told);
+  const formed = inForm(format, line);
+  if (out.json) out.result({ ...told, line }, []);
+  // Programs read it, also from a terminal that somebody watches.
+  else if (formed !== undefined) out.result({}, jsonForTerminal(formed));
+  else problems.push(`--format must be one of ${HOOK_FORMATS.join(', ')} (got ${JSON.stringify(format)})`);
+  for (const problem of problems) out.remark(printable(`reveille time hook: ${problem}`));
+}
+
+export async function timeHook(context: CliContext, flags: HookFlags): Promise<void> {
+  const untilHungUp = discardInput(context.process.stdin, context.clock);
+  try {
+    await tell(context, flags);
+  } finally {
+    await untilHungUp(INPUT_MS);
+  }
+}
+
+/**
+ * Empties standard input that nobody reads, so that its writer does not fail on a pipe that is full or gone.
+ *
+ * @returns waits until the writer has hung up, but no longer than `limitMs`, and lets go of the input
+ */
+function discardInput(stdin: NodeJS.ReadStream, clock: Clock): (limitMs: number) => Promise<void> {
+  if (stdin.isTTY) return async () => {};
+  const hungUp = new AbortController();
+  for (const event of ['end', 'close', 'error']) stdin.once(event, () => hungUp.abort());
+  stdin.resume();
+  return async (limitMs) => {
+    await wait(clock, limitMs, hungUp.signal);
+    stdin.destroy();
+  };
 }

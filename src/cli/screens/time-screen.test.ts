@@ -7,8 +7,7 @@ import { occasionOf } from '../../chronometric/tools/occasion.ts';
 import { viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
 import { textWidth } from './columns.ts';
 import type { Look } from './render.ts';
-import { renderDay } from './time-screen.ts';
-import { renderWeek } from './week-screen.ts';
+import { renderDay, renderWeek } from './time-screen.ts';
 
 const ZONE = 'Europe/Berlin';
 const at = (clock: string) => Date.parse(`2026-06-15T${clock}:00+02:00`);

@@ -1,9 +1,8 @@
 /** `alarm …`: setting alarms and looking after them. */
+
 import type { Command } from 'commander';
-import type { AlarmAction } from '../commands/alarm-act.ts';
-import type { EditFlags } from '../commands/alarm-edit.ts';
-import type { ListFlags } from '../commands/alarm-list.ts';
-import type { SetFlags } from '../commands/alarm-set.ts';
+import type { AlarmAction, ListFlags } from '../commands/alarm.ts';
+import type { EditFlags, SetFlags } from '../commands/alarm-set.ts';
 import type { WatchFlags } from '../commands/alarm-watch.ts';
 import { addCommand, addGroup } from './command.ts';
 
@@ -65,28 +64,28 @@ export function addAlarm(program: Command): void {
         .option('--kind <kind>', 'only once or cron ones')
         .option('--limit <n>', 'how many to show (default: 100)')
         .option('--all', 'all of them, those that are over included'),
-    run: async (context, flags) => (await import('../commands/alarm-list.ts')).alarmList(context, flags),
+    run: async (context, flags) => (await import('../commands/alarm.ts')).alarmList(context, flags),
   });
   addCommand<{ limit?: string }>(alarm, {
     usage: 'show <id>',
     summary: 'show an alarm and how it has rung',
     example: 'reveille alarm show 019ed2b4-7c11',
     options: (command) => command.option('--limit <n>', 'how many attempts to show (default: 20)'),
-    run: async (context, flags, [id]) => (await import('../commands/alarm-show.ts')).alarmShow(context, flags, id!),
+    run: async (context, flags, [id]) => (await import('../commands/alarm.ts')).alarmShow(context, flags, id!),
   });
   addCommand<EditFlags>(alarm, {
     usage: 'edit <id>',
     summary: 'change an alarm; what is not named stays as it is',
     example: 'reveille alarm edit 019ed2b4-7c11 --in 2h --label "the build"',
     options: editOptions,
-    run: async (context, flags, [id]) => (await import('../commands/alarm-edit.ts')).alarmEdit(context, flags, id!),
+    run: async (context, flags, [id]) => (await import('../commands/alarm-set.ts')).alarmEdit(context, flags, id!),
   });
   for (const [action, summary] of Object.entries(ACTIONS) as [AlarmAction, string][]) {
     addCommand(alarm, {
       usage: `${action} <id>`,
       summary,
       example: `reveille alarm ${action} 019ed2b4-7c11`,
-      run: async (context, _flags, [id]) => (await import('../commands/alarm-act.ts')).alarmAct(context, action, id!),
+      run: async (context, _flags, [id]) => (await import('../commands/alarm.ts')).alarmAct(context, action, id!),
     });
   }
   addCommand<WatchFlags>(alarm, {

@@ -1,6 +1,7 @@
 /** `up`, the daemons one by one, and the MCP servers. */
+
 import type { Command } from 'commander';
-import type { ChronometricFlags } from '../commands/chronometric.ts';
+import type { ChronometricFlags } from '../commands/daemons.ts';
 import type { ServerAddFlags } from '../commands/neo-server.ts';
 import type { ReviewFlags } from '../commands/neo-server-review.ts';
 import { addCommand, addGroup, type FlagValue } from './command.ts';
@@ -81,7 +82,7 @@ export function addDaemons(program: Command): void {
       ...(flags.api === false ? { CHRONOS_API: '0' } : {}),
       ...(flags.dispatch === false ? { CHRONOS_DISPATCH: '0' } : {}),
     }),
-    run: async (context) => (await import('../commands/chronosd.ts')).chronosd(context),
+    run: async (context) => (await import('../commands/daemons.ts')).chronosd(context),
   });
   addCommand(program, {
     usage: 'router',
@@ -89,7 +90,7 @@ export function addDaemons(program: Command): void {
     example: 'reveille router --port 8088',
     options: listenOptions,
     settings: listenSettings('ROUTER'),
-    run: async (context) => (await import('../commands/router.ts')).router(context),
+    run: async (context) => (await import('../commands/daemons.ts')).router(context),
   });
   addCommand(program, {
     usage: 'executor',
@@ -104,7 +105,7 @@ export function addDaemons(program: Command): void {
       EXECUTOR_MANIFEST: text(flags.manifest),
       EXECUTOR_POLICY: text(flags.policy),
     }),
-    run: async (context) => (await import('../commands/executor.ts')).runExecutor(context),
+    run: async (context) => (await import('../commands/daemons.ts')).runExecutor(context),
   });
   const neo = addCommand(program, {
     usage: 'neo',
@@ -113,14 +114,14 @@ export function addDaemons(program: Command): void {
     options: listenOptions,
     settings: listenSettings('NEO'),
     canBeMachine: true,
-    run: async (context) => (await import('../commands/neo.ts')).neo(context),
+    run: async (context) => (await import('../commands/daemons.ts')).neo(context),
   });
   addCommand(neo, {
     usage: 'tools',
     summary: 'what the agent can do: starts the servers of its manifest, shows their tools, and stops them',
     example: 'reveille neo tools',
     settings: listenSettings('NEO'),
-    run: async (context) => (await import('../commands/neo-tools.ts')).neoTools(context),
+    run: async (context) => (await import('../commands/tools.ts')).neoTools(context),
   });
   addServers(neo);
   addCommand(program, {
@@ -129,7 +130,7 @@ export function addDaemons(program: Command): void {
     example: 'reveille ledger --data-dir /tmp/play-money',
     options: (command) => command.option('--data-dir <folder>', 'where to keep the book'),
     settings: (flags) => ({ LEDGER_DATA_DIR: text(flags.dataDir) }),
-    run: async (context) => (await import('../commands/ledger.ts')).ledger(context),
+    run: async (context) => (await import('../commands/daemons.ts')).ledger(context),
   });
   addCommand<ChronometricFlags>(program, {
     usage: 'chronometric',
@@ -144,13 +145,13 @@ export function addDaemons(program: Command): void {
           'for a daemon that runs day and night: calls count as the person being there, running does not',
         ),
     settings: (flags) => ({ CHRONOMETRIC_DATA_DIR: text(flags.dataDir), REVEILLE_PROFILE: text(flags.profile) }),
-    run: async (context, flags) => (await import('../commands/chronometric.ts')).chronometric(context, flags),
+    run: async (context, flags) => (await import('../commands/daemons.ts')).chronometric(context, flags),
   });
   addCommand<{ selftest?: boolean }>(program, {
     usage: 'mcp',
     summary: 'the three alarm tools, as an MCP server on stdin and stdout',
     example: 'claude mcp add chronos -- reveille mcp',
     options: (command) => command.option('--selftest', 'check offline that tools, manifests and skills agree'),
-    run: async (context, flags) => (await import('../commands/mcp.ts')).mcp(context, flags),
+    run: async (context, flags) => (await import('../commands/daemons.ts')).mcp(context, flags),
   });
 }

@@ -1,8 +1,10 @@
-/** `intent …`: tasks for the executor, their questions and their receipts. */
+/** `intent …`, `policy …`, `receipt …` and `tools …`: tasks for the executor, its rules, what it leaves behind, and its tools. */
+
 import type { Command } from 'commander';
+import type { ListFlags, ReceiptFlags, ShowFlags, SubmitFlags } from '../commands/intent.ts';
 import type { AnswerFlags } from '../commands/intent-answer.ts';
-import type { ListFlags, ReceiptFlags, ShowFlags } from '../commands/intent-look.ts';
-import type { SubmitFlags } from '../commands/intent-submit.ts';
+import type { PolicyExplainFlags } from '../commands/policy.ts';
+import type { VerifyFlags } from '../commands/receipt-verify.ts';
 import { addCommand, addGroup } from './command.ts';
 
 type UserFlags = { user?: string };
@@ -16,9 +18,9 @@ const answerOptions = (command: Command) =>
     .option('--displayed-sha256 <hex>', 'the digest of the question that was looked at, where nobody can be asked')
     .option('--call-sha256 <hex>', 'the digest of the call that was looked at; the answer counts for no other');
 
-const look = () => import('../commands/intent-look.ts');
+const look = () => import('../commands/intent.ts');
 const answer = () => import('../commands/intent-answer.ts');
-const act = () => import('../commands/intent-act.ts');
+const act = () => import('../commands/intent.ts');
 
 export function addIntent(program: Command): void {
   const intent = addGroup(program, 'intent', 'tasks that a person approves step by step');
@@ -31,8 +33,7 @@ export function addIntent(program: Command): void {
         .option('--json-file <file>', 'an intent with its plan, as JSON; - reads standard input')
         .option('--idempotency-key <key>', 'the same key and task give the same intent')
         .option('--conversation <id>', 'the conversation that it belongs to'),
-    run: async (context, flags, [prose]) =>
-      (await import('../commands/intent-submit.ts')).intentSubmit(context, flags, prose),
+    run: async (context, flags, [prose]) => (await import('../commands/intent.ts')).intentSubmit(context, flags, prose),
   });
   addCommand<ListFlags>(intent, {
     usage: 'list',
@@ -94,4 +95,77 @@ export function addIntent(program: Command): void {
     run: async (context, flags, [id]) => (await import('../commands/intent-watch.ts')).intentWatch(context, flags, id!),
   });
   intent.addHelpText('after', '\nExample:\n  $ reveille intent list --status awaiting_approval');
+}
+
+const several = (value: string, before: readonly string[] = []) => [...before, value];
+
+export function addPolicy(program: Command): void {
+  const policy = addGroup(program, 'policy', 'the rules by which the executor allows, asks and denies');
+  addCommand(policy, {
+    usage: 'check [file]',
+    summary: 'say what a policy means and what is wrong with it (default: the file that EXECUTOR_POLICY names)',
+    example: 'reveille policy check policy.yaml',
+    run: async (context, _flags, [file]) => (await import('../commands/policy.ts')).policyCheck(context, file),
+  });
+  addCommand<PolicyExplainFlags>(policy, {
+    usage: 'explain [file]',
+    summary: 'say what a policy makes of a call, and why (default: the file that EXECUTOR_POLICY names)',
+    example: `reveille policy explain policy.yaml --tool ledger/transfer --args '{"to":"bob","amount":"25.00","currency":"EUR"}'`,
+    options: (command) =>
+      command
+        .option('--tool <alias/tool>', 'the tool that is called')
+        .option('--args <json>', 'its arguments (default: {})')
+        .option('--user <label>', 'whose call it is (default: that of this installation)')
+        .option('--unattended', 'an alarm began the turn and nobody is there')
+        .option('--at <instant>', 'when it is made (default: now)')
+        .option(
+          '--spent <amount>',
+          'what was spent with this tool just before, such as "10 EUR"; may be repeated',
+          several,
+        )
+        .option('--amount <amount>', 'what is at stake (default: what the manifest says of the arguments)')
+        .option('--surface <class>', 'natural or escalate (default: what the manifest says)')
+        .option('--manifest <file>', 'the manifest of the executor (default: that of this installation)'),
+    run: async (context, flags, [file]) => (await import('../commands/policy.ts')).policyExplain(context, flags, file),
+  });
+}
+
+export function addReceipt(program: Command): void {
+  const receipt = addGroup(program, 'receipt', 'check what an executor says that it has done');
+  addCommand<VerifyFlags>(receipt, {
+    usage: 'verify <file>',
+    summary: 'check a receipt offline: what was asked, who approved it, what was done, and whether all of it holds',
+    example: 'reveille receipt verify receipt.json --key 6b3f…c2',
+    options: (command) =>
+      command
+        .option(
+          '--key <key>',
+          'whose receipt it must be: the public key or its id (64 hex digits), a file that holds one, or a did',
+        )
+        .option('--trust-embedded', "take the file's own word for whose receipt it is")
+        .option(
+          '--approver <key>',
+          'who must have approved what was started: a public key (64 hex digits), or a file that holds one; may be repeated',
+          (key: string, others: string[] = []) => [...others, key],
+        )
+        .addHelpText('after', '\nA <file> of - is standard input; a file may hold several receipts as JSON lines.')
+        .addHelpText(
+          'after',
+          'Exit status: 0 all of it holds, 1 something does not or nobody said whose key it is, 2 it could not be looked at.',
+        ),
+    // Whoever checks a receipt need not have an installation, nor a healthy one.
+    tolerant: true,
+    run: async (context, flags, [file]) =>
+      (await import('../commands/receipt-verify.ts')).receiptVerify(context, flags, file!),
+  });
+}
+
+export function addTools(program: Command): void {
+  const tools = addGroup(program, 'tools', 'look after the tools that agent manifests declare');
+  addCommand(tools, {
+    usage: 'pin [manifest]',
+    summary: 'write down how each tool is described now, so that a change is noticed (default: the manifest of Neo)',
+    example: 'reveille tools pin agents/neo.json',
+    run: async (context, _flags, [manifest]) => (await import('../commands/tools.ts')).toolsPin(context, manifest),
+  });
 }

@@ -1,9 +1,6 @@
 /** `machine …`: the machines that the router wakes. */
 import type { Command } from 'commander';
-import type { MachineChange } from '../commands/machine.ts';
-import type { SetBudgetFlags } from '../commands/machine-budget.ts';
-import type { HistoryFlags } from '../commands/machine-history.ts';
-import type { TurnFlags } from '../commands/machine-turns.ts';
+import type { HistoryFlags, MachineChange, SetBudgetFlags, TurnFlags } from '../commands/machine.ts';
 import type { PutFlags } from '../flags/machine-flags.ts';
 import { addCommand, addGroup } from './command.ts';
 
@@ -91,7 +88,7 @@ export function addMachine(program: Command): void {
         .option('--status <status>', 'only in this state: queued, running, accepted, done, failed, unknown')
         .option('--limit <n>', 'at most so many (default: 20)'),
     run: async (context, flags, [userId]) =>
-      (await import('../commands/machine-turns.ts')).machineTurns(context, flags, userId),
+      (await import('../commands/machine.ts')).machineTurns(context, flags, userId),
   });
   addCommand<SetBudgetFlags>(machine, {
     usage: 'budget [user_id]',
@@ -100,7 +97,7 @@ export function addMachine(program: Command): void {
     options: (command) =>
       budgetOptions(command).option('--default', "take its budget away: the router's own setting applies again"),
     run: async (context, flags, [userId]) =>
-      (await import('../commands/machine-budget.ts')).machineBudget(context, flags, userId),
+      (await import('../commands/machine.ts')).machineBudget(context, flags, userId),
   });
   addCommand<HistoryFlags>(machine, {
     usage: 'history [user_id]',
@@ -108,7 +105,7 @@ export function addMachine(program: Command): void {
     example: 'reveille machine history alice',
     options: (command) => command.option('--limit <n>', 'at most so many changes (default: 50)'),
     run: async (context, flags, [userId]) =>
-      (await import('../commands/machine-history.ts')).machineHistory(context, flags, userId),
+      (await import('../commands/machine.ts')).machineHistory(context, flags, userId),
   });
   addCommand(machine, {
     usage: 'rotate-token <user_id>',

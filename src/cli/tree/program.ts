@@ -1,22 +1,16 @@
 /** The command tree: names, flags and help. */
+
 import type { Command } from 'commander';
 import { VERSION } from '../../wire/version.ts';
 import type { CliProcess } from '../cli-process.ts';
-import { addAgent } from './agent.ts';
 import { addAlarm } from './alarm.ts';
-import { addApprover, addSubmitter } from './approver.ts';
 import { StrictCommand } from './command.ts';
 import { addDaemons } from './daemons.ts';
-import { addDoctor } from './doctor.ts';
-import { addIntent } from './intent.ts';
+import { addAgent, addApprover, addSubmitter } from './identity.ts';
+import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
-import { addMemory } from './memory.ts';
-import { addMigrate } from './migrate.ts';
-import { addPolicy } from './policy.ts';
-import { addProfile } from './profile.ts';
-import { addReceipt } from './receipt.ts';
-import { addTime } from './time.ts';
-import { addTools } from './tools.ts';
+import { addProfile, addTime } from './time.ts';
+import { addDoctor, addMemory, addMigrate } from './upkeep.ts';
 
 /** Builds the tree anew; commander keeps parsed values in it. */
 export function buildProgram(process: CliProcess): Command {

@@ -1,8 +1,9 @@
-/** `time` and `time hook`: what chronometric has recorded, for the person and for their agents. */
+/** `time …` and `profile …`: the person's time. */
+
 import type { Command } from 'commander';
-import type { TimeFlags } from '../commands/time.ts';
-import type { HookFlags } from '../commands/time-hook.ts';
-import { addCommand } from './command.ts';
+import type { ProfileInitFlags } from '../commands/profile.ts';
+import type { HookFlags, TimeFlags } from '../commands/time.ts';
+import { addCommand, addGroup } from './command.ts';
 
 export function addTime(program: Command): void {
   const time = addCommand<TimeFlags>(program, {
@@ -30,6 +31,30 @@ export function addTime(program: Command): void {
         // Programs take some exit statuses as an order to throw the prompt away: nothing in a line like this may lead to one.
         .allowUnknownOption()
         .allowExcessArguments(),
-    run: async (context, flags) => (await import('../commands/time-hook.ts')).timeHook(context, flags),
+    run: async (context, flags) => (await import('../commands/time.ts')).timeHook(context, flags),
+  });
+}
+
+export function addProfile(program: Command): void {
+  const profile = addGroup(
+    program,
+    'profile',
+    'what you declare about your day: its end, its zones, its breaks, your consent',
+  );
+  addCommand(profile, {
+    usage: 'check [file]',
+    summary: 'say what a profile means, what counts today, and what is wrong with it (default: the one that is found)',
+    example: 'reveille profile check',
+    tolerant: true,
+    run: async (context, _flags, [file]) => (await import('../commands/profile.ts')).profileCheck(context, file),
+  });
+  addCommand<ProfileInitFlags>(profile, {
+    usage: 'init',
+    summary: 'ask a few questions and write a profile; one that is there is left as it is',
+    example: 'reveille profile init --yes',
+    tolerant: true,
+    options: (command) =>
+      command.option('--yes', 'ask nothing: write one that declares nothing, with every field explained'),
+    run: async (context, flags) => (await import('../commands/profile.ts')).profileInit(context, flags),
   });
 }

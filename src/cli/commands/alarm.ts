@@ -1,0 +1,195 @@
+/** `reveille alarm list`, `show`, `cancel`, `pause`, `resume`, `trigger` and `redrive`, and how an alarm is named on a command line. */
+import type { AlarmQuery, ChronosClient, TriggeredAlarm } from '../../chronos/client.ts';
+import {
+  ALARM_KINDS,
+  ALARM_STATUSES,
+  type AlarmStatus,
+  type AlarmView,
+  alarmIdSchema,
+  LIST_LIMIT_DEFAULT,
+  LIST_LIMIT_MAX,
+} from '../../wire/alarm.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { showValue } from '../../wire/validate.ts';
+import { alarmClient } from '../access/chronos.ts';
+import type { CliContext } from '../context.ts';
+import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { fit } from '../screens/columns.ts';
+import { renderCourses } from '../screens/fire-course.ts';
+import { lookOf } from '../screens/look.ts';
+import { type Look, preview, renderAlarm, renderAlarms, renderFires, ringsAt, shortIds } from '../screens/render.ts';
+
+const SHORTEST_PREFIX = 6;
+const PREFIX = /^[0-9a-f][0-9a-f-]*$/;
+/** Alarms that are named when a word fits several. */
+const NAMED = 5;
+
+function ambiguous(word: string, found: readonly AlarmView[]): ReveilleError {
+  const ids = shortIds(found.map(({ id }) => id));
+  const named = found.slice(0, NAMED).map((alarm) => `${ids.get(alarm.id)} (${fit(preview(alarm), 30)})`);
+  const others = found.length > NAMED ? ', and others' : '';
+  return new ReveilleError('conflict', `${word} could be any of ${named.join(', ')}${others}; give more of the id`);
+}
+
+async function beginningWith(client: ChronosClient, prefix: string): Promise<AlarmView[]> {
+  const found: AlarmView[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.listAlarms({ limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) });
+    found.push(...page.alarms.filter(({ id }) => id.startsWith(prefix)));
+    const last = page.alarms.at(-1);
+    // Ids are UUIDv7 and come newest first: below the prefix there is nothing left to find.
+    cursor = last !== undefined && last.id >= prefix ? page.next_cursor : undefined;
+  } while (cursor !== undefined);
+  return found;
+}
+
+/** Alarms with this label: of those that ring, else of those that are paused or failed, else of those that are over. */
+async function labelled(client: ChronosClient, label: string): Promise<AlarmView[]> {
+  const isIt = (alarm: AlarmView) => alarm.label === label;
+  for (const status of PRESENT) {
+    const found = (await everyAlarm(client, { status })).filter(isIt);
+    if (found.length > 0) return found;
+  }
+  return (await everyAlarm(client)).filter(isIt);
+}
+
+/**
+ * @param given an id, at least the first six characters of one in any case, or a label to the letter
+ * @throws UsageError for no word at all
+ * @throws ReveilleError `not_found` or `conflict` when no alarm, or more than one, fits
+ */
+export async function findAlarmId(client: ChronosClient, given: string): Promise<string> {
+  const prefix = given.toLowerCase();
+  if (alarmIdSchema.safeParse(prefix).success) return prefix;
+  const mayBeId = prefix.length >= SHORTEST_PREFIX && PREFIX.test(prefix);
+  if (given === '') throw new UsageError("an alarm's id, its beginning, or its label is missing");
+  const byId = mayBeId ? await beginningWith(client, prefix) : [];
+  const found = byId.length > 0 ? byId : await labelled(client, given);
+  if (found.length > 1) throw ambiguous(showValue(given), found);
+  const [only] = found;
+  if (only) return only.id;
+  throw new ReveilleError(
+    'not_found',
+    `you have no alarm with the id or the label ${showValue(given)}; "reveille alarm list --all" shows yours (an id may be shortened to its first ${SHORTEST_PREFIX} characters)`,
+  );
+}
+
+export type ListFlags = { status?: string; kind?: string; limit?: string; all?: boolean };
+
+const LIMIT_MAX = 1_000_000;
+/** What is not over: it rings, waits to be resumed, or waits for somebody to look at it. */
+export const PRESENT: readonly AlarmStatus[] = ['active', 'paused', 'failed'];
+
+/** All alarms that a query finds, page by page. */
+export async function everyAlarm(client: ChronosClient, query: AlarmQuery = {}): Promise<AlarmView[]> {
+  const alarms: AlarmView[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.listAlarms({
+      ...query,
+      limit: LIST_LIMIT_MAX,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    alarms.push(...page.alarms);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  return alarms;
+}
+
+/** When an alarm rings next, or infinitely far away. */
+const ahead = ({ next_fire_at: next }: AlarmView) => (next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next));
+/** When something last happened to it. */
+const latest = ({ last_fired_at: last, created_at: created }: AlarmView) => Date.parse(last ?? created);
+
+/** By status; what is ahead by when it rings, everything else newest first. */
+function byTime(one: AlarmView, other: AlarmView): number {
+  const rank = ALARM_ORDER.indexOf(one.status) - ALARM_ORDER.indexOf(other.status);
+  if (rank !== 0) return rank;
+  if (one.status === 'active' && ahead(one) !== ahead(other)) return ahead(one) - ahead(other);
+  return latest(other) - latest(one) || (one.id < other.id ? 1 : -1);
+}
+const ALARM_ORDER: readonly AlarmStatus[] = [...PRESENT, 'fired', 'cancelled'];
+
+export async function alarmList(context: CliContext, flags: ListFlags): Promise<void> {
+  const { out } = context;
+  const status = choiceFlag('--status', flags.status, ALARM_STATUSES);
+  const kind = choiceFlag('--kind', flags.kind, ALARM_KINDS);
+  const limit = wholeNumberFlag('--limit', flags.limit, 1, LIMIT_MAX) ?? (flags.all ? LIMIT_MAX : LIST_LIMIT_DEFAULT);
+  const client = alarmClient(context);
+  const filter = kind === undefined ? {} : { kind };
+  const statuses = status === undefined ? (flags.all ? [undefined] : PRESENT) : [status];
+
+  const found: AlarmView[] = [];
+  for (const one of statuses)
+    found.push(...(await everyAlarm(client, one === undefined ? filter : { ...filter, status: one })));
+  const shown = found.sort(byTime).slice(0, limit);
+  if (out.json) for (const alarm of shown) out.result(alarm, []);
+  else {
+    const left = found.length - shown.length;
+    const history = flags.all || status !== undefined ? 'shown' : 'hidden';
+    for (const line of renderAlarms(shown, { left, history }, lookOf(context))) out.line(line);
+  }
+}
+
+const FIRES_SHOWN = 20;
+
+export async function alarmShow(context: CliContext, flags: { limit?: string }, given: string): Promise<void> {
+  const limit = wholeNumberFlag('--limit', flags.limit, 1, LIST_LIMIT_MAX) ?? FIRES_SHOWN;
+  const client = alarmClient(context);
+  const id = await findAlarmId(client, given);
+  const alarm = await client.getAlarm(id);
+  const page = await client.listFires(id, { limit });
+  const look = lookOf(context);
+  const lines = [
+    ...renderAlarm(alarm, look),
+    ...renderFires(page.fires, page.next_cursor !== undefined, look),
+    ...renderCourses(page.fires, look),
+  ];
+  context.out.result({ alarm, ...page }, lines);
+}
+
+export type AlarmAction = 'cancel' | 'pause' | 'resume' | 'trigger' | 'redrive';
+
+function sayCancelled(alarm: AlarmView): string[] {
+  if (alarm.status !== 'cancelled') return [`${alarm.id} is ${alarm.status} already; there was nothing left to cancel`];
+  const lines = [`Cancelled ${alarm.id}`];
+  if (alarm.in_flight) lines.push('  it was ringing: that delivery runs to its end, none follows');
+  return lines;
+}
+
+function sayRings(done: string, alarm: AlarmView, look: Look): string[] {
+  const next =
+    alarm.next_fire_at === undefined ? `it is ${alarm.status}` : `rings ${ringsAt(alarm.next_fire_at, look)}`;
+  return [`${done} ${alarm.id}`, `  ${next}`];
+}
+
+function say(action: AlarmAction, alarm: AlarmView, look: Look): string[] {
+  switch (action) {
+    case 'cancel':
+      return sayCancelled(alarm);
+    case 'pause':
+      return [`Paused ${alarm.id}`, `  it rings again after: reveille alarm resume ${alarm.id}`];
+    case 'resume':
+      return sayRings('Resumed', alarm, look);
+    case 'redrive':
+      return sayRings('Redriven', alarm, look);
+    case 'trigger':
+      return [`Triggered ${alarm.id}`, `  rings now, as ${(alarm as TriggeredAlarm).fire_id}; its schedule goes on`];
+  }
+}
+
+export async function alarmAct(context: CliContext, action: AlarmAction, given: string): Promise<void> {
+  const client = alarmClient(context);
+  const id = await findAlarmId(client, given);
+  const calls: Record<AlarmAction, (id: string) => Promise<AlarmView>> = {
+    cancel: client.cancelAlarm,
+    pause: client.pauseAlarm,
+    resume: client.resumeAlarm,
+    trigger: client.triggerAlarm,
+    redrive: client.redriveAlarm,
+  };
+  const alarm = await calls[action](id);
+  context.out.result(alarm, say(action, alarm, lookOf(context)));
+}

@@ -1,0 +1,169 @@
+/** Daemons and servers in the foreground, one per process. What a daemon consists of is imported when it is started. */
+
+import { join } from 'node:path';
+import { onTermination } from '../../kit/http/drain.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
+import { printable } from '../../kit/text/hidden-characters.ts';
+import { isOnThisComputer, type Settings } from '../../wire/settings.ts';
+import { VERSION } from '../../wire/version.ts';
+import type { CliContext } from '../context.ts';
+import { EXIT } from '../exit-status.ts';
+import { readLabel, readSubmitter } from '../home/home.ts';
+import { PACKAGE_ROOT } from '../home/package-root.ts';
+import { type DaemonName, namingPort } from '../up/listener.ts';
+import { executorWalls, machineWalls, neoWalls } from '../up/walls.ts';
+
+export async function chronosd(context: CliContext): Promise<void> {
+  const { parseChronosConfig } = await import('../../chronos/config.ts');
+  const { startChronos } = await import('../../chronos/daemon.ts');
+  const config = parseChronosConfig(context.settings);
+  await runDaemon(context, 'chronosd', (log) => startChronos({ config, clock: context.clock, log }));
+}
+
+export async function router(context: CliContext): Promise<void> {
+  const { parseRouterConfig } = await import('../../router/config.ts');
+  const { startRouter } = await import('../../router/daemon.ts');
+  const config = parseRouterConfig(context.settings);
+  const { environment, clock } = context;
+  const walls = machineWalls(context, config.separation);
+  await runDaemon(context, 'router', (log) =>
+    startRouter({ config, environment, walls, version: VERSION, clock, log }),
+  );
+}
+
+export async function runExecutor(context: CliContext): Promise<void> {
+  const { parseExecutorConfig } = await import('../../executor/config.ts');
+  const { startExecutor } = await import('../../executor/daemon.ts');
+  const config = parseExecutorConfig(context.settings);
+  const { settings: variables, clock } = context;
+  await runDaemon(context, 'executor', async (log) => {
+    const onNoTools = (error: Error) => {
+      // Whoever starts it again, with the manifest as it should be, finds the intents where they were.
+      process.stderr.write(`${printable(error.message)}\n`);
+      void executor.close().finally(() => process.exit(EXIT.failed));
+    };
+    const walls = executorWalls(context, config);
+    const executor = await startExecutor({ config, variables, walls, clock, log, onNoTools });
+    return executor;
+  });
+}
+
+/**
+ * The executor on this computer knows the submitter's token that `reveille up` has made for the user of this installation; it goes to no
+ * other computer. The operator's tokens are never Neo's: with them it could hand tasks over for anybody.
+ */
+function ownExecutorToken({ settings, home }: CliContext, label: string | undefined): Settings {
+  const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: given } = settings;
+  if (url === undefined || !isOnThisComputer(url) || given !== undefined) return {};
+  const own = label === readLabel(home) ? readSubmitter(home)?.token : undefined;
+  return own === undefined ? {} : { NEO_EXECUTOR_TOKEN: own };
+}
+
+export async function neo(context: CliContext): Promise<void> {
+  const { parseNeoConfig } = await import('../../neo/config.ts');
+  const { startNeo } = await import('../../neo/daemon.ts');
+  // Not through `tool-options.ts`, which brings chronosd's client along: a woken machine is waited for.
+  const { settings, environment } = context;
+  const isMachine = environment[SPAWN_ID_VARIABLE] !== undefined;
+  const label = settings.MATRIX_USER_ID ?? (isMachine ? undefined : readLabel(context.home));
+  const { EXECUTOR_TOKEN: _, EXECUTOR_ADMIN_TOKEN: __, ...less } = settings;
+  const variables = {
+    ...less,
+    ...(label === undefined ? {} : { MATRIX_USER_ID: label }),
+    ...ownExecutorToken(context, label),
+  };
+  const config = parseNeoConfig(variables);
+  const { clock } = context;
+  // Whoever starts Neo again, with the tools as they should be, finds the turns where they were.
+  const onFatal = (error: Error) => {
+    process.stderr.write(`${printable(error.message)}\n`);
+    process.exit(EXIT.failed);
+  };
+  await runDaemon(context, 'neo', (log) =>
+    startNeo({ config, variables, walls: neoWalls(context, config), clock, log, onFatal }),
+  );
+}
+
+/** Stays until a server on stdin and stdout is closed, by its client or a signal, and ends the process. */
+async function untilClosed(server: { close(): Promise<void>; closed: Promise<unknown> }): Promise<never> {
+  const end = () => void server.close();
+  process.once('SIGTERM', end);
+  process.once('SIGINT', end);
+  await server.closed;
+  // Calls that were given up may still hold a socket; nobody waits for them.
+  process.exit(EXIT.done);
+}
+
+export async function ledger(context: CliContext): Promise<void> {
+  const { startLedger } = await import('../../../examples/ledger/server.ts');
+  const log = await context.log('ledger', 'warn');
+  const server = startLedger({ dataDir: context.settings.LEDGER_DATA_DIR!, log, clock: context.clock });
+  await untilClosed(server);
+}
+
+async function selftest(context: CliContext): Promise<void> {
+  const { runSelftest } = await import('../../chronos-mcp/selftest.ts');
+  const { TOOLS_FILE } = await import('../../chronos-mcp/tools.ts');
+  const report = runSelftest({
+    toolsFile: TOOLS_FILE,
+    agentsDir: join(PACKAGE_ROOT, 'agents'),
+    skillsDir: join(PACKAGE_ROOT, 'skills'),
+  });
+  const verdict = report.ok
+    ? `the tools agree in ${report.checked.length} places`
+    : report.differences.map((difference) => `differs: ${difference}`);
+  context.out.result(report, verdict);
+  if (!report.ok) context.process.exitCode = EXIT.failed;
+}
+
+export async function mcp(context: CliContext, flags: { selftest?: boolean }): Promise<void> {
+  if (flags.selftest) return selftest(context);
+  const { localChronosDefaults } = await import('../access/chronos.ts');
+  const { startChronosMcp } = await import('../../chronos-mcp/server.ts');
+  const log = await context.log('chronos-mcp', 'warn');
+  const server = startChronosMcp({
+    settings: context.settings,
+    localDefaults: () => localChronosDefaults(context),
+    log,
+    clock: context.clock,
+  });
+  await untilClosed(server);
+}
+
+export type ChronometricFlags = { byCalls?: boolean };
+
+export async function chronometric(context: CliContext, { byCalls = false }: ChronometricFlags): Promise<void> {
+  const { settings, clock } = context;
+  const { startChronometric } = await import('../../chronometric/server.ts');
+  const log = await context.log('chronometric', 'warn');
+  const server = startChronometric({
+    dataDir: settings.CHRONOMETRIC_DATA_DIR!,
+    environment: settings,
+    presence: byCalls ? 'calls' : 'running',
+    log,
+    clock,
+  });
+  await untilClosed(server);
+}
+
+/** A router stops its machines one grace period after its deliveries have ended. */
+const DRAIN_LIMIT_MS = 30_000;
+
+type Daemon = { url: string; close(): Promise<void> };
+
+/**
+ * Starts a daemon, says where it listens (`--json`: one line on stdout), and stays until SIGTERM or SIGINT has drained it.
+ */
+async function runDaemon(
+  context: CliContext,
+  name: DaemonName,
+  start: (log: Logger) => Promise<Daemon>,
+): Promise<void> {
+  const { out, clock } = context;
+  const log = await context.log(name, out.live ? 'warn' : 'info');
+  const daemon = await namingPort(name, () => start(log));
+  out.result({ system: name, url: daemon.url, pid: process.pid }, `${name} listens on ${daemon.url}; Ctrl-C ends it`);
+  onTermination(() => daemon.close(), { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
+  await new Promise(() => {});
+}

@@ -1,0 +1,183 @@
+/** `reveille intent submit`, `list`, `show`, `receipt`, `cancel` and `reconcile`, and how an intent is named on a command line. */
+
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import type { ExecutorClient } from '../../executor/client.ts';
+import { wait } from '../../kit/clock/clock.ts';
+import { shellWord } from '../../kit/identity/private-file.ts';
+import { laidOpen } from '../../kit/text/hidden-characters.ts';
+import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { INTENT_STATUSES } from '../../wire/executor.ts';
+import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
+import type { IntentView } from '../../wire/intent-view.ts';
+import { encodeJson, RawJson, sliceAt } from '../../wire/json.ts';
+import { executorAdmin, executorClient } from '../access/executor.ts';
+import type { CliContext } from '../context.ts';
+import { EXIT } from '../exit-status.ts';
+import { choiceFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { errorLines, renderIntent, renderIntents, statusWords } from '../screens/intent-screen.ts';
+import { lookOf } from '../screens/look.ts';
+import { shortIds } from '../screens/render.ts';
+
+/** Shorter than the whole of a UUID, and long enough to mean something. */
+const BEGINNING = /^[0-9a-f][0-9a-f-]{5,34}$/;
+/** Intents that are named when a beginning fits several. */
+const NAMED = 5;
+
+/**
+ * Looks among the newest intents; an older one takes its whole id. What cannot be the beginning of a UUID is passed on as it is: the
+ * executor may give its ids another form.
+ *
+ * @throws ReveilleError `not_found` or `conflict` when no intent, or more than one, begins like that
+ */
+export async function findIntentId(client: ExecutorClient, given: string): Promise<string> {
+  const beginning = given.toLowerCase();
+  if (!BEGINNING.test(beginning)) return given;
+  const ids = (await client.list({ limit: LIST_LIMIT_MAX })).map(({ value }) => value.intent_id);
+  if (ids.includes(given)) return given;
+  const found = ids.filter((id) => id.startsWith(beginning));
+  const [only, ...others] = found;
+  if (only === undefined) {
+    const message = `none of your newest ${LIST_LIMIT_MAX} intents has an id that begins with ${beginning}; "reveille intent list" shows yours`;
+    throw new ReveilleError('not_found', message);
+  }
+  if (others.length === 0) return only;
+  const named = [...shortIds(found).values()].slice(0, NAMED).join(', ');
+  const more = found.length > NAMED ? ', and others' : '';
+  throw new ReveilleError('conflict', `${beginning} could be any of ${named}${more}; give more of the id`);
+}
+
+export type SubmitFlags = { user?: string; jsonFile?: string; idempotencyKey?: string; conversation?: string };
+
+function taskOf(prose: string | undefined, file: string | undefined): { prose: string } | { intent: RawJson } {
+  if (file === undefined && prose !== undefined) return { prose };
+  if (file !== undefined && prose === undefined)
+    return { intent: jsonFlag('--json-file', fileFlag('--json-file', file)) };
+  const example = 'reveille intent submit "Transfer 10 EUR to Ada"';
+  throw new UsageError(`give the task in words or with --json-file, one of the two; for example: ${example}`);
+}
+
+/** What can be told at once is waited for: that there is no model, that the plan is none. */
+const FIRST_LOOKS = 8;
+const BETWEEN_LOOKS_MS = 125;
+
+/** How it stands after a moment. It is handed over, whether or not that can be told. */
+async function firstLook({ clock }: CliContext, client: ExecutorClient, id: string): Promise<IntentView | undefined> {
+  try {
+    for (let looks = 1; ; looks++) {
+      const { value } = await client.view(id);
+      if (value.status !== 'drafting' || value.queued_behind !== undefined || looks === FIRST_LOOKS) return value;
+      await wait(clock, BETWEEN_LOOKS_MS);
+    }
+  } catch (error) {
+    if (error instanceof ReveilleError) return undefined;
+    throw error;
+  }
+}
+
+export async function intentSubmit(context: CliContext, flags: SubmitFlags, prose: string | undefined): Promise<void> {
+  const client = executorClient(context, flags.user);
+  const intentId = await client.submit({
+    ...taskOf(prose, flags.jsonFile),
+    // Made here, so that a task of which nobody knows whether it arrived can be handed over again without being carried out twice.
+    idempotency_key: flags.idempotencyKey ?? randomUUID(),
+    ...(flags.conversation === undefined ? {} : { conversation_id: flags.conversation }),
+    origin: 'person',
+  });
+  const view = await firstLook(context, client, intentId);
+  const behind = view?.queued_behind;
+  const waits = behind === undefined ? [] : [`  it waits until intent ${behind} is over`];
+  const lines = [`Submitted ${intentId}`, ...waits, `  follow it with: reveille intent watch ${intentId}`];
+  const told = { intent_id: intentId, ...(behind !== undefined && { queued_behind: behind }) };
+  const error = view?.status === 'failed' ? view.error : undefined;
+  if (error === undefined) return context.out.result(told, lines);
+  context.process.exitCode = EXIT.failed;
+  context.out.result({ ...told, error }, [
+    `Submitted ${intentId}, but it failed`,
+    ...errorLines(error, lookOf(context)),
+  ]);
+}
+
+export type ListFlags = { user?: string; status?: string; limit?: string };
+
+export async function intentList(context: CliContext, flags: ListFlags): Promise<void> {
+  const { out } = context;
+  const status = choiceFlag('--status', flags.status, INTENT_STATUSES);
+  const limit = wholeNumberFlag('--limit', flags.limit, 1, 500);
+  const intents = await executorClient(context, flags.user).list({ status, limit });
+  if (out.json) {
+    for (const { text } of intents) out.result(text, []);
+    return;
+  }
+  for (const line of renderIntents(
+    intents.map(({ value }) => value),
+    lookOf(context),
+  ))
+    out.line(line);
+}
+
+export type ShowFlags = { user?: string; full?: boolean };
+
+export async function intentShow(context: CliContext, flags: ShowFlags, given: string): Promise<void> {
+  const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
+  const [view, waiting] = await Promise.all([client.view(intentId), client.gates(intentId)]);
+  const gates = waiting.map(({ value }) => value);
+  const data = new RawJson(`${view.text.text.slice(0, -1)},"gates":${encodeJson(gates)}}`);
+  context.out.result(data, renderIntent(view, gates, lookOf(context), flags.full));
+}
+
+/** The executor's public key, in its own word and not the receipt's; what stands for it where this machine may not ask. */
+async function receiptKey(context: CliContext): Promise<string> {
+  try {
+    return (await executorAdmin(context).approvers()).executor;
+  } catch (error) {
+    if (error instanceof ReveilleError) return '<the key that "reveille approver list" names where the executor runs>';
+    throw error;
+  }
+}
+
+export type ReceiptFlags = { user?: string; output?: string };
+
+export async function intentReceipt(context: CliContext, flags: ReceiptFlags, given: string): Promise<void> {
+  const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
+  const receipt = await client.receipt(intentId);
+  const count = intentReceiptSchema.safeParse(receipt.value()).data?.envelopes.length;
+  if (count === undefined || sliceAt(receipt.text, ['envelopes']) === undefined)
+    throw new ReveilleError('unavailable', 'the executor answered with something that is no receipt', {
+      retryable: false,
+    });
+  const { output } = flags;
+  // Without a file, the receipt itself is the result, whoever reads it.
+  if (output === undefined) return context.out.result(receipt);
+  try {
+    writeFileSync(output, `${receipt.text}\n`, { flag: 'wx' });
+  } catch (cause) {
+    const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST';
+    if (isThere) throw new ReveilleError('conflict', `--output ${output} is there already; name a new file`, { cause });
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('unavailable', `--output ${output} cannot be written: ${why}`, { retryable: false, cause });
+  }
+  const lines = [
+    `Wrote ${count} envelopes to ${output}`,
+    '  check it, here or on any machine, with:',
+    `  reveille receipt verify ${shellWord(output)} --key ${await receiptKey(context)}`,
+  ];
+  context.out.result({ intent_id: intentId, file: output, envelopes: count }, lines);
+}
+
+export async function intentAct(
+  context: CliContext,
+  action: 'cancel' | 'reconcile',
+  flags: { user?: string },
+  given: string,
+): Promise<void> {
+  const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
+  const { value, text } = await client[action](intentId);
+  const words = `Intent ${intentId} is ${statusWords(value, lookOf(context))}`;
+  context.out.result(text, value.error ? [words, `  ${laidOpen(value.error.message)}`] : words);
+}
