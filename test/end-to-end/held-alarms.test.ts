@@ -10,16 +10,13 @@ import { startBench, WAKE_TOKEN } from '../../src/router/testing/bench.ts';
 import { startPlainDaemon } from '../../src/router/testing/plain-daemon.ts';
 import { ShiftingClock } from '../../src/router/testing/shifting-clock.ts';
 import type { Budget } from '../../src/wire/budget.ts';
-import { eventually as eventuallyWithin } from '../support/eventually.ts';
+import { eventually } from '../support/eventually.ts';
 import { atEnd, temporaryFolder } from '../support/temporary.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const USER = 'alice';
-
-/** Three processes' work in one, perhaps beside others: nothing here is about how fast it is. */
-const eventually: typeof eventuallyWithin = (what, look) => eventuallyWithin(what, look, 60);
 
 /** chronosd, a router and a daemon under one clock, and a client that is the user's agent. */
 async function house(t: TestContext, budgetOf: (now: number) => Budget) {
