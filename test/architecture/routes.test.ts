@@ -39,12 +39,11 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
     }),
   neo: () =>
     startNeoServer({
-      ...{ ...base, drainMs: 100, receipts: undefined },
-      ...unused<Omit<Parameters<typeof startNeoServer>[0], 'receipts' | 'log' | 'clock' | 'drainMs'>>({
-        config,
-        capabilities: {},
-        runner: { state: () => ({ busy: false, queued: 0 }) },
-      }),
+      ...{ ...base, drainMs: 100, receipts: undefined, config: unused(config) },
+      capabilities: unused(),
+      runner: unused({ state: () => ({ busy: false, queued: 0 }) }),
+      store: unused(),
+      feed: unused(),
     }),
 };
 
