@@ -66,13 +66,17 @@ export type AnswerOptions = {
   onEnd?: () => void;
 };
 
+const NO_HEADERS: Headers = {};
+const NOTHING = Buffer.alloc(0);
+
 /** Collects what comes back. The transport calls the methods; the order of their calls is the request's life. */
 export class Answer implements Handler {
   readonly #options: AnswerOptions;
   #connecting: Dispatcher.DispatchController | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #aborted: Error | undefined;
-  #head: { status: number; headers: Headers } | undefined;
+  #status = 0;
+  #headers: Headers = NO_HEADERS;
   readonly #chunks: Buffer[] = [];
   #bytes = 0;
   #settled = false;
@@ -99,7 +103,8 @@ export class Answer implements Handler {
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
     if (status < 200) return;
-    this.#head = { status, headers };
+    this.#status = status;
+    this.#headers = headers;
     if (this.#options.needsNoBody?.(status)) this.#finish(false);
   }
 
@@ -121,12 +126,14 @@ export class Answer implements Handler {
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#options.onEnd?.();
     // A status that has arrived is an answer, even when the rest of it was cut off.
-    if (this.#head) this.#finish(true);
+    if (this.#status !== 0) this.#finish(true);
     else this.#settle({ result: this.#controller ? 'unknown' : 'unsent', error });
   }
 
   #finish(truncated: boolean): void {
-    this.#settle({ result: 'answered', ...this.#head!, body: Buffer.concat(this.#chunks), truncated });
+    if (this.#settled) return;
+    const body = this.#chunks.length === 0 ? NOTHING : Buffer.concat(this.#chunks);
+    this.#settle({ result: 'answered', status: this.#status, headers: this.#headers, body, truncated });
   }
 
   #settle(exchange: Exchange): void {
