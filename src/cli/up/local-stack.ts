@@ -26,7 +26,14 @@ import { executorAdminAt } from '../access/executor.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
 import { ensureApprover, ensureSubmitter } from '../approver/first-approver.ts';
 import type { CliContext } from '../context.ts';
-import { loadOrMakeLabel, loadOrMakeSecrets, removeRun, writeAccess, writeRun } from '../home/home.ts';
+import {
+  loadOrMakeLabel,
+  loadOrMakeSecrets,
+  type MadeSecrets,
+  removeRun,
+  writeAccess,
+  writeRun,
+} from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
 import { takeHome } from '../home/taken-home.ts';
 import { namingPort } from './listener.ts';
@@ -85,146 +92,171 @@ export type LocalStackEvents = {
  * @throws ReveilleError when a port is taken, the data is in use by another process, or a setting is wrong
  */
 export async function startLocalStack(context: CliContext, events: LocalStackEvents): Promise<LocalStack> {
-  const release = takeHome(context);
-  try {
-    const stack = await startParts(context, events);
-    const close = async () => {
-      await stack.close();
-      release();
-    };
-    return { ...stack, close };
-  } catch (error) {
-    release();
-    throw error;
-  }
-}
-
-async function startParts(context: CliContext, events: LocalStackEvents): Promise<LocalStack> {
-  const { home, clock } = context;
+  const { home } = context;
+  await using parts = new AsyncDisposableStack();
+  parts.defer(takeHome(context));
   const secrets = loadOrMakeSecrets(home);
   const identity = agentIdentity(loadOrMakeLabel(home), loadOrCreateKey(home.keyFile));
-  const settings = { ...secrets, ...context.settings };
-  // What machines may refer to by name. It is filled up below, before the first of them can be woken.
-  const environment: Record<string, string | undefined> = {
-    ...withoutApprovers(context.environment),
-    REVEILLE_HOME: home.path,
+  const installation: Installation = {
+    context,
+    secrets,
+    identity,
+    settings: { ...secrets, ...context.settings },
+    // What machines may refer to by name. Neo's variables are added before the first of them can be woken.
+    environment: { ...withoutApprovers(context.environment), REVEILLE_HOME: home.path },
   };
-
   // Neo reads these when it is woken; a wrong one should not wait for that.
-  const { NEO_DAEMON_TOKEN } = secrets;
+  const tools = toolsOf(installation);
+
+  // Parts are closed in the reverse order. The executor is closed after the router: turns that were just ending may have had a task for it.
+  let executor: RunningExecutor | undefined;
+  parts.defer(() => executor?.close());
+  // chronosd needs the router's address first, and nobody reports to chronosd before it runs.
+  let chronosUrl: string | undefined;
+  const router = await startOwnRouter(installation, events.onWake, () => chronosUrl);
+  parts.defer(() => router.close());
+  const chronos = await startOwnChronosd(installation, router.url, events.onFire);
+  // Before the router: while chronosd lets its deliveries finish, they still need it.
+  parts.defer(() => chronos.close());
+  chronosUrl = chronos.url;
+  executor = await startOwnExecutor(installation, chronos.url);
+  parts.defer(() => removeRun(home));
+  const running = { router, chronos, executor };
+  const noApprover = await enrolOwn(installation, running);
+  const agent = await registerNeo(installation, running, tools);
+
+  const started = parts.move();
+  return {
+    ...running,
+    ...{ identity, agent, noApprover, chronosToken: installation.settings.CHRONOS_TOKEN },
+    close: () => started.disposeAsync(),
+  };
+}
+
+/** What every part of the stack is started with. */
+type Installation = {
+  context: CliContext;
+  secrets: MadeSecrets;
+  settings: Settings & MadeSecrets;
+  identity: AgentIdentity;
+  environment: Record<string, string | undefined>;
+};
+
+type Running = Pick<LocalStack, 'router' | 'chronos' | 'executor'>;
+
+function toolsOf({ settings, identity, secrets: { NEO_DAEMON_TOKEN } }: Installation): ToolConfig | undefined {
   const { tools } = parseNeoConfig({ ...settings, MATRIX_USER_ID: identity.label, NEO_DAEMON_TOKEN });
   if (tools?.skill !== undefined) readSkill(tools.skill);
-  // chronosd needs the router's address first, and nobody reports to chronosd before it runs.
-  const routerConfig = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
-  let { chronosUrl } = routerConfig;
-  const routerLog = await context.log('router', 'error');
-  const router = await namingPort('router', () =>
+  return tools;
+}
+
+async function startOwnRouter(
+  { context, settings, identity, environment }: Installation,
+  onWake: OnWake,
+  ownChronos: () => string | undefined,
+): Promise<RunningRouter> {
+  const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
+  const log = await context.log('router', 'error');
+  return namingPort('router', () =>
     startRouter({
-      config: routerConfig,
+      config,
       environment,
-      walls: machineWalls(context, routerConfig.separation),
+      walls: machineWalls(context, config.separation),
       grantedTo: (userId) => (userId === identity.owner ? accessGrants(context) : []),
       version: VERSION,
-      clock,
-      log: routerLog,
-      onWake: events.onWake,
-      chronosUrl: () => chronosUrl,
+      clock: context.clock,
+      log,
+      onWake,
+      chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );
-  let chronos: RunningChronos;
-  try {
-    const config = parseChronosConfig({ ...settings, CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake` });
-    const log = await context.log('chronosd', 'error');
-    chronos = await namingPort('chronosd', () => startChronos({ config, clock, log, onFire: events.onFire }));
-    chronosUrl ??= chronos.url;
-  } catch (error) {
-    await router.close();
-    throw error;
-  }
-  const closeDelivery = async () => {
-    // chronosd first: while it lets its deliveries finish, they still need the router.
-    await chronos.close();
-    await router.close();
+}
+
+async function startOwnChronosd(
+  { context, settings }: Installation,
+  routerUrl: string,
+  onFire: LocalStackEvents['onFire'],
+): Promise<RunningChronos> {
+  const config = parseChronosConfig({ ...settings, CHRONOS_ROUTER_WAKE_URL: `${routerUrl}/internal/wake` });
+  const log = await context.log('chronosd', 'error');
+  return namingPort('chronosd', () => startChronos({ config, clock: context.clock, log, onFire }));
+}
+
+async function startOwnExecutor(
+  { context, settings, identity }: Installation,
+  chronosUrl: string,
+): Promise<RunningExecutor> {
+  const config = parseExecutorConfig(executorSettings(settings, chronosUrl));
+  const variables = {
+    ...withoutApprovers(settings),
+    MATRIX_USER_ID: identity.label,
+    REVEILLE_CHRONOS_URL: chronosUrl,
   };
-  let executor: RunningExecutor;
-  try {
-    const config = parseExecutorConfig(executorSettings(settings, chronos.url));
-    const variables = {
-      ...withoutApprovers(settings),
-      MATRIX_USER_ID: identity.label,
-      REVEILLE_CHRONOS_URL: chronos.url,
-    };
-    const log = await context.log('executor', 'error');
-    const walls = executorWalls(context, config);
-    executor = await namingPort('executor', () =>
-      startExecutor({ config, variables, walls, toolsAfterMs: TOOLS_AFTER_MS, clock, log }),
-    );
-  } catch (error) {
-    await closeDelivery();
-    throw error;
-  }
-  const close = async () => {
-    removeRun(home);
-    await closeDelivery();
-    // Turns that were just ending may have had a task for it.
-    await executor.close();
+  const log = await context.log('executor', 'error');
+  const walls = executorWalls(context, config);
+  return namingPort('executor', () =>
+    startExecutor({ config, variables, walls, toolsAfterMs: TOOLS_AFTER_MS, clock: context.clock, log }),
+  );
+}
+
+/**
+ * Lets the agent and the executor of this installation in at chronosd, and the person at the executor.
+ *
+ * @returns why nobody can approve from here; `undefined` when somebody can
+ */
+async function enrolOwn(
+  { context, settings, identity }: Installation,
+  { chronos, executor }: Running,
+): Promise<string | undefined> {
+  await enrolOwnKeys(identity.label, [identity.publicKeyHex, executor.publicKey], {
+    url: chronos.url,
+    token: settings.CHRONOS_TOKEN,
+    adminToken: settings.CHRONOS_ADMIN_TOKEN,
+  });
+  const admin = executorAdminAt(context, executor.url, settings.EXECUTOR_ADMIN_TOKEN);
+  const person = { environment: context.environment, user: identity.owner, now: context.clock.now() };
+  return ensureApprover(admin, person);
+}
+
+/** Registers Neo with all that it is woken with, and writes down where everything listens. */
+async function registerNeo(
+  { context, secrets, settings, identity, environment }: Installation,
+  { router, chronos, executor }: Running,
+  tools: ToolConfig | undefined,
+): Promise<LocalAgent> {
+  const { home, clock } = context;
+  const admin = executorAdminAt(context, executor.url, settings.EXECUTOR_ADMIN_TOKEN);
+  const submitter = await ensureSubmitter(admin, home, identity.owner);
+  const handedOn = {
+    ...settings,
+    ...executorOfNeo(settings, { url: executor.url, token: submitter }),
+    MATRIX_CHRONOS_TOKEN: settings.CHRONOS_TOKEN,
   };
-  let agent: LocalAgent;
-  let noApprover: string | undefined;
-  try {
-    const keys = [identity.publicKeyHex, executor.publicKey];
-    await enrolOwnKeys(identity.label, keys, {
-      url: chronos.url,
-      token: settings.CHRONOS_TOKEN,
-      adminToken: settings.CHRONOS_ADMIN_TOKEN,
-    });
-    const admin = executorAdminAt(context, executor.url, settings.EXECUTOR_ADMIN_TOKEN);
-    const person = { environment: context.environment, user: identity.owner, now: clock.now() };
-    noApprover = await ensureApprover(admin, person);
-    const submitter = await ensureSubmitter(admin, home, identity.owner);
-    const handedOn = {
-      ...settings,
-      ...executorOfNeo(settings, { url: executor.url, token: submitter }),
-      MATRIX_CHRONOS_TOKEN: settings.CHRONOS_TOKEN,
-    };
-    const own = {
-      MATRIX_USER_ID: identity.label,
-      MATRIX_EXECUTOR_KEYFILE: home.keyFile,
-      MATRIX_CHRONOS_URL: chronos.url,
-      ...compiledIn(context.settings.NEO_DATA_DIR),
-    };
-    const { env, values } = await neoEnvironment(handedOn, own, tools, chronos.url);
-    Object.assign(environment, values);
-    const neo: MachinePut = {
-      provider: 'process',
-      spec: { command: [process.execPath, PROGRAM, 'neo'], env },
-      idle_seconds: NEO_IDLE_SECONDS,
-    };
-    const machines = createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN });
-    agent = await ensureMachine(machines, identity.owner, { ...neo, token: secrets.NEO_DAEMON_TOKEN });
-    writeAccess(home, { chronos_url: chronos.url, chronos_token: settings.CHRONOS_TOKEN });
-    writeRun(home, {
-      pid: process.pid,
-      chronos_url: chronos.url,
-      router_url: router.url,
-      executor_url: executor.url,
-      started_at: formatInstant(clock.now()),
-      neo,
-    });
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return {
-    chronos,
-    router,
-    executor,
-    identity,
-    agent,
-    noApprover,
-    chronosToken: settings.CHRONOS_TOKEN,
-    close,
+  const own = {
+    MATRIX_USER_ID: identity.label,
+    MATRIX_EXECUTOR_KEYFILE: home.keyFile,
+    MATRIX_CHRONOS_URL: chronos.url,
+    ...compiledIn(context.settings.NEO_DATA_DIR),
   };
+  const { env, values } = await neoEnvironment(handedOn, own, tools, chronos.url);
+  Object.assign(environment, values);
+  const neo: MachinePut = {
+    provider: 'process',
+    spec: { command: [process.execPath, PROGRAM, 'neo'], env },
+    idle_seconds: NEO_IDLE_SECONDS,
+  };
+  const machines = createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN });
+  const agent = await ensureMachine(machines, identity.owner, { ...neo, token: secrets.NEO_DAEMON_TOKEN });
+  writeAccess(home, { chronos_url: chronos.url, chronos_token: settings.CHRONOS_TOKEN });
+  writeRun(home, {
+    pid: process.pid,
+    chronos_url: chronos.url,
+    router_url: router.url,
+    executor_url: executor.url,
+    started_at: formatInstant(clock.now()),
+    neo,
+  });
+  return agent;
 }
 
 /** Where Node keeps compiled code for Neo, which may not write beside our code behind walls. */
