@@ -1,10 +1,12 @@
-/** `POST /internal/wake` (contracts §3 and §4). */
+/** What holders of the wake token may ask: `POST /internal/wake`, and the keys of receipts (contracts §3 and §4). */
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
+import { receiptKey } from '../../kit/identity/receipt-key.ts';
 import { verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -12,7 +14,10 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER, RAW_WAKE_FIELDS, wakeRequestSchema } from '../../wire/wake.ts';
 import { HeldBack } from '../budget/account.ts';
+import { noMachine } from '../machines/machine.ts';
+import type { Registry } from '../machines/registry.ts';
 import type { WakeAnswer, Wakes } from '../wake.ts';
+import { userIdOf } from './machine-routes.ts';
 import { ROUTER_ROUTES } from './routes.ts';
 
 /** Marks an answer that is the daemon's own and not the router's, which may share its status. */
@@ -62,4 +67,21 @@ function passOn(c: HttpContext, { answer, startMs, daemonUrl }: WakeAnswer): Res
   if (answer.retryAfter !== undefined) headers['retry-after'] = answer.retryAfter;
   const body = BODILESS.has(answer.status) ? null : new Uint8Array(answer.body);
   return c.newResponse(body, answer.status as StatusCode, headers);
+}
+
+export function addReceiptKeyRoutes(
+  app: HttpApp,
+  { registry, wakeToken }: { registry: Registry; wakeToken: string | undefined },
+): void {
+  serve(
+    app,
+    ROUTER_ROUTES.receiptKeys,
+    (c) => {
+      const userId = userIdOf(c);
+      const tokens = registry.receiptTokens(userId);
+      if (tokens.length === 0) throw noMachine(userId);
+      return sendOk(c, { keys: tokens.map(receiptKey) });
+    },
+    requireBearer(wakeToken),
+  );
 }
