@@ -16,8 +16,6 @@ import { type Occasion, occasionOf, usableTime } from './tools/occasion.ts';
 import { overlapError, overlapOf, sessionEnded, sessionStarted } from './tools/sessions.ts';
 import { timeContext } from './tools/time-context.ts';
 
-/** `idle_status`: what the idle time of the operating system says beside the calls of tools. Pure. */
-
 /** Below this somebody sits at the machine. */
 const AT_MACHINE_MS = 60_000;
 /** Without a tool call for so long they do something else there. */

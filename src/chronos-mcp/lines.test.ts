@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { lineCutter } from './lines.ts';
+import { lineCutter } from './verbatim-stdio.ts';
 
 function cut(maxBytes: number, chunks: readonly Buffer[]): (string | null)[] {
   const seen: (string | null)[] = [];

@@ -1,7 +1,7 @@
 /** Answering one turn: what surrounds its loop, what is said on the way, and how it ends. */
 import type { Clock } from '../kit/clock/clock.ts';
+import { orAborted } from '../kit/clock/clock.ts';
 import { formatDuration } from '../kit/clock/duration.ts';
-import { orAborted } from '../kit/clock/or-aborted.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { generateWithRetries } from '../kit/model/retry.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
@@ -14,8 +14,6 @@ import type { NeoModel } from './model.ts';
 import { EARLIER_TURNS, type Remembrance, renderHistory, renderQuestion } from './prompt.ts';
 import { noTools, StoppedWhileStarting, type ToolNotice, type ToolSurface, TurnCancelled } from './tools/surface.ts';
 import type { Outcome, Turn } from './turn.ts';
-
-/** Gathers the pieces of a reply into `say` events, so that a fast model does not cause a write per word. */
 
 /** How long pieces are gathered. */
 const GATHER_MS = 50;

@@ -2,7 +2,7 @@
 import { closeSync, writeSync } from 'node:fs';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { RunningServer } from '../kit/http/server.ts';
-import { receiptKey } from '../kit/identity/receipt-key.ts';
+import { receiptKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Outbox } from '../kit/outbox/outbox.ts';
 import { createReceiptSender, type ReceiptSenderOptions } from '../kit/outbox/receipt-sender.ts';

@@ -9,7 +9,7 @@ import { jsonForTerminal } from '../kit/text/hidden-characters.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import type { Occasion } from './turn.ts';
 
-/** What Neo asks a model: besides the words the facts of the turn, for a model that does not read. */
+// What Neo asks a model: besides the words the facts of the turn, for a model that does not read.
 
 type NeoRequest = ModelRequest & {
   /** The facts of the turn as data. */
@@ -18,8 +18,6 @@ type NeoRequest = ModelRequest & {
 
 /** Any model will do; the offline one needs the occasion. */
 export type NeoModel = Model<NeoRequest>;
-
-/** Which model a configuration asks for. */
 
 /** The model of a configuration. The packages behind a real one are loaded with its first request. */
 export function chooseModel(config: ModelConfig, clock: Clock): NeoModel {

@@ -2,7 +2,7 @@
 import { Agent, type Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { type RunningServer, startServer } from '../kit/http/server.ts';
-import { receiptKey } from '../kit/identity/receipt-key.ts';
+import { receiptKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Grant, Walls } from '../kit/process/separation.ts';
 import { toReveilleError } from '../wire/errors.ts';

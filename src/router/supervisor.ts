@@ -2,8 +2,7 @@
  * The supervisor of one machine: it keeps starting, being ready and stopping apart, so that there is one start however many
  * wakes wait for it, and so that a wake that meets a stop waits for its end and starts the machine again.
  */
-import { type Clock, wait } from '../kit/clock/clock.ts';
-import { orAborted } from '../kit/clock/or-aborted.ts';
+import { type Clock, orAborted, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { type DaemonMachine, hasDaemon, type Machine } from './machines/machine.ts';
 import type { OwedTurns } from './machines/owed-turns.ts';

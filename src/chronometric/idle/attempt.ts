@@ -1,6 +1,6 @@
 /** Trying probes in order, each within its time. */
 import type { Clock } from '../../kit/clock/clock.ts';
-import { orAborted } from '../../kit/clock/or-aborted.ts';
+import { orAborted } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type IdleProbe, type IdleReading, PROBE_MS } from './idle.ts';
 

@@ -5,7 +5,7 @@ import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
 import { isWayland, requireProgram } from './place.ts';
 import { askBus } from './session-bus.ts';
 
-/** GNOME: Mutter counts the milliseconds itself, under Wayland and X alike. */
+// GNOME: Mutter counts the milliseconds itself, under Wayland and X alike.
 
 const MUTTER = {
   service: 'org.gnome.Mutter.IdleMonitor',
@@ -19,7 +19,7 @@ export function gnomeMutterProbe(host: IdleHost): IdleProbe {
   return { name, read: async (signal) => ({ idleMs: await askBus(host, MUTTER, signal), source: name }) };
 }
 
-/** X11: the screen saver extension of the server, asked through xprintidle. */
+// X11: the screen saver extension of the server, asked through xprintidle.
 
 export function x11Probe(host: IdleHost): IdleProbe {
   const name = 'x11';
@@ -44,8 +44,6 @@ export function idleOfXprintidle(output: string): number {
   return Number(digits);
 }
 
-/** KDE Plasma: its screen locker knows how long the session is idle, under X. */
-
 /**
  * Asked by KDE's own name: several desktops are `org.freedesktop.ScreenSaver`, of which some answer in seconds and some not at all.
  * KDE answers in milliseconds.
@@ -69,12 +67,6 @@ export function kdeProbe(host: IdleHost): IdleProbe {
     },
   };
 }
-
-/**
- * logind, the last resort: it keeps a hint that the desktop may set, and many never do. So it is believed in one case only: a graphical
- * session on this machine that the desktop called idle, long enough ago that it does not matter how long the desktop waited before
- * it did. A hint of `no` says nothing: neither whether anybody sets it, nor since when the person is there.
- */
 
 /** The desktop's own wait is not known; from here on the person is away whatever it was. */
 const BELIEVED_AFTER_MS = 5 * 60_000;

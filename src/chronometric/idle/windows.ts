@@ -3,8 +3,6 @@
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleProbe } from './idle.ts';
 
-/** The two system calls of the Windows probe. Loaded there alone. */
-
 /** Unsigned, 32 bits, milliseconds. */
 type TickCounts = { readonly lastInput: number; readonly now: number };
 

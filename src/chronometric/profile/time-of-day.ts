@@ -3,8 +3,6 @@
 import { DAYS, type Day } from '../../wire/chronometric-words.ts';
 import { type LocalWindow, MINUTES_OF_DAY, type MinuteOfDay } from './profile.ts';
 
-/** Windows of the wall clock: what lies in one, and on which day it began. Pure. */
-
 /** Whether a minute of the day lies in a half-open window, which may wrap midnight. */
 export function windowContains({ from, to }: LocalWindow, minute: MinuteOfDay): boolean {
   return from < to ? minute >= from && minute < to : minute >= from || minute < to;

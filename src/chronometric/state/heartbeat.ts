@@ -4,11 +4,6 @@ import type { Logger } from '../../kit/log/log.ts';
 import { areOne, joined } from './spans.ts';
 import { type ActiveSpan, ASLEEP_AFTER_MS, BEAT_MS, type ChronometricState, REAL_BREAK_MS } from './state.ts';
 
-/**
- * What one look at the person is worth: a beat, a beat that reaches back over a short pause, or none. Pure. Of how long the operating
- * system was idle nothing comes out of here but that: the instants of beats are those of the looks.
- */
-
 /** What is remembered from one look to the next, in memory only. */
 type Presence = {
   readonly lookedAt: number;

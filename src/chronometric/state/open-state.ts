@@ -9,11 +9,6 @@ import { activeBetween, activeSinceBreak, cut, knownAt } from './spans.ts';
 import { type ActiveSpan, type ChronometricState, REAL_BREAK_MS, type Session } from './state.ts';
 import { createStateFile, type Tables } from './state-file.ts';
 
-/**
- * When a session was last seen, which is when a forgotten one ended. A tool call is a sighting; heartbeats carry it on, until a real
- * break or the end of the logical day. Pure; instants are epoch milliseconds.
- */
-
 /** The last call, and when the logical day in which it was made ends. */
 type LastCall = { readonly at: number; readonly dayEnd: number };
 

@@ -10,8 +10,6 @@ import { sessionTable } from './session-table.ts';
 import { areOne, joined } from './spans.ts';
 import { type ActiveSpan, ASLEEP_AFTER_MS } from './state.ts';
 
-/** The `spans` table: who was there when. What writes must run inside a transaction. */
-
 /**
  * So many stretches are kept, which is more than a year's, even of days with fifty of them. By number and not by age: a clock that is
  * wrong by years for a moment must not take anything away.

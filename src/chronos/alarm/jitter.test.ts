@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { jitterMs } from './jitter.ts';
+import { jitterMs } from './series.ts';
 
 const ALARM = '01890a5d-ac96-774b-bcce-b302099a8057';
 

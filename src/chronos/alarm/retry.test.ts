@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { retryDelayMs } from './retry.ts';
+import { retryDelayMs } from './settlement.ts';
 
 const ALMOST_ONE = 1 - 2 ** -32;
 

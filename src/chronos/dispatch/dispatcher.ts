@@ -3,19 +3,72 @@
  * outcomes to the store. The store is the authority about what is owed; what is held here are hints, and losing them all
  * loses nothing.
  */
-import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { type CancelTimer, type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
-import { retryDelayMs } from '../alarm/retry.ts';
 import { catchUp } from '../alarm/series.ts';
-import { settleDelivered, settleFailed, settleHeld, settleMissed, settleReplaced } from '../alarm/settlement.ts';
+import {
+  retryDelayMs,
+  settleDelivered,
+  settleFailed,
+  settleHeld,
+  settleMissed,
+  settleReplaced,
+} from '../alarm/settlement.ts';
 import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
-import { Bell } from './bell.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 import type { Hold, WakeResult, Waker } from './waker.ts';
+
+// What the dispatcher sleeps on: it wakes at an instant, or earlier when something is due earlier.
+
+class WakeSignal {
+  readonly #clock: Clock;
+  /** The earliest instant anybody has notified for since the last {@link reset}. */
+  #notifiedFor = Number.POSITIVE_INFINITY;
+  #wakeAt = Number.POSITIVE_INFINITY;
+  #wake: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Ends the present sleep, or the next one if it has not begun. */
+  notify(): void {
+    this.notifyBy(Number.NEGATIVE_INFINITY);
+  }
+
+  /** Makes the present or next sleep end no later than this instant. */
+  notifyBy(instant: number): void {
+    this.#notifiedFor = Math.min(this.#notifiedFor, instant);
+    if (this.#notifiedFor < this.#wakeAt) this.#wake?.();
+  }
+
+  /** Forgets earlier signals. Call it before looking at what they announced. */
+  reset(): void {
+    this.#notifiedFor = Number.POSITIVE_INFINITY;
+  }
+
+  /** Resolves at the instant, or when {@link notify} asks for an earlier look. May be up to a millisecond early. */
+  sleepUntil(instant: number): Promise<void> {
+    const wakeAt = Math.min(instant, this.#notifiedFor);
+    const delayMs = wakeAt - this.#clock.now();
+    if (delayMs <= 0) return new Promise((resolve) => setImmediate(resolve));
+    return new Promise((resolve) => {
+      this.#wakeAt = wakeAt;
+      let cancel: CancelTimer = () => {};
+      this.#wake = () => {
+        cancel();
+        this.#wake = undefined;
+        this.#wakeAt = Number.POSITIVE_INFINITY;
+        resolve();
+      };
+      cancel = this.#clock.after(Math.ceil(delayMs), this.#wake);
+    });
+  }
+}
 
 export type DispatcherConfig = InFlightBounds & {
   /** How long a claim stands unless it is renewed. */
@@ -63,7 +116,7 @@ export class Dispatcher {
   readonly #inFlight: InFlight;
   readonly #leases: LeaseKeeper;
   readonly #completions: CompletionBuffer;
-  readonly #bell: Bell;
+  readonly #wakeSignal: WakeSignal;
   #stopping = false;
   /** Claims in a row that found nothing although something was due. */
   #fruitless = 0;
@@ -75,9 +128,9 @@ export class Dispatcher {
     const { store, clock, log, config } = options;
     this.#options = options;
     this.#inFlight = new InFlight(config);
-    this.#bell = new Bell(clock);
+    this.#wakeSignal = new WakeSignal(clock);
     this.#leases = new LeaseKeeper(store, clock, log, config.leaseMs);
-    this.#completions = new CompletionBuffer(store, clock, log, () => this.#bell.ring());
+    this.#completions = new CompletionBuffer(store, clock, log, () => this.#wakeSignal.notify());
   }
 
   start(): void {
@@ -86,7 +139,7 @@ export class Dispatcher {
 
   /** Something is due at this instant, perhaps earlier than what the dispatcher sleeps for. */
   hint(dueAt: number): void {
-    this.#bell.ringBy(dueAt);
+    this.#wakeSignal.notifyBy(dueAt);
   }
 
   /** Deliveries under way right now. */
@@ -103,7 +156,7 @@ export class Dispatcher {
    */
   async drain(limitMs: number): Promise<void> {
     this.#stopping = true;
-    this.#bell.ring();
+    this.#wakeSignal.notify();
     const settled = Promise.resolve(this.#loop).then(() => this.#inFlight.settled());
     await this.#atMost(limitMs, settled);
     await this.#options.waker.close();
@@ -125,7 +178,7 @@ export class Dispatcher {
         await this.#round();
       } catch (error) {
         this.#options.log.error({ err: error }, 'the store could not be read; trying again');
-        await this.#bell.sleepUntil(this.#options.clock.now() + STORE_RETRY_MS);
+        await this.#wakeSignal.sleepUntil(this.#options.clock.now() + STORE_RETRY_MS);
       }
     }
   }
@@ -137,12 +190,12 @@ export class Dispatcher {
       return this.#inFlight.refillable(clock);
     }
     // Rings from here on, while the store is asked, are not lost: the sleep below returns at once.
-    this.#bell.reset();
+    this.#wakeSignal.reset();
     const next = await store.nextDueAt(this.#inFlight.saturatedOwners());
     const now = clock.now();
     if (next === undefined || next > now) {
       this.#fruitless = 0;
-      return this.#bell.sleepUntil(Math.min(next ?? Number.POSITIVE_INFINITY, now + config.tickMs));
+      return this.#wakeSignal.sleepUntil(Math.min(next ?? Number.POSITIVE_INFINITY, now + config.tickMs));
     }
     if (await this.#claim()) {
       this.#fruitless = 0;
@@ -151,7 +204,7 @@ export class Dispatcher {
     // Due, yet nothing to claim: it was a lease that had to be ended, or another replica was faster.
     const pauseMs = Math.min(CONTENTION_MS * 2 ** this.#fruitless, config.tickMs);
     this.#fruitless++;
-    await this.#bell.sleepUntil(clock.now() + pauseMs);
+    await this.#wakeSignal.sleepUntil(clock.now() + pauseMs);
   }
 
   /** Claims and begins what there is room for; says whether there was anything. */
@@ -230,7 +283,7 @@ export class Dispatcher {
       result = await waker.wake(claim);
     } finally {
       // The slot is free as soon as the answer is there; the outcome becomes durable while the next delivery runs.
-      if (leave()) this.#bell.ring();
+      if (leave()) this.#wakeSignal.notify();
     }
     const finishedAt = clock.now();
     if (result.outcome === 'held') return this.#hold(key, result, finishedAt);

@@ -20,7 +20,7 @@ import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transit
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
-import { personOf } from '../auth/person.ts';
+import { personOf } from '../auth/principal.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import type { AlarmFilter } from '../store/store.ts';
 import { createAlarmIds } from './alarm-id.ts';

@@ -10,7 +10,7 @@ import { receiptPostSchema, reportsOf } from '../../wire/receipt.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { fireIdSchema, partsOfFireId } from '../../wire/wake.ts';
 import type { KeyRing } from '../receipts/key-ring.ts';
-import { refusalOf } from '../receipts/proof.ts';
+import { refusalOf } from '../receipts/key-ring.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
 

@@ -1,6 +1,5 @@
 /** The compiler behind a language model. Whatever the model says, only what passes our own checks gets out. */
-import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { orAborted } from '../../kit/clock/or-aborted.ts';
+import { type Clock, orAborted, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Model, ModelAnswer, ModelMessage, ModelToolCall } from '../../kit/model/model.ts';
 import { generateWithRetries } from '../../kit/model/retry.ts';

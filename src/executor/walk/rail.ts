@@ -1,6 +1,5 @@
 /** The rail: takes intents in, walks them, and answers for them (see `../rail.ts`). */
-import { wait } from '../../kit/clock/clock.ts';
-import { orAborted } from '../../kit/clock/or-aborted.ts';
+import { orAborted, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { readIntent } from '../intent/read-intent.ts';

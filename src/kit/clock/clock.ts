@@ -39,3 +39,13 @@ export function wait(clock: Clock, delayMs: number, signal?: AbortSignal): Promi
     signal?.addEventListener('abort', done);
   });
 }
+
+/** Settles like the promise, but rejects with the signal's reason as soon as that aborts, even when the promise never settles. */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

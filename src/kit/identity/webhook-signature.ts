@@ -2,6 +2,16 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { ReveilleError } from '../../wire/errors.ts';
 
+/**
+ * Derives it from the machine's token: whoever checks receipts can do so without knowing the token, and cannot pass for the router
+ * towards the machine's daemon.
+ *
+ * @returns 64 hex digits; the HMAC key of the signatures is this text
+ */
+export function receiptKey(machineToken: string): string {
+  return createHmac('sha256', machineToken).update('reveille receipts').digest('hex');
+}
+
 /** How far the sender's clock may be from ours, either way. */
 const TOLERANCE_SECONDS = 300;
 /** More signatures than a rotation of secrets can explain are not looked at. */

@@ -2,11 +2,47 @@
 import { APICallError, type LanguageModelV4 } from '@ai-sdk/provider';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Clock } from '../clock/clock.ts';
-import { type Deadline, startDeadline } from './deadline.ts';
 import { endpointError, streamError } from './endpoint-error.ts';
 import type { Model, ModelAnswer, ModelRequest } from './model.ts';
 import { type ProviderManners, promptOf, toolOptionsOf } from './provider-prompt.ts';
 import { BrokenOff, readStream } from './stream-reading.ts';
+
+// When a request to a model endpoint is given up.
+
+type Deadline = {
+  /** Fires with the caller's signal, or when the endpoint is silent or takes too long. */
+  readonly signal: AbortSignal;
+  /** Something arrived. */
+  heard(): void;
+  /** The request is over; what is still under way of it ends too. */
+  end(): void;
+};
+
+/**
+ * Starts to wait for an endpoint.
+ *
+ * @param silenceMs how long nothing may arrive
+ * @param totalMs how long all of it may take
+ */
+function startDeadline(signal: AbortSignal, clock: Clock, silenceMs: number, totalMs: number): Deadline {
+  const overdue = new AbortController();
+  const giveUp = (what: string) => () => overdue.abort(new ReveilleError('unavailable', `the model endpoint ${what}`));
+  const cancelTotal = clock.after(totalMs, giveUp(`had not finished after ${totalMs / 1000} s`));
+  const silent = giveUp(`sent nothing for ${silenceMs / 1000} s`);
+  let cancelSilence = clock.after(silenceMs, silent);
+  return {
+    signal: AbortSignal.any([signal, overdue.signal]),
+    heard() {
+      cancelSilence();
+      cancelSilence = clock.after(silenceMs, silent);
+    },
+    end() {
+      cancelSilence();
+      cancelTotal();
+      overdue.abort();
+    },
+  };
+}
 
 /** What every endpoint needs. */
 export type EndpointOptions = {

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
-import { seatbeltProfile } from './seatbelt.ts';
-import { NO_PLACES, viewOf, Walls } from './separation.ts';
+import { NO_PLACES, seatbeltProfile, viewOf, Walls } from './separation.ts';
 
 function house(t: TestContext) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'reveille-view-')));

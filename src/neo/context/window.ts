@@ -9,8 +9,6 @@ import type { Turn } from '../turn.ts';
 import { condense, type Summarizer, transcriptOf } from './summary.ts';
 import { tokensOfMessages } from './tokens.ts';
 
-/** What of a long conversation's older turns belongs to the present one: those that share its rarer words. Pure. */
-
 /** How many older turns are looked through, and how many are shown. */
 export const OLDER_TURNS_READ = 200;
 const OLDER_TURNS_SHOWN = 3;

@@ -8,8 +8,7 @@
 
 import { createHash } from 'node:crypto';
 import { createExecutorClient, type ExecutorClient } from '../../executor/client.ts';
-import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { orAborted } from '../../kit/clock/or-aborted.ts';
+import { type Clock, orAborted, wait } from '../../kit/clock/clock.ts';
 import { NoAnswer, withinTime } from '../../kit/http/caller.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { ContextPiece, GateAnswer, IntentRequest } from '../../wire/executor.ts';
@@ -19,10 +18,8 @@ import type { Conversations } from './evidence.ts';
 import { createGateDesk, type GateDesk, isShowable, type Place, type ShownGate } from './gate-desk.ts';
 import { createPursuit, type PursuitOptions } from './pursuit.ts';
 
-/**
- * Finding out which gates wait that no turn follows: of tasks that were parked, also where the question came up, or was answered, while
- * Neo slept.
- */
+// Finding out which gates wait that no turn follows: of tasks that were parked, also where the question came up, or was answered, while
+// Neo slept.
 
 type SurveyOptions = {
   client: Pick<ExecutorClient, 'list' | 'gates'>;
@@ -59,8 +56,6 @@ async function surveyGates(
       .map(([intentId, where]) => survey(intentId, where)),
   );
 }
-
-/** Handing a task to the executor, which knows it again by the id of its call: asking twice makes one intent. */
 
 /** Pauses between attempts to submit. */
 const SUBMIT_AGAIN_MS = [250, 750, 2000];

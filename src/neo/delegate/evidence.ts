@@ -15,7 +15,7 @@ import { MEMORY_RECALL } from '../tools/own-functions.ts';
 import type { GateNotice } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
 
-/** The conversations as the way to the executor needs them. */
+// The conversations as the way to the executor needs them.
 
 export type Conversations = {
   /** What was said and read, as far as values of a task may come from it; oldest first. */

@@ -21,7 +21,7 @@ import type { Approvers } from './approvers.ts';
 import { type GateDesk, isShowable } from './gate-desk.ts';
 import { isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
 
-/** Waiting until something has happened, or for a time at most. A signal while nobody waits is not lost. */
+// Waiting until something has happened, or for a time at most. A signal while nobody waits is not lost.
 
 function createWakeSignal(clock: Clock) {
   let rung = false;

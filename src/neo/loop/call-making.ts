@@ -1,11 +1,8 @@
 /** Making one call: reading its arguments, the recovery ladder, and what the model is told when it comes to nothing. */
-import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { orAborted } from '../../kit/clock/or-aborted.ts';
+import { type Clock, orAborted, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { ModelToolCall } from '../../kit/model/model.ts';
 import { type ToolAnswer, type ToolCallContext, ToolFailure, type ToolSurface, textAnswer } from '../tools/surface.ts';
-
-/** The arguments of a call, as a model wrote them. Pure. */
 
 /** Read arguments, or a sentence for the model about what is wrong with them. */
 type ReadArguments = { readonly args: Record<string, unknown> } | { readonly wrong: string };

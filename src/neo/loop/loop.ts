@@ -21,8 +21,6 @@ import { wordsOfAnswer } from './call-events.ts';
 import { makeCall } from './call-making.ts';
 import { callIdOf, type Journal, type JournalledCall, type JournalledStep } from './journal.ts';
 
-/** Noticing that a model makes the same failing call again and again. */
-
 /** How often the same call may fail in a turn. */
 const FAILURES_OF_A_CALL = 4;
 
@@ -57,8 +55,6 @@ function repetition() {
 function repeatedSentence(name: string): string {
   return `the same call of ${name} failed ${FAILURES_OF_A_CALL} times`;
 }
-
-/** A step of the journal as the messages that a model is shown of it. Pure. */
 
 /** How many calls one answer may make. */
 export const CALLS_PER_STEP = 64;

@@ -11,8 +11,6 @@ import type { Cortex } from './cortex.ts';
 import { EXTRACTION_SYSTEM, extractionPrompt, parseExtraction } from './extraction.ts';
 import type { Lesson } from './lesson-table.ts';
 
-/** The model that the learner asks: any model port, one question at a time. */
-
 /** Asks a model without tools and without an audience. An answer that was cut off is none. */
 export function askModel(model: NeoModel): Ask {
   return async ({ system, prompt, turn, signal }) => {

@@ -1,17 +1,9 @@
-/**
- * Text as words for the text index, of memories and of queries alike. Pure.
- *
- * SQLite's tokenizer takes a run of letters for a word, which it is not in Chinese, Japanese, Korean or Thai, and passes over emoji.
- * So runs of those scripts are indexed as their characters and pairs of neighbours, and an emoji as a word that spells its code point.
- */
+/** Text as words for the text index, of memories and of queries alike; and when two texts are the same memory. Pure. */
 
-/**
- * When two texts are the same memory. Pure.
- *
- * A gist leaves out only what cannot carry meaning: letter case of plain words, punctuation at the edges of words, articles, a few
- * filler words. It keeps numbers, negations, identifiers and the order of words, because "Alice manages Bob" and "Bob manages Alice"
- * are two memories, and to lose one of them is worse than to keep something twice. Paraphrases meet through their claim instead.
- */
+// When two texts are the same memory. Pure.
+// A gist leaves out only what cannot carry meaning: letter case of plain words, punctuation at the edges of words, articles, a few
+// filler words. It keeps numbers, negations, identifiers and the order of words, because "Alice manages Bob" and "Bob manages Alice"
+// are two memories, and to lose one of them is worse than to keep something twice. Paraphrases meet through their claim instead.
 
 const FILLERS = new Set(['the', 'a', 'an', 'really', 'very', 'just', 'also', 'that', 'please']);
 

@@ -9,7 +9,7 @@ import { readSkill } from './skill.ts';
 import type { ToolSurface } from './surface.ts';
 import { createToolSet, type ToolSetOptions } from './tool-set.ts';
 
-/** Starting what the configuration declares, as a tool surface. */
+// Starting what the configuration declares, as a tool surface.
 
 export type SpawnOptions = Omit<HostOptions, 'config'> &
   Pick<ToolSetOptions, 'delegate' | 'recall' | 'warnings'> & { config: ToolConfig };
@@ -25,26 +25,6 @@ export async function spawnTools(options: SpawnOptions): Promise<ToolSurface> {
   const skill = config.skill === undefined ? undefined : readSkill(config.skill);
   const host = manifest === undefined ? undefined : await startHost({ ...options, config: { ...config, manifest } });
   return createToolSet({ host: host?.pool, patterns, skill, delegate, recall, warnings, log });
-}
-
-/** What a manifest of somebody's own needs around it; known before anything is started. */
-
-/**
- * The variables that the servers of the manifest refer to; none for the one that ships, which runs with what Neo has.
- *
- * @param variables as the manifest will be read with
- * @throws ReveilleError `invalid_request` for a manifest that is wrong, naming every place
- */
-export async function manifestVariables(
-  { manifest, workspace }: ToolConfig,
-  variables: Settings,
-): Promise<readonly string[]> {
-  if (manifest === undefined || manifest === 'bundled') return [];
-  const { loadManifest } = await import('../../mcp-host/manifest.ts');
-  // Where both really are matters to servers that run, and to nothing here.
-  const folders = { NEO_WORKSPACE: workspace, NEO_TOOL_OUTPUT: workspace };
-  const { servers } = loadManifest(manifest.path, { ...variables, ...folders });
-  return [...new Set(servers.flatMap((server) => server.variables))];
 }
 
 export type HostOptions = {

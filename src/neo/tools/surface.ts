@@ -4,7 +4,7 @@ import type { SurfaceView } from '../../wire/tool-surface.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import type { Turn } from '../turn.ts';
 
-/** A turn without capabilities: the surface that it has then, and why it may have to wait for another Neo. */
+// A turn without capabilities: the surface that it has then, and why it may have to wait for another Neo.
 
 export const noTools: ToolSurface = {
   schemas: () => [],

@@ -27,8 +27,6 @@ import {
   textAnswer,
 } from './surface.ts';
 
-/** Results of MCP calls as a model is shown them: text and images stay, of anything else it is told what there was. Pure. */
-
 /** What models take; other pictures are only mentioned. */
 const IMAGE_TYPES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { receiptKey } from '../../kit/identity/receipt-key.ts';
+import { receiptKey } from '../../kit/identity/webhook-signature.ts';
 import { type Bench, startBench, WAKE_TOKEN } from '../testing/bench.ts';
 import { ShiftingClock } from '../testing/shifting-clock.ts';
 

@@ -12,9 +12,14 @@ import {
   resumeAlarm,
   triggerAlarm,
 } from '../../../src/chronos/alarm/lifecycle.ts';
-import { retryDelayMs } from '../../../src/chronos/alarm/retry.ts';
 import { catchUp } from '../../../src/chronos/alarm/series.ts';
-import { settleDelivered, settleFailed, settleMissed, settleReplaced } from '../../../src/chronos/alarm/settlement.ts';
+import {
+  retryDelayMs,
+  settleDelivered,
+  settleFailed,
+  settleMissed,
+  settleReplaced,
+} from '../../../src/chronos/alarm/settlement.ts';
 import { type Body, createInput, LIMITS, NOW, patchInput } from '../../../src/chronos/alarm/testing/alarm-state.ts';
 import { nextFireAt, viewAlarm } from '../../../src/chronos/alarm/view.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../../src/chronos/client.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { settleDelivered } from '../../../src/chronos/alarm/settlement.ts';
-import { receiptKey } from '../../../src/kit/identity/receipt-key.ts';
-import { webhookSigner } from '../../../src/kit/identity/webhook-signature.ts';
+import { receiptKey, webhookSigner } from '../../../src/kit/identity/webhook-signature.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { formatInstant } from '../../../src/wire/rfc3339.ts';
 import { type Answer, createHttpBench, refused } from './http-bench.ts';

@@ -11,10 +11,10 @@ import type { AlarmState } from '../../alarm/alarm.ts';
 import { interruptedAttempt, settleInterrupted } from '../../alarm/settlement.ts';
 import { checkTransition } from '../difference.ts';
 import type { Claim, ClaimRequest, LeaseKey } from '../store.ts';
-import type { ClaimedStates } from './claimed-states.ts';
 import { type Settlement, settleAll } from './complete.ts';
 import type { PrimaryPool } from './pool.ts';
 import { ALARM, OCCURRENCE } from './rows.ts';
+import type { ClaimedStates } from './state.ts';
 import { readStates } from './state.ts';
 import { type Row, statement } from './statement.ts';
 

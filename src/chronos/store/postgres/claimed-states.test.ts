@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Claim } from '../store.ts';
-import { ClaimedStates } from './claimed-states.ts';
+import { ClaimedStates } from './state.ts';
 
 function claimOf(n: number): Claim {
   const occurrence = {

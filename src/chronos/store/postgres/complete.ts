@@ -5,10 +5,10 @@ import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
 import type { Completion, CompletionResult, LeaseKey } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Change } from './change.ts';
-import type { ClaimedStates } from './claimed-states.ts';
 import { untilUndisturbed } from './contention.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { Versioned } from './rows.ts';
+import type { ClaimedStates } from './state.ts';
 import { type AlarmKey, readStates } from './state.ts';
 import { writeChanges } from './write.ts';
 

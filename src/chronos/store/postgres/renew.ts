@@ -1,8 +1,8 @@
 /** Extending leases. */
 import type { LeaseKey } from '../store.ts';
-import type { ClaimedStates } from './claimed-states.ts';
 import type { Executor } from './pool.ts';
 import { OCCURRENCE } from './rows.ts';
+import type { ClaimedStates } from './state.ts';
 import { statement } from './statement.ts';
 
 const KEY = ['owner', 'alarmId', 'fireId', 'fence'] as const;

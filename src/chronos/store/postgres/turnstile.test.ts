@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Clock } from '../../../kit/clock/clock.ts';
-import { Turnstile } from './turnstile.ts';
+import { Turnstile } from './pool.ts';
 
 function workbench(places: number) {
   const timers = new Set<() => void>();

@@ -6,21 +6,14 @@ import { GroupCommit } from '../../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../../kit/sqlite/open.ts';
 import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
 import type { AlarmStore } from '../store.ts';
-import { prepareAgentKeys } from './agent-keys.ts';
-import { prepareClaim } from './claim.ts';
-import { prepareComplete } from './complete.ts';
-import { prepareCreate } from './create.ts';
+import { prepareAgentKeys, prepareNonces } from './agent-keys.ts';
+import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } from './alarm-changes.ts';
+import { prepareClaim, prepareCountDue, prepareEndLeases, prepareNextDue, prepareRenew } from './claim.ts';
 import { refuseDeparted } from './departure.ts';
 import { prepareForget } from './forget.ts';
-import { prepareFindByKey } from './idempotency.ts';
-import { prepareEndLeases } from './interrupted.ts';
 import { prepareList } from './list.ts';
-import { prepareCountDue, prepareNextDue } from './next-due.ts';
-import { prepareNonces } from './nonces.ts';
 import { prepareReceipts } from './receipts.ts';
-import { prepareRenew } from './renew.ts';
 import { prepareTables } from './tables.ts';
-import { prepareUpdateAlarm } from './update.ts';
 
 /** The schema of the file. */
 export const MIGRATIONS = new URL('./migrations/', import.meta.url);

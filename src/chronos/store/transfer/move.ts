@@ -21,12 +21,65 @@ import type { Arrival } from '../postgres/arrival.ts';
 import { sayingOf } from '../postgres/postgres-error.ts';
 import type { Departure, DepartureState } from '../sqlite/departure.ts';
 import { type Comparison, compare } from './compare.ts';
-import { copyRows } from './copy.ts';
 import { type Plan, planOf } from './plan.ts';
-import type { Report } from './progress.ts';
+import { advance, formatProgress, parseProgress, type Report, rowsOf } from './progress.ts';
 import { Source } from './source.ts';
-import { MOVING_TABLES } from './tables.ts';
+import { keyOf, MOVING_TABLES, type Values } from './tables.ts';
 import { Target } from './target.ts';
+
+/** A batch ends with this many rows or characters, whichever is reached first. */
+const BATCH_ROWS = 1000;
+const BATCH_CHARACTERS = 2 * 1024 * 1024;
+
+function weigh(row: Values): number {
+  return row.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 8), 0);
+}
+
+function* batchesOf(rows: Iterable<Values>): Generator<Values[]> {
+  let batch: Values[] = [];
+  let weight = 0;
+  for (const row of rows) {
+    batch.push(row);
+    weight += weigh(row);
+    if (batch.length < BATCH_ROWS && weight < BATCH_CHARACTERS) continue;
+    yield batch;
+    batch = [];
+    weight = 0;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/**
+ * Copies what is not there yet.
+ *
+ * @param total how many rows there are to be in the end
+ * @returns how many rows this call has copied
+ */
+async function copyRows(
+  { source, target, total, report }: { source: Source; target: Target; total: number; report: Report },
+  arrival: Arrival,
+): Promise<number> {
+  let progress = parseProgress(arrival.progress);
+  let { step } = arrival;
+  const before = rowsOf(progress);
+  // One batch is written while the next is read.
+  let underWay: Promise<void> = Promise.resolve();
+  for (const table of MOVING_TABLES) {
+    for (const batch of batchesOf(source.rows(table, progress[table.name]?.after))) {
+      progress = advance(progress, table, batch.length, keyOf(table, batch.at(-1)!));
+      const stored = target.put(table, batch, { transfer: arrival.transfer, step, progress: formatProgress(progress) });
+      stored.catch(() => undefined);
+      step++;
+      const rows = rowsOf(progress) - batch.length;
+      await underWay;
+      report({ phase: 'copying', rows, total });
+      underWay = stored;
+    }
+  }
+  await underWay;
+  report({ phase: 'copying', rows: rowsOf(progress), total });
+  return rowsOf(progress) - before;
+}
 
 export type MoveOptions = {
   /** The SQLite file. */

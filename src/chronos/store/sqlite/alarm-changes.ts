@@ -1,0 +1,102 @@
+/** Changing one alarm inside a transaction: storing it, editing it, and recording how an attempt ended. */
+import type { DatabaseSync } from 'node:sqlite';
+import { ReveilleError } from '../../../wire/errors.ts';
+import { type AlarmState, storedBytes, type Transition } from '../../alarm/alarm.ts';
+import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
+import { checkGrowth, comesNearer, growthOf } from '../limits.ts';
+import type { Completion, CompletionResult, CreateResult, NewAlarm, StoreLimits } from '../store.ts';
+import { isOpen } from './owners.ts';
+import { prepareQuery } from './statements.ts';
+import type { Tables } from './tables.ts';
+
+// Storing a new alarm.
+
+type FindByKey = (owner: string, idempotencyKey: string) => AlarmState | undefined;
+
+export function prepareCreate(tables: Tables, findByKey: FindByKey) {
+  const { alarms, occurrences, owners } = tables;
+
+  return ({ alarm, occurrence }: NewAlarm, limits: StoreLimits & { maxActive: number }): CreateResult => {
+    const { owner, id, idempotencyKey } = alarm;
+    const holder = idempotencyKey === null ? undefined : findByKey(owner, idempotencyKey);
+    if (holder) return { result: 'key_taken', state: holder };
+    const { maxActive, maxStored = Number.POSITIVE_INFINITY, maxBytes = Number.POSITIVE_INFINITY } = limits;
+    const held = owners.held(owner);
+    if (held.open >= maxActive) return { result: 'too_many', active: held.open };
+    const bytes = storedBytes(alarm);
+    if (held.alarms >= maxStored || held.bytes + bytes > maxBytes)
+      return { result: 'too_much', alarms: held.alarms, bytes: held.bytes };
+    if (alarms.exists(owner, id)) throw new ReveilleError('conflict', `there is an alarm ${id} already`);
+
+    const state = { alarm, occurrences: [occurrence] };
+    checkTransition({ alarm, occurrences: [] }, state);
+    alarms.insert(alarm);
+    occurrences.insert(occurrence);
+    owners.refresh(owner, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
+    return { result: 'created', state };
+  };
+}
+
+// Which alarm of an owner holds an idempotency key: the one that is not cancelled.
+
+export function prepareFindByKey(db: DatabaseSync, tables: Tables) {
+  const holder = prepareQuery(
+    db,
+    `SELECT id FROM alarms INDEXED BY alarms_idempotency
+     WHERE owner = ? AND idempotency_key = ? AND status <> 'cancelled'`,
+    ([id]) => id as string,
+  );
+
+  return (owner: string, idempotencyKey: string): AlarmState | undefined => {
+    const id = holder.get(owner, idempotencyKey);
+    return id === undefined ? undefined : tables.state(owner, id);
+  };
+}
+
+// Changing one alarm by a pure transition.
+
+export function prepareUpdateAlarm(tables: Tables) {
+  return (owner: string, alarmId: string, transition: Transition, limits: StoreLimits = {}): AlarmState | undefined => {
+    const stored = tables.state(owner, alarmId);
+    if (!stored) return undefined;
+    const wanted = transition(stored);
+    checkTransition(stored, wanted);
+    const growth = growthOf(stored, wanted);
+    if (comesNearer(growth, limits)) {
+      const { open: active, bytes } = tables.owners.held(owner);
+      checkGrowth(growth, limits, { active, bytes, triggers: tables.owners.waitingTriggers(owner) });
+    }
+    const opened = tables.write(stored, wanted);
+    tables.owners.refresh(owner, opened, { alarms: 0, bytes: growth.bytes });
+    return wanted;
+  };
+}
+
+// Recording what came of attempts.
+
+export function prepareComplete(tables: Tables) {
+  /** @param opened by how many each touched owner's open alarms have grown; added to here */
+  function completeOne({ key, attempt, settle }: Completion, opened: Map<string, number>): CompletionResult {
+    const { owner, alarmId, fireId, fence } = key;
+    const stored = tables.state(owner, alarmId);
+    const held = stored?.occurrences.find((occurrence) => occurrence.fireId === fireId);
+    if (!stored || !held || held.fence !== fence || held.leaseUntil === null) return 'lost_lease';
+
+    const given = withoutLease(stored, fireId);
+    const wanted = settle(given);
+    checkTransition(given, wanted);
+    opened.set(owner, (opened.get(owner) ?? 0) + tables.write(stored, wanted, fireId));
+    if (attempt) {
+      checkAttempt(key, attempt);
+      tables.ledger.insert(attempt);
+    }
+    return 'applied';
+  }
+
+  return (completions: readonly Completion[]): CompletionResult[] => {
+    const opened = new Map<string, number>();
+    const results = completions.map((completion) => completeOne(completion, opened));
+    for (const [owner, change] of opened) tables.owners.refresh(owner, change);
+    return results;
+  };
+}
