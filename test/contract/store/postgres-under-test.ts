@@ -24,10 +24,20 @@ export async function startPostgresUnderTest(): Promise<PostgresUnderTest> {
   const server: PostgresServer = await startPostgres();
   const template = await server.createDatabase(CLAUSES);
   await (await open(server.uri(template))).close();
+  // Emptied databases are used again: to copy one costs half a second of CPU, and there are a hundred tests.
+  const emptied: string[] = [];
+  const { rows } = await server.run("SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'public'", template);
+  const tables = (rows as { relname: string }[]).map(({ relname }) => relname);
+  const filled = await Promise.all(
+    tables.map(async (table) => (await server.run(`SELECT 1 FROM ${table} LIMIT 1`, template)).rows.length > 0),
+  );
+  const empty = tables
+    .filter((_, index) => !filled[index])
+    .map((table) => `TRUNCATE ${table} RESTART IDENTITY CASCADE`);
 
   return {
     async openUnderTest() {
-      const database = await server.createDatabase(`TEMPLATE ${template}`);
+      const database = emptied.pop() ?? (await server.createDatabase(`TEMPLATE ${template}`));
       const instances: AlarmStore[] = [];
       const another = async () => {
         const store = await open(server.uri(database));
@@ -44,7 +54,8 @@ export async function startPostgresUnderTest(): Promise<PostgresUnderTest> {
         openSecond: another,
         async close() {
           await closeAll();
-          await server.dropDatabase(database);
+          await server.run(empty.join('; '), database);
+          emptied.push(database);
         },
       };
     },
