@@ -12,15 +12,9 @@ import { chatAcceptedSchema, type WakeRequest } from '../wire/wake.ts';
 import { HeldBack } from './budget/account.ts';
 import type { Admission, Budgets } from './budget/budgets.ts';
 import type { Fleet } from './fleet.ts';
-import {
-  type CommandMachine,
-  type DaemonMachine,
-  hasDaemon,
-  type Machine,
-  MachineUnavailable,
-  wakeable,
-} from './machines/machine.ts';
+import { type CommandMachine, type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
+import { MachineUnavailable } from './providers/provider.ts';
 import type { Lease } from './supervisor.ts';
 import type { Targets } from './targets/targets.ts';
 import { turnOfDaemon, type WokenTurn } from './woken-turn.ts';

@@ -3,14 +3,8 @@ import { mkdirSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ExecutorConfig } from '../../executor/config.ts';
-import {
-  type Grant,
-  isWithin,
-  type Places,
-  SEPARATED_VARIABLE,
-  type SeparationMode,
-  Walls,
-} from '../../kit/process/separation.ts';
+import { type Places, SEPARATED_VARIABLE, type SeparationMode, Walls } from '../../kit/process/separation.ts';
+import { type Grant, isWithin } from '../../kit/process/view.ts';
 import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
 import { lockPathOf } from '../../mcp-host/tool-lock.ts';
 import type { NeoConfig } from '../../neo/config.ts';

@@ -5,7 +5,8 @@ import type { ReceiptEntry } from '../receipt/bodies.ts';
 import type { ChainHead } from '../receipt/chain.ts';
 import { apply, begin, type ChainState, EMPTY_STATE, outcomeOf } from '../receipt/chain-state.ts';
 import { verifyChain } from '../receipt/verify.ts';
-import type { EnvelopeRow } from './chains.ts';
+
+export type EnvelopeRow = { readonly seq: number; readonly text: string };
 
 export type ChainReading = {
   /** The envelopes that are as they were written. */

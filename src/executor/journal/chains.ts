@@ -13,7 +13,7 @@ import { type ChainHead, nextEnvelope, type Sealed } from '../receipt/chain.ts';
 import { apply, type ChainState, isOver, statusOf } from '../receipt/chain-state.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
-import { breakEntries, type ChainReading, lostIntent, readChain } from './chain-reading.ts';
+import { breakEntries, type ChainReading, type EnvelopeRow, lostIntent, readChain } from './chain-reading.ts';
 import type { outboxTable } from './outbox-table.ts';
 import type { spendTable } from './spend-table.ts';
 
@@ -248,8 +248,6 @@ function intentTable(db: DatabaseSync) {
     },
   };
 }
-
-export type EnvelopeRow = { readonly seq: number; readonly text: string };
 
 function envelopeTable(db: DatabaseSync) {
   const insert = db.prepare('INSERT INTO envelopes (intent_id, seq, envelope) VALUES (?, ?, ?)');

@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { leadingTo, type Means, type ProgramUser, type View } from './separation.ts';
+import { leadingTo, type Means, type ProgramUser, type View } from './view.ts';
 
 /** A machine under load may take this long to start a program. */
 const PROBE_LIMIT_MS = 10_000;

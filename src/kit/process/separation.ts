@@ -8,8 +8,9 @@
 import { execFile } from 'node:child_process';
 import { realpathSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { delimiter, dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
+import { type Grant, isWithin, leadingTo, type Means, type ProgramUser, type View } from './view.ts';
 
 /** A string of the profile's language. */
 const quoted = (text: string) => `"${text.replace(/[\\"]/g, '\\$&')}"`;
@@ -49,9 +50,6 @@ function seatbeltCommand(seatbelt: string, view: View, command: readonly string[
 export const SEPARATION_MODES = ['auto', 'required', 'off'] as const;
 export type SeparationMode = (typeof SEPARATION_MODES)[number];
 
-/** A folder or file that a program gets although it lies below a hidden place. */
-export type Grant = { readonly path: string; readonly writable: boolean };
-
 export type Places = {
   /** Folders, files and sockets that no program sees. What does not exist is passed over. */
   readonly hidden: readonly string[];
@@ -77,32 +75,10 @@ export type WalledProgram = {
   readonly user?: ProgramUser;
 };
 
-/** Another user of the system. */
-export type ProgramUser = { readonly uid: number; readonly gid: number };
-
-/** What holds the walls, or why nothing does, in words that finish the sentence "programs are not separated: …". */
-export type Means =
-  | { readonly kind: 'bubblewrap'; readonly path: string }
-  | { readonly kind: 'seatbelt'; readonly path: string }
-  | { readonly kind: 'none'; readonly why: string };
-
-/** What a program finds: all paths are real and exist, and none of a list lies below another of the same list. */
-export type View = {
-  readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[];
-  readonly shown: readonly Grant[];
-  readonly kept: readonly string[];
-};
-
 /** Tells a program that it runs behind walls: it need not insist on walls of its own. */
 export const SEPARATED_VARIABLE = 'REVEILLE_SEPARATED';
 
 const SEATBELT = '/usr/bin/sandbox-exec';
-
-/** Whether a path is a folder, or lies below it. */
-export function isWithin(path: string, folder: string): boolean {
-  const way = relative(folder, path);
-  return way !== '..' && !way.startsWith('../') && !isAbsolute(way);
-}
 
 function realOrUndefined(path: string): string | undefined {
   try {
@@ -117,20 +93,6 @@ function realOf(path: string): string {
   const real = realOrUndefined(path);
   if (real !== undefined || dirname(path) === path) return real ?? path;
   return join(realOf(dirname(path)), path.slice(dirname(path).length).replace(/^\/+/, ''));
-}
-
-/**
- * The folders that lead to what is hidden or kept, from the outermost on. Walls stand at paths: a program that could move one of these, and
- * be started again, would find what was hidden at a path that nobody hides.
- */
-export function leadingTo({ hidden, kept }: Pick<View, 'hidden' | 'kept'>): string[] {
-  const found = new Set<string>();
-  for (const path of [...hidden.map((place) => place.path), ...kept])
-    for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) found.add(folder);
-  // A path is longer than those of the folders that it lies in.
-  return [...found]
-    .filter((path) => !hidden.some((place) => isWithin(path, place.path)))
-    .sort((one, other) => one.length - other.length);
 }
 
 function isFolder(path: string): boolean {

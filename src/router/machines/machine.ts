@@ -206,10 +206,3 @@ export function viewOf(machine: Machine, running: string | undefined, standard?:
     ...(running === undefined ? {} : { running }),
   };
 }
-
-/** A program or a folder that is missing, a program that cannot be started, a server that nobody listens at. */
-export class MachineUnavailable extends ReveilleError {
-  constructor(message: string) {
-    super('unavailable', message);
-  }
-}

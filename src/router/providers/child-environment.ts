@@ -3,7 +3,7 @@
  * it.
  */
 import { inheritedVariables, isWithheld, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { MachineUnavailable } from '../machines/machine.ts';
+import { MachineUnavailable } from './provider.ts';
 import { namesSecret, referenceOf } from './redaction.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;

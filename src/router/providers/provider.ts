@@ -4,6 +4,7 @@
  * Calls about one machine never overlap: the machine's supervisor (`supervisor.ts`) makes the next one when the last
  * has settled. Calls about different machines do overlap, and none may hold up another.
  */
+import { ReveilleError } from '../../wire/errors.ts';
 import type { DaemonMachine, Machine } from '../machines/machine.ts';
 import type { Line } from './line.ts';
 
@@ -95,3 +96,10 @@ export type Provider = {
    */
   close(): void;
 };
+
+/** A program or a folder that is missing, a program that cannot be started, a server that nobody listens at. */
+export class MachineUnavailable extends ReveilleError {
+  constructor(message: string) {
+    super('unavailable', message);
+  }
+}

@@ -1,7 +1,8 @@
 /** What a machine's program finds around it: walls, and perhaps another user of the system. */
 import { readFileSync } from 'node:fs';
 import { isProgram } from '../../kit/process/program.ts';
-import { type Grant, reachedBy, SEPARATED_VARIABLE, type Walls } from '../../kit/process/separation.ts';
+import { reachedBy, SEPARATED_VARIABLE, type Walls } from '../../kit/process/separation.ts';
+import type { Grant } from '../../kit/process/view.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Machine } from '../machines/machine.ts';
 import type { RunAs } from './process.ts';

@@ -3,7 +3,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { WakeRequest } from '../../wire/wake.ts';
-import { MachineUnavailable } from '../machines/machine.ts';
+import { MachineUnavailable } from '../providers/provider.ts';
 import type { DirectTarget, Handover } from './target.ts';
 import type { Turn } from './turn.ts';
 import { type OnStage, stageOf } from './turn.ts';

@@ -9,7 +9,7 @@ import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { below } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CommandMachine } from '../machines/machine.ts';
-import { MachineUnavailable } from '../machines/machine.ts';
+import { MachineUnavailable } from '../providers/provider.ts';
 import { type Answered, type CallResult, call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
 import { isObject, textAt } from './readers.ts';

@@ -2,9 +2,9 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { MachineUnavailable } from '../machines/machine.ts';
 import { programEnvironment } from '../providers/child-environment.ts';
 import type { CommandSpec } from '../providers/command.ts';
+import { MachineUnavailable } from '../providers/provider.ts';
 import type { TerminalPreset } from './preset.ts';
 
 async function isFile(path: string): Promise<boolean> {
