@@ -131,3 +131,25 @@ test('a stream of events stands until its signal ends it; any other answer is no
   await assert.rejects(reader.read(), /seen enough/);
   await assert.rejects(open(), /seen enough/);
 });
+
+test('a kept connection that broke since is replaced by a new one, where a repetition changes nothing', async (t) => {
+  const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok';
+  const seen = new Map<Socket, number>();
+  const { url } = await startTcp(
+    t,
+    (socket) => {
+      const count = (seen.get(socket) ?? 0) + 1;
+      seen.set(socket, count);
+      if (count === 1) socket.write(OK);
+      else socket.resetAndDestroy();
+    },
+    true,
+  );
+  const ask = (method: 'GET' | 'POST') => exchange(plainTransport, { method, url: below(url, '/'), maxBytes: 1000 });
+  assert.equal((await ask('GET')).result, 'answered');
+  assert.equal((await ask('GET')).result, 'answered');
+  assert.deepEqual([...seen.values()], [2, 1]);
+  // The server may have taken it: whoever asked has to look.
+  assert.equal((await ask('POST')).result, 'answered');
+  assert.equal((await ask('POST')).result, 'unknown');
+});

@@ -73,32 +73,51 @@ class PlainRequest implements Controller {
   }
 }
 
+/** Methods whose repetition changes nothing (RFC 9110 §9.2.2). */
+const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
+
+/** @param isAnew the request is repeated, on a connection of its own */
+function send(options: Dispatcher.DispatchOptions, handler: Handler, isAnew: boolean): void {
+  const { origin, path, method, headers, body } = options;
+  const { protocol, hostname, port } = new URL(origin!);
+  const text = body as string | undefined;
+  const isTls = protocol === 'https:';
+  // An `import` of `node:http` reads every export of it, and one of them loads the client behind `fetch`.
+  const { request: ask } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http');
+  const started = new PlainRequest(handler, () => request.destroy());
+  let answered = false;
+  const request = ask({
+    hostname: hostname.replace(/^\[|\]$/g, ''),
+    port,
+    path,
+    method,
+    // Node leaves the length of a body away where a method is not expected to have one.
+    headers: { ...(headers as OutgoingHttpHeaders), ...(text && { 'content-length': Buffer.byteLength(text) }) },
+    ...(isAnew && { agent: false }),
+  });
+  handler.onConnecting?.(started);
+  request.on('error', (error) => {
+    // A kept connection whose server has ended since says so when it is used (RFC 9110 §9.2.2 allows to repeat then).
+    const isStale = request.reusedSocket && !answered && !started.aborted && IDEMPOTENT.has(method);
+    if (isStale) send(options, handler, true);
+    else started.fail(error);
+  });
+  request.on('response', (response) => {
+    answered = true;
+    started.answer(response);
+  });
+  request.on('socket', (socket) => {
+    // Until the connection stands, with its certificate verified, nothing of the request has left.
+    const start = () => handler.onRequestStart?.(started, null);
+    if (request.reusedSocket) start();
+    else socket.once(isTls ? 'secureConnect' : 'connect', start);
+  });
+  request.end(text);
+}
+
 export const plainTransport: Transport = {
-  dispatch({ origin, path, method, headers, body }, handler) {
-    const { protocol, hostname, port } = new URL(origin!);
-    const text = body as string | undefined;
-    const isTls = protocol === 'https:';
-    // An `import` of `node:http` reads every export of it, and one of them loads the client behind `fetch`.
-    const { request: ask } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http');
-    const started = new PlainRequest(handler, () => request.destroy());
-    const request = ask({
-      hostname: hostname.replace(/^\[|\]$/g, ''),
-      port,
-      path,
-      method,
-      // Node leaves the length of a body away where a method is not expected to have one.
-      headers: { ...(headers as OutgoingHttpHeaders), ...(text && { 'content-length': Buffer.byteLength(text) }) },
-    });
-    handler.onConnecting?.(started);
-    request.on('error', (error) => started.fail(error));
-    request.on('response', (response) => started.answer(response));
-    request.on('socket', (socket) => {
-      // Until the connection stands, with its certificate verified, nothing of the request has left.
-      const start = () => handler.onRequestStart?.(started, null);
-      if (request.reusedSocket) start();
-      else socket.once(isTls ? 'secureConnect' : 'connect', start);
-    });
-    request.end(text);
+  dispatch(options, handler) {
+    send(options, handler, false);
     return true;
   },
 };
