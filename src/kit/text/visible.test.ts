@@ -19,3 +19,8 @@ test('whatever the compiler refuses as misleading is marked on the approval scre
     }),
   );
 });
+
+test('what only counts as more lines is told of all the same, control characters too', () => {
+  const args = { rest: Array.from({ length: 120 }, () => 'plain'), to: '\u0000' };
+  assert.match(argumentLines(args).at(-1)!, /it holds characters that cannot be seen: U\+0000 at character 1$/);
+});

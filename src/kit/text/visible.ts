@@ -95,6 +95,14 @@ function* linesOf(value: unknown, indent: string, before: Line, after: string): 
   yield { json: `${indent}${close}${after}`, remarks: [] };
 }
 
+/** Every text of a JSON value, names of members among them. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) => [name, ...textsIn(member)]);
+}
+
 /**
  * The arguments of a call, in marked lines. A long text is cut, with its length and its digest; what is no plain ASCII is written out below its
  * line; after many lines the rest is only counted.
@@ -113,7 +121,10 @@ export function argumentLines(args: unknown): string[] {
   }
   if (left === 0) return shown;
   const json = JSON.stringify(args);
-  const why = misleading(json);
+  // Of the texts themselves: in JSON, control characters are escaped.
+  const why = textsIn(args)
+    .map(misleading)
+    .find((found) => found !== undefined);
   return [
     ...[...shown, `${REMARK}${left} more lines; JSON of ${json.length} characters in all, sha256 ${digestOf(json)}`],
     ...(why === undefined ? [] : [`${REMARK}it ${why}`]),
