@@ -12,13 +12,12 @@ import { complaints, table } from './summary.ts';
 const extent: Extent = { strikes: 1, strikingMs: 5000, recoveringMs: 0, drainMs: 5000 };
 
 /** Waits until something can be taken, and takes it. */
-async function take(path: string, statement: string): Promise<void> {
-  for (;;) {
+async function take(path: string, least: number, statement: string): Promise<void> {
+  for (let taken = 0; taken < least; ) {
     const db = new DatabaseSync(path, { timeout: 5000 });
-    const { changes } = db.prepare(statement).run();
+    taken += Number(db.prepare(statement).run().changes);
     db.close();
-    if (changes > 0) return;
-    await pause(20);
+    if (taken < least) await pause(20);
   }
 }
 
@@ -36,8 +35,9 @@ test('a campaign whose alarms are tampered with says so, and keeps what it found
     stores: ['sqlite'],
     short: extent,
     async strike({ house }) {
-      await take(house.sqlitePath, `DELETE FROM occurrences WHERE ${ONE_OWED}`);
-      await take(house.sqlitePath, `UPDATE occurrences SET fence = fence + 7 WHERE ${ONE_OWED}`);
+      // Of some of them the clients themselves take the alarm back afterwards, and nothing is lost.
+      await take(house.sqlitePath, 8, `DELETE FROM occurrences WHERE ${ONE_OWED}`);
+      await take(house.sqlitePath, 1, `UPDATE occurrences SET fence = fence + 7 WHERE ${ONE_OWED}`);
       return { what: 'an alarm and a fence', overAt: Date.now() };
     },
   };

@@ -11,6 +11,7 @@ import {
   readFileSync,
   readlinkSync,
   readSync,
+  renameSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -104,10 +105,13 @@ for (const path of loot.writable)
     appendFileSync(path, '# was here\n');
     return true;
   });
+const report = join(folder, `report-${process.argv[2]}.json`);
+// Whoever waits for the file finds all of it.
 writeFileSync(
-  join(folder, `report-${process.argv[2]}.json`),
+  `${report}.new`,
   JSON.stringify({ found, environment, uid: process.getuid?.(), groups: process.getgroups?.() }),
 );
+renameSync(`${report}.new`, report);
 
 if (process.argv[2] === 'daemon') {
   const server = createServer((request, response) => {
