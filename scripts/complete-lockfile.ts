@@ -1,7 +1,7 @@
 /**
- * `npm run lock`: adds to package-lock.json what npm leaves out when the registry it talks to does not carry the packages of
- * other platforms. Without those entries `npm ci` refuses the file, with them it installs what fits the platform it runs on
- * (npm/cli issue 9846).
+ * `npm run lock`: adds to package-lock.json what npm leaves out when the registry it talks to does not carry the
+ * packages of other platforms. Without those entries `npm ci` refuses the file, with them it installs what fits the
+ * platform it runs on (npm/cli issue 9846).
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * How long tools take to be ready: loads what is needed, starts the servers and lists their tools one way, says how long that took,
- * and ends everything. A process of its own, because loading the code is part of it.
+ * How long tools take to be ready: loads what is needed, starts the servers and lists their tools one way, says how
+ * long that took, and ends everything. A process of its own, because loading the code is part of it.
  */
 import type { DeclaredServers } from './servers.ts';
 

@@ -1,4 +1,7 @@
-/** MCP servers that agents really have: the files server of the manifest that ships with Neo, as often as a workload wants it. */
+/**
+ * MCP servers that agents really have: the files server of the manifest that ships with Neo, as often as a workload
+ * wants it.
+ */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bundledManifest, bundledPrograms } from '../../src/mcp-host/bundled-programs.ts';

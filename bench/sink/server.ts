@@ -1,6 +1,6 @@
 /**
- * The sink, a process of its own: reads every body to its end, answers 202, and remembers when each fire arrived. A second
- * port answers questions about that. It ends when its input does, so that it never outlives the benchmark.
+ * The sink, a process of its own: reads every body to its end, answers 202, and remembers when each fire arrived. A
+ * second port answers questions about that. It ends when its input does, so that it never outlives the benchmark.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

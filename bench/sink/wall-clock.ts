@@ -6,7 +6,10 @@ export class WallClock {
     this.anchor();
   }
 
-  /** Ties the monotonic clock to the wall clock anew; takes a few milliseconds. Call it before a measurement: they drift. */
+  /**
+   * Ties the monotonic clock to the wall clock anew; takes a few milliseconds. Call it before a measurement: they
+   * drift.
+   */
   anchor(): void {
     let offset = Number.NEGATIVE_INFINITY;
     for (let tick = 0; tick < 5; tick++) {

@@ -1,10 +1,13 @@
 /**
- * Bulk loading of Reveille's stores: SQL that makes copies of one alarm, which was set through the front door. Everything but
- * whose they are and when they are due stays as chronosd wrote it, so what is loaded is what chronosd would have stored. Pure.
+ * Bulk loading of Reveille's stores: SQL that makes copies of one alarm, which was set through the front door.
+ * Everything but whose they are and when they are due stays as chronosd wrote it, so what is loaded is what chronosd
+ * would have stored. Pure.
  */
 import { idPrefix, OWNERS, type Series } from '../series.ts';
 
-/** A range of copies: numbers `from` to `until - 1`, each with the due instant that an SQL expression over `i` gives. */
+/**
+ * A range of copies: numbers `from` to `until - 1`, each with the due instant that an SQL expression over `i` gives.
+ */
 export type Copies = { series: number; from: number; until: number; owners: number; due: string };
 
 export function copiesOf(series: Series): Copies {
@@ -12,7 +15,10 @@ export function copiesOf(series: Series): Copies {
   return { series: series.number, from: 0, until: series.count, owners: OWNERS, due };
 }
 
-/** Alarms that wait while something else is measured: due in no particular order over a month, a thousand for each owner. */
+/**
+ * Alarms that wait while something else is measured: due in no particular order over a month, a thousand for each
+ * owner.
+ */
 export const PENDING_SERIES = 0xfff;
 const DAY_MS = 24 * 3600 * 1000;
 const MULTIPLIER = 2_654_435_761;

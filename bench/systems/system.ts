@@ -15,7 +15,10 @@ export type System = {
   /** How many jobs a second can be loaded, at the very least. */
   loadRate: number;
 
-  /** A fresh installation with an empty store, nothing of it running. Rejects with {@link Unavailable} when it cannot be had. */
+  /**
+   * A fresh installation with an empty store, nothing of it running. Rejects with {@link Unavailable} when it cannot be
+   * had.
+   */
   install(): Promise<Installation>;
 };
 
@@ -33,7 +36,9 @@ export type ReveilleSystem = Omit<System, 'install'> & { install(): Promise<Reve
 
 export type ReveilleInstallation = Installation & {
   place: DataPlace;
-  /** Adds alarms that will not be due for a day, numbered `from` to `until - 1`; an installation is grown step by step. */
+  /**
+   * Adds alarms that will not be due for a day, numbered `from` to `until - 1`; an installation is grown step by step.
+   */
   addPending(from: number, until: number, onProgress: (added: number) => void): Promise<void>;
 };
 

@@ -1,4 +1,7 @@
-/** What a sense of time costs: from nothing to the first answer, and a call of each tool, beside a server of the MCP library alone. */
+/**
+ * What a sense of time costs: from nothing to the first answer, and a call of each tool, beside a server of the MCP
+ * library alone.
+ */
 import { join } from 'node:path';
 import type { Child } from '../children.ts';
 import { rotated } from '../plan.ts';

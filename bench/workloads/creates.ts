@@ -1,6 +1,6 @@
 /**
- * Durable creates over HTTP, beside the bare insert rate of the same database (one row, one transaction) and beside what the same
- * clients get from a server that reads the body, answers and stores nothing.
+ * Durable creates over HTTP, beside the bare insert rate of the same database (one row, one transaction) and beside
+ * what the same clients get from a server that reads the body, answers and stores nothing.
  */
 import { Pool } from 'undici';
 import { createChronosClient } from '../../src/chronos/client.ts';
@@ -93,7 +93,10 @@ async function createsPerSecond(url: string, clients: number, seconds: number): 
   return postsPerSecond(`${url}/v1/alarms`, headers, seconds);
 }
 
-/** A few owners may create more than an installation normally allows; everything else is as always, the bounds are looked at too. */
+/**
+ * A few owners may create more than an installation normally allows; everything else is as always, the bounds are
+ * looked at too.
+ */
 const SETTINGS = {
   CHRONOS_MAX_ACTIVE_ALARMS: '100000000',
   CHRONOS_MAX_STORED_ALARMS: '100000000',

@@ -1,4 +1,6 @@
-/** How long Neo takes to recall, with many memories, in words alone: what an embedding endpoint takes is its own affair. */
+/**
+ * How long Neo takes to recall, with many memories, in words alone: what an embedding endpoint takes is its own affair.
+ */
 import { systemClock } from '../../src/kit/clock/clock.ts';
 import { type Cortex, cortexPath, openCortex } from '../../src/neo/memory/cortex.ts';
 import { MEMORY_KINDS, type NewMemory } from '../../src/neo/memory/memory.ts';

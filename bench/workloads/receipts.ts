@@ -1,4 +1,7 @@
-/** How fast receipts are checked and written, beside the bare signatures in them: one process, and one thread but where said. */
+/**
+ * How fast receipts are checked and written, beside the bare signatures in them: one process, and one thread but where
+ * said.
+ */
 import { createPrivateKey, generateKeyPairSync, sign, verify } from 'node:crypto';
 import type { ReceiptEntry } from '../../src/executor/receipt/bodies.ts';
 import { EMPTY_CHAIN, nextEnvelope } from '../../src/executor/receipt/chain.ts';

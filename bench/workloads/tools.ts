@@ -1,4 +1,6 @@
-/** What Neo's hands add to a tool call: the same calls through the MCP library alone, through the host, and through Neo. */
+/**
+ * What Neo's hands add to a tool call: the same calls through the MCP library alone, through the host, and through Neo.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { testCall } from '../../src/neo/testing/tool-call.ts';

@@ -1,4 +1,7 @@
-/** The book: accounts of play money and the transfers between them, in double entry. Several processes may hold it open at once. */
+/**
+ * The book: accounts of play money and the transfers between them, in double entry. Several processes may hold it open
+ * at once.
+ */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Clock } from '../../src/kit/clock/clock.ts';
@@ -36,7 +39,10 @@ export type Standing =
   | { readonly status: 'done'; readonly transfer_id: string }
   | { readonly status: 'not_done'; readonly transfer_id?: undefined };
 
-/** Each method throws ReveilleError: `not_found`, `conflict` and `invalid_request` are about the order, `unavailable` about the disk. */
+/**
+ * Each method throws ReveilleError: `not_found`, `conflict` and `invalid_request` are about the order, `unavailable`
+ * about the disk.
+ */
 export type Book = {
   /** All accounts, or those that are named, in that order. */
   accounts(names?: readonly string[]): readonly Balance[];
@@ -73,8 +79,9 @@ const balance = (account: string, cents: number, currency: string): Balance => (
 /**
  * Opens the book in its folder, and makes it with a few accounts of play money when there is none.
  *
- * The lock is a shared one: a predecessor that was killed, or hangs with a transfer that it has not read yet, keeps nobody out. SQLite
- * puts the transactions of all of them in one order, and that is all that the promises of this file rest on.
+ * The lock is a shared one: a predecessor that was killed, or hangs with a transfer that it has not read yet, keeps
+ * nobody out. SQLite puts the transactions of all of them in one order, and that is all that the promises of this file
+ * rest on.
  *
  * @throws ReveilleError as `openDatabase` does
  */
@@ -183,9 +190,10 @@ export function openBook(dataDir: string, clock: Clock): Book {
       return { before: sides(0), after: sides(cents) };
     },
 
-    // Whoever asks has lost the answer to a transfer, which may still be on its way: in a pipe, in a process that hangs. "Not done" would
-    // be worth nothing if it could arrive a moment later. So a key that was never used is closed in the same transaction: the transfer
-    // has come before this one, and is found, or comes after it, and is refused.
+    // Whoever asks has lost the answer to a transfer, which may still be on its way: in a pipe, in a process that
+    // hangs. "Not done" would be worth nothing if it could arrive a moment later. So a key that was never used is
+    // closed in the same transaction: the transfer has come before this one, and is found, or comes after it, and is
+    // refused.
     status: (key) =>
       writes.runNow((): Standing => {
         const made = selectByKey.get(key) as TransferRow | undefined;

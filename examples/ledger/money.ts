@@ -2,7 +2,9 @@
 
 const AMOUNT = /^(?:0|[1-9]\d{0,11})(?:\.\d{1,2})?$/;
 
-/** Cents of an amount such as `12.50` or `7`; `undefined` for what is no amount above zero with at most two decimals. */
+/**
+ * Cents of an amount such as `12.50` or `7`; `undefined` for what is no amount above zero with at most two decimals.
+ */
 export function centsOf(text: string): number | undefined {
   if (!AMOUNT.test(text)) return undefined;
   const [whole = '0', decimals = ''] = text.split('.');

@@ -1,4 +1,7 @@
-/** The stdio MCP server behind `reveille ledger`: play money to try the executor with, kept as carefully as real money would be. */
+/**
+ * The stdio MCP server behind `reveille ledger`: play money to try the executor with, kept as carefully as real money
+ * would be.
+ */
 import type { Readable, Writable } from 'node:stream';
 import { type CallToolResult, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';

@@ -1,6 +1,6 @@
 /**
- * Whether a schema has only grown: what a v0.1.x may do. Pure. What goes in and what comes out grow in opposite directions: callers
- * must be able to go on as they do, and readers must go on being able to read.
+ * Whether a schema has only grown: what a v0.1.x may do. Pure. What goes in and what comes out grow in opposite
+ * directions: callers must be able to go on as they do, and readers must go on being able to read.
  *
  * | | additive | not additive |
  * |---|---|---|
@@ -106,7 +106,8 @@ class Comparison {
       for (const name of neededBefore)
         if (!neededNow.includes(name)) this.#complain(`${path}/${name}`, 'was always there and is not any more');
     }
-    // In what comes in, members of which nothing was known were let through, or were not; readers must never refuse new ones.
+    // In what comes in, members of which nothing was known were let through, or were not; readers must never refuse new
+    // ones.
     const [open, closed] = [before.additionalProperties !== false, after.additionalProperties === false];
     if (open && closed) this.#complain(path, 'refuses members that it does not know, which it did not');
     for (const { additionalProperties } of [before, after])

@@ -1,4 +1,7 @@
-/** The idle time of the operating system, for those who have asked for consent: one look at a time, shared by all who want one. */
+/**
+ * The idle time of the operating system, for those who have asked for consent: one look at a time, shared by all who
+ * want one.
+ */
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { IdleReading } from './idle/idle.ts';
 import type { Idle } from './idle/open-idle.ts';

@@ -1,4 +1,7 @@
-/** What stands behind the server: the person's profile, the state that is shared with others, the heartbeat, and the tools over them. */
+/**
+ * What stands behind the server: the person's profile, the state that is shared with others, the heartbeat, and the
+ * tools over them.
+ */
 import type { Clock } from '../kit/clock/clock.ts';
 import { nextDayAfter } from '../kit/clock/wall-clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -21,8 +24,8 @@ export type ChronometricParts = {
   readonly machineZone: () => string | undefined;
   readonly log: Logger;
   /**
-   * What says that the person is there, where nothing is known of keyboard and mouse: that this runs, as beside an agent CLI that they sit
-   * before; or only each call, for a while, as under a daemon that runs day and night.
+   * What says that the person is there, where nothing is known of keyboard and mouse: that this runs, as beside an
+   * agent CLI that they sit before; or only each call, for a while, as under a daemon that runs day and night.
    */
   readonly presence?: 'running' | 'calls';
 };

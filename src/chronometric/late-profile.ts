@@ -1,4 +1,7 @@
-/** The person's profile, whose reader is loaded once there is one to read: a server without a profile starts without YAML. */
+/**
+ * The person's profile, whose reader is loaded once there is one to read: a server without a profile starts without
+ * YAML.
+ */
 import { lstatSync } from 'node:fs';
 import type { Clock } from '../kit/clock/clock.ts';
 import { DEFAULT_PROFILE } from './profile/default-profile.ts';

@@ -1,4 +1,7 @@
-/** The stdio MCP server behind `reveille chronometric`: five tools and two resources about the person's time (contracts §9). */
+/**
+ * The stdio MCP server behind `reveille chronometric`: five tools and two resources about the person's time
+ * (docs/contracts.md §9).
+ */
 import type { Readable, Writable } from 'node:stream';
 import {
   type CallToolResult,
@@ -63,8 +66,8 @@ function traceOf(thrown: unknown): { type: string; at: string[] } {
 }
 
 /**
- * What no code of the closed set is about goes out as the protocol's own error: an argument that the schema refuses, and a state that
- * cannot be read or written.
+ * What no code of the closed set is about goes out as the protocol's own error: an argument that the schema refuses,
+ * and a state that cannot be read or written.
  */
 function protocolError(thrown: unknown, log: Logger, what: string): ProtocolError {
   if (thrown instanceof UnfitArgument) return new ProtocolError(ProtocolErrorCode.InvalidParams, thrown.message);
@@ -80,7 +83,9 @@ function protocolError(thrown: unknown, log: Logger, what: string): ProtocolErro
   );
 }
 
-/** One server for one connection. The low-level class: the high-level one would refuse arguments in words of its own. */
+/**
+ * One server for one connection. The low-level class: the high-level one would refuse arguments in words of its own.
+ */
 function createServer(load: () => Promise<Chronometric>, log: Logger): Server {
   const server = new Server(
     { name: 'chronometric', title: 'Chronometric: time and sessions', version: CHRONOMETRIC_VERSION },
@@ -121,7 +126,10 @@ function createServer(load: () => Promise<Chronometric>, log: Logger): Server {
   return server;
 }
 
-/** Serves MCP on stdin and stdout until the client hangs up. What the tools need is loaded with the client's first message. */
+/**
+ * Serves MCP on stdin and stdout until the client hangs up. What the tools need is loaded with the client's first
+ * message.
+ */
 export function startChronometric(options: ChronometricServerOptions): ServedConnection {
   const { dataDir, environment, presence = 'running', log, clock = systemClock, input, output } = options;
   let loaded: Promise<Chronometric> | undefined;

@@ -15,8 +15,8 @@ function inexact(name: string, literal: string): ReveilleError {
 }
 
 /**
- * A number or boolean that a model wrote as a string, read as the tool's schema asks. Anything else stays what it is, for the
- * schema to refuse.
+ * A number or boolean that a model wrote as a string, read as the tool's schema asks. Anything else stays what it is,
+ * for the schema to refuse.
  */
 function readString(name: string, type: string | undefined, text: string): unknown {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';

@@ -1,4 +1,4 @@
-/** Which chronosd the tools call, and as whom (contracts §7 and §11). */
+/** Which chronosd the tools call, and as whom (docs/contracts.md §7 and §11). */
 import { z } from 'zod';
 import { labelSchema } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -38,8 +38,8 @@ export function checkMcpSettings(settings: Settings): void {
 }
 
 /**
- * Fills what the environment leaves open from what is on this machine. The local token goes only to the local chronosd: an
- * address from the environment needs its own.
+ * Fills what the environment leaves open from what is on this machine. The local token goes only to the local chronosd:
+ * an address from the environment needs its own.
  *
  * @throws ReveilleError `unavailable` naming the variables that are neither set nor known here
  */

@@ -1,4 +1,7 @@
-/** A tool call on its way to chronosd: arguments checked, identity proved anew, nothing kept afterwards (contracts §7). */
+/**
+ * A tool call on its way to chronosd: arguments checked, identity proved anew, nothing kept afterwards
+ * (docs/contracts.md §7).
+ */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { type AlarmCreateBody, type AlarmQuery, type ChronosClient, createChronosClient } from '../chronos/client.ts';

@@ -1,6 +1,7 @@
 /**
- * `reveille mcp --selftest`: the tools that `chronos-tools.json` defines, those that each agent manifest declares and those
- * that each skill names must be the same (contracts §7). Works offline and finds every difference, not only the first.
+ * `reveille mcp --selftest`: the tools that `chronos-tools.json` defines, those that each agent manifest declares and
+ * those that each skill names must be the same (docs/contracts.md §7). Works offline and finds every difference, not
+ * only the first.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

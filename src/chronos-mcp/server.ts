@@ -1,4 +1,7 @@
-/** The stdio MCP server behind `reveille mcp`: lists three tools from disk, forwards calls to chronosd (contracts §7). */
+/**
+ * The stdio MCP server behind `reveille mcp`: lists three tools from disk, forwards calls to chronosd
+ * (docs/contracts.md §7).
+ */
 import type { Readable, Writable } from 'node:stream';
 import { ProtocolError, ProtocolErrorCode, Server, type Tool } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
@@ -28,15 +31,18 @@ export type ChronosMcpOptions = {
 };
 
 export type ChronosMcp = {
-  /** Resolves when the client is gone: its end of stdin is closed, or the pipe broke. Calls in flight have been given up. */
+  /**
+   * Resolves when the client is gone: its end of stdin is closed, or the pipe broke. Calls in flight have been given
+   * up.
+   */
   readonly closed: Promise<void>;
   /** Ends the connection. */
   close(): Promise<void>;
 };
 
 /**
- * Forwards calls with code that is loaded when the first one needs it, or shortly after the client's first message: a client
- * waits for the handshake, and that needs none of it.
+ * Forwards calls with code that is loaded when the first one needs it, or shortly after the client's first message: a
+ * client waits for the handshake, and that needs none of it.
  */
 function lazyForwarder(options: ForwarderOptions): { forward: ToolForwarder; load: () => Promise<ToolForwarder> } {
   let loaded: Promise<ToolForwarder> | undefined;

@@ -1,4 +1,7 @@
-/** The definitions of the three tools, as `chronos-tools.json` holds them and `tools/list` gives them out (contracts §7). */
+/**
+ * The definitions of the three tools, as `chronos-tools.json` holds them and `tools/list` gives them out
+ * (docs/contracts.md §7).
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';

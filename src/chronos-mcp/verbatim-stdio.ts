@@ -1,7 +1,7 @@
 /**
- * MCP over stdio that keeps digits. The SDK's own transport reads a line with `JSON.parse` and writes with `JSON.stringify`,
- * which rounds the integers inside a payload. Here the arguments of a `tools/call` reach the handler as the source text that
- * the client wrote, and {@link RawJson} inside a result is written as it is.
+ * MCP over stdio that keeps digits. The SDK's own transport reads a line with `JSON.parse` and writes with
+ * `JSON.stringify`, which rounds the integers inside a payload. Here the arguments of a `tools/call` reach the handler
+ * as the source text that the client wrote, and {@link RawJson} inside a result is written as it is.
  */
 import type { Readable, Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
@@ -84,7 +84,9 @@ function carryArguments(message: JSONRPCMessage, line: string): void {
   params.arguments = carried;
 }
 
-/** The id to answer a line with that is JSON but no JSON-RPC message; none where it has none that could be answered to. */
+/**
+ * The id to answer a line with that is JSON but no JSON-RPC message; none where it has none that could be answered to.
+ */
 function idOf(value: unknown, line: string): RawJson | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || !('method' in value)) return undefined;
   const id = 'id' in value ? value.id : undefined;

@@ -1,8 +1,8 @@
 /**
- * The typed HTTP client of chronosd (contracts §2), and the only way the rest of the house talks to it.
+ * The typed HTTP client of chronosd (docs/contracts.md §2), and the only way the rest of the house talks to it.
  *
- * A call that needs a principal proves the identity anew (challenge, sign, verify) unless the client was given a holder to
- * keep the token in. `timeoutMs` bounds the whole call, proof included.
+ * A call that needs a principal proves the identity anew (challenge, sign, verify) unless the client was given a holder
+ * to keep the token in. `timeoutMs` bounds the whole call, proof included.
  */
 import { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
@@ -57,7 +57,10 @@ export type AgentPage = { agents: EnrolledKey[]; count: number; next_cursor?: st
 /** The answer to a trigger: the alarm, and the occurrence that was made. */
 export type TriggeredAlarm = AlarmView & { fire_id: string };
 
-/** Keeps a principal token between calls of one command, until shortly before it expires. Make one with {@link holdPrincipal}. */
+/**
+ * Keeps a principal token between calls of one command, until shortly before it expires. Make one with {@link
+ * holdPrincipal}.
+ */
 export type PrincipalHolder = { held: { token: string; usableUntil: number } | undefined };
 
 export function holdPrincipal(): PrincipalHolder {
@@ -92,7 +95,9 @@ type CallOptions = {
   signal?: AbortSignal | undefined;
 };
 
-/** Every method rejects with `ReveilleError`: chronosd's own error, or `unavailable` when it cannot be reached in time. */
+/**
+ * Every method rejects with `ReveilleError`: chronosd's own error, or `unavailable` when it cannot be reached in time.
+ */
 export type ChronosClient = {
   challenge(did: string, options?: CallOptions): Promise<Challenge>;
   /** Proves the identity given, or the client's own. */

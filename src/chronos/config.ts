@@ -1,4 +1,4 @@
-/** chronosd's configuration (contracts §11): parsed once, at the edge. */
+/** chronosd's configuration (docs/contracts.md §11): parsed once, at the edge. */
 import { z } from 'zod';
 import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../kit/http/door.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -18,7 +18,10 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_HOST: z.string().default('127.0.0.1'),
   CHRONOS_PORT: portSetting.default(9096),
   ...doorSettings('CHRONOS'),
-  /** Names by which machines and agents elsewhere reach it, besides loopback names and the host; with commas between them. */
+  /**
+   * Names by which machines and agents elsewhere reach it, besides loopback names and the host; with commas between
+   * them.
+   */
   CHRONOS_ALLOWED_HOSTS: z.string().transform(hostNames).default([]),
   CHRONOS_DATA_DIR: z.string(),
   /** Alarms are kept in this PostgreSQL instead of in a file; several hosts may stand in it. */
@@ -49,7 +52,8 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_MAX_FAILURES: wholeNumber(1, 1000).default(100),
   CHRONOS_MIN_INTERVAL_SECONDS: wholeNumber(1, 86_400).default(10),
   CHRONOS_MAX_ACTIVE_ALARMS: wholeNumber(1, 100_000_000).default(10_000),
-  // Bounds on what clients may ask for and store (docs/operations.md, "Floods"). Rates are for this process; 0 lifts a bound.
+  // Bounds on what clients may ask for and store (docs/operations.md, "Floods"). Rates are for this process; 0 lifts a
+  // bound.
   CHRONOS_CHALLENGES_PER_MINUTE: wholeNumber(0, 100_000_000).default(600),
   CHRONOS_CHALLENGES_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(12_000),
   CHRONOS_CREATES_PER_MINUTE: wholeNumber(0, 100_000_000).default(3000),
@@ -64,7 +68,10 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_MAX_STORED_MIB: wholeNumber(0, 100_000_000).default(2048),
   CHRONOS_MAX_STORED_MIB_IN_ALL: wholeNumber(0, 100_000_000).default(10_240),
   CHRONOS_MAX_WAITING_TRIGGERS: wholeNumber(0, 100_000_000).default(1000),
-  /** Alarms that were fired, cancelled or failed longer ago are forgotten, with their idempotency keys; 0 keeps them for ever. */
+  /**
+   * Alarms that were fired, cancelled or failed longer ago are forgotten, with their idempotency keys; 0 keeps them for
+   * ever.
+   */
   CHRONOS_TERMINAL_RETENTION_DAYS: wholeNumber(0, 36_500).default(90),
   CHRONOS_TOKEN_TTL_SECONDS: wholeNumber(1, 86_400).default(300),
   CHRONOS_DEV: switchSetting.default(false),
@@ -77,8 +84,8 @@ type ChronosSettings = z.output<typeof chronosSettingsSchema>;
 export type ChronosConfig = Readonly<ChronosSettings & { CHRONOS_ENROLLMENT: EnrollmentMode; door: Door }>;
 
 /**
- * Whose keys are let in. Trust at first use is for one person's own machine: where several have the transport token, whoever is first
- * to say a name owns it.
+ * Whose keys are let in. Trust at first use is for one person's own machine: where several have the transport token,
+ * whoever is first to say a name owns it.
  *
  * @throws ReveilleError `invalid_request` when others are meant to come in and nobody said how
  */

@@ -15,7 +15,7 @@ import { forgetOldThings } from './retention.ts';
 import { type EventualStore, openEventually } from './store/eventual-store.ts';
 import { openSqliteStore } from './store/sqlite/store.ts';
 
-/** How long the router may take over one wake (contracts §3). */
+/** How long the router may take over one wake (docs/contracts.md §3). */
 const WAKE_TIMEOUT_MS = 60_000;
 /** How long a drain waits for deliveries under way; what is left has an unknown outcome and is repeated. */
 const DRAIN_MS = 10_000;
@@ -31,7 +31,10 @@ export type ChronosOptions = {
 export type RunningChronos = {
   port: number;
   url: string;
-  /** Stops claiming, lets deliveries under way finish, closes the server, then the store. A second call gives the same promise. */
+  /**
+   * Stops claiming, lets deliveries under way finish, closes the server, then the store. A second call gives the same
+   * promise.
+   */
   close(): Promise<void>;
 };
 
@@ -74,7 +77,8 @@ async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<
 /**
  * Starts chronosd; resolves when it accepts requests and dispatches.
  *
- * @throws ReveilleError when the data is in use, damaged or of a newer version, PostgreSQL must be mended first, or the address is taken
+ * @throws ReveilleError when the data is in use, damaged or of a newer version, PostgreSQL must be mended first, or the
+ *   address is taken
  */
 export async function startChronos({ config, clock, log, onFire }: ChronosOptions): Promise<RunningChronos> {
   for (const name of missingSecrets(config))
@@ -99,7 +103,8 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
   const waker = createHttpWaker({
     url: config.CHRONOS_ROUTER_WAKE_URL,
     token: config.CHRONOS_WAKE_TOKEN,
-    // Wakes are signed for an instant that the router compares with its own: a replica's wrong clock must not get them refused.
+    // Wakes are signed for an instant that the router compares with its own: a replica's wrong clock must not get them
+    // refused.
     clock: storeClock,
     timeoutMs: WAKE_TIMEOUT_MS,
     connections: config.CHRONOS_CONCURRENCY,

@@ -1,4 +1,7 @@
-/** Forgetting what is over: attempts and receipts, and alarms that came to their end, each after its own retention and a few at a time. */
+/**
+ * Forgetting what is over: attempts and receipts, and alarms that came to their end, each after its own retention and a
+ * few at a time.
+ */
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { AlarmStore } from './store/store.ts';

@@ -1,6 +1,6 @@
 /**
- * The process as a command sees it: its environment, its streams, its folder, and the status that it will end with. The program hands
- * over its own; a test hands over one that it looks at afterwards.
+ * The process as a command sees it: its environment, its streams, its folder, and the status that it will end with. The
+ * program hands over its own; a test hands over one that it looks at afterwards.
  */
 export type CliProcess = {
   readonly env: Record<string, string | undefined>;

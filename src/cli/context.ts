@@ -59,7 +59,8 @@ async function readOr<T>(absent: T, tolerant: boolean, read: () => T | Promise<T
  *
  * @param process whose environment counts
  * @param flags values from the command line, by the names of the variables they override
- * @param tolerant goes on without `config.yaml` and the made secrets when they are damaged: for the command that reports that
+ * @param tolerant goes on without `config.yaml` and the made secrets when they are damaged: for the command that
+ *   reports that
  * @param canBeMachine whether a process of this command that a router has started goes by its environment alone
  */
 export async function createContext(
@@ -71,7 +72,8 @@ export async function createContext(
   const environment: Settings = process.env;
   const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
   const home = homeAt(given.REVEILLE_HOME ?? environment.REVEILLE_HOME);
-  // A daemon that a router has started is given what is its own; it looks for nothing in the home of whoever runs the router.
+  // A daemon that a router has started is given what is its own; it looks for nothing in the home of whoever runs the
+  // router.
   const isMachine = canBeMachine && environment[SPAWN_ID_VARIABLE] !== undefined;
   const file = isMachine ? {} : await readOr({}, tolerant, () => readSettingsFile(home.configFile));
   const made = isMachine ? undefined : await readOr(undefined, tolerant, () => readSecrets(home));

@@ -9,7 +9,10 @@ import { UsageError } from './flags/usage-error.ts';
 import { createOutput } from './screens/output.ts';
 import { buildProgram } from './tree/program.ts';
 
-/** Whoever read the output may have gone, as in `reveille alarm list | head -1`: what is left to say is not wanted any more. */
+/**
+ * Whoever read the output may have gone, as in `reveille alarm list | head -1`: what is left to say is not wanted any
+ * more.
+ */
 function outliveReaders({ stdout, stderr }: CliProcess): void {
   for (const stream of [stdout, stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -19,8 +22,8 @@ function outliveReaders({ stdout, stderr }: CliProcess): void {
 }
 
 /**
- * Whether the command line is that of a prompt hook. Agent CLIs take an exit status of 2 as an order to throw the prompt away, and
- * others as a failure: whatever is wrong, even with its flags, it is done.
+ * Whether the command line is that of a prompt hook. Agent CLIs take an exit status of 2 as an order to throw the
+ * prompt away, and others as a failure: whatever is wrong, even with its flags, it is done.
  */
 function isHook(argv: readonly string[]): boolean {
   const [first, second] = argv.filter((word) => !word.startsWith('-'));

@@ -1,6 +1,6 @@
 /**
- * The typed clients of the executor (contracts §6, §9a): one for intents and their questions, one for the rosters; and
- * following an intent.
+ * The typed clients of the executor (docs/contracts.md §6, §9a): one for intents and their questions, one for the
+ * rosters; and following an intent.
  */
 import type { z } from 'zod';
 import { type Clock, systemClock, wait } from '../kit/clock/clock.ts';

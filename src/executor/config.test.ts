@@ -9,7 +9,7 @@ const given = {
   REVEILLE_HOME: '/home/ada/.reveille',
 };
 
-test('without anything but a token and a home it has the defaults of contracts §11', () => {
+test('without anything but a token and a home it has the defaults of docs/contracts.md §11', () => {
   const config = parseExecutorConfig(given);
   const { host, port, dataDir, manifest, policy, model, reconcileMs, notify, chronos } = config;
   assert.deepEqual(config.bounds, { openIntents: 1000, contextBytes: 16 * 1024 * 1024 });

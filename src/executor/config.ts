@@ -1,4 +1,4 @@
-/** The executor's configuration (contracts §11). */
+/** The executor's configuration (docs/contracts.md §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../kit/http/door.ts';

@@ -1,6 +1,6 @@
 /**
- * Loading an agent manifest (contracts §8): from a file to servers that can be started. Everything that is wrong is
- * found and told with file, line and column before anything is spawned.
+ * Loading an agent manifest (docs/contracts.md §8): from a file to servers that can be started. Everything that is
+ * wrong is found and told with file, line and column before anything is spawned.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

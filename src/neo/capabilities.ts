@@ -1,6 +1,7 @@
 /**
- * What a turn has besides its model: tools, memory, and the executor behind `core_execute`. Started in the background, for Neo has to
- * accept wakes before the last MCP server is up; a turn waits for it, as long as a server may take to start.
+ * What a turn has besides its model: tools, memory, and the executor behind `core_execute`. Started in the background,
+ * for Neo has to accept wakes before the last MCP server is up; a turn waits for it, as long as a server may take to
+ * start.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -36,7 +37,10 @@ export type CapabilitiesOptions = {
 export type Capabilities = {
   /** Begins to start, unless that has happened. */
   start(): void;
-  /** Starts if need be; resolves when every server has had its time. Rejects with `StoppedWhileStarting` when that came to nothing. */
+  /**
+   * Starts if need be; resolves when every server has had its time. Rejects with `StoppedWhileStarting` when that came
+   * to nothing.
+   */
   ready(): Promise<ToolSurface>;
   describe(): Promise<SurfaceView>;
   /** Empty until the capabilities are ready. */

@@ -1,4 +1,4 @@
-/** Accepting a turn: `POST /chat` (contracts §4, §5). Pure but for {@link acceptChat}. */
+/** Accepting a turn: `POST /chat` (docs/contracts.md §4, §5). Pure but for {@link acceptChat}. */
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../kit/clock/clock.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
@@ -15,8 +15,8 @@ const ECHOED = [
 ] as const;
 
 /**
- * Holds the headers of a delivery against its body: where both speak they must agree, for whoever routed by the one and whoever
- * reads the other must see the same wake.
+ * Holds the headers of a delivery against its body: where both speak they must agree, for whoever routed by the one and
+ * whoever reads the other must see the same wake.
  *
  * @param header a request header's value
  * @throws ReveilleError `invalid_request` naming the first header that disagrees
@@ -67,11 +67,12 @@ export type ChatOptions = {
 };
 
 /**
- * Stores the turn of a request. Resolves when it is on disk; a `fire_id` that has its turn already gives that turn back.
+ * Stores the turn of a request. Resolves when it is on disk; a `fire_id` that has its turn already gives that turn
+ * back.
  *
  * @param userId whose wake it is, see {@link userOf}
- * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when too many wait: nothing was accepted, the wake must
- *   be repeated
+ * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when too many wait: nothing was
+ *   accepted, the wake must be repeated
  */
 export async function acceptChat(
   body: ChatRequest,

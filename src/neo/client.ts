@@ -1,6 +1,6 @@
 /**
- * What the router asks of a daemon: to take a wake into its conversation, and what became of the turn (contracts §4, §5). Neo is one;
- * others serve `POST /chat` and need not tell of their turns.
+ * What the router asks of a daemon: to take a wake into its conversation, and what became of the turn
+ * (docs/contracts.md §4, §5). Neo is one; others serve `POST /chat` and need not tell of their turns.
  */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';

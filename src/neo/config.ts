@@ -1,4 +1,4 @@
-/** Neo's configuration (contracts §11). */
+/** Neo's configuration (docs/contracts.md §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../kit/http/door.ts';
@@ -32,9 +32,13 @@ export type NeoConfig = {
   readonly tools?: ToolConfig | undefined;
   /** Without an endpoint Neo answers by itself, from what reached it. */
   readonly model: ModelConfig;
-  /** The model at the same endpoint that learns from turns; the first one when absent, and `null` when none is to learn. */
+  /**
+   * The model at the same endpoint that learns from turns; the first one when absent, and `null` when none is to learn.
+   */
   readonly cheapModel?: string | null | undefined;
-  /** The model at the same endpoint that makes embeddings of memories; they are found by their words alone when absent. */
+  /**
+   * The model at the same endpoint that makes embeddings of memories; they are found by their words alone when absent.
+   */
   readonly embedModel?: string | undefined;
   /** What the model can read at once, in tokens; kept under by compaction. */
   readonly contextTokens: number;

@@ -23,8 +23,8 @@ import { createRunner, type Runner } from './runner.ts';
 const DRAIN_MS = 10_000;
 
 /**
- * The first turn starts its capabilities itself; without one they are started after this long. Loading them keeps the process busy just when
- * the router looks whether Neo is there.
+ * The first turn starts its capabilities itself; without one they are started after this long. Loading them keeps the
+ * process busy just when the router looks whether Neo is there.
  */
 const CAPABILITIES_AFTER_MS = 1000;
 
@@ -38,7 +38,10 @@ export type NeoOptions = {
   walls?: Walls;
   /** Answers instead of the model that the configuration names. */
   model?: NeoModel;
-  /** Told when Neo has closed itself because its tools are not what the manifest says, or a required server does not start. */
+  /**
+   * Told when Neo has closed itself because its tools are not what the manifest says, or a required server does not
+   * start.
+   */
   onFatal?: (error: ReveilleError) => void;
   drainMs?: number;
 };
@@ -53,8 +56,8 @@ export type RunningNeo = {
 /**
  * Starts Neo; resolves when it accepts requests. Turns that the last process left behind are taken up at once.
  *
- * @throws ReveilleError `unavailable` when the data folder is in use or damaged or the address is taken, `conflict` when the data
- *   folder is a newer version's
+ * @throws ReveilleError `unavailable` when the data folder is in use or damaged or the address is taken, `conflict`
+ *   when the data folder is a newer version's
  */
 export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   const { config, variables = {}, clock, log, model, onFatal, drainMs = DRAIN_MS } = options;

@@ -1,6 +1,7 @@
 /**
- * Following the event log. A reader holds a place in it and asks the database what came after; being told that something new is
- * there is only a hint, so a slow reader costs no memory and a reader that comes back continues where it was.
+ * Following the event log. A reader holds a place in it and asks the database what came after; being told that
+ * something new is there is only a hint, so a slow reader costs no memory and a reader that comes back continues where
+ * it was.
  */
 import type { TurnEventData, TurnEventType } from '../wire/turn.ts';
 import type { ConversationStore } from './conversations/store.ts';

@@ -1,6 +1,7 @@
 /**
- * Turns as the model is shown them. Pure: the same turn is always rendered the same. Words from outside (messages, payloads) stand
- * between markers (`kit/model/quotation.ts`). What is around the turns is the system block (`context/system-block.ts`).
+ * Turns as the model is shown them. Pure: the same turn is always rendered the same. Words from outside (messages,
+ * payloads) stand between markers (`kit/model/quotation.ts`). What is around the turns is the system block
+ * (`context/system-block.ts`).
  */
 import { formatDuration, formatLateness } from '../kit/clock/duration.ts';
 import type { ModelMessage } from '../kit/model/model.ts';
@@ -11,7 +12,10 @@ import { wordsOfAnswer } from './loop/call-events.ts';
 import type { JournalledStep } from './loop/journal.ts';
 import type { Turn } from './turn.ts';
 
-/** What a turn is shown of what is remembered beyond its conversation. Neither may throw; what they give is rendered as a quotation. */
+/**
+ * What a turn is shown of what is remembered beyond its conversation. Neither may throw; what they give is rendered as
+ * a quotation.
+ */
 export type Remembrance = {
   /** Pinned: who the user is and what rules hold. */
   profile(): string | undefined;

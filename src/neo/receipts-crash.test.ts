@@ -20,7 +20,10 @@ const KILLS = rounds(4, 8);
 
 type Taken = { turnId: string; ok: boolean | undefined };
 
-/** A chronosd of sorts that takes what is signed as it should be, and now and then refuses, hangs up, or answers after its work. */
+/**
+ * A chronosd of sorts that takes what is signed as it should be, and now and then refuses, hangs up, or answers after
+ * its work.
+ */
 async function startReceiver(t: TestContext, dice: Dice) {
   const finished = new Map<string, Taken[]>();
   let moody = true;

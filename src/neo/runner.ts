@@ -1,8 +1,9 @@
 /**
- * Runs accepted turns: one at a time in each conversation, in the order they were accepted, a bounded number at once over all.
+ * Runs accepted turns: one at a time in each conversation, in the order they were accepted, a bounded number at once
+ * over all.
  *
- * The database is the queue. Memory holds which conversations have something waiting and in what order they come up; after a
- * crash both are read again, and turns that were running are put back (`turn.ts` says how often).
+ * The database is the queue. Memory holds which conversations have something waiting and in what order they come up;
+ * after a crash both are read again, and turns that were running are put back (`turn.ts` says how often).
  */
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -44,7 +45,8 @@ export type Runner = {
   /** `busy` while anything runs or waits; `queued` counts turns that wait. */
   state(): { busy: boolean; queued: number };
   /**
-   * Begins no more turns and waits for the running ones. What still runs after `graceMs` is stopped and waits for the next start.
+   * Begins no more turns and waits for the running ones. What still runs after `graceMs` is stopped and waits for the
+   * next start.
    */
   stop(graceMs: number): Promise<void>;
 };

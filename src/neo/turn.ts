@@ -73,7 +73,9 @@ function instant(epochMs: number | undefined): string | undefined {
   return epochMs === undefined ? undefined : formatInstant(epochMs);
 }
 
-/** A turn as clients see it; `payload` is written as its source text by `encodeJson`, absent members are left out by it. */
+/**
+ * A turn as clients see it; `payload` is written as its source text by `encodeJson`, absent members are left out by it.
+ */
 export function viewOf(turn: Turn): TurnView {
   return {
     id: turn.id,

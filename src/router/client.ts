@@ -1,4 +1,4 @@
-/** The typed clients of the router: its admin routes (contracts §4), and what chronosd asks of it. */
+/** The typed clients of the router: its admin routes (docs/contracts.md §4), and what chronosd asks of it. */
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { type Attend, type Call, callOf, createCaller, NoAnswer, withinTime } from '../kit/http/caller.ts';

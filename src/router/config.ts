@@ -1,4 +1,4 @@
-/** The router's configuration (contracts §11), parsed once from the variables that its owner hands in. */
+/** The router's configuration (docs/contracts.md §11), parsed once from the variables that its owner hands in. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../kit/http/door.ts';

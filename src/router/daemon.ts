@@ -1,4 +1,7 @@
-/** The router: knows where each user's agent lives, starts that machine and delivers its wakes. Everything is wired here. */
+/**
+ * The router: knows where each user's agent lives, starts that machine and delivers its wakes. Everything is wired
+ * here.
+ */
 import { Agent, type Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { type RunningServer, startServer } from '../kit/http/server.ts';
@@ -51,8 +54,8 @@ export type RouterOptions = {
 
 export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
   /**
-   * Accepts nothing more, lets deliveries finish, stops every machine of provider `process`, and closes the registry. Takes
-   * less than 20 seconds at worst; calling it again gives the same promise.
+   * Accepts nothing more, lets deliveries finish, stops every machine of provider `process`, and closes the registry.
+   * Takes less than 20 seconds at worst; calling it again gives the same promise.
    */
   close(): Promise<void>;
 };
@@ -163,7 +166,8 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       drainMs: DRAIN_MS,
       limits: { bodyBytes: WAKE_BODY_MAX_BYTES },
     });
-    // Only a router that got its port touches what an earlier one left; no request is read before this turn of the event loop ends.
+    // Only a router that got its port touches what an earlier one left; no request is read before this turn of the
+    // event loop ends.
     fleet.recover();
     targets.recover();
     restarter.open();

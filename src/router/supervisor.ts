@@ -1,6 +1,6 @@
 /**
- * The supervisor of one machine: it keeps starting, being ready and stopping apart, so that there is one start however many
- * wakes wait for it, and so that a wake that meets a stop waits for its end and starts the machine again.
+ * The supervisor of one machine: it keeps starting, being ready and stopping apart, so that there is one start however
+ * many wakes wait for it, and so that a wake that meets a stop waits for its end and starts the machine again.
  */
 import { type Clock, orAborted, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -28,7 +28,9 @@ export type Lease = {
   readonly machine: DaemonMachine;
   /** How long the start took that the holder waited for; 0 when the daemon already ran. */
   readonly startMs: number;
-  /** The daemon accepted a wake: until it is seen idle, it owes a turn. Resolves when that is on record; never rejects. */
+  /**
+   * The daemon accepted a wake: until it is seen idle, it owes a turn. Resolves when that is on record; never rejects.
+   */
   accepted(): Promise<void>;
   release(): void;
 };
@@ -78,10 +80,11 @@ export class Supervisor {
   /**
    * Waits until the machine is ready, starting it when nobody else does.
    *
-   * @param current looks the machine up; asked again after every wait, as the machine may have changed meanwhile. What it throws
-   *   ends the waiting
+   * @param current looks the machine up; asked again after every wait, as the machine may have changed meanwhile. What
+   *   it throws ends the waiting
    * @param signal ends this caller's waiting and not the start
-   * @throws the signal's reason; what `current` threw; ReveilleError `unavailable` when the machine could not be started
+   * @throws the signal's reason; what `current` threw; ReveilleError `unavailable` when the machine could not be
+   *   started
    */
   async acquire(current: () => DaemonMachine, signal: AbortSignal): Promise<Lease> {
     let startMs = 0;
@@ -126,8 +129,8 @@ export class Supervisor {
   }
 
   /**
-   * Stops the machine: deliveries under way may finish, wakes that arrive wait. Joins a stop that is under way. Resolves when it
-   * sleeps; a provider that could not stop it is in the log.
+   * Stops the machine: deliveries under way may finish, wakes that arrive wait. Joins a stop that is under way.
+   * Resolves when it sleeps; a provider that could not stop it is in the log.
    */
   stop(): Promise<void> {
     if (this.#phase.name === 'stopping') return this.#phase.done;
@@ -139,7 +142,10 @@ export class Supervisor {
     if (!this.#held?.provider.outlivesRouter) await this.stop();
   }
 
-  /** Since when nobody has used the ready machine; `undefined` while it is in use or not ready, and for one that never sleeps. */
+  /**
+   * Since when nobody has used the ready machine; `undefined` while it is in use or not ready, and for one that never
+   * sleeps.
+   */
   idleness(): Idleness | undefined {
     if (this.#phase.name !== 'ready' || this.#uses.now > 0 || !this.#held?.provider.sleeps) return undefined;
     const { daemon, machine } = this.#phase;
@@ -158,7 +164,10 @@ export class Supervisor {
     return true;
   }
 
-  /** The daemon was not healthy when it was looked at. Only a provider that is not told of a daemon's end looks at it again. */
+  /**
+   * The daemon was not healthy when it was looked at. Only a provider that is not told of a daemon's end looks at it
+   * again.
+   */
   missed(idleness: Idleness): void {
     if (this.#isStill(idleness) && this.#held?.provider.trustMs !== undefined) this.doubt(idleness.daemon);
   }

@@ -72,7 +72,8 @@ export type DaemonTurn = DaemonAddress & {
 };
 
 /**
- * The turn of a daemon that speaks `/chat`. One that shows no turns (contracts §5) has accepted it, and that is all.
+ * The turn of a daemon that speaks `/chat`. One that shows no turns (docs/contracts.md §5) has accepted it, and that is
+ * all.
  */
 export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: DaemonTurn): WokenTurn {
   if (!accepted) return { by: 'daemon', outcome: async () => ({ known: 'accepted', why: noWord(url) }) };

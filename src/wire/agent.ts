@@ -1,10 +1,13 @@
-/** Proving an identity to chronosd, and enrolling keys (contracts §1 and §2). */
+/** Proving an identity to chronosd, and enrolling keys (docs/contracts.md §1 and §2). */
 import { z } from 'zod';
 import { didSchema, labelSchema } from './did.ts';
 
 /** The header that carries a principal token. */
 export const PRINCIPAL_HEADER = 'x-chronos-agent';
-/** Proves that a person sets or words the alarm, and who (`identity/person-proof.ts`); without it they are the agent's own. */
+/**
+ * Proves that a person sets or words the alarm, and who (`identity/person-proof.ts`); without it they are the agent's
+ * own.
+ */
 export const PERSON_HEADER = 'x-chronos-person';
 
 const hex = (digits: number) =>

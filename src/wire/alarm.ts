@@ -1,4 +1,4 @@
-/** Alarms as clients of chronosd see them (contracts §2). */
+/** Alarms as clients of chronosd see them (docs/contracts.md §2). */
 import { z } from 'zod';
 import { instantSchema } from './instant.ts';
 import { RawJson } from './json.ts';
@@ -90,7 +90,10 @@ export type AlarmCreate = z.output<typeof alarmCreateSchema>;
 
 const unchangeable = z.never({ error: 'cannot be changed; set a new alarm' }).optional();
 
-/** What a client sends to edit an alarm: any creation field but `kind` and `idempotency_key`. `null` removes an optional one. */
+/**
+ * What a client sends to edit an alarm: any creation field but `kind` and `idempotency_key`. `null` removes an optional
+ * one.
+ */
 export const alarmPatchSchema = z.strictObject({
   wake_message: alarmFields.wake_message.optional(),
   label: alarmFields.label.nullable().optional(),

@@ -1,7 +1,7 @@
 /**
- * Approvers: people whose keys answer questions (contracts §9a). What a key of theirs signs, and the routes under which an operator
- * enrols and revokes them. An answer's statement has the members that the contract fixes; every other statement names its purpose, so that
- * no signature can be taken for one of another kind.
+ * Approvers: people whose keys answer questions (docs/contracts.md §9a). What a key of theirs signs, and the routes
+ * under which an operator enrols and revokes them. An answer's statement has the members that the contract fixes; every
+ * other statement names its purpose, so that no signature can be taken for one of another kind.
  */
 import { z } from 'zod';
 import { canonicalJson } from './canonical-json.ts';
@@ -20,7 +20,9 @@ const hex = (digits: number) =>
 /** An Ed25519 public key. */
 export const approverKeySchema = hex(64);
 export const signatureSchema = hex(128);
-/** An instant as it is written everywhere in a receipt: the text is what is signed, so there is one for each instant. */
+/**
+ * An instant as it is written everywhere in a receipt: the text is what is signed, so there is one for each instant.
+ */
 export const signedInstantSchema = z
   .string()
   .refine(isWrittenInstant, 'must be an instant in UTC with milliseconds, such as 2026-06-15T08:10:00.000Z');

@@ -19,7 +19,10 @@ function isZone(timezone: string): boolean {
   }
 }
 
-/** Whenever the wall clock of the zone shows a time from `from` on and before `to`; past midnight where `from` is the later one. */
+/**
+ * Whenever the wall clock of the zone shows a time from `from` on and before `to`; past midnight where `from` is the
+ * later one.
+ */
 export const quietHoursSchema = z
   .strictObject({
     from: timeOfDay,

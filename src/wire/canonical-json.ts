@@ -1,8 +1,8 @@
 /** Canonical JSON (RFC 8785, JCS): one text for a value, whatever the order in which its members arrived. */
 
 /**
- * Writes a value that came from JSON. Strings and numbers are written as ECMAScript does, which RFC 8785 takes its rules from
- * (sections 3.2.2.2 and 3.2.2.3); members are sorted by the UTF-16 code units of their names (3.2.3).
+ * Writes a value that came from JSON. Strings and numbers are written as ECMAScript does, which RFC 8785 takes its
+ * rules from (sections 3.2.2.2 and 3.2.2.3); members are sorted by the UTF-16 code units of their names (3.2.3).
  *
  * @param value members that are `undefined` are left out
  * @throws TypeError for what JSON cannot carry

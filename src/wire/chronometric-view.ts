@@ -1,6 +1,7 @@
 /**
- * What chronometric shows people of a day and of a week: sessions with what was meant and what came of it, active and away. The resources
- * `chronometric://sessions/today` and `…/week` and `reveille time --json` answer with it. Within v0.1.x it only grows.
+ * What chronometric shows people of a day and of a week: sessions with what was meant and what came of it, active and
+ * away. The resources `chronometric://sessions/today` and `…/week` and `reveille time --json` answer with it. Within
+ * v0.1.x it only grows.
  */
 import { z } from 'zod';
 import { duration, instant } from './chronometric.ts';
@@ -109,7 +110,9 @@ export const dayViewSchema = z.object({
   totals: totalsSchema,
   /** Absent on other days than the present one, and where no session is open. */
   break: breakOutlookSchema.optional(),
-  /** A session that is still open although it was last seen before this day began: the next start will close it there. */
+  /**
+   * A session that is still open although it was last seen before this day began: the next start will close it there.
+   */
   forgotten_session: daySessionSchema
     .pick({ session_id: true, intent: true, started_at: true, last_seen_at: true })
     .optional(),

@@ -1,4 +1,7 @@
-/** The words that chronometric's contract is made of (contracts §9). No schema library stands here, for what has to start quickly. */
+/**
+ * The words that chronometric's contract is made of (docs/contracts.md §9). No schema library stands here, for what has
+ * to start quickly.
+ */
 
 export const CHRONOMETRIC_TOOLS = [
   'get_time_context',

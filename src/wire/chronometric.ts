@@ -1,6 +1,6 @@
 /**
- * The five tools of chronometric (contracts §9): what goes in and comes out. JSON Schemas of these are published under
- * `schemas/chronometric/v0.1.0/`; within v0.1.x they only grow.
+ * The five tools of chronometric (docs/contracts.md §9): what goes in and comes out. JSON Schemas of these are
+ * published under `schemas/chronometric/v0.1.0/`; within v0.1.x they only grow.
  */
 import { z } from 'zod';
 import {

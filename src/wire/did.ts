@@ -1,4 +1,4 @@
-/** The agent's identity on the wire: `did:matrix:<label>:<keyfp>` (contracts §1). */
+/** The agent's identity on the wire: `did:matrix:<label>:<keyfp>` (docs/contracts.md §1). */
 import { z } from 'zod';
 
 const DID = /^did:matrix:([A-Za-z0-9._-]{1,64}):([0-9a-f]{16})$/;

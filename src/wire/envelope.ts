@@ -1,4 +1,4 @@
-/** The envelope that every HTTP answer of every daemon travels in (contracts §0). */
+/** The envelope that every HTTP answer of every daemon travels in (docs/contracts.md §0). */
 import { z } from 'zod';
 import { ReveilleError, STATUS_OF, wireErrorOf } from './errors.ts';
 import { ANSWER_DEPTH, encodeJson, parseJsonObject, RawJson, sliceAt } from './json.ts';

@@ -1,4 +1,4 @@
-/** Every error code that crosses a process boundary, with the HTTP status it travels under (contracts §0). */
+/** Every error code that crosses a process boundary, with the HTTP status it travels under (docs/contracts.md §0). */
 export const STATUS_OF = {
   invalid_request: 400,
   unauthorized: 401,

@@ -1,4 +1,4 @@
-/** The executor's HTTP interface: the rail behind `core_execute` (contracts §6). */
+/** The executor's HTTP interface: the rail behind `core_execute` (docs/contracts.md §6). */
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
 import { approverKeySchema, signatureSchema, signedInstantSchema } from './approver.ts';
@@ -8,8 +8,9 @@ import { shortText, verbatimText } from './text.ts';
 const INTENT_END_STATUSES = ['completed', 'failed', 'denied', 'cancelled', 'unknown'] as const;
 
 /**
- * `drafting` → `planned` → `awaiting_approval` ⇄ `executing` → `completed`, `failed`, `denied` (a person or the policy said no to a step;
- * the error's code is one of {@link DENIAL_CODES}), `cancelled`, or `unknown` (nobody can say whether a step was carried out).
+ * `drafting` → `planned` → `awaiting_approval` ⇄ `executing` → `completed`, `failed`, `denied` (a person or the policy
+ * said no to a step; the error's code is one of {@link DENIAL_CODES}), `cancelled`, or `unknown` (nobody can say
+ * whether a step was carried out).
  */
 export const INTENT_STATUSES = [
   ...(['drafting', 'planned', 'awaiting_approval', 'executing'] as const),
@@ -37,8 +38,8 @@ export const CONTEXT_PIECES_MAX = 64;
 export const CONTEXT_PIECE_MAX_BYTES = 64 * 1024;
 
 /**
- * Largest body of a request to the executor. More than the 256 KiB of other daemons: a task comes with what was said and read before. Less
- * than the pieces could be together; whoever hands a task over leaves the oldest ones out.
+ * Largest body of a request to the executor. More than the 256 KiB of other daemons: a task comes with what was said
+ * and read before. Less than the pieces could be together; whoever hands a task over leaves the oldest ones out.
  */
 export const INTENT_BODY_MAX_BYTES = 2 * 1024 * 1024;
 
@@ -60,11 +61,14 @@ export const intentRequestSchema = z
     intent: z.instanceof(RawJson).optional(),
     idempotency_key: shortText(200).min(1).optional(),
     conversation_id: conversationIdSchema.optional(),
-    /** Who is behind it: `chronos` for a turn that an alarm began, with nobody there. A person is taken to be there unless told. */
+    /**
+     * Who is behind it: `chronos` for a turn that an alarm began, with nobody there. A person is taken to be there
+     * unless told.
+     */
     origin: z.enum(['chronos', 'person']).optional(),
     /**
-     * What was said and read in the conversation, oldest first: values of the plan may come from here. The agent's own words are left
-     * out, for it could have made them up.
+     * What was said and read in the conversation, oldest first: values of the plan may come from here. The agent's own
+     * words are left out, for it could have made them up.
      */
     context: z.array(contextPieceSchema).max(CONTEXT_PIECES_MAX).optional(),
   })
@@ -107,8 +111,8 @@ export const gateSchema = z.object({
 export const gateListSchema = z.object({ pending: z.array(gateSchema) });
 
 /**
- * `POST /intents/{id}/gates/{node_id}/answer`, on the executor and on an agent daemon that passes it on. Whoever sends it needs no right of
- * their own: what counts is the signature of an approver of the intent's user (`approver.ts`).
+ * `POST /intents/{id}/gates/{node_id}/answer`, on the executor and on an agent daemon that passes it on. Whoever sends
+ * it needs no right of their own: what counts is the signature of an approver of the intent's user (`approver.ts`).
  */
 export const gateAnswerSchema = z.strictObject({
   approved: z.boolean(),
@@ -139,8 +143,8 @@ export const cancelSchema = z.strictObject({
 });
 
 /**
- * `POST /intents/{id}/park`: the agent ends its turn. When the intent is over, an alarm says so in this conversation. Harmless when
- * repeated; an intent that is over is not parked any more, and the answer says how it stands.
+ * `POST /intents/{id}/park`: the agent ends its turn. When the intent is over, an alarm says so in this conversation.
+ * Harmless when repeated; an intent that is over is not parked any more, and the answer says how it stands.
  */
 export const parkSchema = z.strictObject({ conversation_id: conversationIdSchema });
 export const parkedSchema = z.object({

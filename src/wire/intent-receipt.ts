@@ -1,6 +1,6 @@
 /**
- * The receipt of an intent: a chain of signed envelopes, one for each thing that happened (docs/receipts.md). The executor's journal is
- * this chain; what an intent's state is follows from it.
+ * The receipt of an intent: a chain of signed envelopes, one for each thing that happened (docs/receipts.md). The
+ * executor's journal is this chain; what an intent's state is follows from it.
  */
 import { z } from 'zod';
 
@@ -8,14 +8,18 @@ export const RECEIPT_FORMAT = 'reveille-receipt/1';
 /** The payload type of the DSSE pre-authentication encoding that is signed. */
 export const RECEIPT_PAYLOAD_TYPE = 'application/vnd.reveille.receipt+json';
 /**
- * What `rules` of an intent's first envelope says since answers are signed by the key of whoever gives them. Without the member the receipt
- * is of an executor that took any answer of its user's; the first envelope is signed, so that a newer one cannot pass for such.
+ * What `rules` of an intent's first envelope says since answers are signed by the key of whoever gives them. Without
+ * the member the receipt is of an executor that took any answer of its user's; the first envelope is signed, so that a
+ * newer one cannot pass for such.
  */
 export const SIGNED_APPROVALS = 2;
 /** Stands for the envelope before the first. */
 export const NO_HASH = '0'.repeat(64);
 
-/** What can happen to an intent. `intent.completed`, `.failed`, `.cancelled` and `.unknown` end it, but for what a reconciliation adds. */
+/**
+ * What can happen to an intent. `intent.completed`, `.failed`, `.cancelled` and `.unknown` end it, but for what a
+ * reconciliation adds.
+ */
 export const RECEIPT_KINDS = [
   ...(['intent.accepted', 'intent.compiled', 'intent.clarify', 'intent.parked'] as const),
   ...(['call.decided', 'call.tried', 'gate.asked', 'gate.answered', 'gate.refused', 'gate.expired'] as const),

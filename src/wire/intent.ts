@@ -1,4 +1,6 @@
-/** Intents: what the executor is to do, as a closed shape in which nothing is left to be guessed (contracts §6). */
+/**
+ * Intents: what the executor is to do, as a closed shape in which nothing is left to be guessed (docs/contracts.md §6).
+ */
 import { z } from 'zod';
 import { nodeIdSchema } from './executor.ts';
 import { parseInstant } from './rfc3339.ts';
@@ -51,7 +53,10 @@ const particulars = z.union([z.record(z.string(), z.unknown()), z.array(z.unknow
   error: 'must be an object or a list',
 });
 
-/** An intent given as JSON, or compiled from prose. `objects` and `constraints` are for people; only the plan is carried out. */
+/**
+ * An intent given as JSON, or compiled from prose. `objects` and `constraints` are for people; only the plan is carried
+ * out.
+ */
 export const intentSchema = z.strictObject({
   /** What is to be done, in a word or two: `transfer`, `rotate key`. */
   verb: shortText(100).min(1),

@@ -1,13 +1,13 @@
 /**
  * JSON that keeps its digits. `JSON.parse` turns `12345678901234567890` into another number and re-orders integer-like
- * keys, so whatever must arrive unchanged (an alarm's `payload`) is never parsed into an object: it is carried as the very
- * slice of source text that the sender wrote.
+ * keys, so whatever must arrive unchanged (an alarm's `payload`) is never parsed into an object: it is carried as the
+ * very slice of source text that the sender wrote.
  */
 import { ReveilleError } from './errors.ts';
 
 /**
- * Arrays and objects inside one another that text from outside may have. `JSON.parse` itself minds no depth, but most of what a value
- * is handed to afterwards calls itself for each level: schemas, `JSON.stringify`, canonical JSON.
+ * Arrays and objects inside one another that text from outside may have. `JSON.parse` itself minds no depth, but most
+ * of what a value is handed to afterwards calls itself for each level: schemas, `JSON.stringify`, canonical JSON.
  */
 export const JSON_DEPTH = 128;
 /** Answers of ours wrap what was taken in. */

@@ -4,8 +4,8 @@ import { conversationIdSchema } from './alarm.ts';
 import { wholeNumber } from './settings.ts';
 
 /**
- * `queued` (accepted, not begun) → `running` → `done`, `failed` or `unknown`: it may have run, and what came of it cannot be
- * found out; it is not repeated. `accepted`: the target has it and tells no more.
+ * `queued` (accepted, not begun) → `running` → `done`, `failed` or `unknown`: it may have run, and what came of it
+ * cannot be found out; it is not repeated. `accepted`: the target has it and tells no more.
  */
 export const MACHINE_TURN_STATUSES = ['queued', 'running', 'accepted', 'done', 'failed', 'unknown'] as const;
 export type MachineTurnStatus = (typeof MACHINE_TURN_STATUSES)[number];

@@ -1,4 +1,4 @@
-/** What is said of every machine, whatever its provider (contracts §4). */
+/** What is said of every machine, whatever its provider (docs/contracts.md §4). */
 import { z } from 'zod';
 import { LIST_LIMIT_MAX } from './alarm.ts';
 import { labelSchema } from './did.ts';

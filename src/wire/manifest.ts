@@ -1,4 +1,7 @@
-/** Agent manifests, `agents/*.json`: the MCP servers an agent has, and the tools it may use on them (contracts §8). */
+/**
+ * Agent manifests, `agents/*.json`: the MCP servers an agent has, and the tools it may use on them (docs/contracts.md
+ * §8).
+ */
 import { z } from 'zod';
 
 export const SIDE_EFFECT_CLASSES = ['read', 'write', 'network', 'shell'] as const;
@@ -21,8 +24,9 @@ const assignments = z.union(
 const pointer = z.string().regex(/^(\/([^~/]|~[01])*)+$/, 'must be a JSON Pointer such as /amount');
 
 /**
- * Another tool of the same server and what it is called with. A value that is exactly `$args/<pointer>`, `$result/<pointer>` or `$key`
- * stands for a part of the call's arguments, of its structured result, or for its idempotency key.
+ * Another tool of the same server and what it is called with. A value that is exactly `$args/<pointer>`,
+ * `$result/<pointer>` or `$key` stands for a part of the call's arguments, of its structured result, or for its
+ * idempotency key.
  */
 const companionCall = z.strictObject({ tool: z.string().min(1).max(128), args: z.record(z.string(), z.unknown()) });
 export type CompanionCall = z.output<typeof companionCall>;
@@ -94,8 +98,8 @@ const OBJECT_REFERENCE = new RegExp(`^\\$\\{(${variable})(?::-[^}]*)?\\}$`);
 const LIST_REFERENCE = new RegExp(`^\\$env:(${variable})$`);
 
 /**
- * What each variable or header of a server is set to, in either spelling: the name of the environment variable it refers to,
- * or `undefined` where a literal stands. Literals are not given back; they may be secrets.
+ * What each variable or header of a server is set to, in either spelling: the name of the environment variable it
+ * refers to, or `undefined` where a literal stands. Literals are not given back; they may be secrets.
  */
 export function referencesOf(given: ManifestServer['env']): { name: string; variable: string | undefined }[] {
   if (given === undefined) return [];

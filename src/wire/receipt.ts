@@ -47,7 +47,10 @@ export type ReceiptPost = z.output<typeof receiptPostSchema>;
 /** The answer: how many were new, and how many were known. */
 export const receiptsRecordedSchema = z.object({ recorded: z.int(), known: z.int() });
 
-/** The answer of the router's `GET /internal/receipt-keys/{user_id}`: the present key first, then one that has just been replaced. */
+/**
+ * The answer of the router's `GET /internal/receipt-keys/{user_id}`: the present key first, then one that has just been
+ * replaced.
+ */
 export const receiptKeysSchema = z.object({
   keys: z
     .array(z.string().regex(/^[0-9a-f]{64}$/))

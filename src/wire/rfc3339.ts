@@ -1,4 +1,6 @@
-/** Instants as text: RFC 3339 with an offset, read and written without a schema library, for what has to start quickly. */
+/**
+ * Instants as text: RFC 3339 with an offset, read and written without a schema library, for what has to start quickly.
+ */
 const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
 
 const EARLIEST = Date.parse('0000-01-01T00:00:00.000Z');
@@ -9,7 +11,10 @@ export function formatInstant(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
-/** Whether a text is an instant as {@link formatInstant} writes it, and none of the other forms that RFC 3339 has for it. */
+/**
+ * Whether a text is an instant as {@link formatInstant} writes it, and none of the other forms that RFC 3339 has for
+ * it.
+ */
 export function isWrittenInstant(text: string): boolean {
   const epochMs = Date.parse(text);
   // A year of more than four digits has a longer text.

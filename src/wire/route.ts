@@ -1,4 +1,7 @@
-/** What a route of a daemon is, and what every daemon serves. The server, the document and the clients read the same tables of routes. */
+/**
+ * What a route of a daemon is, and what every daemon serves. The server, the document and the clients read the same
+ * tables of routes.
+ */
 import { z } from 'zod';
 import { daemonHealthSchema } from './wake.ts';
 

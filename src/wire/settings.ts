@@ -1,4 +1,4 @@
-/** Reading configuration variables (contracts §11) into a typed object, once, at the edge. */
+/** Reading configuration variables (docs/contracts.md §11) into a typed object, once, at the edge. */
 import { z } from 'zod';
 import { ReveilleError } from './errors.ts';
 import { showValue, wording } from './validate.ts';
@@ -50,7 +50,8 @@ const SECRET_NAME = /TOKEN|SECRET|KEY|PASSWORD|URI/;
 /**
  * Parses the variables that a schema names. An empty value counts as not set.
  *
- * @throws ReveilleError `invalid_request` with a line per variable: its name, its value (never a secret's) and what is allowed
+ * @throws ReveilleError `invalid_request` with a line per variable: its name, its value (never a secret's) and what is
+ *   allowed
  */
 export function parseSettings<T extends z.ZodObject>(schema: T, settings: Settings): Readonly<z.output<T>> {
   const given: Record<string, string> = {};

@@ -1,4 +1,7 @@
-/** The `§TOOLS` blocks of a skill: the tool URIs, `matrix://tool/mcp/<alias>/<tool>@<version>` (contracts §8), that a run under it may use. */
+/**
+ * The `§TOOLS` blocks of a skill: the tool URIs, `matrix://tool/mcp/<alias>/<tool>@<version>` (docs/contracts.md §8),
+ * that a run under it may use.
+ */
 import { ReveilleError } from './errors.ts';
 
 /** One entry of a block. */
@@ -9,8 +12,8 @@ export type SkillEntry = {
 };
 
 /**
- * Reads the entries of every `§TOOLS` block: one per line, up to a line that says `end`. Blank lines and comments (`#`, `//`) are
- * passed over.
+ * Reads the entries of every `§TOOLS` block: one per line, up to a line that says `end`. Blank lines and comments (`#`,
+ * `//`) are passed over.
  *
  * @returns `undefined` for a skill without such a block, which limits nothing
  * @throws ReveilleError `invalid_request` when a block has no `end`

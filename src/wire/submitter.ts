@@ -1,4 +1,4 @@
-/** Submitters: programs that hand tasks over for one user, and can do nothing else (contracts §9a). */
+/** Submitters: programs that hand tasks over for one user, and can do nothing else (docs/contracts.md §9a). */
 import { z } from 'zod';
 import { labelSchema } from './did.ts';
 import { shortText } from './text.ts';

@@ -9,8 +9,8 @@ export function utf8Bytes(text: string): number {
 const SENTENCE_END = /[.;:!?](?=\s)/g;
 
 /**
- * The beginning of a text for people: it ends with a sentence where one ends in its second half, else with a word, and says with an
- * ellipsis that something is missing.
+ * The beginning of a text for people: it ends with a sentence where one ends in its second half, else with a word, and
+ * says with an ellipsis that something is missing.
  */
 export function beginningOf(text: string, characters: number): string {
   if (text.length <= characters) return text.toWellFormed();
@@ -21,8 +21,8 @@ export function beginningOf(text: string, characters: number): string {
 }
 
 /**
- * Text kept byte for byte. A lone surrogate has no UTF-8 form, so it could not arrive unchanged: it is refused instead of
- * being replaced.
+ * Text kept byte for byte. A lone surrogate has no UTF-8 form, so it could not arrive unchanged: it is refused instead
+ * of being replaced.
  */
 export function verbatimText(maxBytes: number) {
   return z.string().superRefine((text, context) => {

@@ -1,4 +1,4 @@
-/** What an agent can do, as `GET /tools` and `reveille neo tools` show it (contracts §5). */
+/** What an agent can do, as `GET /tools` and `reveille neo tools` show it (docs/contracts.md §5). */
 import { z } from 'zod';
 
 export const surfaceViewSchema = z.object({

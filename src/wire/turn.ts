@@ -1,4 +1,4 @@
-/** Turns, conversations and events as an agent daemon shows them (contracts §5). */
+/** Turns, conversations and events as an agent daemon shows them (docs/contracts.md §5). */
 import { z } from 'zod';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { wholeNumber } from './settings.ts';
@@ -9,8 +9,8 @@ export const TURN_ORIGINS = ['user', WAKE_ORIGIN] as const;
 export type TurnOrigin = (typeof TURN_ORIGINS)[number];
 
 /**
- * `queued` (accepted, not begun) → `running` → `done`, `failed` (the model could not answer) or `interrupted` (the daemon was
- * stopped too often while the turn ran). A daemon that restarts puts a `running` turn back to `queued`.
+ * `queued` (accepted, not begun) → `running` → `done`, `failed` (the model could not answer) or `interrupted` (the
+ * daemon was stopped too often while the turn ran). A daemon that restarts puts a `running` turn back to `queued`.
  */
 export const TURN_STATUSES = ['queued', 'running', 'done', 'failed', 'interrupted'] as const;
 export type TurnStatus = (typeof TURN_STATUSES)[number];
@@ -88,13 +88,13 @@ export const turnEventSchemas = {
     error: z.string().optional(),
   }),
   /**
-   * A piece of the reply. `offset` counts UTF-16 units from the reply's beginning: the reply so far becomes what stood before
-   * `offset`, followed by `text`. An offset of 0 starts the reply anew.
+   * A piece of the reply. `offset` counts UTF-16 units from the reply's beginning: the reply so far becomes what stood
+   * before `offset`, followed by `text`. An offset of 0 starts the reply anew.
    */
   say: z.object({ conversation_id: z.string(), turn_id: z.string(), offset: z.number(), text: z.string() }),
   /**
-   * A tool call of a turn: once as `begun` before it is made, once as `finished` with what came of it. A turn that runs again after a
-   * crash tells nothing anew of calls that had finished.
+   * A tool call of a turn: once as `begun` before it is made, once as `finished` with what came of it. A turn that runs
+   * again after a crash tells nothing anew of calls that had finished.
    */
   tool: z.object({
     conversation_id: z.string(),
@@ -114,8 +114,9 @@ export const turnEventSchemas = {
     took_ms: z.number().optional(),
   }),
   /**
-   * The executor asks a human before it goes on (contracts §6). Answered by `POST /intents/{intent_id}/gates/{node_id}/answer`; told
-   * again with `state` when it has been decided. To a stream that has just been opened, what waits by then is told without an event id.
+   * The executor asks a human before it goes on (docs/contracts.md §6). Answered by `POST
+   * /intents/{intent_id}/gates/{node_id}/answer`; told again with `state` when it has been decided. To a stream that
+   * has just been opened, what waits by then is told without an event id.
    */
   gate: z.object({
     conversation_id: z.string(),

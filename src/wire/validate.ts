@@ -94,8 +94,8 @@ function unionSentence(issue: z.core.$ZodIssueInvalidUnion): string {
 }
 
 /**
- * What is wrong with a value, without the field's name: what is said where a schema has no words of its own. Given to every
- * check as its `error`, so that the validator's wording never gets out.
+ * What is wrong with a value, without the field's name: what is said where a schema has no words of its own. Given to
+ * every check as its `error`, so that the validator's wording never gets out.
  */
 export function wording(raw: z.core.$ZodRawIssue): string {
   // Raw issues differ from finished ones in members that are still missing: the message, and sometimes the path.
@@ -158,8 +158,8 @@ function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
 type IsHidden = (field: string) => boolean;
 
 /**
- * One sentence for one issue: `delay_seconds must be at least 1 (got -5)`. Messages given in a schema are written to follow
- * the field's name (`must be …`) or, on the whole object, to stand alone.
+ * One sentence for one issue: `delay_seconds must be at least 1 (got -5)`. Messages given in a schema are written to
+ * follow the field's name (`must be …`) or, on the whole object, to stand alone.
  */
 function sentence(schema: z.ZodType, issue: z.core.$ZodIssue, input: unknown, isHidden: IsHidden): string {
   const field = issue.path.map(String).join('.');

@@ -1,4 +1,4 @@
-/** The wake on its way: chronosd → router → daemon (contracts §3, §4, §5). */
+/** The wake on its way: chronosd → router → daemon (docs/contracts.md §3, §4, §5). */
 import { z } from 'zod';
 import { conversationIdSchema, setBySchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
@@ -28,8 +28,9 @@ const payload = z.instanceof(RawJson);
 const alarmId = z.string().regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 visible ASCII characters');
 
 /**
- * Largest body of a wake and of the delivery to a daemon. More than the 256 KiB of other bodies: a message of that size with
- * all its escapes, a payload of 64 KiB that a later edit added, and the members around them must still get through.
+ * Largest body of a wake and of the delivery to a daemon. More than the 256 KiB of other bodies: a message of that size
+ * with all its escapes, a payload of 64 KiB that a later edit added, and the members around them must still get
+ * through.
  */
 export const WAKE_BODY_MAX_BYTES = (256 + 64 + 8) * 1024;
 
@@ -45,14 +46,14 @@ export function partsOfFireId(fireId: string): { alarmId: string; dueEpochMs: nu
 }
 
 /**
- * Marks a router's 429 as a hold: the instant, RFC 3339, at which the wake may be tried again. Nothing ran, and nothing failed. A
- * daemon's own answer never carries it.
+ * Marks a router's 429 as a hold: the instant, RFC 3339, at which the wake may be tried again. Nothing ran, and nothing
+ * failed. A daemon's own answer never carries it.
  */
 export const HELD_UNTIL_HEADER = 'x-reveille-held-until';
 
 /**
- * Of the router's answer to a wake: how long after the wake's arrival the machine was ready, in whole milliseconds. Also of a wake that
- * failed after that; never of a target that has no daemon.
+ * Of the router's answer to a wake: how long after the wake's arrival the machine was ready, in whole milliseconds.
+ * Also of a wake that failed after that; never of a target that has no daemon.
  */
 export const MACHINE_READY_HEADER = 'x-reveille-machine-ready-ms';
 

@@ -49,8 +49,8 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
 const clientOf = (system: string) => `${system}/client.ts`;
 
 /**
- * For each folder below `src`, what it may import besides itself and the leaves. The most specific entry counts, for the importer as for the
- * imported.
+ * For each folder below `src`, what it may import besides itself and the leaves. The most specific entry counts, for
+ * the importer as for the imported.
  */
 const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   wire: [],
@@ -131,7 +131,10 @@ function checkSpecifier(root: string, file: string, specifier: string): string |
   return allowed.some((place) => covers(place, imported)) ? undefined : `${entry} may not import ${imported}`;
 }
 
-/** The relative imports of an example that lead anywhere but to itself, `wire` and the kits: it uses what any package could. */
+/**
+ * The relative imports of an example that lead anywhere but to itself, `wire` and the kits: it uses what any package
+ * could.
+ */
 export function foreignImports(folder: string, src: string): string[] {
   return globSync('**/*.ts', { cwd: folder }).flatMap((name) => {
     const file = join(folder, name);

@@ -1,4 +1,7 @@
-/** The tables of routes against the servers: what is served is documented, and what is documented is served, under that credential. */
+/**
+ * The tables of routes against the servers: what is served is documented, and what is documented is served, under that
+ * credential.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { APIS } from '../../schemas/routes.ts';

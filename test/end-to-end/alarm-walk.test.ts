@@ -12,7 +12,10 @@ import { readNeo } from '../support/cluster/neo-reader.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** Mixed scripts, directions, planes and controls; spaces that trimming would take, line ends that normalising would change. */
+/**
+ * Mixed scripts, directions, planes and controls; spaces that trimming would take, line ends that normalising would
+ * change.
+ */
 const MESSAGE =
   '\ufeff  Guten Morgen — доброе утро — 早上好 — صباح الخير 🦉\u0000\u0001\u001b[31m\t\r\n"quoted" \\ back\u2028\u0085 e\u0301 \ud83d\ude80   \n ';
 const PAYLOAD =

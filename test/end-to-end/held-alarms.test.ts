@@ -145,7 +145,10 @@ test('alarms beyond a limit come back one after the other, each when it is its t
     [1, 2, 3, 4].map(() => client.createAlarm({ kind: 'once', delay_seconds: 30, wake_message: 'ring' })),
   );
   clock.advance(31 * SECOND);
-  /** The places of those that wait, when so many have rung and nothing is under way: to move the clock would make its answer late. */
+  /**
+   * The places of those that wait, when so many have rung and nothing is under way: to move the clock would make its
+   * answer late.
+   */
   const placesAfter = async (rung: number) => {
     const alarms = await Promise.all(ids.map(({ id }) => client.getAlarm(id)));
     const places = alarms.flatMap(({ held_back }) => (held_back ? [Date.parse(held_back.until)] : []));
@@ -159,7 +162,8 @@ test('alarms beyond a limit come back one after the other, each when it is its t
     const moveTo = (place: number) => clock.advance(Math.max(0, place - clock.now()) + 2 * SECOND);
     moveTo(waiting[0]!);
     waiting = await eventually('the next one rings', async () => {
-      // Where the machine was slow, the one before it went later than it was promised, and this one has to wait a little more.
+      // Where the machine was slow, the one before it went later than it was promised, and this one has to wait a
+      // little more.
       const late = await placesAfter(rung);
       if (late && late[0]! > clock.now()) moveTo(late[0]!);
       return await placesAfter(rung + 1);

@@ -1,4 +1,7 @@
-/** What `reveille up` tells of rings whose agent is not Neo, or is a Neo that runs already: each kind of target with what it says itself. */
+/**
+ * What `reveille up` tells of rings whose agent is not Neo, or is a Neo that runs already: each kind of target with
+ * what it says itself.
+ */
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -126,7 +129,8 @@ test('who tells no more than that they have it is said to, a daemon of somebody 
 
 test('a Neo that an earlier "up" left running is not said to be asleep', async (t) => {
   const home = temporaryHome(t);
-  // So that nothing in Neo's environment differs from one start to the next. The port is below those that the system hands out.
+  // So that nothing in Neo's environment differs from one start to the next. The port is below those that the system
+  // hands out.
   const same = {
     NEO_EXECUTOR_URL: 'http://127.0.0.1:9',
     NEO_EXECUTOR_TOKEN: 'never-asked-for-in-this-test',

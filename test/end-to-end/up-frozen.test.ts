@@ -1,4 +1,7 @@
-/** A `reveille up` that is there and says nothing: stopped by a signal, swapped out, or stuck. No command waits for it for long. */
+/**
+ * A `reveille up` that is there and says nothing: stopped by a signal, swapped out, or stuck. No command waits for it
+ * for long.
+ */
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

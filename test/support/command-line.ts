@@ -44,8 +44,9 @@ function collect(child: Pick<ChildProcess, 'stdout' | 'stderr'>): Outcome {
 }
 
 /**
- * Runs `reveille` with these words below a home folder, and resolves when it has ended: in this process, which costs a tenth of a process,
- * unless it is given a folder, or reads its input as a file (`-`). Daemons, and what ends by itself with `process.exit`, need {@link reveilleProcess}.
+ * Runs `reveille` with these words below a home folder, and resolves when it has ended: in this process, which costs a
+ * tenth of a process, unless it is given a folder, or reads its input as a file (`-`). Daemons, and what ends by itself
+ * with `process.exit`, need {@link reveilleProcess}.
  */
 export async function reveille(home: string, words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   const readsDescriptor = options.input !== undefined && words.includes('-');

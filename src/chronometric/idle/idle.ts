@@ -1,4 +1,7 @@
-/** The port to the operating system's idle time: one adapter for each desktop, tried in order. Samples are never written down. */
+/**
+ * The port to the operating system's idle time: one adapter for each desktop, tried in order. Samples are never written
+ * down.
+ */
 
 export type IdleReading =
   /** Milliseconds since the last key or pointer movement, and the probe that said so. */
@@ -20,8 +23,8 @@ export type IdleHost = {
   /** The user, where the platform numbers them. */
   readonly uid?: number | undefined;
   /**
-   * Runs a program by its absolute path, without a shell; rejects with `unavailable` when it fails, is missing, writes too much, or
-   * the signal aborts. Then it is gone, and its children with it.
+   * Runs a program by its absolute path, without a shell; rejects with `unavailable` when it fails, is missing, writes
+   * too much, or the signal aborts. Then it is gone, and its children with it.
    *
    * @returns what it wrote to stdout, all of it
    */

@@ -45,8 +45,8 @@ export function idleOfXprintidle(output: string): number {
 }
 
 /**
- * Asked by KDE's own name: several desktops are `org.freedesktop.ScreenSaver`, of which some answer in seconds and some not at all.
- * KDE answers in milliseconds.
+ * Asked by KDE's own name: several desktops are `org.freedesktop.ScreenSaver`, of which some answer in seconds and some
+ * not at all. KDE answers in milliseconds.
  */
 const KDE = {
   service: 'org.kde.screensaver',

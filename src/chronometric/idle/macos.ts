@@ -17,7 +17,8 @@ export function macosProbe(host: IdleHost): IdleProbe {
 }
 
 /**
- * The line `"HIDIdleTime" = 1234567890`, in nanoseconds. Where there are several nodes, the one that was touched last counts.
+ * The line `"HIDIdleTime" = 1234567890`, in nanoseconds. Where there are several nodes, the one that was touched last
+ * counts.
  *
  * @returns milliseconds
  */

@@ -1,6 +1,6 @@
 /**
- * The way into this folder. It is imported by `import()` and only once the profile consents; before, no file of the folder but the
- * port's types may be named anywhere.
+ * The way into this folder. It is imported by `import()` and only once the profile consents; before, no file of the
+ * folder but the port's types may be named anywhere.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { readIdle } from './attempt.ts';

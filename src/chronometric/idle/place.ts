@@ -25,8 +25,8 @@ export function runtimeFolder(host: IdleHost): string | undefined {
 }
 
 /**
- * Whether the person sits before Wayland. There X programs see only what is typed into X windows, so that idle time by X is wrong,
- * mostly 0.
+ * Whether the person sits before Wayland. There X programs see only what is typed into X windows, so that idle time by
+ * X is wrong, mostly 0.
  */
 export function isWayland(host: IdleHost): boolean {
   const { XDG_SESSION_TYPE: type, WAYLAND_DISPLAY: display } = host.environment;

@@ -1,4 +1,7 @@
-/** The machine as probes see it: programs by absolute path, without a shell, with little environment, little output and an end. */
+/**
+ * The machine as probes see it: programs by absolute path, without a shell, with little environment, little output and
+ * an end.
+ */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -90,7 +93,8 @@ function end(child: ChildProcess): void {
       process.kill(-child.pid, 'SIGKILL');
       return;
     } catch {
-      // The group has gone, or (on macOS) has only dead members left: then the child itself is what remains to be ended.
+      // The group has gone, or (on macOS) has only dead members left: then the child itself is what remains to be
+      // ended.
     }
   }
   child.kill('SIGKILL');

@@ -25,7 +25,8 @@ export async function askBus(host: IdleHost, question: BusQuestion, signal: Abor
 }
 
 /**
- * The socket of the bus. Other transports are refused: `tcp:` is the network, `unixexec:` and `autolaunch:` start programs.
+ * The socket of the bus. Other transports are refused: `tcp:` is the network, `unixexec:` and `autolaunch:` start
+ * programs.
  *
  * @throws `unavailable`
  */

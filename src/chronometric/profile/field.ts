@@ -28,8 +28,8 @@ export class Findings {
 }
 
 /**
- * A value somewhere in the file. Every reader of it answers `undefined` when it is not of the form, and has then said so: what is
- * wrong is never passed over, and never stops the rest from being read.
+ * A value somewhere in the file. Every reader of it answers `undefined` when it is not of the form, and has then said
+ * so: what is wrong is never passed over, and never stops the rest from being read.
  */
 export class Field {
   readonly path: Path;
@@ -146,7 +146,10 @@ export class Field {
     return this.#inside(this.value);
   }
 
-  /** The members of a part of the file that other programs read too: it need not be there, and what is odd beside our fields stops none. */
+  /**
+   * The members of a part of the file that other programs read too: it need not be there, and what is odd beside our
+   * fields stops none.
+   */
   shared(): ReadonlyMap<string, Field> {
     if (this.value === undefined || this.value === null) return new Map();
     this.isDoubtful('warning');

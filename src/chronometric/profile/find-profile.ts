@@ -49,7 +49,8 @@ function candidates(environment: Environment): readonly Candidate[] {
  * The profile that counts.
  *
  * @param isThere whether something stands at a path, of whatever kind
- * @returns `missing` says what a variable names and is not there: falling through to another file would go against what was said
+ * @returns `missing` says what a variable names and is not there: falling through to another file would go against what
+ *   was said
  */
 export function findProfile(
   environment: Environment,

@@ -1,6 +1,6 @@
 /**
- * The profile as it is now. Every call looks at the disk, so that consent that is withdrawn counts from the next call on; the text is
- * read again only when the file is another one than before.
+ * The profile as it is now. Every call looks at the disk, so that consent that is withdrawn counts from the next call
+ * on; the text is read again only when the file is another one than before.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { type Environment, findProfile } from './find-profile.ts';
@@ -9,8 +9,8 @@ import { type FileMark, isThere, markAt, readProfileFile, sameMark } from './pro
 import { NO_PROFILE, type ProfileReading, unreadable } from './read-profile.ts';
 
 /**
- * A file that was changed less than this before it was read may be changed once more without looking different: file systems count
- * time in steps of up to two seconds.
+ * A file that was changed less than this before it was read may be changed once more without looking different: file
+ * systems count time in steps of up to two seconds.
  */
 const SETTLED_MS = 2500;
 

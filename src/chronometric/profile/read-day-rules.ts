@@ -181,7 +181,10 @@ export type DayReading = {
   rulesOf(day: Day): DayRules;
   /** What holds on days without an override. */
   readonly usual: DayRules;
-  /** The lines of the fields that were understood, by their names; those of an override as `weekday_overrides.friday.zones`. */
+  /**
+   * The lines of the fields that were understood, by their names; those of an override as
+   * `weekday_overrides.friday.zones`.
+   */
   readonly declared: ReadonlyMap<string, number>;
 };
 

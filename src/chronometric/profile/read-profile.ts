@@ -1,6 +1,6 @@
 /**
- * From a profile's text to what it says. A field that is wrong keeps its default and is a problem with its line: one slip must not
- * take the rest away. Only of a text that is no YAML, or no mapping, nothing is read. Pure.
+ * From a profile's text to what it says. A field that is wrong keeps its default and is a problem with its line: one
+ * slip must not take the rest away. Only of a text that is no YAML, or no mapping, nothing is read. Pure.
  */
 
 import { readYaml } from '../../kit/yaml/placed-yaml.ts';
@@ -22,7 +22,10 @@ export type ProfileReading = {
   readonly unreadable?: string;
   /** The rules of a day without an override. */
   readonly usual: DayRules;
-  /** The lines of the fields that were understood, by their names: `chronometric.weekday_overrides.friday.end_of_day_local`. */
+  /**
+   * The lines of the fields that were understood, by their names:
+   * `chronometric.weekday_overrides.friday.end_of_day_local`.
+   */
   readonly declared: ReadonlyMap<string, number>;
 };
 

@@ -10,8 +10,9 @@ const zoneOf = (zones: readonly ZoneWindow[], minute: number) =>
   zones.find((window) => windowContains(window, minute))?.zone;
 
 /**
- * Lays zones over each other. A zone that a layer names has there all its hours: it loses those of the layers below. Where several
- * lie at once, the upper one counts. What none covers is `night_owl_caution`, unless that has hours of its own.
+ * Lays zones over each other. A zone that a layer names has there all its hours: it loses those of the layers below.
+ * Where several lie at once, the upper one counts. What none covers is `night_owl_caution`, unless that has hours of
+ * its own.
  *
  * @param layers uppermost first; the zones of the clock lie below them all
  */

@@ -18,7 +18,8 @@ type Beat = { readonly at: number; readonly since: number };
 /**
  * @param before the look before this one; `undefined` for the first
  * @param now epoch milliseconds
- * @param idleMs since the last key or pointer movement; `undefined` where nothing is known, and then the person counts as there
+ * @param idleMs since the last key or pointer movement; `undefined` where nothing is known, and then the person counts
+ *   as there
  */
 function look(
   before: Presence | undefined,
@@ -34,7 +35,10 @@ function look(
 
 const thereAt = (now: number): Presence => ({ lookedAt: now, beatAt: now, onBreak: false });
 
-/** A gap in wall time is sleep or a stop of the process, and a step back of the clock has no length. Nothing is counted over either. */
+/**
+ * A gap in wall time is sleep or a stop of the process, and a step back of the clock has no length. Nothing is counted
+ * over either.
+ */
 const livedThrough = ({ lookedAt }: Presence, now: number) => now >= lookedAt && now - lookedAt <= ASLEEP_AFTER_MS;
 
 function beatAfter(last: number | undefined, now: number, onBreak: boolean): Beat {
@@ -53,11 +57,14 @@ export type HeartbeatOptions = {
   readonly clock: Clock;
   readonly log: Logger;
   /**
-   * How long the operating system has been idle, in milliseconds; `undefined` without consent, or when no probe knows. Asked anew at
-   * each beat, so that consent given or taken back counts from the next one on. Must settle.
+   * How long the operating system has been idle, in milliseconds; `undefined` without consent, or when no probe knows.
+   * Asked anew at each beat, so that consent given or taken back counts from the next one on. Must settle.
    */
   readonly idleMs?: () => Promise<number | undefined>;
-  /** Whether the person counts as there while nothing is known of how long the operating system has been idle; always unless told. */
+  /**
+   * Whether the person counts as there while nothing is known of how long the operating system has been idle; always
+   * unless told.
+   */
   readonly presumed?: () => boolean;
 };
 
@@ -66,7 +73,10 @@ export type Heartbeat = {
   stop(): void;
 };
 
-/** Starts it; the first beat comes at once, after what is under way. Never throws: beats that cannot be written are written later. */
+/**
+ * Starts it; the first beat comes at once, after what is under way. Never throws: beats that cannot be written are
+ * written later.
+ */
 export function startHeartbeat({ state, clock, log, idleMs, presumed = () => true }: HeartbeatOptions): Heartbeat {
   let presence: Presence | undefined;
   let owed: readonly ActiveSpan[] = [];

@@ -25,16 +25,17 @@ function stayedUntil(call: LastCall, spans: Iterable<ActiveSpan>, now: number): 
 
 /**
  * @param spans in order
- * @returns no later than `now`; no earlier than the call, unless that lies in a future which a clock that stepped back has yet to reach
+ * @returns no later than `now`; no earlier than the call, unless that lies in a future which a clock that stepped back
+ *   has yet to reach
  */
 export function lastSeen(call: LastCall, spans: Iterable<ActiveSpan>, now: number): number {
   return Math.min(stayedUntil(call, spans, now), call.dayEnd);
 }
 
 /**
- * Whether a tool call at `now` is a sighting of a session that was open at the last one. After a break it is; after a night it is
- * not: who forgot a session in the evening did not work on it until the first call of the next morning. Who worked through the
- * end of the logical day did.
+ * Whether a tool call at `now` is a sighting of a session that was open at the last one. After a break it is; after a
+ * night it is not: who forgot a session in the evening did not work on it until the first call of the next morning. Who
+ * worked through the end of the logical day did.
  */
 export function carriesOn(call: LastCall, spans: Iterable<ActiveSpan>, now: number): boolean {
   return now < call.dayEnd || now - stayedUntil(call, spans, now) < REAL_BREAK_MS;
@@ -57,8 +58,8 @@ const activeUntil = (now: number, startedAt: number, spans: readonly ActiveSpan[
 });
 
 /**
- * Makes the state of a data folder. Does not touch the disk and does not throw: the file is opened by the first call that needs it,
- * and where that fails the next call tries again.
+ * Makes the state of a data folder. Does not touch the disk and does not throw: the file is opened by the first call
+ * that needs it, and where that fails the next call tries again.
  */
 export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): ChronometricState {
   const file = createStateFile(dataDir, clock, busyMs);

@@ -1,6 +1,6 @@
 /**
- * Counting time from heartbeats. Pure. Spans are kept as a list in order, none touching another: whatever the order in which beats
- * of several processes arrive, and however often, the list is the same.
+ * Counting time from heartbeats. Pure. Spans are kept as a list in order, none touching another: whatever the order in
+ * which beats of several processes arrive, and however often, the list is the same.
  */
 import { type ActiveSpan, ASLEEP_AFTER_MS, BEAT_MS, REAL_BREAK_MS } from './state.ts';
 
@@ -25,8 +25,8 @@ export function cut(spans: readonly ActiveSpan[], from: number, to: number): Act
 }
 
 /**
- * The spans as they are known at `now`: none of the future, where a clock that has stepped back may have left some, and the last one
- * up to now while the next beat is still due.
+ * The spans as they are known at `now`: none of the future, where a clock that has stepped back may have left some, and
+ * the last one up to now while the next beat is still due.
  */
 export function knownAt(now: number, spans: readonly ActiveSpan[]): ActiveSpan[] {
   const known = cut(spans, Number.NEGATIVE_INFINITY, now);
@@ -43,8 +43,8 @@ export function activeBetween(spans: readonly ActiveSpan[], from: number, to: nu
 }
 
 /**
- * Active time between two instants since the last real break before `to`, in milliseconds. Shorter gaps are not counted, but do not
- * begin the count anew; a break that still goes on at `to` makes it 0.
+ * Active time between two instants since the last real break before `to`, in milliseconds. Shorter gaps are not
+ * counted, but do not begin the count anew; a break that still goes on at `to` makes it 0.
  */
 export function activeSinceBreak(spans: readonly ActiveSpan[], from: number, to: number): number {
   const between = cut(spans, from, to);

@@ -1,4 +1,7 @@
-/** The file of the state: opened when it is first needed, opened anew when it was replaced, written to with as much care as is due. */
+/**
+ * The file of the state: opened when it is first needed, opened anew when it was replaced, written to with as much care
+ * as is due.
+ */
 
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,8 +14,8 @@ import { areOne, joined } from './spans.ts';
 import { type ActiveSpan, ASLEEP_AFTER_MS } from './state.ts';
 
 /**
- * So many stretches are kept, which is more than a year's, even of days with fifty of them. By number and not by age: a clock that is
- * wrong by years for a moment must not take anything away.
+ * So many stretches are kept, which is more than a year's, even of days with fifty of them. By number and not by age: a
+ * clock that is wrong by years for a moment must not take anything away.
  */
 const SPANS_KEPT = 20_000;
 
@@ -61,7 +64,10 @@ function spanTable(db: DatabaseSync) {
   };
 }
 
-/** How long a call waits for another server's transaction, which takes a millisecond. It keeps this server from all else meanwhile. */
+/**
+ * How long a call waits for another server's transaction, which takes a millisecond. It keeps this server from all else
+ * meanwhile.
+ */
 const BUSY_MS = 2000;
 
 export type Tables = {
@@ -70,8 +76,9 @@ export type Tables = {
 };
 
 /**
- * What a write survives once it is acknowledged: `synced` a power cut too, `kept` whatever happens to the process. Markers and beats
- * come every few seconds and promise nothing: losing the last of them to a power cut is no loss, a sync of the disk for each would be.
+ * What a write survives once it is acknowledged: `synced` a power cut too, `kept` whatever happens to the process.
+ * Markers and beats come every few seconds and promise nothing: losing the last of them to a power cut is no loss, a
+ * sync of the disk for each would be.
  */
 type Care = 'synced' | 'kept';
 const SYNCHRONOUS = { synced: 'FULL', kept: 'NORMAL' } as const;

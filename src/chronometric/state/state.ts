@@ -1,8 +1,8 @@
 /**
- * The port to what several servers on one machine share: sessions, who was there when, and when a tool was last called. SQLite stands
- * behind it; every method that writes is one transaction. A disk that is busy, full or read-only makes any of them throw ReveilleError `unavailable`,
- * with nothing stored, and the next call tries anew. Instants are epoch milliseconds by the wall clock, which may step back: then nothing is
- * counted twice and nothing becomes negative.
+ * The port to what several servers on one machine share: sessions, who was there when, and when a tool was last called.
+ * SQLite stands behind it; every method that writes is one transaction. A disk that is busy, full or read-only makes
+ * any of them throw ReveilleError `unavailable`, with nothing stored, and the next call tries anew. Instants are epoch
+ * milliseconds by the wall clock, which may step back: then nothing is counted twice and nothing becomes negative.
  */
 
 export type Session = {
@@ -31,14 +31,16 @@ export type ChronometricState = {
    * A tool was called. Carries the open session on, unless a new one is about to take its place.
    *
    * @param by the name of the tool; `mark_session_start` does not carry on the session that it would close
-   * @returns when the call before this one was, by whichever server; `undefined` when there was none; never later than `now`
+   * @returns when the call before this one was, by whichever server; `undefined` when there was none; never later than
+   *   `now`
    */
   touch(now: number, by: string): number | undefined;
   /**
-   * The person sent a prompt, as a prompt hook of a client says. Carries the open session on as a call does, but has a marker of its own:
-   * {@link ChronometricState.touch} goes on counting calls.
+   * The person sent a prompt, as a prompt hook of a client says. Carries the open session on as a call does, but has a
+   * marker of its own: {@link ChronometricState.touch} goes on counting calls.
    *
-   * @returns when the prompt or the call before this one was, the later of the two; `undefined` when there was none; never later than `now`
+   * @returns when the prompt or the call before this one was, the later of the two; `undefined` when there was none;
+   *   never later than `now`
    */
   prompted(now: number): number | undefined;
   /**

@@ -1,4 +1,6 @@
-/** The arguments of a call, checked so that each fault has its code. Members that no tool knows are not looked at. Pure. */
+/**
+ * The arguments of a call, checked so that each fault has its code. Members that no tool knows are not looked at. Pure.
+ */
 import { INTENT_MAX_CHARACTERS, SUMMARY_MAX_CHARACTERS } from '../../wire/chronometric-words.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import { UnfitArgument } from './unfit-argument.ts';

@@ -1,4 +1,6 @@
-/** The five tools as `tools/list` gives them out. What they take and answer is said once, in `src/wire/chronometric.ts`. */
+/**
+ * The five tools as `tools/list` gives them out. What they take and answer is said once, in `src/wire/chronometric.ts`.
+ */
 import { z } from 'zod';
 import {
   breakAnswerSchema,
@@ -19,7 +21,10 @@ export type ToolDefinition = {
   readonly name: ChronometricTool;
   readonly title: string;
   readonly description: string;
-  /** Strict, so that a model that is held to it makes no mistake; the server itself overlooks members that it does not know. */
+  /**
+   * Strict, so that a model that is held to it makes no mistake; the server itself overlooks members that it does not
+   * know.
+   */
   readonly inputSchema: JsonSchema;
   /** Open to members that later versions of v0.1.x add. */
   readonly outputSchema: JsonSchema;

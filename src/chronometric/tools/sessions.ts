@@ -21,13 +21,16 @@ function closed({ id, intent, startedAt, endedAt = startedAt, activeMs }: Sessio
 }
 
 /**
- * What happens to a session that is still open. Of an unreadable profile nobody knows, so nothing is closed on its behalf.
+ * What happens to a session that is still open. Of an unreadable profile nobody knows, so nothing is closed on its
+ * behalf.
  */
 export function overlapOf({ profile, unreadable }: Occasion): Profile['overlapPolicy'] {
   return unreadable === undefined ? profile.overlapPolicy : 'error';
 }
 
-/** What to say when a session is open and must not be closed. @param thrown `SESSION_ALREADY_OPEN` as the state says it */
+/**
+ * What to say when a session is open and must not be closed. @param thrown `SESSION_ALREADY_OPEN` as the state says it
+ */
 export function overlapError({ unreadable }: Occasion, thrown: ChronometricError): ChronometricError {
   if (unreadable === undefined)
     return new ChronometricError(

@@ -1,4 +1,7 @@
-/** A logical day and the week up to it, as people and agents are shown them. Pure but for reading the state that is handed in. */
+/**
+ * A logical day and the week up to it, as people and agents are shown them. Pure but for reading the state that is
+ * handed in.
+ */
 
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';

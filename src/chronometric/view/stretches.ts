@@ -1,4 +1,7 @@
-/** A day cut into stretches: active or away, and the session that each belongs to. Pure; instants are epoch milliseconds. */
+/**
+ * A day cut into stretches: active or away, and the session that each belongs to. Pure; instants are epoch
+ * milliseconds.
+ */
 import type { ActiveSpan, Session } from '../state/state.ts';
 
 /** Half-open. */
@@ -42,8 +45,9 @@ function holding<T extends Bounds>(parts: readonly T[]): (instant: number) => T 
 }
 
 /**
- * Cuts a day into stretches that follow one another without a gap, from the first sign of somebody to the last. Nothing is counted
- * twice: of sessions that lie over each other, as they do after the clock has stepped back, the one that began last counts.
+ * Cuts a day into stretches that follow one another without a gap, from the first sign of somebody to the last. Nothing
+ * is counted twice: of sessions that lie over each other, as they do after the clock has stepped back, the one that
+ * began last counts.
  *
  * @param bounds of the day
  * @param spans when somebody was there, in any order

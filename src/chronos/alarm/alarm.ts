@@ -52,8 +52,8 @@ export type Alarm = {
 export type OccurrenceSource = 'schedule' | 'trigger';
 
 /**
- * One occurrence that is still owed. It exists from the moment it is known until it is delivered, given up or cancelled; the
- * ledger remembers it afterwards. An alarm has at most one occurrence with source `schedule`.
+ * One occurrence that is still owed. It exists from the moment it is known until it is delivered, given up or
+ * cancelled; the ledger remembers it afterwards. An alarm has at most one occurrence with source `schedule`.
  */
 export type Occurrence = {
   /** `<alarm id>@<scheduledFor>`; the same for every attempt. */
@@ -64,7 +64,8 @@ export type Occurrence = {
   /** The instant it stands for, jitter included. */
   scheduledFor: number;
   /**
-   * The instant the schedule named, before jitter: the series goes on from here. For a trigger the same as `scheduledFor`.
+   * The instant the schedule named, before jitter: the series goes on from here. For a trigger the same as
+   * `scheduledFor`.
    */
   nominal: number;
   /** When to try next; `null` while it is parked: its alarm is paused, failed or cancelled. */
@@ -80,8 +81,8 @@ export type Occurrence = {
   /** When the attempt under way was claimed; `null` when none is. */
   claimedAt: number | null;
   /**
-   * Why the router last held it back, in words without U+0000; `null` when it did not. A hold is no attempt and no failure. At
-   * `dueAt` the router is asked again, which may be long before the hold ends.
+   * Why the router last held it back, in words without U+0000; `null` when it did not. A hold is no attempt and no
+   * failure. At `dueAt` the router is asked again, which may be long before the hold ends.
    */
   heldReason: string | null;
   /** When the hold ends, as far as the router knew; `null` without one. */
@@ -94,7 +95,10 @@ export const NOT_HELD = { heldReason: null, heldUntil: null } as const;
 /** An alarm together with everything it still owes. */
 export type AlarmState = { alarm: Alarm; occurrences: readonly Occurrence[] };
 
-/** A pure change of an alarm: what the store runs inside its transaction. Throwing a `ReveilleError` leaves all as it was. */
+/**
+ * A pure change of an alarm: what the store runs inside its transaction. Throwing a `ReveilleError` leaves all as it
+ * was.
+ */
 export type Transition = (state: AlarmState) => AlarmState;
 
 /** One attempt at one occurrence, as the ledger keeps it. */

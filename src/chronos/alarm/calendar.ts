@@ -1,6 +1,6 @@
 /**
- * The wall times that cron fields match, on a calendar without zones. A wall time is written as the milliseconds that the
- * same calendar reading would be in UTC.
+ * The wall times that cron fields match, on a calendar without zones. A wall time is written as the milliseconds that
+ * the same calendar reading would be in UTC.
  */
 import type { CronFields } from './cron.ts';
 
@@ -103,8 +103,8 @@ function countSinceMonthBegan(fields: CronFields, end: Date): number {
 }
 
 /**
- * The shortest time between two consecutive matches as the wall clock counts it, in milliseconds. A clock change can bring
- * two of them closer together in real time.
+ * The shortest time between two consecutive matches as the wall clock counts it, in milliseconds. A clock change can
+ * bring two of them closer together in real time.
  */
 export function shortestWallGap(fields: CronFields): number {
   const times = fields.hours.flatMap((hour) => fields.minutes.map((minute) => hour * HOUR_MS + minute * MINUTE_MS));

@@ -1,4 +1,4 @@
-/** The cron expression: from its text to the sets of values that its fields allow (contracts §2). */
+/** The cron expression: from its text to the sets of values that its fields allow (docs/contracts.md §2). */
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 
@@ -14,7 +14,9 @@ export type CronFields = {
   readonly daysOfWeek: number;
   /** Both day fields are restricted, so a date needs to match only one of them; otherwise it must match both. */
   readonly eitherDay: boolean;
-  /** The minute or the hour field starts with `*`: the series follows real time when clocks change (see occurrence.ts). */
+  /**
+   * The minute or the hour field starts with `*`: the series follows real time when clocks change (see occurrence.ts).
+   */
   readonly followsRealTime: boolean;
 };
 
@@ -60,7 +62,8 @@ export function cronError(cronExpr: string, problem: string): ReveilleError {
  * Reads a five-field expression or a descriptor such as `@daily`. Names of months and weekdays and descriptors are read
  * without regard to case; fields are separated by spaces or tabs.
  *
- * @throws ReveilleError `invalid_request` that names the field, the value and the remedy; also when no date ever matches
+ * @throws ReveilleError `invalid_request` that names the field, the value and the remedy; also when no date ever
+ *   matches
  */
 export function parseCron(cronExpr: string): CronFields {
   const oddity = /[^\x21-\x7e \t]/u.exec(cronExpr)?.[0];
@@ -132,7 +135,10 @@ function parseField(cronExpr: string, rule: FieldRule, field: string): number[] 
   return [...values].sort((a, b) => a - b);
 }
 
-/** One list entry: `*`, `N`, `N-M`, each with or without `/step`; `N/step` runs from N through the field's highest value. */
+/**
+ * One list entry: `*`, `N`, `N-M`, each with or without `/step`; `N/step` runs from N through the field's highest
+ * value.
+ */
 function parseEntry(cronExpr: string, rule: FieldRule, entry: string): number[] {
   const [range = '', stepText, ...moreSteps] = entry.split('/');
   const [firstText = '', lastText, ...moreBounds] = range.split('-');

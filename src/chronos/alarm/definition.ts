@@ -146,8 +146,8 @@ const COMPARED: readonly [name: string, member: keyof Alarm][] = [
 ];
 
 /**
- * The fields in which two definitions differ, by their wire names. Two alarms with the same `delay_seconds` are the same
- * definition although their instants differ: the later request repeats the earlier one.
+ * The fields in which two definitions differ, by their wire names. Two alarms with the same `delay_seconds` are the
+ * same definition although their instants differ: the later request repeats the earlier one.
  */
 export function differingFields(one: Alarm, other: Alarm): string[] {
   const names = COMPARED.filter(([, member]) => one[member] !== other[member]).map(([name]) => name);
@@ -189,7 +189,10 @@ function begin(state: AlarmState, alarm: Alarm, first: Occurrence, now: number):
   return { alarm: { ...alarm, failureCount: 0 }, occurrences: replaceScheduled(state, owed, now) };
 }
 
-/** Applies new bounds to what the schedule owes. An occurrence whose time has come stays as it is: they are about what follows. */
+/**
+ * Applies new bounds to what the schedule owes. An occurrence whose time has come stays as it is: they are about what
+ * follows.
+ */
 function rebound(state: AlarmState, alarm: Alarm, now: number, limits: DefinitionLimits): AlarmState {
   const current = scheduledOccurrence(state);
   const after = current ? current.nominal - 1 : now;
@@ -209,9 +212,10 @@ function released(state: AlarmState, now: number): AlarmState {
 }
 
 /**
- * Edits an alarm. Editing an instant, the expression or the zone starts the schedule anew from `now`; jitter and the series'
- * bounds apply from the occurrence that is next; one that becomes urgent is tried at once where quiet hours held it back;
- * anything else leaves what is owed as it is. Who changes the words makes them their own: an agent must not put words into a person's mouth.
+ * Edits an alarm. Editing an instant, the expression or the zone starts the schedule anew from `now`; jitter and the
+ * series' bounds apply from the occurrence that is next; one that becomes urgent is tried at once where quiet hours
+ * held it back; anything else leaves what is owed as it is. Who changes the words makes them their own: an agent must
+ * not put words into a person's mouth.
  *
  * @param person who has proved to make the edit; an agent unless given
  * @throws ReveilleError `conflict` when the alarm has come to its end, `invalid_request` as for a creation

@@ -1,4 +1,4 @@
-/** `@every <Go duration>`: a series of instants at a fixed distance, whatever wall clocks do (contracts §2). */
+/** `@every <Go duration>`: a series of instants at a fixed distance, whatever wall clocks do (docs/contracts.md §2). */
 import { DELAY_MAX_SECONDS } from '../../wire/alarm.ts';
 import { showValue } from '../../wire/validate.ts';
 import { cronError } from './cron.ts';
@@ -22,8 +22,8 @@ export function isEvery(cronExpr: string): boolean {
 }
 
 /**
- * Reads the interval of an `@every` expression: a duration as Go's `time.ParseDuration` writes it (`90s`, `1h30m`, `1.5h`),
- * more than zero, a whole number of milliseconds, at most ten years.
+ * Reads the interval of an `@every` expression: a duration as Go's `time.ParseDuration` writes it (`90s`, `1h30m`,
+ * `1.5h`), more than zero, a whole number of milliseconds, at most ten years.
  *
  * @returns the interval in milliseconds
  * @throws ReveilleError `invalid_request` that names the problem and the remedy

@@ -1,8 +1,8 @@
 /**
  * What an owner can do to an alarm besides defining it. Pure transitions; the store runs them inside its transaction.
  *
- * The rule that all of them share: an attempt under way cannot be called back. Its occurrence is parked (`dueAt` null), so
- * that it runs to its end and is not tried again.
+ * The rule that all of them share: an attempt under way cannot be called back. Its occurrence is parked (`dueAt` null),
+ * so that it runs to its end and is not tried again.
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/wake.ts';
@@ -18,8 +18,8 @@ export function park(occurrence: Occurrence): Occurrence {
 export const MAX_WAITING_TRIGGERS = 100;
 
 /**
- * Cancels the alarm: nothing of it is tried from now on. One that has come to its end (fired, cancelled, failed) stays as it
- * is, but for triggers that still wait.
+ * Cancels the alarm: nothing of it is tried from now on. One that has come to its end (fired, cancelled, failed) stays
+ * as it is, but for triggers that still wait.
  */
 export function cancelAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;
@@ -58,8 +58,8 @@ function owedOnResume(state: AlarmState, now: number): Occurrence | undefined {
 }
 
 /**
- * Takes the schedule up again: a series with its next occurrence after `now`, a `once` alarm at its instant or, when that
- * has passed, at once. Resuming an active alarm changes nothing.
+ * Takes the schedule up again: a series with its next occurrence after `now`, a `once` alarm at its instant or, when
+ * that has passed, at once. Resuming an active alarm changes nothing.
  */
 export function resumeAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;
@@ -110,8 +110,8 @@ export function triggerAlarm(state: AlarmState, now: number): { state: AlarmStat
 }
 
 /**
- * Re-arms a failed alarm: the same occurrence, by the same fire id, with a fresh retry ladder. Its owner wants it now, however
- * late, so a `max_lateness_seconds` that let it go is lifted.
+ * Re-arms a failed alarm: the same occurrence, by the same fire id, with a fresh retry ladder. Its owner wants it now,
+ * however late, so a `max_lateness_seconds` that let it go is lifted.
  */
 export function redriveAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;

@@ -3,16 +3,17 @@
  *
  * The rule, after the idea of Vixie and ISC cron:
  *
- * - An expression whose minute or hour field starts with `*` follows real time. It is due in every real minute whose wall
- *   clock reading matches: readings that a forward change skips never come, readings that a backward change repeats come
- *   twice. `30 * * * *`, `* 2 * * *` and every fifteen minutes from 2 to 4 are such expressions.
- * - Every other expression names fixed times. A fixed time is due once, in the first instant at which the wall clock has
- *   reached it: its own minute on most days, the first time round when the clock goes back, and the first instant after
- *   the gap when the clock goes forward over it. Fixed times that become due in the same instant are one occurrence.
+ * - An expression whose minute or hour field starts with `*` follows real time. It is due in every real minute whose
+ *   wall clock reading matches: readings that a forward change skips never come, readings that a backward change
+ *   repeats come twice. `30 * * * *`, `* 2 * * *` and every fifteen minutes from 2 to 4 are such expressions.
+ * - Every other expression names fixed times. A fixed time is due once, in the first instant at which the wall clock
+ *   has reached it: its own minute on most days, the first time round when the clock goes back, and the first instant
+ *   after the gap when the clock goes forward over it. Fixed times that become due in the same instant are one
+ *   occurrence.
  *
- * Both are one walk over the spans between clock changes. It carries `reached`, the latest wall time that is over and done
- * with; a matching wall time later than that is due in the span that first gets to it. When a span begins, a series that
- * follows real time forgets what was reached before.
+ * Both are one walk over the spans between clock changes. It carries `reached`, the latest wall time that is over and
+ * done with; a matching wall time later than that is due in the span that first gets to it. When a span begins, a
+ * series that follows real time forgets what was reached before.
  */
 
 import type { Span, Zone } from '../../kit/clock/zone.ts';
@@ -23,7 +24,10 @@ import type { CronSchedule } from './cron-schedule.ts';
 const DAY_MS = 86_400_000;
 const HORIZON_MS = HORIZON_YEARS * 366 * DAY_MS;
 
-/** No clock was ever put back by more than a day (Alaska, 1867), so what a zone showed two days ago it will not show again. */
+/**
+ * No clock was ever put back by more than a day (Alaska, 1867), so what a zone showed two days ago it will not show
+ * again.
+ */
 const LONGEST_FOLD_MS = 2 * DAY_MS;
 
 /** The last instant that any series reaches: RFC 3339 writes years with four digits. */
@@ -56,7 +60,8 @@ export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
       if (wallTime === undefined) return undefined;
       if (wallTime <= lastShown(span)) return within(span, wallTime);
       reached = Math.max(reached, lastShown(span));
-      // A fixed time cannot become due before its neighbourhood; a series that follows real time may meet its readings again.
+      // A fixed time cannot become due before its neighbourhood; a series that follows real time may meet its readings
+      // again.
       span = zone.spanAt(fields.followsRealTime ? span.end : Math.max(span.end, wallTime - LONGEST_FOLD_MS));
       reached = reachedBefore(span, reached);
     }
@@ -92,7 +97,10 @@ export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
     return { at: latestFrom(first, now), count: count(after, now) };
   }
 
-  /** The latest occurrence up to `now`, given one; a binary search, so that a long gap costs little more than a short one. */
+  /**
+   * The latest occurrence up to `now`, given one; a binary search, so that a long gap costs little more than a short
+   * one.
+   */
   function latestFrom(first: number, now: number): number {
     let known = first;
     let beyond = now;

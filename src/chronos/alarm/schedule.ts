@@ -1,4 +1,7 @@
-/** When an alarm rings: the one question every other part of chronos asks of a schedule. Pure; instants are epoch milliseconds. */
+/**
+ * When an alarm rings: the one question every other part of chronos asks of a schedule. Pure; instants are epoch
+ * milliseconds.
+ */
 
 import { zoneOf } from '../../kit/clock/zone.ts';
 import { parseCron } from './cron.ts';

@@ -7,8 +7,8 @@ import type { CronSchedule } from './cron-schedule.ts';
 import { compileSchedule } from './schedule.ts';
 
 /**
- * How long after its due instant an occurrence may start. A function of the alarm and the occurrence alone, so that every
- * replica and every restart agrees.
+ * How long after its due instant an occurrence may start. A function of the alarm and the occurrence alone, so that
+ * every replica and every restart agrees.
  *
  * @param jitterSeconds width of the spread in seconds; 0 means none
  * @returns whole milliseconds in [0, jitterSeconds · 1000)
@@ -45,8 +45,8 @@ function seriesOf(alarm: AlarmTiming): CronSchedule {
 }
 
 /**
- * The jitter of one occurrence. In a series it stays below the gap to the following occurrence, so that the instants of a
- * series strictly increase whatever the jitter.
+ * The jitter of one occurrence. In a series it stays below the gap to the following occurrence, so that the instants of
+ * a series strictly increase whatever the jitter.
  */
 function jitterOf(alarm: AlarmTiming, nominal: number): number {
   if (alarm.jitterSeconds === 0) return 0;
@@ -102,8 +102,9 @@ export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
 }
 
 /**
- * After downtime a series fires once, for the latest occurrence (contracts §2): the occurrence that should stand in for an
- * overdue one, counting those that it replaces, or `undefined` when the overdue one is the latest itself.
+ * After downtime a series fires once, for the latest occurrence (docs/contracts.md §2): the occurrence that should
+ * stand in for an overdue one, counting those that it replaces, or `undefined` when the overdue one is the latest
+ * itself.
  *
  * An occurrence whose jitter has not run out yet is not the latest: it rings on its own.
  */

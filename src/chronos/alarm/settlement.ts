@@ -1,6 +1,6 @@
 /**
- * What an attempt's outcome does to its alarm. Pure; runs inside the store's transaction on the state as it is then, which
- * may have been edited, paused or cancelled while the attempt was under way.
+ * What an attempt's outcome does to its alarm. Pure; runs inside the store's transaction on the state as it is then,
+ * which may have been edited, paused or cancelled while the attempt was under way.
  */
 
 import { backoff } from '../../kit/clock/backoff.ts';
@@ -9,23 +9,28 @@ import { type Alarm, type AlarmState, type Attempt, NOT_HELD, type Occurrence } 
 import { park } from './lifecycle.ts';
 import { nextOccurrence } from './series.ts';
 
-// The retry ladder (contracts §2).
+// The retry ladder (docs/contracts.md §2).
 
 const LONGEST_DELAY_MS = 15 * 60_000;
 const delayAfter = backoff({ first: 30_000, longest: LONGEST_DELAY_MS });
-/** A computed delay is spread over this share of itself, downwards, so that no wait exceeds `min(30 s · 2ⁿ, 15 min)`. */
+/**
+ * A computed delay is spread over this share of itself, downwards, so that no wait exceeds `min(30 s · 2ⁿ, 15 min)`.
+ */
 const JITTER_SHARE = 0.1;
-/** A receiver that asks for no wait at all gets this one: without it a day's worth of attempts would be gone in seconds. */
+/**
+ * A receiver that asks for no wait at all gets this one: without it a day's worth of attempts would be gone in seconds.
+ */
 const SHORTEST_DELAY_MS = 1_000;
 
 /**
  * How long to wait after a failed attempt: `min(30 s · 2ⁿ, 15 min)`, shortened by up to 10 % so that alarms that failed
- * together do not come back together; or what the receiver asked for, from 1 second to 15 minutes. What the receiver asked for is
- * never shortened: coming back early is what it asked us not to do.
+ * together do not come back together; or what the receiver asked for, from 1 second to 15 minutes. What the receiver
+ * asked for is never shortened: coming back early is what it asked us not to do.
  *
  * @param failure n, zero-based: 0 after the first failure of an occurrence
  * @param options.random uniform in [0, 1)
- * @param options.retryAfterSeconds the receiver's `Retry-After`, when it sent one; ignored when negative or not a number
+ * @param options.retryAfterSeconds the receiver's `Retry-After`, when it sent one; ignored when negative or not a
+ *   number
  * @returns whole milliseconds, 1 000 to 900 000
  */
 export function retryDelayMs(
@@ -80,7 +85,8 @@ function advance(state: AlarmState, settled: Occurrence, others: Occurrence[]): 
   while (next && !(next instanceof ReveilleError) && isOwed(others, next)) {
     next = followingOccurrence(alarm, next.nominal);
   }
-  // A zone or expression that was valid once and is not any more (time zone data change): visible, never silently stuck.
+  // A zone or expression that was valid once and is not any more (time zone data change): visible, never silently
+  // stuck.
   if (next instanceof ReveilleError)
     return { alarm: { ...alarm, status: 'failed', lastError: next.message }, occurrences: others };
   if (!next) return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
@@ -148,9 +154,9 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
 }
 
 /**
- * The holder of a lease was not heard of again: whether the wake arrived is not known. It counts as a failure like any other
- * unknown outcome, so that a wake that kills its deliverer does not come back for ever; but what is tried again is tried at
- * once: it has waited since the claim.
+ * The holder of a lease was not heard of again: whether the wake arrived is not known. It counts as a failure like any
+ * other unknown outcome, so that a wake that kills its deliverer does not come back for ever; but what is tried again
+ * is tried at once: it has waited since the claim.
  */
 export function settleInterrupted(state: AlarmState, fireId: string, at?: number): AlarmState {
   const { settled } = occurrenceOf(state, fireId);
@@ -172,7 +178,10 @@ function missed(state: AlarmState, fireId: string, reason: string): AlarmState {
   return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others);
 }
 
-/** The router's answer that a wake may not begin before `until`. At `dueAt` it is asked again, for it may have changed its mind. */
+/**
+ * The router's answer that a wake may not begin before `until`. At `dueAt` it is asked again, for it may have changed
+ * its mind.
+ */
 type HoldUntil = { until: number; dueAt: number; reason: string };
 
 /**
@@ -204,8 +213,8 @@ export function settleReplaced(state: AlarmState, fireId: string, replacement: O
 /**
  * The attempt of a holder who was not heard of again.
  *
- * @param knownAt when it is known that the holder is gone, where that is before the lease runs out; the attempt ends with one or
- *   the other
+ * @param knownAt when it is known that the holder is gone, where that is before the lease runs out; the attempt ends
+ *   with one or the other
  */
 export function interruptedAttempt(held: Occurrence, knownAt: number = held.leaseUntil!): Attempt {
   return {

@@ -1,4 +1,4 @@
-/** An alarm and its attempts as their owner gets to see them (contracts §2). */
+/** An alarm and its attempts as their owner gets to see them (docs/contracts.md §2). */
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -12,7 +12,10 @@ function present<T extends object>(members: { [K in keyof T]: T[K] | null | unde
 const instantOrNull = (epochMs: number | null | undefined) =>
   epochMs === null || epochMs === undefined ? null : formatInstant(epochMs);
 
-/** The instant of an occurrence's next attempt: for one that is held back, when the hold ends, and not when the router is asked again. */
+/**
+ * The instant of an occurrence's next attempt: for one that is held back, when the hold ends, and not when the router
+ * is asked again.
+ */
 function nextAttemptAt({ dueAt, heldUntil }: Occurrence): number | undefined {
   return dueAt === null ? undefined : Math.max(dueAt, heldUntil ?? dueAt);
 }
@@ -25,8 +28,8 @@ export function nextFireAt(state: AlarmState): number | undefined {
 
 /** What the router holds back at present: of several, the occurrence that comes back first. */
 function heldBack({ occurrences }: AlarmState): AlarmView['held_back'] | null {
-  // What is held is later than it was meant to be. A replica of a version that knows no holds may leave a reason behind where the next
-  // occurrence of a series took the row over; that one is on time.
+  // What is held is later than it was meant to be. A replica of a version that knows no holds may leave a reason behind
+  // where the next occurrence of a series took the row over; that one is on time.
   const held = occurrences.flatMap((occurrence) => {
     const { heldReason: reason, scheduledFor, leaseUntil } = occurrence;
     const until = nextAttemptAt(occurrence);
@@ -71,7 +74,9 @@ export function viewAlarm(state: AlarmState, now: number): AlarmView {
   });
 }
 
-/** One line of the fire ledger. Lateness counts from the instant the occurrence was due to the start of this attempt. */
+/**
+ * One line of the fire ledger. Lateness counts from the instant the occurrence was due to the start of this attempt.
+ */
 export function viewAttempt(attempt: Attempt): FireView {
   return present<FireView>({
     fire_id: attempt.fireId,

@@ -1,4 +1,4 @@
-/** Challenge and response: how a caller shows that it holds the key of a DID (contracts §1, §2). */
+/** Challenge and response: how a caller shows that it holds the key of a DID (docs/contracts.md §1, §2). */
 import { randomBytes } from 'node:crypto';
 import type { z } from 'zod';
 import { verifySignature } from '../../kit/identity/keys.ts';

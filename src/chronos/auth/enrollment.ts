@@ -1,4 +1,7 @@
-/** Which public keys may speak for an owner (contracts §1): trust on first use, or only what an operator enrolled. */
+/**
+ * Which public keys may speak for an owner (docs/contracts.md §1): trust on first use, or only what an operator
+ * enrolled.
+ */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { AgentKey, AlarmStore, PinLimits } from '../store/store.ts';
 
@@ -22,7 +25,8 @@ export async function acceptedKey(
 /**
  * Admits a proven key, pinning it when it is the owner's first and the mode allows that.
  *
- * @throws ReveilleError `forbidden` when the key may not speak for the owner, `rate_limited` when too many owners are new
+ * @throws ReveilleError `forbidden` when the key may not speak for the owner, `rate_limited` when too many owners are
+ *   new
  */
 export async function admit(
   store: AlarmStore,

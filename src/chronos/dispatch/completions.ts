@@ -1,4 +1,7 @@
-/** Outcomes on their way into the store: gathered for a moment and written together, kept until the store has taken them. */
+/**
+ * Outcomes on their way into the store: gathered for a moment and written together, kept until the store has taken
+ * them.
+ */
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -37,8 +40,8 @@ export class CompletionBuffer {
   }
 
   /**
-   * Resolves once the outcome is durable, has turned out to belong to someone else's lease, or could not be applied for a
-   * defect of ours. Never, when {@link stop} comes first.
+   * Resolves once the outcome is durable, has turned out to belong to someone else's lease, or could not be applied for
+   * a defect of ours. Never, when {@link stop} comes first.
    */
   add(completion: Completion): Promise<void> {
     return new Promise((done) => {
@@ -84,13 +87,13 @@ export class CompletionBuffer {
       return [];
     } catch (error) {
       if (mayPass(error)) {
-        // A store that is down loses nothing: the outcomes wait here, and if this process dies first, their leases run out
-        // and the wakes are repeated under the same fire ids.
+        // A store that is down loses nothing: the outcomes wait here, and if this process dies first, their leases run
+        // out and the wakes are repeated under the same fire ids.
         this.#log.error({ err: error, waiting: batch.length }, 'outcomes could not be stored; trying again');
         return batch;
       }
-      // One outcome that cannot be applied is a defect of ours. It must not hold up the others in its batch; alone, it is
-      // let go, and its occurrence returns when the lease has run out.
+      // One outcome that cannot be applied is a defect of ours. It must not hold up the others in its batch; alone, it
+      // is let go, and its occurrence returns when the lease has run out.
       if (batch.length > 1) return (await Promise.all(batch.map((waiting) => this.#write([waiting])))).flat();
       const [waiting] = batch;
       this.#log.error({ err: error, fire_id: waiting!.completion.key.fireId }, 'an outcome could not be applied');

@@ -1,7 +1,7 @@
 /**
- * The dispatcher: sleeps until something is due, claims what it can deliver at once, delivers it concurrently, and hands the
- * outcomes to the store. The store is the authority about what is owed; what is held here are hints, and losing them all
- * loses nothing.
+ * The dispatcher: sleeps until something is due, claims what it can deliver at once, delivers it concurrently, and
+ * hands the outcomes to the store. The store is the authority about what is owed; what is held here are hints, and
+ * losing them all loses nothing.
  */
 import { type CancelTimer, type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -101,9 +101,15 @@ export type DispatcherOptions = {
 
 /** After a failed look at the store, the next one comes this much later. */
 const STORE_RETRY_MS = 250;
-/** When something was due but could not be claimed, the next look comes this much later, then twice as much, up to a tick. */
+/**
+ * When something was due but could not be claimed, the next look comes this much later, then twice as much, up to a
+ * tick.
+ */
 const CONTENTION_MS = 3;
-/** A hold lasts this long at least and at most, whatever the router asks for: a wrong clock over there must not lose an alarm. */
+/**
+ * A hold lasts this long at least and at most, whatever the router asks for: a wrong clock over there must not lose an
+ * alarm.
+ */
 const SHORTEST_HOLD_MS = 1000;
 const LONGEST_HOLD_MS = 48 * 3_600_000;
 /** The router is asked again this often while it holds a wake back: nobody tells us when a budget is lifted. */
@@ -148,11 +154,11 @@ export class Dispatcher {
   }
 
   /**
-   * Claims nothing more, lets what is under way finish and stores the outcomes. What has not finished by the limit is given up:
-   * its outcome is unknown, and recorded as that.
+   * Claims nothing more, lets what is under way finish and stores the outcomes. What has not finished by the limit is
+   * given up: its outcome is unknown, and recorded as that.
    *
-   * @param limitMs how long deliveries under way may still take. An outcome that cannot be stored soon after is left to its
-   *   lease; in either case the wake is repeated under the same fire id
+   * @param limitMs how long deliveries under way may still take. An outcome that cannot be stored soon after is left to
+   *   its lease; in either case the wake is repeated under the same fire id
    */
   async drain(limitMs: number): Promise<void> {
     this.#stopping = true;
@@ -210,7 +216,8 @@ export class Dispatcher {
   /** Claims and begins what there is room for; says whether there was anything. */
   async #claim(): Promise<boolean> {
     const { store, clock, config } = this.#options;
-    // The claim ends leases as of the instant by which ours were renewed: a clock that jumps in between ends none of those.
+    // The claim ends leases as of the instant by which ours were renewed: a clock that jumps in between ends none of
+    // those.
     const now = clock.now();
     await this.#leases.renewOverdue(now);
     if (this.#stopping) return false;

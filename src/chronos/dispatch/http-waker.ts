@@ -1,4 +1,4 @@
-/** The wake over HTTP: one signed POST to the router (contracts §3), and what its answer means. */
+/** The wake over HTTP: one signed POST to the router (docs/contracts.md §3), and what its answer means. */
 import { Pool } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { Answer, type Exchange, retryAfterOf } from '../../kit/http/exchange.ts';
@@ -44,14 +44,17 @@ export function wakeBody({ alarm, occurrence }: Claim): string {
 
 /** How much of a refusal's words the error keeps. */
 const ERROR_BODY_CHARACTERS = 300;
-/** How much of a refusal's body is read: an envelope that is cut is no envelope, and its message could not be told from the rest. */
+/**
+ * How much of a refusal's body is read: an envelope that is cut is no envelope, and its message could not be told from
+ * the rest.
+ */
 const ERROR_BODY_BYTES = 16 * 1024;
 /** An answer longer than this is not read to its end: a new connection costs less. */
 const LONGEST_ANSWER_BYTES = 128 * 1024;
 
 /**
- * What hears of one wake. The status of a 2xx is all that is wanted of it: it settles with the head, and what follows is
- * only drained for the connection's sake.
+ * What hears of one wake. The status of a 2xx is all that is wanted of it: it settles with the head, and what follows
+ * is only drained for the connection's sake.
  *
  * @param url for error messages
  * @param settle gets the result, once
@@ -67,7 +70,10 @@ export function wakeAnswer(url: string, settle: (result: WakeResult | Hold) => v
   });
 }
 
-/** What came of a wake. One that cannot have left has failed and may be sent again; where that is not certain it is unknown. */
+/**
+ * What came of a wake. One that cannot have left has failed and may be sent again; where that is not certain it is
+ * unknown.
+ */
 function wakeResult(url: string, exchange: Exchange): WakeResult | Hold {
   if (exchange.result !== 'answered') {
     const { code } = exchange.error as NodeJS.ErrnoException;
@@ -122,7 +128,8 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: { timeout: 10_000 },
-    // Longer than any pause between two rings matters little; shorter than the router's own keep-alive avoids its resets.
+    // Longer than any pause between two rings matters little; shorter than the router's own keep-alive avoids its
+    // resets.
     keepAliveTimeout: 4_000,
   });
 

@@ -1,7 +1,10 @@
 /** Who is being delivered to right now: the bounds of concurrency, overall and for each user. */
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 
-/** While more is due than there are slots, this share of them is to be free before the next claim, or {@link REFILL_MS} go by. */
+/**
+ * While more is due than there are slots, this share of them is to be free before the next claim, or {@link REFILL_MS}
+ * go by.
+ */
 const REFILL_SHARE = 1 / 4;
 const REFILL_MS = 3;
 
@@ -29,8 +32,8 @@ export class InFlight {
   }
 
   /**
-   * How many more may begin. Outcomes that are not stored yet count too, twice over: a store that is slower than the wakes must
-   * not let them pile up.
+   * How many more may begin. Outcomes that are not stored yet count too, twice over: a store that is slower than the
+   * wakes must not let them pile up.
    */
   get room(): number {
     const { concurrency } = this.#bounds;
@@ -87,8 +90,8 @@ export class InFlight {
   }
 
   /**
-   * Resolves when there is {@link roomToRefill}, or when there is any room and a moment has passed since: claiming for every single
-   * slot would cost a transaction each.
+   * Resolves when there is {@link roomToRefill}, or when there is any room and a moment has passed since: claiming for
+   * every single slot would cost a transaction each.
    */
   refillable(clock: Clock): Promise<void> {
     return new Promise((resolve) => {

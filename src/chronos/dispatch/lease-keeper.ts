@@ -33,8 +33,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Renews at once if a lease held here has run out by `now`. Call it before a claim: after an outage of the store, a jump of the
-   * wall clock or a suspend, the claim would otherwise take what this very process is working on.
+   * Renews at once if a lease held here has run out by `now`. Call it before a claim: after an outage of the store, a
+   * jump of the wall clock or a suspend, the claim would otherwise take what this very process is working on.
    *
    * @throws what the store throws
    */

@@ -1,7 +1,10 @@
 /** Handing a fire to the router, and saying honestly what came of it. */
 import type { Claim } from '../store/store.ts';
 
-/** Of the machine, where the router said so: how long after the wake had reached the router it was ready, in milliseconds. */
+/**
+ * Of the machine, where the router said so: how long after the wake had reached the router it was ready, in
+ * milliseconds.
+ */
 type Readiness = { machineReadyMs?: number };
 
 /** What came of one wake. */
@@ -18,7 +21,10 @@ export type WakeResult =
   /** The request may have been accepted before the answer was lost. */
   | { outcome: 'unknown'; httpStatus: null; error: string };
 
-/** The router has begun nothing and asks for the wake again at `until`, epoch milliseconds; neither an attempt nor a failure. */
+/**
+ * The router has begun nothing and asks for the wake again at `until`, epoch milliseconds; neither an attempt nor a
+ * failure.
+ */
 export type Hold = { outcome: 'held'; until: number; reason: string };
 
 /** Delivers due occurrences. The one implementation in the house is `http-waker.ts`. */

@@ -1,4 +1,6 @@
-/** Proving an identity, and the operator's side of it: enrolling, listing and revoking keys (contracts §1, §2). */
+/**
+ * Proving an identity, and the operator's side of it: enrolling, listing and revoking keys (docs/contracts.md §1, §2).
+ */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
@@ -44,8 +46,8 @@ export function agentRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, auth, floods } = service;
 
   /**
-   * Nothing is proved yet, so whoever asks in the name of an owner must not use up what that owner may ask for from elsewhere: the bound is
-   * the owner's at one address. Names that nobody knows share that of their address.
+   * Nothing is proved yet, so whoever asks in the name of an owner must not use up what that owner may ask for from
+   * elsewhere: the bound is the owner's at one address. Names that nobody knows share that of their address.
    */
   const bound = async (c: HttpContext, did: string) => {
     if (!floods) return;

@@ -5,8 +5,8 @@ import { v7 } from 'uuid';
 const SEQUENCE_START = 2 ** 31;
 
 /**
- * A source of ids that sort in the order in which they were made: within one millisecond by a counter, and past a wall clock
- * that was put back by staying at the latest instant it has seen.
+ * A source of ids that sort in the order in which they were made: within one millisecond by a counter, and past a wall
+ * clock that was put back by staying at the latest instant it has seen.
  *
  * @returns makes the id of an alarm that is created at `now`, epoch ms
  */

@@ -1,7 +1,8 @@
 /**
- * Bounds on what clients may ask for and store, so that one of them cannot take the room of all. Everybody who gets here holds the
- * transport token and may have invented an owner, so standing counts: the lower half of every common bound is for owners who were known
- * before, and its last quarter for those that an operator has enrolled (decision 24).
+ * Bounds on what clients may ask for and store, so that one of them cannot take the room of all. Everybody who gets
+ * here holds the transport token and may have invented an owner, so standing counts: the lower half of every common
+ * bound is for owners who were known before, and its last quarter for those that an operator has enrolled (decision
+ * 24).
  *
  * Rates are counted in this process: n replicas let n times as much through. What is stored is counted in the store.
  */
@@ -10,8 +11,8 @@ import { OverBound } from '../store/limits.ts';
 import type { AgentKey, AlarmStore, PinLimits, StoreLimits, StoreUsage } from '../store/store.ts';
 
 /**
- * What is known of whoever asks. `stranger`: nothing is proved. `fresh`: a key that came by trust on first use within the hour. `known`: one
- * that came so before. `enrolled`: an operator vouches for it.
+ * What is known of whoever asks. `stranger`: nothing is proved. `fresh`: a key that came by trust on first use within
+ * the hour. `known`: one that came so before. `enrolled`: an operator vouches for it.
  */
 export type Standing = 'stranger' | 'fresh' | 'known' | 'enrolled';
 
@@ -79,7 +80,9 @@ export class Gate {
     this.#all = new Bucket(rate.inAll, clock.monotonic());
   }
 
-  /** Takes one; says for how many seconds the client has to wait when there is none to be had, and whose bound that is. */
+  /**
+   * Takes one; says for how many seconds the client has to wait when there is none to be had, and whose bound that is.
+   */
   enter(client: string, standing: Standing): { waitSeconds: number; whose: 'own' | 'all' } | undefined {
     const now = this.#clock.monotonic();
     const { perMinute, inAll } = this.#rate;
@@ -118,7 +121,10 @@ export type FloodBounds = {
   bytesInAll: number;
 };
 
-/** A part of the store is for those who have little there: each known owner may fill an equal share of it, whatever the others do. */
+/**
+ * A part of the store is for those who have little there: each known owner may fill an equal share of it, whatever the
+ * others do.
+ */
 const SHARED_OUT = 0.4;
 /** The store is asked this often how much there is; in between what passes here is added. */
 const USAGE_AGE_MS = 30_000;

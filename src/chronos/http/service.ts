@@ -30,14 +30,18 @@ export type ChronosService = {
   };
   /** Tells the dispatcher that something is due at this instant. */
   onDue: (dueAt: number) => void;
-  /** Makes the id of an alarm that is created at an instant; ids of `alarm-id.ts` unless given, as where a run must repeat itself. */
+  /**
+   * Makes the id of an alarm that is created at an instant; ids of `alarm-id.ts` unless given, as where a run must
+   * repeat itself.
+   */
   alarmIds?: (now: number) => string;
 };
 
 /**
  * Whom a request acts for.
  *
- * @throws ReveilleError `unauthorized` when the principal token is missing, forged, expired, or its key was revoked since
+ * @throws ReveilleError `unauthorized` when the principal token is missing, forged, expired, or its key was revoked
+ *   since
  */
 export async function callerOf(
   service: ChronosService,

@@ -1,6 +1,6 @@
 /**
- * The keys of machines, as far as they are known here: kept for a minute, and asked for anew when a signature does not fit, for the
- * token behind it may have been replaced; but seldom, so that garbage does not reach the router.
+ * The keys of machines, as far as they are known here: kept for a minute, and asked for anew when a signature does not
+ * fit, for the token behind it may have been replaced; but seldom, so that garbage does not reach the router.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { verifyWebhook, WEBHOOK_HEADERS, type WebhookRefusal } from '../../kit/identity/webhook-signature.ts';
@@ -24,11 +24,12 @@ type SignedPost = {
 type ProofRefusal = WebhookRefusal | 'other_fire';
 
 /**
- * Checks the signature of a post (Standard Webhooks). Its id must be the fire's, so that a post that somebody overheard proves nothing
- * about another fire. What is wrong without looking at a key is not asked of the router.
+ * Checks the signature of a post (Standard Webhooks). Its id must be the fire's, so that a post that somebody overheard
+ * proves nothing about another fire. What is wrong without looking at a key is not asked of the router.
  *
  * @returns why it is not believed, or `undefined` when it is
- * @throws ReveilleError `unavailable` when the router has to be asked for the keys and cannot be; whatever `beforeKeys` rejects with
+ * @throws ReveilleError `unavailable` when the router has to be asked for the keys and cannot be; whatever `beforeKeys`
+ *   rejects with
  */
 export async function refusalOf(
   { userId, fireId, headers, body, beforeKeys }: SignedPost,

@@ -1,11 +1,14 @@
-/** The columns of each table, in both databases: what SQLite and PostgreSQL select, insert, update, read and move follow these lists. */
+/**
+ * The columns of each table, in both databases: what SQLite and PostgreSQL select, insert, update, read and move follow
+ * these lists.
+ */
 import type { Alarm, Attempt, Occurrence } from '../alarm/alarm.ts';
 import type { FireReceipt } from '../alarm/course.ts';
 import type { AgentKey } from './store.ts';
 
 /**
- * As PostgreSQL keeps it. `bytes` stands for a text that may hold U+0000, which a text column cannot: its UTF-8 form is kept. `switch`
- * stands for true or false, kept as 1 and 0 in both.
+ * As PostgreSQL keeps it. `bytes` stands for a text that may hold U+0000, which a text column cannot: its UTF-8 form is
+ * kept. `switch` stands for true or false, kept as 1 and 0 in both.
  */
 export type ColumnType = 'text' | 'bigint' | 'double precision' | 'boolean' | 'bytes' | 'switch';
 

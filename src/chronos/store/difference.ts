@@ -1,4 +1,7 @@
-/** What a transition changed, and whether it may: the part of `update` and `complete` that every store has in common. Pure. */
+/**
+ * What a transition changed, and whether it may: the part of `update` and `complete` that every store has in common.
+ * Pure.
+ */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../alarm/alarm.ts';
 import type { LeaseKey } from './store.ts';
@@ -53,8 +56,8 @@ function checkOccurrences(before: AlarmState, after: AlarmState): void {
  *
  * @param before the state it was given
  * @param after the state it returned
- * @throws ReveilleError `conflict` when an occurrence is owed twice; `internal` when a member changed that is not a transition's
- *   to change
+ * @throws ReveilleError `conflict` when an occurrence is owed twice; `internal` when a member changed that is not a
+ *   transition's to change
  */
 export function checkTransition(before: AlarmState, after: AlarmState): void {
   const fixed = FIXED.find((member) => before.alarm[member] !== after.alarm[member]);

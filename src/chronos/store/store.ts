@@ -2,10 +2,11 @@
  * The store port: everything chronos keeps. Its comments are its contract; `test/contract/store/` holds every
  * implementation to it.
  *
- * For every operation: a promise that resolves means that the change is durable (it survives a power cut); one that rejects
- * means that nothing of it was kept, except where the connection was lost in the middle, when either may be true. Failures of
- * the medium reject with `unavailable` (retryable). Operations are linearizable per alarm. All instants are epoch
- * milliseconds. No operation about alarms reads or changes a row of another owner than the one it names.
+ * For every operation: a promise that resolves means that the change is durable (it survives a power cut); one that
+ * rejects means that nothing of it was kept, except where the connection was lost in the middle, when either may be
+ * true. Failures of the medium reject with `unavailable` (retryable). Operations are linearizable per alarm. All
+ * instants are epoch milliseconds. No operation about alarms reads or changes a row of another owner than the one it
+ * names.
  */
 import type { AlarmKind, AlarmStatus } from '../../wire/alarm.ts';
 import type { TurnReport, TurnStage } from '../../wire/receipt.ts';
@@ -66,16 +67,16 @@ export type Claim = { alarm: Alarm; occurrence: Occurrence };
 export type LeaseKey = { owner: string; alarmId: string; fireId: string; fence: number };
 
 /**
- * What came of an attempt, and how it changes the alarm. `settle` must be pure: it may run more than once, also on a state that
- * turns out to be outdated, of which nothing is kept.
+ * What came of an attempt, and how it changes the alarm. `settle` must be pure: it may run more than once, also on a
+ * state that turns out to be outdated, of which nothing is kept.
  */
 export type Completion = {
   key: LeaseKey;
   /** Goes into the ledger with the change; `null` where nothing is to be remembered. */
   attempt: Attempt | null;
   /**
-   * Computes the alarm's new state from the state as it is then (edited, paused or cancelled in the meantime, perhaps). The
-   * occurrence is in `occurrences` with its lease already taken off.
+   * Computes the alarm's new state from the state as it is then (edited, paused or cancelled in the meantime, perhaps).
+   * The occurrence is in `occurrences` with its lease already taken off.
    */
   settle: Transition;
 };
@@ -113,37 +114,41 @@ export type PinLimits = { perHour: number; keysInAll: number };
 
 export type AlarmStore = {
   /**
-   * The store's clock, epoch milliseconds: what due instants, leases and expiries are compared with. Where replicas share a
-   * database it follows the database's clock, never ahead of it, so that they agree whatever their own clocks say.
+   * The store's clock, epoch milliseconds: what due instants, leases and expiries are compared with. Where replicas
+   * share a database it follows the database's clock, never ahead of it, so that they agree whatever their own clocks
+   * say.
    */
   now(): number;
 
   /**
-   * Stores a new alarm and its first occurrence in one transaction. The idempotency key is held by any alarm of the owner
-   * that is not cancelled; whether it is free is looked at before the limit, so that a repeated request finds its alarm. An id
-   * that the owner has already is `conflict`. Creates that arrive together share one sync to disk. `maxTriggers` does not matter here.
+   * Stores a new alarm and its first occurrence in one transaction. The idempotency key is held by any alarm of the
+   * owner that is not cancelled; whether it is free is looked at before the limit, so that a repeated request finds its
+   * alarm. An id that the owner has already is `conflict`. Creates that arrive together share one sync to disk.
+   * `maxTriggers` does not matter here.
    */
   create(entry: NewAlarm, limits: StoreLimits & { maxActive: number }): Promise<CreateResult>;
 
   /** The alarm with what it owes, or `undefined` when this owner has no such alarm. */
   get(owner: string, alarmId: string): Promise<AlarmState | undefined>;
 
-  /** The owner's alarm that holds an idempotency key, as {@link create} would find it; `undefined` when the key is free. */
+  /**
+   * The owner's alarm that holds an idempotency key, as {@link create} would find it; `undefined` when the key is free.
+   */
   findByKey(owner: string, idempotencyKey: string): Promise<AlarmState | undefined>;
 
   /** The owner's alarms, newest (largest id) first. */
   list(owner: string, filter: AlarmFilter): Promise<AlarmState[]>;
 
   /**
-   * Reads the alarm, applies the transition, writes the difference: the alarm's fields, occurrences that came (a `fireId`
-   * that exists already is `conflict`), changed or went. Nothing else can change the alarm in between. What a transition may
-   * not touch is in `difference.ts`, `checkTransition`: among others `fence`, `leaseUntil` and `claimedAt`, which belong to
-   * claim, renew and complete. Where it lets an occurrence go that still carries a lease, the attempt enters the ledger as
-   * `unknown`: nobody else will record it.
+   * Reads the alarm, applies the transition, writes the difference: the alarm's fields, occurrences that came (a
+   * `fireId` that exists already is `conflict`), changed or went. Nothing else can change the alarm in between. What a
+   * transition may not touch is in `difference.ts`, `checkTransition`: among others `fence`, `leaseUntil` and
+   * `claimedAt`, which belong to claim, renew and complete. Where it lets an occurrence go that still carries a lease,
+   * the attempt enters the ledger as `unknown`: nobody else will record it.
    *
-   * A transition that takes the owner over one of the limits (an alarm opened again, longer texts, another trigger) rejects with
-   * `rate_limited`; one that does not come nearer to a limit passes whatever the owner has. Replicas that change alarms of one
-   * owner at the same instant may pass a limit by one each.
+   * A transition that takes the owner over one of the limits (an alarm opened again, longer texts, another trigger)
+   * rejects with `rate_limited`; one that does not come nearer to a limit passes whatever the owner has. Replicas that
+   * change alarms of one owner at the same instant may pass a limit by one each.
    *
    * @returns the state afterwards, or `undefined` when this owner has no such alarm
    */
@@ -157,31 +162,35 @@ export type AlarmStore = {
   ): Promise<Attempt[]>;
 
   /**
-   * Forgets attempts that finished before an instant, the oldest first and at most `limit` of them, so that the ledger can be kept
-   * short in small steps while it is in use.
+   * Forgets attempts that finished before an instant, the oldest first and at most `limit` of them, so that the ledger
+   * can be kept short in small steps while it is in use.
    *
    * @returns how many there were; fewer than `limit` when none are left
    */
   pruneAttempts(request: { before: number; limit: number }): Promise<number>;
 
   /**
-   * Forgets alarms that were fired, failed or cancelled before an instant, with all that belongs to them (ledger, receipts,
-   * idempotency key), those that were changed longest ago first and at most `limit`. One that still has something under way or a trigger
-   * that waits stays, and so may one with a long ledger, of which a part is forgotten at each call.
+   * Forgets alarms that were fired, failed or cancelled before an instant, with all that belongs to them (ledger,
+   * receipts, idempotency key), those that were changed longest ago first and at most `limit`. One that still has
+   * something under way or a trigger that waits stays, and so may one with a long ledger, of which a part is forgotten
+   * at each call.
    *
    * @returns how many alarms there were
    */
   pruneAlarms(request: { before: number; limit: number }): Promise<number>;
 
-  /** Forgets cancelled alarms of one owner, the oldest first, as {@link pruneAlarms} does whenever they were cancelled. */
+  /**
+   * Forgets cancelled alarms of one owner, the oldest first, as {@link pruneAlarms} does whenever they were cancelled.
+   */
   forgetCancelled(owner: string, limit: number): Promise<number>;
 
   /** What is stored by now. Costs a look at each owner: for now and then, not for each request. */
   usage(): Promise<StoreUsage>;
 
   /**
-   * Records how far a fire got: of each stage the first report counts, later ones are known and change nothing. The fire must have been
-   * attempted: it is owed and was claimed, or the ledger has an attempt at it that began after it was due.
+   * Records how far a fire got: of each stage the first report counts, later ones are known and change nothing. The
+   * fire must have been attempted: it is owed and was claimed, or the ledger has an attempt at it that began after it
+   * was due.
    *
    * @returns the stages that were new, or `undefined` when this owner has no such alarm, or the alarm no such fire
    */
@@ -190,30 +199,33 @@ export type AlarmStore = {
   /** Whether {@link recordReceipts} would know the fire. */
   hasFire(fire: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>): Promise<boolean>;
 
-  /** What has been recorded of some fires of one alarm, in no particular order; nothing of an alarm that is not the owner's. */
+  /**
+   * What has been recorded of some fires of one alarm, in no particular order; nothing of an alarm that is not the
+   * owner's.
+   */
   receiptsOf(owner: string, alarmId: string, fireIds: readonly string[]): Promise<FireReceipt[]>;
 
   /** Forgets receipts that were recorded before an instant, as {@link pruneAttempts} does attempts. */
   pruneReceipts(request: { before: number; limit: number }): Promise<number>;
 
   /**
-   * Ends leases before they run out, where their holder is known to be gone, as {@link claim} does those that did; the attempt
-   * ends at `now` in the ledger, and what it was an attempt at is due as it was. To be called once, by a process that has just
-   * opened the store and claimed nothing. A store with one owner ends all there are; where replicas share one, nobody can know,
-   * and nothing happens.
+   * Ends leases before they run out, where their holder is known to be gone, as {@link claim} does those that did; the
+   * attempt ends at `now` in the ledger, and what it was an attempt at is due as it was. To be called once, by a
+   * process that has just opened the store and claimed nothing. A store with one owner ends all there are; where
+   * replicas share one, nobody can know, and nothing happens.
    *
    * @returns how many there were
    */
   endLeasesOfTheDead(now: number): Promise<number>;
 
   /**
-   * First ends every lease that ran out at or before `now`, on parked occurrences too and whoever their owner is: the attempt
-   * goes into the ledger as `unknown`, the lease is taken off, and `settleInterrupted` (`alarm/settlement.ts`) is applied as
-   * in {@link complete}. Nothing stays leased past the first claim after its expiry.
+   * First ends every lease that ran out at or before `now`, on parked occurrences too and whoever their owner is: the
+   * attempt goes into the ledger as `unknown`, the lease is taken off, and `settleInterrupted` (`alarm/settlement.ts`)
+   * is applied as in {@link complete}. Nothing stays leased past the first claim after its expiry.
    *
-   * Then takes up to `limit` occurrences with `dueAt <= now` that nobody holds, earliest due first, no more than `perOwner` of
-   * one owner (one owner's backlog never hides another's occurrence), and leases them: `attempt` and `fence` grow by one,
-   * `leaseUntil` and `claimedAt` are set. No two callers get the same one.
+   * Then takes up to `limit` occurrences with `dueAt <= now` that nobody holds, earliest due first, no more than
+   * `perOwner` of one owner (one owner's backlog never hides another's occurrence), and leases them: `attempt` and
+   * `fence` grow by one, `leaseUntil` and `claimedAt` are set. No two callers get the same one.
    */
   claim(request: ClaimRequest): Promise<Claim[]>;
 
@@ -221,36 +233,41 @@ export type AlarmStore = {
   renew(keys: readonly LeaseKey[], leaseUntil: number): Promise<Set<string>>;
 
   /**
-   * Applies a batch of completions, each on its own merits, in one transaction: where the occurrence still carries the key's
-   * fence and a lease (one that ran out counts until a claim ends it), the lease is taken off, `settle` is applied as in
-   * {@link update}, and the attempt enters the ledger. Otherwise nothing changes and the result is `lost_lease`. A `settle`
-   * that throws rejects the whole batch.
+   * Applies a batch of completions, each on its own merits, in one transaction: where the occurrence still carries the
+   * key's fence and a lease (one that ran out counts until a claim ends it), the lease is taken off, `settle` is
+   * applied as in {@link update}, and the attempt enters the ledger. Otherwise nothing changes and the result is
+   * `lost_lease`. A `settle` that throws rejects the whole batch.
    */
   complete(completions: readonly Completion[]): Promise<CompletionResult[]>;
 
   /**
-   * The earliest instant at which {@link claim} could have something to do: the smallest `dueAt` of what nobody holds, or the
-   * smallest `leaseUntil` of what is held, parked or not; `undefined` when there is neither. May be in the past. Owners in
-   * `saturated` are left out of account, so that a caller who may not claim for them does not spin.
+   * The earliest instant at which {@link claim} could have something to do: the smallest `dueAt` of what nobody holds,
+   * or the smallest `leaseUntil` of what is held, parked or not; `undefined` when there is neither. May be in the past.
+   * Owners in `saturated` are left out of account, so that a caller who may not claim for them does not spin.
    */
   nextDueAt(saturated: ReadonlySet<string>): Promise<number | undefined>;
 
-  /** How many occurrences have `dueAt <= now` and nobody holds them; counting stops at `atMost`, so that a backlog costs no more. */
+  /**
+   * How many occurrences have `dueAt <= now` and nobody holds them; counting stops at `atMost`, so that a backlog costs
+   * no more.
+   */
   countDue(request: { now: number; atMost: number }): Promise<number>;
 
   /** Keeps a nonce for one DID until `expiresAt`; drops those that have expired by `now`. */
   putNonce(nonce: string, did: string, expiresAt: number, now: number): Promise<void>;
 
-  /** Uses a nonce up: true exactly once, for the DID it was made for, until it expires. A wrong DID uses it up as well. */
+  /**
+   * Uses a nonce up: true exactly once, for the DID it was made for, until it expires. A wrong DID uses it up as well.
+   */
   takeNonce(nonce: string, did: string, now: number): Promise<boolean>;
 
   /** All keys ever accepted for an owner, revoked ones included, oldest first. */
   keysOf(owner: string): Promise<AgentKey[]>;
 
   /**
-   * Trust on first use: stores the key when the owner has no key at all, revoked ones included. Atomic: of two first keys
-   * one wins. With limits, a key that would have to be stored rejects with `rate_limited` when as many were pinned within the
-   * hour before its `enrolledAt`, or as many keys stand there in all (replicas may pass either by one each).
+   * Trust on first use: stores the key when the owner has no key at all, revoked ones included. Atomic: of two first
+   * keys one wins. With limits, a key that would have to be stored rejects with `rate_limited` when as many were pinned
+   * within the hour before its `enrolledAt`, or as many keys stand there in all (replicas may pass either by one each).
    *
    * @returns whether this key is accepted for the owner now (it was stored, or stood there unrevoked before)
    */

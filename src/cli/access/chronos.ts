@@ -62,8 +62,8 @@ export function localChronosDefaults({ home, settings }: Pick<CliContext, 'home'
 export type ChronosPlace = { url: string; token: string; local: boolean };
 
 /**
- * Finds chronosd: what the environment names, else what runs here, else where it would listen. The token of this machine's
- * chronosd goes to no other.
+ * Finds chronosd: what the environment names, else what runs here, else where it would listen. The token of this
+ * machine's chronosd goes to no other.
  *
  * @throws ReveilleError `unavailable` when there is no token to go with it
  */
@@ -110,8 +110,8 @@ export function localIdentity(context: Pick<CliContext, 'home' | 'settings'>): P
 
 /** A client that speaks as this machine's agent, with one proof of identity for the whole command. */
 /**
- * @param person who sets or changes alarms. Only with the operator's token of this machine's chronosd can that be proved; a program that
- *   an agent runs does not have it, and what it sets is the agent's own
+ * @param person who sets or changes alarms. Only with the operator's token of this machine's chronosd can that be
+ *   proved; a program that an agent runs does not have it, and what it sets is the agent's own
  */
 export function alarmClient(context: CliContext, person?: string): ChronosClient {
   const { url, token, local } = findChronos(context);

@@ -53,7 +53,10 @@ export function executorClient(context: CliContext, user: string | undefined): E
 export const executorAdminAt = ({ home, clock }: CliContext, url: string, adminToken: string): ExecutorAdmin =>
   createExecutorAdmin({ url, token: adminToken, attend: attend({ url, home, clock }) });
 
-/** The operator's side of the executor that this machine's commands talk to. @throws ReveilleError `forbidden` without its token */
+/**
+ * The operator's side of the executor that this machine's commands talk to. @throws ReveilleError `forbidden` without
+ * its token
+ */
 export function executorAdmin(context: CliContext): ExecutorAdmin {
   const { url, isHere } = findExecutor(context);
   // What was made for this machine's executor goes to no other.

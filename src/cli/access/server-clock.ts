@@ -6,7 +6,10 @@ import { plainTransport } from '../../kit/http/plain-transport.ts';
 export type ServerTime = {
   /** The beginning of the second in which the daemon answered, epoch ms by its own clock. */
   second: number;
-  /** How far its clock is ahead of ours, in ms; what the resolution of the header and the way there leave open counts as zero. */
+  /**
+   * How far its clock is ahead of ours, in ms; what the resolution of the header and the way there leave open counts as
+   * zero.
+   */
   aheadMs: number;
 };
 

@@ -1,4 +1,7 @@
-/** How long commands wait for a daemon, and what it means that there was no answer. One deadline for every client of the command line. */
+/**
+ * How long commands wait for a daemon, and what it means that there was no answer. One deadline for every client of the
+ * command line.
+ */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
@@ -9,8 +12,8 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { type Home, readRun } from '../home/home.ts';
 
 /**
- * A daemon that has said nothing for this long is asked for a sign of life, which may take as long as the other: together with the start
- * of a command that is less than 10 s.
+ * A daemon that has said nothing for this long is asked for a sign of life, which may take as long as the other:
+ * together with the start of a command that is less than 10 s.
  */
 const PATIENCE_MS = 4000;
 const SIGN_MS = 2500;

@@ -1,6 +1,7 @@
 /**
- * The key with which the person at this computer answers questions. It lives outside of `REVEILLE_HOME`, where agents' programs may look: in
- * the system's store of keys, or in a file that a passphrase may seal. `approver.json` says which, and holds the public key in the open.
+ * The key with which the person at this computer answers questions. It lives outside of `REVEILLE_HOME`, where agents'
+ * programs may look: in the system's store of keys, or in a file that a passphrase may seal. `approver.json` says
+ * which, and holds the public key in the open.
  */
 import { mkdirSync } from 'node:fs';
 import { homedir, hostname, userInfo } from 'node:os';
@@ -109,8 +110,8 @@ function ownName(): string {
 }
 
 /**
- * The key of this person, made when there is none. Nobody is asked anything: a store that does not answer in time is passed over for the
- * file, unless `REVEILLE_APPROVER_STORE` names it.
+ * The key of this person, made when there is none. Nobody is asked anything: a store that does not answer in time is
+ * passed over for the file, unless `REVEILLE_APPROVER_STORE` names it.
  */
 export async function loadOrMakeApprover(environment: Settings, now: number): Promise<KnownApprover> {
   const place = approverPlace(environment);
@@ -175,8 +176,8 @@ function mustRead(place: ApproverPlace): ApproverRecord {
 /**
  * Opens the key for signing.
  *
- * @throws ReveilleError `not_found` when none was made, `forbidden` for a wrong passphrase, `unavailable` when the system's store does not
- *   give it out
+ * @throws ReveilleError `not_found` when none was made, `forbidden` for a wrong passphrase, `unavailable` when the
+ *   system's store does not give it out
  */
 export async function openApprover(environment: Settings, passphrase: AskPassphrase): Promise<AgentKey> {
   const place = approverPlace(environment);
@@ -184,7 +185,9 @@ export async function openApprover(environment: Settings, passphrase: AskPassphr
   return keyOf(await seedOf(environment, record, passphrase), record, place);
 }
 
-/** Puts the key under a passphrase, in the file: also one that the system's store had, and one under another passphrase. */
+/**
+ * Puts the key under a passphrase, in the file: also one that the system's store had, and one under another passphrase.
+ */
 export async function sealApprover(
   environment: Settings,
   { old, fresh }: { old: AskPassphrase; fresh: AskPassphrase },
@@ -199,7 +202,10 @@ export async function sealApprover(
   return knownOf(sealed, place);
 }
 
-/** Takes the passphrase off: into the system's store when `REVEILLE_APPROVER_STORE` says so, else the file alone keeps it. */
+/**
+ * Takes the passphrase off: into the system's store when `REVEILLE_APPROVER_STORE` says so, else the file alone keeps
+ * it.
+ */
 export async function unsealApprover(environment: Settings, passphrase: AskPassphrase): Promise<KnownApprover> {
   const place = approverPlace(environment);
   const record = mustRead(place);

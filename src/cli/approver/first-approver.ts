@@ -1,4 +1,7 @@
-/** What `reveille up` sees to before an agent is woken: that somebody can approve, and that Neo can hand tasks over and do no more. */
+/**
+ * What `reveille up` sees to before an agent is woken: that somebody can approve, and that Neo can hand tasks over and
+ * do no more.
+ */
 
 import type { ExecutorAdmin } from '../../executor/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -14,7 +17,8 @@ const isSealed = () =>
   Promise.reject(new ReveilleError('forbidden', 'the key is sealed; enrol it with: reveille approver enroll'));
 
 /**
- * Makes the key of the person whose computer this is and enrols it, where their user has had no approver yet. Asks nobody anything.
+ * Makes the key of the person whose computer this is and enrols it, where their user has had no approver yet. Asks
+ * nobody anything.
  *
  * @returns why nobody can approve from here, as a sentence; `undefined` when somebody can
  */
@@ -42,7 +46,10 @@ export async function ensureApprover(
   }
 }
 
-/** The token with which this installation's Neo hands tasks over; made once, and anew when the executor does not know it any more. */
+/**
+ * The token with which this installation's Neo hands tasks over; made once, and anew when the executor does not know it
+ * any more.
+ */
 export async function ensureSubmitter(admin: ExecutorAdmin, home: Home, user: string): Promise<string> {
   const own = readSubmitter(home);
   const standing = await admin.submitters(user);

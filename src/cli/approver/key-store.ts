@@ -1,7 +1,8 @@
 /**
- * The system's own store of keys: the Secret Service of a Linux desktop through `secret-tool`, the keychain of macOS through `security`. They
- * are asked as programs, not as a library in this process: one that hangs, or asks somebody who is not there, can be ended. The secret goes
- * through standard input, never into an argument, which others could read.
+ * The system's own store of keys: the Secret Service of a Linux desktop through `secret-tool`, the keychain of macOS
+ * through `security`. They are asked as programs, not as a library in this process: one that hangs, or asks somebody
+ * who is not there, can be ended. The secret goes through standard input, never into an argument, which others could
+ * read.
  */
 import { spawn } from 'node:child_process';
 import type { Settings } from '../../wire/settings.ts';

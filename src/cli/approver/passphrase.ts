@@ -1,4 +1,7 @@
-/** Asking for a passphrase: on the terminal, where it is not shown; from a file that a script names; or from standard input. */
+/**
+ * Asking for a passphrase: on the terminal, where it is not shown; from a file that a script names; or from standard
+ * input.
+ */
 import { readPrivateFile } from '../../kit/identity/private-file.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CliProcess } from '../cli-process.ts';
@@ -12,7 +15,9 @@ const LINE_MAX = 4096;
 
 type Asking = Pick<CliContext, 'process' | 'environment'>;
 
-/** Reads a line from the terminal without showing it. The question goes to stderr, so that results on stdout stay clean. */
+/**
+ * Reads a line from the terminal without showing it. The question goes to stderr, so that results on stdout stay clean.
+ */
 function typed({ stdin, stderr }: CliProcess, question: string): Promise<string> {
   // Before the question: what is typed the moment that it appears must not be shown either.
   stdin.setRawMode(true);

@@ -1,4 +1,7 @@
-/** A key under a passphrase: scrypt (RFC 7914) makes a key of it, AES-256-GCM keeps the seed. Its parameters stand beside it. */
+/**
+ * A key under a passphrase: scrypt (RFC 7914) makes a key of it, AES-256-GCM keeps the seed. Its parameters stand
+ * beside it.
+ */
 import { createCipheriv, createDecipheriv, randomBytes, scrypt } from 'node:crypto';
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -65,7 +68,10 @@ export async function sealSeed(seedHex: string, publicKey: string, passphrase: s
   };
 }
 
-/** @returns the seed, 64 hex digits @throws ReveilleError `forbidden` when the passphrase is not the one it was sealed with */
+/**
+ * @returns the seed, 64 hex digits @throws ReveilleError `forbidden` when the passphrase is not the one it was sealed
+ * with
+ */
 export async function openSeed(sealed: Sealed, publicKey: string, passphrase: string): Promise<string> {
   const key = await derive(passphrase, sealed);
   const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(sealed.nonce, 'hex'));

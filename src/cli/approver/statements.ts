@@ -1,4 +1,4 @@
-/** What a person's key signs about the roster of approvers (contracts §9a). */
+/** What a person's key signs about the roster of approvers (docs/contracts.md §9a). */
 import type { AgentKey } from '../../kit/identity/keys.ts';
 import {
   type ApproverRequest,
@@ -18,7 +18,10 @@ export const signedUntil = (now: number): string => formatInstant(now + SIGNED_F
 
 type Ours = Omit<EnrollmentStatement, 'expires_at'>;
 
-/** A request of a key to become an approver, with its own signature; one that stands has to add another unless it is the first. */
+/**
+ * A request of a key to become an approver, with its own signature; one that stands has to add another unless it is the
+ * first.
+ */
 export function enrollmentRequest(key: AgentKey, about: Omit<Ours, 'approver'>, now: number): ApproverRequest {
   const statement = { ...about, approver: key.publicKeyHex, expires_at: signedUntil(now) };
   return { ...statement, signature: key.sign(enrollmentText(statement)) };

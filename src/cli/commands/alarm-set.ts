@@ -102,7 +102,8 @@ function scheduleOf(flags: SetFlags): Schedule {
 /**
  * The alarm that a command line asks for.
  *
- * @throws UsageError naming the flag that is missing, doubled or wrong; what depends on the present is chronosd's to judge
+ * @throws UsageError naming the flag that is missing, doubled or wrong; what depends on the present is chronosd's to
+ *   judge
  */
 export function alarmOf(message: string | undefined, flags: SetFlags): AlarmCreateBody {
   // Standard input is read last, when nothing else can be wrong.
@@ -122,8 +123,8 @@ export function alarmOf(message: string | undefined, flags: SetFlags): AlarmCrea
 }
 
 /**
- * In whose name a command speaks: that of whoever is at the keyboard, unless they say otherwise; in nobody's below an agent, whose
- * shell it is, whoever's account it runs under.
+ * In whose name a command speaks: that of whoever is at the keyboard, unless they say otherwise; in nobody's below an
+ * agent, whose shell it is, whoever's account it runs under.
  */
 export function personOf({ environment }: CliContext, { as }: Pick<SetFlags, 'as'>): string | undefined {
   if (environment[SPAWN_ID_VARIABLE] !== undefined) return undefined;

@@ -1,4 +1,7 @@
-/** `reveille alarm list`, `show`, `cancel`, `pause`, `resume`, `trigger` and `redrive`, and how an alarm is named on a command line. */
+/**
+ * `reveille alarm list`, `show`, `cancel`, `pause`, `resume`, `trigger` and `redrive`, and how an alarm is named on a
+ * command line.
+ */
 import type { AlarmQuery, ChronosClient, TriggeredAlarm } from '../../chronos/client.ts';
 import {
   ALARM_KINDS,

@@ -85,7 +85,10 @@ export async function approverShow(context: CliContext): Promise<void> {
 const revokedRemedy = ({ file }: KnownApprover) =>
   `answers nothing any more. For a new one, move ${oneLine(file)} away and run: reveille approver enroll`;
 
-/** When this user's executor was told that the key does not count any more; nothing where it is not known, or cannot be asked. */
+/**
+ * When this user's executor was told that the key does not count any more; nothing where it is not known, or cannot be
+ * asked.
+ */
 async function revocationOf(context: CliContext, { publicKey }: KnownApprover): Promise<string | undefined> {
   try {
     const { approvers } = await executorAdmin(context).approvers(userOf(context, undefined));
@@ -111,7 +114,10 @@ function unlessUnvouched(error: unknown): undefined {
   throw error;
 }
 
-/** Makes this person's key where there is none, and enrols it; where another key stands already, that one has to add its word. */
+/**
+ * Makes this person's key where there is none, and enrols it; where another key stands already, that one has to add its
+ * word.
+ */
 export async function approverEnroll(context: CliContext, flags: ApproverFlags): Promise<void> {
   if (flags.requestFile !== undefined) return vouch(context, flags.requestFile);
   const { environment, out, clock } = context;

@@ -50,8 +50,9 @@ export async function runExecutor(context: CliContext): Promise<void> {
 }
 
 /**
- * The executor on this computer knows the submitter's token that `reveille up` has made for the user of this installation; it goes to no
- * other computer. The operator's tokens are never Neo's: with them it could hand tasks over for anybody.
+ * The executor on this computer knows the submitter's token that `reveille up` has made for the user of this
+ * installation; it goes to no other computer. The operator's tokens are never Neo's: with them it could hand tasks over
+ * for anybody.
  */
 function ownExecutorToken({ settings, home }: CliContext, label: string | undefined): Settings {
   const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: given } = settings;
@@ -153,7 +154,8 @@ const DRAIN_LIMIT_MS = 30_000;
 type Daemon = { url: string; close(): Promise<void> };
 
 /**
- * Starts a daemon, says where it listens (`--json`: one line on stdout), and stays until SIGTERM or SIGINT has drained it.
+ * Starts a daemon, says where it listens (`--json`: one line on stdout), and stays until SIGTERM or SIGINT has drained
+ * it.
  */
 async function runDaemon(
   context: CliContext,

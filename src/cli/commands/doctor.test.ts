@@ -73,8 +73,8 @@ function find(report: Report, name: string): Check {
 }
 
 /**
- * Ports that nobody listens on, so that the report does not depend on what else runs on this computer. They lie below those that the
- * system hands out, which another test would be given a moment later.
+ * Ports that nobody listens on, so that the report does not depend on what else runs on this computer. They lie below
+ * those that the system hands out, which another test would be given a moment later.
  */
 async function freePorts(): Promise<Record<string, string>> {
   const free = async (): Promise<string> => {

@@ -1,6 +1,6 @@
 /**
- * `reveille intent approve` and `deny`. Nothing is approved that was not shown: the answer carries the digest of the call on the screen,
- * which is worked out here from that very call, and counts for no other.
+ * `reveille intent approve` and `deny`. Nothing is approved that was not shown: the answer carries the digest of the
+ * call on the screen, which is worked out here from that very call, and counts for no other.
  */
 
 import { createHash } from 'node:crypto';
@@ -49,7 +49,9 @@ function digestOf({ call }: WaitingGate): string {
   );
 }
 
-/** The digest of the question that is shown. @throws ReveilleError `conflict` when the executor gives another one for it */
+/**
+ * The digest of the question that is shown. @throws ReveilleError `conflict` when the executor gives another one for it
+ */
 function questionDigestOf({ question, displayed_sha256: told }: WaitingGate): string {
   const own = createHash('sha256').update(question, 'utf8').digest('hex');
   if (own === told) return own;

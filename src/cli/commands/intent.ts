@@ -1,4 +1,7 @@
-/** `reveille intent submit`, `list`, `show`, `receipt`, `cancel` and `reconcile`, and how an intent is named on a command line. */
+/**
+ * `reveille intent submit`, `list`, `show`, `receipt`, `cancel` and `reconcile`, and how an intent is named on a
+ * command line.
+ */
 
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -27,8 +30,8 @@ const BEGINNING = /^[0-9a-f][0-9a-f-]{5,34}$/;
 const NAMED = 5;
 
 /**
- * Looks among the newest intents; an older one takes its whole id. What cannot be the beginning of a UUID is passed on as it is: the
- * executor may give its ids another form.
+ * Looks among the newest intents; an older one takes its whole id. What cannot be the beginning of a UUID is passed on
+ * as it is: the executor may give its ids another form.
  *
  * @throws ReveilleError `not_found` or `conflict` when no intent, or more than one, begins like that
  */
@@ -81,7 +84,8 @@ export async function intentSubmit(context: CliContext, flags: SubmitFlags, pros
   const client = executorClient(context, flags.user);
   const intentId = await client.submit({
     ...taskOf(prose, flags.jsonFile),
-    // Made here, so that a task of which nobody knows whether it arrived can be handed over again without being carried out twice.
+    // Made here, so that a task of which nobody knows whether it arrived can be handed over again without being carried
+    // out twice.
     idempotency_key: flags.idempotencyKey ?? randomUUID(),
     ...(flags.conversation === undefined ? {} : { conversation_id: flags.conversation }),
     origin: 'person',
@@ -129,7 +133,9 @@ export async function intentShow(context: CliContext, flags: ShowFlags, given: s
   context.out.result(data, renderIntent(view, gates, lookOf(context), flags.full));
 }
 
-/** The executor's public key, in its own word and not the receipt's; what stands for it where this machine may not ask. */
+/**
+ * The executor's public key, in its own word and not the receipt's; what stands for it where this machine may not ask.
+ */
 async function receiptKey(context: CliContext): Promise<string> {
   try {
     return (await executorAdmin(context).approvers()).executor;

@@ -1,6 +1,6 @@
 /**
- * `reveille memory`: what Neo remembers. These commands open Neo's file themselves, beside it when it runs: a Neo that sleeps has no
- * address, and one that was woken has a port that only the router knows.
+ * `reveille memory`: what Neo remembers. These commands open Neo's file themselves, beside it when it runs: a Neo that
+ * sleeps has no address, and one that was woken has a port that only the router knows.
  */
 
 import { existsSync } from 'node:fs';

@@ -1,4 +1,7 @@
-/** Looking at the tools of an MCP server with a person: what each says of itself, what is proposed, and the person's word. */
+/**
+ * Looking at the tools of an MCP server with a person: what each says of itself, what is proposed, and the person's
+ * word.
+ */
 import { createInterface } from 'node:readline/promises';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { visible } from '../../kit/text/visible.ts';
@@ -12,7 +15,10 @@ import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { wrap } from '../screens/columns.ts';
 
-/** `read`: the agent calls it, it only looks. `natural`: the agent calls it. `escalate`: only the executor does, after asking. */
+/**
+ * `read`: the agent calls it, it only looks. `natural`: the agent calls it. `escalate`: only the executor does, after
+ * asking.
+ */
 export type ClassWord = 'read' | 'natural' | 'escalate';
 
 export type ReviewFlags = {
@@ -156,7 +162,10 @@ export function personAt(context: CliContext): { ask: Ask; close(): void } | und
   };
 }
 
-/** The person's word for each tool that needs one; `undefined` when they leave. What was changed is never taken over by Enter alone. */
+/**
+ * The person's word for each tool that needs one; `undefined` when they leave. What was changed is never taken over by
+ * Enter alone.
+ */
 export async function askForWords(
   context: CliContext,
   alias: string,

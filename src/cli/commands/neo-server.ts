@@ -1,4 +1,6 @@
-/** `reveille neo server add`, `review` and `remove`: the MCP servers of Neo's manifest, each tool with a person's word. */
+/**
+ * `reveille neo server add`, `review` and `remove`: the MCP servers of Neo's manifest, each tool with a person's word.
+ */
 import { statSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
@@ -181,8 +183,8 @@ function commandWord(word: string): string {
 }
 
 /**
- * A word after the program, as the server will be given it: Neo starts servers in a folder of its own, so a file that is named from here is
- * written with its whole path. A word without an extension may be the name of a package.
+ * A word after the program, as the server will be given it: Neo starts servers in a folder of its own, so a file that
+ * is named from here is written with its whole path. A word without an extension may be the name of a package.
  */
 function argumentWord(word: string): string {
   const looksLikeFile = extname(word) !== '' || /^\.{1,2}\//.test(word);

@@ -1,4 +1,7 @@
-/** `reveille profile check` and `init`: what a profile means, and a first one. An existing profile is never written over. */
+/**
+ * `reveille profile check` and `init`: what a profile means, and a first one. An existing profile is never written
+ * over.
+ */
 
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';

@@ -61,7 +61,10 @@ const approverFileSchema = z.union([
   z.object({ approver: z.string().regex(HEX) }).transform(({ approver }) => approver),
 ]);
 
-/** The public key of an approver. A file may hold its digits, be the approver's own file, or what "approver show --json" prints. */
+/**
+ * The public key of an approver. A file may hold its digits, be the approver's own file, or what "approver show --json"
+ * prints.
+ */
 function approverIn(given: string): string {
   if (HEX.test(given)) return given.toLowerCase();
   let text: string;
@@ -99,8 +102,8 @@ function reportUnreadable({ out }: CliContext, file: string, { line, column, mes
 }
 
 /**
- * Checks each receipt of a file. The exit status is 0 when all hold and somebody has said whose key that is; 1 when one does not, when there
- * is none, and when nobody has.
+ * Checks each receipt of a file. The exit status is 0 when all hold and somebody has said whose key that is; 1 when one
+ * does not, when there is none, and when nobody has.
  *
  * @throws UsageError when the file or the key cannot be read
  */

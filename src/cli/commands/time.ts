@@ -1,4 +1,7 @@
-/** `reveille time`: the person's day and week; and `time hook`, a line about the time for every prompt. Whatever goes wrong there, the prompt goes on its way. */
+/**
+ * `reveille time`: the person's day and week; and `time hook`, a line about the time for every prompt. Whatever goes
+ * wrong there, the prompt goes on its way.
+ */
 import type { Occasion } from '../../chronometric/tools/occasion.ts';
 import { dayRuleOf, viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
 import { instantOf } from '../../chronometric/view/logical-days.ts';

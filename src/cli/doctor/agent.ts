@@ -1,4 +1,7 @@
-/** Whether this machine's agent could be woken: what the router knows of it, its program, and whether its address answers. */
+/**
+ * Whether this machine's agent could be woken: what the router knows of it, its program, and whether its address
+ * answers.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

@@ -61,7 +61,9 @@ function checkStanding({ approvers }: ApproverList, user: string, known: KnownAp
 /** A key that was revoked does not come back. */
 const anew = ({ file }: KnownApprover) => `move ${file} away, then enrol a new key with: reveille approver enroll`;
 
-/** A reset lets in whoever comes first. One that the person at this computer came after, as the first, is known to them. */
+/**
+ * A reset lets in whoever comes first. One that the person at this computer came after, as the first, is known to them.
+ */
 function checkReset(
   { approvers, resets }: ApproverList,
   user: string,

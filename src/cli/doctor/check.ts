@@ -3,8 +3,8 @@ import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /**
- * `ok`: as it should be. `note`: worth knowing, nothing to mend (not running, not made yet). `warning`: works, but not well or
- * not for long. `broken`: does not work.
+ * `ok`: as it should be. `note`: worth knowing, nothing to mend (not running, not made yet). `warning`: works, but not
+ * well or not for long. `broken`: does not work.
  */
 export type CheckStatus = 'ok' | 'note' | 'warning' | 'broken';
 

@@ -87,8 +87,8 @@ export async function checkDaemon(context: CliContext, place: Place): Promise<{ 
 }
 
 /**
- * What answers on a port of this computer is this installation's when it takes its token. `access` is what came of asking with it;
- * nothing is said of a daemon that a setting or the running `up` names.
+ * What answers on a port of this computer is this installation's when it takes its token. `access` is what came of
+ * asking with it; nothing is said of a daemon that a setting or the running `up` names.
  */
 export function strangerAt({ name, url, because, portVariable }: Place, access: Check | undefined): Check | undefined {
   if (because !== undefined || access?.status !== 'broken') return undefined;
@@ -135,7 +135,10 @@ const MACHINE_REMEDY = {
   deleted: 'register it anew with: reveille machine put',
 } as const;
 
-/** Whether the router takes this installation's token, whether it knows where this machine's agent lives, and the machine. */
+/**
+ * Whether the router takes this installation's token, whether it knows where this machine's agent lives, and the
+ * machine.
+ */
 export async function checkMachine(
   context: CliContext,
   url: string,

@@ -153,7 +153,10 @@ export function checkKey(context: CliContext): Check {
   }
 }
 
-/** A record that cannot be read hides a running `reveille up` from every command; `undefined` when there is nothing to say. */
+/**
+ * A record that cannot be read hides a running `reveille up` from every command; `undefined` when there is nothing to
+ * say.
+ */
 export function checkRunRecord({ home }: CliContext): Check | undefined {
   try {
     const run = readRun(home);

@@ -1,4 +1,6 @@
-/** What the doctor reads from settings: their values, the models and files that they name, the tools of the MCP server. */
+/**
+ * What the doctor reads from settings: their values, the models and files that they name, the tools of the MCP server.
+ */
 import { join } from 'node:path';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { runSelftest } from '../../chronos-mcp/selftest.ts';
@@ -86,7 +88,10 @@ export async function checkNeoFiles(context: CliContext): Promise<Check> {
   }
 }
 
-/** The rules and the manifest of the executor: it does not start with a policy that is wrong, and has no tools without its manifest. */
+/**
+ * The rules and the manifest of the executor: it does not start with a policy that is wrong, and has no tools without
+ * its manifest.
+ */
 export async function checkExecutorFiles({ settings }: CliContext): Promise<Check> {
   const name = 'executor files';
   const config = orUndefined(() => parseExecutorConfig(withoutSecrets(settings)));

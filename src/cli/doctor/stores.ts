@@ -1,4 +1,7 @@
-/** What the doctor looks at where data is kept: the files that a start would open, and PostgreSQL. Nothing is opened for writing. */
+/**
+ * What the doctor looks at where data is kept: the files that a start would open, and PostgreSQL. Nothing is opened for
+ * writing.
+ */
 import { accessSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

@@ -1,4 +1,7 @@
-/** A command line that cannot be meant: it ends with status 2, where a command that was understood and failed ends with 1. */
+/**
+ * A command line that cannot be meant: it ends with status 2, where a command that was understood and failed ends with
+ * 1.
+ */
 import { ReveilleError } from '../../wire/errors.ts';
 
 export class UsageError extends ReveilleError {

@@ -18,7 +18,10 @@ const MADE_SECRETS = [
   'ROUTER_ADMIN_TOKEN',
   'NEO_DAEMON_TOKEN',
 ] as const;
-/** Made in a file of their own: installations that are older than the executor have the one above, and it is never written over. */
+/**
+ * Made in a file of their own: installations that are older than the executor have the one above, and it is never
+ * written over.
+ */
 const MADE_EXECUTOR_SECRETS = ['EXECUTOR_TOKEN'] as const;
 /** In a third one, for the same reason. */
 const MADE_ADMIN_SECRETS = ['EXECUTOR_ADMIN_TOKEN'] as const;
@@ -105,7 +108,10 @@ function readJsonFile<T extends z.ZodType>(file: string, schema: T): z.output<T>
   return text === undefined ? undefined : parseFile(file, text, schema);
 }
 
-/** Reads a file that is made once; of several processes that make it at the same time one wins, and all get its contents. */
+/**
+ * Reads a file that is made once; of several processes that make it at the same time one wins, and all get its
+ * contents.
+ */
 function readOrMake<T extends z.ZodType>(file: string, schema: T, make: () => z.output<T>): z.output<T> {
   const there = readJsonFile(file, schema);
   if (there !== undefined) return there;
@@ -119,7 +125,10 @@ function readOrMake<T extends z.ZodType>(file: string, schema: T, make: () => z.
 
 const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
-/** Makes a folder and those above it. Node's own `recursive` goes round for ever where a folder such as `/proc` takes no others. */
+/**
+ * Makes a folder and those above it. Node's own `recursive` goes round for ever where a folder such as `/proc` takes no
+ * others.
+ */
 function makeFolder(path: string): void {
   if (isFolder(path)) return;
   const parent = dirname(path);
@@ -139,7 +148,10 @@ function refuseHome(why: string, remedy: string): never {
   throw new ReveilleError('forbidden', `${why}; ${remedy}`, { retryable: false });
 }
 
-/** @throws ReveilleError `forbidden` when others may change what lies in a folder, or when what lies there is elsewhere in truth */
+/**
+ * @throws ReveilleError `forbidden` when others may change what lies in a folder, or when what lies there is elsewhere
+ * in truth
+ */
 function checkFolder(path: string): void {
   const { mode, uid } = statSync(path);
   if (HAS_MODES && (mode & 0o022) !== 0) {
@@ -159,7 +171,8 @@ function checkFolder(path: string): void {
 /**
  * Makes the folder, only its owner's, or looks whether one that is there can be trusted with secrets.
  *
- * @throws ReveilleError `unavailable` when it cannot be made, `forbidden` when others may write to it, or files in it are links
+ * @throws ReveilleError `unavailable` when it cannot be made, `forbidden` when others may write to it, or files in it
+ *   are links
  */
 export function makeHome(home: Home): void {
   try {
@@ -239,7 +252,10 @@ export function writeRun(home: Home, run: RunRecord): void {
   replacePrivateFile(home.runFile, `${JSON.stringify(run, null, 2)}\n`);
 }
 
-/** What an agent of this installation needs; it stands beside the secrets, for walls show a program this file and not those. */
+/**
+ * What an agent of this installation needs; it stands beside the secrets, for walls show a program this file and not
+ * those.
+ */
 export function readAccess(home: Home): AgentAccess | undefined {
   return readJsonFile(home.accessFile, accessSchema);
 }

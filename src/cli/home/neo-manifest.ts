@@ -77,8 +77,8 @@ export async function asFile<T>(
  * Puts a new text in the manifest's place in one step, and its pins beside it. What was there stays as `….bak`.
  *
  * @returns the backup, if there was anything to keep
- * @throws ReveilleError `invalid_request` for a text that is no manifest, `conflict` when somebody else has changed the file meanwhile;
- *   nothing is written then
+ * @throws ReveilleError `invalid_request` for a text that is no manifest, `conflict` when somebody else has changed the
+ *   file meanwhile; nothing is written then
  */
 export async function saveManifest(
   context: CliContext,

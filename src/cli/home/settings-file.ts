@@ -1,4 +1,7 @@
-/** `$REVEILLE_HOME/config.yaml`: the variables of contracts §11 by name, one a line, below the environment in rank. */
+/**
+ * `$REVEILLE_HOME/config.yaml`: the variables of docs/contracts.md §11 by name, one a line, below the environment in
+ * rank.
+ */
 import { readFileSync } from 'node:fs';
 import { ReveilleError } from '../../wire/errors.ts';
 import { ORIGINS, type Origins, type Settings } from '../../wire/settings.ts';

@@ -1,6 +1,6 @@
 /**
- * One `reveille up` for each `REVEILLE_HOME`. A lock that the system holds decides (`up.lock`), so that of two starts at the same moment
- * one wins; `run.json` only says more about the winner.
+ * One `reveille up` for each `REVEILLE_HOME`. A lock that the system holds decides (`up.lock`), so that of two starts
+ * at the same moment one wins; `run.json` only says more about the winner.
  */
 import { join } from 'node:path';
 import { FileInUse, ownFile } from '../../kit/sqlite/file-owner.ts';
@@ -15,7 +15,8 @@ import { makeHome, type RunRecord, readRun } from './home.ts';
  * Makes the home and takes it for this process.
  *
  * @returns gives it up; harmless when called twice
- * @throws ReveilleError `conflict` saying what runs there already, `unavailable` when the home cannot be made or written to
+ * @throws ReveilleError `conflict` saying what runs there already, `unavailable` when the home cannot be made or
+ *   written to
  */
 export function takeHome(context: CliContext): () => void {
   const { home } = context;

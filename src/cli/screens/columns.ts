@@ -4,7 +4,10 @@ const PLAIN = /^[\x20-\x7e]*$/;
 
 let segmenter: Intl.Segmenter | undefined;
 
-/** The characters as people count them. Made when it is first needed: it takes longer to make than a small command to run. */
+/**
+ * The characters as people count them. Made when it is first needed: it takes longer to make than a small command to
+ * run.
+ */
 function graphemesOf(line: string): Iterable<{ segment: string }> {
   segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
   return segmenter.segment(line);
@@ -49,7 +52,8 @@ export function pad(text: string, width: number): string {
 const GAP = '  ';
 
 /**
- * Lines up rows of cells. Every column is as wide as its widest cell; the last one gets what is left of `width` and is cut.
+ * Lines up rows of cells. Every column is as wide as its widest cell; the last one gets what is left of `width` and is
+ * cut.
  *
  * @param rows cells of one line each, without control characters; the same number in every row
  * @param width cells of the whole line

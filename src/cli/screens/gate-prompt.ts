@@ -8,7 +8,9 @@ import { lookOf } from './look.ts';
 const PROMPT = 'Approve? yes, no, d for details: ';
 const MORE = '-- Enter for more, q to end --';
 
-/** One answer; `undefined` when the terminal changed its size, so that what is on the screen has to be laid out anew. */
+/**
+ * One answer; `undefined` when the terminal changed its size, so that what is on the screen has to be laid out anew.
+ */
 async function ask({ process }: CliContext, prompt: string): Promise<string | undefined> {
   const resized = new AbortController();
   const onResize = () => resized.abort();
@@ -40,7 +42,8 @@ async function page(context: CliContext, lines: readonly string[]): Promise<void
 }
 
 /**
- * Shows a question and asks, until there is a yes or something else. Below the question, right above the prompt, stands what the call does.
+ * Shows a question and asks, until there is a yes or something else. Below the question, right above the prompt, stands
+ * what the call does.
  *
  * @returns whether it is approved
  */

@@ -1,7 +1,7 @@
 /**
- * A waiting question on a terminal. The executor's text does not know how wide the terminal is; here each of its lines is broken before the
- * terminal would do it, so that every line on the screen that has text of others begins with their mark. What the call does stands first, and
- * once more right above the prompt. Pure.
+ * A waiting question on a terminal. The executor's text does not know how wide the terminal is; here each of its lines
+ * is broken before the terminal would do it, so that every line on the screen that has text of others begins with their
+ * mark. What the call does stands first, and once more right above the prompt. Pure.
  */
 
 import type { WaitingGate } from '../../executor/client.ts';
@@ -16,8 +16,8 @@ const OWN_INDENT = '    ';
 const NARROWEST = 20;
 
 /**
- * The most cells that a terminal gives a character. Terminals disagree about emoji, joined and ambiguous characters; none gives a code point
- * more than two.
+ * The most cells that a terminal gives a character. Terminals disagree about emoji, joined and ambiguous characters;
+ * none gives a code point more than two.
  */
 const cellsOf = (character: string) => (character <= '\u007e' ? 1 : 2);
 

@@ -94,7 +94,10 @@ export function errorLines({ code, message }: NonNullable<IntentView['error']>, 
 
 const ARGUMENT_CHARACTERS = 400;
 
-/** The steps of a plan, indented as they stand in one another; what a call would be is marked as the text of others that it is. */
+/**
+ * The steps of a plan, indented as they stand in one another; what a call would be is marked as the text of others that
+ * it is.
+ */
 function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look: Look, depth = 1): string[] {
   const indent = '  '.repeat(depth);
   const { state, detail } = states.get(node.id) ?? {};

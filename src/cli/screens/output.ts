@@ -1,4 +1,7 @@
-/** What a command says: aligned lines for people, JSON lines for programs. Results go to stdout, everything else to stderr. */
+/**
+ * What a command says: aligned lines for people, JSON lines for programs. Results go to stdout, everything else to
+ * stderr.
+ */
 import { inspect, styleText } from 'node:util';
 import { jsonForTerminal, printable } from '../../kit/text/hidden-characters.ts';
 import { type ReveilleError, wireErrorOf } from '../../wire/errors.ts';
@@ -17,8 +20,8 @@ export type Output = {
   /** Lines of the screen; 24 where nobody watches. */
   readonly rows: number;
   /**
-   * A result: `human`, or `data` as one JSON line. Without words for people they get the JSON too. On a terminal JSON is written such that
-   * nothing in it is obeyed or hidden; piped, it is what was given, byte for byte.
+   * A result: `human`, or `data` as one JSON line. Without words for people they get the JSON too. On a terminal JSON
+   * is written such that nothing in it is obeyed or hidden; piped, it is what was given, byte for byte.
    */
   result(data: unknown, human?: string | readonly string[]): void;
   /** A line for people only, on stdout; nothing with `--json`. */
@@ -40,7 +43,10 @@ const OWN_STYLES = new RegExp(
   `(\\u001b\\[(?:${[...new Set(STYLES.flatMap((style) => inspect.colors[style]!))].join('|')})m)`,
 );
 
-/** The last gate before the screen: what a caller has not made harmless by itself is made harmless here; our own colours stay. */
+/**
+ * The last gate before the screen: what a caller has not made harmless by itself is made harmless here; our own colours
+ * stay.
+ */
 function onScreen(text: string, colours: boolean): string {
   if (!colours) return printable(text);
   return text

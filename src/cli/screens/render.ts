@@ -134,7 +134,10 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
   return [look.paint('dim', heading!), ...body, '', look.paint('dim', foot)];
 }
 
-/** Whether an expression is read on the wall clock of a zone; `@every` is measured from one ring to the next and knows no zone. */
+/**
+ * Whether an expression is read on the wall clock of a zone; `@every` is measured from one ring to the next and knows
+ * no zone.
+ */
 export const keepsWallTime = (cronExpression: string): boolean => !/^@every\s/.test(cronExpression.trim());
 
 function schedule(alarm: AlarmView, look: Look): string {

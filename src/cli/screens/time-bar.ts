@@ -29,7 +29,10 @@ function kindOf(view: DayView, from: number, to: number): Kind {
   return spent.session >= spent.loose ? 'session' : 'loose';
 }
 
-/** Full hours by the wall clock of the day; zones differ from UTC by quarters of an hour, so that quarters are where they are. */
+/**
+ * Full hours by the wall clock of the day; zones differ from UTC by quarters of an hour, so that quarters are where
+ * they are.
+ */
 function hourBefore(instant: string): number {
   const minutes = Number(clockOf(instant).slice(3));
   const quarter = Math.floor(Date.parse(instant) / QUARTER_MS) * QUARTER_MS;

@@ -43,7 +43,10 @@ export function shortDate(dayOfWeek: string, date: string): string {
 
 export const capital = (word: string): string => word.slice(0, 1).toUpperCase() + word.slice(1);
 
-/** What somebody wrote, as one line that is harmless for a terminal: white space becomes a blank, control characters become visible. */
+/**
+ * What somebody wrote, as one line that is harmless for a terminal: white space becomes a blank, control characters
+ * become visible.
+ */
 export function harmless(text: string): string {
   return printable(text.toWellFormed().replace(/\s+/gu, ' ').trim());
 }

@@ -3,7 +3,9 @@
 /** An envelope's message, whole or cut off: errors keep the first 300 characters of an answer. */
 const ENVELOPE = /\{"ok":false,"error":\{.*?"message":"((?:[^"\\]|\\.)*)/;
 
-/** `the router answered 503: {"ok":false,"error":{"message":"it sleeps"…` becomes `the router answered 503: it sleeps`. */
+/**
+ * `the router answered 503: {"ok":false,"error":{"message":"it sleeps"…` becomes `the router answered 503: it sleeps`.
+ */
 export function plainWakeError(error: string): string {
   const match = ENVELOPE.exec(error);
   if (!match) return error;

@@ -1,13 +1,15 @@
 /**
- * How a command hangs in the tree. The tree itself knows words and flags only; what a command does is imported when it runs,
- * so that `reveille --version` does not load a database.
+ * How a command hangs in the tree. The tree itself knows words and flags only; what a command does is imported when it
+ * runs, so that `reveille --version` does not load a database.
  */
 import { Command, type HelpContext } from 'commander';
 import type { Settings } from '../../wire/settings.ts';
 import type { CliProcess } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 
-/** Commander answers `bogus --help` with the help of what is above it, as if it had been understood; here it is refused. */
+/**
+ * Commander answers `bogus --help` with the help of what is above it, as if it had been understood; here it is refused.
+ */
 export class StrictCommand extends Command {
   readonly process: CliProcess;
 

@@ -1,4 +1,7 @@
-/** `intent …`, `policy …`, `receipt …` and `tools …`: tasks for the executor, its rules, what it leaves behind, and its tools. */
+/**
+ * `intent …`, `policy …`, `receipt …` and `tools …`: tasks for the executor, its rules, what it leaves behind, and its
+ * tools.
+ */
 
 import type { Command } from 'commander';
 import type { ListFlags, ReceiptFlags, ShowFlags, SubmitFlags } from '../commands/intent.ts';

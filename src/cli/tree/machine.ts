@@ -9,8 +9,8 @@ const load = () => import('../commands/machine.ts');
 const collect = (value: string, before: string[] = []) => [...before, value];
 
 /**
- * Takes the words after `--` as the command of a machine. Commander would count them among the arguments, where the first of
- * them could not be told from a user id.
+ * Takes the words after `--` as the command of a machine. Commander would count them among the arguments, where the
+ * first of them could not be told from a user id.
  */
 function takeCommandLine(command: Command): Command {
   const parse = command.parseOptions.bind(command);

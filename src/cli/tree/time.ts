@@ -28,7 +28,8 @@ export function addTime(program: Command): void {
           'text, claude-code, codex, cursor or gemini: as that program takes it (default: text)',
         )
         .option('--intent', 'say what the open session is for, too')
-        // Programs take some exit statuses as an order to throw the prompt away: nothing in a line like this may lead to one.
+        // Programs take some exit statuses as an order to throw the prompt away: nothing in a line like this may lead
+        // to one.
         .allowUnknownOption()
         .allowExcessArguments(),
     run: async (context, flags) => (await import('../commands/time.ts')).timeHook(context, flags),

@@ -67,7 +67,9 @@ export class LedgerWatch {
     return events.sort((one, other) => Date.parse(one.fire.finished_at) - Date.parse(other.fire.finished_at));
   }
 
-  /** What may ring, what was there at the last look, and the newest, which may have rung and ended between two looks. */
+  /**
+   * What may ring, what was there at the last look, and the newest, which may have rung and ended between two looks.
+   */
   async #present(): Promise<Map<string, AlarmView>> {
     const alarms = new Map<string, AlarmView>();
     const add = (found: readonly AlarmView[]) => {

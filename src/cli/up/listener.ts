@@ -46,8 +46,8 @@ export type DaemonName = keyof typeof PREFIXES;
 type BindError = NodeJS.ErrnoException & { address?: string; port?: number };
 
 /**
- * Starts a daemon; an address that cannot be listened on is an error that names the variable to change and, where that can be known,
- * what listens there.
+ * Starts a daemon; an address that cannot be listened on is an error that names the variable to change and, where that
+ * can be known, what listens there.
  */
 export async function namingPort<T>(name: DaemonName, start: () => Promise<T>): Promise<T> {
   try {

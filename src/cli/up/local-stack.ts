@@ -1,4 +1,7 @@
-/** Everything that `reveille up` runs: router, chronosd and executor in this process, Neo as a machine that sleeps until it is woken. */
+/**
+ * Everything that `reveille up` runs: router, chronosd and executor in this process, Neo as a machine that sleeps until
+ * it is woken.
+ */
 import { join } from 'node:path';
 import { createChronosClient } from '../../chronos/client.ts';
 import { parseChronosConfig } from '../../chronos/config.ts';
@@ -45,8 +48,8 @@ const NEO_IDLE_SECONDS = 300;
 const TOOLS_AFTER_MS = 30_000;
 
 /**
- * What Neo and the servers that ship with it read. Those that are set are handed on by name, so that their values are written nowhere;
- * Neo looks for nothing in the home, and has nothing else from there.
+ * What Neo and the servers that ship with it read. Those that are set are handed on by name, so that their values are
+ * written nowhere; Neo looks for nothing in the home, and has nothing else from there.
  */
 const HANDED_ON = [
   ...['MODEL', 'CHEAP_MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY', 'EMBED_MODEL', 'CONTEXT_TOKENS'],
@@ -60,7 +63,10 @@ const HANDED_ON_TO_SERVERS = [
   'REVEILLE_SEPARATION',
 ];
 
-/** What the names of Neo's variables begin with where the router keeps them: other machines may mean something else by the same name. */
+/**
+ * What the names of Neo's variables begin with where the router keeps them: other machines may mean something else by
+ * the same name.
+ */
 const IN_MEMORY = 'REVEILLE_NEO_';
 
 /** Who is woken here: Neo, with what the router says that it does right now, or an agent of the user's own. */
@@ -106,7 +112,8 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   // Neo reads these when it is woken; a wrong one should not wait for that.
   const tools = toolsOf(installation);
 
-  // Parts are closed in the reverse order. The executor is closed after the router: turns that were just ending may have had a task for it.
+  // Parts are closed in the reverse order. The executor is closed after the router: turns that were just ending may
+  // have had a task for it.
   let executor: RunningExecutor | undefined;
   parts.defer(() => executor?.close());
   // chronosd needs the router's address first, and nobody reports to chronosd before it runs.
@@ -261,7 +268,9 @@ async function registerNeo(
 const compiledIn = (dataDir: string | undefined): Record<string, string> =>
   dataDir === undefined ? {} : { NODE_COMPILE_CACHE: join(dataDir, 'compiled') };
 
-/** What leads to an approver's key, or to the rosters, is for no program that is started here, not even by reference. */
+/**
+ * What leads to an approver's key, or to the rosters, is for no program that is started here, not even by reference.
+ */
 function withoutApprovers(variables: Settings): Record<string, string | undefined> {
   const kept = Object.entries(variables).filter(
     ([name]) => !APPROVER_VARIABLES.test(name) && name !== 'EXECUTOR_ADMIN_TOKEN',
@@ -272,7 +281,10 @@ function withoutApprovers(variables: Settings): Record<string, string | undefine
 /** The variables that name a model, by what stands behind the prefix of a daemon. */
 const MODEL_VARIABLES = ['MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY'] as const;
 
-/** What the executor of this installation reads: it wakes agents through this chronosd, and plans with Neo's model unless it has its own. */
+/**
+ * What the executor of this installation reads: it wakes agents through this chronosd, and plans with Neo's model
+ * unless it has its own.
+ */
 function executorSettings(settings: Settings, chronosUrl: string): Settings {
   const hasModel = MODEL_VARIABLES.some((name) => settings[`EXECUTOR_${name}`] !== undefined);
   const ofNeo = Object.fromEntries(MODEL_VARIABLES.map((name) => [`EXECUTOR_${name}`, settings[`NEO_${name}`]]));
@@ -287,8 +299,9 @@ function executorSettings(settings: Settings, chronosUrl: string): Settings {
 }
 
 /**
- * Lets the keys of this installation in: its agent's, and that of the executor, which wakes the agent. Whoever runs `up` is chronosd's
- * operator, so this holds with `required` enrolment and after a key file was lost, too; a key that was revoked stays revoked.
+ * Lets the keys of this installation in: its agent's, and that of the executor, which wakes the agent. Whoever runs
+ * `up` is chronosd's operator, so this holds with `required` enrolment and after a key file was lost, too; a key that
+ * was revoked stays revoked.
  */
 async function enrolOwnKeys(
   label: string,
@@ -319,16 +332,16 @@ async function ensureMachine(router: RouterClient, owner: string, neo: MachinePu
 }
 
 /**
- * The executor that Neo hands tasks to: somebody's own, which is not overruled and whose token has to come with it, else the one of this
- * installation. Neo never gets an operator's token.
+ * The executor that Neo hands tasks to: somebody's own, which is not overruled and whose token has to come with it,
+ * else the one of this installation. Neo never gets an operator's token.
  */
 function executorOfNeo({ NEO_EXECUTOR_URL }: Settings, own: { url: string; token: string }): Settings {
   return NEO_EXECUTOR_URL === undefined ? { NEO_EXECUTOR_URL: own.url, NEO_EXECUTOR_TOKEN: own.token } : {};
 }
 
 /**
- * The environment that Neo is registered with: its own settings, and what the servers of its manifest refer to. What may be a secret
- * is in it by name alone.
+ * The environment that Neo is registered with: its own settings, and what the servers of its manifest refer to. What
+ * may be a secret is in it by name alone.
  *
  * @param settings what names stand for
  * @param own what is no secret and decided here

@@ -1,4 +1,7 @@
-/** The Neo of this installation as a machine: how it is recognised, and how `machine put --provider neo` goes back to it. */
+/**
+ * The Neo of this installation as a machine: how it is recognised, and how `machine put --provider neo` goes back to
+ * it.
+ */
 import { basename } from 'node:path';
 import type { RouterClient } from '../../router/client.ts';
 import {
@@ -32,11 +35,12 @@ function registrationOf({ home }: CliContext): MachinePut {
 }
 
 /**
- * Makes the local Neo this installation's agent again, with the settings of the running `up` and a token that nobody has seen: the one it
- * had before may have been the machine's that comes between.
+ * Makes the local Neo this installation's agent again, with the settings of the running `up` and a token that nobody
+ * has seen: the one it had before may have been the machine's that comes between.
  *
  * @param given the user id on the command line
- * @throws UsageError for another user, and for flags that are none of Neo's; ReveilleError `unavailable` when `up` does not run
+ * @throws UsageError for another user, and for flags that are none of Neo's; ReveilleError `unavailable` when `up` does
+ *   not run
  */
 export async function putOwnNeo(
   context: CliContext,

@@ -4,7 +4,9 @@ import type { WakeNotice } from '../../router/wake.ts';
 import type { TurnOutcome, WokenTurn } from '../../router/woken-turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 
-/** A ring from due to reply, as far as it got. `taken`: what took the wake, as its target says; `turn`: what came of it. */
+/**
+ * A ring from due to reply, as far as it got. `taken`: what took the wake, as its target says; `turn`: what came of it.
+ */
 export type Ring = {
   fire: FireReport;
   wake: WakeNotice | undefined;
@@ -12,7 +14,7 @@ export type Ring = {
   turn: TurnOutcome | undefined;
 };
 
-/** The line that `up --json` prints for a ring (contracts §10). */
+/** The line that `up --json` prints for a ring (docs/contracts.md §10). */
 export function ringRecord({ fire, wake, turn }: Ring) {
   const end = turn?.known === 'end' ? turn : undefined;
   return {

@@ -1,4 +1,7 @@
-/** What programs that the daemons of this computer start must not see, and what they get back (docs/decisions/0019-separation.md). */
+/**
+ * What programs that the daemons of this computer start must not see, and what they get back
+ * (docs/decisions/0019-separation.md).
+ */
 import { mkdirSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
@@ -19,7 +22,10 @@ const DATA_FOLDERS = ['CHRONOS', 'ROUTER', 'NEO', 'EXECUTOR', 'LEDGER', 'CHRONOM
 );
 /** Whoever may use one of these can do anything on the computer. */
 const ENGINE_SOCKETS = ['/run/docker.sock', '/run/podman/podman.sock', '/run/containerd/containerd.sock'];
-/** What a shell or a desktop runs by itself for the person: a program that wrote there would get out with the next login. */
+/**
+ * What a shell or a desktop runs by itself for the person: a program that wrote there would get out with the next
+ * login.
+ */
 const STARTED_BY_ITSELF = [
   ...[
     '.profile',
@@ -44,8 +50,8 @@ const STARTED_BY_ITSELF = [
 ];
 
 /**
- * Where Node keeps compiled code of programs that ask for it (npm, TypeScript and others do; ours lies in the package): what lies there is run
- * without another look, for the person. Made here, for what is not there cannot be kept.
+ * Where Node keeps compiled code of programs that ask for it (npm, TypeScript and others do; ours lies in the package):
+ * what lies there is run without another look, for the person. Made here, for what is not there cannot be kept.
  */
 function compiledPlaces({ NODE_COMPILE_CACHE: told }: Placed['environment']): string[] {
   const places = [join(tmpdir(), 'node-compile-cache'), ...(told ? [resolve(told)] : [])];

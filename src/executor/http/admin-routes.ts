@@ -1,4 +1,4 @@
-/** The operator's rosters: who may answer, and who may hand tasks over (contracts §9a). */
+/** The operator's rosters: who may answer, and who may hand tasks over (docs/contracts.md §9a). */
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';

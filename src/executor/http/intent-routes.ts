@@ -1,4 +1,4 @@
-/** Handing a task over, looking at what becomes of it, and ending it (contracts §6). */
+/** Handing a task over, looking at what becomes of it, and ending it (docs/contracts.md §6). */
 
 import { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';

@@ -1,7 +1,8 @@
 /**
- * Who calls, and whose intents a request is about (contracts §9a). The operator's transport token vouches for the user
- * whom its requests name; a submitter's token is bound to one user; the administrator's token opens the rosters and
- * nothing else. None of them answers a question: that takes an approver's signature, whoever carries it here.
+ * Who calls, and whose intents a request is about (docs/contracts.md §9a). The operator's transport token vouches for
+ * the user whom its requests name; a submitter's token is bound to one user; the administrator's token opens the
+ * rosters and nothing else. None of them answers a question: that takes an approver's signature, whoever carries it
+ * here.
  */
 import type { Context, MiddlewareHandler } from 'hono';
 import { z } from 'zod';

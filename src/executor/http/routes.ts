@@ -1,4 +1,7 @@
-/** The executor's routes (contracts §6, §9a). The server, the OpenAPI document and the typed client read this table. */
+/**
+ * The executor's routes (docs/contracts.md §6, §9a). The server, the OpenAPI document and the typed client read this
+ * table.
+ */
 import { z } from 'zod';
 import {
   approverListSchema,

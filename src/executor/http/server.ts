@@ -1,4 +1,4 @@
-/** The executor's HTTP server: who may come in, and which routes there are (contracts §6). */
+/** The executor's HTTP server: who may come in, and which routes there are (docs/contracts.md §6). */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';

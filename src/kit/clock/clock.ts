@@ -5,7 +5,10 @@ export type CancelTimer = () => void;
 
 /** What a part that needs time is handed. */
 export type Clock = {
-  /** Wall clock, milliseconds since the epoch. It can jump; compare it with stored instants, never subtract for durations. */
+  /**
+   * Wall clock, milliseconds since the epoch. It can jump; compare it with stored instants, never subtract for
+   * durations.
+   */
   now(): number;
   /** Monotonic milliseconds from an arbitrary origin, for durations. It may stand still while a laptop sleeps. */
   monotonic(): number;
@@ -40,7 +43,10 @@ export function wait(clock: Clock, delayMs: number, signal?: AbortSignal): Promi
   });
 }
 
-/** Settles like the promise, but rejects with the signal's reason as soon as that aborts, even when the promise never settles. */
+/**
+ * Settles like the promise, but rejects with the signal's reason as soon as that aborts, even when the promise never
+ * settles.
+ */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

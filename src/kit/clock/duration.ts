@@ -65,8 +65,8 @@ const ISO_DURATION =
 /**
  * Reads a duration as ISO 8601 writes it: `PT24H`, `P1DT12H`, `P2W`.
  *
- * @returns milliseconds, with 24 hours to a day; `undefined` when the text is no duration, and for years and months, which have no
- *   fixed length
+ * @returns milliseconds, with 24 hours to a day; `undefined` when the text is no duration, and for years and months,
+ *   which have no fixed length
  */
 export function readIsoDuration(text: string): number | undefined {
   const match = ISO_DURATION.exec(text);
@@ -76,8 +76,8 @@ export function readIsoDuration(text: string): number | undefined {
 }
 
 /**
- * Writes a duration as ISO 8601 has it, in hours, minutes and whole seconds: `PT1H30M`, `PT0S`. Days are not used, because they are
- * not always 24 hours long.
+ * Writes a duration as ISO 8601 has it, in hours, minutes and whole seconds: `PT1H30M`, `PT0S`. Days are not used,
+ * because they are not always 24 hours long.
  *
  * @param milliseconds less than 0 counts as 0, as after a clock that stepped back
  */

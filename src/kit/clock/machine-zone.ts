@@ -20,7 +20,10 @@ function pathOfLink(path: string): string {
   }
 }
 
-/** What `TZ` says: a zone, or the file of one. Rules such as `CET-1CEST,M3.5.0,M10.5.0/3` are none, though ICU takes them for UTC. */
+/**
+ * What `TZ` says: a zone, or the file of one. Rules such as `CET-1CEST,M3.5.0,M10.5.0/3` are none, though ICU takes
+ * them for UTC.
+ */
 function zoneOfVariable(told: string): string | undefined {
   const named = told.replace(/^:/, '');
   const path = named.startsWith('/') ? pathOfLink(named) : named;

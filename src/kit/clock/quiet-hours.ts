@@ -1,9 +1,9 @@
 /**
- * Quiet hours: whether it is quiet at an instant, and until when. Pure; instants are epoch milliseconds. A wall time is written as
- * the milliseconds that the same reading would be in UTC.
+ * Quiet hours: whether it is quiet at an instant, and until when. Pure; instants are epoch milliseconds. A wall time is
+ * written as the milliseconds that the same reading would be in UTC.
  *
- * It is quiet whenever the wall clock of the zone shows a time within the hours. So a clock that is put forward over their end
- * ends them, and one that is put back into them begins them anew.
+ * It is quiet whenever the wall clock of the zone shows a time within the hours. So a clock that is put forward over
+ * their end ends them, and one that is put back into them begins them anew.
  */
 import { WEEKDAYS } from '../../wire/budget.ts';
 import { nextChange, offsetAt } from './zone.ts';

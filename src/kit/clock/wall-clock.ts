@@ -1,6 +1,6 @@
 /**
- * The wall clock of a time zone. Pure; instants are epoch milliseconds. A wall time is written as the milliseconds that the same
- * reading would be in UTC: wall time = instant + offset.
+ * The wall clock of a time zone. Pure; instants are epoch milliseconds. A wall time is written as the milliseconds that
+ * the same reading would be in UTC: wall time = instant + offset.
  */
 import { nextChange, offsetAt } from './zone.ts';
 
@@ -17,8 +17,8 @@ export function dayAt(timezone: string, instant: number, begins = 0): number {
 }
 
 /**
- * The first instant after `instant` at which the wall clock shows a later day; where a change of the clock swallows the time at which
- * days begin, it is that change.
+ * The first instant after `instant` at which the wall clock shows a later day; where a change of the clock swallows the
+ * time at which days begin, it is that change.
  *
  * @param begins as for {@link dayAt}
  */
@@ -78,8 +78,9 @@ const dateText = (wall: number) => new Date(wall).toISOString().split('T')[0]!;
 const two = (number: number) => String(number).padStart(2, '0');
 
 /**
- * An instant on the wall clock of a zone, with its offset and in whole seconds: `2026-06-15T10:10:00+02:00`. Offsets that have
- * seconds, as some had before 1972, are written without them, and the time beside them so that it stays the same instant.
+ * An instant on the wall clock of a zone, with its offset and in whole seconds: `2026-06-15T10:10:00+02:00`. Offsets
+ * that have seconds, as some had before 1972, are written without them, and the time beside them so that it stays the
+ * same instant.
  *
  * @throws RangeError as {@link wallReading}
  */

@@ -7,14 +7,14 @@ const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
 
 /**
- * Offsets are looked up and remembered in pieces of this length, aligned to the epoch. Within a piece they are sampled once
- * a day: the shortest time between two changes of any zone since 1970 is a week.
+ * Offsets are looked up and remembered in pieces of this length, aligned to the epoch. Within a piece they are sampled
+ * once a day: the shortest time between two changes of any zone since 1970 is a week.
  */
 const PIECE_MS = 128 * DAY_MS;
 
 /**
- * A stretch of time `[start, end)` over which a zone keeps one offset: wall clock = instant + offset, all in milliseconds.
- * Neighbouring spans may have the same offset.
+ * A stretch of time `[start, end)` over which a zone keeps one offset: wall clock = instant + offset, all in
+ * milliseconds. Neighbouring spans may have the same offset.
  */
 export type Span = { readonly start: number; readonly end: number; readonly offset: number };
 
@@ -24,7 +24,10 @@ export type Zone = {
   spanAt(instant: number): Span;
 };
 
-/** Three-letter names that the IANA database has. `Intl` knows more of them, from ICU, with surprises: BST is Dhaka there. */
+/**
+ * Three-letter names that the IANA database has. `Intl` knows more of them, from ICU, with surprises: BST is Dhaka
+ * there.
+ */
 const THREE_LETTER_ZONES = new Set('CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' '));
 
 /** Whether a name can be one of the IANA database, which is narrower than what `Intl` takes for a zone. */

@@ -16,7 +16,10 @@ export function bearerOf(header: string | undefined): string | undefined {
 /** What is said to whoever has no token, or a wrong one. */
 export const NEEDS_BEARER = 'this route needs "Authorization: Bearer <token>" with the token of this server';
 
-/** Whether an Authorization header carries `token`. Digests are compared, so neither contents nor length show in the time taken. */
+/**
+ * Whether an Authorization header carries `token`. Digests are compared, so neither contents nor length show in the
+ * time taken.
+ */
 export function bearerMatches(header: string | undefined, token: string): boolean {
   const given = bearerOf(header) ?? '';
   return timingSafeEqual(sha256(given), sha256(token)) && given !== '';

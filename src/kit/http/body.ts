@@ -31,8 +31,8 @@ function tooLarge(limitBytes: number): ReveilleError {
 /**
  * Reads a request's body.
  *
- * @throws ReveilleError `invalid_request`: 413 as soon as more than `limitBytes` are announced or have arrived, 400 when the
- *   sender breaks off
+ * @throws ReveilleError `invalid_request`: 413 as soon as more than `limitBytes` are announced or have arrived, 400
+ *   when the sender breaks off
  */
 export function readBounded(incoming: IncomingMessage, limitBytes: number): Promise<Buffer> {
   if (!hasBody(incoming)) return Promise.resolve(EMPTY);
@@ -64,8 +64,8 @@ export function bodyBytes(c: HttpContext): Buffer {
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * The body as a JSON object. A byte order mark is refused as any other character before the first brace (RFC 8259 §8.1: it
- * must not be sent).
+ * The body as a JSON object. A byte order mark is refused as any other character before the first brace (RFC 8259 §8.1:
+ * it must not be sent).
  *
  * @param raw members that come back as source text, so that their digits and key order survive
  * @throws ReveilleError `invalid_request` when the bytes are not UTF-8, not JSON, or not an object

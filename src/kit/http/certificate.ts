@@ -1,4 +1,6 @@
-/** The certificate of a server: read from files, and read again when they change, so that renewing it needs no restart. */
+/**
+ * The certificate of a server: read from files, and read again when they change, so that renewing it needs no restart.
+ */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import type { Server } from 'node:https';
@@ -40,8 +42,8 @@ export function readCertificate({ certificate, key }: TlsFiles): Pair {
 }
 
 /**
- * Trusts the authorities in a file besides those that Node.js trusts, in every TLS connection that this process makes from now on,
- * whichever client makes it.
+ * Trusts the authorities in a file besides those that Node.js trusts, in every TLS connection that this process makes
+ * from now on, whichever client makes it.
  *
  * @param path certificates in PEM
  * @throws ReveilleError `invalid_request` when there is no certificate in it
@@ -79,7 +81,8 @@ function warnOfExpiry({ cert }: Pair, path: string, { clock, log }: { clock: Clo
 }
 
 /**
- * Keeps a server's certificate as it stands in its files. Files that are wrong are told in the log, and the last good pair serves on.
+ * Keeps a server's certificate as it stands in its files. Files that are wrong are told in the log, and the last good
+ * pair serves on.
  *
  * @returns ends it
  */

@@ -1,6 +1,7 @@
 /**
- * The connections of a server: how many there may be, which one makes room for a new one, and that none stays which is over. A peer
- * decides when it closes its end, so nothing here waits for it: what was refused, ran out of time or half closed is destroyed.
+ * The connections of a server: how many there may be, which one makes room for a new one, and that none stays which is
+ * over. A peer decides when it closes its end, so nothing here waits for it: what was refused, ran out of time or half
+ * closed is destroyed.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -9,7 +10,10 @@ import type { Duplex } from 'node:stream';
 export type ConnectionLimits = {
   /** Connections at a time; another one takes the place of one without a request, or is refused. */
   connections: number;
-  /** Connections of one address at a time. Loopback is one address that everybody on this machine has; this does not hold for it. */
+  /**
+   * Connections of one address at a time. Loopback is one address that everybody on this machine has; this does not
+   * hold for it.
+   */
   connectionsPerAddress: number;
   /** Requests of one connection whose answers are not sent yet. */
   pipelined: number;
@@ -63,7 +67,10 @@ export function addressOf(socket: Socket): string {
   return `${all.slice(0, 4).join(':')}::/64`;
 }
 
-/** How far a connection is from being somebody's who behaves; the lowest makes room first. `undefined`: it makes no room. */
+/**
+ * How far a connection is from being somebody's who behaves; the lowest makes room first. `undefined`: it makes no
+ * room.
+ */
 function rankOf({ stream, requests, proven, looks }: Connection): number | undefined {
   if (looks > 0 || stream.writableEnded) return 0;
   if (requests.size === 0) return proven ? 2 : 1;
@@ -72,7 +79,8 @@ function rankOf({ stream, requests, proven, looks }: Connection): number | undef
 }
 
 /**
- * Follows a server's connections. A request is in flight from its last header line until its answer is sent or given up.
+ * Follows a server's connections. A request is in flight from its last header line until its answer is sent or given
+ * up.
  *
  * @param isShared whether an address stands for any number of peers
  */

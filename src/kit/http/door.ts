@@ -1,4 +1,7 @@
-/** The settings of a daemon's listener: the same ones for every daemon, each under its own prefix (contracts §11). */
+/**
+ * The settings of a daemon's listener: the same ones for every daemon, each under its own prefix (docs/contracts.md
+ * §11).
+ */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, type Settings, wholeNumber } from '../../wire/settings.ts';
@@ -46,7 +49,8 @@ function stop(message: string): never {
  *
  * @param prefix of the variables: `CHRONOS`, `ROUTER`, `EXECUTOR`, `NEO`
  * @param host where it listens
- * @throws ReveilleError `invalid_request` for half a certificate, and when tokens would travel in the clear beyond this machine
+ * @throws ReveilleError `invalid_request` for half a certificate, and when tokens would travel in the clear beyond this
+ *   machine
  */
 export function parseDoor(prefix: string, host: string, settings: Settings): Door {
   const read = parseSettings(z.object(shape), unprefixed(prefix, settings));

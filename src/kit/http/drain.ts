@@ -14,8 +14,8 @@ export type TerminationOptions = {
 };
 
 /**
- * On the first signal runs `close` and ends the process: status 0 when it succeeded, 1 when it threw or took too long. A second
- * signal ends the process at once, with the status a shell gives to that signal.
+ * On the first signal runs `close` and ends the process: status 0 when it succeeded, 1 when it threw or took too long.
+ * A second signal ends the process at once, with the status a shell gives to that signal.
  *
  * @returns takes the handlers away again
  */

@@ -1,4 +1,4 @@
-/** Writing answers in the house's envelope (contracts §0). */
+/** Writing answers in the house's envelope (docs/contracts.md §0). */
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { errorEnvelope, okEnvelope } from '../../wire/envelope.ts';
 import type { ReveilleError } from '../../wire/errors.ts';

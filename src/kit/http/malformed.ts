@@ -7,7 +7,8 @@ import { failureParts } from './envelope.ts';
 function clientErrorOf(code: string | undefined): ReveilleError {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      // It may have been there in time: a process that stood still (a suspend) looks at its clock before it looks at its sockets.
+      // It may have been there in time: a process that stood still (a suspend) looks at its clock before it looks at
+      // its sockets.
       return new ReveilleError('invalid_request', 'the request took too long to arrive; send it again', {
         status: 408,
         retryable: true,

@@ -1,7 +1,7 @@
 /**
- * Who may talk to a daemon that listens on loopback: a web page must not. A page can reach 127.0.0.1 by cross-site requests,
- * which carry `Origin`, and by DNS rebinding, where the browser believes it talks to the page's own host and names that in
- * `Host`.
+ * Who may talk to a daemon that listens on loopback: a web page must not. A page can reach 127.0.0.1 by cross-site
+ * requests, which carry `Origin`, and by DNS rebinding, where the browser believes it talks to the page's own host and
+ * names that in `Host`.
  */
 import { ReveilleError } from '../../wire/errors.ts';
 
@@ -14,8 +14,8 @@ export function bracketed(host: string): string {
 }
 
 /**
- * The check of `Host`. Loopback names, the bound host and the configured ones pass, on any port; a configured name with a port
- * passes with just that port.
+ * The check of `Host`. Loopback names, the bound host and the configured ones pass, on any port; a configured name with
+ * a port passes with just that port.
  */
 export function hostCheck(boundHost: string, allowedHosts: readonly string[]): (host: string | undefined) => void {
   const allowed = new Set([...LOOPBACK, bracketed(boundHost), ...allowedHosts].map((name) => name.toLowerCase()));

@@ -1,6 +1,6 @@
 /**
- * The HTTP server every daemon uses: Hono for the routes, and around it what a server needs to stand in the open. A daemon
- * brings its routes; the rest is decided here.
+ * The HTTP server every daemon uses: Hono for the routes, and around it what a server needs to stand in the open. A
+ * daemon brings its routes; the rest is decided here.
  */
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -93,8 +93,9 @@ export type RunningServer = {
   readonly routes: readonly { readonly method: string; readonly path: string }[];
   figures(): DoorFigures;
   /**
-   * Drains: accepts nothing more, `/readyz` turns 503, requests in flight finish (for at most `drainMs`), idle connections are
-   * closed, then the rest. Resolves when every connection is gone; calling it again gives the same promise.
+   * Drains: accepts nothing more, `/readyz` turns 503, requests in flight finish (for at most `drainMs`), idle
+   * connections are closed, then the rest. Resolves when every connection is gone; calling it again gives the same
+   * promise.
    */
   close(): Promise<void>;
 };
@@ -102,7 +103,8 @@ export type RunningServer = {
 /**
  * Starts a server and resolves when it accepts connections.
  *
- * @throws ReveilleError `unavailable` when the address cannot be bound, `invalid_request` for a certificate that cannot be used
+ * @throws ReveilleError `unavailable` when the address cannot be bound, `invalid_request` for a certificate that cannot
+ *   be used
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { tls, ...bounds } = options.door ?? { tls: undefined };
@@ -187,8 +189,8 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
       outgoing.destroy();
       return RESPONSE_ALREADY_SENT;
     }
-    // When a body was not read to its end, the adapter swallows more of it for half a second and then closes, so that the sender
-    // gets to read this answer. It leaves GET and HEAD alone: their connections end here.
+    // When a body was not read to its end, the adapter swallows more of it for half a second and then closes, so that
+    // the sender gets to read this answer. It leaves GET and HEAD alone: their connections end here.
     if (!incoming.complete && (incoming.method === 'GET' || incoming.method === 'HEAD'))
       outgoing.setHeader('connection', 'close');
     return sendError(c, error);
@@ -229,7 +231,10 @@ function setFixedHeaders(outgoing: ServerResponse, last: boolean): void {
   if (last) outgoing.setHeader('connection', 'close');
 }
 
-/** Answers what never reached the routes (no URL can be made of target and `Host`) or left them as something other than an Error. */
+/**
+ * Answers what never reached the routes (no URL can be made of target and `Host`) or left them as something other than
+ * an Error.
+ */
 function answerOutsideRoutes(thrown: unknown, log: Logger): Response {
   let error: ReveilleError;
   if (thrown instanceof RequestError) {

@@ -10,7 +10,9 @@ export type EventStreamOptions = {
   clock: Clock;
   /** A comment is sent this often, so that proxies and the reader know the stream is alive; 15 seconds unless told. */
   heartbeatMs?: number;
-  /** A reader that lets more than this pile up is disconnected; it comes back with `Last-Event-ID`. 1 MiB unless told. */
+  /**
+   * A reader that lets more than this pile up is disconnected; it comes back with `Last-Event-ID`. 1 MiB unless told.
+   */
   maxBufferedBytes?: number;
   /** What the reader is told to wait before it connects again; 1 second unless told. */
   reconnectMs?: number;

@@ -1,6 +1,7 @@
 /**
- * What wrong bearer tokens cost whoever sends them: each one from an address is answered later than the one before. A right token is
- * never kept waiting, so a guesser gains nothing by the pause but must hold a connection for it, and only few of those are held.
+ * What wrong bearer tokens cost whoever sends them: each one from an address is answered later than the one before. A
+ * right token is never kept waiting, so a guesser gains nothing by the pause but must hold a connection for it, and
+ * only few of those are held.
  */
 import { backoff } from '../clock/backoff.ts';
 import { type Clock, wait } from '../clock/clock.ts';

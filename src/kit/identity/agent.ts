@@ -1,4 +1,4 @@
-/** Who an agent is: a label and the key that speaks for it (contracts §1). */
+/** Who an agent is: a label and the key that speaks for it (docs/contracts.md §1). */
 import { didOf, labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';

@@ -1,9 +1,14 @@
-/** Ed25519 keys (RFC 8032) and the files they live in: the seed as 64 hex characters, mode 0600 (contracts §1). */
+/**
+ * Ed25519 keys (RFC 8032) and the files they live in: the seed as 64 hex characters, mode 0600 (docs/contracts.md §1).
+ */
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign, verify } from 'node:crypto';
 import { ReveilleError } from '../../wire/errors.ts';
 import { readPrivateFile, writePrivateFile } from './private-file.ts';
 
-/** What stands before the 32 bytes of a seed in PKCS#8 DER (RFC 8410 §7) and before those of a public key in SPKI DER (§4). */
+/**
+ * What stands before the 32 bytes of a seed in PKCS#8 DER (RFC 8410 §7) and before those of a public key in SPKI DER
+ * (§4).
+ */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 
@@ -43,7 +48,8 @@ export function generateKey(): AgentKey {
 }
 
 /**
- * Whether `signatureHex` is the signature of `message` under a public key. Anything malformed is `false`, nothing throws.
+ * Whether `signatureHex` is the signature of `message` under a public key. Anything malformed is `false`, nothing
+ * throws.
  */
 export function verifySignature(publicKeyHex: string, message: string, signatureHex: string): boolean {
   if (!SEED.test(publicKeyHex) || !SIGNATURE.test(signatureHex)) return false;
@@ -76,8 +82,8 @@ function parseKey(path: string, text: string): AgentKey {
 /**
  * Reads a key file.
  *
- * @throws ReveilleError `not_found` when there is none, `forbidden` when others can read it, `invalid_request` when its contents
- *   are no seed (they are not repeated), `unavailable` when it cannot be read
+ * @throws ReveilleError `not_found` when there is none, `forbidden` when others can read it, `invalid_request` when its
+ *   contents are no seed (they are not repeated), `unavailable` when it cannot be read
  */
 export function readKeyFile(path: string): AgentKey {
   const text = readPrivateFile(path);
@@ -89,8 +95,8 @@ export function readKeyFile(path: string): AgentKey {
 }
 
 /**
- * The key of a file, which is made when there is none. Of several processes that do this at once one makes the key and all get
- * the same.
+ * The key of a file, which is made when there is none. Of several processes that do this at once one makes the key and
+ * all get the same.
  *
  * @throws ReveilleError as {@link readKeyFile}, but for `not_found`
  */

@@ -1,7 +1,8 @@
 /**
- * How a request shows that a person makes it and not an agent: it is sealed with the operator's token (`CHRONOS_ADMIN_TOKEN`), which
- * neither agents nor the programs that they run are given. The token itself does not travel; the seal is over method, path and body, so
- * that it says nothing about any other words, and holds for a few minutes.
+ * How a request shows that a person makes it and not an agent: it is sealed with the operator's token
+ * (`CHRONOS_ADMIN_TOKEN`), which neither agents nor the programs that they run are given. The token itself does not
+ * travel; the seal is over method, path and body, so that it says nothing about any other words, and holds for a few
+ * minutes.
  */
 import { hash } from 'node:crypto';
 import { sameSecret, seal } from './secrets.ts';

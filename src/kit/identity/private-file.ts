@@ -41,10 +41,11 @@ function syncFolder(folder: string): void {
 }
 
 /**
- * Writes a new file that only its owner can read, and its folder (0700) when that is missing. Readers see the whole file or
- * none, also after a power cut.
+ * Writes a new file that only its owner can read, and its folder (0700) when that is missing. Readers see the whole
+ * file or none, also after a power cut.
  *
- * @throws ReveilleError `conflict` when there is a file already (it is left as it is), `unavailable` when the disk refuses
+ * @throws ReveilleError `conflict` when there is a file already (it is left as it is), `unavailable` when the disk
+ *   refuses
  */
 export function writePrivateFile(path: string, text: string): void {
   const folder = dirname(path);
@@ -117,8 +118,8 @@ export function shellWord(path: string): string {
 }
 
 /**
- * Puts a file in the place of whatever was there, in one step, readable by its owner alone. For records that describe the
- * present; a secret is never replaced.
+ * Puts a file in the place of whatever was there, in one step, readable by its owner alone. For records that describe
+ * the present; a secret is never replaced.
  *
  * @throws ReveilleError `unavailable` when the disk refuses
  */

@@ -11,15 +11,22 @@ export function signingSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`;
 }
 
-/** SHA-256 of a random token in hex: what a store keeps instead of the token. Not for passwords, which can be guessed. */
+/**
+ * SHA-256 of a random token in hex: what a store keeps instead of the token. Not for passwords, which can be guessed.
+ */
 export function tokenDigest(token: string): string {
   return hash('sha256', token);
 }
 
-/** The last secret that was sealed with, ready for use: a daemon has one all its life, and making it ready takes longer than sealing. */
+/**
+ * The last secret that was sealed with, ready for use: a daemon has one all its life, and making it ready takes longer
+ * than sealing.
+ */
 let prepared: { secret: string; key: KeyObject } | undefined;
 
-/** HMAC-SHA256 of a text under a secret, in base64url: the seal on a token that the holder can read and must not change. */
+/**
+ * HMAC-SHA256 of a text under a secret, in base64url: the seal on a token that the holder can read and must not change.
+ */
 export function seal(secret: string, text: string): string {
   if (prepared?.secret !== secret) prepared = { secret, key: createSecretKey(secret, 'utf8') };
   return createHmac('sha256', prepared.key).update(text).digest('base64url');

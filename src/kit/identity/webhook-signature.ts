@@ -1,10 +1,12 @@
-/** Standard Webhooks, symmetric signatures `v1` (https://github.com/standard-webhooks/standard-webhooks, spec v1.0.0). */
+/**
+ * Standard Webhooks, symmetric signatures `v1` (https://github.com/standard-webhooks/standard-webhooks, spec v1.0.0).
+ */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /**
- * Derives it from the machine's token: whoever checks receipts can do so without knowing the token, and cannot pass for the router
- * towards the machine's daemon.
+ * Derives it from the machine's token: whoever checks receipts can do so without knowing the token, and cannot pass for
+ * the router towards the machine's daemon.
  *
  * @returns 64 hex digits; the HMAC key of the signatures is this text
  */
@@ -36,8 +38,8 @@ export type WebhookRefusal = 'missing_header' | 'bad_timestamp' | 'too_old' | 't
 export type WebhookVerdict = { ok: true } | { ok: false; reason: WebhookRefusal };
 
 /**
- * The HMAC key of a secret: what follows `whsec_` is base64, any other text stands for its own UTF-8 bytes. A key object, because
- * `createHmac` takes four times as long over bare bytes.
+ * The HMAC key of a secret: what follows `whsec_` is base64, any other text stands for its own UTF-8 bytes. A key
+ * object, because `createHmac` takes four times as long over bare bytes.
  */
 function keyOf(secret: string): KeyObject {
   const key = secret.startsWith(ENCODED_SECRET)
@@ -74,7 +76,8 @@ export function webhookSigner(secret: string): (webhook: WebhookToSign) => Signe
 }
 
 /**
- * Checks a webhook: one of its signatures must have been made with one of the secrets, and its time must be close to `nowMs`.
+ * Checks a webhook: one of its signatures must have been made with one of the secrets, and its time must be close to
+ * `nowMs`.
  *
  * @param headers by lower-case name
  * @param body the very bytes that arrived

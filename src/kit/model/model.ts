@@ -75,8 +75,8 @@ export type Model<Request extends ModelRequest = ModelRequest> = {
   /**
    * Answers a request, or rejects when the signal aborts or the model does not answer.
    *
-   * @throws ReveilleError whose message may be shown to people: `rate_limited` or `unavailable` (retryable) when the same
-   *   request may succeed later, any other code when it will not
+   * @throws ReveilleError whose message may be shown to people: `rate_limited` or `unavailable` (retryable) when the
+   *   same request may succeed later, any other code when it will not
    */
   generate(request: Request): Promise<ModelAnswer>;
 };

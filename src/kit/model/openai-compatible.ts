@@ -1,6 +1,6 @@
 /**
- * Any endpoint that speaks OpenAI's chat completions. This file is loaded with the first request: the provider packages would
- * slow every start down.
+ * Any endpoint that speaks OpenAI's chat completions. This file is loaded with the first request: the provider packages
+ * would slow every start down.
  */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { Model } from './model.ts';

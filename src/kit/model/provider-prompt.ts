@@ -70,7 +70,10 @@ function resultPart(
   return { ...result, output: { type: 'content', value: [{ type: 'text', text: content }, ...images.map(filePart)] } };
 }
 
-/** The messages of a request. Results that follow each other become one message, as providers want the answers to one step. */
+/**
+ * The messages of a request. Results that follow each other become one message, as providers want the answers to one
+ * step.
+ */
 export function promptOf(
   { system, messages }: Pick<ModelRequest, 'system' | 'messages'>,
   manners: ProviderManners,

@@ -1,6 +1,6 @@
 /**
- * Words from outside as a model is shown them: unchanged, but between marker lines whose code is derived from their context and
- * does not occur in them. So no text, whoever wrote it, can end its quotation and speak as Neo. Pure.
+ * Words from outside as a model is shown them: unchanged, but between marker lines whose code is derived from their
+ * context and does not occur in them. So no text, whoever wrote it, can end its quotation and speak as Neo. Pure.
  */
 import { createHash } from 'node:crypto';
 

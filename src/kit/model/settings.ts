@@ -1,4 +1,7 @@
-/** The settings that name a model endpoint: the same ones for every daemon, each under its own prefix (contracts §11). */
+/**
+ * The settings that name a model endpoint: the same ones for every daemon, each under its own prefix (docs/contracts.md
+ * §11).
+ */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts';
@@ -52,8 +55,8 @@ function addressOf(prefix: string, baseUrl: string): URL {
 }
 
 /**
- * The model that the settings name. A key is never sent to an address that nobody wrote down, so there is no default one; and half
- * a configuration stops the start instead of turning into none.
+ * The model that the settings name. A key is never sent to an address that nobody wrote down, so there is no default
+ * one; and half a configuration stops the start instead of turning into none.
  *
  * @param prefix of the variables: `NEO`, `EXECUTOR`
  * @returns the model, and sentences for the log about what should not stay so

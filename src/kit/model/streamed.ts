@@ -53,13 +53,17 @@ export type EndpointOptions = {
   /** Of the variables that all this comes from: `NEO`, `EXECUTOR`. */
   prefix: string;
   clock: Clock;
-  /** A request in which nothing arrives for this long has failed; 5 minutes unless told, which slow local models need. */
+  /**
+   * A request in which nothing arrives for this long has failed; 5 minutes unless told, which slow local models need.
+   */
   silenceMs?: number;
   /** A request may take this long in all; 30 minutes unless told. */
   totalMs?: number;
 };
 
-/** A redirect is an answer like any other: following it would hand the conversation to a host that nobody configured. */
+/**
+ * A redirect is an answer like any other: following it would hand the conversation to a host that nobody configured.
+ */
 export const fetchWithoutRedirects: typeof fetch = (input, init) => fetch(input, { ...init, redirect: 'manual' });
 
 /** An answer that began well and could not be read to its end is thrown with its status, 200. */

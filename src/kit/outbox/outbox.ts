@@ -1,6 +1,6 @@
 /**
- * The delivery of a durable outbox. An item is written in the transaction that causes it and is delivered at least once, by this process
- * or by a later one. Whoever writes never waits for a delivery.
+ * The delivery of a durable outbox. An item is written in the transaction that causes it and is delivered at least
+ * once, by this process or by a later one. Whoever writes never waits for a delivery.
  */
 import { backoff, withJitter } from '../clock/backoff.ts';
 import { type Clock, wait } from '../clock/clock.ts';
@@ -13,7 +13,10 @@ export type OutboxItem = {
   readonly attempts: number;
 };
 
-/** The port to the items. Instants are those of {@link OutboxOptions.now}. Every operation may throw; it is tried again later. */
+/**
+ * The port to the items. Instants are those of {@link OutboxOptions.now}. Every operation may throw; it is tried again
+ * later.
+ */
 export type OutboxStore<Item extends OutboxItem> = {
   /** The items that are due at `now`, at most so many, those that have waited longest first. */
   due(now: number, limit: number): readonly Item[];
@@ -25,7 +28,10 @@ export type OutboxStore<Item extends OutboxItem> = {
   later(id: string, at: number, why: string): void | Promise<void>;
   /** The item will never be delivered, or is not wanted any more. */
   drop(id: string, why: string): void | Promise<void>;
-  /** Calls back when there is a new item on disk; a store without it is followed by {@link Outbox.wake}. @returns ends that */
+  /**
+   * Calls back when there is a new item on disk; a store without it is followed by {@link Outbox.wake}. @returns ends
+   * that
+   */
   onNew?(listener: () => void): () => void;
 };
 
@@ -33,7 +39,8 @@ export type OutboxStore<Item extends OutboxItem> = {
 export type Delivery =
   | { readonly result: 'done' }
   /**
-   * A later attempt may succeed. `slow`: only after somebody has put something right. `everything`: no item can be delivered at present.
+   * A later attempt may succeed. `slow`: only after somebody has put something right. `everything`: no item can be
+   * delivered at present.
    */
   | { readonly result: 'later'; readonly why: string; readonly slow?: boolean; readonly everything?: boolean }
   /** No attempt will succeed, or the item is not wanted any more. */
@@ -59,7 +66,10 @@ export type OutboxOptions<Item extends OutboxItem> = {
   readonly noun: string;
   /** What the log says about an item. */
   readonly about: (item: Item) => Record<string, unknown>;
-  /** For how long closing tries once more what waits. 0: it aborts what is under way, and the next process takes that up. */
+  /**
+   * For how long closing tries once more what waits. 0: it aborts what is under way, and the next process takes that
+   * up.
+   */
   readonly lastRoundMs: number;
 };
 
@@ -76,7 +86,10 @@ export type Outbox = {
 
 /** Items that are read at a time. */
 const BATCH = 100;
-/** The store is looked into at least this often while something waits: wall clocks jump, and timers stop while a laptop sleeps. */
+/**
+ * The store is looked into at least this often while something waits: wall clocks jump, and timers stop while a laptop
+ * sleeps.
+ */
 const LOOK_MS = 60_000;
 const BUSY_MS = 5_000;
 /** A new item makes an unreachable receiver be tried again early, but no more often than this. */

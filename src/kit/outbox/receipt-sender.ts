@@ -1,4 +1,7 @@
-/** The outbox of turn reports: posts what waits to chronosd, one fire at a time and in order, until chronosd has taken it. */
+/**
+ * The outbox of turn reports: posts what waits to chronosd, one fire at a time and in order, until chronosd has taken
+ * it.
+ */
 import { receiptBody, type TurnReport } from '../../wire/receipt.ts';
 import type { Clock } from '../clock/clock.ts';
 import { below, exchange, reasonOf } from '../http/exchange.ts';
@@ -54,7 +57,10 @@ export type WaitingReceipt = {
 
 /** The port to the receipts that are on disk and have not been taken by chronosd yet. */
 export type ReceiptOutbox = {
-  /** The first ones behind an id, in the order in which they were put in. Throws `unavailable` when the file cannot be read. */
+  /**
+   * The first ones behind an id, in the order in which they were put in. Throws `unavailable` when the file cannot be
+   * read.
+   */
   waiting(page: { after: number; limit: number }): WaitingReceipt[];
   /** Takes receipts out for good; resolves when that is on disk. */
   remove(ids: readonly number[]): Promise<void>;
@@ -78,11 +84,15 @@ const STAGES = 8;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 5 * 60_000;
 const LAST_ROUND_MS = 2_000;
-/** Fires whose last post was not taken are remembered up to this many; the others are tried sooner than they should be. */
+/**
+ * Fires whose last post was not taken are remembered up to this many; the others are tried sooner than they should be.
+ */
 const MOST_HELD = 10_000;
 /** A receipt that nobody has taken for this long is given up. */
 const KEPT_MS = 24 * 3600 * 1000;
-/** A fire that is not known yet may be: a wake can be accepted a moment before its database shows it to every replica. */
+/**
+ * A fire that is not known yet may be: a wake can be accepted a moment before its database shows it to every replica.
+ */
 const YOUNG_MS = 60_000;
 
 /**
@@ -96,7 +106,8 @@ export function deliveryOf(status: number | undefined, ageMs: number, why: strin
   if (ageMs >= KEPT_MS) return { result: 'drop', why };
   if (status === undefined || status >= 500 || status === 429 || status === 408)
     return { result: 'later', why, everything: true };
-  // Not the receipt's fault: a token that was replaced is known over there in a moment, a clock or a name (Host) can be put right.
+  // Not the receipt's fault: a token that was replaced is known over there in a moment, a clock or a name (Host) can be
+  // put right.
   if (status === 401 || status === 403) return { result: 'later', why };
   if (status === 404) return ageMs < YOUNG_MS ? { result: 'later', why } : { result: 'drop', why };
   // A redirect is somebody else's answer.

@@ -1,6 +1,6 @@
 /**
- * The table `receipts` of a SQLite file: an outbox that is written in the very transaction that moves a turn on. Its owner's migration
- * makes it:
+ * The table `receipts` of a SQLite file: an outbox that is written in the very transaction that moves a turn on. Its
+ * owner's migration makes it:
  *
  *     CREATE TABLE receipts (
  *       id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
@@ -32,7 +32,9 @@ function waitingOf(row: Row): WaitingReceipt {
   return { id: row.id, userId: row.user_id, fireId: row.fire_id, report };
 }
 
-/** Makes the table's operations over an open connection; those that write must run inside a transaction of its owner's. */
+/**
+ * Makes the table's operations over an open connection; those that write must run inside a transaction of its owner's.
+ */
 export function receiptTable(db: DatabaseSync) {
   const put = db.prepare(`
     INSERT INTO receipts (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)

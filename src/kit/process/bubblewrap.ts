@@ -1,6 +1,6 @@
 /**
- * Walls on Linux: bubblewrap gives a program mounts and process numbers of its own. What is hidden is an empty folder or file there,
- * what is granted below it is put back, and no process outside can be seen, signalled or traced.
+ * Walls on Linux: bubblewrap gives a program mounts and process numbers of its own. What is hidden is an empty folder
+ * or file there, what is granted below it is put back, and no process outside can be seen, signalled or traced.
  */
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
@@ -17,8 +17,9 @@ const USUAL_FOLDERS = ['/usr/bin', '/usr/local/bin', '/bin'];
 const DEVICES = ['/dev/dri', '/dev/kfd', '/dev/accel', '/dev/snd', '/dev/nvidia0', '/dev/nvidiactl', '/dev/nvidia-uvm'];
 
 /**
- * The mounts that every program has. A terminal of the person is a device, so `/dev` is a new one: a program that writes to it could
- * draw a question of its own. As root, with all capabilities dropped, what the kernel offers to its user still has to be kept.
+ * The mounts that every program has. A terminal of the person is a device, so `/dev` is a new one: a program that
+ * writes to it could draw a question of its own. As root, with all capabilities dropped, what the kernel offers to its
+ * user still has to be kept.
  */
 function base(user: ProgramUser | undefined): string[] {
   return [
@@ -45,7 +46,8 @@ export function bubblewrapCommand(
     ...kept.flatMap((path) => ['--ro-bind-try', path, path]),
     ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--tmpfs', path] : ['--ro-bind-try', '/dev/null', path])),
     ...shown.flatMap(({ path, writable }) => [writable ? '--bind' : '--ro-bind', path, path]),
-    // What would be written there would be lost with the program: it fails instead. A place that is shown as a whole is hidden no more.
+    // What would be written there would be lost with the program: it fails instead. A place that is shown as a whole is
+    // hidden no more.
     ...hidden.flatMap(({ path, isFolder }) => (isFolder && !isShown(path) ? ['--remount-ro', path] : [])),
     '--',
     ...command,

@@ -1,7 +1,8 @@
 /**
- * Ending a program that bubblewrap carries. Its group is led by bubblewrap, which waits for the program and passes its end on, and which
- * SIGTERM would end at once: the program would have no time, and nobody would learn how it ended. So the group is asked one by one, and
- * the carrier is spared. It has no other way to survive: what ignores a signal hands that down to what it starts.
+ * Ending a program that bubblewrap carries. Its group is led by bubblewrap, which waits for the program and passes its
+ * end on, and which SIGTERM would end at once: the program would have no time, and nobody would learn how it ended. So
+ * the group is asked one by one, and the carrier is spared. It has no other way to survive: what ignores a signal hands
+ * that down to what it starts.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -57,7 +58,10 @@ export function signalCarried(leader: number, signal: NodeJS.Signals): void {
   if (!found) send(-leader, 'SIGKILL');
 }
 
-/** Bubblewrap passes the end by a signal on as a shell does. 130 is left out: programs end themselves with it, to say "interrupted". */
+/**
+ * Bubblewrap passes the end by a signal on as a shell does. 130 is left out: programs end themselves with it, to say
+ * "interrupted".
+ */
 const BY_SIGNAL: Readonly<Record<number, NodeJS.Signals>> = Object.fromEntries(
   (['SIGTERM', 'SIGKILL', 'SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGHUP', 'SIGXCPU'] as const).map(
     (name) => [128 + constants.signals[name], name],

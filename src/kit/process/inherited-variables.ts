@@ -1,6 +1,6 @@
 /**
- * What programs that we start get of our own environment: an allow-list, so that no secret of ours leaks into them, and nothing that
- * says where secrets lie.
+ * What programs that we start get of our own environment: an allow-list, so that no secret of ours leaks into them, and
+ * nothing that says where secrets lie.
  */
 import { delimiter, isAbsolute, relative } from 'node:path';
 
@@ -46,7 +46,9 @@ const INHERITED_ON_WINDOWS = new Set([
   'WINDIR',
 ]);
 
-/** Our own variables that no program we start may be given, by whatever way: secrets of daemons, and where secrets lie. */
+/**
+ * Our own variables that no program we start may be given, by whatever way: secrets of daemons, and where secrets lie.
+ */
 const WITHHELD = new Set([
   'REVEILLE_HOME',
   'CHRONOS_ADMIN_TOKEN',

@@ -1,6 +1,6 @@
 /**
- * Walls around programs that we start: what is not theirs is not there for them. One place decides what a program sees; how that is
- * held is the system's business: bubblewrap on Linux, `sandbox-exec` on macOS, nothing elsewhere
+ * Walls around programs that we start: what is not theirs is not there for them. One place decides what a program sees;
+ * how that is held is the system's business: bubblewrap on Linux, `sandbox-exec` on macOS, nothing elsewhere
  * (docs/decisions/0019-separation.md).
  *
  * The network stays, and so do the files of the person that have nothing to do with us.
@@ -15,7 +15,10 @@ import { type Grant, isWithin, leadingTo, type Means, type ProgramUser, type Vie
 /** A string of the profile's language. */
 const quoted = (text: string) => `"${text.replace(/[\\"]/g, '\\$&')}"`;
 
-/** Services that hold the person's keys. Without them, a program that keeps its login in the key store has to be logged in otherwise. */
+/**
+ * Services that hold the person's keys. Without them, a program that keeps its login in the key store has to be logged
+ * in otherwise.
+ */
 const KEY_STORES = ['com.apple.SecurityServer', 'com.apple.securityd', 'com.apple.securityd.xpc', 'com.apple.secd'];
 
 /** The profile of a view. Pure. */
@@ -67,7 +70,10 @@ export type WalledProgram = {
   readonly command: readonly string[];
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string>>;
-  /** Hidden from this program besides: the folders of others, asked for when they matter. Those that it works in itself are passed over. */
+  /**
+   * Hidden from this program besides: the folders of others, asked for when they matter. Those that it works in itself
+   * are passed over.
+   */
   readonly others?: () => readonly string[];
   /** Given to this program, whether it names it or not. */
   readonly granted?: readonly Grant[];
@@ -224,7 +230,10 @@ export class Walls {
 /** Says the index of each of its arguments that exists and can be reached. */
 const LOOK = 'i=0; for p; do [ -e "$p" ] && echo $i; i=$((i+1)); done; :';
 
-/** Which of some paths another user can reach, by asking the kernel as that user. @throws Error when we may not be that user */
+/**
+ * Which of some paths another user can reach, by asking the kernel as that user. @throws Error when we may not be that
+ * user
+ */
 export function reachedBy({ uid, gid }: ProgramUser, paths: readonly string[]): Promise<ReadonlySet<number>> {
   return new Promise((resolved, reject) => {
     execFile('/bin/sh', ['-c', LOOK, 'sh', ...paths], { uid, gid, cwd: '/', env: {} }, (error, said) => {

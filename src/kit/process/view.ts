@@ -27,8 +27,8 @@ export function isWithin(path: string, folder: string): boolean {
 }
 
 /**
- * The folders that lead to what is hidden or kept, from the outermost on. Walls stand at paths: a program that could move one of these, and
- * be started again, would find what was hidden at a path that nobody hides.
+ * The folders that lead to what is hidden or kept, from the outermost on. Walls stand at paths: a program that could
+ * move one of these, and be started again, would find what was hidden at a path that nobody hides.
  */
 export function leadingTo({ hidden, kept }: Pick<View, 'hidden' | 'kept'>): string[] {
   const found = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * Moving the write-ahead log into the database file, on a thread of its own. SQLite would do it inside a commit, every thousand
- * pages, and whoever waits for that commit would wait for two more syncs and for the pages as well.
+ * Moving the write-ahead log into the database file, on a thread of its own. SQLite would do it inside a commit, every
+ * thousand pages, and whoever waits for that commit would wait for two more syncs and for the pages as well.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
@@ -11,8 +11,8 @@ const COMMITS_BEFORE_THREAD = 256;
 /** A checkpoint begins this many commits after the one before, at the earliest. */
 const COMMITS_BETWEEN = 32;
 /**
- * From how many pages on SQLite does it inside a commit after all: its default, and what is set while the thread runs. A log that
- * is written to without a pause starts over only there; by then the thread has left little to do.
+ * From how many pages on SQLite does it inside a commit after all: its default, and what is set while the thread runs.
+ * A log that is written to without a pause starts over only there; by then the thread has left little to do.
  */
 const INLINE_PAGES = { alone: 1_000, withThread: 16_000 };
 

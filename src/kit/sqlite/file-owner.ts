@@ -1,10 +1,10 @@
 /**
  * One process per database file, held by the kernel.
  *
- * Beside `x.db` lies `x.db.lock`, an empty SQLite file on which an exclusive transaction stays open for as long as the owner
- * lives. Nothing is ever written to it, so it cannot be damaged; the lock is an operating-system file lock, so it is gone with
- * the process however that ends, and a file left behind blocks nobody. `x.db.pid` says who the owner is; it is only read to
- * word the refusal and decides nothing.
+ * Beside `x.db` lies `x.db.lock`, an empty SQLite file on which an exclusive transaction stays open for as long as the
+ * owner lives. Nothing is ever written to it, so it cannot be damaged; the lock is an operating-system file lock, so it
+ * is gone with the process however that ends, and a file left behind blocks nobody. `x.db.pid` says who the owner is;
+ * it is only read to word the refusal and decides nothing.
  *
  * The lock stands beside the database and not on it, so that `sqlite3`, a backup or `reveille doctor` can still read.
  */

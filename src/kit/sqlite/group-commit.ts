@@ -1,6 +1,6 @@
 /**
- * Group commit: operations that arrive together share one transaction, and so one fsync. With `synchronous = FULL` the fsync is
- * nearly all of what a small write costs.
+ * Group commit: operations that arrive together share one transaction, and so one fsync. With `synchronous = FULL` the
+ * fsync is nearly all of what a small write costs.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
@@ -18,7 +18,10 @@ function refusePromise(value: unknown): void {
   }
 }
 
-/** What an operation's own failure looks like to its caller: our errors and programming errors as they are, SQLite's translated. */
+/**
+ * What an operation's own failure looks like to its caller: our errors and programming errors as they are, SQLite's
+ * translated.
+ */
 function operationError(thrown: unknown): unknown {
   return sqliteCode(thrown) === undefined ? thrown : storageError(thrown);
 }
@@ -29,8 +32,8 @@ function lostTransaction(cause?: unknown): ReveilleError {
 }
 
 /**
- * Runs every write of one database connection. All operations are synchronous functions that use that connection; none may
- * begin or end a transaction.
+ * Runs every write of one database connection. All operations are synchronous functions that use that connection; none
+ * may begin or end a transaction.
  */
 export class GroupCommit {
   readonly #db: DatabaseSync;
@@ -60,8 +63,9 @@ export class GroupCommit {
   /**
    * Queues an operation for the next shared transaction, which starts when the current turn of the event loop is over.
    *
-   * @returns resolves with what the operation returned once the transaction is on disk; rejects with what the operation threw
-   *   (it alone is undone), or with `unavailable` when the transaction could not be stored (then all of it is undone)
+   * @returns resolves with what the operation returned once the transaction is on disk; rejects with what the operation
+   *   threw (it alone is undone), or with `unavailable` when the transaction could not be stored (then all of it is
+   *   undone)
    */
   run<T>(operation: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -74,7 +78,8 @@ export class GroupCommit {
    * Runs an operation in a transaction of its own, at once, ahead of what is queued.
    *
    * @returns what the operation returned, when it is on disk
-   * @throws what the operation threw, or `unavailable` when the transaction could not be stored; nothing is left of it then
+   * @throws what the operation threw, or `unavailable` when the transaction could not be stored; nothing is left of it
+   *   then
    */
   runNow<T>(operation: () => T): T {
     this.#open();

@@ -101,7 +101,8 @@ function applyOne(db: DatabaseSync, migration: Migration, path: string, clock: C
  * Brings a database to the newest schema: what is missing is applied in order, each file in its own transaction.
  *
  * @param path names the database in messages
- * @throws ReveilleError `conflict` when the database is newer, has another history, or is not ours; `internal` when a file fails
+ * @throws ReveilleError `conflict` when the database is newer, has another history, or is not ours; `internal` when a
+ *   file fails
  */
 export function migrate(db: DatabaseSync, migrations: readonly Migration[], path: string, clock: Clock): void {
   const applied = readLedger(db, path);

@@ -22,15 +22,17 @@ export type OpenDatabaseOptions = {
   /** The folder of numbered `.sql` files. */
   migrations: URL | string;
   clock: Clock;
-  /** `exclusive`: this process owns the file until it closes it or ends. `shared`: no ownership is taken or looked at. */
+  /**
+   * `exclusive`: this process owns the file until it closes it or ends. `shared`: no ownership is taken or looked at.
+   */
   lock: 'exclusive' | 'shared';
   /** How long a statement waits for another connection's lock; 5000 unless told. */
   busyTimeoutMs?: number;
 };
 
 /**
- * Files up to this size are read through on every start, which takes a fraction of a second. Larger ones are not: a start after
- * a crash must not wait for gigabytes, and SQLite reports damage in the pages it reads anyway.
+ * Files up to this size are read through on every start, which takes a fraction of a second. Larger ones are not: a
+ * start after a crash must not wait for gigabytes, and SQLite reports damage in the pages it reads anyway.
  */
 const CHECKED_BYTES = 16 * 1024 * 1024;
 
@@ -41,7 +43,8 @@ function damaged(path: string, cause: unknown): ReveilleError {
 }
 
 /**
- * Looks for damage through a read-only connection: opening for writing could already move a write-ahead log into the file.
+ * Looks for damage through a read-only connection: opening for writing could already move a write-ahead log into the
+ * file.
  *
  * @throws ReveilleError `unavailable` (not retryable) when the file is damaged
  */
@@ -119,9 +122,9 @@ function openAndMigrate(path: string, options: OpenDatabaseOptions): DatabaseSyn
  *
  * Not for network file systems: neither WAL nor the lock works across machines.
  *
- * @throws ReveilleError `unavailable` when another process owns the file (retryable), when it is damaged (its bytes are left as
- *   they are), when the disk refuses, or when a pragma does not hold; `conflict` when the file belongs to a newer version or to
- *   something else; `internal` when a migration is wrong
+ * @throws ReveilleError `unavailable` when another process owns the file (retryable), when it is damaged (its bytes are
+ *   left as they are), when the disk refuses, or when a pragma does not hold; `conflict` when the file belongs to a
+ *   newer version or to something else; `internal` when a migration is wrong
  */
 export function openDatabase(options: OpenDatabaseOptions): SqliteFile {
   let release: (() => void) | undefined;

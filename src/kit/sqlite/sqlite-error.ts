@@ -38,8 +38,8 @@ export function isDamage(thrown: unknown): boolean {
 
 /**
  * Translates what a statement, a `BEGIN` or a `COMMIT` threw. Full disks, I/O errors and locks become `unavailable`
- * (retryable), a damaged file `unavailable` (not retryable); a {@link ReveilleError} comes back as it is and everything else
- * becomes `internal`.
+ * (retryable), a damaged file `unavailable` (not retryable); a {@link ReveilleError} comes back as it is and everything
+ * else becomes `internal`.
  */
 export function storageError(thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;

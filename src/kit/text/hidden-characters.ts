@@ -1,13 +1,14 @@
 /**
- * The one table of characters that a reader cannot see, that turn what he sees around, or that a terminal obeys. What a person approves
- * must be what he reads: a task with such characters is refused, a file with them is refused, and where they have to be shown, on any
- * screen, they are shown by their code points. Pure.
+ * The one table of characters that a reader cannot see, that turn what he sees around, or that a terminal obeys. What a
+ * person approves must be what he reads: a task with such characters is refused, a file with them is refused, and where
+ * they have to be shown, on any screen, they are shown by their code points. Pure.
  */
 
 /**
- * Controls (C0 but tab and line ends, DEL, C1), format characters, line separators, fillers, variation selectors, halves of surrogate
- * pairs, private-use and unassigned ones: every `Default_Ignorable_Code_Point` is among them. Which code points are assigned is what the
- * runtime's Unicode tables say; one that is newer than they are is shown by its code point.
+ * Controls (C0 but tab and line ends, DEL, C1), format characters, line separators, fillers, variation selectors,
+ * halves of surrogate pairs, private-use and unassigned ones: every `Default_Ignorable_Code_Point` is among them. Which
+ * code points are assigned is what the runtime's Unicode tables say; one that is newer than they are is shown by its
+ * code point.
  */
 const HIDDEN =
   /(?![\t\n\r])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\u115f\u1160\u17b4\u17b5\u180e\u2800\u3164\uffa0]|\p{Variation_Selector}|\u034f/gu;
@@ -71,7 +72,10 @@ export function withBlanksShown(text: string): string {
   return text.replace(STRANGE_BLANK, braced);
 }
 
-/** Every character that the table has, joiners of emoji too, and strange blanks; none is forgiven for what stands around it. */
+/**
+ * Every character that the table has, joiners of emoji too, and strange blanks; none is forgiven for what stands around
+ * it.
+ */
 export function everyHiddenCharacter(text: string): readonly HiddenCharacter[] {
   const found = [...text.matchAll(HIDDEN), ...text.matchAll(STRANGE_BLANK)];
   return found
@@ -79,7 +83,10 @@ export function everyHiddenCharacter(text: string): readonly HiddenCharacter[] {
     .sort((one, other) => one.index - other.index);
 }
 
-/** One line in which nothing at all is hidden: line ends, tabs, joiners and strange blanks are written by their code points as well. */
+/**
+ * One line in which nothing at all is hidden: line ends, tabs, joiners and strange blanks are written by their code
+ * points as well.
+ */
 export function laidOpen(text: string): string {
   const open = (character: string) => `\\u{${codeOf(character).padStart(4, '0')}}`;
   return text
@@ -91,8 +98,8 @@ export function laidOpen(text: string): string {
 const unit = (code: number) => `\\u${code.toString(16).padStart(4, '0')}`;
 
 /**
- * Text from outside for a screen: nothing in it moves the cursor, hides or turns around. Line feeds and tabs stay; joiners stay where an
- * emoji or a script needs them.
+ * Text from outside for a screen: nothing in it moves the cursor, hides or turns around. Line feeds and tabs stay;
+ * joiners stay where an emoji or a script needs them.
  */
 export function printable(text: string): string {
   return text
@@ -113,7 +120,10 @@ export function hiddenBlanked(text: string): string {
   return text.replace(HIDDEN, ' ').replace(/[\t\n\r]/g, ' ');
 }
 
-/** JSON that a terminal shows as it is, and that still means the same: within texts hidden characters become JSON's own escapes. */
+/**
+ * JSON that a terminal shows as it is, and that still means the same: within texts hidden characters become JSON's own
+ * escapes.
+ */
 export function jsonForTerminal(json: string): string {
   return json
     .replace(HIDDEN, (character) =>
@@ -127,8 +137,8 @@ const LOOKALIKES =
   /[\p{sc=Cyrillic}\p{sc=Greek}\p{sc=Armenian}\p{sc=Cherokee}\p{sc=Coptic}\p{sc=Lisu}\p{sc=Georgian}]/gu;
 
 /**
- * Characters that make a word look like another one: letters of a second alphabet among Latin ones, and forms that only look
- * different from plain characters (full-width digits, mathematical letters).
+ * Characters that make a word look like another one: letters of a second alphabet among Latin ones, and forms that only
+ * look different from plain characters (full-width digits, mathematical letters).
  *
  * @returns their code points, each once
  */
@@ -144,7 +154,9 @@ export function lookalikes(text: string): readonly string[] {
   return [...found];
 }
 
-/** Letters of other scripts beside the Latin letter that each is taken for, and Latin ones that NFKD leaves as they are. */
+/**
+ * Letters of other scripts beside the Latin letter that each is taken for, and Latin ones that NFKD leaves as they are.
+ */
 const LATIN_FOR: ReadonlyMap<string, string> = new Map(
   [
     // Cyrillic

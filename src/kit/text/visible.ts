@@ -1,7 +1,7 @@
 /**
- * Texts of others as a person is shown them before he decides: nothing in them is invisible, turns the line around, looks like another
- * letter, or can be taken for the question around them. Every line of theirs begins with a mark, and no line of ours does. The layout does
- * not depend on anybody's terminal: what is signed over is these lines. Pure.
+ * Texts of others as a person is shown them before he decides: nothing in them is invisible, turns the line around,
+ * looks like another letter, or can be taken for the question around them. Every line of theirs begins with a mark, and
+ * no line of ours does. The layout does not depend on anybody's terminal: what is signed over is these lines. Pure.
  */
 import { createHash } from 'node:crypto';
 import { braced, lookalikes, misleading, nameOf, withBlanksShown, withHiddenShown } from './hidden-characters.ts';
@@ -14,7 +14,9 @@ export const REMARK = '  |! ';
 /** More marks than any script puts on a letter would be drawn over the lines above and below. */
 const STACK = /(?<=\p{M}{3})\p{M}/gu;
 
-/** The text with characters that cannot be seen, that look like others, or that pile up, written by their code points. */
+/**
+ * The text with characters that cannot be seen, that look like others, or that pile up, written by their code points.
+ */
 export function visible(text: string): string {
   const shown = withHiddenShown(text.replaceAll('\t', '\\t')).replace(STACK, braced);
   const alike = new Set(lookalikes(shown));
@@ -28,8 +30,8 @@ function plain(text: string): string {
 }
 
 /**
- * JSON, laid out in lines by us, each marked as somebody else's: what ends a line elsewhere stands inside of its texts, and must not look like
- * a line of the layout.
+ * JSON, laid out in lines by us, each marked as somebody else's: what ends a line elsewhere stands inside of its texts,
+ * and must not look like a line of the layout.
  */
 export function quotedJson(json: string): string[] {
   return withBlanksShown(json)
@@ -104,8 +106,8 @@ function textsIn(value: unknown): string[] {
 }
 
 /**
- * The arguments of a call, in marked lines. A long text is cut, with its length and its digest; what is no plain ASCII is written out below its
- * line; after many lines the rest is only counted.
+ * The arguments of a call, in marked lines. A long text is cut, with its length and its digest; what is no plain ASCII
+ * is written out below its line; after many lines the rest is only counted.
  */
 export function argumentLines(args: unknown): string[] {
   const shown: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * YAML without surprises, whose values are remembered with their place. A file must mean what it seems to say to whoever reads it, so
- * what YAML reads otherwise than people do is a problem. Pure.
+ * YAML without surprises, whose values are remembered with their place. A file must mean what it seems to say to
+ * whoever reads it, so what YAML reads otherwise than people do is a problem. Pure.
  */
 import {
   type Document,
@@ -27,13 +27,17 @@ export type Place = { readonly line: number; readonly column: number };
 export type PlacedProblem = Place & { readonly sentence: string };
 
 /**
- * Of a `broken` text nobody knows what it says. Where YAML only reads it otherwise than people do, `path` says of which value that
- * holds; a field without a readable name has the path of what is around it, and a character within no value has none.
+ * Of a `broken` text nobody knows what it says. Where YAML only reads it otherwise than people do, `path` says of which
+ * value that holds; a field without a readable name has the path of what is around it, and a character within no value
+ * has none.
  */
 export type YamlProblem = PlacedProblem & { readonly broken: boolean; readonly path?: readonly PropertyKey[] };
 
 export type PlacedYaml = {
-  /** Objects, lists, texts, exact numbers, booleans and `null`; of a value with a problem, what YAML makes of it, or `null`. */
+  /**
+   * Objects, lists, texts, exact numbers, booleans and `null`; of a value with a problem, what YAML makes of it, or
+   * `null`.
+   */
   readonly value: unknown;
   readonly problems: readonly YamlProblem[];
   /** Where a value stands, or the nearest one around it that is there; with `key`, where its name stands. */

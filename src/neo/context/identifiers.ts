@@ -1,6 +1,7 @@
 /**
- * The parts of a text that nobody can guess again once they are lost: addresses, hashes, ids, paths, URLs and long numbers. Pure.
- * When in doubt something counts as one; a word kept too many costs a few tokens, one lost can cost the task.
+ * The parts of a text that nobody can guess again once they are lost: addresses, hashes, ids, paths, URLs and long
+ * numbers. Pure. When in doubt something counts as one; a word kept too many costs a few tokens, one lost can cost the
+ * task.
  */
 
 /** Anything with a scheme, up to a space, a quote or a bracket that cannot stand in it. */
@@ -9,7 +10,10 @@ const ADDRESS = /[A-Za-z][A-Za-z0-9+.-]{1,30}:\/\/[^\s"'`<>{}|\\^\u0000-\u001f]+
 /** A path between quotes may hold spaces. */
 const QUOTED_PATH = /["'`]((?:~|\.{1,2}|[A-Za-z]:)?[/\\][^"'`\n\u0000-\u001f]{1,400})["'`]/g;
 
-/** Absolute, home and relative paths in any script. Repetitions are bounded: long runs without a slash must not cost their square. */
+/**
+ * Absolute, home and relative paths in any script. Repetitions are bounded: long runs without a slash must not cost
+ * their square.
+ */
 const PATH = /[\p{L}\p{N}_.~@+-]{0,100}(?:\/[^\s"'`<>|;,/\u0000-\u001f]+)+\/?/gu;
 
 /** Drives, shares, and relative paths that end in a file name. A backslash alone is more often an escaped line end. */

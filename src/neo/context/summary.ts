@@ -1,4 +1,6 @@
-/** Shortening what a model has read without losing what it cannot find again. Pure but for the summarizer it is handed. */
+/**
+ * Shortening what a model has read without losing what it cannot find again. Pure but for the summarizer it is handed.
+ */
 
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { ModelMessage } from '../../kit/model/model.ts';

@@ -1,4 +1,7 @@
-/** How many tokens a text has, estimated so that it errs high: a budget that is kept by the estimate is kept in truth. Pure. */
+/**
+ * How many tokens a text has, estimated so that it errs high: a budget that is kept by the estimate is kept in truth.
+ * Pure.
+ */
 import type { ModelMessage, ModelRequest, ToolSchema } from '../../kit/model/model.ts';
 
 /** Long runs without a space are hashes, keys or base64, which tokenizers cut into small pieces. */

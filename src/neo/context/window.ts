@@ -1,6 +1,7 @@
 /**
- * The context window: what of a turn and its conversation a model is shown, kept within the model's size. At the soft limit the older
- * part is replaced by a summary that has every identifier of it; beyond the hard limit nothing more is asked.
+ * The context window: what of a turn and its conversation a model is shown, kept within the model's size. At the soft
+ * limit the older part is replaced by a summary that has every identifier of it; beyond the hard limit nothing more is
+ * asked.
  */
 import type { ModelMessage } from '../../kit/model/model.ts';
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
@@ -35,8 +36,8 @@ function excerpt(text: string): string {
 }
 
 /**
- * The older turns that share most with a turn, by the weight of the words they have in common: a word that every turn has weighs
- * nothing, one that a single turn has weighs most (inverse document frequency).
+ * The older turns that share most with a turn, by the weight of the words they have in common: a word that every turn
+ * has weighs nothing, one that a single turn has weighs most (inverse document frequency).
  *
  * @param older oldest first
  * @returns oldest first

@@ -1,6 +1,6 @@
 /**
- * The log behind `GET /events`. It keeps the newest events of the whole daemon; a turn's `say` events are folded into one when
- * the turn ends, so that talkative turns do not push others out.
+ * The log behind `GET /events`. It keeps the newest events of the whole daemon; a turn's `say` events are folded into
+ * one when the turn ends, so that talkative turns do not push others out.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { encodeJson } from '../../wire/json.ts';
@@ -55,8 +55,8 @@ export function eventLog(db: DatabaseSync, retained: number) {
     },
 
     /**
-     * Folds a turn's `say` events into the last of them, which then holds the whole text from offset 0. A reader that has seen
-     * the last one is sent nothing again, any other gets the whole.
+     * Folds a turn's `say` events into the last of them, which then holds the whole text from offset 0. A reader that
+     * has seen the last one is sent nothing again, any other gets the whole.
      */
     foldSaid(conversationId: string, turnId: string, text: string): void {
       const last = (lastSaid.get(turnId) as { id: number | null }).id;

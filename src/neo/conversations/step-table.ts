@@ -1,12 +1,15 @@
 /**
- * The `turn_steps` and `turn_calls` tables: the journal of what turns do. Synchronous; what writes must run inside a transaction
- * of the connection's group commit.
+ * The `turn_steps` and `turn_calls` tables: the journal of what turns do. Synchronous; what writes must run inside a
+ * transaction of the connection's group commit.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { JournalledCall, JournalledStep } from '../loop/journal.ts';
 import type { ToolAnswer } from '../tools/surface.ts';
 
-/** Longer results are dropped and arguments cut when their turn has ended; until then it may have to be shown them again. */
+/**
+ * Longer results are dropped and arguments cut when their turn has ended; until then it may have to be shown them
+ * again.
+ */
 const KEPT_CHARACTERS = 4096;
 
 type Row = Record<string, SQLOutputValue>;

@@ -1,6 +1,6 @@
 /**
- * Neo's memory of what was said: one SQLite file, one process. Every write resolves when it is on disk, and the events that
- * tell of a change are stored in the transaction that makes it.
+ * Neo's memory of what was said: one SQLite file, one process. Every write resolves when it is on disk, and the events
+ * that tell of a change are stored in the transaction that makes it.
  */
 
 import { join } from 'node:path';
@@ -72,7 +72,10 @@ export function openConversationStore(options: ConversationStoreOptions) {
   }
 
   const tell = (turn: Turn) => events.append('turn', turnEventOf(turn));
-  /** Keeps what chronosd is to hear of a wake's turn, in the transaction that moves it on. A turn that begins again is no news. */
+  /**
+   * Keeps what chronosd is to hear of a wake's turn, in the transaction that moves it on. A turn that begins again is
+   * no news.
+   */
   const report = ({ userId, fireId, ...turn }: Turn): boolean => {
     const news = turn.status === 'running' && turn.attempts > 1 ? undefined : reportOf(turn);
     if (!onReceipt || userId === undefined || fireId === undefined || !news) return false;
@@ -256,7 +259,9 @@ export function openConversationStore(options: ConversationStoreOptions) {
     /** A turn of this conversation. */
     turn: (id: string, conversationId: string): Turn | undefined => turns.get(id, conversationId),
 
-    /** Turns of a conversation after a place in the order (0 for all), oldest first; `more` when the page ended early. */
+    /**
+     * Turns of a conversation after a place in the order (0 for all), oldest first; `more` when the page ended early.
+     */
     turnsAfter(conversationId: string, seq: number, limit: number): TurnPage {
       const page: Turn[] = [];
       let characters = 0;

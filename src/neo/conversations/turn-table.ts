@@ -1,6 +1,6 @@
 /**
- * The `turns` table. Every method is one statement and synchronous; those that write must run inside a transaction of the
- * connection's group commit.
+ * The `turns` table. Every method is one statement and synchronous; those that write must run inside a transaction of
+ * the connection's group commit.
  */
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { NewTurn, Outcome, Turn } from '../turn.ts';
@@ -110,7 +110,9 @@ export function turnTable(db: DatabaseSync) {
 
     byFireId: (fireId: string) => one(byFire, fireId),
 
-    /** Takes the conversation's oldest `queued` turn into `running` and counts the attempt; `undefined` when none waits. */
+    /**
+     * Takes the conversation's oldest `queued` turn into `running` and counts the attempt; `undefined` when none waits.
+     */
     beginNext: (conversationId: string, now: number) => one(begin, now, conversationId),
 
     /** Ends a running turn; `undefined` when this attempt no longer runs. */

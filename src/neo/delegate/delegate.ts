@@ -1,9 +1,9 @@
 /**
- * What stands behind `core_execute`: hands a task to the executor, brings its questions to the people who listen and their answers
- * back, and says what came of it.
+ * What stands behind `core_execute`: hands a task to the executor, brings its questions to the people who listen and
+ * their answers back, and says what came of it.
  *
- * The executor knows a task again by the id of its call. So submitting may be repeated, and a turn that runs again after a crash takes
- * up the intent it had made.
+ * The executor knows a task again by the id of its call. So submitting may be repeated, and a turn that runs again
+ * after a crash takes up the intent it had made.
  */
 
 import { createHash } from 'node:crypto';
@@ -18,8 +18,8 @@ import type { Conversations } from './evidence.ts';
 import { createGateDesk, type GateDesk, isShowable, type Place, type ShownGate } from './gate-desk.ts';
 import { createPursuit, type PursuitOptions } from './pursuit.ts';
 
-// Finding out which gates wait that no turn follows: of tasks that were parked, also where the question came up, or was answered, while
-// Neo slept.
+// Finding out which gates wait that no turn follows: of tasks that were parked, also where the question came up, or was
+// answered, while Neo slept.
 
 type SurveyOptions = {
   client: Pick<ExecutorClient, 'list' | 'gates'>;
@@ -79,8 +79,8 @@ function requestOf(prose: string, { turn, callId }: ToolCallContext, context: Co
 }
 
 /**
- * Submits a task, again and again where that may help. Once a request may have arrived the signal does not stop it: asking again is the
- * only way to learn the id under which the intent can be called off.
+ * Submits a task, again and again where that may help. Once a request may have arrived the signal does not stop it:
+ * asking again is the only way to learn the id under which the intent can be called off.
  *
  * @returns the id of the intent
  * @throws ReveilleError with what the executor answered, ToolFailure when it did not answer, the signal's reason
@@ -119,8 +119,8 @@ export type ExecutorLink = {
   /** Answers a gate; rejects as the `answer` of `createGateDesk` does. */
   answer(intentId: string, nodeId: string, answer: GateAnswer): Promise<void>;
   /**
-   * The gates of a conversation, or of all, that wait for an answer and have been told of before: for somebody who begins to listen. Asks
-   * the executor, too, and tells those who listen of what is new. Never rejects.
+   * The gates of a conversation, or of all, that wait for an answer and have been told of before: for somebody who
+   * begins to listen. Asks the executor, too, and tells those who listen of what is new. Never rejects.
    */
   openGates(conversationId: string | undefined, signal: AbortSignal): Promise<ShownGate[]>;
   /** Waits for what is still being told to the executor. */

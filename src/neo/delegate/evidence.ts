@@ -1,6 +1,7 @@
 /**
- * What was said and read in a conversation, for the executor: the values of a plan have to come from somewhere. The agent's own words are
- * no evidence, nor are memories, which a model wrote, nor the failures of tools, which quote what they were called with. Pure.
+ * What was said and read in a conversation, for the executor: the values of a plan have to come from somewhere. The
+ * agent's own words are no evidence, nor are memories, which a model wrote, nor the failures of tools, which quote what
+ * they were called with. Pure.
  */
 
 import type { Logger } from '../../kit/log/log.ts';
@@ -86,8 +87,8 @@ function readIn(steps: readonly JournalledStep[]): ContextPiece[] {
 }
 
 /**
- * The pieces that a task of a turn is handed over with, oldest first. Where not all of them fit the turn's own message stays, and of the
- * others the newest.
+ * The pieces that a task of a turn is handed over with, oldest first. Where not all of them fit the turn's own message
+ * stays, and of the others the newest.
  */
 export function evidenceFor(turn: Turn, { earlier, arrived, stepsOf }: Surroundings): ContextPiece[] {
   const before = earlier.flatMap((each) => [...saidIn(each), ...readIn(stepsOf(each))]);

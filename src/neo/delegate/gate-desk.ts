@@ -1,6 +1,7 @@
 /**
- * The desk where the executor's questions meet their answers. Each gate gets one answer, however many people see it: the first that
- * comes is passed on, the others are told so. Answers are signed by a person's own key; the desk carries them unchanged and can make none.
+ * The desk where the executor's questions meet their answers. Each gate gets one answer, however many people see it:
+ * the first that comes is passed on, the others are told so. Answers are signed by a person's own key; the desk carries
+ * them unchanged and can make none.
  */
 import type { ExecutorClient, Told, WaitingGate } from '../../executor/client.ts';
 import { NoAnswer } from '../../kit/http/caller.ts';
@@ -162,7 +163,10 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer'>)
       return true;
     },
 
-    /** Settles the open gates of an intent that do not wait any more: somebody answered at the executor, or the intent is over. */
+    /**
+     * Settles the open gates of an intent that do not wait any more: somebody answered at the executor, or the intent
+     * is over.
+     */
     lapse(intentId: string, waiting: readonly Told<WaitingGate>[], reason: string): void {
       const nodes = new Set(waiting.map(({ value }) => value.node_id));
       for (const gate of gates.values()) {
@@ -190,9 +194,10 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer'>)
     /**
      * A person's answer, as they signed it.
      *
-     * @throws ReveilleError `conflict` when the gate has its answer (retryable while another one is on its way), or when it is about
-     *   another call or question than the one answered; `forbidden` when the executor does not take the signature, `not_found` when there
-     *   is no such gate, `unavailable` when the executor cannot be reached: the gate is then open still
+     * @throws ReveilleError `conflict` when the gate has its answer (retryable while another one is on its way), or
+     *   when it is about another call or question than the one answered; `forbidden` when the executor does not take
+     *   the signature, `not_found` when there is no such gate, `unavailable` when the executor cannot be reached: the
+     *   gate is then open still
      */
     async answer(intentId: string, nodeId: string, given: GateAnswer): Promise<void> {
       const gate = gates.get(keyOf(intentId, nodeId)) ?? (await adopt(intentId, nodeId));

@@ -1,8 +1,9 @@
 /**
  * Following an intent: its questions go to whoever listens, and what came of it comes back.
  *
- * A turn that an alarm began does not wait for people who are not there: its intent is parked, the turn ends, and the executor has the
- * agent woken in the conversation when the intent is over. So is one that has not come to its end within the time for waiting.
+ * A turn that an alarm began does not wait for people who are not there: its intent is parked, the turn ends, and the
+ * executor has the agent woken in the conversation when the intent is over. So is one that has not come to its end
+ * within the time for waiting.
  */
 import {
   type ExecutorClient,
@@ -32,7 +33,10 @@ function createWakeSignal(clock: Clock) {
       wake();
     },
 
-    /** Resolves at the next signal, at once when there was one since the last wait, after `withinMs`, or when the signal aborts. */
+    /**
+     * Resolves at the next signal, at once when there was one since the last wait, after `withinMs`, or when the signal
+     * aborts.
+     */
     wait(withinMs: number, signal: AbortSignal): Promise<void> {
       return new Promise((resolve) => {
         const done = () => {
@@ -78,7 +82,10 @@ type Relayed = {
   readonly seen: Set<string>;
   /** Whether it was called off because nobody was. */
   unattended: boolean;
-  /** Whether something waits, and nobody is there who could answer: in a turn that an alarm began, or where it cannot be called off. */
+  /**
+   * Whether something waits, and nobody is there who could answer: in a turn that an alarm began, or where it cannot be
+   * called off.
+   */
   deserted: boolean;
   /** The intent that it was last told to stand behind. */
   behind: string | undefined;
@@ -101,7 +108,8 @@ export function createPursuit(options: PursuitOptions) {
   const { client, desk, approvers, clock, log, waitMs = WAIT_MS, approverMs = APPROVER_MS } = options;
 
   /**
-   * Calls an intent off that asks what nobody is there to answer. Only a person answers; what its submitter can do is not to want it any more.
+   * Calls an intent off that asks what nobody is there to answer. Only a person answers; what its submitter can do is
+   * not to want it any more.
    *
    * @returns whether it is over; something of it may have been carried out already, and then it waits
    */
@@ -126,8 +134,8 @@ export function createPursuit(options: PursuitOptions) {
   }
 
   /**
-   * Brings the intent's questions to whoever listens. Where nobody does the intent is called off; in a turn that an alarm began, and where
-   * that cannot be done any more, its questions are left to wait.
+   * Brings the intent's questions to whoever listens. Where nobody does the intent is called off; in a turn that an
+   * alarm began, and where that cannot be done any more, its questions are left to wait.
    */
   async function relayGates(intentId: string, context: ToolCallContext, relayed: Relayed): Promise<void> {
     const { turn, signal } = context;
@@ -178,7 +186,9 @@ export function createPursuit(options: PursuitOptions) {
       ...more,
     });
 
-  /** Ends the waiting for an intent that is not over: the agent is woken when it is, where the executor can see to that. */
+  /**
+   * Ends the waiting for an intent that is not over: the agent is woken when it is, where the executor can see to that.
+   */
   async function leave(
     intentId: string,
     { turn, notify, signal }: ToolCallContext,
@@ -210,7 +220,10 @@ export function createPursuit(options: PursuitOptions) {
     }
   }
 
-  /** Looks how an intent stands and brings its questions on. @returns what the model is told when there is nothing to wait for */
+  /**
+   * Looks how an intent stands and brings its questions on. @returns what the model is told when there is nothing to
+   * wait for
+   */
   async function look(intentId: string, state: Told<IntentState>, context: ToolCallContext, relayed: Relayed) {
     if (isSettled(state.value)) return settled(intentId, state, relayed);
     const { parked, status, queued_behind: behind } = state.value;

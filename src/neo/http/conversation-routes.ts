@@ -1,4 +1,7 @@
-/** `GET /conversations`, `GET /conversations/{id}` and, for whoever waits for one, `GET /conversations/{id}/turns/{turn_id}`. */
+/**
+ * `GET /conversations`, `GET /conversations/{id}` and, for whoever waits for one, `GET
+ * /conversations/{id}/turns/{turn_id}`.
+ */
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';

@@ -35,8 +35,9 @@ async function forward(
 }
 
 /**
- * Tells a stream which gates wait: whoever comes late has not seen the questions. Looks for new ones as long as somebody listens, for no
- * turn waits beside a task that is parked; they are told through the log, as is what becomes of them.
+ * Tells a stream which gates wait: whoever comes late has not seen the questions. Looks for new ones as long as
+ * somebody listens, for no turn waits beside a task that is parked; they are told through the log, as is what becomes
+ * of them.
  */
 async function tellGates(
   executor: Pick<ExecutorLink, 'openGates'>,

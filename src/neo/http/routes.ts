@@ -1,4 +1,7 @@
-/** Neo's routes (contracts §5). Other daemons that the router wakes serve `chat` and `health` too. The server, the OpenAPI document and the typed client read this table. */
+/**
+ * Neo's routes (docs/contracts.md §5). Other daemons that the router wakes serve `chat` and `health` too. The server,
+ * the OpenAPI document and the typed client read this table.
+ */
 import { z } from 'zod';
 import { gateAnsweredSchema, gateAnswerSchema } from '../../wire/executor.ts';
 import { DAEMON_HEALTH, PROBES, type Routes } from '../../wire/route.ts';

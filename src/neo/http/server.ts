@@ -1,4 +1,4 @@
-/** Neo's HTTP server: who may come in, and which routes there are (contracts §5). */
+/** Neo's HTTP server: who may come in, and which routes there are (docs/contracts.md §5). */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';

@@ -21,7 +21,9 @@ function isExact(value: number, source: string): boolean {
   return Number.isFinite(value) && significantDigits(source) === significantDigits(String(value));
 }
 
-/** JSON as this Node has it: the types do not know yet that revivers are given source texts, and that these can be kept. */
+/**
+ * JSON as this Node has it: the types do not know yet that revivers are given source texts, and that these can be kept.
+ */
 const sourceJson = JSON as unknown as {
   parse(
     text: string,
@@ -83,8 +85,8 @@ function failureSentence({ message, mayHaveRun }: ToolFailure, tries: number): s
 }
 
 /**
- * Makes a call. A failure on the way is met by trying again when the tool says that its calls may be repeated; every other failure is
- * an answer that the model sees.
+ * Makes a call. A failure on the way is met by trying again when the tool says that its calls may be repeated; every
+ * other failure is an answer that the model sees.
  *
  * @throws the signal's reason when it aborts; nothing else
  */

@@ -1,9 +1,9 @@
 /**
  * The loop of a turn: ask the model, make the calls it asks for, show it what came of them, until it answers in words.
  *
- * What the model asks for is in the journal before it is done, and what came of it before the model is told. A turn that runs again
- * goes on from there: finished calls are shown and not made again; one that was under way is made again when its tool says that it
- * does nothing twice, and shown as "outcome unknown" otherwise.
+ * What the model asks for is in the journal before it is done, and what came of it before the model is told. A turn
+ * that runs again goes on from there: finished calls are shown and not made again; one that was under way is made again
+ * when its tool says that it does nothing twice, and shown as "outcome unknown" otherwise.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -280,7 +280,10 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
     return addStep(asked, await finishCalls(asked));
   }
 
-  /** The end of a turn that cannot go on: the model is asked for its last words, and the turn is failed whatever they are. */
+  /**
+   * The end of a turn that cannot go on: the model is asked for its last words, and the turn is failed whatever they
+   * are.
+   */
   async function giveUp(reason: string, step: number): Promise<Outcome> {
     const failed = { status: 'failed', error: `the turn was stopped: ${reason}`, model: model.name } as const;
     window.add([LAST_WORD(reason)]);

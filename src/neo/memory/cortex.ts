@@ -1,6 +1,6 @@
 /**
- * The file that memories are kept in, `cortex.db` beside `neo.db`. Several connections may have it open: Neo, and the command line
- * that lists and forgets while Neo runs or sleeps. Every write resolves when it is on disk.
+ * The file that memories are kept in, `cortex.db` beside `neo.db`. Several connections may have it open: Neo, and the
+ * command line that lists and forgets while Neo runs or sleeps. Every write resolves when it is on disk.
  */
 import { join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';

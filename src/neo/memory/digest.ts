@@ -1,9 +1,9 @@
 /**
  * Memories as a model reads them. Pure.
  *
- * What was learned from a conversation was said by somebody, and may have been said in order to be remembered. So memories stand
- * between marker lines whose code does not occur in them, each a JSON string on a line of its own: none can end its quotation and
- * speak as the program.
+ * What was learned from a conversation was said by somebody, and may have been said in order to be remembered. So
+ * memories stand between marker lines whose code does not occur in them, each a JSON string on a line of its own: none
+ * can end its quotation and speak as the program.
  */
 
 import { codeFor, quoted } from '../../kit/model/quotation.ts';

@@ -1,6 +1,6 @@
 /**
- * Embeddings from any endpoint that speaks OpenAI's `/embeddings`. One request, no retries. The provider package is loaded with the
- * first request.
+ * Embeddings from any endpoint that speaks OpenAI's `/embeddings`. One request, no retries. The provider package is
+ * loaded with the first request.
  */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { endpointError, streamError } from '../../kit/model/endpoint-error.ts';

@@ -1,6 +1,7 @@
 /**
- * Learning from turns that have ended, in the background, one at a time. The queue is in the file: what was offered is still there
- * after a crash, and a lesson ends in the transaction that stores what was learned, so nothing is learned twice.
+ * Learning from turns that have ended, in the background, one at a time. The queue is in the file: what was offered is
+ * still there after a crash, and a lesson ends in the transaction that stores what was learned, so nothing is learned
+ * twice.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';

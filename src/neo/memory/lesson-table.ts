@@ -1,6 +1,6 @@
 /**
- * The `lessons` table: turns to learn from. Every method is synchronous; those that write must run inside a transaction of the
- * connection's group commit.
+ * The `lessons` table: turns to learn from. Every method is synchronous; those that write must run inside a transaction
+ * of the connection's group commit.
  */
 import type { DatabaseSync } from 'node:sqlite';
 

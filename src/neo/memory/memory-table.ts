@@ -1,6 +1,6 @@
 /**
- * The `memories` table and its text index. Every method is synchronous; those that write must run inside a transaction of the
- * connection's group commit.
+ * The `memories` table and its text index. Every method is synchronous; those that write must run inside a transaction
+ * of the connection's group commit.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { MemoryKind, NewMemory, Source, StoredMemory } from './memory.ts';
@@ -35,8 +35,8 @@ const COLUMNS = `seq, id, kind, text, subject, attribute, value, claim, salience
   conversation_id, superseded_by`;
 
 /**
- * What makes memories the same or contradictory, worked out by the caller. `claim` is a JSON array of subject and attribute, the
- * subject `user` for the person.
+ * What makes memories the same or contradictory, worked out by the caller. `claim` is a JSON array of subject and
+ * attribute, the subject `user` for the person.
  */
 export type Keys = { readonly gist: string; readonly claim?: string; readonly claimValue?: string };
 

@@ -42,7 +42,9 @@ export type StoredMemory = NewMemory & {
   readonly supersededBy?: string;
 };
 
-/** What became of something to be remembered: `known` has been learned from this very turn before, and nothing changed. */
+/**
+ * What became of something to be remembered: `known` has been learned from this very turn before, and nothing changed.
+ */
 export type Remembered = { readonly id: string; readonly outcome: 'new' | 'strengthened' | 'known' };
 
 /** The longest text of a memory, in characters. */

@@ -31,8 +31,8 @@ export function scoreOf({ relevance, salience, ageMs, superseded }: Standing): n
 }
 
 /**
- * Reciprocal rank fusion (Cormack, Clarke, Büttcher, SIGIR 2009) of rankings of the same things. Their k is 60, for thousands of
- * findings; here a few dozen count, and a smaller k keeps the first ones apart.
+ * Reciprocal rank fusion (Cormack, Clarke, Büttcher, SIGIR 2009) of rankings of the same things. Their k is 60, for
+ * thousands of findings; here a few dozen count, and a smaller k keeps the first ones apart.
  */
 const FUSION_K = 20;
 

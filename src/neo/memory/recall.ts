@@ -31,7 +31,8 @@ async function relevances(query: string, { cortex, semantics }: Searches): Promi
   const hits = cortex.findByText(query, CANDIDATES);
   if (near !== undefined && near.length > 0) return fuse([hits.map(({ seq }) => seq), near]);
   const best = hits[0]?.fit ?? 1;
-  // A word that is in more than half of all memories has no weight in BM25; what only has such words fits equally badly.
+  // A word that is in more than half of all memories has no weight in BM25; what only has such words fits equally
+  // badly.
   return new Map(hits.map(({ seq, fit }) => [seq, best > 0 ? Math.max(0, fit / best) : 1]));
 }
 

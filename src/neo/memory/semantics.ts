@@ -1,6 +1,7 @@
 /**
- * Finding memories by their meaning, where an embedding model is configured. Vectors are made in the background; a query whose vector
- * cannot be had in time is answered by words alone, and after a failure the endpoint is left alone for a while.
+ * Finding memories by their meaning, where an embedding model is configured. Vectors are made in the background; a
+ * query whose vector cannot be had in time is answered by words alone, and after a failure the endpoint is left alone
+ * for a while.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';

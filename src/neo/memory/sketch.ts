@@ -1,7 +1,7 @@
 /**
- * Finding near vectors without reading them all: the signs of a vector, one bit each, are a sketch of it; the share of equal signs
- * of two vectors tells of the angle between them (Charikar, STOC 2002). Sketches are small enough to be kept in memory and compared one by
- * one; the few that are near are then compared exactly. Pure.
+ * Finding near vectors without reading them all: the signs of a vector, one bit each, are a sketch of it; the share of
+ * equal signs of two vectors tells of the angle between them (Charikar, STOC 2002). Sketches are small enough to be
+ * kept in memory and compared one by one; the few that are near are then compared exactly. Pure.
  */
 
 /** Brings a vector to length 1, so that a dot product is a cosine. @returns `undefined` when it has no direction */

@@ -1,9 +1,10 @@
 /**
  * Finding memories by their words, in bounded time however many there are.
  *
- * BM25 costs time for every memory that has one of the words, and a word that is in every tenth memory says next to nothing. So
- * the index is asked first how many memories have each word, with a limit, and the rarest words are searched for, as many as the
- * budget allows. Only when all words are frequent, the newest memories with any of them are looked at instead.
+ * BM25 costs time for every memory that has one of the words, and a word that is in every tenth memory says next to
+ * nothing. So the index is asked first how many memories have each word, with a limit, and the rarest words are
+ * searched for, as many as the budget allows. Only when all words are frequent, the newest memories with any of them
+ * are looked at instead.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { queryWords } from './words.ts';

@@ -1,4 +1,7 @@
-/** The `vectors` table. Every method is synchronous; `put` must run inside a transaction of the connection's group commit. */
+/**
+ * The `vectors` table. Every method is synchronous; `put` must run inside a transaction of the connection's group
+ * commit.
+ */
 import type { DatabaseSync } from 'node:sqlite';
 import { sketchOf } from './sketch.ts';
 

@@ -1,9 +1,9 @@
 /** Text as words for the text index, of memories and of queries alike; and when two texts are the same memory. Pure. */
 
-// When two texts are the same memory. Pure.
-// A gist leaves out only what cannot carry meaning: letter case of plain words, punctuation at the edges of words, articles, a few
-// filler words. It keeps numbers, negations, identifiers and the order of words, because "Alice manages Bob" and "Bob manages Alice"
-// are two memories, and to lose one of them is worse than to keep something twice. Paraphrases meet through their claim instead.
+// When two texts are the same memory. Pure. A gist leaves out only what cannot carry meaning: letter case of plain
+// words, punctuation at the edges of words, articles, a few filler words. It keeps numbers, negations, identifiers and
+// the order of words, because "Alice manages Bob" and "Bob manages Alice" are two memories, and to lose one of them is
+// worse than to keep something twice. Paraphrases meet through their claim instead.
 
 const FILLERS = new Set(['the', 'a', 'an', 'really', 'very', 'just', 'also', 'that', 'please']);
 
@@ -12,7 +12,10 @@ const EDGE_PUNCTUATION = '.,;:!?…"\'`´“”„‘’«»()\\[\\]{}、。，�
 const LEADING = new RegExp(`^(?:[${EDGE_PUNCTUATION}](?!\\p{N}))+`, 'u');
 const TRAILING = new RegExp(`[${EDGE_PUNCTUATION}]+$`, 'u');
 
-/** Identifiers, addresses and hashes can differ in letter case alone: whatever has a digit, or a capital after a small letter. */
+/**
+ * Identifiers, addresses and hashes can differ in letter case alone: whatever has a digit, or a capital after a small
+ * letter.
+ */
 const CASE_COUNTS = /\p{N}|\p{Ll}\p{Lu}/u;
 
 function gistOfWord(word: string): string {
@@ -47,7 +50,10 @@ function grams(run: string): { single: string[]; pairs: string[] } {
   return { single, pairs: single.slice(1).map((char, at) => single[at]! + char) };
 }
 
-/** The words of a text in order, repeated ones too. `asked`: a run of characters gives its pairs alone, which are more telling. */
+/**
+ * The words of a text in order, repeated ones too. `asked`: a run of characters gives its pairs alone, which are more
+ * telling.
+ */
 function* wordsOf(text: string, asked: boolean): Generator<string> {
   for (const { groups } of text.toWellFormed().normalize('NFKC').matchAll(PIECES)) {
     if (groups?.emoji !== undefined) {
@@ -67,7 +73,10 @@ function* wordsOf(text: string, asked: boolean): Generator<string> {
   }
 }
 
-/** Words of the question rather than of what is asked for. Frequent words of any language are left out by their count instead. */
+/**
+ * Words of the question rather than of what is asked for. Frequent words of any language are left out by their count
+ * instead.
+ */
 const ASKING = new Set(
   (
     'a about all am an and any are as at be been but by can could did do does for from had has have he her his how i if in is it its ' +
@@ -85,8 +94,9 @@ export function searchTextOf(text: string): string {
 }
 
 /**
- * The different words that a query asks for, in order; those that only make a question of it are left out as long as others are
- * there. Each is made of letters, digits and marks, so that it can stand between quotes in a query of the index.
+ * The different words that a query asks for, in order; those that only make a question of it are left out as long as
+ * others are there. Each is made of letters, digits and marks, so that it can stand between quotes in a query of the
+ * index.
  *
  * @param most how many words at most
  */

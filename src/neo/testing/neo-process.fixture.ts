@@ -1,4 +1,7 @@
-/** Neo as a process of its own, for tests that kill it: configuration from the environment, one line on stdout when ready. */
+/**
+ * Neo as a process of its own, for tests that kill it: configuration from the environment, one line on stdout when
+ * ready.
+ */
 import { systemClock } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import { createLogger } from '../../kit/log/log.ts';

@@ -24,15 +24,17 @@ export type HostTool = {
 };
 
 /**
- * A result in the terms of MCP; the host has cut it to a length that a model can take in, and says so in its text. Structured content
- * is among its blocks.
+ * A result in the terms of MCP; the host has cut it to a length that a model can take in, and says so in its text.
+ * Structured content is among its blocks.
  */
 export type HostAnswer = {
   readonly content: readonly HostContent[];
   readonly isError?: boolean | undefined;
 };
 
-/** A piece of a result; which members there are follows from `type`, and servers may send types that nobody knows yet. */
+/**
+ * A piece of a result; which members there are follows from `type`, and servers may send types that nobody knows yet.
+ */
 export type HostContent = {
   readonly type: string;
   readonly text?: unknown;

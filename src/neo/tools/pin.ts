@@ -18,8 +18,8 @@ export type PinReport = {
 };
 
 /**
- * Starts the servers, whatever the present lock says, and writes a lock that agrees with them. Tools must still be those that the
- * manifest declares.
+ * Starts the servers, whatever the present lock says, and writes a lock that agrees with them. Tools must still be
+ * those that the manifest declares.
  *
  * @throws ReveilleError as `startHost` does; `unavailable` when the lock cannot be written
  */

@@ -1,4 +1,4 @@
-/** The variables that decide what Neo can do (contracts §11). */
+/** The variables that decide what Neo can do (docs/contracts.md §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readEscalatePatterns } from '../../mcp-host/classify.ts';

@@ -1,4 +1,6 @@
-/** Starting the servers of an agent manifest. The MCP host costs as much to load as the rest of Neo: only this loads it. */
+/**
+ * Starting the servers of an agent manifest. The MCP host costs as much to load as the rest of Neo: only this loads it.
+ */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Walls } from '../../kit/process/separation.ts';
@@ -49,8 +51,9 @@ export type StartedHost = { readonly pool: ServerPool; readonly manifestPath: st
 /**
  * @param pinned whether the tools must be those of the lock that stands beside the manifest, where there is one
  * @param only the servers to start, to look at their tools whatever is declared; all of them, as declared, unless told
- * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, before anything is started; `conflict` when a server's
- *   tools are not those that are declared and pinned; `unavailable` when a required server does not start
+ * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, before anything is started; `conflict`
+ *   when a server's tools are not those that are declared and pinned; `unavailable` when a required server does not
+ *   start
  */
 export async function startHost(options: HostOptions, pinned = true, only?: ReadonlySet<string>): Promise<StartedHost> {
   const [{ startManifest }, { bundledManifest }, { spillFolderPath }] = await Promise.all([

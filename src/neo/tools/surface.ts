@@ -35,16 +35,21 @@ export type ToolNotice =
 
 export type ToolCallContext = {
   readonly turn: Turn;
-  /** The same when the call is made again after a crash, and no other call's of any turn: the executor knows a task again by it. */
+  /**
+   * The same when the call is made again after a crash, and no other call's of any turn: the executor knows a task
+   * again by it.
+   */
   readonly callId: string;
   /**
-   * Gives the call up. With a {@link TurnCancelled} as its reason, what the call has set off elsewhere is called off, too; with any
-   * other it goes on there, and the same call made later takes it up again.
+   * Gives the call up. With a {@link TurnCancelled} as its reason, what the call has set off elsewhere is called off,
+   * too; with any other it goes on there, and the same call made later takes it up again.
    */
   readonly signal: AbortSignal;
   /** Never throws; may be called after the call has ended. */
   readonly notify: (notice: ToolNotice) => void;
-  /** What the call is limited to, as {@link ToolSurface.schemas} was given it; what the skill at work lists when absent. */
+  /**
+   * What the call is limited to, as {@link ToolSurface.schemas} was given it; what the skill at work lists when absent.
+   */
   readonly limit?: ReadonlySet<string> | undefined;
 };
 
@@ -76,10 +81,11 @@ export type ToolSurface = {
   /** What the skill at work tells the agent; its operator's words. */
   readonly guide?: string | undefined;
   /**
-   * The functions for the model: natural tools by name, then `core_execute` and `memory_recall` where there is something behind
-   * them.
+   * The functions for the model: natural tools by name, then `core_execute` and `memory_recall` where there is
+   * something behind them.
    *
-   * @param limit tool URIs and function names, in the place of those that the skill at work lists; it leaves Neo's own functions alone
+   * @param limit tool URIs and function names, in the place of those that the skill at work lists; it leaves Neo's own
+   *   functions alone
    */
   schemas(limit?: ReadonlySet<string>): readonly ToolSchema[];
   /**

@@ -1,6 +1,6 @@
 /**
- * Neo's tool surface: natural tools are functions of the model's, escalated ones are reached through `core_execute` alone, and
- * `memory_recall` looks into the memory.
+ * Neo's tool surface: natural tools are functions of the model's, escalated ones are reached through `core_execute`
+ * alone, and `memory_recall` looks into the memory.
  */
 import type { Logger } from '../../kit/log/log.ts';
 import type { ToolSchema } from '../../kit/model/model.ts';

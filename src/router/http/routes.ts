@@ -1,4 +1,7 @@
-/** The router's routes (contracts §3, §4). The server, the OpenAPI document and the typed client read this table. */
+/**
+ * The router's routes (docs/contracts.md §3, §4). The server, the OpenAPI document and the typed client read this
+ * table.
+ */
 import { z } from 'zod';
 import { budgetSchema } from '../../wire/budget.ts';
 import { machineListQuerySchema } from '../../wire/machine.ts';

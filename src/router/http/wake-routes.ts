@@ -1,4 +1,7 @@
-/** What holders of the wake token may ask: `POST /internal/wake`, and the keys of receipts (contracts §3 and §4). */
+/**
+ * What holders of the wake token may ask: `POST /internal/wake`, and the keys of receipts (docs/contracts.md §3 and
+ * §4).
+ */
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';

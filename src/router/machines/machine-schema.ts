@@ -1,6 +1,6 @@
 /**
- * A machine as the routes of operators take and show it (contracts §4): what all machines have, and the specification
- * of each provider.
+ * A machine as the routes of operators take and show it (docs/contracts.md §4): what all machines have, and the
+ * specification of each provider.
  */
 import { z } from 'zod';
 import { budgetSchema } from '../../wire/budget.ts';

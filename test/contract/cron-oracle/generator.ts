@@ -1,4 +1,7 @@
-/** Random cron questions, drawn from a seed: expressions, zones, and instants near the places where clocks and calendars misbehave. */
+/**
+ * Random cron questions, drawn from a seed: expressions, zones, and instants near the places where clocks and calendars
+ * misbehave.
+ */
 import { Temporal } from 'temporal-polyfill';
 
 const MINUTE_MS = 60_000;

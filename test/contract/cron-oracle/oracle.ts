@@ -1,11 +1,11 @@
 /**
- * The slow and obvious answer to "when is this cron expression due?", to hold the product's fast one against. It walks through
- * real minutes, looks at the wall clock in each, and asks of every value on its own whether a field allows it. Shares no code
- * with the product.
+ * The slow and obvious answer to "when is this cron expression due?", to hold the product's fast one against. It walks
+ * through real minutes, looks at the wall clock in each, and asks of every value on its own whether a field allows it.
+ * Shares no code with the product.
  *
- * The rule as docs/decisions/0003-cron-and-dst.md gives it:
- * an expression whose minute or hour field starts with `*` is due in every real minute whose reading matches. Any other is due
- * when a matching reading is shown for the first time, and in the first minute after a jump over a matching reading.
+ * The rule as docs/decisions/0003-cron-and-dst.md gives it: an expression whose minute or hour field starts with `*` is
+ * due in every real minute whose reading matches. Any other is due when a matching reading is shown for the first time,
+ * and in the first minute after a jump over a matching reading.
  */
 import { daysIn, partsOf, type Reading, type WallDays } from './wall-days.ts';
 

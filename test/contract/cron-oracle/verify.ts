@@ -1,4 +1,7 @@
-/** `npm run verify:cron -- [--seed N] [--cases N]`: the schedule engine against the oracle; exit 1 with a reproduction when they differ. */
+/**
+ * `npm run verify:cron -- [--seed N] [--cases N]`: the schedule engine against the oracle; exit 1 with a reproduction
+ * when they differ.
+ */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { run } from './comparison.ts';

@@ -1,4 +1,7 @@
-/** What a zone's wall clock shows in every real minute, read off `Intl` and put down day by day. Shares no code with the product. */
+/**
+ * What a zone's wall clock shows in every real minute, read off `Intl` and put down day by day. Shares no code with the
+ * product.
+ */
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -8,7 +11,10 @@ const QUARTER = 15;
 /** A wall clock reading as the number yyyymmddhhmm, so that later readings are larger numbers. */
 export type Reading = number;
 
-/** One real minute: the clock's reading, whether it shows it for the first time, and the readings it has just jumped over. */
+/**
+ * One real minute: the clock's reading, whether it shows it for the first time, and the readings it has just jumped
+ * over.
+ */
 export type WallMinute = { instant: number; reading: Reading; isFirst: boolean; skipped: readonly Reading[] };
 
 /** One zone's wall clock, a UTC day at a time. */
@@ -64,7 +70,8 @@ export function daysIn(year: number, month: number): number {
 }
 
 /**
- * The wall clock of a zone. Good for instants since 1973, from when on every zone's offset is a whole number of minutes.
+ * The wall clock of a zone. Good for instants since 1973, from when on every zone's offset is a whole number of
+ * minutes.
  *
  * @param keptDays how many days of readings to remember
  */

@@ -1,5 +1,6 @@
 /**
- * Creates, claims and completes alarms until it is killed. Prints a line of JSON when a creation or an outcome was acknowledged.
+ * Creates, claims and completes alarms until it is killed. Prints a line of JSON when a creation or an outcome was
+ * acknowledged.
  */
 import { v7 as uuidv7 } from 'uuid';
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';

@@ -1,6 +1,6 @@
 /**
- * The store port in its simplest form: lists in memory, searched from end to end. It says by running what the contract means;
- * the random walk holds real stores against it.
+ * The store port in its simplest form: lists in memory, searched from end to end. It says by running what the contract
+ * means; the random walk holds real stores against it.
  */
 import {
   type Alarm,

@@ -1,6 +1,6 @@
 /**
- * A random sequence of operations, done to a store and to the model side by side: every answer must be the same, and so must
- * all that is kept in the end.
+ * A random sequence of operations, done to a store and to the model side by side: every answer must be the same, and so
+ * must all that is kept in the end.
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';

@@ -20,7 +20,9 @@ const ROUNDS = rounds(6, 20);
 /** What was acknowledged, over all rounds: ids of alarms. */
 type Acknowledged = { created: Set<string>; completed: Set<string> };
 
-/** Lets a child work on the store until it has acknowledged so much, then kills it in the middle of whatever it does. */
+/**
+ * Lets a child work on the store until it has acknowledged so much, then kills it in the middle of whatever it does.
+ */
 async function workUntilKilled(context: TestContext, path: string, lines: number, acknowledged: Acknowledged) {
   const script = fileURLToPath(new URL('./create-endlessly.ts', import.meta.url));
   const child = spawn(process.execPath, [script, path], { stdio: ['ignore', 'pipe', 'inherit'] });

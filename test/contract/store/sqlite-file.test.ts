@@ -107,7 +107,8 @@ test('a long message is written once, however often its alarm is claimed, comple
   await store.complete(claims.map(delivered));
   await store.update(ADA, alarm.id, edited({ status: 'paused' }));
   const written = writtenTo(path).bytes - before;
-  // Written once more, the two texts alone would take twice as much. The index of ended alarms has a page for each end and return.
+  // Written once more, the two texts alone would take twice as much. The index of ended alarms has a page for each end
+  // and return.
   assert.ok(written < bytes + 4 * 4096, `${written} bytes were written`);
 });
 

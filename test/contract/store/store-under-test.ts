@@ -23,8 +23,8 @@ export async function openFor(context: TestContext, open: OpenStore): Promise<St
 }
 
 /**
- * Opens as many instances on the same data as the store allows, two at most: what must hold for calls that run at the same
- * time must hold whichever instance they arrive at. `pick(n)` spreads calls over them.
+ * Opens as many instances on the same data as the store allows, two at most: what must hold for calls that run at the
+ * same time must hold whichever instance they arrive at. `pick(n)` spreads calls over them.
  */
 export async function openTeam(context: TestContext, open: OpenStore) {
   const underTest = await openFor(context, open);

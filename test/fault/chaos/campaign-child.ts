@@ -13,7 +13,8 @@ export function runApart(
   { fault, store, extent }: Job,
   { seed, keep, signal }: { seed: number; keep: boolean; signal: AbortSignal },
 ): Promise<CampaignOutcome> {
-  // In a process group of its own: Ctrl-C is for the one who decides, and what must be ended by force ends with all it has started.
+  // In a process group of its own: Ctrl-C is for the one who decides, and what must be ended by force ends with all it
+  // has started.
   const child = fork(join(import.meta.dirname, 'campaign-process.ts'), { detached: true });
   let patience: NodeJS.Timeout | undefined;
   const end = () => {

@@ -1,6 +1,6 @@
 /**
- * One campaign in a process of its own, so that none holds up another. Told what to do by the first message; answers with the outcome.
- * Ends early, in order, on SIGTERM and when whoever started it is gone.
+ * One campaign in a process of its own, so that none holds up another. Told what to do by the first message; answers
+ * with the outcome. Ends early, in order, on SIGTERM and when whoever started it is gone.
  */
 import type { StoreKind } from '../../support/cluster/cluster.ts';
 import { runCampaign } from './campaign.ts';

@@ -1,7 +1,9 @@
 /**
- * One campaign: a house on one store, a load on it, one fault that strikes again and again, and a verdict over what was left behind.
+ * One campaign: a house on one store, a load on it, one fault that strikes again and again, and a verdict over what was
+ * left behind.
  *
- * Every phase has its limit, and all of them end early when they are told to; what is not done by then is judged as it is.
+ * Every phase has its limit, and all of them end early when they are told to; what is not done by then is judged as it
+ * is.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -157,8 +159,8 @@ async function strikeAgainAndAgain(
 const isOverdue = ({ next_fire_at }: AlarmView, now: number) => now - Date.parse(next_fire_at ?? '') > OVERDUE_MS;
 
 /**
- * Waits until no user has an active alarm of a kind, or for so long. An alarm may wait on the retry ladder, for minutes when it met one
- * fault after the other; whether it does so rightfully is for the verdict to say.
+ * Waits until no user has an active alarm of a kind, or for so long. An alarm may wait on the retry ladder, for minutes
+ * when it met one fault after the other; whether it does so rightfully is for the verdict to say.
  */
 async function nothingOf(
   house: House,

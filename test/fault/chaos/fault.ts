@@ -15,7 +15,9 @@ export type Scene = {
 export type Strike = {
   /** In a few words. */
   what: string;
-  /** When the harm was over, or was done where it needs no mending (a kill); the machine's clock, epoch milliseconds. */
+  /**
+   * When the harm was over, or was done where it needs no mending (a kill); the machine's clock, epoch milliseconds.
+   */
   overAt: number;
 };
 

@@ -1,6 +1,6 @@
 /**
- * What goes on while things are being broken: users set alarms and series, cancel some, lose answers (some on purpose) and ask again
- * under the same key, and reach for what is not theirs.
+ * What goes on while things are being broken: users set alarms and series, cancel some, lose answers (some on purpose)
+ * and ask again under the same key, and reach for what is not theirs.
  */
 import type { AlarmCreateBody, ChronosClient } from '../../../src/chronos/client.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
@@ -41,7 +41,9 @@ const TICK_MS = 20;
 /** Codes that no repetition can help, unless the error says so: the load itself is wrong. */
 const FINAL: ReadonlySet<string> = new Set(['invalid_request', 'conflict', 'not_found']);
 
-/** Names that nobody else has, and that are no part of each other: an intruder who is shown one has been told something. */
+/**
+ * Names that nobody else has, and that are no part of each other: an intruder who is shown one has been told something.
+ */
 function namesOf({ label }: HouseUser, number: number) {
   const padded = String(number).padStart(6, '0');
   return {

@@ -1,6 +1,7 @@
 /**
- * `npm run chaos`: breaks real processes on purpose, in every way there is, on both stores, and judges what they leave behind. Exit 0:
- * every promise was kept; 1: some was broken, or a campaign broke down; 2: what was asked for cannot be done.
+ * `npm run chaos`: breaks real processes on purpose, in every way there is, on both stores, and judges what they leave
+ * behind. Exit 0: every promise was kept; 1: some was broken, or a campaign broke down; 2: what was asked for cannot be
+ * done.
  */
 import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';

@@ -30,8 +30,8 @@ async function turnsOf(get: NeoGet): Promise<string[]> {
 }
 
 /**
- * Reads a Neo's turns when all have ended, and logs each of them with the wake that caused it. Neo says nothing of wakes that it knew
- * already, so those are not in the log.
+ * Reads a Neo's turns when all have ended, and logs each of them with the wake that caused it. Neo says nothing of
+ * wakes that it knew already, so those are not in the log.
  *
  * @returns sentences about turns that did not end well
  */

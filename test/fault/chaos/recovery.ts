@@ -1,6 +1,6 @@
 /**
- * How long the house took to recover, read off the ledger: from the end of a fault until nothing is overdue any more, which is to say
- * that an attempt has begun at everything that was owed. Pure.
+ * How long the house took to recover, read off the ledger: from the end of a fault until nothing is overdue any more,
+ * which is to say that an attempt has begun at everything that was owed. Pure.
  */
 import type { Attempt } from '../../../src/chronos/alarm/alarm.ts';
 import { INTERRUPTED } from '../../../src/chronos/alarm/settlement.ts';
@@ -29,9 +29,9 @@ const NOTICEABLE_MS = 500;
 const wasInterrupted = ({ outcome, error }: Attempt) => outcome === 'unknown' && error === INTERRUPTED;
 
 /**
- * How long everything waited. A first attempt is owed since its occurrence was due; one that follows an attempt that was never heard of
- * again, since that one began. What waits on the retry ladder is owed when the ladder says, which the ledger does not keep: it is
- * taken to be in time.
+ * How long everything waited. A first attempt is owed since its occurrence was due; one that follows an attempt that
+ * was never heard of again, since that one began. What waits on the retry ladder is owed when the ladder says, which
+ * the ledger does not keep: it is taken to be in time.
  */
 export function waitsOf({ alarms, attempts, occurrences, readAt }: Ledger, clock: StoreClock): Wait[] {
   const waits: Wait[] = [];
@@ -64,7 +64,8 @@ export function waitsOf({ alarms, attempts, occurrences, readAt }: Ledger, clock
 }
 
 /**
- * Milliseconds from the end of a fault until nothing was overdue; backlog that grew while the older one was worked off counts with it.
+ * Milliseconds from the end of a fault until nothing was overdue; backlog that grew while the older one was worked off
+ * counts with it.
  *
  * @param next when the next fault began: what became due from then on is that one's
  */

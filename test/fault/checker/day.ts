@@ -1,6 +1,7 @@
 /**
- * A store at work under a clock that the test moves: clients, a dispatcher and a receiving end in miniature around a real store, which
- * they know by its port only, each keeping its log. What the pieces of the house do concurrently happens here one after the other.
+ * A store at work under a clock that the test moves: clients, a dispatcher and a receiving end in miniature around a
+ * real store, which they know by its port only, each keeping its log. What the pieces of the house do concurrently
+ * happens here one after the other.
  */
 import { randomUUID } from 'node:crypto';
 import type { AlarmState, Attempt, Transition } from '../../../src/chronos/alarm/alarm.ts';
@@ -36,8 +37,8 @@ const LEASE_MS = 15_000;
 const TRIP_MS = 3;
 
 /**
- * How the receiving end meets a wake: it takes it, refuses it for now or for good, takes it but its answer is lost, or takes it while the
- * one who sent it dies; `unsent` dies before sending.
+ * How the receiving end meets a wake: it takes it, refuses it for now or for good, takes it but its answer is lost, or
+ * takes it while the one who sent it dies; `unsent` dies before sending.
  */
 export type Reception = 'accepts' | 'busy' | 'gone' | 'loses answer' | 'sender dies' | 'unsent';
 

@@ -1,4 +1,7 @@
-/** A day on which everything happens that can happen and no promise is broken: what the checker must find nothing wrong with. */
+/**
+ * A day on which everything happens that can happen and no promise is broken: what the checker must find nothing wrong
+ * with.
+ */
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { Day } from './day.ts';
 import type { ClientRecorder, ReceiverRecorder } from './journal.ts';
@@ -33,7 +36,8 @@ export type DaysAlarms = Readonly<
 /**
  * Lives the day on an empty store.
  *
- * @returns its alarms, and the instant at which it ends, by the store's clock: one claim is still held then, one retry waits
+ * @returns its alarms, and the instant at which it ends, by the store's clock: one claim is still held then, one retry
+ *   waits
  */
 export async function liveThrough(
   store: AlarmStore,

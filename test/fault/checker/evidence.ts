@@ -1,6 +1,6 @@
 /**
- * The three logs laid side by side, so that every invariant finds what belongs together: per alarm what its owner asked for, what
- * the database has of it, and which wakes and turns came of it. Pure.
+ * The three logs laid side by side, so that every invariant finds what belongs together: per alarm what its owner asked
+ * for, what the database has of it, and which wakes and turns came of it. Pure.
  */
 import type { Alarm, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import { ownerOf } from '../../../src/wire/did.ts';
@@ -26,7 +26,9 @@ export type AlarmRecord = {
 export type AlarmCase = AlarmRecord & {
   id: string;
   owner: string;
-  /** The creates that it answers to: those that were acknowledged with its id, or, where that is unknown, share its key. */
+  /**
+   * The creates that it answers to: those that were acknowledged with its id, or, where that is unknown, share its key.
+   */
   creates: readonly CallOf<'create'>[];
   /** Some create was acknowledged with its id: it is promised. */
   isPromised: boolean;
@@ -107,8 +109,8 @@ const keyName = (owner: string, key: string) => JSON.stringify([owner, key]);
 const MOST_DEFINITIONS = 500;
 
 /**
- * Every definition that an alarm can have had, the first one first. An edit whose answer was lost may have taken hold or not, and
- * also after later ones.
+ * Every definition that an alarm can have had, the first one first. An edit whose answer was lost may have taken hold
+ * or not, and also after later ones.
  */
 function definitionsOf(first: Definition, updates: readonly CallOf<'update'>[]): [Definition, ...Definition[]] {
   const had = new Map([[JSON.stringify(first), first]]);

@@ -5,9 +5,9 @@
  * - The database's: what chronosd keeps, read once the dust has settled.
  * - The receiving end's: the wakes that arrived, and the turns that ran because of them.
  *
- * Client and receiver keep theirs as lines ({@link ClientLine}, {@link ReceiverLine}; `journal.ts` writes them, in memory or to a
- * file), which `fold.ts` puts together. Instants are epoch milliseconds everywhere. Each party goes by a clock of its own: the
- * two logs declare by how much theirs may differ from the database's.
+ * Client and receiver keep theirs as lines ({@link ClientLine}, {@link ReceiverLine}; `journal.ts` writes them, in
+ * memory or to a file), which `fold.ts` puts together. Instants are epoch milliseconds everywhere. Each party goes by a
+ * clock of its own: the two logs declare by how much theirs may differ from the database's.
  */
 import { z } from 'zod';
 import type { Alarm, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
@@ -26,8 +26,8 @@ export const headerSchema = z.strictObject({
   log: z.enum(['client', 'receiver']),
   version: z.number(),
   /**
-   * By how many milliseconds the clock of this log may differ from the database's, either way. Where a fault moves the database's
-   * clock (SQLite goes by chronosd's), it is at least the size of the jump.
+   * By how many milliseconds the clock of this log may differ from the database's, either way. Where a fault moves the
+   * database's clock (SQLite goes by chronosd's), it is at least the size of the jump.
    */
   clockToleranceMs: z.number().min(0),
   /** Receiver only: whether this end also runs turns and logs each of them. Without it no turns are looked for. */
@@ -35,7 +35,10 @@ export const headerSchema = z.strictObject({
 });
 export type LogHeader = z.infer<typeof headerSchema>;
 
-/** What a client asked for when it created an alarm: every member said, `null` where it left one out. `definition.ts` makes them. */
+/**
+ * What a client asked for when it created an alarm: every member said, `null` where it left one out. `definition.ts`
+ * makes them.
+ */
 export const definitionSchema = z.strictObject({
   kind: z.enum(ALARM_KINDS),
   message: z.string(),
@@ -72,8 +75,9 @@ export const operationSchema = z.discriminatedUnion('op', [
   /** Looking at an alarm. */
   z.strictObject({ op: z.literal('read'), ...onAlarm }),
   /**
-   * A trial: the call's `user` reaches for an alarm that is not theirs. `action` says how (`get`, `list`, `cancel`, `patch`, `fires`,
-   * `trigger`…), for people. `alarmId` is the target, also where the request does not name it (`list`).
+   * A trial: the call's `user` reaches for an alarm that is not theirs. `action` says how (`get`, `list`, `cancel`,
+   * `patch`, `fires`, `trigger`…), for people. `alarmId` is the target, also where the request does not name it
+   * (`list`).
    */
   z.strictObject({ op: z.literal('intrude'), ...onAlarm, action: z.string() }),
 ]);
@@ -104,7 +108,9 @@ export const answerSchema = z.discriminatedUnion('answer', [
 ]);
 export type Answer = z.infer<typeof answerSchema>;
 
-/** A line of the client's log. `call` ties an answer to its invocation; an invocation without an answer counts as lost. */
+/**
+ * A line of the client's log. `call` ties an answer to its invocation; an invocation without an answer counts as lost.
+ */
 export const clientLineSchema = z.discriminatedUnion('event', [
   z.strictObject({
     event: z.literal('invoked'),
@@ -188,7 +194,10 @@ export type ReceiverLog = {
   turns: readonly Turn[] | null;
 };
 
-/** A row of `alarms`, `occurrences` or `fire_attempts` as it was before or after a change; only what the checker looks at. */
+/**
+ * A row of `alarms`, `occurrences` or `fire_attempts` as it was before or after a change; only what the checker looks
+ * at.
+ */
 export type AlarmImage = { id: string; status: Alarm['status'] };
 export type OccurrenceImage = Pick<
   Occurrence,
@@ -219,8 +228,8 @@ export type AuditEntry =
 /** What the database holds, all read at one instant. */
 export type DatabaseLog = {
   /**
-   * The database's time as of which it is judged: when it was read, or, where every dispatcher had been stopped before, when the last
-   * one was. What is due or leased beyond this instant is nobody's fault.
+   * The database's time as of which it is judged: when it was read, or, where every dispatcher had been stopped before,
+   * when the last one was. What is due or leased beyond this instant is nobody's fault.
    */
   readAt: number;
   /** Since when nothing has been broken any more, so that what is overdue had time to recover; `null`: all along. */
@@ -229,7 +238,10 @@ export type DatabaseLog = {
   occurrences: readonly Occurrence[];
   /** The ledger, from the first attempt on: nothing of it may have been pruned. */
   attempts: readonly Attempt[];
-  /** What the audit triggers (`audit/`) wrote, in order; `null` when none were installed. They must have been from the beginning. */
+  /**
+   * What the audit triggers (`audit/`) wrote, in order; `null` when none were installed. They must have been from the
+   * beginning.
+   */
   audit: readonly AuditEntry[] | null;
 };
 

@@ -1,6 +1,6 @@
 /**
- * Keeping a log while things are being broken. A recorder turns calls and wakes into lines; where the lines go (an array, a file)
- * is handed in, so that simulation and chaos write the same.
+ * Keeping a log while things are being broken. A recorder turns calls and wakes into lines; where the lines go (an
+ * array, a file) is handed in, so that simulation and chaos write the same.
  */
 import { closeSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { ReveilleError } from '../../../src/wire/errors.ts';
@@ -53,11 +53,11 @@ function checkHeader(path: string, bytes: Buffer, kind: LogHeader['log']): void 
 }
 
 /**
- * Opens a log for appending; one writer at a time. A new one gets its header. A last line that was torn by a crash is cut off: whoever
- * wrote it was not there any more to act on it.
+ * Opens a log for appending; one writer at a time. A new one gets its header. A last line that was torn by a crash is
+ * cut off: whoever wrote it was not there any more to act on it.
  *
- * @throws ReveilleError `unavailable` when the file cannot be opened or a line cannot be written; nothing of such a line stays.
- *   `conflict` when the file holds something else
+ * @throws ReveilleError `unavailable` when the file cannot be opened or a line cannot be written; nothing of such a
+ *   line stays. `conflict` when the file holds something else
  */
 export function openJournal<Line extends ClientLine | ReceiverLine>(
   path: string,
@@ -107,7 +107,9 @@ export type Answered<Outcome> = (outcome: Outcome, at: number) => void;
 
 /** Records what a client asks and is told. */
 export type ClientRecorder = {
-  /** Before the request is sent. The function that comes back takes the answer; never called, the answer counts as lost. */
+  /**
+   * Before the request is sent. The function that comes back takes the answer; never called, the answer counts as lost.
+   */
   invoke(user: string, operation: Operation, at: number): Answered<Answer>;
 };
 

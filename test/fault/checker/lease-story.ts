@@ -1,10 +1,11 @@
 /**
- * What the audit says happened to leases, one row's change after the other. Whoever writes must have held: a change that no holder
- * and no claim can have made is the trace of somebody whose lease had passed to another. Pure.
+ * What the audit says happened to leases, one row's change after the other. Whoever writes must have held: a change
+ * that no holder and no claim can have made is the trace of somebody whose lease had passed to another. Pure.
  *
- * The rules are the store port's. A claim takes a free row and counts fence and attempt up by one. A renewal moves the end of the lease.
- * Only the end of a lease takes it off, and then the ledger gets the attempt, in the same transaction, unless the occurrence was
- * replaced by a later one of its series before anything was sent. Nothing else touches fence, lease or ledger.
+ * The rules are the store port's. A claim takes a free row and counts fence and attempt up by one. A renewal moves the
+ * end of the lease. Only the end of a lease takes it off, and then the ledger gets the attempt, in the same
+ * transaction, unless the occurrence was replaced by a later one of its series before anything was sent. Nothing else
+ * touches fence, lease or ledger.
  */
 import type { AuditEntry, OccurrenceImage } from './history.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Which run answers which target: the question of Jepsen's analysis of a scheduler. A target is a window in which one run is owed;
- * a run answers at most one. Pure.
+ * Which run answers which target: the question of Jepsen's analysis of a scheduler. A target is a window in which one
+ * run is owed; a run answers at most one. Pure.
  */
 
 /** Both ends belong to it. */
@@ -14,8 +14,9 @@ export type Matching = {
 };
 
 /**
- * Gives as many windows as possible a point of their own. Going through the points in order of time, each goes to the window that
- * ends first among those that are open: it has the least to hope for from later points, so no other choice matches more.
+ * Gives as many windows as possible a point of their own. Going through the points in order of time, each goes to the
+ * window that ends first among those that are open: it has the least to hope for from later points, so no other choice
+ * matches more.
  */
 export function matchWindows(windows: readonly Window[], points: readonly number[]): Matching {
   const pointOf: (number | undefined)[] = windows.map(() => undefined);

@@ -16,7 +16,9 @@ function wereFull(spans: readonly Span[], places: number, window: Span): boolean
   });
 }
 
-/** The owner's places were taken, by wakes that hang or are slow, within the time that an overdue occurrence may wait. */
+/**
+ * The owner's places were taken, by wakes that hang or are slow, within the time that an overdue occurrence may wait.
+ */
 function isBehindItsOwner({ owner }: Occurrence, evidence: Evidence, policy: Policy): boolean {
   const { readAt, attempts, occurrences } = evidence.history.database;
   const spans: Span[] = [
@@ -33,8 +35,8 @@ function isBehindItsOwner({ owner }: Occurrence, evidence: Evidence, policy: Pol
 }
 
 /**
- * What is wrong with an occurrence that has been due for too long while nobody held it; `undefined` when all is well: it is not due,
- * not for long, in somebody's hands, or waiting for other deliveries to its own owner.
+ * What is wrong with an occurrence that has been due for too long while nobody held it; `undefined` when all is well:
+ * it is not due, not for long, in somebody's hands, or waiting for other deliveries to its own owner.
  */
 export function neglectOf(occurrence: Occurrence, evidence: Evidence): string | undefined {
   const { database, policy } = evidence.history;

@@ -1,6 +1,6 @@
 /**
- * `npm run verdict -- --client a.jsonl --receiver b.jsonl --database file-or-uri`: holds three logs against the ten invariants. Exit
- * 0: every promise was kept; 1: some was broken; 2: the logs cannot be judged.
+ * `npm run verdict -- --client a.jsonl --receiver b.jsonl --database file-or-uri`: holds three logs against the ten
+ * invariants. Exit 0: every promise was kept; 1: some was broken; 2: the logs cannot be judged.
  */
 import { parseArgs } from 'node:util';
 import { ReveilleError } from '../../../src/wire/errors.ts';

@@ -1,4 +1,6 @@
-/** Reading what a store holds, without chronosd and without writing: from its SQLite file or its PostgreSQL database. */
+/**
+ * Reading what a store holds, without chronosd and without writing: from its SQLite file or its PostgreSQL database.
+ */
 import type { DatabaseLog } from './history.ts';
 import { readSqlite } from './read-sqlite.ts';
 

@@ -69,8 +69,8 @@ export function targetsOf(definition: Definition, anchor: number, until: number)
 }
 
 /**
- * Whether a definition names an instant, jitter included, when it is counted from some instant within a span: what an edit makes of a
- * schedule, whose moment nobody but chronosd knows exactly.
+ * Whether a definition names an instant, jitter included, when it is counted from some instant within a span: what an
+ * edit makes of a schedule, whose moment nobody but chronosd knows exactly.
  */
 export function names(definition: Definition, anchor: Window, instant: number): boolean {
   const jitterMs = (definition.jitterSeconds ?? 0) * 1000;

@@ -3,7 +3,8 @@
  *
  *     node test/floods/main.ts [--root <checkout>] [--seconds <of each flood>] [--lanes <at once>]
  *
- * `--root` runs the chronosd of another checkout: one that does not know the bounds is sent the same settings and ignores them.
+ * `--root` runs the chronosd of another checkout: one that does not know the bounds is sent the same settings and
+ * ignores them.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -120,7 +121,9 @@ const FLOODS: Record<string, (lane: Lane) => Promise<unknown>> = {
   },
 };
 
-/** One that was enrolled by an operator, and sets an alarm for a second later again and again, proving itself each time. */
+/**
+ * One that was enrolled by an operator, and sets an alarm for a second later again and again, proving itself each time.
+ */
 const behaved = agentIdentity('behaved', generateKey());
 await createChronosClient({
   url,

@@ -1,8 +1,9 @@
 /**
- * A hostile program in the place of an agent, or of an MCP server: it prowls through all that it can read and reach, and then tries every
- * way that we know of to get a step approved. Arguments: `daemon` or `mcp`, and a folder of its own. `orders.json` there says when to
- * begin, and tells it everything that is no secret, and some secrets, as if they had leaked; what else it has it must find. It counts as
- * an attempt whatever could have ended in an approval, had it been let.
+ * A hostile program in the place of an agent, or of an MCP server: it prowls through all that it can read and reach,
+ * and then tries every way that we know of to get a step approved. Arguments: `daemon` or `mcp`, and a folder of its
+ * own. `orders.json` there says when to begin, and tells it everything that is no secret, and some secrets, as if they
+ * had leaked; what else it has it must find. It counts as an attempt whatever could have ended in an approval, had it
+ * been let.
  */
 import { spawn } from 'node:child_process';
 import {
@@ -429,7 +430,10 @@ async function useCommandLine({ places, targets, person }: Orders): Promise<void
   }
 }
 
-/** Starts the tool behind the executor itself, and calls what would have to be approved. Whether money moved, the ledger tells. */
+/**
+ * Starts the tool behind the executor itself, and calls what would have to be approved. Whether money moved, the ledger
+ * tells.
+ */
 async function callTheToolItself({ places }: Orders): Promise<boolean> {
   const args = { from: 'alice', to: 'bob', amount: '66.66', currency: 'EUR', idempotency_key: `mine-${process.pid}` };
   const init = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '0' } };

@@ -1,6 +1,7 @@
 /**
- * The attack on the rail with real processes: a hostile program in the place of an agent, and hostile MCP servers, try to get a step
- * approved; none of them holds the approver's key. Then the person approves with it, and both verifiers say who that was.
+ * The attack on the rail with real processes: a hostile program in the place of an agent, and hostile MCP servers, try
+ * to get a step approved; none of them holds the approver's key. Then the person approves with it, and both verifiers
+ * say who that was.
  */
 
 import assert from 'node:assert/strict';
@@ -85,7 +86,10 @@ type Options = {
   server?: 'neo';
 };
 
-/** A person with an installation and a key, and a second user of the executor, who is elsewhere and has a key of their own. */
+/**
+ * A person with an installation and a key, and a second user of the executor, who is elsewhere and has a key of their
+ * own.
+ */
 async function startPerson(t: TestContext, { walls, sealed = false, server }: Options) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'reveille-attack-')));
   const person = join(folder, 'ada');
@@ -213,7 +217,10 @@ async function letBobIn(person: Person, executor: string) {
   return { bob, enrollment };
 }
 
-/** What waits, and what the attackers are told: everything that is no secret, and the tokens of an executor as if they had leaked. */
+/**
+ * What waits, and what the attackers are told: everything that is no secret, and the tokens of an executor as if they
+ * had leaked.
+ */
 async function scene(person: Person) {
   const { url, places, approver, owner, told, folder } = person;
   const executor = await executorKeyOfPerson(person);
@@ -282,7 +289,9 @@ function tell(t: TestContext, setting: string, { attempts, found, powers, can, u
   for (const one of can) say(`what it CAN do: ${one}`);
 }
 
-/** No attempt approved anything: by what the attacker was told, by what the executor has on record, and by the money. */
+/**
+ * No attempt approved anything: by what the attacker was told, by what the executor has on record, and by the money.
+ */
 async function nothingWasApproved(person: Person, targets: readonly Target[], reports: readonly Report[]) {
   for (const { attempts } of reports) {
     assert.ok(attempts.length > 200, `there were ${attempts.length} attempts`);
@@ -435,7 +444,10 @@ test('0: what a program leaves in the folder for temporary files is not run by o
   assert.match((await ran([PROGRAM, '--version'], own, folder)).stdout, /code of somebody else/);
 });
 
-/** Whoever may write the executor's files can make it act; nothing of that is the person's word, and both verifiers say so. */
+/**
+ * Whoever may write the executor's files can make it act; nothing of that is the person's word, and both verifiers say
+ * so.
+ */
 async function whatItCanDo(
   t: TestContext,
   person: Person,

@@ -28,7 +28,9 @@ const inputSchema = z.strictObject({
 });
 export type HostileInput = z.output<typeof inputSchema>;
 
-/** The task as it is handed over: with a name at its end, for some texts differ only in what the model makes of them. */
+/**
+ * The task as it is handed over: with a name at its end, for some texts differ only in what the model makes of them.
+ */
 export const taskOf = ({ id, prose }: HostileInput) => `${prose}\n\nReference: ${id}`;
 
 export function readInputs(): readonly HostileInput[] {

@@ -1,6 +1,6 @@
 /**
- * Hostile texts against the whole executor, with a model that is on their side: whatever the model hands in, no call that a person has
- * to approve is made before a person has seen exactly that call and said yes.
+ * Hostile texts against the whole executor, with a model that is on their side: whatever the model hands in, no call
+ * that a person has to approve is made before a person has seen exactly that call and said yes.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';

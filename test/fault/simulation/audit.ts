@@ -1,6 +1,6 @@
 /**
- * What changed in the database, change by change: for the model, which has no triggers, found by comparing what it holds before and
- * after each operation.
+ * What changed in the database, change by change: for the model, which has no triggers, found by comparing what it
+ * holds before and after each operation.
  */
 import type { AlarmState, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
@@ -40,7 +40,9 @@ function changesBetween(before: AlarmState | undefined, after: AlarmState): Chan
   return changes;
 }
 
-/** Puts an auditor before the model. Operations run one after the other, each with the comparison that belongs to it. */
+/**
+ * Puts an auditor before the model. Operations run one after the other, each with the comparison that belongs to it.
+ */
 export function auditModel(
   model: AlarmStore,
   { owners, now }: { owners: readonly string[]; now: () => number },

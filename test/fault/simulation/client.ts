@@ -1,4 +1,7 @@
-/** An owner's agent: sets alarms, changes its mind, repeats what got no answer, and now and then tries what is not its to do. */
+/**
+ * An owner's agent: sets alarms, changes its mind, repeats what got no answer, and now and then tries what is not its
+ * to do.
+ */
 import { mintPrincipalToken } from '../../../src/chronos/auth/principal.ts';
 import type { AlarmCreateBody, AlarmPage, AlarmPatchBody, TriggeredAlarm } from '../../../src/chronos/client.ts';
 import { type AlarmCreated, type AlarmView, RAW_ALARM_FIELDS } from '../../../src/wire/alarm.ts';
@@ -163,7 +166,9 @@ export class Client {
     }
   }
 
-  /** One of the alarms it knows: one that is about to ring or should have rung by now, or any, the latest more often. */
+  /**
+   * One of the alarms it knows: one that is about to ring or should have rung by now, or any, the latest more often.
+   */
   #pick(): Known | undefined {
     const now = this.#world.outsideNow();
     const ringing = this.#known.filter(({ dueAt }) => dueAt > now - JUST_NOW_MS && dueAt < now + SOON_MS);

@@ -1,4 +1,6 @@
-/** Decisions from a seed. Every part of the world has dice of its own, so that one part's throws do not move another's. */
+/**
+ * Decisions from a seed. Every part of the world has dice of its own, so that one part's throws do not move another's.
+ */
 import { randomFrom } from '../../support/random/random.ts';
 
 export class Dice {

@@ -1,4 +1,7 @@
-/** Whether what failed is tried again when the contract says (contracts §2, retry ladder). Knows nothing of the code that decides it. */
+/**
+ * Whether what failed is tried again when the contract says (docs/contracts.md §2, retry ladder). Knows nothing of the
+ * code that decides it.
+ */
 import type { WakeResult } from '../../../src/chronos/dispatch/waker.ts';
 import type { Claim } from '../../../src/chronos/store/store.ts';
 
@@ -35,7 +38,8 @@ export class Ladder {
   judge({ fireId, attempt, dueAt }: Claim['occurrence']): string | undefined {
     const rung = this.#rungs.get(fireId);
     if (!rung || rung.attempt !== attempt - 1 || dueAt === null) return undefined;
-    // Where the outcome got lost with its holder, the attempt counts as interrupted, and the next is due as this one was.
+    // Where the outcome got lost with its holder, the attempt counts as interrupted, and the next is due as this one
+    // was.
     if (dueAt === rung.interrupted || (dueAt >= rung.from && dueAt <= rung.until)) return undefined;
     return `attempt ${attempt} at ${fireId} was due at ${dueAt}, and the ladder has it between ${rung.from} and ${rung.until}`;
   }

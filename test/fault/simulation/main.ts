@@ -1,6 +1,6 @@
 /**
- * `npm run simulate`: chronos in simulated worlds, thousands of them. `--seeds N --from S --workers K --minutes M`; `--seed N [--trace]`
- * replays one; `--mutant name` puts a known defect in.
+ * `npm run simulate`: chronos in simulated worlds, thousands of them. `--seeds N --from S --workers K --minutes M`;
+ * `--seed N [--trace]` replays one; `--mutant name` puts a known defect in.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -1,4 +1,7 @@
-/** What befalls a world until it is healed: processes that die, stop and drain, outages, jumping clocks, machines that fall ill. */
+/**
+ * What befalls a world until it is healed: processes that die, stop and drain, outages, jumping clocks, machines that
+ * fall ill.
+ */
 
 import type { Dice } from './dice.ts';
 import type { Process } from './process.ts';

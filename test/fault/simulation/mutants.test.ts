@@ -4,7 +4,10 @@ import { MUTANTS } from './mutants.ts';
 import { drawScenario } from './scenario.ts';
 import { simulate } from './simulate.ts';
 
-/** A defect that does not show in so many worlds in which it can show at all would not be found by looking a little longer. */
+/**
+ * A defect that does not show in so many worlds in which it can show at all would not be found by looking a little
+ * longer.
+ */
 const PATIENCE = 40;
 
 describe('a simulation finds', () => {

@@ -35,7 +35,10 @@ export class Machine {
     this.#wallOffset += ms;
   }
 
-  /** The latest that the wall clock has shown within some time, which is more than it shows now when it has been put back since. */
+  /**
+   * The latest that the wall clock has shown within some time, which is more than it shows now when it has been put
+   * back since.
+   */
   latestWall(withinMs: number): number {
     const since = this.#timeline.now - withinMs;
     return Math.max(this.wall(), ...this.#jumps.filter(({ at }) => at >= since).map(({ wall }) => wall));

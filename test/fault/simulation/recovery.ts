@@ -1,4 +1,7 @@
-/** After the healing: everything owed must be delivered or given up, nothing may lie about, and what is shown must be what is kept. */
+/**
+ * After the healing: everything owed must be delivered or given up, nothing may lie about, and what is shown must be
+ * what is kept.
+ */
 import { type AlarmState, isLeased, type Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import { readStates } from './durable.ts';
 import { OVERDUE_LIMIT_MS } from './watch.ts';

@@ -1,6 +1,7 @@
 /**
- * One chronosd of the simulation: the real dispatcher, the real routes and the real comparison of clocks, wired as the daemon wires
- * them, with a simulated store, router and network around. It can be killed, stopped, drained and started again.
+ * One chronosd of the simulation: the real dispatcher, the real routes and the real comparison of clocks, wired as the
+ * daemon wires them, with a simulated store, router and network around. It can be killed, stopped, drained and started
+ * again.
  */
 import { Hono } from 'hono';
 import { Dispatcher } from '../../../src/chronos/dispatch/dispatcher.ts';

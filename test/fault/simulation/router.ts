@@ -1,6 +1,6 @@
 /**
- * The receiving end: a router with the agents' machines behind it. An agent keeps the fire id of every turn it accepts, as Neo does;
- * its machine is in a condition that decides what becomes of a wake.
+ * The receiving end: a router with the agents' machines behind it. An agent keeps the fire id of every turn it accepts,
+ * as Neo does; its machine is in a condition that decides what becomes of a wake.
  */
 
 import { parseJsonObject } from '../../../src/wire/json.ts';

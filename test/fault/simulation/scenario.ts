@@ -4,8 +4,8 @@ import type { DispatcherConfig } from '../../../src/chronos/dispatch/dispatcher.
 import { Dice } from './dice.ts';
 
 /**
- * `single`: one chronosd that owns its database and goes by its machine's wall clock, as on SQLite. `fleet`: replicas that share a
- * database and go by its clock, as on PostgreSQL.
+ * `single`: one chronosd that owns its database and goes by its machine's wall clock, as on SQLite. `fleet`: replicas
+ * that share a database and go by its clock, as on PostgreSQL.
  */
 export type Mode = 'single' | 'fleet';
 

@@ -1,6 +1,6 @@
 /**
- * One process's way to the database: the store port over a network that delays, refuses, and loses answers. Only the port's own
- * failures come out of it (`unavailable`), at the moments at which they can.
+ * One process's way to the database: the store port over a network that delays, refuses, and loses answers. Only the
+ * port's own failures come out of it (`unavailable`), at the moments at which they can.
  */
 import type { Transition } from '../../../src/chronos/alarm/alarm.ts';
 import type { AlarmStore, Claim, CreateResult } from '../../../src/chronos/store/store.ts';
@@ -48,7 +48,9 @@ const WHY: Record<Fate['kind'], string> = {
   hung: 'the database did not answer in time',
 };
 
-/** The port as one process sees it. Nothing of a process reaches the database, or comes back from it, after its death. */
+/**
+ * The port as one process sees it. Nothing of a process reaches the database, or comes back from it, after its death.
+ */
 export function linkStore(options: StoreLinkOptions): StoreLink {
   const { process, replica, durable, inside, timeline, weather, trace, watch, dice } = options;
   let closed = false;

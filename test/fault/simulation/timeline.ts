@@ -1,6 +1,6 @@
 /**
- * Simulated time. A queue of events in the order of their instants: time stands still while what an event sets off runs to its
- * end, then jumps to the next one. Nothing here waits for real time.
+ * Simulated time. A queue of events in the order of their instants: time stands still while what an event sets off runs
+ * to its end, then jumps to the next one. Nothing here waits for real time.
  */
 import type { CancelTimer } from '../../../src/kit/clock/clock.ts';
 import { countImmediates, type Immediates } from './immediates.ts';
@@ -31,7 +31,9 @@ export class Timeline {
     return this.#events;
   }
 
-  /** Runs `run` in so many milliseconds; what is due at the same instant runs in the order in which it was asked for. */
+  /**
+   * Runs `run` in so many milliseconds; what is due at the same instant runs in the order in which it was asked for.
+   */
   after(delayMs: number, run: () => void): CancelTimer {
     const entry: Entry = { at: this.#now + Math.max(delayMs, 0), order: this.#order++, run };
     this.#push(entry);

@@ -1,6 +1,6 @@
 /**
- * The simulation's own eye on what a history cannot show: the true order of events across clocks, which claim a delivery rests on,
- * and how long anybody waits.
+ * The simulation's own eye on what a history cannot show: the true order of events across clocks, which claim a
+ * delivery rests on, and how long anybody waits.
  */
 import type { AlarmState } from '../../../src/chronos/alarm/alarm.ts';
 import type { WakeResult } from '../../../src/chronos/dispatch/waker.ts';
@@ -72,7 +72,8 @@ export class Watch {
   /**
    * The owner does something to an alarm: what it is owed may be in the past from the beginning.
    *
-   * @param anew its schedule may begin anew, and come to instants again that a clock which was put back has in store once more
+   * @param anew its schedule may begin anew, and come to instants again that a clock which was put back has in store
+   *   once more
    */
   excuse(alarmId: string, anew: boolean): void {
     this.#excused.add(alarmId);
@@ -99,7 +100,9 @@ export class Watch {
     this.clockErrorMs = Math.max(this.clockErrorMs, Math.abs(this.#options.databaseNow() - shown));
   }
 
-  /** @param toleranceMs by how much the process's clock may have run ahead of the database's since they were compared */
+  /**
+   * @param toleranceMs by how much the process's clock may have run ahead of the database's since they were compared
+   */
   begun(process: Process, { alarm, occurrence }: Claim, toleranceMs: number): void {
     const { owner, id: alarmId } = alarm;
     const { fireId, fence } = occurrence;

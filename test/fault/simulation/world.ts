@@ -18,7 +18,9 @@ import { Weather } from './weather.ts';
 
 export const PRINCIPAL_SECRET = 'the secret of a simulated house';
 
-/** From a look at the clock to what is done because of it there may be a stop, and a store that does not answer in time. */
+/**
+ * From a look at the clock to what is done because of it there may be a stop, and a store that does not answer in time.
+ */
 const LOOK_TO_ACT_MS = 150_000;
 
 export type WorldOptions = {

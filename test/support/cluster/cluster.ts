@@ -1,6 +1,6 @@
 /**
- * A whole house as real processes: chronosd and router as children, on SQLite or PostgreSQL, and agents to be woken, behind links
- * that can be spoiled, on a disk that can be filled, under a clock that can jump.
+ * A whole house as real processes: chronosd and router as children, on SQLite or PostgreSQL, and agents to be woken,
+ * behind links that can be spoiled, on a disk that can be filled, under a clock that can jump.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

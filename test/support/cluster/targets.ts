@@ -1,6 +1,7 @@
 /**
- * The agents' end of many users at once: one HTTP server with a daemon for each of them, which takes wakes as Neo does (a `fire_id`
- * it knows is answered and not run), keeps a log of what it did, and can be told to be slow, to hang or to fail.
+ * The agents' end of many users at once: one HTTP server with a daemon for each of them, which takes wakes as Neo does
+ * (a `fire_id` it knows is answered and not run), keeps a log of what it did, and can be told to be slow, to hang or to
+ * fail.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -20,7 +21,10 @@ export type Manner =
   /** Answers 500. */
   | { kind: 'fail' };
 
-/** An agent's daemon on an ordinary day: prompt, but now and then in no hurry. What is under way at a fault is what is interesting. */
+/**
+ * An agent's daemon on an ordinary day: prompt, but now and then in no hurry. What is under way at a fault is what is
+ * interesting.
+ */
 export const USUAL: Manner = {
   kind: 'accept',
   afterMs: () => (Math.random() < 0.7 ? 20 * Math.random() : 500 * Math.random()),

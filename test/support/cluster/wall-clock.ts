@@ -1,6 +1,6 @@
 /**
- * A wall clock that can be made to jump while processes run: libfaketime, loaded into them, reads its offset from a file at every
- * look at the clock. Monotonic clocks and timers go on undisturbed.
+ * A wall clock that can be made to jump while processes run: libfaketime, loaded into them, reads its offset from a
+ * file at every look at the clock. Monotonic clocks and timers go on undisturbed.
  */
 import { existsSync, globSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

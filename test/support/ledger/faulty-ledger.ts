@@ -1,7 +1,8 @@
 /**
- * `reveille ledger` with accidents: an MCP server over stdio that passes every line on to the real one and back, and lets something go
- * wrong at calls of `transfer`. What goes wrong stands in the file that LEDGER_FAULTS names, a line for each call; a line is used up
- * before anything happens, so that a process that is started again goes on with the next.
+ * `reveille ledger` with accidents: an MCP server over stdio that passes every line on to the real one and back, and
+ * lets something go wrong at calls of `transfer`. What goes wrong stands in the file that LEDGER_FAULTS names, a line
+ * for each call; a line is used up before anything happens, so that a process that is started again goes on with the
+ * next.
  *
  * - `ok`: nothing
  * - `die-before`: the ledger is killed before it gets the call

@@ -1,11 +1,16 @@
-/** Manifests for tests: the one that ships with its ledger in a folder of the test's own, and with accidents where they are wanted. */
+/**
+ * Manifests for tests: the one that ships with its ledger in a folder of the test's own, and with accidents where they
+ * are wanted.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const SHIPPED = join(import.meta.dirname, '..', '..', '..', 'agents', 'executor.json');
 
 export type LedgerManifestOptions = {
-  /** What goes wrong at each call of `transfer`, as `faulty-ledger.ts` lists it; without it the ledger is the real one. */
+  /**
+   * What goes wrong at each call of `transfer`, as `faulty-ledger.ts` lists it; without it the ledger is the real one.
+   */
   faults?: readonly string[];
   /** For calls of `transfer`. */
   timeoutMs?: number;

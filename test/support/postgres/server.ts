@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL server of a test's own: on a free port of 127.0.0.1, its data in a temporary folder, both gone with the test
- * process however that ends.
+ * A PostgreSQL server of a test's own: on a free port of 127.0.0.1, its data in a temporary folder, both gone with the
+ * test process however that ends.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,9 @@ const PASSWORD = 'an-embedded-password';
 export type StopMode = 'fast' | 'immediate';
 const SIGNAL: Record<StopMode, NodeJS.Signals> = { fast: 'SIGINT', immediate: 'SIGQUIT' };
 
-/** Waits until its input ends, as it does when the test process is gone; then stops the server and removes its folder. */
+/**
+ * Waits until its input ends, as it does when the test process is gone; then stops the server and removes its folder.
+ */
 const GUARDIAN = `
   cat > /dev/null
   pid=$(head -n 1 "$0/data/postmaster.pid" 2> /dev/null)

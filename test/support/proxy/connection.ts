@@ -13,8 +13,8 @@ export type ConnectionOptions = {
 };
 
 /**
- * Cuts a socket off, with a reset where its peer has not been told of the end already. (Node 24 must not be asked to reset a socket
- * whose end is on its way: it then neither resets nor closes it, and the process cannot end.)
+ * Cuts a socket off, with a reset where its peer has not been told of the end already. (Node 24 must not be asked to
+ * reset a socket whose end is on its way: it then neither resets nor closes it, and the process cannot end.)
  */
 export function cut(socket: Socket): void {
   if (socket.writableEnded) socket.destroy();
@@ -75,8 +75,8 @@ export class Connection {
   }
 
   /**
-   * Where one end has gone, tells the other, if the link carries that way. An end that closed in order, all it sent having arrived,
-   * needs no telling: its flow did that.
+   * Where one end has gone, tells the other, if the link carries that way. An end that closed in order, all it sent
+   * having arrived, needs no telling: its flow did that.
    */
   tell(): void {
     if (this.#mode().kind === 'stall') return;

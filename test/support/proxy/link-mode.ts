@@ -12,8 +12,8 @@ export type LinkMode =
   /** Bytes and closings of both ways vanish; connections stay open, new ones are accepted and led nowhere. */
   | { kind: 'drop' }
   /**
-   * One way is dead. `there`: requests vanish. `back`: requests arrive, answers vanish. `peer`: the server has gone without saying
-   * so; it sees its connections cut, whoever connected sees nothing at all.
+   * One way is dead. `there`: requests vanish. `back`: requests arrive, answers vanish. `peer`: the server has gone
+   * without saying so; it sees its connections cut, whoever connected sees nothing at all.
    */
   | { kind: 'half-open'; dead: Way | 'peer' }
   /** Every connection is reset (RST), new ones as soon as they are made. */

@@ -1,8 +1,8 @@
 /**
  * A TCP proxy that stands on a link and can spoil it while connections are open: see {@link LinkMode}.
  *
- * When the link is well again, connections that lost something stay mute, as those do whose state a router on the way forgot;
- * where one end has gone meanwhile, the other is told so now, by a reset, as a host that came back tells it.
+ * When the link is well again, connections that lost something stay mute, as those do whose state a router on the way
+ * forgot; where one end has gone meanwhile, the other is told so now, by a reset, as a host that came back tells it.
  */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';

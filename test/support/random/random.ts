@@ -33,5 +33,7 @@ export function diceFrom(seed: number): Dice {
 /** The dice of a random test. */
 export const diceOf = (t: Pick<TestContext, 'diagnostic'>): Dice => diceFrom(seedOf(t));
 
-/** How often something random is tried: a few times in `npm test`, as often as it should be in `npm run test:rounds`. */
+/**
+ * How often something random is tried: a few times in `npm test`, as often as it should be in `npm run test:rounds`.
+ */
 export const rounds = (few: number, all: number): number => (process.env.REVEILLE_ROUNDS === 'all' ? all : few);

@@ -1,7 +1,8 @@
 /**
- * `npm run test:repeat -- [--times N] [--busy N] [--jobs N] [--all] [FILE…]`: runs test files over and over, each in a process of its own,
- * beside cores that are kept busy, and says which of them failed how often. Without names it takes every suite that starts processes or
- * listens, which it finds out by running each once. A suite that fails one time in thirty has a defect; this is how it is found.
+ * `npm run test:repeat -- [--times N] [--busy N] [--jobs N] [--all] [FILE…]`: runs test files over and over, each in a
+ * process of its own, beside cores that are kept busy, and says which of them failed how often. Without names it takes
+ * every suite that starts processes or listens, which it finds out by running each once. A suite that fails one time in
+ * thirty has a defect; this is how it is found.
  *
  * Exit 0: none failed. 1: some did, their output is in the folder that is named. 2: usage.
  */

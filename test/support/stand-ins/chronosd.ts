@@ -1,6 +1,6 @@
 /**
- * A small chronosd for tests of its clients: contracts §2 as far as the three tools need it, real ed25519 proofs, and ways to
- * misbehave. It keeps alarms in memory and rings none of them.
+ * A small chronosd for tests of its clients: docs/contracts.md §2 as far as the three tools need it, real ed25519
+ * proofs, and ways to misbehave. It keeps alarms in memory and rings none of them.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -1,6 +1,6 @@
 /**
- * A small executor for tests of those who hand tasks to it: contracts §6 over real HTTP, with intents that take the course a test
- * gives them and ways to misbehave. It plans and executes nothing.
+ * A small executor for tests of those who hand tasks to it: docs/contracts.md §6 over real HTTP, with intents that take
+ * the course a test gives them and ways to misbehave. It plans and executes nothing.
  */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

@@ -1,4 +1,6 @@
-/** An agent's daemon as it runs inside a fake container or virtual machine: real HTTP on an address that comes and goes. */
+/**
+ * An agent's daemon as it runs inside a fake container or virtual machine: real HTTP on an address that comes and goes.
+ */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

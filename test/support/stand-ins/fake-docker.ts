@@ -1,4 +1,6 @@
-/** A Docker engine for tests: the Engine API over a real Unix socket or TCP, with containers that hold a real daemon. */
+/**
+ * A Docker engine for tests: the Engine API over a real Unix socket or TCP, with containers that hold a real daemon.
+ */
 import type { ServerResponse } from 'node:http';
 import { createFakeDaemon, type FakeDaemon } from './fake-daemon.ts';
 import { type FakeProviderApi, type SeenRequest, sendJson, startFakeProviderApi } from './fake-provider-api.ts';

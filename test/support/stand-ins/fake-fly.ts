@@ -1,6 +1,7 @@
 /**
- * The Fly Machines API for tests, over real HTTP: the states and transitions that its documentation describes, its refusals, its
- * leases and its rate limits. A machine holds a real daemon, on the IPv6 loopback address as its private one.
+ * The Fly Machines API for tests, over real HTTP: the states and transitions that its documentation describes, its
+ * refusals, its leases and its rate limits. A machine holds a real daemon, on the IPv6 loopback address as its private
+ * one.
  */
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';

@@ -1,11 +1,14 @@
-/** What the fake engine and the fake cloud share: a real HTTP server that keeps what it was asked, and misbehaves as told. */
+/**
+ * What the fake engine and the fake cloud share: a real HTTP server that keeps what it was asked, and misbehaves as
+ * told.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * How a request is answered. `garbage`: 200 with something that is not JSON; `lost`: what it asks for is done, but the connection
- * breaks before the answer; with the others it is not done.
+ * How a request is answered. `garbage`: 200 with something that is not JSON; `lost`: what it asks for is done, but the
+ * connection breaks before the answer; with the others it is not done.
  */
 export type Misbehaviour =
   | { status: number; body: string | object; headers?: Record<string, string> }

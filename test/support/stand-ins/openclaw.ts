@@ -1,4 +1,7 @@
-/** Stand-in for an OpenClaw gateway's hooks: one run for each idempotency key and request, as long as the request is the same. */
+/**
+ * Stand-in for an OpenClaw gateway's hooks: one run for each idempotency key and request, as long as the request is the
+ * same.
+ */
 import { answer, type HttpAgent, startHttpAgent } from './http-agent.ts';
 
 export type StandInOpenclaw = HttpAgent & {

@@ -1,6 +1,6 @@
 /**
- * Stand-in for `opencode serve`: sessions, messages that are answered one at a time, and the state of sessions. As in the real one,
- * the answer to a message is the last message of the assistant, whose `parentID` is the message's id.
+ * Stand-in for `opencode serve`: sessions, messages that are answered one at a time, and the state of sessions. As in
+ * the real one, the answer to a message is the last message of the assistant, whose `parentID` is the message's id.
  */
 import { answer, type HttpAgent, startHttpAgent } from './http-agent.ts';
 

@@ -1,6 +1,6 @@
 /**
- * What a person sees when they are asked, in a real terminal of two sizes, for calls that try to show something else. After an intended
- * change of the screen: `npm run approval-screens` writes the golden files anew.
+ * What a person sees when they are asked, in a real terminal of two sizes, for calls that try to show something else.
+ * After an intended change of the screen: `npm run approval-screens` writes the golden files anew.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

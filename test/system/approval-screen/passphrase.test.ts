@@ -1,4 +1,6 @@
-/** A passphrase in a real terminal: asked for where it is needed, never on the screen, and twice when it is a new one. */
+/**
+ * A passphrase in a real terminal: asked for where it is needed, never on the screen, and twice when it is a new one.
+ */
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

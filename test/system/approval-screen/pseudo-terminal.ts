@@ -5,7 +5,10 @@ import xterm from '@xterm/headless';
 
 export type Size = { readonly columns: number; readonly rows: number };
 
-/** The `script` of util-linux makes the pseudo-terminal; others take other options. In CI its absence is a failure, not a reason to skip. */
+/**
+ * The `script` of util-linux makes the pseudo-terminal; others take other options. In CI its absence is a failure, not
+ * a reason to skip.
+ */
 export const HAS_SCRIPT =
   process.env.CI !== undefined || /util-linux/.test(String(spawnSync('script', ['--version']).stdout));
 
@@ -94,7 +97,8 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
     },
     until,
     async end() {
-      // The terminal is gone at once, and what runs in it is hung up on; on SIGTERM script would wait two seconds for it.
+      // The terminal is gone at once, and what runs in it is hung up on; on SIGTERM script would wait two seconds for
+      // it.
       child.kill('SIGKILL');
       await gone;
       await written;

@@ -8,7 +8,10 @@ import { type Person, personOf, type ServerChanges, type ServerProcess, startSer
 
 const CONSENT = 'privacy:\n  os_idle_consent: true\n';
 
-/** Notes on a line of a file whatever would leave the machine, and forbids it. Sockets of the file system are none of that. */
+/**
+ * Notes on a line of a file whatever would leave the machine, and forbids it. Sockets of the file system are none of
+ * that.
+ */
 function forbidNetwork(file: string): string {
   const preload = `
     import { appendFileSync } from 'node:fs';

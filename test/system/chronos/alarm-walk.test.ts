@@ -1,6 +1,6 @@
 /**
- * A random walk of everything that can happen to one alarm: what its owner does, what deliveries come to, holders that vanish,
- * time that passes. After every step the state must keep its promises.
+ * A random walk of everything that can happen to one alarm: what its owner does, what deliveries come to, holders that
+ * vanish, time that passes. After every step the state must keep its promises.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

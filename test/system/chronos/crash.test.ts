@@ -1,6 +1,6 @@
 /**
- * `kill -9` of chronosd. While alarms are created: what was acknowledged is there, what was not is there once or not at all. While
- * they are delivered: the next start takes them up at once.
+ * `kill -9` of chronosd. While alarms are created: what was acknowledged is there, what was not is there once or not at
+ * all. While they are delivered: the next start takes them up at once.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

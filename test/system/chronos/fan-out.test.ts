@@ -134,14 +134,16 @@ test('100 alarms in one instant for 50 users, one of whom hangs: the other 49 ge
 
   // The proofs of identity first, so that only the creates lie between here and the instant.
   await Promise.all(clients.map((client) => client.listAlarms()));
-  // What this machine can do right now, with nobody hanging: whatever else runs on it slows this wave as well as the next.
+  // What this machine can do right now, with nobody hanging: whatever else runs on it slows this wave as well as the
+  // next.
   const control = (await wave(async () => {}, 0)).at(-1)!;
   sink.hang();
   // More than may be in flight, so that the limit is put to the test.
   const more = async (alarm: AlarmCreateBody) => {
     await Promise.all(Array.from({ length: 8 }, () => clients[0]!.createAlarm(alarm)));
   };
-  // What the one who hangs costs the others shows in every wave; what the neighbours of this test on the machine cost, in one.
+  // What the one who hangs costs the others shows in every wave; what the neighbours of this test on the machine cost,
+  // in one.
   const bound = BOUND_MS + 2 * control;
   let latest = Number.POSITIVE_INFINITY;
   for (let n = 0; n < WAVES && latest > bound; n++) {

@@ -1,4 +1,6 @@
-/** Every place where JSON comes in is handed JSON that is deep or odd. Nothing may answer 5xx, and no daemon may end. */
+/**
+ * Every place where JSON comes in is handed JSON that is deep or odd. Nothing may answer 5xx, and no daemon may end.
+ */
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

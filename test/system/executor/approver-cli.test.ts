@@ -1,4 +1,7 @@
-/** `reveille approver` and `submitter` as a person uses them: where the key is kept, under a passphrase, on two computers, and when it is lost. */
+/**
+ * `reveille approver` and `submitter` as a person uses them: where the key is kept, under a passphrase, on two
+ * computers, and when it is lost.
+ */
 
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

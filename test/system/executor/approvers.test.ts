@@ -1,4 +1,7 @@
-/** Who may approve is not who may submit: attacks on the rosters and on answers, over HTTP, with every credential but the right key. */
+/**
+ * Who may approve is not who may submit: attacks on the rosters and on answers, over HTTP, with every credential but
+ * the right key.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

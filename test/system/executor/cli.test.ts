@@ -130,7 +130,9 @@ test('a denied step is not carried out, and watching it ends with 1', async (t) 
   assert.match(verified.stdout, /ended +denied at [^\n]*: ada denied the call/);
 });
 
-/** Between the commands and an executor: what changes something arrives there, and its answer is lost on the way back. */
+/**
+ * Between the commands and an executor: what changes something arrives there, and its answer is lost on the way back.
+ */
 async function lossy(t: TestContext, port: number): Promise<number> {
   const server = createServer((request, response) => {
     const { method, url, headers } = request;

@@ -1,4 +1,7 @@
-/** The executor as a process of its own, for tests that kill it: configuration from the environment, one line on stdout when ready. */
+/**
+ * The executor as a process of its own, for tests that kill it: configuration from the environment, one line on stdout
+ * when ready.
+ */
 
 import { parseExecutorConfig } from '../../../src/executor/config.ts';
 import { startExecutor } from '../../../src/executor/daemon.ts';

@@ -1,4 +1,7 @@
-/** D-Bus messages as bytes, little-endian, with the types that a desktop's idle time needs (D-Bus specification 0.43, "Message Format"). */
+/**
+ * D-Bus messages as bytes, little-endian, with the types that a desktop's idle time needs (D-Bus specification 0.43,
+ * "Message Format").
+ */
 
 export const MESSAGE = { call: 1, reply: 2, error: 3 } as const;
 

@@ -1,6 +1,6 @@
 /**
- * A service on a real D-Bus bus, in as much of the protocol as it needs (D-Bus specification 0.43): it takes names and answers each
- * call of a method without arguments as it is told to, or not at all.
+ * A service on a real D-Bus bus, in as much of the protocol as it needs (D-Bus specification 0.43): it takes names and
+ * answers each call of a method without arguments as it is told to, or not at all.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * The client that the MCP conformance suite drives: a pool with one server, of which every tool is called once. Argument: the
- * server's address; what the scenario wants comes in `MCP_CONFORMANCE_CONTEXT`.
+ * The client that the MCP conformance suite drives: a pool with one server, of which every tool is called once.
+ * Argument: the server's address; what the scenario wants comes in `MCP_CONFORMANCE_CONTEXT`.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,7 @@
-/** The scenarios for clients of the MCP conformance suite that apply to a host of tools. Those on OAuth do not: headers are all we send. */
+/**
+ * The scenarios for clients of the MCP conformance suite that apply to a host of tools. Those on OAuth do not: headers
+ * are all we send.
+ */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * An MCP server over stdio that misbehaves as its first argument says. Written line by line, because no library would send what
- * it sends.
+ * An MCP server over stdio that misbehaves as its first argument says. Written line by line, because no library would
+ * send what it sends.
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';

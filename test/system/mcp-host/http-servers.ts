@@ -1,4 +1,6 @@
-/** MCP servers over streamable HTTP on 127.0.0.1: the official handler around the tame tools, and one that misbehaves. */
+/**
+ * MCP servers over streamable HTTP on 127.0.0.1: the official handler around the tame tools, and one that misbehaves.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

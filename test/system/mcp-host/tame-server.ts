@@ -1,4 +1,7 @@
-/** A well-behaved MCP server over stdio, built with the official library: echoes, counts, draws, waits, tells its environment. */
+/**
+ * A well-behaved MCP server over stdio, built with the official library: echoes, counts, draws, waits, tells its
+ * environment.
+ */
 import { McpServer } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';

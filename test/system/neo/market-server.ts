@@ -1,6 +1,6 @@
 /**
- * An MCP server with tools of every class, for tests of Neo's tool surface; over stdio when it is run. Each call leaves a line in the
- * file that its first argument names.
+ * An MCP server with tools of every class, for tests of Neo's tool surface; over stdio when it is run. Each call leaves
+ * a line in the file that its first argument names.
  */
 import { appendFileSync } from 'node:fs';
 import { McpServer } from '@modelcontextprotocol/server';

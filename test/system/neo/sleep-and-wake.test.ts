@@ -24,7 +24,9 @@ const IN_THE_FILE = 'ship build 20261122.4 to the canaries';
 
 const resultsIn = ({ messages }: EndpointBody) => messages.filter(({ role }) => role === 'tool').map((m) => m.content);
 
-/** A model that does what a turn asks for: it sets an alarm when a person asks, and reads and recalls when it is woken. */
+/**
+ * A model that does what a turn asks for: it sets an alarm when a person asks, and reads and recalls when it is woken.
+ */
 const agent: Script = (response, request) => {
   const { body } = request;
   const last = body.messages.at(-1)!;

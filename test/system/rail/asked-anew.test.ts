@@ -1,4 +1,7 @@
-/** `reveille intent watch` beside a real executor: a question that counts no more is said to, and the one in its place is shown whole. */
+/**
+ * `reveille intent watch` beside a real executor: a question that counts no more is said to, and the one in its place
+ * is shown whole.
+ */
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';

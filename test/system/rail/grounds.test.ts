@@ -13,7 +13,10 @@ import { AGENT_MODEL, COMPILER_MODEL } from './spender.ts';
 const USER = 'alice';
 const TASK = 'Pay the rent in EUR from alice to rent, the amount that was given.';
 
-/** Hands the rent over without its amount. The compiling model takes the newest that was given; without one, what the agent has said. */
+/**
+ * Hands the rent over without its amount. The compiling model takes the newest that was given; without one, what the
+ * agent has said.
+ */
 const payer: Script = (response, request) => {
   const { model, messages } = request.body;
   const last = messages.at(-1)!;

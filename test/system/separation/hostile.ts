@@ -1,7 +1,7 @@
 /**
- * A hostile program: looks for a secret wherever it may look, writes down where it found it, and then pretends to be an agent's daemon
- * or an MCP server. Arguments: `daemon` or `mcp`. `loot.json` in the folder it works in says where to look, so that nothing of what it was
- * started with has to.
+ * A hostile program: looks for a secret wherever it may look, writes down where it found it, and then pretends to be an
+ * agent's daemon or an MCP server. Arguments: `daemon` or `mcp`. `loot.json` in the folder it works in says where to
+ * look, so that nothing of what it was started with has to.
  */
 import {
   appendFileSync,

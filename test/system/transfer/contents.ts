@@ -125,7 +125,10 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
       await store.complete([{ key: keyOf(mine), attempt: null, settle: again(mine.occurrence.fireId, NOW + round) }]);
 }
 
-/** Deliveries under way when the process ended: one of them of an alarm that was cancelled meanwhile, one of a paused one. */
+/**
+ * Deliveries under way when the process ended: one of them of an alarm that was cancelled meanwhile, one of a paused
+ * one.
+ */
 async function leaveLeases(store: AlarmStore): Promise<void> {
   const states = [];
   for (const owner of OWNERS) {

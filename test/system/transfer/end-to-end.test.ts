@@ -1,4 +1,6 @@
-/** Alarms that were set on SQLite ring from PostgreSQL, each once, whatever they were doing when chronosd was stopped. */
+/**
+ * Alarms that were set on SQLite ring from PostgreSQL, each once, whatever they were doing when chronosd was stopped.
+ */
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';

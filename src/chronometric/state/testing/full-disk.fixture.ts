@@ -1,4 +1,7 @@
-/** Starts sessions until the disk takes nothing more, then says how many were acknowledged, what the error was, and whether it still reads. */
+/**
+ * Starts sessions until the disk takes nothing more, then says how many were acknowledged, what the error was, and
+ * whether it still reads.
+ */
 import { ManualClock } from '../../../kit/clock/testing/manual-clock.ts';
 import { ReveilleError, wireErrorOf } from '../../../wire/errors.ts';
 import { openState } from '../open-state.ts';

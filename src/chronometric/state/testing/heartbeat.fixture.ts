@@ -1,4 +1,7 @@
-/** A heartbeat in a process of its own, on a clock that runs two hundred times as fast from an instant on. Says `beat` for each beat. */
+/**
+ * A heartbeat in a process of its own, on a clock that runs two hundred times as fast from an instant on. Says `beat`
+ * for each beat.
+ */
 import { writeSync } from 'node:fs';
 import { type Clock, systemClock } from '../../../kit/clock/clock.ts';
 import { silentLogger } from '../../../kit/log/log.ts';

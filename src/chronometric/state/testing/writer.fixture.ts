@@ -1,4 +1,6 @@
-/** Starts, touches and ends sessions, so many rounds or until it is killed, and says in a line what was acknowledged. */
+/**
+ * Starts, touches and ends sessions, so many rounds or until it is killed, and says in a line what was acknowledged.
+ */
 import { writeSync } from 'node:fs';
 import { systemClock } from '../../../kit/clock/clock.ts';
 import { ReveilleError } from '../../../wire/errors.ts';

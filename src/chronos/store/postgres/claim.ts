@@ -1,9 +1,10 @@
 /**
  * Claiming what is due.
  *
- * The order is earliest due first over all owners, and rows that another replica is claiming at this moment are passed over. An
- * owner has only so many places in flight: those whose places are full are left out, and an owner whose places fill up within a
- * claim is left out of the next look, which goes on where the last one ended. So nobody's backlog hides what others are owed.
+ * The order is earliest due first over all owners, and rows that another replica is claiming at this moment are passed
+ * over. An owner has only so many places in flight: those whose places are full are left out, and an owner whose places
+ * fill up within a claim is left out of the next look, which goes on where the last one ended. So nobody's backlog
+ * hides what others are owed.
  */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
@@ -29,9 +30,9 @@ const EXPIRED = statement(
 );
 
 /**
- * Leases what is due and gives it back with its alarm, in one trip. While there are leases to be ended it takes nothing and says so.
- * The first columns stand in every row: whether a lease has run out, and how far the look went. Where a full owner's backlog is the
- * oldest, `first` gets past it in the index alone; locking rows means fetching them.
+ * Leases what is due and gives it back with its alarm, in one trip. While there are leases to be ended it takes nothing
+ * and says so. The first columns stand in every row: whether a lease has run out, and how far the look went. Where a
+ * full owner's backlog is the oldest, `first` gets past it in the index alone; locking rows means fetching them.
  */
 const CLAIM = statement(
   'claim',
@@ -130,8 +131,8 @@ class Places {
 
 export function prepareClaim(pool: PrimaryPool, claimed: ClaimedStates, clock: Clock, log: Logger) {
   /**
-   * What the interruption makes of the alarm. One that cannot be settled must not stand in the way of every claim: it loses the
-   * lease, stays as it is otherwise, and the log says so.
+   * What the interruption makes of the alarm. One that cannot be settled must not stand in the way of every claim: it
+   * loses the lease, stays as it is otherwise, and the log says so.
    */
   function interrupted(given: AlarmState, fireId: string, now: number): AlarmState {
     try {
@@ -147,7 +148,9 @@ export function prepareClaim(pool: PrimaryPool, claimed: ClaimedStates, clock: C
     }
   }
 
-  /** Ends every lease that ran out, whoever its owner is. Two replicas may do so together: each lease is ended by one. */
+  /**
+   * Ends every lease that ran out, whoever its owner is. Two replicas may do so together: each lease is ended by one.
+   */
   async function sweep(now: number): Promise<void> {
     for (;;) {
       const rows = await pool.query(EXPIRED, [now]);

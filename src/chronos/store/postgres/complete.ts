@@ -86,7 +86,9 @@ function settleOn(states: readonly Versioned[], settlements: readonly Settlement
 }
 
 export function prepareComplete(pool: PrimaryPool, claimed: ClaimedStates, clock: Clock) {
-  /** Settles on what the claims left behind, as far as it is remembered; gives nothing when that has become outdated. */
+  /**
+   * Settles on what the claims left behind, as far as it is remembered; gives nothing when that has become outdated.
+   */
   async function settleRemembered(settlements: readonly Settlement[]): Promise<CompletionResult[] | undefined> {
     const states = new Map<string, Versioned>();
     for (const { key } of settlements) {

@@ -7,8 +7,8 @@ const ROUNDS = 100;
 const LONGEST_PAUSE_MS = 20;
 
 /**
- * Calls `round` until it gives a result. Rounds that fail follow each other faster than the other callers' at first, and then
- * with growing, uneven pauses, so that one of them gets through.
+ * Calls `round` until it gives a result. Rounds that fail follow each other faster than the other callers' at first,
+ * and then with growing, uneven pauses, so that one of them gets through.
  *
  * @throws ReveilleError `unavailable` when it never does
  */

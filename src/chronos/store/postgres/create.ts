@@ -30,10 +30,10 @@ const OCCURRENCES_AT = 2 + ALARM.members.length;
 const STORED_AT = OCCURRENCES_AT + OCCURRENCE.members.length;
 
 /**
- * Stores those for which nothing stands in the way, and gives back their ids: their owner stays within the limit (a bound may say no
- * though the count would say yes), neither id nor key is taken. Owners come in one order in every batch, so that two batches
- * cannot wait for each other in a circle. An owner who was let in stands in the answer once more without an id: what was counted for
- * those that were not stored is taken off again.
+ * Stores those for which nothing stands in the way, and gives back their ids: their owner stays within the limit (a
+ * bound may say no though the count would say yes), neither id nor key is taken. Owners come in one order in every
+ * batch, so that two batches cannot wait for each other in a circle. An owner who was let in stands in the answer once
+ * more without an id: what was counted for those that were not stored is taken off again.
  */
 const INSERT = statement(
   'create',

@@ -1,11 +1,11 @@
 /**
- * The database's clock, as seen from here. Replicas on different machines must agree about what is due, so instants are compared
- * with the one clock that they share.
+ * The database's clock, as seen from here. Replicas on different machines must agree about what is due, so instants are
+ * compared with the one clock that they share.
  *
- * A question that leaves at s and whose answer T is here at e (both on this machine's monotonic clock) says: at the moment x the
- * database's clock shows between T + (x − e) and T + (x − s). We go by the lower end, so that nothing is ever early; the answer that
- * came back fastest makes it late by the least. Counting on from there with the monotonic clock, a jump of this machine's wall
- * clock moves nothing.
+ * A question that leaves at s and whose answer T is here at e (both on this machine's monotonic clock) says: at the
+ * moment x the database's clock shows between T + (x − e) and T + (x − s). We go by the lower end, so that nothing is
+ * ever early; the answer that came back fastest makes it late by the least. Counting on from there with the monotonic
+ * clock, a jump of this machine's wall clock moves nothing.
  */
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
@@ -18,7 +18,9 @@ const ASK = statement('clock', 'SELECT CAST(extract(epoch FROM clock_timestamp()
 const QUESTIONS = 5;
 /** Crystals drift by some parts in a hundred thousand: a millisecond or so in this time. */
 const REPEAT_MS = 30_000;
-/** The two local clocks may part by so much before the cause is looked into: a jump of one, or a suspend of the machine. */
+/**
+ * The two local clocks may part by so much before the cause is looked into: a jump of one, or a suspend of the machine.
+ */
 const PARTING_MS = 100;
 
 type Reading = {

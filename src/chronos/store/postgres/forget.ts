@@ -25,8 +25,9 @@ const CANCELLED = `
 type Forgetting = { ledger: Statement; alarms: Statement };
 
 /**
- * The ledger goes first, so that a call deletes so many rows and no more; an alarm goes when nothing of it is left there. An alarm's
- * row is locked while it is deleted: whoever takes it up again at this instant waits and finds it gone.
+ * The ledger goes first, so that a call deletes so many rows and no more; an alarm goes when nothing of it is left
+ * there. An alarm's row is locked while it is deleted: whoever takes it up again at this instant waits and finds it
+ * gone.
  */
 function forgetting(name: string, which: string): Forgetting {
   return {

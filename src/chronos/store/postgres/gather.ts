@@ -1,4 +1,6 @@
-/** What arrives while earlier batches are on their way goes together in the next one: group commit, and group look-up. */
+/**
+ * What arrives while earlier batches are on their way goes together in the next one: group commit, and group look-up.
+ */
 
 type Waiting<T, R> = { item: T; resolve: (result: R) => void; reject: (error: unknown) => void };
 
@@ -22,8 +24,8 @@ export class Refusal {
 }
 
 /**
- * Collects items and hands them over in batches. Nothing waits while there is nothing to wait for: a lone item leaves when the
- * present turn of the event loop is over.
+ * Collects items and hands them over in batches. Nothing waits while there is nothing to wait for: a lone item leaves
+ * when the present turn of the event loop is over.
  */
 export class Gatherer<T, R> {
   readonly #send: (items: readonly T[]) => Promise<readonly (R | Refusal)[]>;

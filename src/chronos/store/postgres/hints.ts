@@ -1,6 +1,7 @@
 /**
- * Hints between replicas: something is due soon that another replica may not know of. Everything works without them (a pooler may
- * swallow them, an engine may not have them): they only spare a replica that sleeps the wait for its next look.
+ * Hints between replicas: something is due soon that another replica may not know of. Everything works without them (a
+ * pooler may swallow them, an engine may not have them): they only spare a replica that sleeps the wait for its next
+ * look.
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';

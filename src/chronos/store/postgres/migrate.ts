@@ -1,8 +1,8 @@
 /**
  * Bringing the schema up to date, while other replicas may be doing the same.
  *
- * A replica takes a migration on by inserting its row into the ledger, in the transaction that applies it: whoever comes second
- * waits at the ledger's primary key until the first has committed, and then finds the work done.
+ * A replica takes a migration on by inserting its row into the ledger, in the transaction that applies it: whoever
+ * comes second waits at the ledger's primary key until the first has committed, and then finds the work done.
  */
 import pg from 'pg';
 import type { Logger } from '../../../kit/log/log.ts';
@@ -168,7 +168,8 @@ class Migrator {
  *
  * @param folder of the migrations; for tests
  * @throws ReveilleError `conflict` when the database is newer, has another history or holds tables of something else;
- *   `unavailable` when it cannot be reached (retryable) or tables may not be created (not retryable); `internal` when a file fails
+ *   `unavailable` when it cannot be reached (retryable) or tables may not be created (not retryable); `internal` when a
+ *   file fails
  */
 export function migrate(
   server: Server,

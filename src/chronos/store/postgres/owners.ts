@@ -1,4 +1,7 @@
-/** How many alarms of an owner stand open: bounded from above for every create, counted only where the bound meets the limit. */
+/**
+ * How many alarms of an owner stand open: bounded from above for every create, counted only where the bound meets the
+ * limit.
+ */
 import type { AlarmStatus } from '../../../wire/alarm.ts';
 import type { StoreUsage } from '../store.ts';
 import type { Executor, PrimaryPool } from './pool.ts';

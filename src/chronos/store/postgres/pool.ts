@@ -1,9 +1,9 @@
 /**
  * Connections to whichever server takes writes at present.
  *
- * All connections go to one server at a time. When it is lost, or turns out to be no primary any more, all of them are given up
- * and the servers of the address are tried in turn, the last good one first, until one takes writes: a promoted standby is found by
- * the next statement that needs a connection.
+ * All connections go to one server at a time. When it is lost, or turns out to be no primary any more, all of them are
+ * given up and the servers of the address are tried in turn, the last good one first, until one takes writes: a
+ * promoted standby is found by the next statement that needs a connection.
  */
 import pg from 'pg';
 import { type CancelTimer, type Clock, wait } from '../../../kit/clock/clock.ts';
@@ -71,7 +71,10 @@ export class Turnstile {
 const CONNECT_TIMEOUT_MS = 3_000;
 /** How long a caller waits for a free connection. */
 const PATIENCE_MS = 8_000;
-/** When the server has not kept its own time limit by then, the connection is taken for dead: a half-open link says nothing. */
+/**
+ * When the server has not kept its own time limit by then, the connection is taken for dead: a half-open link says
+ * nothing.
+ */
 const SILENCE_MS = STATEMENT_TIMEOUT_MS + 2_000;
 const IDLE_MS = 60_000;
 /** A server that has no connection left is asked again so often, and after so long. */
@@ -153,8 +156,8 @@ export class PrimaryPool implements Executor {
   }
 
   /**
-   * Runs several statements in one transaction, which is run again from the start when it meets another one: `work` must not do
-   * anything else.
+   * Runs several statements in one transaction, which is run again from the start when it meets another one: `work`
+   * must not do anything else.
    *
    * @returns what `work` returned, once it is durable; when `work` throws, nothing of it is kept
    */

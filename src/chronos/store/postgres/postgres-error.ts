@@ -26,8 +26,8 @@ export function isConflict(thrown: unknown): boolean {
 }
 
 /**
- * Whether the connection is of no more use: it was cut, it does not answer, or its server is stopping or takes no writes (any more).
- * Everything that is not an answer of the server counts.
+ * Whether the connection is of no more use: it was cut, it does not answer, or its server is stopping or takes no
+ * writes (any more). Everything that is not an answer of the server counts.
  */
 export function isConnectionLost(thrown: unknown): boolean {
   if (thrown instanceof ReveilleError) return false;
@@ -65,8 +65,9 @@ const VERDICTS: [codes: RegExp, verdict: Verdict][] = [
 ];
 
 /**
- * What an error says, for messages and the log. (The errors themselves are not logged: the library hangs whole connections on some.)
- * A host with several addresses fails once for each, and the error that holds them all says nothing itself.
+ * What an error says, for messages and the log. (The errors themselves are not logged: the library hangs whole
+ * connections on some.) A host with several addresses fails once for each, and the error that holds them all says
+ * nothing itself.
  */
 export function sayingOf(thrown: unknown): string {
   if (thrown instanceof AggregateError) return [...new Set(thrown.errors.map(sayingOf))].join(', ');
@@ -75,8 +76,8 @@ export function sayingOf(thrown: unknown): string {
 
 /**
  * Translates what a connection or a statement threw. A lost connection, a server that stops, is full or busy becomes
- * `unavailable` (retryable), what an operator has to mend `unavailable` (not retryable); a {@link ReveilleError} comes back as
- * it is and everything else becomes `internal`.
+ * `unavailable` (retryable), what an operator has to mend `unavailable` (not retryable); a {@link ReveilleError} comes
+ * back as it is and everything else becomes `internal`.
  */
 export function storeError(thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;

@@ -7,7 +7,10 @@ import { RECEIPT } from './rows.ts';
 import { isStorable } from './state.ts';
 import { statement } from './statement.ts';
 
-/** A fire of owner $1 and alarm $2 that was attempted. In one statement, and so one snapshot: one that is being settled is owed or in the ledger, never neither. */
+/**
+ * A fire of owner $1 and alarm $2 that was attempted. In one statement, and so one snapshot: one that is being settled
+ * is owed or in the ledger, never neither.
+ */
 const FIRE = `
     SELECT 1 FROM occurrences WHERE owner = $1 AND alarm_id = $2 AND fire_id = $3 AND attempt >= 1
     UNION ALL

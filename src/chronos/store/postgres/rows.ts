@@ -14,8 +14,8 @@ import {
 import type { Row } from './statement.ts';
 
 /**
- * An array as PostgreSQL reads it (its manual, 8.15.2). The client library can write them too, at twice the time, which is a good
- * part of what a batch costs here.
+ * An array as PostgreSQL reads it (its manual, 8.15.2). The client library can write them too, at twice the time, which
+ * is a good part of what a batch costs here.
  */
 function arrayLiteral<T>(type: ColumnType, items: readonly T[], pick: (item: T) => unknown): string {
   let literal = '{';
@@ -135,8 +135,8 @@ export const OWNER = new Shape(OWNER_COLUMNS);
 export type Versioned = { revision: number; state: AlarmState };
 
 /**
- * The columns of a {@link Versioned} of the table `alarms AS a`. One statement reads the alarm and what it owes: both are of
- * the same moment.
+ * The columns of a {@link Versioned} of the table `alarms AS a`. One statement reads the alarm and what it owes: both
+ * are of the same moment.
  */
 export const STATE_COLUMNS = `a.revision, ${ALARM.list('a')}, (
     SELECT json_agg(json_build_array(${OCCURRENCE.list('o')}) ORDER BY o.fire_id)

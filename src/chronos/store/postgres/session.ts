@@ -10,8 +10,8 @@ export const STATEMENT_TIMEOUT_MS = 5_000;
  *
  * - A transaction whose client has stopped in the middle (SIGSTOP, a dead machine) must not hold its rows for ever.
  * - The statements rest on READ COMMITTED: what waited for a row sees the row's newest version.
- * - The tables are always reached through an index. A plan made while they were empty, and kept, must not read them from end to
- *   end when they have grown.
+ * - The tables are always reached through an index. A plan made while they were empty, and kept, must not read them
+ *   from end to end when they have grown.
  */
 const SETTINGS: Record<string, string> = {
   statement_timeout: String(STATEMENT_TIMEOUT_MS),
@@ -25,9 +25,9 @@ const SETTINGS: Record<string, string> = {
 };
 
 /**
- * `synchronous_commit`: whatever a role's or a database's default is, this session waits until a commit is on this server's disk
- * and, where there are synchronous standbys, on theirs. `remote_apply` promises more and is left as it is; `remote_write`, `local`
- * and `off` promise less and are raised.
+ * `synchronous_commit`: whatever a role's or a database's default is, this session waits until a commit is on this
+ * server's disk and, where there are synchronous standbys, on theirs. `remote_apply` promises more and is left as it
+ * is; `remote_write`, `local` and `off` promise less and are raised.
  */
 const PREPARE = `
   SELECT set_config(known.name,
@@ -50,8 +50,8 @@ function unfit(message: string, retryable = false): ReveilleError {
  * Prepares a new connection.
  *
  * @param name the server's, for messages
- * @throws ReveilleError `unavailable` when the server is a read-only standby (retryable: it may be promoted), keeps its text in
- *   another encoding than UTF-8, or would not keep what it acknowledges
+ * @throws ReveilleError `unavailable` when the server is a read-only standby (retryable: it may be promoted), keeps its
+ *   text in another encoding than UTF-8, or would not keep what it acknowledges
  */
 export async function prepareSession(client: pg.ClientBase, name: string): Promise<void> {
   const [, looked] = await Promise.all([

@@ -16,8 +16,8 @@ const NEWEST = statement(
 );
 
 /**
- * One walk down the index per status and kind, merged: no filter reads more than `limit` entries of each, however many alarms of
- * the other sort the owner has collected over the years.
+ * One walk down the index per status and kind, merged: no filter reads more than `limit` entries of each, however many
+ * alarms of the other sort the owner has collected over the years.
  */
 const FILTERED = statement(
   'list_filtered',

@@ -28,7 +28,9 @@ const DEFAULT_POOL_SIZE = 10;
 const PING = statement('ping', 'UPDATE chronos_migrations SET name = name WHERE version = 1');
 
 export type PostgresStoreOptions = {
-  /** `postgres://user:password@host:5432/database`; several hosts with commas between them, of which one takes writes. */
+  /**
+   * `postgres://user:password@host:5432/database`; several hosts with commas between them, of which one takes writes.
+   */
   uri: string;
   clock: Clock;
   log: Logger;
@@ -51,10 +53,10 @@ function earliestDue({ occurrences }: AlarmState): number | undefined {
 /**
  * Opens the store and brings its schema up to date.
  *
- * @throws ReveilleError `unavailable`, retryable when no server of the address takes writes at present and it makes sense to try
- *   again, not retryable when an operator has to do something first (password, rights, encoding, settings that lose data);
- *   `conflict` when the database belongs to a newer version or to something else, or when a move into it is not finished;
- *   `invalid_request` when the address cannot be read
+ * @throws ReveilleError `unavailable`, retryable when no server of the address takes writes at present and it makes
+ *   sense to try again, not retryable when an operator has to do something first (password, rights, encoding, settings
+ *   that lose data); `conflict` when the database belongs to a newer version or to something else, or when a move into
+ *   it is not finished; `invalid_request` when the address cannot be read
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<AlarmStore> {
   const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onHint } = options;

@@ -1,8 +1,8 @@
 /**
  * Writing a batch of changes, all or nothing: nothing when somebody else changed one of the alarms since it was read.
  *
- * No row is locked between reading and writing. So an alarm is read, changed and written in two round trips, and a process that
- * stops in between holds nobody up.
+ * No row is locked between reading and writing. So an alarm is read, changed and written in two round trips, and a
+ * process that stops in between holds nobody up.
  */
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Alarm } from '../../alarm/alarm.ts';
@@ -74,17 +74,18 @@ const INSERT = {
 type Writer = { statement: Statement; values: (plan: Plan) => unknown[] };
 
 /**
- * Fails the statement, and with it the transaction, unless as many rows were written as there should have been: the cast of this
- * text to a number cannot succeed, and is not tried while all is well.
+ * Fails the statement, and with it the transaction, unless as many rows were written as there should have been: the
+ * cast of this text to a number cannot succeed, and is not tried while all is well.
  */
 function orGiveWay(wanted: string, written: string): string {
   return `CASE WHEN ${wanted} = ${written} THEN 0 ELSE CAST('${GIVE_WAY}' || ${written} || ')' AS BIGINT) END`;
 }
 
 /**
- * The statement that writes alarms, ledger, and one kind of change to what is owed. Each row is written where it still is as it
- * was read: the alarm by its revision, the occurrence by fence and lease. A row that had to be waited for is compared as it is by
- * then. (One statement may change a table only once on some distributed engines: hence a variant each for deletes and moves.)
+ * The statement that writes alarms, ledger, and one kind of change to what is owed. Each row is written where it still
+ * is as it was read: the alarm by its revision, the occurrence by fence and lease. A row that had to be waited for is
+ * compared as it is by then. (One statement may change a table only once on some distributed engines: hence a variant
+ * each for deletes and moves.)
  *
  * @param members of the alarm that are written
  */

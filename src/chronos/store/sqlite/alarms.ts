@@ -71,7 +71,10 @@ export function prepareAlarms(db: DatabaseSync) {
       insertTexts.run(alarm.wakeMessage, alarm.payload);
     },
 
-    /** Writes the groups of columns that hold one of `changed`; a status seldom changes without progress, so they go together. */
+    /**
+     * Writes the groups of columns that hold one of `changed`; a status seldom changes without progress, so they go
+     * together.
+     */
     update(alarm: Alarm, changed: ReadonlySet<keyof Alarm>): void {
       const touches = (members: readonly (keyof Alarm)[]) => members.some((member) => changed.has(member));
       if (touches(STATUS)) writeStatus(alarm);

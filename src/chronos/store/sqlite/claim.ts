@@ -1,10 +1,10 @@
 /**
  * Claiming what is due.
  *
- * The order is earliest due first over all owners, but an owner has only so many places in flight. Walking one index by due
- * instant would step over the whole backlog of an owner whose places are full, at every claim. So the walk goes over owners
- * instead, in the order of what each is owed first (`owners.next_due`), takes from each no more than there are places, and
- * merges. A claim of n occurrences looks at n owners at most, and at those who are saturated.
+ * The order is earliest due first over all owners, but an owner has only so many places in flight. Walking one index by
+ * due instant would step over the whole backlog of an owner whose places are full, at every claim. So the walk goes
+ * over owners instead, in the order of what each is owed first (`owners.next_due`), takes from each no more than there
+ * are places, and merges. A claim of n occurrences looks at n owners at most, and at those who are saturated.
  */
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -63,8 +63,8 @@ export function prepareCountDue(db: DatabaseSync) {
 
 export function prepareEndLeases(tables: Tables, log: Logger) {
   /**
-   * What the interruption makes of the alarm. One that cannot be settled must not stand in the way of every claim: it loses
-   * the lease, stays as it is otherwise, and the log says so.
+   * What the interruption makes of the alarm. One that cannot be settled must not stand in the way of every claim: it
+   * loses the lease, stays as it is otherwise, and the log says so.
    */
   function settled(given: AlarmState, fireId: string, now: number): AlarmState {
     try {
@@ -95,7 +95,8 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
     },
 
     /**
-     * Ends every lease there is: only the process that owns the file leases, so each belongs to an earlier one, which is gone.
+     * Ends every lease there is: only the process that owns the file leases, so each belongs to an earlier one, which
+     * is gone.
      *
      * @returns how many there were
      */

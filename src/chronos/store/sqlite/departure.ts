@@ -4,8 +4,8 @@ import { ReveilleError } from '../../../wire/errors.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';
 
 /**
- * `home`: the file is in use. `moving`: it is being copied. `verified`: the copy is whole, and whether it is in use already only
- * the database knows. `moved`: it is.
+ * `home`: the file is in use. `moving`: it is being copied. `verified`: the copy is whole, and whether it is in use
+ * already only the database knows. `moved`: it is.
  */
 export type DepartureState = 'home' | 'moving' | 'verified' | 'moved';
 

@@ -23,8 +23,8 @@ export function prepareList(db: DatabaseSync, tables: Tables) {
   );
 
   /**
-   * One walk down the index per status and kind, merged: no filter reads more than `limit` entries of each, however many
-   * alarms of the other sort the owner has collected over the years.
+   * One walk down the index per status and kind, merged: no filter reads more than `limit` entries of each, however
+   * many alarms of the other sort the owner has collected over the years.
    */
   function filtered(owner: string, filter: AlarmFilter, before: string): string[] {
     const statuses = filter.status === undefined ? ALARM_STATUSES : [filter.status];

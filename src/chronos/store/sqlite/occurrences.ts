@@ -72,7 +72,9 @@ export function prepareOccurrences(db: DatabaseSync) {
       return due.all(owner, until, limit);
     },
 
-    /** What is held under a lease that ends at or before an instant, parked occurrences included, first to end first. */
+    /**
+     * What is held under a lease that ends at or before an instant, parked occurrences included, first to end first.
+     */
     leasedUntil(instant: number): Occurrence[] {
       return leased.all(instant);
     },

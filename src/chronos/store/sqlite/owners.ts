@@ -1,6 +1,6 @@
 /**
- * What is kept per owner so that it need not be counted or searched for: how many alarms stand open, how much is stored, and when the
- * first of their free occurrences falls due.
+ * What is kept per owner so that it need not be counted or searched for: how many alarms stand open, how much is
+ * stored, and when the first of their free occurrences falls due.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AlarmStatus } from '../../../wire/alarm.ts';
@@ -53,8 +53,8 @@ export function prepareOwners(db: DatabaseSync) {
 
   return {
     /**
-     * Brings an owner's row up to date; to be called, once per transaction and owner, after their occurrences came, went or
-     * changed.
+     * Brings an owner's row up to date; to be called, once per transaction and owner, after their occurrences came,
+     * went or changed.
      *
      * @param opened by how many the owner's open alarms have grown
      */

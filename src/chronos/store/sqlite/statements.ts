@@ -5,8 +5,8 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { Columns, Member } from '../columns.ts';
 
 /**
- * A bound limit. SQLite plans a statement anew each time that a bare `LIMIT ?` is bound, which takes longer than most of ours
- * take to run; an expression keeps the plan.
+ * A bound limit. SQLite plans a statement anew each time that a bare `LIMIT ?` is bound, which takes longer than most
+ * of ours take to run; an expression keeps the plan.
  */
 export const LIMIT = 'LIMIT ? + 0';
 

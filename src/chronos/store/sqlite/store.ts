@@ -24,12 +24,13 @@ const CACHE_KIB = 64 * 1024;
 /**
  * Opens the store, making the file and its folder when they are missing.
  *
- * Writes that arrive together share one transaction and one sync to disk. Transitions run inside it, synchronously: nothing
- * else can touch the database in between. Reads see every write that has been acknowledged.
+ * Writes that arrive together share one transaction and one sync to disk. Transitions run inside it, synchronously:
+ * nothing else can touch the database in between. Reads see every write that has been acknowledged.
  *
  * @param options.path the database file
- * @throws ReveilleError as `openDatabase` does: `unavailable` when another process owns the file or it is damaged, `conflict`
- *   when it belongs to a newer version; `conflict` also when its alarms have moved to PostgreSQL, or are about to
+ * @throws ReveilleError as `openDatabase` does: `unavailable` when another process owns the file or it is damaged,
+ *   `conflict` when it belongs to a newer version; `conflict` also when its alarms have moved to PostgreSQL, or are
+ *   about to
  */
 export function openSqliteStore(options: { path: string; clock: Clock; log: Logger }): AlarmStore {
   const file = openDatabase({ ...options, migrations: MIGRATIONS, lock: 'exclusive' });

@@ -28,13 +28,13 @@ export function prepareTables(db: DatabaseSync) {
     },
 
     /**
-     * Writes what a transition changed, and takes the lease off the occurrence that it settled. The owner's row is the caller's
-     * to refresh.
+     * Writes what a transition changed, and takes the lease off the occurrence that it settled. The owner's row is the
+     * caller's to refresh.
      *
      * @param stored the state as it stands in the rows
      * @param wanted the state that the transition returned
-     * @param settled the occurrence whose attempt the caller records; any other that goes with its lease on is recorded here,
-     *   because nobody else will
+     * @param settled the occurrence whose attempt the caller records; any other that goes with its lease on is recorded
+     *   here, because nobody else will
      * @returns by how many the owner's open alarms have grown: 1, 0 or -1
      */
     write(stored: AlarmState, wanted: AlarmState, settled?: string): number {

@@ -1,8 +1,9 @@
 /**
  * Giving a move up: the alarms are rung from the file again, as they were when it was closed.
  *
- * While they were being copied, the database has not been open to anybody, and stays closed. Once the copy was whole it may be in
- * use: it is closed first, and only when nothing has happened in it since, unless that is to be given up as well.
+ * While they were being copied, the database has not been open to anybody, and stays closed. Once the copy was whole it
+ * may be in use: it is closed first, and only when nothing has happened in it since, unless that is to be given up as
+ * well.
  */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
@@ -70,7 +71,8 @@ async function closeTarget(
 async function refuseChanged(target: Target, source: Source, report: Report = () => {}): Promise<void> {
   const total = MOVING_TABLES.reduce((sum, table) => sum + source.count(table), 0);
   const changed = (await compare({ source, target, total, report })).filter(({ equal }) => !equal);
-  // What stands about an owner is worked out from their alarms, and worked out anew at times: by itself it is no change.
+  // What stands about an owner is worked out from their alarms, and worked out anew at times: by itself it is no
+  // change.
   if (changed.every(({ table }) => table === 'owners')) return;
   const tables = changed.map(({ table }) => table).join(', ');
   throw new ReveilleError(
@@ -109,7 +111,8 @@ async function close(source: Source, away: Away, options: AbandonOptions): Promi
 /**
  * Gives the move of a file up.
  *
- * @throws ReveilleError when the database cannot be asked, a chronosd uses it, or it has changed since; the file stays closed then
+ * @throws ReveilleError when the database cannot be asked, a chronosd uses it, or it has changed since; the file stays
+ *   closed then
  */
 export async function abandon(options: AbandonOptions): Promise<AbandonResult> {
   const source = new Source(options.from, options.clock);

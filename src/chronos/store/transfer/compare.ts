@@ -5,7 +5,9 @@ import type { Source } from './source.ts';
 import { canonical, keyOf, MOVING_TABLES, type MovingTable, type Values } from './tables.ts';
 import type { Target } from './target.ts';
 
-/** One side of a table: how many rows, and SHA-256 over the canonical form of every row in the order of the key, in hex. */
+/**
+ * One side of a table: how many rows, and SHA-256 over the canonical form of every row in the order of the key, in hex.
+ */
 export type Digest = { rows: number; sha256: string };
 
 export type Comparison = {

@@ -1,9 +1,9 @@
 /**
  * Moving a SQLite installation into PostgreSQL.
  *
- * Both sides say where the alarms are rung, and chronosd opens neither while they are under way: the file from the first mark on,
- * the database until the copy has been compared. The marks are set in an order in which a process that ends at any moment leaves
- * at most one side open:
+ * Both sides say where the alarms are rung, and chronosd opens neither while they are under way: the file from the
+ * first mark on, the database until the copy has been compared. The marks are set in an order in which a process that
+ * ends at any moment leaves at most one side open:
  *
  * 1. the database is closed (`arriving`), and no chronosd may be connected that saw it open;
  * 2. the file is closed (`moving`); it does not change from here on;

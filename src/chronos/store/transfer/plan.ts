@@ -5,8 +5,8 @@ import type { Arrival } from '../postgres/arrival.ts';
 import type { Departure } from '../sqlite/departure.ts';
 
 /**
- * `begin` in an empty database; `restart` where an earlier move of the same file was given up; `resume` the one under way; `finish`
- * one that the database has, and the file does not know yet; `done` when nothing is left.
+ * `begin` in an empty database; `restart` where an earlier move of the same file was given up; `resume` the one under
+ * way; `finish` one that the database has, and the file does not know yet; `done` when nothing is left.
  */
 export type Plan = 'begin' | 'restart' | 'resume' | 'finish' | 'done';
 

@@ -3,7 +3,9 @@ import { z } from 'zod';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { MOVING_TABLES, type MovingTable } from './tables.ts';
 
-/** What a watcher is told. `began`: both sides are marked. `verified`, `arrived`: the source, then the target says so. */
+/**
+ * What a watcher is told. `began`: both sides are marked. `verified`, `arrived`: the source, then the target says so.
+ */
 export type Step =
   | { phase: 'began' | 'verified' | 'arrived' }
   | { phase: 'copying' | 'comparing'; rows: number; total: number };

@@ -43,7 +43,9 @@ class AlarmFile {
     return (row as { rows: number }).rows;
   }
 
-  /** The rows of a table in the order of its key, from behind a key on or from the first; read as they are asked for. */
+  /**
+   * The rows of a table in the order of its key, from behind a key on or from the first; read as they are asked for.
+   */
   *rows({ source, key }: MovingTable, after?: readonly unknown[]): Generator<Values> {
     const behind = after ? `WHERE (${key.columns}) > (${after.map(() => '?').join(', ')})` : '';
     const statement = this.#db.prepare(

@@ -1,6 +1,7 @@
 /**
- * The tables that move, and how a row of each stands in SQLite and in PostgreSQL. What is derived from other rows moves as well, so
- * that it need not be worked out again; challenges that wait for their answer live two minutes and stay behind.
+ * The tables that move, and how a row of each stands in SQLite and in PostgreSQL. What is derived from other rows moves
+ * as well, so that it need not be worked out again; challenges that wait for their answer live two minutes and stay
+ * behind.
  */
 import { AGENT_KEY, ALARM, ATTEMPT, OCCURRENCE, OWNER, RECEIPT, type Shape } from '../postgres/rows.ts';
 

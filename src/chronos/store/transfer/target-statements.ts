@@ -56,8 +56,8 @@ export const REPLICAS = statement(
 );
 
 /**
- * Whether anything is kept in a database that has the tables, those of an earlier Reveille perhaps: it has none for receipts, of which
- * there are none without alarms.
+ * Whether anything is kept in a database that has the tables, those of an earlier Reveille perhaps: it has none for
+ * receipts, of which there are none without alarms.
  */
 export const ANYTHING = statement(
   'transfer_anything',

@@ -218,8 +218,8 @@ export class Target {
   }
 
   /**
-   * Makes sure that no chronosd is connected. To be asked after the database has been closed to new ones: whoever saw it open is
-   * connected still. An engine that does not list its connections lets everybody pass.
+   * Makes sure that no chronosd is connected. To be asked after the database has been closed to new ones: whoever saw
+   * it open is connected still. An engine that does not list its connections lets everybody pass.
    *
    * @throws ReveilleError `conflict`
    */

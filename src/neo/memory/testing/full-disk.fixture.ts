@@ -1,4 +1,7 @@
-/** Remembers until the disk takes nothing more, then says what was acknowledged, what the error was, and whether it still finds. */
+/**
+ * Remembers until the disk takes nothing more, then says what was acknowledged, what the error was, and whether it
+ * still finds.
+ */
 import { systemClock } from '../../../kit/clock/clock.ts';
 import { ReveilleError, wireErrorOf } from '../../../wire/errors.ts';
 import { openCortex } from '../cortex.ts';

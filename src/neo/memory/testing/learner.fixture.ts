@@ -1,4 +1,7 @@
-/** A learner as a process of its own, for the test that kills it. Says on stdout which turns are queued for good, and when all are settled. */
+/**
+ * A learner as a process of its own, for the test that kills it. Says on stdout which turns are queued for good, and
+ * when all are settled.
+ */
 import { systemClock } from '../../../kit/clock/clock.ts';
 import { createLogger } from '../../../kit/log/log.ts';
 import { openAICompatibleModel } from '../../../kit/model/openai-compatible.ts';

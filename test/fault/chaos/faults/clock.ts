@@ -1,7 +1,7 @@
 /**
- * The wall clock jumps by an hour, either way, and back. With SQLite the machine's clock is what alarms go by: what was due in the hour
- * that was skipped is due at once, and after a jump back alarms wait until the clock shows their instant. With PostgreSQL one
- * replica's clock is wrong, and nobody must notice: the database's counts.
+ * The wall clock jumps by an hour, either way, and back. With SQLite the machine's clock is what alarms go by: what was
+ * due in the hour that was skipped is due at once, and after a jump back alarms wait until the clock shows their
+ * instant. With PostgreSQL one replica's clock is wrong, and nobody must notice: the database's counts.
  */
 import { pause } from '../../../support/cluster/processes.ts';
 import { findFaketime } from '../../../support/cluster/wall-clock.ts';

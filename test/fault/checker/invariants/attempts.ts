@@ -1,9 +1,11 @@
-/** 10. No more attempts than the policy allows, none after a final refusal, none in haste; and nobody gives up before. */
+/**
+ * 10. No more attempts than the policy allows, none after a final refusal, none in haste; and nobody gives up before.
+ */
 import type { Attempt } from '../../../../src/chronos/alarm/alarm.ts';
 import { type AlarmCase, alarmIdOf, type Evidence } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';
 
-/** The receiver that says so is gone for good (contracts §2). */
+/** The receiver that says so is gone for good (docs/contracts.md §2). */
 const GONE = 410;
 /** Whatever a receiver asks for, the next attempt waits at least this long after one that was refused. */
 const SHORTEST_WAIT_MS = 1_000;
@@ -42,7 +44,10 @@ function excessOf(fireId: string, attempts: readonly Attempt[], evidence: Eviden
   return violations;
 }
 
-/** A single alarm that is called failed must have used up what it had, been refused for good, or been let go as too late. */
+/**
+ * A single alarm that is called failed must have used up what it had, been refused for good, or been let go as too
+ * late.
+ */
 function givenUpEarly(one: AlarmCase, evidence: Evidence): string[] {
   const { row, attempts } = one;
   if (row?.status !== 'failed' || row.kind !== 'once') return [];

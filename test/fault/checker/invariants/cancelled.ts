@@ -1,4 +1,7 @@
-/** 3. After a cancel was acknowledged nothing starts any more; what was under way by then runs to its end and is counted apart. */
+/**
+ * 3. After a cancel was acknowledged nothing starts any more; what was under way by then runs to its end and is counted
+ * apart.
+ */
 import type { Attempt } from '../../../../src/chronos/alarm/alarm.ts';
 import type { Evidence } from '../evidence.ts';
 import { at, type Finding } from '../finding.ts';

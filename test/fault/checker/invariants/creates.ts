@@ -1,4 +1,7 @@
-/** 5. A create whose answer was lost has left one alarm under its key, or none; and nothing exists that nobody asked for. */
+/**
+ * 5. A create whose answer was lost has left one alarm under its key, or none; and nothing exists that nobody asked
+ * for.
+ */
 
 import type { Alarm } from '../../../../src/chronos/alarm/alarm.ts';
 import { ownerOf } from '../../../../src/wire/did.ts';

@@ -1,4 +1,6 @@
-/** 7. Who has lost a lease changes nothing: one holder at a time, each attempt written down once, by whoever made it. */
+/**
+ * 7. Who has lost a lease changes nothing: one holder at a time, each attempt written down once, by whoever made it.
+ */
 import type { Attempt } from '../../../../src/chronos/alarm/alarm.ts';
 import { alarmIdOf, type Evidence } from '../evidence.ts';
 import { at, type Finding } from '../finding.ts';
@@ -28,8 +30,9 @@ function afterTheEnd(fireId: string, attempts: readonly Attempt[]): string[] {
 }
 
 /**
- * Two attempts at once mean two holders, unless nobody knows when the earlier one ended. A retry comes due after the end of the attempt
- * before, whatever the database's clock does; what its owner asked for anew is due at once, also when that clock was put back.
+ * Two attempts at once mean two holders, unless nobody knows when the earlier one ended. A retry comes due after the
+ * end of the attempt before, whatever the database's clock does; what its owner asked for anew is due at once, also
+ * when that clock was put back.
  */
 function overlapping(fireId: string, attempts: readonly Attempt[], evidence: Evidence): string[] {
   const isAskedForAnew = evidence.acts(alarmIdOf(fireId), 'redrive', 'resume').length > 0;

@@ -1,4 +1,7 @@
-/** 8. Who reaches for another's alarm gets nothing, learns nothing and changes nothing; and wakes reach their owner only. */
+/**
+ * 8. Who reaches for another's alarm gets nothing, learns nothing and changes nothing; and wakes reach their owner
+ * only.
+ */
 
 import { ownerOf } from '../../../../src/wire/did.ts';
 import { showValue } from '../../../../src/wire/validate.ts';

@@ -1,4 +1,7 @@
-/** 1. What was acknowledged and not cancelled is delivered, or is there to be seen with its error, or is still on its way. */
+/**
+ * 1. What was acknowledged and not cancelled is delivered, or is there to be seen with its error, or is still on its
+ * way.
+ */
 import type { Alarm } from '../../../../src/chronos/alarm/alarm.ts';
 import type { AlarmCase, Evidence } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';

@@ -3,8 +3,8 @@ import { type AlarmCase, alarmIdOf, dueOf, type Evidence } from '../evidence.ts'
 import { at, type Finding, named } from '../finding.ts';
 
 /**
- * Attempts, by the database's own clock: to the millisecond. One that was begun in time before has been due ever since, also where
- * that clock was put back between the two.
+ * Attempts, by the database's own clock: to the millisecond. One that was begun in time before has been due ever since,
+ * also where that clock was put back between the two.
  */
 function earlyAttempts(evidence: Evidence): string[] {
   return evidence.history.database.attempts
@@ -31,7 +31,10 @@ function earlyClaims({ leases }: Evidence): string[] {
   });
 }
 
-/** When a single alarm may ring at the earliest, by what its owner asked for and when; `undefined` where that cannot be said. */
+/**
+ * When a single alarm may ring at the earliest, by what its owner asked for and when; `undefined` where that cannot be
+ * said.
+ */
 function earliestOf({ definitions, creates }: AlarmCase): number | undefined {
   const [{ kind, fireAt, delaySeconds }] = definitions;
   if (kind !== 'once' || definitions.length > 1) return undefined;
@@ -39,7 +42,9 @@ function earliestOf({ definitions, creates }: AlarmCase): number | undefined {
   return Math.min(...creates.map(({ invokedAt }) => invokedAt)) + (delaySeconds ?? 0) * 1000;
 }
 
-/** Wakes, by the receiver's clock and within its tolerance: against their name, and against what the client asked for. */
+/**
+ * Wakes, by the receiver's clock and within its tolerance: against their name, and against what the client asked for.
+ */
 function earlyWakes(evidence: Evidence): string[] {
   const { receiver, client } = evidence.history;
   const tolerance = receiver.clockToleranceMs + client.clockToleranceMs;

@@ -122,7 +122,8 @@ export function analyse(one: AlarmCase, evidence: Evidence): Analysis {
     passed = [];
     gapFrom = target.at;
   });
-  // A single alarm without a run, and a series that still owes an occurrence, are the first and the ninth invariant's business.
+  // A single alarm without a run, and a series that still owes an occurrence, are the first and the ninth invariant's
+  // business.
   const owed = passed.filter((target) => target.at + target.spreadMs <= until);
   if (definition.kind === 'cron' && isOver && !isLifted(until)) {
     const sentence = gapSentence(one, owed, undefined);

@@ -1,9 +1,9 @@
 /**
- * 6. Every occurrence is one that the schedule names, every target that was owed has a run of its own, and what was let pass is
- * said: after downtime a series runs once, for the latest target, and the run says how many it stands for.
+ * 6. Every occurrence is one that the schedule names, every target that was owed has a run of its own, and what was let
+ * pass is said: after downtime a series runs once, for the latest target, and the run says how many it stands for.
  *
- * The oracle says the targets, in the manner of Jepsen's analysis: each is a window (its instant, widened by jitter), each run
- * answers at most one, runs that answer none are extra, runs without an end are incomplete.
+ * The oracle says the targets, in the manner of Jepsen's analysis: each is a window (its instant, widened by jitter),
+ * each run answers at most one, runs that answer none are extra, runs without an end are incomplete.
  */
 import { showValue } from '../../../../src/wire/validate.ts';
 import type { Evidence } from '../evidence.ts';

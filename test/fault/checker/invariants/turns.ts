@@ -9,7 +9,10 @@ type Arrived = { message: string; payload: string | null | undefined; conversati
 
 const MEMBERS = ['message', 'payload', 'conversation'] as const;
 
-/** The members that are not as any of the alarm's definitions has them. An edit may meet a wake on its way, so each counts. */
+/**
+ * The members that are not as any of the alarm's definitions has them. An edit may meet a wake on its way, so each
+ * counts.
+ */
 function changedMembers(arrived: Arrived, { definitions }: AlarmCase): (typeof MEMBERS)[number][] {
   return MEMBERS.filter((member) => {
     const value = arrived[member];

@@ -1,6 +1,6 @@
 /**
- * Stand-ins for agents that live in a terminal: executables that follow the contracts of docs/wake-targets.md, keep sessions as
- * files below HOME, write down how they were called, and misbehave as told.
+ * Stand-ins for agents that live in a terminal: executables that follow the contracts of docs/wake-targets.md, keep
+ * sessions as files below HOME, write down how they were called, and misbehave as told.
  */
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,8 @@ export type Call = {
 };
 
 /**
- * What a stand-in does instead of its work; `text` and `code` by mode. A mode is used up by `times` calls, and stays without it.
+ * What a stand-in does instead of its work; `text` and `code` by mode. A mode is used up by `times` calls, and stays
+ * without it.
  */
 export type Mode = { mode: string; text?: string; code?: number; times?: number };
 

@@ -1,4 +1,7 @@
-/** Lives of an executor, one after the other over the same data, each but the last ended by a kill; and what must hold afterwards. */
+/**
+ * Lives of an executor, one after the other over the same data, each but the last ended by a kill; and what must hold
+ * afterwards.
+ */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -94,7 +97,8 @@ function judge({ name, state, receipt }: Outcome, keys: ReadonlySet<string>, cal
 }
 
 /**
- * Kills an executor at each of the points, with so many transfers under way each time, and brings everything to its end.
+ * Kills an executor at each of the points, with so many transfers under way each time, and brings everything to its
+ * end.
  *
  * @throws AssertionError when money was lost or made, a transfer was made twice, or an intent has no honest end
  */

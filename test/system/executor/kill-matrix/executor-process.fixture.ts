@@ -1,6 +1,6 @@
 /**
- * An executor over the ledger that shows no mercy to itself: it hands itself transfers, approves them, and kills itself at a step that it
- * is told. Without one it brings everything to its end, and writes down what came of it.
+ * An executor over the ledger that shows no mercy to itself: it hands itself transfers, approves them, and kills itself
+ * at a step that it is told. Without one it brings everything to its end, and writes down what came of it.
  */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -46,7 +46,9 @@ function watched(key: SigningKey): SigningKey {
   };
 }
 
-/** The ledger, and the same one as `blind`, of which the manifest would not say how to find out what became of a call. */
+/**
+ * The ledger, and the same one as `blind`, of which the manifest would not say how to find out what became of a call.
+ */
 function twofold(ledger: Toolbox): Toolbox {
   const blind = (tool: RailTool | undefined): RailTool | undefined =>
     tool && {
