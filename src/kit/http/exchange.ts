@@ -188,6 +188,8 @@ export function openStream(
     let onAbort = () => {};
     plainTransport.dispatch(optionsOf({ method: 'GET', url, headers: { ...headers, accept: 'text/event-stream' } }), {
       onConnecting(controller) {
+        // A request that is sent once more has another controller.
+        signal.removeEventListener('abort', onAbort);
         onAbort = () => controller.abort(errorOf(signal.reason));
         signal.addEventListener('abort', onAbort);
       },
