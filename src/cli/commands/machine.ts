@@ -2,7 +2,6 @@
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { MachinePutAnswer, MachineView } from '../../router/machines/machine-schema.ts';
 import { descriptorOf } from '../../router/providers/descriptors.ts';
-import { ReveilleError } from '../../wire/errors.ts';
 import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine-change.ts';
 import {
   MACHINE_TURN_STATUSES,
@@ -22,7 +21,7 @@ import { columns } from '../screens/columns.ts';
 import { localTime } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 import { facts, type Look } from '../screens/render.ts';
-import { isOwnNeo, putOwnNeo } from '../up/own-neo.ts';
+import { existingMachine, isOwnNeo, putOwnNeo } from '../up/own-neo.ts';
 
 /** What there is to know about where a machine is, on one line. */
 export function whereIs({ provider, spec }: MachineView): string {
@@ -64,19 +63,10 @@ function put(context: CliContext, flags: PutFlags, given: string | undefined): P
   return routerClient(context).put(userOf(context, given), machine);
 }
 
-/** The machine as it is before a change; `undefined` when there is none. */
-async function existing(context: CliContext, given: string | undefined): Promise<MachineView | undefined> {
-  try {
-    return await routerClient(context).show(userOf(context, given));
-  } catch (error) {
-    if (error instanceof ReveilleError && error.code === 'not_found') return undefined;
-    throw error;
-  }
-}
-
 export async function machinePut(context: CliContext, flags: PutFlags, given: string | undefined): Promise<void> {
   const { out } = context;
-  const before = flags.provider === 'neo' ? undefined : await existing(context, given);
+  const before =
+    flags.provider === 'neo' ? undefined : await existingMachine(routerClient(context), userOf(context, given));
   const answer = await put(context, flags, given);
   const look = lookOf(context);
   const lines = renderMachine(answer, look);

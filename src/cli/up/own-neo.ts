@@ -26,6 +26,16 @@ export function isOwnNeo({ provider, spec }: MachineView): boolean {
   return provider === 'process' && command.at(-1) === 'neo' && basename(command.at(-2) ?? '') === basename(PROGRAM);
 }
 
+/** The machine of a user as it is before a change; `undefined` when there is none. */
+export async function existingMachine(router: RouterClient, userId: string): Promise<MachineView | undefined> {
+  try {
+    return await router.show(userId);
+  } catch (error) {
+    if (error instanceof ReveilleError && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
+
 /** What the running `up` registers Neo with. */
 function registrationOf({ home }: CliContext): MachinePut {
   const registered = machinePutSchema.safeParse(readRun(home)?.neo);
@@ -54,10 +64,7 @@ export async function putOwnNeo(
   if (userOf(context, given) !== own)
     throw new UsageError(`--provider neo is the agent of ${labelOf(context)} alone; leave the user id out`);
   const registration = registrationOf(context);
-  const there = await router.show(own).catch((error: unknown) => {
-    if (error instanceof ReveilleError && error.code === 'not_found') return undefined;
-    throw error;
-  });
+  const there = await existingMachine(router, own);
   const budget = budgetOf(flags) ?? there?.budget;
   const token = there && there.state !== 'deleted' && isOwnNeo(there) ? undefined : renewNeoToken(context.home);
   return await router.put(own, { ...registration, ...(budget && { budget }), ...(token !== undefined && { token }) });
