@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { isStackFrame, QUOTED_LINES, quoteLast } from '../kit/text/excerpt.ts';
 import { hiddenBlanked, withoutColours } from '../kit/text/hidden-characters.ts';
-import { isStackFrame, QUOTED_LINES, quoteLast } from '../kit/text/last-words.ts';
 
 /** A file is put aside when it is so long; one is kept beside it. */
 const FILE_BYTES = 1024 * 1024;

@@ -2,7 +2,7 @@
  * What an agent is told when it is woken about an intent that it waited for no more. Pure: the same words on every
  * attempt.
  */
-import { clip } from '../../kit/text/last-words.ts';
+import { clip } from '../../kit/text/excerpt.ts';
 import type { IntentReceipt } from '../../wire/intent-receipt.ts';
 import { encodeJson, RawJson } from '../../wire/json.ts';
 import type { IntentState, IntentView } from '../rail.ts';

@@ -3,7 +3,7 @@
  * may be repeated.
  */
 
-import { clip } from '../../kit/text/last-words.ts';
+import { clip } from '../../kit/text/excerpt.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import type { CompanionCall } from '../../wire/manifest.ts';
 import { fillIn } from '../intent/companion.ts';

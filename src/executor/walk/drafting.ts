@@ -1,6 +1,6 @@
 /** From what was submitted to a plan that can be carried out, or to the reason why there is none. */
 
-import { clip } from '../../kit/text/last-words.ts';
+import { clip } from '../../kit/text/excerpt.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';

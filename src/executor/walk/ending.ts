@@ -1,6 +1,6 @@
 /** How an intent ends: what its envelopes allow to be said, and no more. Pure. */
 
-import { clip } from '../../kit/text/last-words.ts';
+import { clip } from '../../kit/text/excerpt.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { callNodes } from '../intent/plan.ts';
 import { nodesInDoubt } from '../journal/chain-reading.ts';

@@ -3,8 +3,8 @@
  * Pure.
  */
 
+import { clip } from '../../kit/text/excerpt.ts';
 import { lookalikes } from '../../kit/text/hidden-characters.ts';
-import { clip } from '../../kit/text/last-words.ts';
 import { argumentLines, brief, quoted, quotedJson } from '../../kit/text/visible.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import type { SideEffectClass } from '../../wire/manifest.ts';

@@ -2,8 +2,9 @@
  * What of a machine's specification is shown to its operators, and what counts as a secret. Pure. A secret that is
  * shown once stands in every screenshot, so whatever may be one is hidden: whoever registered the machine knows it.
  */
+
+import { quoteLast } from '../../kit/text/excerpt.ts';
 import { hiddenBlanked, withoutColours } from '../../kit/text/hidden-characters.ts';
-import { quoteLast } from '../../kit/text/last-words.ts';
 
 /** What stands for a secret in a view, and is therefore refused as a value. */
 export const HIDDEN = '[redacted]';
