@@ -1,6 +1,7 @@
 /** Alarms, claims and outcomes for the contract's tests. */
 import assert from 'node:assert/strict';
 import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../../../src/chronos/alarm/alarm.ts';
+import { type DefinitionLimits, draftAlarm } from '../../../src/chronos/alarm/definition.ts';
 import type {
   AgentKey,
   AlarmStore,
@@ -21,6 +22,8 @@ export const ADA = '7f000000-0000-4000-8000-00000000ada0';
 export const BOB = '7f000000-0000-4000-8000-00000000b0b0';
 
 export const NO_LIMIT = { maxActive: 1_000_000 };
+/** What the store's alarms are drafted under; none of it is looked at here. */
+const DRAFT_LIMITS: DefinitionLimits = { minIntervalSeconds: 10, maxFailures: 100 };
 
 let made = 0;
 
@@ -52,35 +55,9 @@ export function occurrenceOf(alarm: Alarm, at: number, change: Partial<Occurrenc
 
 /** A new alarm that is due at an instant. */
 export function alarmDue(at: number, change: Partial<Alarm> = {}): NewAlarm {
+  const asked = { kind: 'once', wake_message: 'water the plants', label: 'plants', fire_at: at } as const;
   const alarm: Alarm = {
-    id: newId(),
-    owner: ADA,
-    kind: 'once',
-    label: 'plants',
-    wakeMessage: 'water the plants',
-    payload: null,
-    conversationId: null,
-    idempotencyKey: null,
-    delaySeconds: null,
-    fireAt: at,
-    cronExpr: null,
-    timezone: null,
-    anchor: NOW,
-    jitterSeconds: 0,
-    endsAt: null,
-    maxFires: null,
-    maxFailures: 100,
-    maxLatenessSeconds: null,
-    urgent: false,
-    setBy: null,
-    status: 'active',
-    failureCount: 0,
-    lastError: null,
-    createdAt: NOW,
-    updatedAt: NOW,
-    lastFiredAt: null,
-    fireCount: 0,
-    scheduledFires: 0,
+    ...draftAlarm(asked, { id: newId(), owner: ADA, now: NOW, limits: DRAFT_LIMITS }),
     ...change,
   };
   return { alarm, occurrence: occurrenceOf(alarm, at) };
