@@ -145,8 +145,8 @@ export function runSelftest({ toolsFile, agentsDir, skillsDir }: SelftestPlaces)
   // Without definitions the manifests and skills are still compared, with what the server forwards.
   const expected = new Set<string>(defined ?? TOOL_NAMES);
 
-  // The locks that stand beside manifests are none.
-  const isManifest = (name: string) => name.endsWith('.json') && !name.endsWith('.lock.json');
+  // Locks and definitions that stand beside manifests are none.
+  const isManifest = (name: string) => /(?<!\.(?:lock|tools))\.json$/.test(name);
   const manifests = attempt(agentsDir, () => readdirSync(agentsDir).filter(isManifest)) ?? [];
   for (const name of manifests.sort()) compare(join(agentsDir, name), (text) => manifestDifferences(text, expected));
 

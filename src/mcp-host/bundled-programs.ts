@@ -5,7 +5,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 
 type Command = readonly [string, ...string[]];
@@ -43,6 +43,15 @@ function installed(name: string): string | undefined {
 export function bundledManifest(agent: 'neo' | 'executor'): string {
   const own = ownPackageFile(import.meta.dirname);
   return join(own === undefined ? '.' : dirname(own), 'agents', `${agent}.json`);
+}
+
+/** What the programs of this package read to run: the package, what it is installed with, and Node. */
+export function programFolders(): string[] {
+  const own = ownPackageFile(import.meta.dirname);
+  if (own === undefined) return [process.execPath];
+  const folder = dirname(own);
+  const above = dirname(folder);
+  return [basename(above) === 'node_modules' ? above : folder, process.execPath];
 }
 
 /** What to run for `reveille` and for each server that is installed with it. */

@@ -59,17 +59,21 @@ export class RestartDelays {
 }
 
 /**
+ * - `off`: something that it needs is not there; it is not started
+ * - `idle`: it is started by the first call of one of its tools, which are known from what is written down of them
  * - `starting`: for the first time
  * - `ready`: its tools can be called
  * - `down`: it is started again in the background, unless a variable is missing
  * - `quarantined`: its tools are not those that were agreed on, or one is there twice; it is not started again
  * - `closed`: by us
  */
-export type ServerState = 'starting' | 'ready' | 'down' | 'quarantined' | 'closed';
+export type ServerState = 'off' | 'idle' | 'starting' | 'ready' | 'down' | 'quarantined' | 'closed';
 
 export type HostedServerOptions = {
   spec: ServerSpec;
   pins: ToolPins | undefined;
+  /** Its tools as they are written down, where it is to start with the first call only. */
+  known: readonly ToolDefinition[] | undefined;
   /** What its tools were when they were first seen. */
   seen: SeenTools;
   cwd: string | undefined;
@@ -91,6 +95,15 @@ export const TRIED_AGAIN = '; it is started again in the background';
 
 /** What became of the first start; `differences`: how its tools differ from those that were agreed on. */
 export type StartOutcome = { ready: true } | { ready: false; why: string; differences?: readonly string[] };
+
+/** Waits for something, or for the signal if that comes first. */
+async function untilAborted(awaited: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
+  if (signal?.aborted) return;
+  const aborted = Promise.withResolvers<void>();
+  const abort = () => aborted.resolve();
+  signal?.addEventListener('abort', abort, { once: true });
+  await Promise.race([awaited, aborted.promise]).finally(() => signal?.removeEventListener('abort', abort));
+}
 
 function wordsOf({ lastWords }: ServerLog): string {
   return lastWords === '' ? '' : `; it said: ${lastWords}`;
@@ -115,6 +128,8 @@ export class HostedServer {
   #live: Connection | undefined;
   #restarts = 0;
   #cancelRestart: CancelTimer = () => {};
+  /** The start that the first call has begun. */
+  #waking: Promise<unknown> | undefined;
 
   constructor(options: HostedServerOptions) {
     this.#options = options;
@@ -152,7 +167,7 @@ export class HostedServer {
     return this.#problem;
   }
 
-  /** What it offers; nothing unless it is ready. */
+  /** What it offers; nothing unless it is ready or idle. */
   get definitions(): readonly ToolDefinition[] {
     return this.#definitions;
   }
@@ -179,17 +194,28 @@ export class HostedServer {
 
   /** The first start. A server that fails is tried again in the background; one with the wrong tools is not. */
   async start(): Promise<StartOutcome> {
-    const { missing } = this.spec;
+    const { missing, lack } = this.spec;
+    if (lack !== undefined) {
+      this.#become('off', `is off: ${lack}`);
+      return { ready: false, why: lack };
+    }
     if (missing.length > 0) {
       const why = `refers to ${missing.join(', ')}, which ${missing.length > 1 ? 'are' : 'is'} not set`;
       this.#become('down', `is not started: it ${why}`);
       return { ready: false, why };
     }
-    return this.#attempt();
+    const { known } = this.#options;
+    if (known === undefined) return this.#attempt();
+    this.#become('idle', undefined, known);
+    return { ready: true };
   }
 
-  /** Calls one of its tools, as {@link ToolCalls.call}. */
-  call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallOutcome> {
+  /** Calls one of its tools, as {@link ToolCalls.call}; one that is idle is started first, and looked at. */
+  async call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallOutcome> {
+    if (this.#state === 'idle') {
+      this.#waking ??= this.#attempt();
+      await untilAborted(this.#waking, options.signal);
+    }
     return this.#calls.call(tool, args, options);
   }
 
@@ -298,7 +324,7 @@ export class HostedServer {
   get #standing(): Standing {
     if (this.#state === 'ready' && this.#live) return { connection: this.#live, definitions: this.#definitions };
     const why = this.#state === 'closed' ? 'is being stopped' : (this.#problem ?? 'is not ready');
-    return { why, isTrusted: this.#state !== 'quarantined' };
+    return { why, isTrusted: this.#state !== 'quarantined' && this.#state !== 'off' };
   }
 
   get #isOver(): boolean {

@@ -4,7 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
+import { isProgram } from '../kit/process/program.ts';
+import type { Room } from '../kit/process/room.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   agentManifestSchema,
@@ -31,6 +34,8 @@ export type StdioLink = {
   kind: 'stdio';
   command: readonly [string, ...string[]];
   env: Readonly<Record<string, string>>;
+  /** What it sees when it runs in a room of its own. */
+  room?: Room | undefined;
 };
 export type HttpLink = { kind: 'http'; url: string; headers: Readonly<Record<string, string>> };
 
@@ -41,6 +46,10 @@ export type ServerSpec = {
   version: string | undefined;
   /** Whether the start fails when it does not start. */
   required: boolean;
+  /** Whether it may be started by the first call of one of its tools. */
+  isLazy: boolean;
+  /** What it needs and does not have, and how to get it; a server with this is off. */
+  lack: string | undefined;
   /** By name; `undefined` where the manifest declares none and takes what the server has. */
   tools: ReadonlyMap<string, DeclaredTool> | undefined;
   link: StdioLink | HttpLink;
@@ -156,11 +165,44 @@ function readUrl(server: ManifestServer, reading: Reading, texts: Texts): string
 /** What belongs to the other transport, or is missing for this one. */
 function checkShape(server: ManifestServer, kind: 'stdio' | 'http', { problems, path }: Reading): void {
   const [needed, foreign] =
-    kind === 'stdio' ? (['command', ['url', 'headers']] as const) : (['url', ['command', 'args', 'env']] as const);
+    kind === 'stdio'
+      ? (['command', ['url', 'headers']] as const)
+      : (['url', ['command', 'args', 'env', 'room']] as const);
   if (server[needed] === undefined) problems.add(path, `needs "${needed}", for its transport is ${kind}`);
   for (const member of foreign) {
     if (server[member] !== undefined) problems.add([...path, member], `is not for a server whose transport is ${kind}`);
   }
+}
+
+/** What a server lacks of its needs, as one sentence; `undefined` when all are met. */
+function lackOf({ needs }: ManifestServer, variables: Variables): string | undefined {
+  const { PATH } = inheritedVariables(variables);
+  const unmet = needs?.find(
+    ({ programs = [], variables: names = [] }) =>
+      !programs.some((name) => isProgram(name, PATH)) && !names.some((name) => variables[name]),
+  );
+  if (unmet === undefined) return undefined;
+  const { programs, variables: names, remedy } = unmet;
+  const lacks = [
+    ...(programs ? [`there is no program ${programs.join(' or ')}`] : []),
+    ...(names ? [`${names.join(' or ')} is not set`] : []),
+  ];
+  return `${lacks.join(' and ')}; ${remedy}`;
+}
+
+function readRoom(
+  { writable: folders, network = false, required = false }: NonNullable<ManifestServer['room']>,
+  { problems, path, variables }: Reading,
+  texts: Texts,
+): Room {
+  const writable = folders.map((text, index) => {
+    const before = texts.missing.size;
+    const folder = resolveInto(texts, text, variables);
+    if (texts.missing.size === before && !isAbsolute(folder))
+      problems.add([...path, 'room', 'writable', index], `must be an absolute folder (got ${JSON.stringify(folder)})`);
+    return folder;
+  });
+  return { writable, readable: [], network, required };
 }
 
 function readTools(
@@ -200,6 +242,7 @@ function readServer(
           kind,
           command: server.command === undefined ? [''] : readCommand(server, reading, texts),
           env: { ...inheritedVariables(reading.variables), ...env },
+          ...(server.room && { room: readRoom(server.room, reading, texts) }),
         };
   for (const name of new Set([...texts.named, ...Object.keys(env)].filter(isWithheldFromServers))) {
     const what = `names ${name}, which is for the daemons of Reveille alone: no MCP server gets it; take it out`;
@@ -215,6 +258,8 @@ function readServer(
     alias: server.alias,
     version: server.version,
     required,
+    isLazy: server.start === 'lazy',
+    lack: lackOf(server, reading.variables),
     tools: readTools(server, allowed, reading),
     link,
     variables: [...texts.named],

@@ -8,23 +8,16 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Logger } from '../kit/log/log.ts';
 import { canonicalJson } from '../wire/canonical-json.ts';
-import { definitionOf, digestOf, type ToolDefinition } from './tool-definition.ts';
+import { definitionOf, digestOf, type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
 
 /** Longer definitions are remembered by their digest alone. In UTF-16 units. */
 const LONGEST_KEPT = 64 * 1024;
 
-const definitionSchema = z.object({
-  name: z.string(),
-  description: z.string().optional(),
-  inputSchema: z.record(z.string(), z.unknown()),
-  outputSchema: z.record(z.string(), z.unknown()).optional(),
-  annotations: z.record(z.string(), z.unknown()).optional(),
-});
 const seenSchema = z.strictObject({
   seen_version: z.literal(1),
   servers: z.record(
     z.string(),
-    z.record(z.string(), z.strictObject({ sha256: z.string(), definition: definitionSchema.optional() })),
+    z.record(z.string(), z.strictObject({ sha256: z.string(), definition: toolDefinitionSchema.optional() })),
   ),
 });
 

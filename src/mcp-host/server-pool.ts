@@ -9,6 +9,7 @@ import type { Walls } from '../kit/process/separation.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { Rail, SideEffectClass, ToolSurface } from '../wire/manifest.ts';
 import { writeToolUri } from '../wire/tool-uri.ts';
+import { Agreement } from './agreement.ts';
 import { bindNames } from './function-names.ts';
 import { HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
 import type { Manifest, ServerSpec } from './manifest.ts';
@@ -18,7 +19,7 @@ import { ServerLog } from './server-log.ts';
 import { SpillFolder, spillFolderPath } from './spill-folder.ts';
 import type { CallOptions } from './tool-calls.ts';
 import type { ToolDefinition } from './tool-definition.ts';
-import type { ToolLock } from './tool-lock.ts';
+import type { KnownTools, ToolLock } from './tool-lock.ts';
 
 export type ServerPoolOptions = {
   clock: Clock;
@@ -27,12 +28,16 @@ export type ServerPoolOptions = {
   dataDir: string;
   /** Definitions that were looked at and agreed on; servers that it does not name are not pinned. */
   lock?: ToolLock;
+  /** The definitions behind the pins, by alias: servers that may start with their first call do. */
+  known?: KnownTools | undefined;
   /** Where servers that run as children run; where we run unless told. */
   cwd?: string;
   /** What servers that run as children must not see. */
   walls?: Walls | undefined;
   /** Programs by the name that manifests call them, for those that need not be on the PATH: `reveille` itself. */
   programs?: Readonly<Record<string, readonly [string, ...string[]]>>;
+  /** What a server that runs in a room may read besides the programs of the system. */
+  programFolders?: readonly string[];
   /** Aborts a start that is under way. */
   signal?: AbortSignal;
   /** 30 seconds unless told. */
@@ -89,12 +94,13 @@ const NO_VERSION = '0.0.0';
 const UNDECLARED = { sideEffectClass: undefined, surface: undefined, rail: undefined };
 
 /** A server whose program is one that we know the place of. */
-function withProgram(spec: ServerSpec, programs: ServerPoolOptions['programs'] = {}): ServerSpec {
+function withProgram(spec: ServerSpec, { programs = {}, programFolders = [] }: ServerPoolOptions): ServerSpec {
   const { link } = spec;
   if (link.kind !== 'stdio') return spec;
   const [program, ...args] = link.command;
   if (!Object.hasOwn(programs, program)) return spec;
-  return { ...spec, link: { ...link, command: [...programs[program]!, ...args] } };
+  const room = link.room && { ...link.room, readable: programFolders };
+  return { ...spec, link: { ...link, command: [...programs[program]!, ...args], room } };
 }
 
 /** Why a start cannot go on with this outcome; nothing when it can. */
@@ -103,6 +109,9 @@ function fatalWords({ alias, required }: ServerSpec, outcome: StartOutcome): str
   if (outcome.differences) return outcome.differences.map((difference) => `server "${alias}": ${difference}`);
   return required ? [`server "${alias}" is required and did not start: ${outcome.why}`] : [];
 }
+
+/** Whether its tools can be called. */
+const isThere = ({ state }: HostedServer) => state === 'ready' || state === 'idle';
 
 export class ServerPool {
   readonly #options: ServerPoolOptions;
@@ -120,9 +129,7 @@ export class ServerPool {
     this.#options = options;
     this.#spill = new SpillFolder(spillFolderPath(options.dataDir));
     this.#seen = new SeenTools(options.dataDir, options.log);
-    this.#servers = new Map(
-      manifest.servers.map((spec) => [spec.alias, this.#host(withProgram(spec, options.programs))]),
-    );
+    this.#servers = new Map(manifest.servers.map((spec) => [spec.alias, this.#host(withProgram(spec, options))]));
   }
 
   /**
@@ -172,7 +179,8 @@ export class ServerPool {
 
   /** What is wrong now, a sentence for each server that is not ready or has changed without having been pinned. */
   warnings(): string[] {
-    return [...this.#servers.values()].flatMap(({ spec: { alias }, problem, changes }) => {
+    return [...this.#servers.values()].flatMap(({ spec: { alias }, state, problem, changes }) => {
+      if (state === 'off') return [];
       const remedy = `look at it with "reveille neo server review ${alias}", or run "reveille tools pin" with its manifest`;
       return [
         ...(problem === undefined ? [] : [`server "${alias}" ${problem}`]),
@@ -181,6 +189,13 @@ export class ServerPool {
           : [`server "${alias}" is not pinned and has changed its tools: ${changes.join('; ')}; ${remedy}`]),
       ];
     });
+  }
+
+  /** The servers that need something that is not there, and what would turn them on. */
+  off(): { alias: string; why: string }[] {
+    return [...this.#servers.values()].flatMap(({ spec: { alias, lack }, state }) =>
+      state === 'off' && lack !== undefined ? [{ alias, why: lack }] : [],
+    );
   }
 
   /** How each server is, in the order of the manifest. */
@@ -222,7 +237,7 @@ export class ServerPool {
     const unsent = (inBand: string) => inBandError({ inBand, withoutResult: 'unsent' });
     if (!server) return unsent(`there is no server ${JSON.stringify(alias)}`);
     const isKnown = server.definitions.some(({ name }) => name === tool);
-    if (server.state === 'ready' && !isKnown) return unsent(`server "${alias}" has no tool ${JSON.stringify(tool)}`);
+    if (isThere(server) && !isKnown) return unsent(`server "${alias}" has no tool ${JSON.stringify(tool)}`);
     const { signal, definitionSha256, once } = options;
     const timeoutMs = this.#timeoutOf(server, tool);
     const { raw, ...outcome } = await server.call(tool, args, { timeoutMs, signal, definitionSha256, once });
@@ -253,6 +268,7 @@ export class ServerPool {
     return new HostedServer({
       spec,
       pins: this.#pinsOf(alias),
+      known: this.#knownOf(spec),
       seen: this.#seen,
       cwd,
       walls,
@@ -271,14 +287,24 @@ export class ServerPool {
     return lock && Object.hasOwn(lock.servers, alias) ? lock.servers[alias] : undefined;
   }
 
+  /** What a server offers before it is started; `undefined` for one that has to be started to know. */
+  #knownOf(spec: ServerSpec): readonly ToolDefinition[] | undefined {
+    const { known } = this.#options;
+    const pins = this.#pinsOf(spec.alias);
+    if (!spec.isLazy || spec.version === undefined || !known || !pins || !Object.hasOwn(known, spec.alias))
+      return undefined;
+    const definitions = known[spec.alias]!;
+    // What is not what was agreed on is not offered: the server itself says what it has.
+    return new Agreement(spec, pins).differences(definitions).length === 0 ? definitions : undefined;
+  }
+
   #timeoutOf({ spec }: HostedServer, tool: string): number {
     return spec.tools?.get(tool)?.timeoutMs ?? this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS;
   }
 
   /** The tools of all servers that are ready, without their names. */
   #present(): Omit<HostedTool, 'functionName'>[] {
-    const ready = [...this.#servers.values()].filter(({ state }) => state === 'ready');
-    return ready.flatMap((server) => {
+    return [...this.#servers.values()].filter(isThere).flatMap((server) => {
       const { alias, version = server.serverVersion ?? NO_VERSION, tools } = server.spec;
       return server.definitions.map((definition) => {
         const tool = definition.name;

@@ -4,12 +4,12 @@ import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Walls } from '../kit/process/separation.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { bundledPrograms } from './bundled-programs.ts';
+import { bundledPrograms, programFolders } from './bundled-programs.ts';
 import { loadManifest, type Manifest } from './manifest.ts';
 import type { Variables } from './references.ts';
 import { ServerPool } from './server-pool.ts';
 import { spillFolderPath } from './spill-folder.ts';
-import { lockPathOf, readLock } from './tool-lock.ts';
+import { lockPathOf, readKnownTools, readLock } from './tool-lock.ts';
 
 export type ManifestStart = {
   manifestPath: string;
@@ -25,6 +25,8 @@ export type ManifestStart = {
   startTimeoutMs?: number | undefined;
   /** Whether the tools must be those of the lock beside the manifest, where there is one; they must unless told. */
   pinned?: boolean;
+  /** Starts servers that could wait for their first call, too: for somebody who looks whether all is as it should be. */
+  eager?: boolean | undefined;
   /**
    * Starts these servers alone and takes their tools as they are, whatever the manifest declares: for somebody who is
    * to look at them.
@@ -66,8 +68,9 @@ export async function startManifest(start: ManifestStart): Promise<{ pool: Serve
   // A files server that is to show what was cut out of results does not start without it.
   makeFolder('the folder for tool output', spillFolderPath(dataDir));
   const pool = await ServerPool.start(manifest, {
-    ...{ clock, log, dataDir, walls: start.walls, programs: bundledPrograms() },
+    ...{ clock, log, dataDir, walls: start.walls, programs: bundledPrograms(), programFolders: programFolders() },
     ...(lock && { lock }),
+    ...(lock && !start.eager && only === undefined && { known: readKnownTools(manifestPath) }),
     ...(signal && { signal }),
     ...(startTimeoutMs !== undefined && { startTimeoutMs }),
   });

@@ -11,7 +11,8 @@ import { digestOf, type ToolDefinition } from './tool-definition.ts';
 export type Standing =
   | { connection: Connection; definitions: readonly ToolDefinition[] }
   /**
-   * `why` finishes "server …"; one whose tools are not trusted is no failure to the caller but an answer to the model.
+   * `why` finishes "server …"; that a server is off or not trusted is no failure to the caller but an answer to the
+   * model.
    */
   | { why: string; isTrusted: boolean };
 

@@ -1,5 +1,6 @@
 /** What a server says of a tool, as far as it matters to a model, and the fingerprint that pins it. */
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
 import { canonicalJson } from '../wire/canonical-json.ts';
 
 export type ToolDefinition = {
@@ -11,6 +12,15 @@ export type ToolDefinition = {
   /** Hints such as `readOnlyHint`. Untrusted: they may tighten what we think of a tool, never loosen it. */
   annotations?: Readonly<Record<string, unknown>>;
 };
+
+/** A definition that was written down. */
+export const toolDefinitionSchema = z.object({
+  name: z.string(),
+  description: z.string().optional(),
+  inputSchema: z.record(z.string(), z.unknown()),
+  outputSchema: z.record(z.string(), z.unknown()).optional(),
+  annotations: z.record(z.string(), z.unknown()).optional(),
+});
 
 /** Takes over what counts of a listed tool. */
 export function definitionOf(listed: ToolDefinition): ToolDefinition {

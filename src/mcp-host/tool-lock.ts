@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { ReveilleError } from '../wire/errors.ts';
 import { checkInput } from '../wire/validate.ts';
 import { JsonSyntaxError, readPlacedJson } from './json-places.ts';
-import { digestOf, type ToolDefinition } from './tool-definition.ts';
+import { definitionOf, digestOf, type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
 
 const toolLockSchema = z.strictObject({
   lock_version: z.literal(1),
@@ -22,7 +22,45 @@ export type ToolLock = z.output<typeof toolLockSchema>;
 /** The pins of one server. */
 export type ToolPins = Readonly<Record<string, string>>;
 
+/** The definitions behind the pins of a lock, by alias. */
+export type KnownTools = Readonly<Record<string, readonly ToolDefinition[]>>;
+
+const knownToolsSchema = z.strictObject({
+  tools_version: z.literal(1),
+  servers: z.record(z.string(), z.array(toolDefinitionSchema)),
+});
+
 const REMEDY = 'run `reveille tools pin` after you have looked at the change';
+
+/** Where the definitions stand that the lock of a manifest pins. */
+export function toolsPathOf(manifestPath: string): string {
+  return `${manifestPath.replace(/\.json$/, '')}.tools.json`;
+}
+
+/**
+ * Reads the definitions that are written down beside a manifest. They are believed only as far as pins agree with them,
+ * so a file that cannot be read counts as none: the servers say themselves what they have.
+ */
+export function readKnownTools(manifestPath: string): KnownTools | undefined {
+  try {
+    const text = readFileSync(toolsPathOf(manifestPath), 'utf8');
+    return knownToolsSchema.parse(JSON.parse(text)).servers as KnownTools;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes the definitions down in one step, sorted by alias and name. */
+export function writeKnownTools(manifestPath: string, known: KnownTools): void {
+  const byName = (one: ToolDefinition, other: ToolDefinition) => (one.name < other.name ? -1 : 1);
+  const servers = Object.keys(known)
+    .sort()
+    .map((alias) => [alias, known[alias]!.map(definitionOf).sort(byName)] as const);
+  const path = toolsPathOf(manifestPath);
+  const fresh = `${path}.new`;
+  writeFileSync(fresh, `${JSON.stringify({ tools_version: 1, servers: Object.fromEntries(servers) }, null, 2)}\n`);
+  renameSync(fresh, path);
+}
 
 /** Where the lock of a manifest stands. */
 export function lockPathOf(manifestPath: string): string {

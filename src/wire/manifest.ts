@@ -70,6 +70,25 @@ export const manifestToolSchema = z.strictObject({
 
 export type ManifestTool = z.output<typeof manifestToolSchema>;
 
+/** Met by any one of the programs on the PATH, or any one of the variables. */
+const needSchema = z.strictObject({
+  programs: z.array(z.string().min(1)).min(1).optional(),
+  variables: z
+    .array(z.string().regex(new RegExp(`^${variable}$`), 'must be the name of a variable'))
+    .min(1)
+    .optional(),
+  /** What to install or to set, as one sentence without its full stop. */
+  remedy: z.string().min(1).max(300),
+});
+
+const roomSchema = z.strictObject({
+  /** Folders that it may write to; may refer to variables. */
+  writable: z.array(z.string().min(1)).min(1),
+  network: z.boolean().optional(),
+  /** Whether it must not start where there are no walls. */
+  required: z.boolean().optional(),
+});
+
 export const manifestServerSchema = z.strictObject({
   alias: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 _ -'),
   transport: z.enum(['stdio', 'http']).optional(),
@@ -81,6 +100,15 @@ export const manifestServerSchema = z.strictObject({
   headers: assignments.optional(),
   version: z.string().min(1).optional(),
   required: z.boolean().optional(),
+  /**
+   * `lazy`: the server is started by the first call of one of its tools. Until then its tools are those that are written
+   * down beside the manifest; without that, and by default, it is started with the others.
+   */
+  start: z.enum(['eager', 'lazy']).optional(),
+  /** What it cannot do without. Where one of these is not met, the server is off and the remedy says how it is not. */
+  needs: z.array(needSchema).optional(),
+  /** It runs in a room of its own: of the file system only programs and these folders, of the network nothing unless told. */
+  room: roomSchema.optional(),
   tools: z.array(manifestToolSchema).optional(),
 });
 export type ManifestServer = z.output<typeof manifestServerSchema>;

@@ -17,6 +17,8 @@ export const surfaceViewSchema = z.object({
   escalate: z.array(z.string()),
   /** The same with where they come from and why they are escalated. */
   escalated: z.array(z.object({ name: z.string(), uri: z.string(), reason: z.string() })),
+  /** Servers that need something that is not there, with what would turn them on. Absent in answers of older versions. */
+  off: z.array(z.object({ alias: z.string(), why: z.string() })).optional(),
   /** Sentences about servers that do not run, and tools that are held back. */
   warnings: z.array(z.string()),
 });

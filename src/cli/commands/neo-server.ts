@@ -150,7 +150,8 @@ async function decide(context: CliContext, flags: ReviewFlags, { manifest, text,
     }
     const diff = changedLines(manifest.text, next.text).map(oneLine);
     if (person) await confirmed(context, manifest, diff, person.ask);
-    const backup = await saveManifest(context, manifest, next.text, next.lock);
+    const known = { ...manifest.known, ...Object.fromEntries(looks.map(({ alias, live }) => [alias, live])) };
+    const backup = await saveManifest(context, manifest, next.text, next.lock, known);
     for (const { alias, live } of looks) seen.agree(alias, live);
     const where = manifest.isShipped
       ? ', a copy of the one that ships, which is used from now on'

@@ -29,7 +29,7 @@ function table(rows: string[][], look: Look): string[] {
   return [look.paint('dim', heading!), ...lines];
 }
 
-export function renderSurface({ tools, escalated, warnings }: SurfaceView, look: Look): string[] {
+export function renderSurface({ tools, escalated, off = [], warnings }: SurfaceView, look: Look): string[] {
   const lines = [
     tools.length === 0
       ? 'The model can call nothing.'
@@ -42,6 +42,10 @@ export function renderSurface({ tools, escalated, warnings }: SurfaceView, look:
   if (escalated.length > 0) {
     const rows = escalated.map(({ name, reason }) => [name, reason]);
     lines.push('', 'Through core_execute only:', '', ...table([['TOOL', 'BECAUSE'], ...rows], look));
+  }
+  if (off.length > 0) {
+    const rows = off.map(({ alias, why }) => [alias, oneLine(why)]);
+    lines.push('', 'Off:', '', ...table([['SERVER', 'BECAUSE'], ...rows], look));
   }
   for (const warning of warnings) lines.push('', `${look.paint('yellow', 'Warning')}: ${oneLine(warning)}`);
   return lines;
@@ -56,6 +60,8 @@ export async function neoTools(context: CliContext): Promise<void> {
   context.out.progress('Starting the servers of the manifest…');
   const surface = await spawnTools({
     ...options,
+    // Who looks wants to know whether they start, and with the tools that they should have.
+    eager: true,
     recall: notHere,
     ...(options.config.executor && { delegate: notHere }),
   });

@@ -15,7 +15,15 @@ import {
 import { dirname } from 'node:path';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { loadManifest } from '../../mcp-host/manifest.ts';
-import { lockPathOf, readLock, type ToolLock, writeLock } from '../../mcp-host/tool-lock.ts';
+import {
+  type KnownTools,
+  lockPathOf,
+  readKnownTools,
+  readLock,
+  type ToolLock,
+  writeKnownTools,
+  writeLock,
+} from '../../mcp-host/tool-lock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CliContext } from '../context.ts';
 import { toolOptions } from '../up/tool-options.ts';
@@ -27,9 +35,16 @@ export type NeoManifest = {
   readonly text: string;
   /** Its pins. */
   readonly lock: ToolLock;
+  /** The definitions behind the pins. */
+  readonly known: KnownTools;
   /** Whether it is the one that ships, and is copied into the home with the first change. */
   readonly isShipped: boolean;
 };
+
+const pinsBeside = (path: string) => ({
+  lock: readLock(lockPathOf(path)) ?? { lock_version: 1 as const, servers: {} },
+  known: readKnownTools(path) ?? {},
+});
 
 /** @throws ReveilleError `invalid_request` where Neo has no manifest, or one that cannot be read */
 export async function manifestInUse(context: CliContext): Promise<NeoManifest> {
@@ -51,7 +66,7 @@ export async function manifestInUse(context: CliContext): Promise<NeoManifest> {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new ReveilleError('invalid_request', `the agent manifest ${from} cannot be read: ${why}`, { cause });
   }
-  return { path, text, isShipped, lock: readLock(lockPathOf(from)) ?? { lock_version: 1, servers: {} } };
+  return { path, text, isShipped, ...pinsBeside(from) };
 }
 
 /** Does something with a text as a manifest file that is gone afterwards; errors name the real file. */
@@ -85,6 +100,7 @@ export async function saveManifest(
   manifest: NeoManifest,
   text: string,
   lock: ToolLock,
+  known: KnownTools = manifest.known,
 ): Promise<string | undefined> {
   const { path, isShipped } = manifest;
   return asFile(manifest, text, (draft) => {
@@ -101,6 +117,7 @@ export async function saveManifest(
     if (isThere) chmodSync(draft, statSync(path).mode & 0o777);
     // The pins first: of servers that the manifest does not name yet they mean nothing.
     writeLock(lockPathOf(path), lock);
+    writeKnownTools(path, known);
     renameSync(draft, path);
     return backup;
   });

@@ -10,6 +10,7 @@ import { realpathSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
+import { type Room, roomCommand } from './room.ts';
 import { type Grant, isWithin, leadingTo, type Means, type ProgramUser, type View } from './view.ts';
 
 /** A string of the profile's language. */
@@ -77,6 +78,8 @@ export type WalledProgram = {
   readonly others?: () => readonly string[];
   /** Given to this program, whether it names it or not. */
   readonly granted?: readonly Grant[];
+  /** It sees no more than this room, where the system has walls to build one. */
+  readonly room?: Room | undefined;
   /** Whom it runs as; as us without it. */
   readonly user?: ProgramUser;
 };
@@ -191,8 +194,16 @@ export class Walls {
    * @throws Error when walls are required and cannot be had, or when the program is to work in a hidden folder
    */
   async around(program: WalledProgram): Promise<{ command: readonly string[]; carried: boolean }> {
-    const { cwd, user } = program;
+    const { cwd, user, room } = program;
     const means = await this.means(user);
+    if (room && means.kind === 'bubblewrap' && !user) {
+      for (const folder of room.writable) await mkdir(folder, { recursive: true, mode: 0o700 });
+      return { command: roomCommand(means.path, room, this.places.hidden, program.command), carried: true };
+    }
+    if (room?.required && this.mode !== 'off') {
+      const why = means.kind === 'none' ? means.why : `there are no rooms with ${means.kind}`;
+      throw new Error(`it needs a room of its own, and there is none: ${why}; REVEILLE_SEPARATION=off is without`);
+    }
     if (means.kind === 'none') {
       if (this.mode !== 'required') return { command: program.command, carried: false };
       throw new Error(`REVEILLE_SEPARATION is required, and programs cannot be separated here: ${means.why}`);

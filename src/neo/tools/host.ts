@@ -57,5 +57,7 @@ export type ToolHost = {
   ): Promise<HostAnswer>;
   /** Sentences about servers that do not run and tools that are held back. */
   warnings(): readonly string[];
+  /** Servers that need something that is not there. */
+  off?(): readonly { alias: string; why: string }[];
   close(): Promise<void>;
 };

@@ -24,7 +24,9 @@ export type PinReport = {
  * @throws ReveilleError as `startHost` does; `unavailable` when the lock cannot be written
  */
 export async function pinTools(options: HostOptions): Promise<PinReport> {
-  const { lockOf, lockPathOf, readLock, writeLock } = await import('../../mcp-host/tool-lock.ts');
+  const { lockOf, lockPathOf, readKnownTools, readLock, writeKnownTools, writeLock } = await import(
+    '../../mcp-host/tool-lock.ts'
+  );
   const { pool, manifestPath } = await startHost(options, false);
   try {
     const file = lockPathOf(manifestPath);
@@ -43,11 +45,19 @@ export async function pinTools(options: HostOptions): Promise<PinReport> {
     });
     try {
       writeLock(file, { lock_version: 1, servers: { ...kept, ...now } });
+      const known = readKnownTools(manifestPath) ?? {};
+      const still = Object.fromEntries(down.flatMap(({ alias }) => (known[alias] ? [[alias, known[alias]]] : [])));
+      const fresh = Object.groupBy(pool.tools(), ({ alias }) => alias);
+      const live = Object.entries(fresh).map(([alias, there]) => [alias, there!.map(({ definition }) => definition)]);
+      writeKnownTools(manifestPath, { ...still, ...Object.fromEntries(live) });
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
       throw new ReveilleError('unavailable', `the tool lock ${file} cannot be written: ${why}`, { cause });
     }
-    return { file, tools, unpinned: pool.warnings() };
+    // One that is off keeps the pins that it has.
+    const off = pool.off().filter(({ alias }) => before[alias] === undefined);
+    const unpinned = [...pool.warnings(), ...off.map(({ alias, why }) => `server "${alias}" is off: ${why}`)];
+    return { file, tools, unpinned };
   } finally {
     await pool.close();
   }

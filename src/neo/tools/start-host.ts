@@ -39,6 +39,8 @@ export type HostOptions = {
   walls?: Walls | undefined;
   clock: Clock;
   log: Logger;
+  /** Starts servers that could wait for their first call, too. */
+  eager?: boolean | undefined;
   /** Calls the start off. */
   signal?: AbortSignal | undefined;
   /** How long a server may take to start; 30 seconds unless told. */

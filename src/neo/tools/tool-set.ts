@@ -256,6 +256,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
         }),
         escalate: [...now.escalated.keys()],
         escalated: [...now.escalated.values()],
+        off: [...(host?.off?.() ?? [])],
         warnings: [...surface.warnings()],
       };
     },
