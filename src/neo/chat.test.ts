@@ -3,17 +3,21 @@ import { test } from 'node:test';
 import { parseJsonObject } from '../wire/json.ts';
 import { parseOrThrow } from '../wire/validate.ts';
 import { type ChatRequest, chatRequestSchema, RAW_WAKE_FIELDS } from '../wire/wake.ts';
-import { checkWakeHeaders, turnOf } from './chat.ts';
+import { turnOf, withMarkers } from './chat.ts';
 import { ALARM_ID, wakeBody } from './testing/workbench.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
 
-function parsed(body: object): ChatRequest {
-  return parseOrThrow(chatRequestSchema, parseJsonObject(JSON.stringify(body), RAW_WAKE_FIELDS));
+function parsed(body: object, headers: Record<string, string> = {}): ChatRequest {
+  const sent = parseJsonObject(JSON.stringify(body), RAW_WAKE_FIELDS);
+  return parseOrThrow(
+    chatRequestSchema,
+    withMarkers((name) => headers[name], sent),
+  );
 }
 
 function check(headers: Record<string, string>, body: object): void {
-  checkWakeHeaders((name) => headers[name], parsed(body));
+  parsed(body, headers);
 }
 
 test('headers that agree with the body, or are absent, pass', () => {
@@ -36,9 +40,25 @@ test('a header that disagrees is refused with both values', () => {
     message: `x-matrix-wake-fire must agree with fire_id in the body: the header says "other", in the body it says "${ALARM_ID}@${DUE}"`,
   });
   assert.throws(() => check({ 'x-matrix-wake-alarm': 'other' }, wakeBody(DUE)), { code: 'invalid_request' });
-  assert.throws(() => check({ 'x-matrix-wake-origin': 'chronos' }, { message: 'hi' }), {
-    message: /x-matrix-wake-origin must agree with origin in the body: .* in the body it has none/,
+  assert.throws(() => check({ 'x-matrix-wake-origin': 'cron' }, { message: 'hi' }), {
+    message: 'origin must be "chronos" (got "cron")',
   });
+});
+
+test('any marker alone makes a wake of a message, in the body or in a header', () => {
+  const marked: [Record<string, string>, object][] = [
+    [{ 'x-matrix-wake-origin': 'chronos' }, {}],
+    [{ 'x-matrix-wake-alarm': 'alarm_xyz789' }, {}],
+    [{ 'x-matrix-wake-fire': 'whatever' }, {}],
+    [{}, { origin: 'chronos' }],
+    [{}, { alarm_id: 'alarm_xyz789' }],
+    [{}, { scheduled_for: '2026-06-15T08:10:00Z' }],
+  ];
+  for (const [headers, members] of marked) {
+    const body = parsed({ message: 'hi', ...members }, headers);
+    assert.equal(turnOf(body, 7, () => 'id').origin, 'chronos', JSON.stringify([headers, members]));
+  }
+  assert.equal(turnOf(parsed({ message: 'hi' }, { 'x-matrix-user': 'ada' }), 7, () => 'id').origin, 'user');
 });
 
 test('a turn without a conversation gets a new one, and everything the wake said', () => {

@@ -3,46 +3,59 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../kit/clock/clock.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_ORIGIN } from '../wire/wake.ts';
+import { derivedName, fireIdOf, REPEAT_SECONDS } from '../wire/fire-id.ts';
+import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_MARKS } from '../wire/wake.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { NewTurn } from './turn.ts';
 
-/** The headers of a delivery and the members of the body that say the same. */
-const ECHOED = [
+/** The headers that mark a delivery, and the members of the body that say the same. */
+const MARKERS = [
   [WAKE_HEADERS.origin, 'origin'],
   [WAKE_HEADERS.alarm, 'alarm_id'],
   [WAKE_HEADERS.fire, 'fire_id'],
 ] as const;
 
+type Header = (name: string) => string | undefined;
+
 /**
- * Holds the headers of a delivery against its body: where both speak they must agree, for whoever routed by the one and
- * whoever reads the other must see the same wake.
+ * Puts what the headers of a delivery say into its body. Where both speak they must agree, for whoever routed by the one
+ * and whoever reads the other must see the same wake.
  *
  * @param header a request header's value
+ * @param body as it was sent, not checked yet
  * @throws ReveilleError `invalid_request` naming the first header that disagrees
  */
-export function checkWakeHeaders(header: (name: string) => string | undefined, body: ChatRequest): void {
-  for (const [name, member] of ECHOED) {
+export function withMarkers(header: Header, body: Record<string, unknown>): Record<string, unknown> {
+  for (const [name, member] of MARKERS) {
     const said = header(name);
-    if (said === undefined || said === body[member]) continue;
-    const inBody = body[member] === undefined ? 'it has none' : `it says ${JSON.stringify(body[member])}`;
-    const message = `${name} must agree with ${member} in the body: the header says ${JSON.stringify(said.slice(0, 200))}, in the body ${inBody}`;
-    throw new ReveilleError('invalid_request', message);
+    if (said === undefined || said === '' || said === body[member]) continue;
+    if (body[member] !== undefined) {
+      const [marked, written] = [said, JSON.stringify(body[member])].map((text) => text.slice(0, 200));
+      const message = `${name} must agree with ${member} in the body: the header says ${JSON.stringify(marked)}, in the body it says ${written}`;
+      throw new ReveilleError('invalid_request', message);
+    }
+    body[member] = said;
   }
+  return body;
 }
+
+const isWake = (body: ChatRequest) => WAKE_MARKS.some((name) => body[name] !== undefined);
 
 /** Whose wake a delivery carries, by its header; `undefined` where it does not say so, or carries none. */
-export function userOf(header: (name: string) => string | undefined, body: ChatRequest): string | undefined {
+export function userOf(header: Header, body: ChatRequest): string | undefined {
   const label = labelSchema.safeParse(header(WAKE_HEADERS.user));
-  return label.success && body.origin === WAKE_ORIGIN ? ownerOf(label.data) : undefined;
+  return label.success && isWake(body) ? ownerOf(label.data) : undefined;
 }
 
-/** The turn that a request asks for. `ids` is asked for a new id where one is needed. */
-export function turnOf(body: ChatRequest, now: number, newId: () => string, userId?: string): NewTurn {
+/** Whose wake a request carries, see {@link userOf}, and what the caller named it. */
+export type WakeAbout = { userId?: string | undefined; name?: string | undefined };
+
+/** The turn that a request asks for. `newId` is asked for a new id where one is needed. */
+export function turnOf(body: ChatRequest, now: number, newId: () => string, { userId }: WakeAbout = {}): NewTurn {
   return {
     id: newId(),
     conversationId: body.conversation_id ?? newId(),
-    origin: body.origin ?? 'user',
+    origin: isWake(body) ? 'chronos' : 'user',
     message: body.message,
     createdAt: now,
     ...(body.payload === undefined ? {} : { payload: body.payload.text }),
@@ -64,26 +77,41 @@ export type ChatOptions = {
   onAccepted: (conversationId: string) => void;
   /** Whether as many turns wait as may; never unless given. */
   isFull?: () => boolean;
+  /** For how long the same wake without a fire id is one wake; 0: never. A day unless given. */
+  repeatMs?: number | undefined;
 };
 
 /**
- * Stores the turn of a request. Resolves when it is on disk; a `fire_id` that has its turn already gives that turn
- * back.
+ * Gives the turn of a wake that came without a fire id one that is derived from what it says.
  *
- * @param userId whose wake it is, see {@link userOf}
+ * @param since turns that were accepted after it, epoch milliseconds, are repeated by one that says the same
+ */
+function withDerivedFire(turn: NewTurn, body: ChatRequest, { userId, name }: WakeAbout, since: number): NewTurn {
+  if (turn.origin === 'user' || turn.fireId !== undefined) return turn;
+  const { conversation_id: conversationId } = body;
+  const { alarmId, scheduledFor, message, payload } = turn;
+  const facts = { userId, conversationId, alarmId, scheduledFor, message, payload };
+  // An age of nothing: even the same wake in the same instant is another one.
+  const once = since >= turn.createdAt && name === undefined ? turn.id : name;
+  const derived = derivedName(facts, once);
+  const repeats = { name: derived, since: name === undefined ? since : 0 };
+  return { ...turn, fireId: fireIdOf(derived, turn.createdAt), repeats };
+}
+
+/**
+ * Stores the turn of a request. Resolves when it is on disk; a wake that has its turn already gives that turn back.
+ *
  * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when too many wait: nothing was
  *   accepted, the wake must be repeated
  */
 export async function acceptChat(
   body: ChatRequest,
-  { store, clock, onAccepted, isFull }: ChatOptions,
-  userId?: string,
+  { store, clock, onAccepted, isFull, repeatMs = REPEAT_SECONDS * 1000 }: ChatOptions,
+  about: WakeAbout = {},
 ): Promise<ChatAccepted> {
   const now = clock.now();
-  const { turn, deduped } = await store.accept(
-    turnOf(body, now, () => uuidv7({ msecs: now }), userId),
-    isFull,
-  );
+  const asked = turnOf(body, now, () => uuidv7({ msecs: now }), about);
+  const { turn, deduped } = await store.accept(withDerivedFire(asked, body, about, now - repeatMs), isFull);
   if (!deduped) onAccepted(turn.conversationId);
   return { conversation_id: turn.conversationId, turn_id: turn.id, deduped };
 }

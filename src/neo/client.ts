@@ -8,7 +8,7 @@ import { below, type Exchange, exchange, reasonOf } from '../kit/http/exchange.t
 import { encodeJson } from '../wire/json.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { pathOf } from '../wire/route.ts';
-import { WAKE_HEADERS, WAKE_ORIGIN, type WakeRequest } from '../wire/wake.ts';
+import { WAKE_HEADERS, WAKE_ORIGIN, type Wake } from '../wire/wake.ts';
 import { NEO_ROUTES } from './http/routes.ts';
 
 /** A daemon's answer, to be passed on as it is. */
@@ -40,7 +40,7 @@ export type DaemonAddress = { readonly url: string; readonly token: string };
 export type AcceptedTurn = { readonly conversation_id: string; readonly turn_id: string };
 
 /** The body for a daemon: message and payload as they came, byte for byte. */
-function chatBody(wake: WakeRequest): string {
+function chatBody(wake: Wake): string {
   return encodeJson({
     message: wake.message,
     conversation_id: wake.conversation_id,
@@ -69,7 +69,7 @@ function single(value: string | string[] | undefined): string | undefined {
  */
 export async function deliver(
   dispatcher: Dispatcher,
-  { url, token, userId, wake, signal }: DaemonAddress & { userId: string; wake: WakeRequest; signal: AbortSignal },
+  { url, token, userId, wake, signal }: DaemonAddress & { userId: string; wake: Wake; signal: AbortSignal },
 ): Promise<Delivery> {
   const outcome = await exchange(dispatcher, {
     method: 'POST',
@@ -80,7 +80,7 @@ export async function deliver(
       accept: 'application/json',
       [WAKE_HEADERS.user]: userId,
       [WAKE_HEADERS.origin]: WAKE_ORIGIN,
-      [WAKE_HEADERS.alarm]: wake.alarm_id,
+      ...(wake.alarm_id === undefined ? {} : { [WAKE_HEADERS.alarm]: wake.alarm_id }),
       [WAKE_HEADERS.fire]: wake.fire_id,
     },
     body: chatBody(wake),

@@ -35,6 +35,7 @@ test('the defaults are loopback, port 8080 and the offline model', () => {
     embedModel: undefined,
     contextTokens: 128_000,
     maxQueued: 1000,
+    repeatMs: 86_340_000,
     separation: 'auto',
     warnings: [],
   });

@@ -5,6 +5,7 @@ import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../ki
 import { type ModelConfig, modelSettings, parseModelConfig } from '../kit/model/settings.ts';
 import type { SeparationMode } from '../kit/process/separation.ts';
 import { ReveilleError } from '../wire/errors.ts';
+import { REPEAT_SECONDS, REPEAT_SECONDS_MAX } from '../wire/fire-id.ts';
 import {
   parseSettings,
   portSetting,
@@ -44,6 +45,8 @@ export type NeoConfig = {
   readonly contextTokens: number;
   /** Turns that may wait; more are refused. */
   readonly maxQueued?: number;
+  /** For how long the same wake without a fire id is one wake; 0: never. A day unless given. */
+  readonly repeatMs?: number;
   /** Where chronosd takes receipts; without it none are sent. */
   readonly chronosUrl?: string;
   /** Whether its MCP servers run behind walls. */
@@ -72,6 +75,7 @@ export const neoSettingsSchema = z.object({
   ...modelSettings('NEO'),
   NEO_CHRONOS_URL: urlSetting.optional(),
   NEO_MAX_QUEUED: wholeNumber(1, 1_000_000).default(1000),
+  NEO_REPEAT_SECONDS: wholeNumber(0, REPEAT_SECONDS_MAX).default(REPEAT_SECONDS),
   NEO_CONTEXT_TOKENS: wholeNumber(4000, 10_000_000).default(128_000),
 });
 
@@ -125,6 +129,7 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
     embedModel: read.NEO_EMBED_MODEL,
     contextTokens: read.NEO_CONTEXT_TOKENS,
     maxQueued: read.NEO_MAX_QUEUED,
+    repeatMs: read.NEO_REPEAT_SECONDS * 1000,
     separation: read.REVEILLE_SEPARATION,
     ...(read.NEO_CHRONOS_URL === undefined ? {} : { chronosUrl: read.NEO_CHRONOS_URL }),
     warnings: [

@@ -32,10 +32,15 @@ export type Occasion = {
 };
 
 /** A turn that is about to be stored. */
-export type NewTurn = Occasion & { readonly id: string; readonly conversationId: string };
+export type NewTurn = Occasion & {
+  readonly id: string;
+  readonly conversationId: string;
+  /** Of a wake whose fire id is derived: the turn that it repeats has this name, and was accepted after `since`. */
+  readonly repeats?: { readonly name: string; readonly since: number };
+};
 
 /** A stored turn. */
-export type Turn = NewTurn & {
+export type Turn = Omit<NewTurn, 'repeats'> & {
   /** Place in the order of acceptance, over all conversations. */
   readonly seq: number;
   readonly status: TurnStatus;

@@ -28,6 +28,7 @@ test('the defaults are those of the contract', () => {
     wakeTimeoutMs: 30_000,
     separation: 'auto',
     probeIntervalMs: 100,
+    repeatMs: 86_340_000,
     orphanSeconds: 60,
     budget: undefined,
     chronosUrl: undefined,

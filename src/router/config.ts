@@ -5,6 +5,7 @@ import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseShared
 import type { SeparationMode } from '../kit/process/separation.ts';
 import { type Budget, budgetSchema } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
+import { REPEAT_SECONDS, REPEAT_SECONDS_MAX } from '../wire/fire-id.ts';
 import { parseJsonObject } from '../wire/json.ts';
 import {
   parseSettings,
@@ -30,6 +31,7 @@ export const routerSettingsSchema = z.object({
   ROUTER_ADMIN_TOKEN: secretSetting.optional(),
   ROUTER_WAKE_TIMEOUT_MS: wholeNumber(100, 600_000).default(30_000),
   ROUTER_PROBE_INTERVAL_MS: wholeNumber(1, 60_000).default(100),
+  ROUTER_REPEAT_SECONDS: wholeNumber(0, REPEAT_SECONDS_MAX).default(REPEAT_SECONDS),
   ROUTER_ORPHAN_SECONDS: wholeNumber(0, 86_400).default(60),
   ROUTER_BUDGET: z.string().optional(),
   ROUTER_CHRONOS_URL: urlSetting.optional(),
@@ -60,6 +62,8 @@ export type RouterConfig = Readonly<{
   wakeTimeoutMs: number;
   /** Longest pause between two looks at whether a daemon is ready. */
   probeIntervalMs: number;
+  /** For how long the same wake without a fire id is one wake; 0: never. */
+  repeatMs: number;
   /** How long machines of provider `process` outlive a router that died and does not come back; 0: for ever. */
   orphanSeconds: number;
   /** How often and when agents may be woken whose machine has no budget of its own. */
@@ -130,6 +134,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     adminToken: values.ROUTER_ADMIN_TOKEN,
     wakeTimeoutMs: values.ROUTER_WAKE_TIMEOUT_MS,
     probeIntervalMs: values.ROUTER_PROBE_INTERVAL_MS,
+    repeatMs: values.ROUTER_REPEAT_SECONDS * 1000,
     orphanSeconds: values.ROUTER_ORPHAN_SECONDS,
     budget: budgetOf(values.ROUTER_BUDGET),
     chronosUrl: values.ROUTER_CHRONOS_URL,

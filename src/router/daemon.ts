@@ -27,6 +27,7 @@ import { DAEMON_PROVIDERS } from './providers/descriptors.ts';
 import { createHealthProbe } from './providers/health.ts';
 import { Separation } from './providers/separation.ts';
 import { Reaper } from './reaper/reaper.ts';
+import { Repetitions } from './repetitions.ts';
 import { Restarter } from './restarter.ts';
 import type { SupervisorOptions } from './supervisor.ts';
 import { guardedConnector } from './targets/guarded-client.ts';
@@ -127,6 +128,12 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     timeoutMs: config.wakeTimeoutMs,
     ...(options.onWake ? { onWake: options.onWake } : {}),
   });
+  const repetitions = new Repetitions({
+    ...{ file, commits, clock, log },
+    isKnown: (userId) => registry.get(userId) !== undefined,
+    wake: (wake, onReady) => wakes.wake(wake, onReady),
+    windowMs: config.repeatMs,
+  });
   const keeper = new IdleKeeper(fleet, probe, clock, log);
   const release = async () => {
     restarter.close();
@@ -149,7 +156,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       allowedHosts: config.allowedHosts,
       door: config.door,
       routes(app) {
-        addWakeRoutes(app, { wakes, wakeToken: config.wakeToken, clock, log });
+        addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
         addReceiptKeyRoutes(app, { registry, wakeToken: config.wakeToken });
         addMachineRoutes(app, { registry, fleet, targets, budgets, adminToken: config.adminToken, clock, log });
       },

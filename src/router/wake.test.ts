@@ -298,7 +298,7 @@ describe('a wake that cannot be delivered', () => {
       [{ message: '' }, /message must not be empty/],
       [{ message: undefined }, /message is required/],
       [{ origin: 'me' }, /origin must be "chronos"/],
-      [{ fire_id: 'x' }, /fire_id must look like/],
+      [{ fire_id: 'a b' }, /fire_id must be 1 to 128 visible ASCII/],
       [{ alarm_id: 'a\r\nx-evil: 1' }, /alarm_id must be 1 to 64 visible ASCII/],
       [{ scheduled_for: 'tomorrow' }, /scheduled_for must be an RFC 3339 instant/],
       [{ attempt: 0 }, /attempt must be at least 1/],

@@ -8,7 +8,7 @@ import { type DaemonAnswer, deliver } from '../neo/client.ts';
 import { ownerOf } from '../wire/did.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
-import { chatAcceptedSchema, type WakeRequest } from '../wire/wake.ts';
+import { chatAcceptedSchema, type Wake } from '../wire/wake.ts';
 import { HeldBack } from './budget/account.ts';
 import type { Admission, Budgets } from './budget/budgets.ts';
 import type { Fleet } from './fleet.ts';
@@ -90,7 +90,7 @@ export class Wakes {
    *   later; 503 when it is not ready in time; 504 when its start was
    *   given up; 502 when the delivery failed
    */
-  async wake(request: WakeRequest, onReady: (afterMs: number) => void = () => {}): Promise<WakeAnswer> {
+  async wake(request: Wake, onReady: (afterMs: number) => void = () => {}): Promise<WakeAnswer> {
     const { clock, log, onWake } = this.#options;
     const { fire_id } = request;
     const user_id = ownerOf(request.user_id);
@@ -128,7 +128,7 @@ export class Wakes {
     this.#closing.abort();
   }
 
-  async #withinTime(request: WakeRequest, userId: string, ready: () => void): Promise<WakeAnswer> {
+  async #withinTime(request: Wake, userId: string, ready: () => void): Promise<WakeAnswer> {
     const { clock, timeoutMs } = this.#options;
     const deadline = new AbortController();
     const cancel = clock.after(timeoutMs, () => deadline.abort(new Error(`no answer within ${timeoutMs} ms`)));
@@ -139,7 +139,7 @@ export class Wakes {
     }
   }
 
-  async #attempt(request: WakeRequest, userId: string, ready: () => void, deadline: AbortSignal): Promise<WakeAnswer> {
+  async #attempt(request: Wake, userId: string, ready: () => void, deadline: AbortSignal): Promise<WakeAnswer> {
     // Looked up before a supervisor is made, so that unknown users leave nothing behind.
     const found = this.#wakeable(request, userId);
     const admission = await this.#options.budgets.admit(found, request);
@@ -157,7 +157,7 @@ export class Wakes {
 
   async #toTarget(
     machine: CommandMachine,
-    request: WakeRequest,
+    request: Wake,
     admission: Admission,
     deadline: AbortSignal,
   ): Promise<WakeAnswer> {
@@ -176,7 +176,7 @@ export class Wakes {
   }
 
   async #toDaemon(
-    request: WakeRequest,
+    request: Wake,
     userId: string,
     admission: Admission,
     ready: () => void,
@@ -215,11 +215,11 @@ export class Wakes {
     }
   }
 
-  #wakeable(request: WakeRequest, userId: string): Machine {
+  #wakeable(request: Wake, userId: string): Machine {
     return wakeable(this.#options.registry.get(userId), userId, retryAfter(request.attempt));
   }
 
-  async #ready(request: WakeRequest, userId: string, admission: Admission, deadline: AbortSignal): Promise<Lease> {
+  async #ready(request: Wake, userId: string, admission: Admission, deadline: AbortSignal): Promise<Lease> {
     const { fleet, timeoutMs } = this.#options;
     const retryAfterSeconds = retryAfter(request.attempt);
     const closing = this.#closing.signal;
@@ -276,7 +276,7 @@ function usable(answer: DaemonAnswer): DaemonAnswer {
 }
 
 /** What the daemon said about the turn; daemons other than Neo need not say anything. */
-function acceptedTurn(answer: DaemonAnswer): { conversation_id: string; turn_id: string } | undefined {
+export function acceptedTurn(answer: DaemonAnswer): { conversation_id: string; turn_id: string } | undefined {
   if (answer.status > 299) return undefined;
   let data: unknown;
   try {

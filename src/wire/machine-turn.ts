@@ -18,7 +18,7 @@ export const machineTurnViewSchema = z.object({
   /** The target's own name for the conversation. */
   session: z.string().optional(),
   status: z.enum(MACHINE_TURN_STATUSES),
-  alarm_id: z.string(),
+  alarm_id: z.string().optional(),
   fire_id: z.string(),
   scheduled_for: z.string(),
   missed_count: z.number(),
@@ -54,7 +54,7 @@ export const MACHINE_TURNS_MAX = 100;
 
 export const machineTurnQuerySchema = z.strictObject({
   conversation_id: conversationIdSchema.optional(),
-  fire_id: z.string().max(100).optional(),
+  fire_id: z.string().max(128).optional(),
   status: z.enum(MACHINE_TURN_STATUSES).optional(),
   limit: wholeNumber(1, MACHINE_TURNS_MAX).optional(),
   cursor: z

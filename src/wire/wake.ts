@@ -2,12 +2,17 @@
 import { z } from 'zod';
 import { conversationIdSchema, setBySchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
+import { ReveilleError } from './errors.ts';
+import { givenFireIdSchema, WAKE_NAME_HEADERS } from './fire-id.ts';
 import { instantSchema } from './instant.ts';
 import { RawJson } from './json.ts';
 import { verbatimText } from './text.ts';
 
 /** Marks a turn that a timer caused. */
 export const WAKE_ORIGIN = 'chronos';
+
+/** Members of a body that make it a wake, each alone. */
+export const WAKE_MARKS = ['origin', 'alarm_id', 'fire_id', 'scheduled_for'] as const;
 
 /** Headers of the delivery to a daemon. */
 export const WAKE_HEADERS = {
@@ -20,8 +25,6 @@ export const WAKE_HEADERS = {
 /** The members of a wake or chat body that are kept as source text. */
 export const RAW_WAKE_FIELDS = ['payload'] as const;
 
-const FIRE_ID = /^[0-9a-f-]{36}@\d{1,16}$/;
-export const fireIdSchema = z.string().regex(FIRE_ID, 'must look like <alarm id>@<due, epoch milliseconds>');
 const payload = z.instanceof(RawJson);
 
 /** Travels in a header, so it is visible ASCII; chronosd's are UUIDs. */
@@ -33,17 +36,6 @@ const alarmId = z.string().regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 visible
  * through.
  */
 export const WAKE_BODY_MAX_BYTES = (256 + 64 + 8) * 1024;
-
-/** The name of one occurrence of one alarm; the same for every attempt at it. */
-export function fireIdOf(alarmId: string, dueEpochMs: number): string {
-  return `${alarmId}@${dueEpochMs}`;
-}
-
-/** Takes the name of an occurrence apart: one that {@link fireIdSchema} lets pass. */
-export function partsOfFireId(fireId: string): { alarmId: string; dueEpochMs: number } {
-  const at = fireId.lastIndexOf('@');
-  return { alarmId: fireId.slice(0, at), dueEpochMs: Number(fireId.slice(at + 1)) };
-}
 
 /**
  * Marks a router's 429 as a hold: the instant, RFC 3339, at which the wake may be tried again. Nothing ran, and nothing
@@ -57,18 +49,21 @@ export const HELD_UNTIL_HEADER = 'x-reveille-held-until';
  */
 export const MACHINE_READY_HEADER = 'x-reveille-machine-ready-ms';
 
-/** What chronosd posts to the router. */
+/**
+ * What a scheduler posts to the router. `user_id` and `message` suffice; what is left out is derived
+ * (`router/repetitions.ts`).
+ */
 export const wakeRequestSchema = z.strictObject({
   user_id: labelSchema,
   conversation_id: conversationIdSchema.optional(),
   message: verbatimText(256 * 1024),
   payload: payload.optional(),
-  alarm_id: alarmId,
-  origin: z.literal(WAKE_ORIGIN),
-  fire_id: fireIdSchema,
-  scheduled_for: instantSchema,
-  attempt: z.int().min(1),
-  missed_count: z.int().min(0),
+  alarm_id: alarmId.optional(),
+  origin: z.literal(WAKE_ORIGIN).optional(),
+  fire_id: givenFireIdSchema.optional(),
+  scheduled_for: instantSchema.optional(),
+  attempt: z.int().min(1).optional(),
+  missed_count: z.int().min(0).optional(),
   label: z.string().max(200).optional(),
   set_at: instantSchema.optional(),
   /** The person whose words they are; absent: the agent's own. */
@@ -78,7 +73,52 @@ export const wakeRequestSchema = z.strictObject({
 });
 export type WakeRequest = z.output<typeof wakeRequestSchema>;
 
-/** What a daemon accepts on `POST /chat`: a wake, or a message from a person (the members of a wake all absent). */
+/** A wake on its way, with all that its caller may leave out. */
+export type Wake = Omit<WakeRequest, Derived> & { [Name in Derived]: NonNullable<WakeRequest[Name]> };
+type Derived = 'origin' | 'fire_id' | 'scheduled_for' | 'attempt' | 'missed_count';
+
+/**
+ * A wake that has a name.
+ *
+ * @param arrivedAt when the first of its attempts arrived, epoch milliseconds: it counts as due then unless it says when
+ */
+export function completeWake(request: WakeRequest, fireId: string, arrivedAt: number): Wake {
+  return {
+    ...request,
+    origin: WAKE_ORIGIN,
+    fire_id: fireId,
+    scheduled_for: request.scheduled_for ?? arrivedAt,
+    attempt: request.attempt ?? 1,
+    missed_count: request.missed_count ?? 0,
+  };
+}
+
+/**
+ * What a caller called its wake in a header; `undefined` when it did not.
+ *
+ * @throws ReveilleError `invalid_request` naming the header and what is allowed
+ */
+export function givenName(header: (name: string) => string | undefined): string | undefined {
+  const which = WAKE_NAME_HEADERS.find((name) => (header(name) ?? '') !== '');
+  if (which === undefined) return undefined;
+  const name = header(which)!;
+  if (/^[\x20-\x7e]{1,200}$/.test(name)) return name;
+  const got = JSON.stringify(name.slice(0, 40));
+  throw new ReveilleError('invalid_request', `${which} must be 1 to 200 printable ASCII characters (got ${got})`);
+}
+
+/** Members for which an empty text says what their absence says: writers of fixed structures have no other way. */
+const MAY_BE_EMPTY = ['conversation_id', 'alarm_id', 'origin', 'fire_id'] as const;
+
+/** Takes empty texts out of a body that a wake or a message came in. */
+export function withoutEmptyMembers(body: Record<string, unknown>): Record<string, unknown> {
+  for (const name of MAY_BE_EMPTY) if (body[name] === '') delete body[name];
+  return body;
+}
+
+/**
+ * What a daemon accepts on `POST /chat`: a message from a person, or a wake, which any of {@link WAKE_MARKS} makes it.
+ */
 export const chatRequestSchema = z
   .strictObject({
     message: verbatimText(256 * 1024),
@@ -86,7 +126,7 @@ export const chatRequestSchema = z
     payload: payload.optional(),
     origin: z.literal(WAKE_ORIGIN).optional(),
     alarm_id: alarmId.optional(),
-    fire_id: fireIdSchema.optional(),
+    fire_id: givenFireIdSchema.optional(),
     scheduled_for: instantSchema.optional(),
     missed_count: z.int().min(0).optional(),
     label: z.string().max(200).optional(),
@@ -94,15 +134,8 @@ export const chatRequestSchema = z
     set_by: setBySchema.optional(),
   })
   .superRefine((body, context) => {
-    const wakeMembers = ['alarm_id', 'fire_id', 'scheduled_for'] as const;
-    if (body.origin === WAKE_ORIGIN) {
-      for (const name of wakeMembers) {
-        if (body[name] === undefined)
-          context.addIssue({ code: 'custom', path: [name], message: `is required when origin is "${WAKE_ORIGIN}"` });
-      }
-      return;
-    }
-    for (const name of [...wakeMembers, 'missed_count', 'label', 'set_at', 'set_by'] as const) {
+    if (WAKE_MARKS.some((name) => body[name] !== undefined)) return;
+    for (const name of ['missed_count', 'label', 'set_at', 'set_by'] as const) {
       if (body[name] !== undefined)
         context.addIssue({ code: 'custom', path: [name], message: `goes only with origin "${WAKE_ORIGIN}"` });
     }

@@ -5,7 +5,7 @@
  * so that it runs to its end and is not tried again.
  */
 import { ReveilleError } from '../../wire/errors.ts';
-import { fireIdOf } from '../../wire/wake.ts';
+import { fireIdOf } from '../../wire/fire-id.ts';
 import { type AlarmState, isLeased, NOT_HELD, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 

@@ -1,7 +1,7 @@
 /** From one occurrence of an alarm to the next: where schedule, jitter and the series' end meet. */
 
 import { createHash } from 'node:crypto';
-import { fireIdOf } from '../../wire/wake.ts';
+import { fireIdOf } from '../../wire/fire-id.ts';
 import { type Alarm, NOT_HELD, type Occurrence } from './alarm.ts';
 import type { CronSchedule } from './cron-schedule.ts';
 import { compileSchedule } from './schedule.ts';

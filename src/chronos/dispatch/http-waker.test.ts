@@ -141,6 +141,20 @@ describe('what comes of it', () => {
       assert.equal(received.length, 1);
     });
 
+  test('a router that is not ours may say what it likes with a 2xx, and is quoted with anything else', async (t) => {
+    const bodies = ['', 'OK', '<!doctype html><p>woken</p>', '{"result":[1]}', '{"ok":false}', '\u0000\u{fffd}{'];
+    let body = '';
+    let status = 200;
+    const { waker } = await setUp(t, (response) => void response.writeHead(status).end(body));
+    for (body of bodies) assert.deepEqual(await waker.wake(claimOf()), { outcome: 'delivered', httpStatus: 200 });
+    status = 500;
+    for (body of bodies) {
+      const result = await waker.wake(claimOf());
+      assert.ok(result.outcome === 'failed' && !result.final && result.retryAfterSeconds === undefined);
+      assert.equal(result.error, `the router answered 500: ${body.replace('\0', '\u{fffd}')}`);
+    }
+  });
+
   test('410 is final', async (t) => {
     const { waker } = await setUp(t, answer(410));
     const result = await waker.wake(claimOf());

@@ -18,12 +18,14 @@ function workbench(t: TestContext, keeps = true) {
   return { clock, open, rung: () => rung };
 }
 
+const FIRE = '0197f5a0-0000-7000-8000-000000000001@1';
+
 const wake = (change: Partial<NewTurn> = {}): NewTurn => ({
   id: 't1',
   conversationId: 'c1',
   origin: 'chronos',
   alarmId: 'a1',
-  fireId: 'a1@1',
+  fireId: FIRE,
   userId: 'alice',
   message: 'go on',
   createdAt: 0,
@@ -52,7 +54,7 @@ test('a wake leaves a receipt of its start and one of its end, until they are ta
   const again = open();
   assert.equal(waiting(again).length, 2);
   await again.outbox.remove([started!.id]);
-  assert.deepEqual(stages(again), [['alice', 'a1@1', 'turn_finished', 'failed']]);
+  assert.deepEqual(stages(again), [['alice', FIRE, 'turn_finished', 'failed']]);
 });
 
 test('a turn that runs again is no news; one that is given up is', async (t) => {
@@ -67,7 +69,7 @@ test('a turn that runs again is no news; one that is given up is', async (t) => 
     store.recover();
     if (n < MAX_ATTEMPTS - 1) assert.deepEqual(stages(store), []);
   }
-  assert.deepEqual(stages(store), [['alice', 'a1@1', 'turn_finished', 'failed']]);
+  assert.deepEqual(stages(store), [['alice', FIRE, 'turn_finished', 'failed']]);
   assert.match(waiting(store)[0]!.report.error ?? '', /was stopped 3 times/);
 });
 

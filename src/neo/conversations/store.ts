@@ -10,6 +10,7 @@ import { receiptTable } from '../../kit/outbox/receipt-table.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isOccurrence } from '../../wire/fire-id.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import { callBegunEvent, callFinishedEvent } from '../loop/call-events.ts';
 import type { Journal } from '../loop/journal.ts';
@@ -78,7 +79,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
    */
   const report = ({ userId, fireId, ...turn }: Turn): boolean => {
     const news = turn.status === 'running' && turn.attempts > 1 ? undefined : reportOf(turn);
-    if (!onReceipt || userId === undefined || fireId === undefined || !news) return false;
+    if (!onReceipt || userId === undefined || fireId === undefined || !isOccurrence(fireId) || !news) return false;
     receipts.put(userId, fireId, news);
     return true;
   };
@@ -120,12 +121,12 @@ export function openConversationStore(options: ConversationStoreOptions) {
      * Stores a turn as `queued`, in order of acceptance; makes its conversation when it is new.
      *
      * @param isFull asked when the turn is new; one that finds no room is not stored
-     * @returns the turn, or with `deduped` the one that has its `fire_id` already, of which nothing changes
+     * @returns the turn, or with `deduped` the one that it repeats, of which nothing changes
      * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when there is no room
      */
     accept(turn: NewTurn, isFull: () => boolean = () => false): Promise<{ turn: Turn; deduped: boolean }> {
       return telling(() => {
-        const known = turn.fireId === undefined ? undefined : turns.byFireId(turn.fireId);
+        const known = turns.repeatedBy(turn);
         if (known) return { turn: known, deduped: true };
         if (isFull())
           throw new ReveilleError(

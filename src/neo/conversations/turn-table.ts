@@ -53,6 +53,10 @@ export function turnTable(db: DatabaseSync) {
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?)
     RETURNING *`);
   const byFire = db.prepare('SELECT * FROM turns WHERE fire_id = ?');
+  // '@' stands before the instant of a derived fire id, and 'A' comes right after it.
+  const byName = db.prepare(`
+    SELECT * FROM turns WHERE fire_id > :name || '@' AND fire_id < :name || 'A' AND created_at > :since
+    ORDER BY created_at DESC LIMIT 1`);
   const byId = db.prepare('SELECT * FROM turns WHERE id = ? AND conversation_id = ?');
   const begin = db.prepare(`
     UPDATE turns SET status = 'running', attempts = attempts + 1, started_at = ?
@@ -108,7 +112,14 @@ export function turnTable(db: DatabaseSync) {
 
     get: (id: string, conversationId: string) => one(byId, id, conversationId),
 
-    byFireId: (fireId: string) => one(byFire, fireId),
+    /** The turn that is there already of the wake that asks for a turn. */
+    repeatedBy({ fireId, repeats }: NewTurn): Turn | undefined {
+      if (fireId === undefined) return undefined;
+      if (!repeats) return one(byFire, fireId);
+      const { name, since } = repeats;
+      const row = byName.get({ name, since });
+      return row === undefined ? undefined : turnOf(row);
+    },
 
     /**
      * Takes the conversation's oldest `queued` turn into `running` and counts the attempt; `undefined` when none waits.

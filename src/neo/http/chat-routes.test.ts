@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { type Clock, systemClock } from '../../kit/clock/clock.ts';
 import {
   ALARM_ID,
   accepted,
@@ -140,6 +141,49 @@ test('a payload of null is a payload, and no payload is none', async (t) => {
   assert.ok(!('payload' in second!));
 });
 
+test('a marked message without a fire id is one turn within a day, in one instant, after a restart and a day later', async (t) => {
+  const dataDir = temporaryFolder(t);
+  let shiftMs = 0;
+  const after: Clock['after'] = (ms, callback) => systemClock.after(ms, callback);
+  const clock: Clock = { after, now: () => systemClock.now() + shiftMs, monotonic: () => systemClock.monotonic() };
+  const neo = await startedNeo(t, { dataDir, clock });
+  const body = '{"message":"Resume","conversation_id":"c"}';
+  const marked = { 'x-matrix-user': 'ada', 'x-matrix-wake-origin': 'chronos', 'x-matrix-wake-alarm': 'alarm_xyz789' };
+  const answers = await Promise.all(Array.from({ length: 8 }, () => postChat(neo, body, marked)));
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [...Array(7).fill(200), 202]);
+  await settledTurns(neo, 'c');
+  await neo.close();
+
+  shiftMs += 23 * 3_600_000;
+  const again = await startedNeo(t, { dataDir, clock });
+  assert.equal((await postChat(again, body, marked)).status, 200);
+  assert.equal((await postChat(again, body, { ...marked, 'x-matrix-wake-alarm': 'other' })).status, 202);
+  assert.equal((await postChat(again, body, { ...marked, 'idempotency-key': 'k' })).status, 202);
+  assert.equal(
+    (await postChat(again, body.replace('Resume', 'resume'), { ...marked, 'idempotency-key': 'k' })).status,
+    200,
+  );
+  shiftMs += 3_600_000;
+  assert.equal((await postChat(again, body, marked)).status, 202);
+  const turns = await turnsOf(again, 'c');
+  assert.deepEqual(
+    turns.map(({ origin, alarm_id }) => [origin, alarm_id]),
+    ['alarm_xyz789', 'other', 'alarm_xyz789', 'alarm_xyz789'].map((alarm) => ['chronos', alarm]),
+  );
+  assert.ok(turns.every(({ fire_id }) => /^wake-[0-9a-f]{32}@\d{13}$/.test(fire_id!)));
+});
+
+test('what a person says twice is two turns', async (t) => {
+  const neo = await startedNeo(t);
+  const body = '{"message":"yes","conversation_id":"c"}';
+  for (let said = 0; said < 2; said++)
+    assert.equal((await postChat(neo, body, { 'x-matrix-user': 'ada' })).status, 202);
+  assert.deepEqual(
+    (await turnsOf(neo, 'c')).map(({ origin }) => origin),
+    ['user', 'user'],
+  );
+});
+
 test('bad bodies are refused with the field and the remedy, and leave nothing behind', async (t) => {
   const neo = await startedNeo(t);
   const wake = wakeBody(DUE);
@@ -152,9 +196,8 @@ test('bad bodies are refused with the field and the remedy, and leave nothing be
     ['{"message":"\\ud83d"}', /message must be well-formed Unicode/],
     [{ message: 'x', mesage: 'y' }, /unknown field "mesage"; allowed here: message, /],
     [{ message: 'x', conversation_id: 'a b' }, /conversation_id must be 1 to 128/],
-    [{ message: 'x', fire_id: `${ALARM_ID}@1` }, /fire_id goes only with origin "chronos"/],
-    [{ ...wake, fire_id: undefined }, /fire_id is required when origin is "chronos"/],
-    [{ ...wake, fire_id: 'nonsense' }, /fire_id must look like/],
+    [{ message: 'x', missed_count: 1 }, /missed_count goes only with origin "chronos"/],
+    [{ ...wake, fire_id: 'a b' }, /fire_id must be 1 to 128 visible ASCII/],
     [{ ...wake, origin: 'me' }, /origin must be "chronos"/],
     [{ ...wake, scheduled_for: 'yesterday' }, /scheduled_for must be an RFC 3339 instant/],
     [{ ...wake, missed_count: -1 }, /missed_count must be at least 0/],

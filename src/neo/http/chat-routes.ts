@@ -4,16 +4,16 @@ import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { chatRequestSchema, RAW_WAKE_FIELDS } from '../../wire/wake.ts';
-import { acceptChat, type ChatOptions, checkWakeHeaders, userOf } from '../chat.ts';
+import { chatRequestSchema, givenName, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
+import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';
 import { NEO_ROUTES } from './routes.ts';
 
 export function chatRoutes(app: HttpApp, options: ChatOptions): void {
   serve(app, NEO_ROUTES.chat, async (c) => {
-    const body = parseOrThrow(chatRequestSchema, await readJson(c, { raw: RAW_WAKE_FIELDS }));
     const header = (name: string) => c.req.header(name);
-    checkWakeHeaders(header, body);
-    const accepted = await acceptChat(body, options, userOf(header, body));
+    const sent = withoutEmptyMembers(await readJson(c, { raw: RAW_WAKE_FIELDS }));
+    const body = parseOrThrow(chatRequestSchema, withMarkers(header, sent));
+    const accepted = await acceptChat(body, options, { userId: userOf(header, body), name: givenName(header) });
     return sendOk(c, accepted, accepted.deduped ? 200 : 202);
   });
 }

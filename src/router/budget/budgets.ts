@@ -6,7 +6,7 @@
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Budget } from '../../wire/budget.ts';
-import type { WakeRequest } from '../../wire/wake.ts';
+import type { Wake } from '../../wire/wake.ts';
 import type { Machine } from '../machines/machine.ts';
 import { Account, HeldBack } from './account.ts';
 import { LONGEST_SPAN_MS } from './slots.ts';
@@ -76,7 +76,7 @@ export class Budgets {
    * @param machine the user's, awake or not; nothing has been started yet
    * @throws HeldBack until when and why; ReveilleError `unavailable` when the count could not be stored
    */
-  async admit(machine: Machine, wake: WakeRequest): Promise<Admission> {
+  async admit(machine: Machine, wake: Wake): Promise<Admission> {
     const budget = machine.budget ?? this.standard;
     if (!budget || Object.keys(budget).length === 0) return UNBOUNDED;
     const { clock, records, wakeTimeoutMs: probeMs } = this.#options;

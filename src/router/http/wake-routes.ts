@@ -14,11 +14,19 @@ import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER, RAW_WAKE_FIELDS, wakeRequestSchema } from '../../wire/wake.ts';
+import {
+  givenName,
+  HELD_UNTIL_HEADER,
+  MACHINE_READY_HEADER,
+  RAW_WAKE_FIELDS,
+  wakeRequestSchema,
+  withoutEmptyMembers,
+} from '../../wire/wake.ts';
 import { HeldBack } from '../budget/account.ts';
 import { noMachine } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
-import type { WakeAnswer, Wakes } from '../wake.ts';
+import type { Repetitions } from '../repetitions.ts';
+import type { WakeAnswer } from '../wake.ts';
 import { userIdOf } from './machine-routes.ts';
 import { ROUTER_ROUTES } from './routes.ts';
 
@@ -29,7 +37,7 @@ const MACHINE_START_MS = 'x-reveille-machine-start-ms';
 /** Statuses that HTTP gives no body (RFC 9110 §15.3.5, §15.3.6). */
 const BODILESS = new Set([204, 205]);
 
-type WakeRoutesOptions = { wakes: Wakes; wakeToken: string | undefined; clock: Clock; log: Logger };
+type WakeRoutesOptions = { repetitions: Repetitions; wakeToken: string | undefined; clock: Clock; log: Logger };
 
 export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
   serve(
@@ -37,12 +45,19 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
     ROUTER_ROUTES.wake,
     async (c) => {
       checkSignature(c, options);
-      const body = await readJson(c, { raw: RAW_WAKE_FIELDS });
+      const body = withoutEmptyMembers(await readJson(c, { raw: RAW_WAKE_FIELDS }));
       const wake = parseOrThrow(wakeRequestSchema, body, ['message', 'payload']);
       // Not bound to the connection: a delivery that is under way goes on when the caller hangs up.
       try {
         const onReady = (afterMs: number) => c.header(MACHINE_READY_HEADER, String(afterMs));
-        return passOn(c, await options.wakes.wake(wake, onReady));
+        return passOn(
+          c,
+          await options.repetitions.wake(
+            wake,
+            givenName((name) => c.req.header(name)),
+            onReady,
+          ),
+        );
       } catch (thrown) {
         if (thrown instanceof HeldBack) c.header(HELD_UNTIL_HEADER, formatInstant(thrown.until));
         throw thrown;
@@ -52,10 +67,14 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
   );
 }
 
-/** @throws ReveilleError `unauthorized` when there is any of the signature headers and they do not fit the body */
+/**
+ * A signature is optional, and verified where there is one. `webhook-id` alone only names the wake.
+ *
+ * @throws ReveilleError `unauthorized` when there is a signature and the three headers do not fit the body
+ */
 function checkSignature(c: HttpContext, { wakeToken, clock, log }: WakeRoutesOptions): void {
   const headers = Object.fromEntries(Object.values(WEBHOOK_HEADERS).map((name) => [name, c.req.header(name)]));
-  if (wakeToken === undefined || Object.values(headers).every((value) => value === undefined)) return;
+  if (wakeToken === undefined || headers[WEBHOOK_HEADERS.signature] === undefined) return;
   const verdict = verifyWebhook({ headers, body: bodyBytes(c), secrets: [wakeToken], nowMs: clock.now() });
   if (verdict.ok) return;
   log.warn({ reason: verdict.reason }, 'a wake with a bad signature was refused');

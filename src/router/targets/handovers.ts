@@ -2,7 +2,7 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { WakeRequest } from '../../wire/wake.ts';
+import type { Wake } from '../../wire/wake.ts';
 import { MachineUnavailable } from '../providers/provider.ts';
 import type { DirectTarget, Handover } from './target.ts';
 import type { Turn } from './turn.ts';
@@ -36,7 +36,7 @@ export class Handovers {
    *   503 when nothing
    *   of it was begun
    */
-  async handOver(target: DirectTarget, wake: WakeRequest, turn: Turn, deadline: AbortSignal): Promise<Turn> {
+  async handOver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
     const key = `${turn.userId} ${turn.fireId}`;
     const first = this.#underWay.get(key);
     if (first) return await first;
@@ -49,7 +49,7 @@ export class Handovers {
     }
   }
 
-  async #deliver(target: DirectTarget, wake: WakeRequest, turn: Turn, deadline: AbortSignal): Promise<Turn> {
+  async #deliver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
     const { store, clock, log, onStage, suspend } = this.#options;
     const handover = await target.deliver(wake, turn, framedWords(turn), deadline);
     if (handover.result === 'gone') await suspend(turn.userId, handover.why);

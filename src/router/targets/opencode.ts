@@ -62,7 +62,7 @@ class OpencodeTarget implements TurnTarget {
     if (typeof session !== 'string') return session;
     const state = await this.#stateOf(session, cwd, signal);
     if (state === 'busy') return busy('the session works on something else');
-    const id = opencodeMessageId(attempt.turn.fireId);
+    const id = opencodeMessageId(attempt.turn.fireId, attempt.turn.scheduledFor);
     await attempt.begin();
     if (!(await attempt.name({ session, handle: id })))
       return busy('the router could not keep the name of the message');
@@ -213,10 +213,11 @@ const RANDOM_CHARACTERS = 14;
  * The message id of a wake: always the same for a fire. It has the form of the server's own ids, whose first 12 hex
  * digits count time in 4096ths of a millisecond (modulo 2^48), for older servers read the order of messages from it.
  *
- * @param fireId `<alarm id>@<due, epoch milliseconds>`
+ * @param fireId `<alarm id>@<due, epoch milliseconds>`, or whatever the caller of the wake gave
+ * @param scheduledFor the time that counts for a fire id without one
  */
-export function opencodeMessageId(fireId: string): string {
-  const due = BigInt(fireId.slice(fireId.lastIndexOf('@') + 1));
+export function opencodeMessageId(fireId: string, scheduledFor = 0): string {
+  const due = BigInt(/@(\d{1,16})$/.exec(fireId)?.[1] ?? scheduledFor);
   const time = ((due * 0x1000n) & 0xffff_ffff_ffffn).toString(16).padStart(12, '0');
   let digest = BigInt(`0x${createHash('sha256').update(fireId).digest('hex')}`);
   let rest = '';

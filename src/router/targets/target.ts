@@ -5,7 +5,7 @@
  * Calls about one conversation never overlap. A {@link DirectTarget} takes a wake within the wake's own time, tells
  * repetitions apart by the fire id, and says no more.
  */
-import type { WakeRequest } from '../../wire/wake.ts';
+import type { Wake } from '../../wire/wake.ts';
 import type { CommandMachine } from '../machines/machine.ts';
 import type { Preset } from './preset.ts';
 import type { Turn } from './turn.ts';
@@ -91,7 +91,7 @@ export type Handover =
 
 export type DirectTarget = {
   /** @param signal ends the attempt; a wake that may have left by then is `unknown`. Never rejects. */
-  deliver(wake: WakeRequest, turn: Turn, words: string, signal: AbortSignal): Promise<Handover>;
+  deliver(wake: Wake, turn: Turn, words: string, signal: AbortSignal): Promise<Handover>;
 };
 
 /** Makes the target of a machine. */

@@ -10,7 +10,7 @@ import { createReceiptSender, type ReceiptSenderOptions } from '../../kit/outbox
 import type { DaemonAnswer } from '../../neo/client.ts';
 import { okEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { WakeRequest } from '../../wire/wake.ts';
+import type { Wake } from '../../wire/wake.ts';
 import type { CommandMachine, Machine } from '../machines/machine.ts';
 import type { CommandSpec } from '../providers/command.ts';
 import type { Separation } from '../providers/separation.ts';
@@ -140,7 +140,7 @@ export class Targets {
    *   good, 502 when
    *   it may or may not have arrived, others in the target's words
    */
-  async wake(machine: CommandMachine, wake: WakeRequest, deadline: AbortSignal): Promise<DaemonAnswer> {
+  async wake(machine: CommandMachine, wake: Wake, deadline: AbortSignal): Promise<DaemonAnswer> {
     const known = this.store.ofFire(machine.userId, wake.fire_id);
     if (known) return acceptedAs(known, true);
     const preset = this.#presetOf(machine);

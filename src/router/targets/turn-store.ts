@@ -11,6 +11,7 @@ import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isOccurrence } from '../../wire/fire-id.ts';
 import type { MachineTurnStatus } from '../../wire/machine-turn.ts';
 import type { TurnReport } from '../../wire/receipt.ts';
 import type { Turn, TurnStage } from './turn.ts';
@@ -27,7 +28,8 @@ function turnOfRow(row: Row): Turn {
     id: row.id as string,
     userId: row.user_id as string,
     fireId: row.fire_id as string,
-    alarmId: row.alarm_id as string,
+    // The column is older than wakes without an alarm: they have an empty text there.
+    alarmId: (row.alarm_id as string) || undefined,
     conversationId: row.conversation_id as string,
     named: row.named === 1,
     preset: row.preset as string,
@@ -166,7 +168,8 @@ export class TurnStore {
       if (known) return { turn: known, deduped: true };
       const { id, userId, fireId, alarmId, conversationId, preset, message, scheduledFor, missedCount, status } = turn;
       this.#insert.run({
-        ...{ id, userId, fireId, alarmId, conversationId, preset, message, scheduledFor, missedCount, status },
+        ...{ id, userId, fireId, conversationId, preset, message, scheduledFor, missedCount, status },
+        alarmId: alarmId ?? '',
         named: turn.named ? 1 : 0,
         payload: turn.payload ?? null,
         label: turn.label ?? null,
@@ -239,7 +242,7 @@ export class TurnStore {
 
   /** Keeps for chronosd that a turn has begun, where receipts are kept; resolves when that is on disk. */
   async noteStart(stage: TurnStage): Promise<void> {
-    if (!this.#onReceipt) return;
+    if (!this.#onReceipt || !isOccurrence(stage.fire_id)) return;
     const { user_id, fire_id, turn_id, conversation_id, at } = stage;
     await this.#commits.run(() =>
       this.#receipts.put(user_id, fire_id, startOf({ id: turn_id, conversationId: conversation_id }, at)),
@@ -249,7 +252,7 @@ export class TurnStore {
 
   /** Puts the receipts of a turn that is over into the outbox, inside the transaction that ends it. */
   #report(turn: Turn, { status, error, began, at }: Ending): void {
-    if (!this.#onReceipt || status === 'accepted') return;
+    if (!this.#onReceipt || !isOccurrence(turn.fireId) || status === 'accepted') return;
     if (began !== undefined) this.#receipts.put(turn.userId, turn.fireId, startOf(turn, began));
     const about = { turnId: turn.id, conversationId: turn.conversationId };
     const outcome = status === 'done' ? 'ok' : status;

@@ -2,14 +2,15 @@
 import { RawJson } from '../../wire/json.ts';
 import type { MachineTurnStatus, MachineTurnView } from '../../wire/machine-turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import type { WakeRequest } from '../../wire/wake.ts';
+import type { Wake } from '../../wire/wake.ts';
 
 /** Instants are epoch milliseconds. */
 export type Turn = {
   id: string;
   userId: string;
   fireId: string;
-  alarmId: string;
+  /** `undefined`: whoever sent the wake named none. */
+  alarmId: string | undefined;
   conversationId: string;
   /** Whether the wake named the conversation; otherwise it is new with this turn. */
   named: boolean;
@@ -45,7 +46,7 @@ export type Turn = {
 
 /** The turn that a wake asks for, before anything has come of it. */
 export function turnOf(
-  wake: WakeRequest,
+  wake: Wake,
   { id, userId, preset, now, newId }: { id: string; userId: string; preset: string; now: number; newId: () => string },
 ): Turn {
   return {

@@ -7,7 +7,7 @@ import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import { ANSWER_MAX_BYTES } from '../../neo/client.ts';
 import { encodeJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import type { WakeRequest } from '../../wire/wake.ts';
+import type { Wake } from '../../wire/wake.ts';
 import { call, within } from './call.ts';
 import { type GuardedClient, RefusedAddress } from './guarded-client.ts';
 import type { PresetOf } from './preset.ts';
@@ -21,7 +21,7 @@ const UNAVAILABLE = 503;
 const GONE = 410;
 
 /** The event: the wake as chronosd sent it, but for what differs between attempts. */
-function eventOf(type: string, wake: WakeRequest, conversationId: string): string {
+function eventOf(type: string, wake: Wake, conversationId: string): string {
   const { user_id, message, payload, alarm_id, fire_id, missed_count, label, set_at, set_by } = wake;
   return encodeJson({
     type,

@@ -56,7 +56,7 @@ export function framedWords(wake: Spoken): string {
     ...(wake.setAt === undefined || wake.setBy !== undefined ? [] : [`Set at: ${formatInstant(wake.setAt)}`]),
     ...(wake.label === undefined ? [] : [`Label: ${JSON.stringify(wake.label)}`]),
     ...(wake.missedCount === 0 ? [] : [`Earlier rings of this alarm that were missed: ${wake.missedCount}`]),
-    `Alarm id: ${wake.alarmId}`,
+    ...(wake.alarmId === undefined ? [] : [`Alarm id: ${wake.alarmId}`]),
     `Conversation id: ${wake.conversationId}`,
   ];
   const message = quoted('message', code, wake.message);

@@ -10,6 +10,7 @@ const ROUTER_FIXTURE = fileURLToPath(new URL('./router.fixture.ts', import.meta.
 
 export type RouterProcess = ReturnType<typeof clientOf> & {
   child: ChildProcess;
+  url: string;
   /** Everything it logged. */
   log: () => string;
   /** `kill -9`, and waits until it is gone. */
@@ -54,5 +55,5 @@ export async function startRouterProcess(
     child.kill('SIGKILL');
     await gone;
   };
-  return { ...clientOf(url), child, log: () => logged, kill };
+  return { ...clientOf(url), url, child, log: () => logged, kill };
 }

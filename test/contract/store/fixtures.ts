@@ -12,7 +12,7 @@ import type {
   NewAlarm,
 } from '../../../src/chronos/store/store.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
-import { fireIdOf } from '../../../src/wire/wake.ts';
+import { fireIdOf } from '../../../src/wire/fire-id.ts';
 
 /** The tests' present, epoch milliseconds: past 2³¹, as all instants are. */
 export const NOW = Date.UTC(2027, 2, 4, 5, 6, 7, 89);

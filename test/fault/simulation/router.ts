@@ -5,7 +5,7 @@
 
 import { parseJsonObject } from '../../../src/wire/json.ts';
 import { parseOrThrow } from '../../../src/wire/validate.ts';
-import { RAW_WAKE_FIELDS, type WakeRequest, wakeRequestSchema } from '../../../src/wire/wake.ts';
+import { RAW_WAKE_FIELDS, type Wake, wakeRequestSchema } from '../../../src/wire/wake.ts';
 import type { ReceiverRecorder } from '../checker/journal.ts';
 import type { Dice } from './dice.ts';
 import type { Condition } from './scenario.ts';
@@ -71,7 +71,7 @@ export class Router {
   /** A wake arrives. */
   receive(body: string, answering: Answering): void {
     const { trace, dice, recorder, now, weather } = this.#options;
-    const wake = parseOrThrow(wakeRequestSchema, parseJsonObject(body, RAW_WAKE_FIELDS));
+    const wake = parseOrThrow(wakeRequestSchema, parseJsonObject(body, RAW_WAKE_FIELDS)) as Wake;
     const condition = this.conditionOf(wake.user_id);
     if (condition !== 'well') weather.count(`wake met a ${condition} machine`);
     trace.note('router', 'woken', `${wake.fire_id} attempt ${wake.attempt} (${condition})`);
@@ -147,7 +147,7 @@ export class Router {
   }
 
   /** The agent takes the turn, unless it has it; 202 or 200. */
-  #accept(wake: WakeRequest): number {
+  #accept(wake: Wake): number {
     const { trace, weather, dedupes, recorder, now } = this.#options;
     if (this.#accepted.has(wake.fire_id)) {
       this.duplicates++;

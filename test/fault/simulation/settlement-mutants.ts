@@ -1,7 +1,7 @@
 /** Defects in what an outcome does to its alarm. */
 import { type AlarmState, type Occurrence, scheduledOccurrence } from '../../../src/chronos/alarm/alarm.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
-import { fireIdOf } from '../../../src/wire/wake.ts';
+import { fireIdOf } from '../../../src/wire/fire-id.ts';
 import { type Mutant, replacing } from './mutant.ts';
 
 /** A store that does something to what completions settle. */

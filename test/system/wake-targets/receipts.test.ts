@@ -15,7 +15,7 @@ import { Targets } from '../../../src/router/targets/targets.ts';
 import { wakeBody } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 import { parseOrThrow } from '../../../src/wire/validate.ts';
-import { wakeRequestSchema } from '../../../src/wire/wake.ts';
+import { type Wake, wakeRequestSchema } from '../../../src/wire/wake.ts';
 import { eventually } from '../../support/eventually.ts';
 import { behave, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
@@ -54,7 +54,7 @@ function startTargets(t: TestContext, home: string, url: () => string | undefine
   atEnd(t, () => dispatcher.destroy());
   atEnd(t, () => targets.close());
   const wake = () =>
-    targets.wake(machine, parseOrThrow(wakeRequestSchema, wakeBody('alice')), new AbortController().signal);
+    targets.wake(machine, parseOrThrow(wakeRequestSchema, wakeBody('alice')) as Wake, new AbortController().signal);
   return { targets, wake, clock };
 }
 

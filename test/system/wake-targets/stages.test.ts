@@ -12,7 +12,7 @@ import type { TurnStage } from '../../../src/router/targets/turn.ts';
 import { wakeBody } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 import { parseOrThrow } from '../../../src/wire/validate.ts';
-import { wakeRequestSchema } from '../../../src/wire/wake.ts';
+import { type Wake, wakeRequestSchema } from '../../../src/wire/wake.ts';
 import { eventually } from '../../support/eventually.ts';
 import { behave, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
 import { answer, startHttpAgent } from '../../support/stand-ins/http-agent.ts';
@@ -39,7 +39,11 @@ function start(t: TestContext) {
   const wake = (spec: CommandSpec) => {
     const about = { idleSeconds: null, budget: null, token: 'token-of-the-target', createdAt: 0, updatedAt: 0 };
     machine = { userId: 'alice', state: 'active', provider: 'command', spec, ...about };
-    return targets.wake(machine, parseOrThrow(wakeRequestSchema, wakeBody('alice')), new AbortController().signal);
+    return targets.wake(
+      machine,
+      parseOrThrow(wakeRequestSchema, wakeBody('alice')) as Wake,
+      new AbortController().signal,
+    );
   };
   const until = (stage: TurnStage['stage']) => eventually(stage, () => stages.some((said) => said.stage === stage));
   const waits = () => eventually('it waits', () => targets.store.unfinished().some((turn) => turn.waits !== undefined));

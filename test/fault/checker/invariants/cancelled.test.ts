@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fireIdOf } from '../../../../src/wire/wake.ts';
+import { fireIdOf } from '../../../../src/wire/fire-id.ts';
 import { callOn, createOf, found, lastAttempt, planted, verdictOn, wakeOf } from '../broken-day.ts';
 
 planted(

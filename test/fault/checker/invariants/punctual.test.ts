@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fireIdOf } from '../../../../src/wire/wake.ts';
+import { fireIdOf } from '../../../../src/wire/fire-id.ts';
 import { attemptsOf, lastAttempt, planted, verdictOn, wakeOf } from '../broken-day.ts';
 import type { AuditEntry } from '../history.ts';
 

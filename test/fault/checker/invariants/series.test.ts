@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { fireIdOf } from '../../../../src/wire/wake.ts';
+import { fireIdOf } from '../../../../src/wire/fire-id.ts';
 import {
   alarmOf,
   attemptsOf,

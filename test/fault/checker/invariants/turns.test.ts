@@ -1,4 +1,4 @@
-import { fireIdOf } from '../../../../src/wire/wake.ts';
+import { fireIdOf } from '../../../../src/wire/fire-id.ts';
 import { found, planted, turnOf, wakeOf, without } from '../broken-day.ts';
 
 planted(4, 'two turns of one occurrence', /\S+ has 2 turns/, (draft, { plain }) => {
