@@ -2,8 +2,9 @@
  * Changes to the text of a manifest that leave everything else in it as it was written: order, blanks, and fields that
  * are not touched. Pure; whoever writes the text loads it first.
  */
+
+import { readPlacedJson } from '../kit/json/strict-json.ts';
 import type { ManifestServer, ManifestTool } from '../wire/manifest.ts';
-import { readPlacedJson } from './json-places.ts';
 
 type Path = readonly (string | number)[];
 

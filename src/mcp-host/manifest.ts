@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
+import { JsonSyntaxError, type Place, type PlacedJson, readPlacedJson } from '../kit/json/strict-json.ts';
 import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
 import { isProgram } from '../kit/process/program.ts';
 import type { Room } from '../kit/process/room.ts';
@@ -17,7 +18,6 @@ import {
   type ToolSurface,
 } from '../wire/manifest.ts';
 import { checkInput, type Problem } from '../wire/validate.ts';
-import { JsonSyntaxError, type Place, type PlacedJson, readPlacedJson } from './json-places.ts';
 import { assignmentsOf, literalOf, looksSecret, namesSecret, resolveReferences, type Variables } from './references.ts';
 
 /** What a manifest says of a tool. */

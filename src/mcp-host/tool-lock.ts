@@ -4,9 +4,9 @@
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
+import { JsonSyntaxError, readPlacedJson } from '../kit/json/strict-json.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { checkInput } from '../wire/validate.ts';
-import { JsonSyntaxError, readPlacedJson } from './json-places.ts';
 import { definitionOf, digestOf, type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
 
 const toolLockSchema = z.strictObject({

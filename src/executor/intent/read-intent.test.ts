@@ -48,7 +48,7 @@ test('what two readers could take for two things is refused with its place', () 
   refuses(second('{"list":[1,[2,{"x":9007199254740993}]]}'), /^plan\.nodes\[1\]\.args\.list\[1\]\[1\]\.x /);
   refuses(second('{"amount":1,"amount":2}'), /^plan\.nodes\[1\]\.args .*"amount" is there twice/);
   refuses(second('{"amount":1,"\\u0061mount":2}'), /"amount" is there twice/);
-  refuses(second('{"to":"\\ud800"}'), /^plan\.nodes\[1\]\.args\.to must be well-formed/);
+  refuses(second('{"to":"\\ud800"}'), /^plan\.nodes\[1\]\.args\.to .*surrogate/);
   refuses(second('{"\\udc00":1}'), /^plan\.nodes\[1\]\.args .*surrogate/);
   refuses(second('{"__proto__":{"admin":true}}'), /^plan\.nodes\[1\]\.args .*__proto__/);
   refuses(second('{"a":{"constructor":1}}'), /^plan\.nodes\[1\]\.args\.a .*constructor/);

@@ -3,7 +3,7 @@
  * that two readers could take for two things is refused here: numbers that JavaScript rounds, fields that are there
  * twice, half characters.
  */
-import { JsonSyntaxError, readPlacedJson } from '../../mcp-host/json-places.ts';
+import { JsonSyntaxError, readPlacedJson } from '../../kit/json/strict-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Intent, intentSchema, PLAN_DEPTH_MAX, PLAN_NODES_MAX, type PlanNode } from '../../wire/intent.ts';
 import { utf8Bytes } from '../../wire/text.ts';
@@ -39,16 +39,12 @@ function parse(text: string): unknown {
   }
 }
 
-/** Looks at every text and every field name, however deep. */
-function checkTexts(value: unknown, path: Path): void {
-  if (typeof value === 'string' && !value.isWellFormed()) {
-    refuse(path, 'must be well-formed Unicode; it holds half of a surrogate pair');
-  }
+/** Looks at every field name, however deep. */
+function checkNames(value: unknown, path: Path): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [name, member] of Object.entries(value)) {
-    if (!name.isWellFormed()) refuse(path, 'must not have a field whose name holds half of a surrogate pair');
     if (DANGEROUS.has(name)) refuse(path, `must not have a field that is named ${name}`);
-    checkTexts(member, [...path, Array.isArray(value) ? Number(name) : name]);
+    checkNames(member, [...path, Array.isArray(value) ? Number(name) : name]);
   }
 }
 
@@ -78,7 +74,7 @@ export function readIntent(sourceText: string): Intent {
   const bytes = utf8Bytes(sourceText);
   if (bytes > INTENT_MAX_BYTES) refuse([], `must be at most ${INTENT_MAX_BYTES} bytes of UTF-8, it has ${bytes}`);
   const value = parse(sourceText);
-  checkTexts(value, []);
+  checkNames(value, []);
   const checked = checkInput(intentSchema, value);
   if ('problems' in checked) {
     const sentences = checked.problems.map(({ path, sentence }) =>
