@@ -11,6 +11,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/clock': [],
   'kit/log': [],
   'kit/text': [],
+  'kit/json': [],
   'kit/mcp': [],
   'kit/process': [],
   'kit/identity': [],
