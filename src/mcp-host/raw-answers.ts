@@ -6,13 +6,36 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
+import { elementsOf, sliceAt } from '../wire/json.ts';
 
 /** The message that carried an answer, as it was received. */
 export type RawAnswer = {
   /** SHA-256 in lower-case hex. */
   readonly sha256: string;
   readonly bytes: number;
+  /**
+   * The JSON text of what the tool gave back, with all its digits: its structured content, or its only text where that
+   * is an object or a list. It may have two members of one name; whoever reads it decides what that means.
+   */
+  readonly source?: string | undefined;
 };
+
+/** @param message the JSON text of one answer */
+function sourceIn(message: string): string | undefined {
+  const structured = sliceAt(message, ['result', 'structuredContent']);
+  if (structured !== undefined) return structured;
+  const blocks = elementsOf(sliceAt(message, ['result', 'content']) ?? 'null') ?? [];
+  const said = blocks.length === 1 ? sliceAt(blocks[0]!, ['text']) : undefined;
+  const text: unknown = said === undefined ? undefined : JSON.parse(said);
+  if (typeof text !== 'string' || !/^\s*[[{]/.test(text)) return undefined;
+  try {
+    // The text is the server's own and need not be JSON, although it begins like it.
+    JSON.parse(text);
+    return text.trim();
+  } catch {
+    return undefined;
+  }
+}
 
 /** Where the digest of a call's answer is put when it comes: of the last one, should the call take several requests. */
 export type AnswerSlot = { raw?: RawAnswer };
@@ -53,7 +76,8 @@ export class RawAnswers {
   came(message: unknown, text: Uint8Array): void {
     if (!this.areAwaited) return;
     // Over HTTP, several may stand in one list.
-    for (const one of Array.isArray(message) ? message : [message]) {
+    const several = Array.isArray(message);
+    for (const [index, one] of (several ? (message as unknown[]) : [message]).entries()) {
       if (typeof one !== 'object' || one === null || 'method' in one || !('id' in one)) continue;
       // As the SDK compares them.
       const id = Number(one.id);
@@ -61,7 +85,9 @@ export class RawAnswers {
       if (!slot) continue;
       // It takes the first answer and no other.
       this.#awaited.delete(id);
-      slot.raw = { sha256: createHash('sha256').update(text).digest('hex'), bytes: text.length };
+      const whole = Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString('utf8').trim();
+      const source = sourceIn(several ? elementsOf(whole)![index]! : whole);
+      slot.raw = { sha256: createHash('sha256').update(text).digest('hex'), bytes: text.length, source };
     }
   }
 }

@@ -19,10 +19,20 @@ export type CallNode = {
   readonly kind: 'call';
   /** `<alias>/<tool>` */
   readonly tool: string;
-  /** Numbers are exact: what JavaScript would round is refused when the intent is read. */
+  /**
+   * Numbers are exact: what JavaScript would round is refused when the intent is read. In the place of a value,
+   * `{"$ref": "<node id>#<JSON Pointer>"}` stands for a part of the result of a call that a sequence puts before.
+   */
   readonly args: Readonly<Record<string, unknown>>;
 };
-export type WaitNode = { readonly id: string; readonly kind: 'wait'; readonly seconds: number };
+/** A wait of so many seconds, or until an instant: one of the two. An instant that has passed is over at once. */
+export type WaitNode = {
+  readonly id: string;
+  readonly kind: 'wait';
+  readonly seconds?: number;
+  /** RFC 3339 */
+  readonly until?: string;
+};
 export type GroupNode = {
   readonly id: string;
   readonly kind: 'sequence' | 'parallel';
@@ -32,6 +42,21 @@ export type PlanNode = CallNode | WaitNode | GroupNode;
 
 const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}\/.{1,128}$/u, 'must be <alias>/<tool>');
 
+const instant = z
+  .string()
+  .refine((text) => parseInstant(text) !== undefined, 'must be an RFC 3339 instant with an offset');
+
+const waitNodeSchema = z
+  .strictObject({
+    id: nodeIdSchema,
+    kind: z.literal('wait'),
+    seconds: z.int().min(1).max(WAIT_SECONDS_MAX).exactOptional(),
+    until: instant.exactOptional(),
+  })
+  .refine(({ seconds, until }) => (seconds === undefined) !== (until === undefined), {
+    message: 'a wait must have exactly one of seconds and until',
+  });
+
 export const planNodeSchema: z.ZodType<PlanNode> = z.lazy(() =>
   z.discriminatedUnion('kind', [
     z.strictObject({
@@ -40,7 +65,7 @@ export const planNodeSchema: z.ZodType<PlanNode> = z.lazy(() =>
       tool: toolName,
       args: z.record(z.string(), z.unknown()),
     }),
-    z.strictObject({ id: nodeIdSchema, kind: z.literal('wait'), seconds: z.int().min(1).max(WAIT_SECONDS_MAX) }),
+    waitNodeSchema,
     z.strictObject({
       id: nodeIdSchema,
       kind: z.enum(['sequence', 'parallel']),
@@ -65,10 +90,7 @@ export const intentSchema = z.strictObject({
   /** What must hold. */
   constraints: particulars.optional(),
   /** RFC 3339; no call begins after it. */
-  deadline: z
-    .string()
-    .refine((text) => parseInstant(text) !== undefined, 'must be an RFC 3339 instant with an offset')
-    .optional(),
+  deadline: instant.optional(),
   plan: planNodeSchema,
 });
 export type Intent = z.output<typeof intentSchema>;

@@ -104,7 +104,8 @@ function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look:
   const own = (what: string) =>
     `${indent}${laidOpen(node.id)}  ${what}${state === undefined ? '' : `: ${state.replaceAll('_', ' ')}`}`;
   const said = detail === undefined ? [] : screenLines(quoted(detail), look);
-  if (node.kind === 'wait') return [own(`wait ${node.seconds} s`), ...said];
+  if (node.kind === 'wait')
+    return [own(node.until === undefined ? `wait ${node.seconds} s` : `wait until ${node.until}`), ...said];
   if (node.kind !== 'call')
     return [own(node.kind), ...node.nodes.flatMap((inner) => planLines(inner, states, look, depth + 1))];
   const call = `${node.tool} ${encodeJson(node.args)}`;

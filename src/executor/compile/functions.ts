@@ -31,13 +31,14 @@ export const SUBMIT_SCHEMA: ToolSchema = {
       plan: {
         type: 'object',
         description:
-          'A node: {"id","kind":"call","tool":"<alias>/<tool>","args":{…}}, {"id","kind":"wait","seconds"}, or {"id","kind":"sequence"|"parallel","nodes":[…]}. Ids differ from each other.',
+          'A node: {"id","kind":"call","tool":"<alias>/<tool>","args":{…}}, {"id","kind":"wait","seconds"} or {"id","kind":"wait","until":"<RFC 3339>"}, or {"id","kind":"sequence"|"parallel","nodes":[…]}. Ids differ from each other. In args, {"$ref":"<node id>#/json/pointer"} in the place of a value stands for that part of the result of an earlier call of the same sequence; nothing else stands in that object.',
         properties: {
           id: { type: 'string' },
           kind: { type: 'string', enum: ['call', 'wait', 'sequence', 'parallel'] },
           tool: { type: 'string' },
           args: { type: 'object' },
           seconds: { type: 'integer' },
+          until: { type: 'string' },
           nodes: { type: 'array', items: { type: 'object' } },
         },
         required: ['id', 'kind'],

@@ -14,7 +14,8 @@
  * - texts for people (`memo`, `constraints`, …) may be put together from words that occur; whatever in them is no plain
  *   word has to
  *   occur as it stands;
- * - a wait may be given with a unit (`10 minutes`), a deadline as the same moment in another zone;
+ * - a wait may be given with a unit (`10 minutes`), an instant as the same moment in another zone;
+ * - a reference to an earlier result (`$ref`): its value is not there yet;
  * - the verb and the ids of nodes are the compiler's own, so they can be nothing but plain words.
  */
 
@@ -82,6 +83,8 @@ function kindOf(name: string, value: string | number, place: Place | undefined):
  */
 function leavesOf(value: unknown, place: Place | undefined, at: string, name: string): Leaf[] {
   if (value === null || value === '' || typeof value === 'boolean') return [];
+  // A reference to an earlier result: there is no value yet, and whoever is asked is told where it came from.
+  if (place !== undefined && typeof value === 'object' && Object.hasOwn(value, '$ref')) return [];
   if (place !== undefined && isForced(place, value)) {
     const shown = typeof value === 'object' ? JSON.stringify(value) : (value as string | number);
     return [{ place: at, value: shown, kind: 'forced' }];
@@ -163,6 +166,12 @@ function namesBelow(value: unknown): string[] {
   return Object.entries(value).flatMap(([name, member]) => [name, ...namesBelow(member)]);
 }
 
+/** Whether the same moment stands in a source, in whatever zone. */
+function standsAsInstant(instant: string, sources: readonly Source[]): boolean {
+  const at = parseInstant(instant);
+  return sources.some(({ words }) => words.instants.some((text) => parseInstant(text) === at));
+}
+
 function problemsForPeople(intent: Intent, sources: readonly Source[]): string[] {
   const problems: string[] = [];
   if (!PLAIN_VERB.test(intent.verb)) {
@@ -176,9 +185,8 @@ function problemsForPeople(intent: Intent, sources: readonly Source[]): string[]
   }
   const { deadline } = intent;
   if (deadline !== undefined) {
-    const at = parseInstant(deadline);
-    const stands = sources.some(({ words }) => words.instants.some((text) => parseInstant(text) === at));
-    if (!stands) problems.push(`deadline ${shown(deadline)} ${NOWHERE}; leave it out, or ask for it`);
+    if (!standsAsInstant(deadline, sources))
+      problems.push(`deadline ${shown(deadline)} ${NOWHERE}; leave it out, or ask for it`);
   }
   return problems;
 }
@@ -191,7 +199,10 @@ function valuesIn(value: unknown): number {
 
 function problemsOfNode({ node, place }: Located, sources: readonly Source[], tools: Tools): string[] {
   if (node.kind === 'call') return problemsOfLeaves(leavesOfCall(node, tools), `${place}.args`, sources);
-  if (node.kind !== 'wait' || sources.some(({ words }) => words.hasSeconds(node.seconds))) return [];
+  if (node.kind !== 'wait') return [];
+  if (node.until !== undefined)
+    return standsAsInstant(node.until, sources) ? [] : [`${place}.until ${shown(node.until)} ${NOWHERE}`];
+  if (sources.some(({ words }) => words.hasSeconds(node.seconds!))) return [];
   return [`${place}.seconds ${node.seconds} stands nowhere, neither as seconds nor as minutes, hours or days`];
 }
 

@@ -264,3 +264,45 @@ test('an abort rejects', async (t) => {
 test('without a model a task in words is refused with the way that is left', async () => {
   assert.match(refusalOf(await offlineCompiler.compile(draftOf())), /submit an intent with its plan as JSON instead/);
 });
+
+test('what an earlier step gives is planned as a reference to its result, and nothing else may stand in its place', async (t) => {
+  const prose = 'Exchange 10.00 EUR, then send what came out to bob.';
+  const planned = (amount: unknown, ...more: object[]) => ({
+    verb: 'exchange and send',
+    plan: {
+      ...{ id: 'all', kind: 'sequence' },
+      nodes: [
+        { id: 'exchange', kind: 'call', tool: 'bank/exchange', args: { amount: '10.00', from_currency: 'EUR' } },
+        { id: 'send', kind: 'call', tool: 'bank/transfer', args: { to: 'bob', amount } },
+        ...more,
+      ],
+    },
+  });
+  const draft = { prose };
+  const sound = planned({ $ref: 'exchange#/received/amount' });
+  const { result, requests } = await compiled(t, [submit(planned('4975.00')), submit(sound)], { draft });
+  assert.ok(result.outcome === 'intent', JSON.stringify(result));
+  assert.deepEqual(result.intent, sound);
+  assert.deepEqual(
+    result.provenance?.map(({ node_id, place }) => node_id + place),
+    ['exchange/amount', 'exchange/from_currency', 'send/to'],
+  );
+  assert.match(lastMessage(requests[1]!).content, /args\/amount "4975\.00" stands neither in the task/);
+  const told = requests[0]!.body;
+  assert.match(told.messages[1]!.content, /"tool":"bank\/exchange".*"returns":\{.*"received"/);
+  assert.match(told.messages[0]!.content, /\{"\$ref":"<its node id>#\/json\/pointer"\}/);
+  const wrong: readonly (readonly [object, RegExp])[] = [
+    [planned({ $ref: 'send#/x' }), /plan\.nodes\[1\]\.args\.amount refers to the result of its own node/],
+    [planned({ $ref: 'exchange#/x', hint: 'mallory' }), /must have no other member/],
+    [{ ...sound, objects: { what: { $ref: 'mallory' } } }, /objects\/what\/\$ref|"mallory" stands neither/],
+    [
+      planned({ $ref: 'exchange#/x' }, { id: 'rest', kind: 'wait', until: '2026-06-16T09:00:00Z' }),
+      /until .* stands neither/,
+    ],
+  ];
+  for (const [bad, words] of wrong)
+    assert.match(refusalOf((await compiled(t, [submit(bad)], { draft })).result), words);
+  const until = planned({ $ref: 'exchange#/x' }, { id: 'rest', kind: 'wait', until: '2026-06-16T09:00:00Z' });
+  const named = { prose: `${prose} Then wait until 2026-06-16T11:00:00+02:00.` };
+  assert.equal((await compiled(t, [submit(until)], { draft: named })).result.outcome, 'intent');
+});

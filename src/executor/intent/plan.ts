@@ -4,6 +4,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
+import { type PlanReference, readReferences } from './reference.ts';
 
 /** The calls of a plan in the order in which they are written. */
 export function callNodes(plan: PlanNode): readonly CallNode[] {
@@ -37,6 +38,7 @@ function keyProblem(node: CallNode, argument: string | undefined): string | unde
  * @throws ReveilleError `invalid_request` when the plan sets one itself, or when the tool's schema does not take ours
  */
 export function fillIdempotencyKeys(intent: Intent, intentId: string, toolbox: Pick<Toolbox, 'find'>): Intent {
+  const { references } = readReferences(intent.plan);
   const argumentOf = ({ tool }: CallNode) => toolbox.find(tool)?.rail?.idempotency_key;
   const problems = callNodes(intent.plan).flatMap((node) => {
     const problem = keyProblem(node, argumentOf(node));
@@ -47,7 +49,7 @@ export function fillIdempotencyKeys(intent: Intent, intentId: string, toolbox: P
     const argument = argumentOf(node);
     if (argument === undefined) return node.args;
     const args = { ...node.args, [argument]: idempotencyKey(intentId, node.id) };
-    const [problem] = argumentCheck(toolbox.find(node.tool)!.definition.inputSchema)(args);
+    const [problem] = earlyProblems(toolbox.find(node.tool)!.definition.inputSchema, { ...node, args }, references);
     if (problem !== undefined)
       throw new ReveilleError(
         'invalid_request',
@@ -126,6 +128,52 @@ function argumentCheck(schema: Schema): ArgumentCheck {
   return fresh;
 }
 
+/** What is wrong with arguments as they are sent: words that follow their place. */
+export function argumentProblems(inputSchema: Schema, args: CallNode['args']): string[] {
+  return argumentCheck(inputSchema)(args);
+}
+
+const isSchema = (value: unknown): value is Schema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Besides these keywords nothing in a schema speaks of what stands below it. */
+const PLAIN_KEYWORDS: ReadonlySet<string> = new Set([
+  ...['$schema', '$id', '$comment', '$defs', 'definitions', 'title', 'description', 'default', 'examples'],
+  ...['type', 'properties', 'required', 'additionalProperties', 'items', 'minItems', 'maxItems'],
+  ...['minProperties', 'maxProperties', 'deprecated', 'readOnly', 'writeOnly'],
+]);
+
+/** A schema that takes anything at a place; `undefined` where that cannot be told from its plain keywords. */
+function loosened(schema: unknown, path: readonly string[]): unknown {
+  const [head, ...rest] = path;
+  if (head === undefined || schema === true) return {};
+  if (!isSchema(schema) || Object.keys(schema).some((keyword) => !PLAIN_KEYWORDS.has(keyword))) return undefined;
+  const { properties, items } = schema;
+  if (isSchema(properties) && Object.hasOwn(properties, head)) {
+    const inner = loosened(properties[head], rest);
+    return inner === undefined ? undefined : { ...schema, properties: { ...properties, [head]: inner } };
+  }
+  if (isSchema(items) && /^\d+$/.test(head)) {
+    const inner = loosened(items, rest);
+    return inner === undefined ? undefined : { ...schema, items: inner };
+  }
+  // A name that the schema does not have: it says itself what it thinks of that.
+  return isSchema(properties) ? schema : undefined;
+}
+
+/** What can be told of arguments before their references are resolved; all of it is checked again then. */
+function earlyProblems(inputSchema: Schema, node: CallNode, references: readonly PlanReference[]): string[] {
+  const own = references.filter(({ node_id }) => node_id === node.id);
+  if (own.length === 0) return argumentCheck(inputSchema)(node.args);
+  const partsOf = (place: string) =>
+    place
+      .split('/')
+      .slice(1)
+      .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const schema = own.reduce<unknown>((before, { place }) => before && loosened(before, partsOf(place)), inputSchema);
+  return isSchema(schema) ? compile(schema)(node.args) : [];
+}
+
 /** Stands in for an intent's id while it has none. */
 const SOME_INTENT = '00000000-0000-7000-8000-000000000000';
 
@@ -137,14 +185,20 @@ function locate(plan: PlanNode, place: string): Located[] {
   return plan.nodes.flatMap((node, index) => locate(node, `${place}.nodes[${index}]`));
 }
 
-function problemsOf({ node, place }: Located, toolbox: Pick<Toolbox, 'find' | 'absence'>): string[] {
+function problemsOf(
+  { node, place }: Located,
+  references: readonly PlanReference[],
+  toolbox: Pick<Toolbox, 'find' | 'absence'>,
+): string[] {
   const tool = toolbox.find(node.tool);
   if (tool === undefined) return [`${place}.tool: ${toolbox.absence(node.tool)}`];
   const argument = tool.rail?.idempotency_key;
   const forbidden = keyProblem(node, argument);
   if (forbidden !== undefined) return [`${place}.args ${forbidden}`];
   const args = argument === undefined ? node.args : { ...node.args, [argument]: idempotencyKey(SOME_INTENT, node.id) };
-  return argumentCheck(tool.definition.inputSchema)(args).map((problem) => `${place}.args ${problem}`);
+  return earlyProblems(tool.definition.inputSchema, { ...node, args }, references).map(
+    (problem) => `${place}.args ${problem}`,
+  );
 }
 
 /**
@@ -154,5 +208,6 @@ function problemsOf({ node, place }: Located, toolbox: Pick<Toolbox, 'find' | 'a
  *   carried out
  */
 export function checkPlan(intent: Intent, toolbox: Pick<Toolbox, 'find' | 'absence'>): { problems: string[] } {
-  return { problems: locate(intent.plan, 'plan').flatMap((located) => problemsOf(located, toolbox)) };
+  const { references } = readReferences(intent.plan);
+  return { problems: locate(intent.plan, 'plan').flatMap((located) => problemsOf(located, references, toolbox)) };
 }

@@ -8,6 +8,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { type Intent, intentSchema, PLAN_DEPTH_MAX, PLAN_NODES_MAX, type PlanNode } from '../../wire/intent.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import { checkInput } from '../../wire/validate.ts';
+import { readReferences } from './reference.ts';
 
 export const INTENT_MAX_BYTES = 256 * 1024;
 
@@ -27,6 +28,12 @@ function placeOf(path: Path): string {
 function refuse(path: Path, what: string): never {
   const place = placeOf(path);
   throw new ReveilleError('invalid_request', `${place === '' ? 'the intent' : place} ${what}`);
+}
+
+/** @throws ReveilleError naming the first few places */
+function refuseAll(problems: readonly { path: Path; what: string }[]): never {
+  const sentences = problems.slice(0, 10).map(({ path, what }) => `${placeOf(path)} ${what}`);
+  throw new ReveilleError('invalid_request', sentences.join('; '));
 }
 
 function parse(text: string): unknown {
@@ -85,5 +92,7 @@ export function readIntent(sourceText: string): Intent {
     throw new ReveilleError('invalid_request', [...new Set(sentences)].join('; '));
   }
   checkNodes(checked.value.plan);
+  const { problems } = readReferences(checked.value.plan);
+  if (problems.length > 0) refuseAll(problems);
   return checked.value;
 }

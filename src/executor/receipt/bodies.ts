@@ -5,6 +5,7 @@
 import type { ContextPiece } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
 import type { ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
+import type { PlanReference, ResolvedValue } from '../intent/reference.ts';
 
 /** Instants are in UTC, with milliseconds: `2026-06-15T08:10:00.000Z`. */
 type At = { readonly at: string };
@@ -83,6 +84,11 @@ export type ReceiptBodies = {
      * JSON.
      */
     readonly provenance?: readonly ValueSource[];
+    /**
+     * The references in the arguments of its calls. Without the member there are none: an object with `$ref` is data,
+     * as it was before there were references.
+     */
+    readonly references?: readonly PlanReference[];
   };
   'intent.clarify': At & {
     readonly question: string;
@@ -99,6 +105,8 @@ export type ReceiptBodies = {
     readonly reason: string;
     readonly policy_sha256: string;
     readonly amount?: { readonly value: string; readonly currency: string };
+    /** What stands in `call` in the place of each reference of the node, in the order of `references`. */
+    readonly resolved?: readonly ResolvedValue[];
   };
   /** A dry run, made to be shown with the question. */
   'call.tried': OfCall &
@@ -153,6 +161,11 @@ export type ReceiptBodies = {
       readonly references?: Readonly<Record<string, unknown>>;
       /** The structured result, where there is one and it is short enough. */
       readonly result?: unknown;
+      /**
+       * The same as the JSON text that the tool wrote, with all its digits; where another call refers to it, and it is
+       * short enough.
+       */
+      readonly result_text?: string;
     };
   /** What the tool's own status call says of a call whose answer got lost. */
   'call.reconciled': OfCall &

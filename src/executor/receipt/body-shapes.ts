@@ -44,6 +44,9 @@ const valueSource = z.looseObject({
   tool: text.exactOptional(),
 });
 
+const planReference = z.looseObject({ node_id: text, place: text, from: text, pointer: text });
+const resolvedValue = z.looseObject({ place: text, ref: text, json: text });
+
 export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBodies[Kind]> } = {
   'intent.accepted': z.looseObject({
     ...at,
@@ -68,6 +71,7 @@ export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBod
     reads: z.array(read),
     tools: hashes,
     provenance: z.array(valueSource).exactOptional(),
+    references: z.array(planReference).exactOptional(),
   }),
   'intent.clarify': z.looseObject({ ...at, question: text, compiler: text, reads: z.array(read) }),
   'intent.parked': z.looseObject({ ...at, conversation_id: text }),
@@ -80,6 +84,7 @@ export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBod
     reason: text,
     policy_sha256: sha256,
     amount: z.looseObject({ value: text, currency: text }).exactOptional(),
+    resolved: z.array(resolvedValue).exactOptional(),
   }),
   'call.tried': z.looseObject({ ...ofCall, ...received, tool: text, args, args_sha256: sha256, status }),
   'gate.asked': z.looseObject({
@@ -117,6 +122,7 @@ export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBod
     reason: text.exactOptional(),
     references: args.exactOptional(),
     result: z.unknown().optional(),
+    result_text: text.exactOptional(),
   }),
   'call.reconciled': z.looseObject({
     ...ofCall,

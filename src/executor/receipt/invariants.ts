@@ -4,9 +4,18 @@
  */
 import { verifySignature } from '../../kit/identity/keys.ts';
 import { answerText, SIGNED_AHEAD_MS } from '../../wire/approver.ts';
-import { type CallNode, type Intent, intentSchema } from '../../wire/intent.ts';
+import { canonicalJson } from '../../wire/canonical-json.ts';
+import { type CallNode, type Intent, intentSchema, type WaitNode } from '../../wire/intent.ts';
 import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
+import {
+  foundAt,
+  type PlanReference,
+  type ResolvedValue,
+  refText,
+  standsInPlan,
+  withValues,
+} from '../intent/reference.ts';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from './bodies.ts';
 import {
   type AnyChainState,
@@ -25,6 +34,7 @@ import { readValues } from './receipt-text.ts';
 /** The rules, by their names in docs/receipts.md. */
 export type InvariantRule =
   | ('begin' | 'intent' | 'task' | 'compiled' | 'node' | 'plan' | 'order' | 'decision' | 'question' | 'answer')
+  | 'reference'
   | ('approver' | 'consent' | 'once' | 'started' | 'deadline' | 'wait' | 'end' | 'outcome' | 'journal');
 
 /** Thrown by a check and caught where the envelope is taken in. */
@@ -94,10 +104,50 @@ function isDone({ state, order }: Before, nodeId: string): boolean {
   return standingOf(record) === 'succeeded';
 }
 
-function checkPlan({ intentId, order }: Before, nodeId: string, { tool, args }: BoundCall): void {
+/** The references of the compiled plan, where each may stand, and only there. */
+function checkReferences(references: readonly PlanReference[], { leaves, before }: PlanOrder): void {
+  const seen = new Set<string>();
+  for (const reference of references) {
+    const { node_id, place, from } = reference;
+    const shown = `the reference at "${node_id}" ${place}`;
+    const node = leaves.get(node_id);
+    if (node?.kind !== 'call' || !standsInPlan(node, reference)) refuse('reference', `${shown} is not in the plan`);
+    if (leaves.get(from)?.kind !== 'call' || !before.get(node_id)?.includes(from))
+      refuse('reference', `${shown} is to "${from}", which is no call that a sequence puts before`);
+    if (seen.size === seen.add(canonicalJson([node_id, place])).size) refuse('reference', `${shown} is there twice`);
+  }
+}
+
+/** What stands in the place of the references of a call, taken again from the results on record. */
+function valuesFor({ state }: Before, nodeId: string): readonly ResolvedValue[] {
+  const references = state.compiled?.references?.filter(({ node_id }) => node_id === nodeId) ?? [];
+  return references.map(({ place, from, pointer }) => {
+    const { finished } = recordOf(state, from);
+    const source = finished?.status === 'succeeded' ? finished.result_text : undefined;
+    const ref = refText({ from, pointer });
+    const found = foundAt(source, pointer);
+    if ('missing' in found) refuse('reference', `"${nodeId}" has at ${place} what ${ref} finds, and ${found.missing}`);
+    return { place, ref, json: found.json };
+  });
+}
+
+function checkResolved(before: Before, nodeId: string, resolved: readonly ResolvedValue[] = []): void {
+  const values = valuesFor(before, nodeId);
+  const isSame = values.every(({ place, ref, json }, index) => {
+    const told = resolved[index];
+    return told?.place === place && told.ref === ref && told.json === json;
+  });
+  if (!isSame || values.length !== resolved.length)
+    refuse('reference', `what "${nodeId}" says that its references found is not what they find in the results`);
+}
+
+function checkPlan(before: Before, nodeId: string, { tool, args }: BoundCall): void {
+  const { intentId, order } = before;
   const node = order?.leaves.get(nodeId) as CallNode;
+  const values = valuesFor(before, nodeId);
   if (tool !== node.tool) refuse('plan', `the plan calls ${node.tool} at "${nodeId}", here it is ${tool}`);
-  if (!areArgsOf(node, args, callKey(intentId, nodeId)))
+  const planned = withValues(node.args, values);
+  if (!areArgsOf({ ...node, args: planned }, args, callKey(intentId, nodeId)))
     refuse('plan', `the arguments at "${nodeId}" are not those of the plan`);
 }
 
@@ -257,22 +307,25 @@ const CHECKS: Checks = {
     if ((prose === undefined) === (intent === undefined))
       refuse('task', 'an intent is submitted as prose or as JSON: exactly one of the two');
   },
-  'intent.compiled': ({ state, intentId }, { intent }) => {
+  'intent.compiled': ({ state, intentId }, { intent, references = [] }) => {
     if (isCompiledAlready(state))
       refuse('compiled', 'an intent is compiled once, and not after a question of clarification');
-    const { twice } = planOrder(intent.plan);
+    const order = planOrder(intent.plan);
+    const { twice } = order;
     if (twice !== undefined) refuse('compiled', `two nodes of the plan have the id "${twice}"`);
     const source = state.accepted?.intent;
     if (source !== undefined && !isSubmitted(source, intent, intentId))
       refuse('compiled', 'the compiled intent is not the one that was submitted');
+    checkReferences(references, order);
   },
   'intent.clarify': ({ state }) => {
     if (isCompiledAlready(state))
       refuse('compiled', 'a question of clarification comes once, and not after the intent was compiled');
   },
   'intent.parked': () => {},
-  'call.decided': (before, { node_id: nodeId, call }) => {
+  'call.decided': (before, { node_id: nodeId, call, resolved }) => {
     callOf(before, nodeId);
+    checkResolved(before, nodeId, resolved);
     checkPlan(before, nodeId, call);
   },
   'call.tried': (before, { node_id }) => void callOf(before, node_id),
@@ -286,11 +339,14 @@ const CHECKS: Checks = {
     checkBegun(before, node_id, 'call.finished', (record) => standingOf(record) === 'started'),
   'call.reconciled': (before, { node_id }) => checkBegun(before, node_id, 'call.reconciled', isUnsettled),
   'call.read_back': (before, { node_id }) => checkBegun(before, node_id, 'call.read_back', () => true),
-  'wait.started': (before, { node_id: nodeId }) => {
+  'wait.started': (before, { node_id: nodeId, until }) => {
     if (before.order?.leaves.get(nodeId)?.kind !== 'wait') refuse('node', `the compiled plan has no wait "${nodeId}"`);
     if (recordOf(before.state, nodeId).waitUntil !== undefined)
       refuse('wait', `the wait "${nodeId}" began a second time`);
     checkOrder(before, nodeId, `the wait "${nodeId}"`);
+    const planned = (before.order.leaves.get(nodeId) as WaitNode).until;
+    if (planned !== undefined && parseInstant(planned) !== parseInstant(until))
+      refuse('wait', `the plan waits at "${nodeId}" until ${planned}, here it is ${until}`);
   },
   'wait.finished': ({ state }, { node_id: nodeId }) => {
     const { waitUntil, waited } = recordOf(state, nodeId);

@@ -55,3 +55,19 @@ export function* readValues(text: string): Generator<ReadValue, void, void> {
     }
   }
 }
+
+/**
+ * Why a text is not one JSON value that every reader takes for the same, read as a receipt is; `undefined` when it is.
+ *
+ * @param exact numbers that a double does not keep are a reason, too
+ */
+export function strictnessProblem(text: string, exact: boolean): string | undefined {
+  try {
+    const options = { depth: RECEIPT_DEPTH_MAX, exact, protoMember: true, mayBeDeeper: isAnswer };
+    new StrictReader(text, options).onlyDocument();
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof JsonSyntaxError) return thrown.message;
+    throw thrown;
+  }
+}

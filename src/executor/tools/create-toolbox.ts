@@ -200,7 +200,7 @@ function textOf({ content }: ToolResult): string {
 function structuredOf({ content, structuredContent }: ToolResult): unknown {
   if (structuredContent !== undefined) return structuredContent;
   const [only, ...more] = content;
-  if (only?.type !== 'text' || more.length > 0 || !only.text.trimStart().startsWith('{')) return undefined;
+  if (only?.type !== 'text' || more.length > 0 || !/^\s*[[{]/.test(only.text)) return undefined;
   try {
     return parseForeignJson(only.text);
   } catch {
@@ -216,7 +216,8 @@ export function reportOf(result: ToolResult): CallReport {
   if (withoutResult === 'unclear') return { status: 'unknown', message: text };
   if (raw === undefined) return { status: 'unknown', message: 'an answer came whose bytes could not be told apart' };
   const structured = withoutResult === undefined ? structuredOf(result) : undefined;
-  return { status: 'answered', isError, text, structured, rawSha256: raw.sha256, rawBytes: raw.bytes };
+  const source = withoutResult === undefined ? raw.source : undefined;
+  return { status: 'answered', isError, text, structured, source, rawSha256: raw.sha256, rawBytes: raw.bytes };
 }
 
 /** @param thrown by the call */

@@ -25,6 +25,11 @@ export type CallReport =
       /** All its text, cut to what a model can take in. */
       readonly text: string;
       readonly structured: unknown;
+      /**
+       * The JSON text of its result as the server wrote it, with all digits: of the structured content, or its only
+       * text where that is an object or a list.
+       */
+      readonly source?: string | undefined;
       /** Of the message that carried the answer, byte for byte. */
       readonly rawSha256: string;
       readonly rawBytes: number;

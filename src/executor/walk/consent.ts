@@ -2,10 +2,12 @@
  * What stands between a node and its call: the tool as it is now, the deadline, the policy, and a person's approval of
  * this very call.
  */
+import { clip } from '../../kit/text/excerpt.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
-import { idempotencyKey } from '../intent/plan.ts';
+import { argumentProblems, idempotencyKey } from '../intent/plan.ts';
+import { type ResolvedValue, resolveReferences } from '../intent/reference.ts';
 import { amountOf } from '../intent/stake.ts';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainState, type NodeRecord, recordOf } from '../receipt/chain-state.ts';
@@ -25,6 +27,48 @@ export function toolOf(course: Course, { id, tool }: CallNode): RailTool {
   throw new Stopped('unknown_tool', `node ${id}: ${course.parts.toolbox.absence(tool)}`);
 }
 
+/** A call with all its arguments, as it is judged, shown and sent. */
+export type WholeCall = CallNode & {
+  /** What stands in the place of its references, where it has any. */
+  readonly resolved?: readonly ResolvedValue[];
+};
+
+/** Why nothing can be found in what a call gave back: words that follow the reference. */
+function noResult({ finished, reconciled }: NodeRecord): { missing: string } {
+  if (finished?.status !== 'succeeded') {
+    const why = reconciled ? 'its answer got lost, and nobody can ask for it again' : 'it has not succeeded';
+    return { missing: `there is no result: ${why}` };
+  }
+  const kept = 'an object or a list, as structured content or as its only text, of at most 65536 characters';
+  return { missing: `there is no result that can be looked into: it must be ${kept}` };
+}
+
+/**
+ * A call of the plan with what its references find in the results on record. Nothing else is looked at, so every
+ * process comes to the same.
+ *
+ * @throws Stopped when one finds nothing
+ */
+export function wholeCall(state: ChainState, node: CallNode): WholeCall {
+  const references = state.compiled?.references?.filter(({ node_id }) => node_id === node.id) ?? [];
+  if (references.length === 0) return node;
+  const whole = resolveReferences(node, references, (from) => {
+    const record = recordOf(state, from);
+    return (record.finished?.status === 'succeeded' ? record.finished.result_text : undefined) ?? noResult(record);
+  });
+  if ('problem' in whole) throw new Stopped('unresolved_reference', whole.problem);
+  return { ...node, ...whole };
+}
+
+/** @throws Stopped when what the references found is not what the tool takes */
+function holdToSchema({ id, args, resolved }: WholeCall, tool: RailTool): void {
+  if (!resolved) return;
+  const problems = argumentProblems(tool.definition.inputSchema, args);
+  if (problems.length === 0) return;
+  const found = resolved.map(({ place, ref, json }) => `${place} is ${clip(json, 100)} from ${ref}`).join(', ');
+  throw new Stopped('unfit_reference', `node ${id} was not called: args ${problems.join('; ')}. There, ${found}`);
+}
+
 function bind({ tool, args }: CallNode, { definitionSha256 }: RailTool): BoundCall {
   return {
     tool,
@@ -35,7 +79,7 @@ function bind({ tool, args }: CallNode, { definitionSha256 }: RailTool): BoundCa
   };
 }
 
-function decide(course: Course, state: ChainState, node: CallNode, tool: RailTool, now: number): Decided {
+function decide(course: Course, state: ChainState, node: WholeCall, tool: RailTool, now: number): Decided {
   const { policy, journal } = course.parts;
   const { user, origin } = state.accepted.principal;
   const read = amountOf(tool, node.args);
@@ -59,6 +103,7 @@ function decide(course: Course, state: ChainState, node: CallNode, tool: RailToo
     ...decision,
     policy_sha256: policy.sha256,
     ...(amount && { amount }),
+    ...(node.resolved && { resolved: node.resolved }),
   };
 }
 
@@ -103,12 +148,13 @@ function holdToAnswer({ gate }: NodeRecord, { id, tool }: CallNode): void {
  *   its tool is now
  * @throws Stopped when the call must not be made, Halted when it was called off meanwhile
  */
-export async function startCall(course: Course, node: CallNode): Promise<RailTool | undefined> {
+export async function startCall(course: Course, node: WholeCall): Promise<RailTool | undefined> {
   const { clock } = course.parts;
   for (;;) {
     const tool = toolOf(course, node);
     const earlier = recordOf(course.state(), node.id);
     if (earlier.started && !mayRepeat(earlier, tool)) return undefined;
+    holdToSchema(node, tool);
     let started = false;
     const state = await course.begin((before) => {
       started = false;

@@ -3,11 +3,12 @@
 import { clip } from '../../kit/text/excerpt.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { Intent } from '../../wire/intent.ts';
-import { formatInstant } from '../../wire/rfc3339.ts';
+import { type Intent, type PlanNode, WAIT_SECONDS_MAX } from '../../wire/intent.ts';
+import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import type { Compiled } from '../compile/compiler.ts';
 import { callNodes, checkPlan, fillIdempotencyKeys } from '../intent/plan.ts';
 import { readIntent } from '../intent/read-intent.ts';
+import { readReferences } from '../intent/reference.ts';
 import type { CompileRead, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import { type Course, Halted, Stopped } from './course.ts';
@@ -51,16 +52,29 @@ async function compileProse(course: Course, prose: string): Promise<Outcome> {
   }
 }
 
+/** Waits until instants that are too far ahead, counted from the acceptance so that each attempt says the same. */
+function farWaits(course: Course, plan: PlanNode): string[] {
+  if (plan.kind === 'sequence' || plan.kind === 'parallel') return plan.nodes.flatMap((node) => farWaits(course, node));
+  if (plan.kind !== 'wait' || plan.until === undefined) return [];
+  const latest = parseInstant(course.state().accepted.at)! + WAIT_SECONDS_MAX * 1000;
+  if (parseInstant(plan.until)! <= latest) return [];
+  return [`node ${plan.id}: until must be at ${formatInstant(latest)} at the latest (got ${plan.until})`];
+}
+
 /** A plan with all that the executor adds to it. @throws Stopped when it cannot be carried out */
-function completed(course: Course, intent: Intent): Pick<ReceiptBodies['intent.compiled'], 'intent' | 'tools'> {
+function completed(
+  course: Course,
+  intent: Intent,
+): Pick<ReceiptBodies['intent.compiled'], 'intent' | 'tools' | 'references'> {
   const { toolbox } = course.parts;
-  const { problems } = checkPlan(intent, toolbox);
+  const problems = [...checkPlan(intent, toolbox).problems, ...farWaits(course, intent.plan)];
   if (problems.length > 0) throw new Stopped('invalid_plan', `the plan cannot be carried out: ${problems.join('; ')}`);
   try {
     const filled = fillIdempotencyKeys(intent, course.intentId, toolbox);
     const names = new Set(callNodes(filled.plan).map(({ tool }) => tool));
     const tools = Object.fromEntries([...names].map((name) => [name, toolbox.find(name)!.definitionSha256]));
-    return { intent: filled, tools };
+    const { references } = readReferences(filled.plan);
+    return { intent: filled, tools, ...(references.length > 0 && { references }) };
   } catch (thrown) {
     if (!(thrown instanceof ReveilleError)) throw thrown;
     throw new Stopped('invalid_plan', `the plan cannot be carried out: ${thrown.message}`);

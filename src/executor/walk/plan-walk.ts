@@ -7,22 +7,23 @@ import { referencesOf } from '../intent/stake.ts';
 import type { CallStatus, ReceiptBodies } from '../receipt/bodies.ts';
 import { recordOf } from '../receipt/chain-state.ts';
 import { isUnicode } from '../receipt/envelope.ts';
+import { strictnessProblem } from '../receipt/receipt-text.ts';
 import type { CallReport, RailTool } from '../tools/toolbox.ts';
 import { callCompanion, receivedOf, statusOfReport } from './companion-call.ts';
-import { startCall } from './consent.ts';
+import { startCall, wholeCall } from './consent.ts';
 import { type Course, Halted, Stopped } from './course.ts';
 import { findOut, isRead, mayRepeat } from './reconcile.ts';
 
 /** Branches of one parallel that are under way at the same time. */
 const SIDE_BY_SIDE = 8;
 
-async function runWait(course: Course, { id, seconds }: WaitNode): Promise<void> {
+async function runWait(course: Course, { id, seconds, until: planned }: WaitNode): Promise<void> {
   const { clock } = course.parts;
   let record = recordOf(course.state(), id);
   if (record.waitUntil === undefined) {
     const state = await course.begin(() => {
       const now = clock.now();
-      const until = formatInstant(now + seconds * 1000);
+      const until = formatInstant(planned === undefined ? now + seconds! * 1000 : parseInstant(planned)!);
       return [{ kind: 'wait.started', body: { at: formatInstant(now), node_id: id, until } }];
     });
     record = recordOf(state, id);
@@ -78,16 +79,31 @@ export async function walkPlan(course: Course, node: PlanNode): Promise<void> {
   }
 }
 
+type Answered = CallReport & { readonly status: 'answered' };
+
+function isRecordable(source: string | undefined): source is string {
+  return source !== undefined && source.length <= RESULT_TEXT_CHARACTERS && source.isWellFormed();
+}
+
 /** A structured result that is longer than this does not stand in the receipt. */
 const RESULT_CHARACTERS = 8 * 1024;
 
-function keepable(result: unknown): boolean {
-  if (result === undefined) return false;
-  const text = canonicalJson(result);
+/** One whose digits JavaScript has rounded is not: its text has them. */
+function keepable({ structured, source }: Answered): boolean {
+  if (structured === undefined || (source !== undefined && strictnessProblem(source, true) !== undefined)) return false;
+  const text = canonicalJson(structured);
   return text.length <= RESULT_CHARACTERS && isUnicode(text);
 }
 
-function finishedBody(node: CallNode, tool: RailTool, report: CallReport, at: number): ReceiptBodies['call.finished'] {
+/** A result that another call refers to is kept up to this length, as the text that the tool wrote. */
+const RESULT_TEXT_CHARACTERS = 64 * 1024;
+
+function finishedBody(
+  node: CallNode,
+  tool: RailTool,
+  report: CallReport,
+  { at, isReferredTo }: { at: number; isReferredTo: boolean },
+): ReceiptBodies['call.finished'] {
   const body = { at: formatInstant(at), node_id: node.id, status: statusOfReport(report) };
   if (report.status !== 'answered') return { ...body, reason: receivedOf({ report }).text! };
   const references = referencesOf(tool, report.structured);
@@ -96,7 +112,8 @@ function finishedBody(node: CallNode, tool: RailTool, report: CallReport, at: nu
     ...receivedOf({ report }),
     ...(report.isError && { reason: 'the tool says that it failed' }),
     ...(references && { references }),
-    ...(keepable(report.structured) && { result: report.structured }),
+    ...(keepable(report) && { result: report.structured }),
+    ...(isReferredTo && isRecordable(report.source) && { result_text: report.source }),
   };
 }
 
@@ -110,7 +127,9 @@ async function perform(course: Course, node: CallNode, tool: RailTool): Promise<
   const report = await toolbox.call(node.tool, node.args, { signal, definitionSha256 });
   // Without a recorded end a read is made again, if the intent is ever taken up again.
   if (isHarmless && report.status !== 'answered' && course.halted.aborted) throw new Halted();
-  await course.record(() => [{ kind: 'call.finished', body: finishedBody(node, tool, report, clock.now()) }]);
+  const isReferredTo = course.state().compiled?.references?.some(({ from }) => from === node.id) ?? false;
+  const body = finishedBody(node, tool, report, { at: clock.now(), isReferredTo });
+  await course.record(() => [{ kind: 'call.finished', body }]);
 }
 
 /** Reads back what a call has changed. That it cannot be read back does not undo it. */
@@ -149,7 +168,8 @@ async function conclude(course: Course, node: CallNode, status: CallStatus): Pro
  *
  * @throws Stopped when the intent cannot go on, Halted when it was called off
  */
-async function runCall(course: Course, node: CallNode): Promise<void> {
+async function runCall(course: Course, planned: CallNode): Promise<void> {
+  const node = wholeCall(course.state(), planned);
   for (;;) {
     if (course.over.aborted) throw new Halted();
     const record = recordOf(course.state(), node.id);

@@ -121,14 +121,27 @@ const ORIGIN_WORDS: Readonly<Record<string, string>> = {
   nowhere: 'NOWHERE that is known',
 };
 
-function sourceLines({ state, node }: QuestionFacts): string[] {
+/** What earlier steps gave back, which nobody has seen before. */
+function foundLines({ state, decided }: QuestionFacts): string[] {
+  const calls = callNodes(intentOf(state)!.plan);
+  return (decided.resolved ?? []).map(({ place, ref, json }) => {
+    const [from, pointer] = [ref.slice(0, ref.indexOf('#')), ref.slice(ref.indexOf('#') + 1)];
+    const tool = calls.find(({ id }) => id === from)?.tool;
+    const what = pointer === '' ? 'its whole result' : pointer;
+    return `${place} = ${clip(json, 200)} from step ${from}: ${what} (what ${tool} gave back)`;
+  });
+}
+
+function sourceLines(facts: QuestionFacts): string[] {
+  const { state, node } = facts;
   const sources = (state.compiled?.provenance ?? []).filter(({ node_id }) => node_id === node.id);
-  if (sources.length === 0) return [];
+  const found = foundLines(facts);
+  if (sources.length + found.length === 0) return [];
   const lines = sources.map(({ place, value, from, tool }) => {
     const where = `${ORIGIN_WORDS[from] ?? from}${tool === undefined ? '' : ` (${tool})`}`;
     return `${place} = ${JSON.stringify(clip(value, 200))}: from ${where}`;
   });
-  return ['Where the values come from:', ...lines.flatMap(quotedJson)];
+  return ['Where the values come from:', ...[...found, ...lines].flatMap(quotedJson)];
 }
 
 function taskLines({ accepted }: ChainState): string[] {

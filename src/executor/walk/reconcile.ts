@@ -108,7 +108,10 @@ export async function reconcileUnknown(course: Course, isRead: (tool: string) =>
   const before = course.state();
   const calls = callNodes(intentOf(before)?.plan ?? { id: 'none', kind: 'wait', seconds: 1 });
   const doubtful = new Set(inDoubt(before, isRead));
-  const nodes = calls.filter(({ id }) => doubtful.has(id));
+  // As they were sent: references of the plan had been resolved by then.
+  const nodes = calls
+    .filter(({ id }) => doubtful.has(id))
+    .map((node) => ({ ...node, args: recordOf(before, node.id).started!.call.args }));
   const asked = await Promise.all(nodes.map((node) => askStatus(course, node)));
   if (asked.every((answer) => answer === undefined)) {
     const message =

@@ -1,6 +1,9 @@
 /** Stories that cannot have happened, each signed as if it had: the rule that each breaks, and where. */
+
+import type { ResolvedValue } from '../../../src/executor/intent/reference.ts';
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import type { InvariantRule } from '../../../src/executor/receipt/invariants.ts';
+import type { PlanNode } from '../../../src/wire/intent.ts';
 import * as tell from './stories.ts';
 import { INTENT_ID, looking, nodes, payNode, sequence, TRANSFER, waiting } from './stories.ts';
 
@@ -44,7 +47,54 @@ const changedAfter = (change: object) => {
 const NEWER = 'ledger/transfer, asked anew';
 const askedAnew = asked({ at: tell.second(32), displayed: NEWER, displayed_sha256: tell.sha256(NEWER) });
 
+/** The story of a reference, told otherwise, up to where that shows. */
+const told = (change: Parameters<typeof tell.exchanging>[0], entries: number) =>
+  tell.exchanging(change).slice(0, entries);
+const [first] = tell.REFERENCES as [(typeof tell.REFERENCES)[number]];
+const late = tell.refNode;
+const { BOUGHT } = tell;
+const [amount, total] = tell.RESOLVED as [ResolvedValue, ResolvedValue];
+const dearerParts = { to: 'bob', amount: '4975.00', parts: [{ total: 49750 }] };
+/** One reference, and what it is said to have found. */
+const at = (pointer: string, json = '"4975.00"') => ({
+  plan: sequence(tell.exchangeNode, { ...late, args: { to: { $ref: `exchange#${pointer}` } } } as PlanNode),
+  references: [{ node_id: 'send', place: '/to', from: 'exchange', pointer }],
+  resolved: [{ place: '/to', ref: `exchange#${pointer}`, json }],
+  send: tell.bound('ledger/transfer', { to: JSON.parse(json) as unknown }),
+});
+
 export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
+  'reference-that-the-plan-does-not-have': wrong(
+    'reference',
+    ...told({ references: [{ ...first, pointer: '/received' }] }, 2),
+  ),
+  'reference-in-another-place': wrong('reference', ...told({ references: [{ ...first, place: '/to' }] }, 2)),
+  'reference-to-the-arguments-as-a-whole': wrong('reference', ...told({ references: [{ ...first, place: '' }] }, 2)),
+  'reference-told-twice': wrong('reference', ...told({ references: [first, first] }, 2)),
+  'reference-to-a-later-step': wrong('reference', ...told({ plan: sequence(late, tell.exchangeNode) }, 2)),
+  'reference-to-a-step-beside': wrong(
+    'reference',
+    ...told({ plan: { ...tell.EXCHANGED, kind: 'parallel' } as typeof tell.EXCHANGED }, 2),
+  ),
+  'value-with-another-digit': wrong('reference', ...told({ resolved: [{ ...amount, json: '"4975.0"' }, total] }, 6)),
+  'value-spelt-otherwise': wrong('reference', ...told({ resolved: [amount, { ...total, json: '4975' }] }, 6)),
+  'value-left-out': wrong('reference', ...told({ resolved: [amount] }, 6)),
+  'value-of-no-reference': wrong('reference', ...told({ resolved: [amount, total, { ...total, place: '/to' }] }, 6)),
+  'value-sent-otherwise': wrong('plan', ...told({ send: tell.bound('ledger/transfer', dearerParts) }, 6)),
+  'value-of-a-result-without-it': wrong('reference', ...told({ bought: '{"received":{"amount":4975.00}}' }, 6)),
+  'value-of-a-result-with-a-member-twice': wrong(
+    'reference',
+    ...told({ bought: BOUGHT.replace('{', '{"received":{"amount":1,"a/b~c":["x","1"]},') }, 6),
+  ),
+  'value-at-an-index-with-a-zero': wrong('reference', ...told(at('/received/a~1b~0c/01'), 6)),
+  'value-behind-the-end-of-a-list': wrong('reference', ...told(at('/received/a~1b~0c/-'), 6)),
+  'value-that-a-double-rounds': wrong('reference', ...told(at('/id', '9007199254740993'), 6)),
+  'value-of-a-call-that-failed': wrong('reference', ...told({ status: 'failed' }, 6)),
+  'value-before-there-is-a-result': wrong('reference', ...told({}, 4), tell.exchanging()[5]!),
+  'waited-until-another-instant': wrong(
+    'wait',
+    ...[accepted(), compiled({ id: 'rest', kind: 'wait', until: '2026-06-15T08:11:39Z' }), waiting.started],
+  ),
   'begins-in-the-middle': wrong('begin', decided()),
   'accepted-twice': wrong('begin', accepted(), accepted()),
   'of-another-intent': wrong('intent', accepted({ intent_id: 'intent-2' })),

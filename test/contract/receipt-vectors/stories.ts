@@ -274,6 +274,67 @@ export const signedTransfer: readonly ReceiptEntry[] = transfer.map((one) => {
   return one.kind === 'gate.answered' ? signedAnswer() : one;
 });
 
+export const BOUGHT = '{"received":{"amount":4975.00,"currency":"JPY","a/b~c":["x","4975.00"]},"id":9007199254740993}';
+export const refNode: PlanNode = {
+  ...{ id: 'send', kind: 'call', tool: 'ledger/transfer' },
+  args: {
+    to: 'bob',
+    amount: { $ref: 'exchange#/received/a~1b~0c/1' },
+    parts: [{ total: { $ref: 'exchange#/received/amount' } }],
+  },
+};
+export const exchangeNode: PlanNode = {
+  id: 'exchange',
+  kind: 'call',
+  tool: 'bank/exchange',
+  args: { amount: '10.00' },
+};
+export const EXCHANGED = sequence(exchangeNode, refNode);
+export const REFERENCES = [
+  { node_id: 'send', place: '/amount', from: 'exchange', pointer: '/received/a~1b~0c/1' },
+  { node_id: 'send', place: '/parts/0/total', from: 'exchange', pointer: '/received/amount' },
+];
+const EXCHANGE = bound('bank/exchange', { amount: '10.00' });
+const SEND = bound('ledger/transfer', { to: 'bob', amount: '4975.00', parts: [{ total: 4975 }] });
+export const RESOLVED = [
+  { place: '/amount', ref: 'exchange#/received/a~1b~0c/1', json: '"4975.00"' },
+  { place: '/parts/0/total', ref: 'exchange#/received/amount', json: '4975.00' },
+];
+
+const judgedNatural = { surface: 'natural', effect: 'allow' } as const;
+
+/** An exchange, and a transfer of what came out of it: each part may be told otherwise. */
+export function exchanging(
+  told: {
+    references?: ReceiptBodies['intent.compiled']['references'];
+    plan?: PlanNode;
+    bought?: string;
+    resolved?: ReceiptBodies['call.decided']['resolved'];
+    send?: BoundCall;
+    status?: 'succeeded' | 'failed';
+  } = {},
+): readonly ReceiptEntry[] {
+  const { references = REFERENCES, plan = EXCHANGED, bought = BOUGHT, send = SEND, status = 'succeeded' } = told;
+  const { resolved = RESOLVED } = told;
+  const of = (node_id: string, call: BoundCall) => ({ node_id, call, surface: 'natural' as const });
+  return [
+    acceptedSigned(),
+    compiled(plan, { references }),
+    decided({ ...of('exchange', EXCHANGE), ...judgedNatural }),
+    entry('call.started', { at: second(20), ...of('exchange', EXCHANGE) }),
+    entry('call.finished', { at: second(21), node_id: 'exchange', status, result_text: bought }),
+    decided({ ...of('send', send), ...judgedNatural, resolved }),
+    entry('call.started', { at: second(31), ...of('send', send) }),
+    entry('call.finished', { at: second(32), node_id: 'send', status: 'succeeded' }),
+    completed(),
+  ];
+}
+
+const refData = { $ref: 'exchange#/received/amount' };
+const ASKS = bound('bank/exchange', { schema: refData });
+
+const untilNode: PlanNode = { id: 'rest', kind: 'wait', until: '2026-06-15T10:11:40.0009+02:00' };
+
 const ANEW = `${SHOWN}\nasked anew`;
 
 /** What an executor may write; name to entries. */
@@ -315,6 +376,31 @@ export const TRUE_STORIES: Readonly<Record<string, readonly ReceiptEntry[]>> = {
     ...[signedAnswer(), started(), finished(), completed()],
   ],
   'not-at-its-end': transfer.slice(0, 5),
+  'values-of-an-earlier-result': exchanging(),
+  'reference-to-a-result-that-holds-one': exchanging({
+    plan: sequence(exchangeNode, { ...refNode, args: { to: { $ref: 'exchange#' } } } as PlanNode),
+    references: [{ node_id: 'send', place: '/to', from: 'exchange', pointer: '' }],
+    bought: '{"$ref":"exchange#/received/amount"}',
+    resolved: [{ place: '/to', ref: 'exchange#', json: '{"$ref":"exchange#/received/amount"}' }],
+    send: bound('ledger/transfer', { to: refData }),
+  }),
+  'reference-among-odd-names': exchanging({
+    plan: sequence(exchangeNode, {
+      ...refNode,
+      args: { 'a/b': { '~': { $ref: 'exchange#/__proto__/~1/ü€' } } },
+    } as PlanNode),
+    references: [{ node_id: 'send', place: '/a~1b/~0', from: 'exchange', pointer: '/__proto__/~1/ü€' }],
+    bought: ' {"__proto__" : {"/":{"\\u00fc€": "😀" }}} ',
+    resolved: [{ place: '/a~1b/~0', ref: 'exchange#/__proto__/~1/ü€', json: '"😀"' }],
+    send: bound('ledger/transfer', { 'a/b': { '~': '😀' } }),
+  }),
+  'reference-as-data-in-an-older-receipt': [
+    accepted(),
+    compiled({ id: 'exchange', kind: 'call', tool: 'bank/exchange', args: { schema: refData } }),
+    decided({ node_id: 'exchange', call: ASKS, ...judgedNatural }),
+    entry('call.started', { at: second(20), node_id: 'exchange', call: ASKS, surface: 'natural' }),
+  ],
+  'waited-until-an-instant': [accepted(), compiled(untilNode), waiting.started, waiting.finished, completed()],
   'submitted-as-json': [
     submittedAs(JSON.stringify(jsonIntent, null, 2)),
     compiled(payNode, { compiler: 'none' }),

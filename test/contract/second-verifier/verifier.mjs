@@ -41,9 +41,11 @@ const decimal = (lexeme) => {
 /**
  * The values of a text, one after another.
  * @param {string} text
+ * @param {{exact?: boolean, path?: string[], found?: (source: string) => void}} [look] numbers of any length may pass;
+ *   `found` is told the text of the value at this path
  * @returns {Generator<unknown>}
  */
-function* readEach(text) {
+function* readEach(text, { exact = true, path, found } = {}) {
   let at = 0;
   let deepest = 0;
   const fail = (why) => {
@@ -82,7 +84,8 @@ function* readEach(text) {
     NUMBER.lastIndex = at;
     const lexeme = NUMBER.exec(text)?.[0] ?? fail('no value');
     const value = Number(lexeme);
-    if (!Number.isFinite(value) || decimal(lexeme) !== decimal(String(value))) fail('an inexact number');
+    const same = Number.isFinite(value) && decimal(lexeme) === decimal(String(value));
+    if (exact && !same) fail('an inexact number');
     at += lexeme.length;
     return value;
   };
@@ -96,13 +99,21 @@ function* readEach(text) {
     } while (take(','));
     expect(close);
   };
-  const value = (depth) => {
+  /** How much of the path has been gone by then; undefined beside it. */
+  const next = (gone, name) => (path?.[gone] === name ? gone + 1 : undefined);
+  const value = (depth, gone) => {
+    const from = at;
+    const read = anyValue(depth, gone);
+    if (gone === path?.length) found?.(text.slice(from, at));
+    return read;
+  };
+  const anyValue = (depth, gone) => {
     if ('[{'.includes(text[at])) deepest = Math.max(deepest, depth);
     if (deepest > MAX_DEPTH + 1) fail('too deep');
     if (text[at] === '"') return string();
     if (take('[')) {
       const list = [];
-      items(']', () => list.push(value(depth + 1)));
+      items(']', () => list.push(value(depth + 1, next(gone, String(list.length)))));
       return list;
     }
     if (take('{')) {
@@ -113,7 +124,7 @@ function* readEach(text) {
         blank();
         expect(':');
         blank();
-        members.set(name, value(depth + 1));
+        members.set(name, value(depth + 1, next(gone, name)));
       });
       return members;
     }
@@ -123,11 +134,42 @@ function* readEach(text) {
 
   for (blank(); at < text.length; blank()) {
     deepest = 0;
-    const whole = value(1);
+    const whole = value(1, 0);
     if (deepest > MAX_DEPTH && !isAnswer(whole)) fail('too deep');
     yield whole;
   }
 }
+
+/** The one value of a text; undefined if it is not one. */
+const readOne = (text, look) => {
+  try {
+    const values = [...readEach(text, look)];
+    return values.length === 1 ? { value: values[0] } : undefined;
+  } catch (error) {
+    if (error instanceof Unreadable) return undefined;
+    throw error;
+  }
+};
+
+const POINTER = /^(?:\/(?:[^~/]|~[01])*)*$/s;
+const stepsOf = (pointer) =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((step) => step.replace(/~1/g, '/').replace(/~0/g, '~'));
+
+/** The text of what a JSON Pointer finds in a JSON text; undefined if it is nothing. */
+const sourceAt = (text, pointer) => {
+  let source;
+  const read = readOne(text, {
+    exact: false,
+    path: stepsOf(pointer),
+    found: (there) => {
+      source = there;
+    },
+  });
+  return read && source;
+};
 
 // ---- Writing and hashing. ----
 
@@ -224,7 +266,10 @@ const TYPES = {
   piece: matches(/^(?:person|alarm|tool)$/),
   kind: (value) => BODIES.has(value),
   node: (value) =>
-    value instanceof Map && Object.hasOwn(NODES, value.get('kind')) && fits(NODES[value.get('kind')], value),
+    value instanceof Map &&
+    Object.hasOwn(NODES, value.get('kind')) &&
+    fits(NODES[value.get('kind')], value) &&
+    (value.get('kind') !== 'wait' || value.has('seconds') !== value.has('until')),
   nodes: (value) => Array.isArray(value) && value.length >= 1 && value.length <= 64 && fits('node[]', value),
 };
 
@@ -240,10 +285,12 @@ const SHAPES = {
   read: `tool:text args:object args_sha256:hash is_error:true_or_false ${RECEIVED}`,
   provenance: 'node_id:text place:text value:text from:text tool?:text',
   amount: 'value:text currency:text',
+  reference: 'node_id:text place:text from:text pointer:text',
+  resolved: 'place:text ref:text json:text',
   call: 'tool:text args:object args_sha256:hash call_sha256:hash definition_sha256:hash',
   intent: '! verb:verb objects?:object_or_list constraints?:object_or_list deadline?:deadline plan:node',
   callNode: '! id:id kind:call| tool:tool args:object',
-  waitNode: '! id:id kind:wait| seconds:seconds',
+  waitNode: '! id:id kind:wait| seconds?:seconds until?:deadline',
   groupNode: '! id:id kind:sequence|parallel nodes:nodes',
 };
 
@@ -251,11 +298,12 @@ const BODIES = new Map(
   Object.entries({
     'intent.accepted':
       'intent_id:text principal:principal idempotency_key?:text prose?:text intent?:text context?:context manifest_sha256:hash policy_sha256:hash rules?:two',
-    'intent.compiled': 'intent:intent compiler:text reads:read[] tools:hash{} provenance?:provenance[]',
+    'intent.compiled':
+      'intent:intent compiler:text reads:read[] tools:hash{} provenance?:provenance[] references?:reference[]',
     'intent.clarify': 'question:text compiler:text reads:read[]',
     'intent.parked': 'conversation_id:text',
     'call.decided':
-      'call:call surface:natural|escalate effect:allow|ask|deny rule:text reason:text policy_sha256:hash amount?:amount',
+      'call:call surface:natural|escalate effect:allow|ask|deny rule:text reason:text policy_sha256:hash amount?:amount resolved?:resolved[]',
     'call.tried': `tool:text args:object args_sha256:hash ${STATUS} ${RECEIVED}`,
     'gate.asked': 'call_sha256:hash displayed:text displayed_sha256:hash expires_at:moment',
     'gate.answered':
@@ -263,7 +311,7 @@ const BODIES = new Map(
     'gate.refused': 'by:text reason:text call_sha256?:text approver?:text',
     'gate.expired': 'call_sha256:hash',
     'call.started': 'call:call surface:natural|escalate idempotency_key?:text',
-    'call.finished': `${STATUS} reason?:text references?:object result?:any ${RECEIVED}`,
+    'call.finished': `${STATUS} reason?:text references?:object result?:any result_text?:text ${RECEIVED}`,
     'call.reconciled': `tool:text args_sha256:hash ${STATUS} reason:text ${RECEIVED}`,
     'call.read_back': `tool:text args_sha256:hash ${STATUS} ${RECEIVED}`,
     'wait.started': 'until:moment',
@@ -354,6 +402,30 @@ const keyless = (value, intentId) => {
   return new Map([...value].map(([name, member]) => [name, change(name, member)]));
 };
 
+const FROM = 'from';
+const refOf = (reference) => `${reference.get(FROM)}#${reference.get('pointer')}`;
+
+/** Arguments with values in the place of references. */
+const filledIn = (value, values, steps = []) => {
+  const here = values.find(({ place }) => canonical(stepsOf(place)) === canonical(steps));
+  if (here) return here.value;
+  if (Array.isArray(value)) return value.map((one, index) => filledIn(one, values, [...steps, String(index)]));
+  if (!(value instanceof Map)) return value;
+  return new Map([...value].map(([name, member]) => [name, filledIn(member, values, [...steps, name])]));
+};
+
+/** Whether a reference may stand where it is said to stand. */
+const isPlanned = (reference, plan) => {
+  const leaves = leavesOf(plan);
+  const named = (name) => leaves.find((leaf) => leaf.get('id') === reference.get(name) && leaf.get('kind') === 'call');
+  const [node, from] = [named('node_id'), named(FROM)];
+  if (!node || !from || !leavesBefore(plan, node.get('id')).includes(from)) return false;
+  if (reference.get('place') === '' || ![reference.get('place'), reference.get('pointer')].every(matches(POINTER)))
+    return false;
+  const there = sourceAt(canonical(node.get('args')), reference.get('place'));
+  return there === canonical(new Map([['$ref', refOf(reference)]]));
+};
+
 /** What an envelope is judged by: the past, and the questions that the rules ask of it. */
 class Past {
   all = new Map();
@@ -409,6 +481,19 @@ class Past {
   }
   get wasBroken() {
     return this.last('journal.broken').seq > 0;
+  }
+  /** What stands in the place of each reference of a call; undefined if one of them finds nothing. */
+  values(entry) {
+    const references = this.last('intent.compiled').get('references') ?? [];
+    const own = references.filter((one) => one.get('node_id') === entry.get('node_id'));
+    const found = own.map((one) => {
+      const result = latest(this.nodes.get(one.get(FROM)), 'call.finished');
+      const source = result.get('status') === 'succeeded' ? result.get('result_text') : undefined;
+      const json = source === undefined ? undefined : sourceAt(source, one.get('pointer'));
+      const read = json === undefined ? undefined : readOne(json);
+      return read && { place: one.get('place'), ref: refOf(one), json, value: read.value };
+    });
+    return found.includes(undefined) ? undefined : found;
   }
   key(entry) {
     return `${this.intentId}.${entry.get('node_id')}`;
@@ -486,15 +571,36 @@ const RULES = [
       return new Set(ids).size === ids.length && isTheTask(past.last('intent.accepted').get('intent'), e, past);
     },
   ],
+  [
+    'reference',
+    'intent.compiled',
+    (e) => {
+      const references = e.get('references') ?? [];
+      const places = references.map((one) => canonical([one.get('node_id'), one.get('place')]));
+      return (
+        new Set(places).size === places.length && references.every((one) => isPlanned(one, e.get('intent').get('plan')))
+      );
+    },
+  ],
   ['node', CALLS, (e, past) => past.leaf(e, 'call')],
   ['node', SETTLING, (e, past) => past.wasBroken || past.leaf(e, 'call')],
   ['node', 'wait.started', (e, past) => past.leaf(e, 'wait')],
+  ['reference', 'call.decided call.started', (e, past) => past.values(e) !== undefined],
+  [
+    'reference',
+    'call.decided',
+    (e, past) => {
+      const told = (e.get('resolved') ?? []).map((one) => ['place', 'ref', 'json'].map((name) => one.get(name)));
+      return canonical(told) === canonical(past.values(e).map(({ place, ref, json }) => [place, ref, json]));
+    },
+  ],
   [
     'plan',
     'call.decided call.started',
     (e, past) => {
       const [planned, call] = [past.leaf(e, 'call'), e.get('call')];
-      const same = [planned, call].map((one) => canonical(withoutKey(one.get('args'), past.key(e))));
+      const args = [filledIn(planned.get('args'), past.values(e)), call.get('args')];
+      const same = args.map((one) => canonical(withoutKey(one, past.key(e))));
       return planned.get('tool') === call.get('tool') && same[0] === same[1];
     },
   ],
@@ -582,6 +688,14 @@ const RULES = [
   ['started', 'call.reconciled', (e, past) => past.wasBroken || ['started', 'unknown'].includes(past.stateOf(e))],
   ['started', 'call.read_back', (e, past) => past.wasBroken || past.stateOf(e) !== 'not started'],
   ['wait', 'wait.started', (e, past) => past.of(e, 'wait.started').seq === 0],
+  [
+    'wait',
+    'wait.started',
+    (e, past) => {
+      const planned = past.leaf(e, 'wait');
+      return !planned.has('until') || instant(planned.get('until')) === instant(e.get('until'));
+    },
+  ],
   ['wait', 'wait.finished', (e, past) => past.of(e, 'wait.started', 'wait.finished').kind === 'wait.started'],
   ['outcome', 'intent.completed', (_e, past) => past.intent && past.leaves.every((leaf) => past.done(leaf))],
   ['outcome', 'intent.failed intent.cancelled', (_e, past) => !past.open.some(({ escalate }) => escalate)],

@@ -9,14 +9,15 @@ type Made = { readonly name: string; readonly args: Readonly<Record<string, unkn
 function tool(
   name: string,
   properties: Record<string, object>,
-  others: Partial<RailTool> & { required?: string[]; annotations?: ToolDefinition['annotations'] } = {},
+  others: Partial<RailTool> & { required?: string[] } & Pick<ToolDefinition, 'annotations' | 'outputSchema'> = {},
 ): RailTool {
-  const { required = [], annotations, ...rest } = others;
+  const { required = [], annotations, outputSchema, ...rest } = others;
   const definition: ToolDefinition = {
     name: name.split('/')[1]!,
     description: `${name} of a bank`,
     inputSchema: { type: 'object', properties, required, additionalProperties: false },
     ...(annotations === undefined ? {} : { annotations }),
+    ...(outputSchema === undefined ? {} : { outputSchema }),
   };
   return {
     name,
@@ -54,6 +55,15 @@ const BANK_TOOLS: readonly RailTool[] = [
     'bank/pay_many',
     { payments: { type: 'array', items: { $ref: '#/$defs/payment' } }, labels: { type: 'object' } },
     { surface: 'escalate' },
+  ),
+  tool(
+    'bank/exchange',
+    { amount: text, from_currency: text },
+    {
+      surface: 'escalate',
+      required: ['amount', 'from_currency'],
+      outputSchema: { type: 'object', properties: { received: { type: 'object', properties: { amount: text } } } },
+    },
   ),
   tool('bank/balance', { account: text }, { sideEffectClass: 'read' }),
   tool('bank/find', { query: text }, { annotations: { readOnlyHint: true } }),

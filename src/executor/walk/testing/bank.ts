@@ -9,9 +9,22 @@ export type Made = { readonly tool: string; readonly args: Args };
 
 const text = { type: 'string' };
 
-export function answered(structured: unknown, said = JSON.stringify(structured)): CallReport {
+/** @param source the JSON text of the result; that of `structured` unless told */
+export function answered(
+  structured: unknown,
+  said = JSON.stringify(structured),
+  source: string | undefined = structured === undefined ? undefined : JSON.stringify(structured),
+): CallReport {
   const rawSha256 = createHash('sha256').update(said).digest('hex');
-  return { status: 'answered', isError: false, text: said, structured, rawSha256, rawBytes: Buffer.byteLength(said) };
+  return {
+    status: 'answered',
+    isError: false,
+    text: said,
+    structured,
+    source,
+    rawSha256,
+    rawBytes: Buffer.byteLength(said),
+  };
 }
 
 export function refused(said: string): CallReport {
@@ -81,6 +94,7 @@ export function createBank(): Bank {
     return [
       of(definition('transfer', transferArgs, { description: described }), 'escalate', 'write', TRANSFER_RAIL),
       of(definition('wire', { to: text, amount: text }), 'escalate', 'write', { amount: '/amount' }),
+      of(definition('exchange', { amount: text, into: text }), 'escalate', 'write'),
       of(definition('simulate', { amount: text }), 'natural', 'read'),
       of(definition('status', { key: text }), 'natural', 'write'),
       of(definition('balance', { of: text }), 'natural', 'read'),
@@ -98,6 +112,8 @@ export function createBank(): Bank {
       case 'bank/wire':
         transfers.set(`wire ${calls.length}`, args);
         return answered(undefined, 'wired');
+      case 'bank/exchange':
+        return answered({ received: { amount: '4975.00', currency: args.into } });
       case 'bank/simulate':
         return answered({ ok: true }, 'this would move the money');
       case 'bank/status':
