@@ -17,7 +17,7 @@ export type RawAnswer = {
    * The JSON text of what the tool gave back, with all its digits: its structured content, or its only text where that
    * is an object or a list. It may have two members of one name; whoever reads it decides what that means.
    */
-  readonly source?: string | undefined;
+  readonly source?: string;
 };
 
 /** @param message the JSON text of one answer */
@@ -87,7 +87,11 @@ export class RawAnswers {
       this.#awaited.delete(id);
       const whole = Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString('utf8').trim();
       const source = sourceIn(several ? elementsOf(whole)![index]! : whole);
-      slot.raw = { sha256: createHash('sha256').update(text).digest('hex'), bytes: text.length, source };
+      slot.raw = {
+        sha256: createHash('sha256').update(text).digest('hex'),
+        bytes: text.length,
+        ...(source !== undefined && { source }),
+      };
     }
   }
 }
