@@ -10,7 +10,13 @@ import { planNodeSchema } from '../src/wire/intent.ts';
 import { agentManifestSchema } from '../src/wire/manifest.ts';
 import type { Credential, Route } from '../src/wire/route.ts';
 import { VERSION } from '../src/wire/version.ts';
-import { schemaFile, toolSchemas } from './chronometric/published.ts';
+import {
+  knownToolVersions,
+  schemaFile,
+  TOOL_VERSIONS_FILE,
+  toolSchemas,
+  toolVersions,
+} from './chronometric/published.ts';
 import { contractsPage } from './contracts-page.ts';
 import { APIS, type Api } from './routes.ts';
 
@@ -145,6 +151,7 @@ export function publishedSchemas(): Map<string, string> {
   const manifest = z.toJSONSchema(agentManifestSchema, { io: 'input' }) as Json;
   files.set('agent-manifest.schema.json', text({ title: 'Agent manifest', ...manifest }));
   for (const tool of toolSchemas()) files.set(schemaFile(tool), text(tool.schema));
+  files.set(TOOL_VERSIONS_FILE, text(toolVersions(knownToolVersions(), toolSchemas())));
   files.set(CONTRACTS, contractsPage(readFileSync(join(import.meta.dirname, CONTRACTS), 'utf8')));
   return files;
 }

@@ -15,7 +15,14 @@ export type Schema = { readonly [keyword: string]: unknown };
 export type Direction = 'input' | 'output';
 
 /** Say something to people and nothing about values. */
-const WORDS = new Set(['title', 'description', 'examples', '$comment', 'deprecated', '$schema']);
+export const WORDS: ReadonlySet<string> = new Set([
+  'title',
+  'description',
+  'examples',
+  '$comment',
+  'deprecated',
+  '$schema',
+]);
 
 type Bound = { readonly keyword: string; readonly at: 'least' | 'most' };
 const BOUNDS: readonly Bound[] = [

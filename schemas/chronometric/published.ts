@@ -1,14 +1,16 @@
 /** The schemas of the five tools as they are published, and as they first were. */
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHRONOMETRIC_VERSION } from '../../src/chronometric/server.ts';
 import { toolDefinitions } from '../../src/chronometric/tools/definitions.ts';
-import { changesThatBreak, type Direction, type Schema } from './additive.ts';
+import { CHRONOMETRIC_TOOL_VERSIONS, type ChronometricTool, DAYS } from '../../src/wire/chronometric-words.ts';
+import { changesThatBreak, type Direction, type Schema, WORDS } from './additive.ts';
 
 const LINE = `v${CHRONOMETRIC_VERSION}`;
 const DIRECTIONS = ['input', 'output'] as const satisfies readonly Direction[];
 
-export type ToolSchema = { readonly name: string; readonly direction: Direction; readonly schema: Schema };
+export type ToolSchema = { readonly name: ChronometricTool; readonly direction: Direction; readonly schema: Schema };
 
 /** What the tools say now, each under an identity that stays for the whole of v0.1.x. */
 export function toolSchemas(): readonly ToolSchema[] {
@@ -21,6 +23,7 @@ export function toolSchemas(): readonly ToolSchema[] {
       const schema = {
         $schema: 'https://json-schema.org/draft/2020-12/schema',
         $id: `urn:reveille:chronometric:${LINE}:${name}:${direction}`,
+        $comment: `version ${CHRONOMETRIC_TOOL_VERSIONS[name]} of ${name}`,
         ...about,
         ...(direction === 'input' ? inputSchema : outputSchema),
       };
@@ -38,11 +41,66 @@ export function baseline(): readonly ToolSchema[] {
   return JSON.parse(readFileSync(BASELINE, 'utf8')) as ToolSchema[];
 }
 
-/** @returns a sentence for each change since that is not additive */
+/**
+ * Where v0.1.0 as it was published here was not the v0.1.0 of the sources, and was put right within the line
+ * (docs/decisions/0017-chronometric.md). No other exception is made.
+ */
+export const CORRECTIONS: readonly string[] = DAYS.map(
+  (day) => `get_time_context.output /day_of_week: the value "${day}" is gone`,
+);
+
+/** @returns a sentence for each change since that is neither additive nor a correction */
 export function breaksSince(before: readonly ToolSchema[], now: readonly ToolSchema[]): readonly string[] {
+  return changesSince(before, now).filter((change) => !CORRECTIONS.includes(change));
+}
+
+/** @returns a sentence for each change since that is not additive */
+export function changesSince(before: readonly ToolSchema[], now: readonly ToolSchema[]): readonly string[] {
   return before.flatMap(({ name, direction, schema }) => {
     const current = now.find((each) => each.name === name && each.direction === direction);
     if (!current) return [`${name}.${direction}: is gone`];
     return changesThatBreak(schema, current.schema, direction).map((problem) => `${name}.${direction} ${problem}`);
   });
+}
+
+/** Tool to version to the digest of what its schemas then said of values. */
+export type ToolVersions = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+export const TOOL_VERSIONS_FILE = 'chronometric/tool-versions.json';
+
+export function knownToolVersions(): ToolVersions {
+  return JSON.parse(readFileSync(join(import.meta.dirname, '..', TOOL_VERSIONS_FILE), 'utf8')) as ToolVersions;
+}
+
+/** Without what is said to people, and without identities. */
+function bare(value: unknown, isSchema = true): unknown {
+  if (Array.isArray(value)) return value.map((item) => bare(item));
+  if (typeof value !== 'object' || value === null) return value;
+  const members = Object.entries(value)
+    .filter(([name]) => !isSchema || (!WORDS.has(name) && name !== '$id'))
+    .map(([name, member]) => [name, bare(member, name !== 'properties')]);
+  return Object.fromEntries(members);
+}
+
+/**
+ * The versions that there have been of each tool, with the present one.
+ *
+ * @throws Error when a tool has changed and its version has not
+ */
+export function toolVersions(known: ToolVersions, schemas: readonly ToolSchema[]): ToolVersions {
+  const names = [...new Set(schemas.map(({ name }) => name))];
+  const entries = names.map((name) => {
+    const version = CHRONOMETRIC_TOOL_VERSIONS[name];
+    const shapes = DIRECTIONS.map(
+      (one) => schemas.find((each) => each.name === name && each.direction === one)?.schema,
+    );
+    const digest = createHash('sha256')
+      .update(JSON.stringify(bare(shapes)))
+      .digest('hex');
+    const before = known[name]?.[version];
+    if (before !== undefined && before !== digest)
+      throw new Error(`${name} is not what its version ${version} was; give it the next in CHRONOMETRIC_TOOL_VERSIONS`);
+    return [name, { ...known[name], [version]: digest }];
+  });
+  return Object.fromEntries(entries) as ToolVersions;
 }

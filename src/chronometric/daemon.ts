@@ -25,10 +25,14 @@ export type ChronometricParts = {
   readonly log: Logger;
   /**
    * What says that the person is there, where nothing is known of keyboard and mouse: that this runs, as beside an
-   * agent CLI that they sit before; or only each call, for a while, as under a daemon that runs day and night.
+   * agent CLI that they sit before; or only a prompt, or a call that does more than tell the time, for a while, as under
+   * a daemon that runs day and night.
    */
   readonly presence?: 'running' | 'calls';
 };
+
+/** However often these are called, no other answer changes by it. */
+const LEAVES_NO_TRACE: ReadonlySet<string> = new Set(['get_time_context', 'idle_status']);
 
 /** What resources show. */
 export const VIEWS = ['today', 'week'] as const;
@@ -37,7 +41,7 @@ export type ViewName = (typeof VIEWS)[number];
 export type Chronometric = {
   readonly call: ToolCalls;
   /**
-   * The sessions of the person's day, or of the seven days up to it. Moves no marker: nobody has prompted.
+   * The sessions of the person's day, or of the seven days up to it. Leaves no trace.
    *
    * @throws ChronometricError `INTERNAL_CLOCK_UNAVAILABLE`
    * @throws ReveilleError when the state cannot be read
@@ -67,14 +71,22 @@ export function openChronometric(parts: ChronometricParts): Chronometric {
     return reading !== undefined && 'idleMs' in reading ? reading.idleMs : undefined;
   };
   let calledAt = Number.NEGATIVE_INFINITY;
-  const hasJustCalled = () => clock.now() >= calledAt && clock.now() - calledAt < REAL_BREAK_MS;
-  const presumed = () => presence === 'running' || hasJustCalled();
+  const isRecent = (at: number) => clock.now() >= at && clock.now() - at < REAL_BREAK_MS;
+  const hasJustPrompted = () => {
+    try {
+      return isRecent(state.lastPromptAt() ?? Number.NEGATIVE_INFINITY);
+    } catch {
+      // Where the file cannot be read nothing is known; the beat that cannot be written says why.
+      return false;
+    }
+  };
+  const presumed = () => presence === 'running' || isRecent(calledAt) || hasJustPrompted();
   const heartbeat = startHeartbeat({ state, clock, log, idleMs, presumed });
   const call = createToolCalls({ state, profile, idle, clock, machineZone });
   return {
-    call(...given) {
-      calledAt = clock.now();
-      return call(...given);
+    call(name, ...given) {
+      if (!LEAVES_NO_TRACE.has(name)) calledAt = clock.now();
+      return call(name, ...given);
     },
     async view(name) {
       await profile.ready();

@@ -1,10 +1,11 @@
-/** A tool call on its way: the marker moved, the arguments read, the tool run, its answer given. */
+/** A tool call on its way: the arguments read, the tool run, its answer given. What only looks leaves no trace. */
 
 import type { Clock } from '../kit/clock/clock.ts';
 import { isoDuration } from '../kit/clock/duration.ts';
 import { formatWithOffset } from '../kit/clock/wall-clock.ts';
 import type { IdleStatus } from '../wire/chronometric.ts';
 import type { ChronometricTool } from '../wire/chronometric-words.ts';
+import { ReveilleError } from '../wire/errors.ts';
 import { ChronometricError } from './chronometric-error.ts';
 import type { ConsentedIdle } from './consented-idle.ts';
 import type { IdleReading } from './idle/idle.ts';
@@ -14,33 +15,41 @@ import { type Arguments, readIntent, readSummary, readThreshold } from './tools/
 import { breakRequest } from './tools/break-request.ts';
 import { type Occasion, occasionOf, usableTime } from './tools/occasion.ts';
 import { overlapError, overlapOf, sessionEnded, sessionStarted } from './tools/sessions.ts';
-import { timeContext } from './tools/time-context.ts';
+import { type Known, timeContext } from './tools/time-context.ts';
 
 /** Below this somebody sits at the machine. */
 const AT_MACHINE_MS = 60_000;
-/** Without a tool call for so long they do something else there. */
+/** Without a prompt for so long they do something else there. */
 const OUT_OF_TOUCH_MS = 10 * 60_000;
 
 type Signal = IdleStatus['hyperfocus_signal'];
 
-/** Before the first call ever nothing is known of how long they have been out of touch: then they count as in touch. */
-function signalOf(idleMs: number, { now, lastCallAt = now }: Occasion): Signal {
+/** Where no prompt is known, nothing is known of how long they have been out of touch: then they count as in touch. */
+function signalOf(idleMs: number, sincePromptMs = 0): Signal {
   if (idleMs >= REAL_BREAK_MS) return 'distraction_or_break';
-  return idleMs < AT_MACHINE_MS && now - lastCallAt >= OUT_OF_TOUCH_MS ? 'hyperfocus_elsewhere' : 'active';
+  return idleMs < AT_MACHINE_MS && sincePromptMs >= OUT_OF_TOUCH_MS ? 'hyperfocus_elsewhere' : 'active';
 }
 
 /** What is answered without consent, which is a result and not a failure. */
 const NO_CONSENT: IdleStatus = { consent_granted: false, hyperfocus_signal: 'unknown' };
 
-/** @param sampledAt epoch milliseconds */
-export function idleStatus(occasion: Occasion, reading: IdleReading, sampledAt: number): IdleStatus {
+/**
+ * @param occasion of the reading; `undefined` without a usable clock or zone
+ * @param lastPromptAt epoch milliseconds; `undefined` when no prompt is known
+ */
+export function idleStatus(
+  reading: IdleReading,
+  occasion: Pick<Occasion, 'now' | 'timezone'> | undefined,
+  lastPromptAt: number | undefined,
+): IdleStatus {
   if ('unavailable' in reading)
     return { consent_granted: true, hyperfocus_signal: 'unknown', unavailable: reading.unavailable };
+  const sincePrompt = occasion && lastPromptAt !== undefined ? occasion.now - lastPromptAt : undefined;
   return {
     consent_granted: true,
     os_idle_duration: isoDuration(reading.idleMs),
-    hyperfocus_signal: signalOf(reading.idleMs, occasion),
-    sampled_at: formatWithOffset(occasion.timezone, sampledAt),
+    hyperfocus_signal: signalOf(reading.idleMs, sincePrompt),
+    ...(occasion && { sampled_at: formatWithOffset(occasion.timezone, occasion.now) }),
     source: reading.source,
   };
 }
@@ -70,7 +79,43 @@ export type ToolCalls = (name: ChronometricTool, given: Arguments, signal: Abort
 
 const plain = (answer: object): ToolAnswer => ({ structured: answer, told: answer });
 
+/** What a look finds; `undefined` where it cannot look. */
+function attempt<T>(look: () => T, onFailure: (error: ReveilleError | ChronometricError) => void = () => {}) {
+  try {
+    return look();
+  } catch (thrown) {
+    if (!(thrown instanceof ReveilleError || thrown instanceof ChronometricError)) throw thrown;
+    onFailure(thrown);
+    return undefined;
+  }
+}
+
 export function createToolCalls({ state, profile, idle, clock, machineZone }: ToolParts): ToolCalls {
+  const occasionNow = () => occasionOf(usableTime(clock.now()), machineZone(), profile.read());
+
+  /** What is known, and why that is nothing. */
+  function known(): Known {
+    let unavailable: string | undefined;
+    const found = attempt(
+      () => ({ lastPromptAt: state.lastPromptAt(), session: state.open() }),
+      ({ message }) => {
+        unavailable = message;
+      },
+    );
+    return { ...found, unavailable };
+  }
+
+  async function lookAtIdleness(signal: AbortSignal): Promise<IdleStatus> {
+    try {
+      const reading = await idle.readSoon(signal);
+      if (reading === undefined) return NO_CONSENT;
+      return idleStatus(reading, attempt(occasionNow), attempt(state.lastPromptAt));
+    } catch {
+      // What was thrown may carry a sample.
+      return { ...NO_CONSENT, unavailable: 'whether it is allowed to look could not be found out' };
+    }
+  }
+
   function start(occasion: Occasion, intent: string) {
     try {
       return state.start(intent, occasion.now, overlapOf(occasion));
@@ -81,15 +126,10 @@ export function createToolCalls({ state, profile, idle, clock, machineZone }: To
     }
   }
 
-  async function run(
-    name: ChronometricTool,
-    given: Arguments,
-    occasion: Occasion,
-    signal: AbortSignal,
-  ): Promise<ToolAnswer> {
+  function run(name: Exclude<ChronometricTool, 'idle_status'>, given: Arguments, occasion: Occasion): ToolAnswer {
     switch (name) {
       case 'get_time_context':
-        return plain(timeContext(occasion, state.open()));
+        return plain(timeContext(occasion, known()));
       case 'mark_session_start':
         return plain(sessionStarted(start(occasion, readIntent(given)), occasion.timezone));
       case 'mark_session_end':
@@ -99,17 +139,12 @@ export function createToolCalls({ state, profile, idle, clock, machineZone }: To
         const result = breakRequest(occasion, state.open(), threshold);
         return { structured: { result }, told: result };
       }
-      case 'idle_status': {
-        const reading = await idle.readSoon(signal);
-        return plain(reading === undefined ? NO_CONSENT : idleStatus(occasion, reading, clock.now()));
-      }
     }
   }
 
   return async (name, given, signal) => {
+    if (name === 'idle_status') return plain(await lookAtIdleness(signal));
     await profile.ready();
-    const now = usableTime(clock.now());
-    const lastCallAt = state.touch(now, name);
-    return run(name, given, occasionOf(now, machineZone(), profile.read(), lastCallAt), signal);
+    return run(name, given, occasionNow());
   };
 }

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { duration, instant } from './chronometric.ts';
-import { BREAK_LEVELS, DAYS } from './chronometric-words.ts';
+import { BREAK_LEVELS, DAYS_OF_WEEK } from './chronometric-words.ts';
 
 /** `2026-06-15`; a logical day has the date on which it begins. */
 const date = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
@@ -68,10 +68,10 @@ const breakOutlookSchema = z.object({
 /** What a prompt hook tells an agent: `reveille time hook --json`. */
 export const promptContextSchema = z.object({
   now: instant,
-  day_of_week: z.enum(DAYS),
+  day_of_week: z.enum(DAYS_OF_WEEK),
   /** IANA */
   timezone: z.string(),
-  /** Since a prompt hook or a tool was called before; `null` when neither ever was, absent when it cannot be said. */
+  /** Since the prompt before this one; `null` when none is known, absent when it cannot be said. */
   since_last_prompt: duration.nullable().optional(),
   /** The open session; `null` for none, absent when it cannot be said. */
   session: z
@@ -96,7 +96,7 @@ export type PromptContext = z.output<typeof promptContextSchema>;
 
 export const dayViewSchema = z.object({
   date,
-  day_of_week: z.enum(DAYS),
+  day_of_week: z.enum(DAYS_OF_WEEK),
   /** IANA */
   timezone: z.string(),
   /** Half-open: where the logical day begins, and where the next one does. */

@@ -6,12 +6,11 @@ import { z } from 'zod';
 import {
   BREAK_LEVELS,
   CALENDAR_PHASES,
-  DAYS,
+  DAYS_OF_WEEK,
   ENERGY_ZONES,
   HYPERFOCUS_SIGNALS,
-  INTENT_MAX_CHARACTERS,
   SUGGESTED_ACTIONS,
-  SUMMARY_MAX_CHARACTERS,
+  WORDS_MAX_BYTES,
 } from './chronometric-words.ts';
 
 /** RFC 3339 with the offset of the zone it is meant in, never `Z` for a local time and never naive. */
@@ -27,13 +26,16 @@ export const duration = z
 
 export const timeContextSchema = z.object({
   now: instant.describe("The person's wall clock, with its offset from UTC"),
-  day_of_week: z.enum(DAYS).describe('The calendar day of now'),
+  day_of_week: z.enum(DAYS_OF_WEEK).describe('The calendar day of now'),
   time_since_last_prompt: duration
     .nullable()
-    .describe('Since any tool of this server was called before, by whichever client; null when none ever was'),
+    .describe('Since the person last sent a prompt that was told of here; null when no prompt is known'),
   current_session_length: duration
     .nullable()
-    .describe('Active time of the open session, without sleep and absence; null when no session is open'),
+    .describe('From the start of the open session to now; null when none is open, or nothing is known of it'),
+  active_length: duration
+    .nullable()
+    .describe('Of the session, the time in which somebody was there: no sleep, no absence; null as the length is'),
   energy_zone: z
     .enum(ENERGY_ZONES)
     .describe('A coarse guess from the time of day; unknown when the profile cannot be read or names no zone for it'),
@@ -49,6 +51,10 @@ export const timeContextSchema = z.object({
   calendar_phase: z.enum(CALENDAR_PHASES).optional().describe('What the person says these weeks are about'),
   deadline_cluster_awareness: z.boolean().optional().describe('The person wants to hear of deadlines that lie close'),
   motor_fatigue_aware: z.boolean().optional().describe('The person wants no suggestion that asks for movement'),
+  state_unavailable: z
+    .string()
+    .optional()
+    .describe('Why nothing is known of prompts and sessions; absent when what is null is so because there is none'),
 });
 export type TimeContext = z.output<typeof timeContextSchema>;
 
@@ -88,14 +94,22 @@ export const sessionEndedSchema = z.object({
 export type SessionEnded = z.output<typeof sessionEndedSchema>;
 
 export const breakRequestSchema = z.object({
-  elapsed: duration.describe('Active time since the session began or the last real break ended'),
+  elapsed: duration.describe('From the start of the session to now'),
+  active_elapsed: duration.describe(
+    'Active time since the session began or the last real break ended; threshold and ladder are held against it',
+  ),
   prior_intent: z.string().describe('What the person set out to do, word for word: quote it, do not rephrase it'),
   suggested_action: z.enum(SUGGESTED_ACTIONS),
-  level: z.enum(BREAK_LEVELS).describe('How clearly to say it'),
+  level: z
+    .enum(BREAK_LEVELS)
+    .describe('How clearly to say it; none: the threshold is reached, and no rung of the ladder'),
   threshold_minutes: z
     .int()
     .min(1)
     .describe("The threshold that was applied: the caller's, or the profile's where it declares one"),
+  threshold_from: z
+    .enum(['profile', 'caller'])
+    .describe('Whose threshold that is; the one of the profile goes before the one of the caller'),
   reason: z
     .object({
       rule: z
@@ -135,12 +149,16 @@ export const sessionStartArgumentsSchema = z.strictObject({
   intent: z
     .string()
     .min(1)
-    .max(INTENT_MAX_CHARACTERS)
+    .max(WORDS_MAX_BYTES)
     .regex(/\S/)
-    .describe("What is to be done, in the person's own words; kept word for word, spaces included"),
+    .describe("What is to be done, in the person's own words; kept word for word, up to 16 KiB of UTF-8"),
 });
 export const sessionEndArgumentsSchema = z.strictObject({
-  summary: z.string().max(SUMMARY_MAX_CHARACTERS).optional().describe('What became of it; kept word for word'),
+  summary: z
+    .string()
+    .max(WORDS_MAX_BYTES)
+    .optional()
+    .describe('What became of it; kept word for word, up to 16 KiB of UTF-8'),
 });
 export const breakArgumentsSchema = z.strictObject({
   threshold_minutes: z

@@ -1,10 +1,41 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { changesThatBreak, type Direction, type Schema } from '../../schemas/chronometric/additive.ts';
-import { baseline, breaksSince, toolSchemas } from '../../schemas/chronometric/published.ts';
+import {
+  baseline,
+  breaksSince,
+  CORRECTIONS,
+  changesSince,
+  knownToolVersions,
+  toolSchemas,
+  toolVersions,
+} from '../../schemas/chronometric/published.ts';
+import { CHRONOMETRIC_TOOL_VERSIONS } from '../../src/wire/chronometric-words.ts';
 
-test('the tools of chronometric have only grown since v0.1.0 was published', () => {
+test('the tools of chronometric have only grown since v0.1.0 was published, but for what the sources had said', () => {
   assert.deepEqual(breaksSince(baseline(), toolSchemas()), []);
+  assert.deepEqual(changesSince(baseline(), toolSchemas()), CORRECTIONS, 'each exception is one that is needed');
+});
+
+test('each tool has a version of its own, which changes when what it takes or answers does', () => {
+  const known = toolVersions(
+    {},
+    baseline().map((each) => ({ ...each })),
+  );
+  const now = toolSchemas();
+  const digest = (versions: typeof known, tool: keyof typeof CHRONOMETRIC_TOOL_VERSIONS) =>
+    versions[tool]![CHRONOMETRIC_TOOL_VERSIONS[tool]];
+  for (const { name } of now) {
+    const isAsPublished = digest(known, name) === digest(toolVersions({}, now), name);
+    assert.equal(CHRONOMETRIC_TOOL_VERSIONS[name] === '0.1.0', isAsPublished, name);
+  }
+  assert.deepEqual(toolVersions(knownToolVersions(), now), knownToolVersions());
+  const changed = now.map((each) =>
+    each.name === 'idle_status' ? { ...each, schema: { ...each.schema, minProperties: 2 } } : each,
+  );
+  assert.throws(() => toolVersions(knownToolVersions(), changed), /idle_status is not what its version 0\.1\.0 was/);
+  const reworded = now.map((each) => ({ ...each, schema: { ...each.schema, description: 'in other words' } }));
+  assert.deepEqual(toolVersions(knownToolVersions(), reworded), knownToolVersions());
 });
 
 test('each schema has an identity of its own in the line of v0.1.0, a title and a description', () => {

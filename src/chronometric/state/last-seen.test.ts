@@ -8,34 +8,36 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 /** A day of epoch milliseconds that ends at its 28th hour, which is 04:00 on the next. */
 const DAY_END = 28 * HOUR;
-const call = (hour: number) => ({ at: hour * HOUR, dayEnd: DAY_END });
+const sign = (hour: number) => ({ at: hour * HOUR, dayEnd: DAY_END });
 const span = (from: number, to: number) => ({ from: from * HOUR, to: to * HOUR });
 
-test('a call is a sighting, and beats carry it on until a real break', () => {
+test('a session goes on while somebody is there on the day of its last sign, over breaks too', () => {
   const spans = [span(8, 10), span(10.05, 11), span(11.5, 12)];
-  assert.equal(lastSeen(call(9), spans, 13 * HOUR), 11 * HOUR, 'over three minutes, not over thirty');
-  assert.equal(lastSeen(call(9), [], 13 * HOUR), 9 * HOUR, 'no beats');
-  assert.equal(lastSeen(call(11.25), spans, 13 * HOUR), 11.25 * HOUR, 'a call in a break that went on');
-  assert.equal(lastSeen(call(11.45), spans, 13 * HOUR), 12 * HOUR);
+  assert.equal(lastSeen(sign(9), spans, 13 * HOUR), 12 * HOUR);
+  assert.equal(lastSeen(sign(9), [], 13 * HOUR), 9 * HOUR, 'no beats');
+  assert.equal(lastSeen(sign(12.5), spans, 13 * HOUR), 12.5 * HOUR, 'nobody was there after the sign');
+  assert.equal(lastSeen(sign(9), [span(8, 10), span(28.5, 30)], 31 * HOUR), 10 * HOUR, 'the day after');
 });
 
-test('a gap of exactly five minutes is a break, and a millisecond less is none', () => {
-  const until = 10 * HOUR;
-  const next = (gap: number) => [span(8, 10), { from: until + gap, to: until + gap + HOUR }];
-  assert.equal(lastSeen(call(9), next(REAL_BREAK_MS), 13 * HOUR), until);
-  assert.equal(lastSeen(call(9), next(REAL_BREAK_MS - 1), 13 * HOUR), until + REAL_BREAK_MS - 1 + HOUR);
+test('for a prompt on the next day a gap of exactly five minutes is a break, and a millisecond less is none', () => {
+  const until = 27 * HOUR;
+  const carried = (gap: number) => carriesOn(sign(20), [span(20, 27)], until + gap + HOUR);
+  const stays = (gap: number) => carriesOn(sign(20), [span(20, 27), { from: until + gap, to: 29 * HOUR }], 29 * HOUR);
+  assert.equal(carried(HOUR), false);
+  assert.equal(stays(REAL_BREAK_MS), false);
+  assert.equal(stays(REAL_BREAK_MS - 1), true);
 });
 
 test('beats do not carry a session over the end of the logical day', () => {
-  assert.equal(lastSeen(call(26), [span(20, 30)], 31 * HOUR), DAY_END);
+  assert.equal(lastSeen(sign(26), [span(20, 30)], 31 * HOUR), DAY_END);
 });
 
-test('a call after a break carries on what was open, one on the next morning does not', () => {
+test('a prompt after a break carries on what was open, one on the next morning does not', () => {
   const evening = [span(8, 12), span(13, 23)];
-  assert.equal(carriesOn(call(11), evening, 14 * HOUR), true, 'after lunch');
-  assert.equal(carriesOn(call(20), evening, 33 * HOUR), false, 'after a night');
-  assert.equal(carriesOn(call(20), [...evening, span(32, 33)], 33 * HOUR), false, 'with beats in the morning');
-  assert.equal(carriesOn(call(20), [span(8, 33)], 33 * HOUR), true, 'after a night without sleep');
+  assert.equal(carriesOn(sign(11), evening, 14 * HOUR), true, 'after lunch');
+  assert.equal(carriesOn(sign(20), evening, 33 * HOUR), false, 'after a night');
+  assert.equal(carriesOn(sign(20), [...evening, span(32, 33)], 33 * HOUR), false, 'with beats in the morning');
+  assert.equal(carriesOn(sign(20), [span(8, 33)], 33 * HOUR), true, 'after a night without sleep');
 });
 
 test('a session is never seen after now or after the end of the day, and more beats never make it earlier', () => {

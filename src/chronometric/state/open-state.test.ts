@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -111,20 +111,19 @@ test('no refusal repeats an intent or a summary', (t) => {
   );
 });
 
-test('a session forgotten in the evening ends when it was last seen, not at the next call or start', async (t) => {
+test('a session forgotten in the evening ends when it was last seen, not at the next prompt or start', async (t) => {
   const { clock, state } = stateBench(t);
   const begin = clock.now();
   state.start('evening', begin, 'auto_close');
   await clock.advance(HOUR);
-  state.touch(clock.now(), 'get_time_context');
+  state.prompted(clock.now());
   await presence(state, clock)(20 * MINUTE);
   const seen = clock.now();
   clock.jump(DAY_MS);
   state.beat(clock.now());
-  state.touch(clock.now(), 'get_time_context');
+  state.prompted(clock.now());
   assert.equal(state.open()!.lastSeenAt, seen);
   clock.jump(MINUTE);
-  state.touch(clock.now(), 'mark_session_start');
   const { autoClosed } = state.start('morning', clock.now(), 'auto_close');
   assert.deepEqual(
     [autoClosed!.intent, autoClosed!.endedAt, autoClosed!.ending, autoClosed!.activeMs],
@@ -132,36 +131,63 @@ test('a session forgotten in the evening ends when it was last seen, not at the 
   );
 });
 
-test('a call after a break on the same day carries the session on; the start that closes it does not', async (t) => {
+test('a prompt after a break on the same day carries the session on; the start that closes it does not', async (t) => {
   const { clock, state } = stateBench(t);
   state.start('one', clock.now(), 'auto_close');
   clock.jump(2 * HOUR);
-  const called = clock.now();
-  state.touch(called, 'get_time_context');
+  const prompted = clock.now();
+  state.prompted(prompted);
   clock.jump(2 * HOUR);
-  state.touch(clock.now(), 'mark_session_start');
   const { autoClosed } = state.start('two', clock.now(), 'auto_close');
-  assert.equal(autoClosed!.endedAt, called);
+  assert.equal(autoClosed!.endedAt, prompted);
 });
 
-test('a start that is refused is a call like any other', (t) => {
+test('a start that is refused is a sign that the session goes on', (t) => {
   const { clock, state } = stateBench(t);
   state.start('one', clock.now(), 'auto_close');
   clock.jump(HOUR);
-  state.touch(clock.now(), 'mark_session_start');
   assert.throws(() => state.start('two', clock.now(), 'error'), refusal('SESSION_ALREADY_OPEN'));
   assert.equal(state.open()!.lastSeenAt, clock.now());
 });
 
-test('a call says when the one before it was, by whichever server and after a restart', (t) => {
+test('a prompt says when the one before it was, by whichever program and after a restart', (t) => {
   const { clock, state, another } = stateBench(t);
   const other = another();
   const begin = clock.now();
-  assert.equal(state.touch(begin, 'get_time_context'), undefined);
-  assert.equal(other.touch(begin + 5000, 'idle_status'), begin);
+  assert.equal(state.prompted(begin), undefined);
+  assert.equal(other.prompted(begin + 5000), begin);
   state.close();
-  assert.equal(another().touch(begin + 7000, 'no_such_tool'), begin + 5000);
-  assert.equal(other.touch(begin - HOUR, 'get_time_context'), begin - HOUR, 'never later than now');
+  assert.equal(another().prompted(begin + 7000), begin + 5000);
+  assert.equal(other.lastPromptAt(), begin + 7000);
+  assert.equal(other.prompted(begin - HOUR), begin - HOUR, 'never later than now');
+});
+
+test('looking makes no folder and no file, and changes no byte of those that are there', (t) => {
+  const { clock, state, dataDir, another } = stateBench(t);
+  const lookAt = (one: ChronometricState) => [
+    one.open(),
+    one.lastPromptAt(),
+    one.sessionsBetween(0, clock.now() + 1),
+    one.spansBetween(0, clock.now()),
+  ];
+  rmSync(dataDir, { recursive: true });
+  assert.deepEqual(lookAt(state), [undefined, undefined, [], []]);
+  assert.equal(existsSync(dataDir), false);
+  const { session } = state.start('one', clock.now(), 'error');
+  state.prompted(clock.now());
+  const files = () => readdirSync(dataDir).map((name) => [name, readFileSync(join(dataDir, name), 'latin1')]);
+  const bytesOfFile = () => files().filter(([name]) => !name!.endsWith('-shm'));
+  const whileOpen = bytesOfFile();
+  assert.deepEqual(lookAt(another()), [session, clock.now(), [session], []], 'beside a server that writes');
+  assert.deepEqual(bytesOfFile(), whileOpen);
+  state.close();
+  const atRest = files();
+  assert.deepEqual(
+    atRest.map(([name]) => name),
+    ['chronometric.db'],
+  );
+  assert.deepEqual(lookAt(another()), [session, clock.now(), [session], []], 'nobody else has it open');
+  assert.deepEqual(files(), atRest);
 });
 
 test('a clock that was put back makes nothing negative', async (t) => {
@@ -203,14 +229,14 @@ test('a folder that cannot be used is said so on every call, and used as soon as
   const clock = new ManualClock();
   const state = openState({ dataDir, clock, dayEnd });
   t.after(() => state.close());
-  assert.throws(() => state.touch(clock.now(), 'get_time_context'), unavailable);
+  assert.throws(() => state.prompted(clock.now()), unavailable);
   assert.throws(() => state.open(), unavailable);
   assert.throws(
     () => state.start('canary', clock.now(), 'auto_close'),
     (error) => unavailable(error) && !String(error).includes('canary'),
   );
   rmSync(dataDir);
-  assert.equal(state.touch(clock.now(), 'get_time_context'), undefined);
+  assert.equal(state.prompted(clock.now()), undefined);
 });
 
 test('a server whose data folder was moved away or put back goes on with what is there, and breaks nothing of it', (t) => {
@@ -234,7 +260,7 @@ test('a file that another program keeps locked makes a call fail, and the next o
   const holder = new DatabaseSync(join(dataDir, 'chronometric.db'));
   t.after(() => holder.close());
   holder.exec('BEGIN IMMEDIATE');
-  assert.throws(() => state.touch(clock.now(), 'get_time_context'), unavailable);
+  assert.throws(() => state.prompted(clock.now()), unavailable);
   assert.equal(state.open()?.intent, 'one', 'reading goes on');
   holder.exec('ROLLBACK');
   assert.equal(state.end('done', clock.now()).summary, 'done');
@@ -265,7 +291,9 @@ test('spans of more than a year stay, and the oldest of too many go', async (t) 
     WITH RECURSIVE hours (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM hours WHERE n < 20004)
     INSERT INTO spans SELECT ${first} + n * ${HOUR}, ${first} + n * ${HOUR} + ${MINUTE} FROM hours`);
   db.close();
-  const kept = another().spansBetween(0, clock.now());
+  const next = another();
+  next.beat(clock.now());
+  const kept = next.spansBetween(0, clock.now());
   assert.equal(kept.length, 20_000);
   assert.equal(kept[0]!.from, first + 6 * HOUR);
 });

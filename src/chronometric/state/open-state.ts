@@ -2,19 +2,18 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import type { Ended, OpenSession } from './session-table.ts';
 import { activeBetween, activeSinceBreak, cut, knownAt } from './spans.ts';
 import { type ActiveSpan, type ChronometricState, REAL_BREAK_MS, type Session } from './state.ts';
 import { createStateFile, type Tables } from './state-file.ts';
 
-/** The last call, and when the logical day in which it was made ends. */
-type LastCall = { readonly at: number; readonly dayEnd: number };
+/** The start of a session or the last prompt in it, and when the logical day of that ends. */
+type LastSign = { readonly at: number; readonly dayEnd: number };
 
-/** Until when the person stayed without a real break, from the last call on. */
-function stayedUntil(call: LastCall, spans: Iterable<ActiveSpan>, now: number): number {
-  let until = Math.min(call.at, now);
+/** Until when the person stayed without a real break, from the last sign on. */
+function stayedUntil(sign: LastSign, spans: Iterable<ActiveSpan>, now: number): number {
+  let until = Math.min(sign.at, now);
   for (const { from, to } of spans) {
     if (to <= until) continue;
     if (from - until >= REAL_BREAK_MS || from > now) break;
@@ -24,21 +23,26 @@ function stayedUntil(call: LastCall, spans: Iterable<ActiveSpan>, now: number): 
 }
 
 /**
- * @param spans in order
- * @returns no later than `now`; no earlier than the call, unless that lies in a future which a clock that stepped back
+ * When somebody was last there on the logical day of the last sign. Breaks do not end a session, the day does: a
+ * server that runs all night says nothing of who forgot a session in the evening.
+ *
+ * @returns no later than `now`; no earlier than the sign, unless that lies in a future which a clock that stepped back
  *   has yet to reach
  */
-export function lastSeen(call: LastCall, spans: Iterable<ActiveSpan>, now: number): number {
-  return Math.min(stayedUntil(call, spans, now), call.dayEnd);
+export function lastSeen(sign: LastSign, spans: Iterable<ActiveSpan>, now: number): number {
+  const end = Math.min(now, sign.dayEnd);
+  let seen = sign.at;
+  for (const { from, to } of spans) if (from <= end) seen = Math.max(seen, to);
+  return Math.min(seen, end);
 }
 
 /**
- * Whether a tool call at `now` is a sighting of a session that was open at the last one. After a break it is; after a
- * night it is not: who forgot a session in the evening did not work on it until the first call of the next morning. Who
- * worked through the end of the logical day did.
+ * Whether a prompt at `now` is a sighting of a session that was open at the last sign. After a break it is; after a
+ * night it is not: who forgot a session in the evening did not work on it until the first prompt of the next morning.
+ * Who worked through the end of the logical day did.
  */
-export function carriesOn(call: LastCall, spans: Iterable<ActiveSpan>, now: number): boolean {
-  return now < call.dayEnd || now - stayedUntil(call, spans, now) < REAL_BREAK_MS;
+export function carriesOn(sign: LastSign, spans: Iterable<ActiveSpan>, now: number): boolean {
+  return now < sign.dayEnd || now - stayedUntil(sign, spans, now) < REAL_BREAK_MS;
 }
 
 export type StateOptions = {
@@ -63,10 +67,10 @@ const activeUntil = (now: number, startedAt: number, spans: readonly ActiveSpan[
  */
 export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): ChronometricState {
   const file = createStateFile(dataDir, clock, busyMs);
-  const lastCallOf = (at: number): LastCall => ({ at, dayEnd: dayEnd(at) });
+  const signOf = (at: number): LastSign => ({ at, dayEnd: dayEnd(at) });
 
-  function lastSeenOf({ spans }: Tables, { startedAt, lastCallAt }: OpenSession, now: number): number {
-    return Math.max(startedAt, lastSeen(lastCallOf(lastCallAt), spans.walk(lastCallAt, now), now));
+  function lastSeenOf({ spans }: Tables, { startedAt, lastSignAt }: OpenSession, now: number): number {
+    return Math.max(startedAt, lastSeen(signOf(lastSignAt), spans.walk(lastSignAt, now), now));
   }
 
   function openNow(tables: Tables): Session | undefined {
@@ -78,8 +82,8 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
     return { id, intent, startedAt, lastSeenAt: lastSeenOf(tables, open, now), ...activeUntil(now, startedAt, known) };
   }
 
-  function carryOn({ sessions, spans }: Tables, { id, lastCallAt }: OpenSession, now: number): void {
-    if (carriesOn(lastCallOf(lastCallAt), spans.walk(lastCallAt, now), now)) sessions.carry(id, now);
+  function carryOn({ sessions, spans }: Tables, { id, lastSignAt }: OpenSession, now: number): void {
+    if (carriesOn(signOf(lastSignAt), spans.walk(lastSignAt, now), now)) sessions.carry(id, now);
   }
 
   function end({ sessions }: Tables, ended: Ended): Ended {
@@ -95,34 +99,25 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
     return end(tables, { id, intent, startedAt, lastSeenAt: endedAt, endedAt, ending: 'auto_closed', ...active });
   }
 
-  /** Moves a marker, and says where one was before: no later than now, whatever the clock did since. */
-  function sighting(now: number, carries: boolean, move: (tables: Tables) => number | undefined): number | undefined {
-    const before = file.write('kept', (tables) => {
-      const open = carries ? tables.sessions.open() : undefined;
-      if (open) carryOn(tables, open, now);
-      return move(tables);
-    });
-    return before === undefined ? undefined : Math.min(before, now);
-  }
-
-  function reading<T>(read: (tables: Tables) => T): T {
-    try {
-      return read(file.tables());
-    } catch (thrown) {
-      throw storageError(thrown);
-    }
-  }
-
   return {
-    touch: (now, by) => sighting(now, by !== 'mark_session_start', ({ sessions }) => sessions.called(now)),
+    prompted(now) {
+      const before = file.write('kept', (tables) => {
+        const open = tables.sessions.open();
+        if (open) carryOn(tables, open, now);
+        const last = tables.sessions.lastPromptAt();
+        tables.sessions.prompted(now);
+        return last;
+      });
+      return before === undefined ? undefined : Math.min(before, now);
+    },
 
-    prompted: (now) => sighting(now, true, ({ sessions }) => sessions.prompted(now)),
+    lastPromptAt: () => file.read(({ sessions }) => sessions.lastPromptAt()),
 
     beat(now, since = now) {
       file.write('kept', ({ spans }) => spans.add({ from: Math.min(since, now), to: now }));
     },
 
-    open: () => reading(openNow),
+    open: () => file.read(openNow),
 
     start(intent, now, overlap) {
       const started = file.write('synced', (tables) => {
@@ -133,7 +128,7 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
         }
         const autoClosed = open && autoClose(tables, open, now);
         const session = { id: randomUUID(), intent, startedAt: now };
-        tables.sessions.insert({ ...session, lastCallAt: now });
+        tables.sessions.insert({ ...session, lastSignAt: now });
         return {
           session: { ...session, lastSeenAt: now, activeMs: 0, activeSinceBreakMs: 0 },
           ...(autoClosed && { autoClosed }),
@@ -169,12 +164,12 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
     },
 
     sessionsBetween: (from, to) =>
-      reading((tables) => {
+      file.read((tables) => {
         const open = openNow(tables);
         return [...tables.sessions.endedBetween(from, to), ...(open && open.startedAt < to ? [open] : [])];
-      }),
+      }) ?? [],
 
-    spansBetween: (from, to) => reading(({ spans }) => cut(spans.between(from, to), from, to)),
+    spansBetween: (from, to) => file.read(({ spans }) => cut(spans.between(from, to), from, to)) ?? [],
 
     close: () => file.close(),
   };

@@ -1,11 +1,18 @@
-/** The `sessions` and `last_call` tables. What writes must run inside a transaction. */
+/**
+ * The `sessions` and `last_prompt` tables. What writes must run inside a transaction. `last_call`, and the name of
+ * `sessions.last_call_at`, are of a time when tool calls were counted as prompts are now; older servers on the same
+ * file still write the former.
+ */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Session } from './state.ts';
 
 type Row = Record<string, SQLOutputValue>;
 
 /** A session that is open, as it is stored. */
-export type OpenSession = Pick<Session, 'id' | 'intent' | 'startedAt'> & { readonly lastCallAt: number };
+export type OpenSession = Pick<Session, 'id' | 'intent' | 'startedAt'> & {
+  /** Its start, or the last prompt that carried it on. */
+  readonly lastSignAt: number;
+};
 
 /** What is known of a session when it has ended. */
 export type Ended = Session & Required<Pick<Session, 'endedAt' | 'ending'>>;
@@ -18,7 +25,7 @@ const openOf = (row: Row): OpenSession => ({
   id: row.id as string,
   intent: JSON.parse(row.intent as string) as string,
   startedAt: row.started_at as number,
-  lastCallAt: row.last_call_at as number,
+  lastSignAt: row.last_call_at as number,
 });
 
 function endedOf(row: Row): Ended {
@@ -50,12 +57,7 @@ export function sessionTable(db: DatabaseSync) {
     UPDATE sessions
        SET ended_at = ?, ending = ?, summary = ?, last_seen_at = ?, active_ms = ?, active_since_break_ms = ?
      WHERE id = ?`);
-  const lastCall = db.prepare('SELECT at FROM last_call');
-  const setLastCall = db.prepare(`
-    INSERT INTO last_call (only, at) VALUES (1, ?) ON CONFLICT (only) DO UPDATE SET at = excluded.at`);
-  const lastSign = db.prepare(
-    'SELECT max(at) AS at FROM (SELECT at FROM last_call UNION ALL SELECT at FROM last_prompt)',
-  );
+  const lastPrompt = db.prepare('SELECT at FROM last_prompt');
   const setLastPrompt = db.prepare(`
     INSERT INTO last_prompt (only, at) VALUES (1, ?) ON CONFLICT (only) DO UPDATE SET at = excluded.at`);
 
@@ -68,13 +70,13 @@ export function sessionTable(db: DatabaseSync) {
     /** Those that have ended and overlap `[from, to)`, oldest first. */
     endedBetween: (from: number, to: number): Ended[] => endedBetween.all(from, to).map(endedOf),
 
-    insert({ id, intent, startedAt, lastCallAt }: OpenSession): void {
-      insert.run(id, JSON.stringify(intent), startedAt, lastCallAt);
+    insert({ id, intent, startedAt, lastSignAt }: OpenSession): void {
+      insert.run(id, JSON.stringify(intent), startedAt, lastSignAt);
     },
 
-    /** A tool call that counts as a sighting of the session. */
-    carry(id: string, calledAt: number): void {
-      carry.run(calledAt, id);
+    /** A prompt that counts as a sighting of the session. */
+    carry(id: string, promptedAt: number): void {
+      carry.run(promptedAt, id);
     },
 
     end({ id, endedAt, ending, summary, lastSeenAt, activeMs, activeSinceBreakMs }: Ended): void {
@@ -82,18 +84,11 @@ export function sessionTable(db: DatabaseSync) {
       end.run(endedAt, ending, words, lastSeenAt, activeMs, activeSinceBreakMs, id);
     },
 
-    /** Sets when a tool was last called, and says when it was before. */
-    called(now: number): number | undefined {
-      const before = lastCall.get()?.at as number | undefined;
-      setLastCall.run(now);
-      return before;
-    },
+    lastPromptAt: () => lastPrompt.get()?.at as number | undefined,
 
-    /** Sets when the person last sent a prompt, and says when a prompt or a call was before. */
-    prompted(now: number): number | undefined {
-      const before = (lastSign.get()?.at ?? undefined) as number | undefined;
+    /** Sets when the person last sent a prompt. */
+    prompted(now: number): void {
       setLastPrompt.run(now);
-      return before;
     },
   };
 }

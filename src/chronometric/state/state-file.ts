@@ -3,12 +3,14 @@
  * as is due.
  */
 
-import { statSync } from 'node:fs';
+import { lstatSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
+import { ReveilleError } from '../../wire/errors.ts';
 import { sessionTable } from './session-table.ts';
 import { areOne, joined } from './spans.ts';
 import { type ActiveSpan, ASLEEP_AFTER_MS } from './state.ts';
@@ -69,6 +71,8 @@ function spanTable(db: DatabaseSync) {
  * meanwhile.
  */
 const BUSY_MS = 2000;
+/** How long a look waits for somebody who lets nobody read, which no server of ours does. */
+const LOOK_BUSY_MS = 250;
 
 export type Tables = {
   readonly sessions: ReturnType<typeof sessionTable>;
@@ -93,13 +97,14 @@ type Connection = {
 
 const inodeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.ino;
 
-function connect(dataDir: string, clock: Clock, busyTimeoutMs: number): Connection {
+const tablesOf = (db: DatabaseSync): Tables => ({ sessions: sessionTable(db), spans: spanTable(db) });
+
+function connect(path: string, clock: Clock, busyTimeoutMs: number): Connection {
   const migrations = new URL('./migrations/', import.meta.url);
-  const path = join(dataDir, 'chronometric.db');
   const file = openDatabase({ path, migrations, clock, lock: 'shared', busyTimeoutMs });
   try {
     const { db } = file;
-    const tables = { sessions: sessionTable(db), spans: spanTable(db) };
+    const tables = tablesOf(db);
     const writes = new GroupCommit(db);
     writes.runNow(() => tables.spans.keep(SPANS_KEPT));
     return { file, inode: inodeOf(file.path), tables, writes, care: 'synced' };
@@ -109,8 +114,37 @@ function connect(dataDir: string, clock: Clock, busyTimeoutMs: number): Connecti
   }
 }
 
+/** In bytes. @returns `undefined` where there is no such file @throws what the file system says of any other path */
+function sizeOf(path: string): number | undefined {
+  try {
+    return lstatSync(path).size;
+  } catch (thrown) {
+    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT') return undefined;
+    throw thrown;
+  }
+}
+
+/**
+ * Reads a file that this process does not have open, and leaves no trace: not in the folder either. Whoever writes has
+ * a write-ahead log beside it. Where there is none, or nothing in it, the file is whole and is read as it lies there;
+ * SQLite would make the log otherwise, or fail in a folder in which it may not.
+ */
+function look<T>(path: string, read: (tables: Tables) => T): T | undefined {
+  const url = pathToFileURL(path);
+  if (!sizeOf(`${path}-wal`)) url.searchParams.set('immutable', '1');
+  const db = new DatabaseSync(url, { readOnly: true, timeout: LOOK_BUSY_MS });
+  try {
+    // Somebody is about to make it.
+    if (db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined) return undefined;
+    return read(tablesOf(db));
+  } finally {
+    db.close();
+  }
+}
+
 /** Makes the access to the file of a data folder; the disk is not touched yet. */
 export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS) {
+  const path = join(dataDir, 'chronometric.db');
   let connection: Connection | undefined;
 
   function close(): void {
@@ -121,13 +155,27 @@ export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS)
   function connected(): Connection {
     // A data folder that somebody moved away or restored: what is written to the old file nobody would read.
     if (connection && inodeOf(connection.file.path) !== connection.inode) close();
-    connection ??= connect(dataDir, clock, busyMs);
+    connection ??= connect(path, clock, busyMs);
     return connection;
   }
 
   return {
-    /** For reading. @throws ReveilleError as `openDatabase` does */
-    tables: (): Tables => connected().tables,
+    /**
+     * Reads, and makes nothing: through the connection that writes where there is one, else through one of its own.
+     *
+     * @returns `undefined` where there is no file, or nothing in it yet
+     * @throws ReveilleError `unavailable` naming the file when it cannot be read
+     */
+    read<T>(operation: (tables: Tables) => T): T | undefined {
+      try {
+        const inode = sizeOf(path) === undefined ? undefined : inodeOf(path);
+        if (connection && inode === connection.inode) return operation(connection.tables);
+        return inode === undefined ? undefined : look(path, operation);
+      } catch (thrown) {
+        const why = thrown instanceof Error ? thrown.message : String(thrown);
+        throw new ReveilleError('unavailable', `${path} cannot be read: ${why}`, { cause: thrown });
+      }
+    },
 
     /**
      * Runs a transaction; when this returns, what it wrote has the care that was asked for.

@@ -1,8 +1,10 @@
 /**
- * The port to what several servers on one machine share: sessions, who was there when, and when a tool was last called.
- * SQLite stands behind it; every method that writes is one transaction. A disk that is busy, full or read-only makes
- * any of them throw ReveilleError `unavailable`, with nothing stored, and the next call tries anew. Instants are epoch
- * milliseconds by the wall clock, which may step back: then nothing is counted twice and nothing becomes negative.
+ * The port to what several servers on one machine share: sessions, who was there when, and when the person last sent a
+ * prompt. SQLite stands behind it; every method that writes is one transaction. A disk that is busy, full or read-only
+ * makes those throw ReveilleError `unavailable`, with nothing stored, and the next call tries anew. What only reads
+ * makes no folder and no file, writes nothing and needs no room: it throws `unavailable` where the file cannot be read,
+ * and finds nothing where there is none. Instants are epoch milliseconds by the wall clock, which may step back: then
+ * nothing is counted twice and nothing becomes negative.
  */
 
 export type Session = {
@@ -11,7 +13,7 @@ export type Session = {
   /** Verbatim. */
   readonly intent: string;
   readonly startedAt: number;
-  /** The last call, or heartbeat without a break since the last call. */
+  /** The last prompt, or the last heartbeat on the same logical day. */
   readonly lastSeenAt: number;
   readonly endedAt?: number;
   readonly summary?: string;
@@ -28,28 +30,20 @@ export type ActiveSpan = { readonly from: number; readonly to: number };
 
 export type ChronometricState = {
   /**
-   * A tool was called. Carries the open session on, unless a new one is about to take its place.
+   * The person sent a prompt, as a prompt hook of a client says. Carries the open session on.
    *
-   * @param by the name of the tool; `mark_session_start` does not carry on the session that it would close
-   * @returns when the call before this one was, by whichever server; `undefined` when there was none; never later than
-   *   `now`
-   */
-  touch(now: number, by: string): number | undefined;
-  /**
-   * The person sent a prompt, as a prompt hook of a client says. Carries the open session on as a call does, but has a
-   * marker of its own: {@link ChronometricState.touch} goes on counting calls.
-   *
-   * @returns when the prompt or the call before this one was, the later of the two; `undefined` when there was none;
-   *   never later than `now`
+   * @returns when the prompt before this one was; `undefined` when there was none; never later than `now`
    */
   prompted(now: number): number | undefined;
+  /** When the person last sent a prompt, to whichever program; `undefined` when none was told of. Only reads. */
+  lastPromptAt(): number | undefined;
   /**
    * The process lives, and as far as is known the person is there. Called every {@link BEAT_MS}.
    *
    * @param since they were there all the time from then on, although no beat said so
    */
   beat(now: number, since?: number): void;
-  /** The open one, as it is now by the clock that the state was opened with. */
+  /** The open one, as it is now by the clock that the state was opened with. Only reads. */
   open(): Session | undefined;
   /**
    * Opens a session. One that is open is closed at the moment it was last seen.
@@ -59,9 +53,9 @@ export type ChronometricState = {
   start(intent: string, now: number, overlap: 'auto_close' | 'error'): { session: Session; autoClosed?: Session };
   /** @throws ChronometricError `NO_OPEN_SESSION` */
   end(summary: string | undefined, now: number): Session;
-  /** Sessions that overlap `[from, to)`, oldest first; the open one where it began before `to`. */
+  /** Sessions that overlap `[from, to)`, oldest first; the open one where it began before `to`. Only reads. */
   sessionsBetween(from: number, to: number): readonly Session[];
-  /** Cut to `[from, to]`, oldest first, none touching another. */
+  /** Cut to `[from, to]`, oldest first, none touching another. Only reads. */
   spansBetween(from: number, to: number): readonly ActiveSpan[];
   close(): void;
 };

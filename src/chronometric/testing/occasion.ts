@@ -5,11 +5,11 @@ import { type Occasion, occasionOf } from '../tools/occasion.ts';
 
 export const MINUTE = 60_000;
 
-type Place = { zone?: string; profile?: string; lastCallAt?: number };
+type Place = { zone?: string; profile?: string };
 
 /** @param at RFC 3339 @param profile YAML */
-export function occasionAt(at: string, { zone = 'Europe/Berlin', profile = '', lastCallAt }: Place = {}): Occasion {
-  return occasionOf(Date.parse(at), zone, readProfile(profile, 'profile.yaml'), lastCallAt);
+export function occasionAt(at: string, { zone = 'Europe/Berlin', profile = '' }: Place = {}): Occasion {
+  return occasionOf(Date.parse(at), zone, readProfile(profile, 'profile.yaml'));
 }
 
 /** A session with so many minutes of active time. */

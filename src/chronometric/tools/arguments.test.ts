@@ -7,8 +7,8 @@ const BOAT = '⛵';
 const FACE = '\u{1f642}';
 
 describe('an intent', () => {
-  test('is kept as it is, spaces included, up to 500 code points', () => {
-    for (const intent of ['x', '  spaced\tout \n', FACE.repeat(500), `${BOAT}\u0000${BOAT}`])
+  test('is kept as it is, spaces included, up to 16 KiB', () => {
+    for (const intent of ['x', '  spaced\tout \n', 'x'.repeat(16_384), FACE.repeat(4096), `${BOAT}\u0000${BOAT}`])
       assert.equal(readIntent({ intent }), intent);
   });
 
@@ -19,9 +19,9 @@ describe('an intent', () => {
   });
 
   test('that is too long is refused without being repeated', () => {
-    assert.throws(() => readIntent({ intent: FACE.repeat(501) }), {
+    assert.throws(() => readIntent({ intent: `${FACE.repeat(4096)}x` }), {
       code: 'INTENT_TOO_LONG',
-      message: 'intent must have at most 500 characters (it has 501); say it more briefly',
+      message: 'intent must have at most 16384 bytes of UTF-8 (it has 16385); say it more briefly',
     });
   });
 });
@@ -29,12 +29,12 @@ describe('an intent', () => {
 describe('a summary', () => {
   test('may be left out, and is kept as it is', () => {
     for (const absent of [{}, { summary: undefined }, { summary: null }]) assert.equal(readSummary(absent), undefined);
-    for (const summary of ['', '  ', FACE.repeat(2000)]) assert.equal(readSummary({ summary }), summary);
+    for (const summary of ['', '  ', FACE.repeat(4096)]) assert.equal(readSummary({ summary }), summary);
   });
 
   test('that is too long is refused without being repeated', () => {
     assert.throws(
-      () => readSummary({ summary: 'secret '.repeat(300) }),
+      () => readSummary({ summary: 'secret '.repeat(3000) }),
       (thrown: Error & { code?: string }) => {
         assert.equal(thrown.code, 'SUMMARY_TOO_LONG');
         assert.ok(!thrown.message.includes('secret'));

@@ -1,18 +1,11 @@
 /**
  * The arguments of a call, checked so that each fault has its code. Members that no tool knows are not looked at. Pure.
  */
-import { INTENT_MAX_CHARACTERS, SUMMARY_MAX_CHARACTERS } from '../../wire/chronometric-words.ts';
+import { WORDS_MAX_BYTES } from '../../wire/chronometric-words.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import { UnfitArgument } from './unfit-argument.ts';
 
 export type Arguments = Readonly<Record<string, unknown>>;
-
-/** In code points, as JSON Schema counts. */
-function lengthOf(text: string): number {
-  let length = 0;
-  for (const _ of text) length++;
-  return length;
-}
 
 /** What arrived, without a word of it: an argument may be private. */
 function kindOf(value: unknown): string {
@@ -20,6 +13,13 @@ function kindOf(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
+
+function refuseLong(code: 'INTENT_TOO_LONG' | 'SUMMARY_TOO_LONG', name: string, words: string): void {
+  const bytes = Buffer.byteLength(words);
+  if (bytes <= WORDS_MAX_BYTES) return;
+  const message = `${name} must have at most ${WORDS_MAX_BYTES} bytes of UTF-8 (it has ${bytes}); say it more briefly`;
+  throw new ChronometricError(code, message);
 }
 
 /**
@@ -42,12 +42,7 @@ export function readIntent({ intent }: Arguments): string {
       'INTENT_REQUIRED',
       'intent must be well-formed Unicode; it holds half of a surrogate pair',
     );
-  const length = lengthOf(intent);
-  if (length > INTENT_MAX_CHARACTERS)
-    throw new ChronometricError(
-      'INTENT_TOO_LONG',
-      `intent must have at most ${INTENT_MAX_CHARACTERS} characters (it has ${length}); say it more briefly`,
-    );
+  refuseLong('INTENT_TOO_LONG', 'intent', intent);
   return intent;
 }
 
@@ -62,12 +57,7 @@ export function readSummary({ summary }: Arguments): string | undefined {
     throw new UnfitArgument(`summary must be text, or be left out (got ${kindOf(summary)})`);
   if (!summary.isWellFormed())
     throw new UnfitArgument('summary must be well-formed Unicode; it holds half of a surrogate pair');
-  const length = lengthOf(summary);
-  if (length > SUMMARY_MAX_CHARACTERS)
-    throw new ChronometricError(
-      'SUMMARY_TOO_LONG',
-      `summary must have at most ${SUMMARY_MAX_CHARACTERS} characters (it has ${length}); say it more briefly`,
-    );
+  refuseLong('SUMMARY_TOO_LONG', 'summary', summary);
   return summary;
 }
 

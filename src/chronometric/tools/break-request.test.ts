@@ -30,20 +30,25 @@ describe('a break', () => {
     const after = (ms: number) =>
       breakRequest(occasionAt(NOON), sessionOf(0, { activeSinceBreakMs: ms, activeMs: 999 * MINUTE }), 45);
     assert.equal(after(45 * MINUTE - 1), null);
-    assert.equal(after(45 * MINUTE)?.elapsed, 'PT45M');
+    assert.equal(after(45 * MINUTE)?.active_elapsed, 'PT45M');
+  });
+
+  test("tells the session's own length beside the active time that is judged", () => {
+    const { elapsed, active_elapsed } = ask({ active: 50 })!;
+    assert.deepEqual([elapsed, active_elapsed], ['PT4H', 'PT50M'], 'it began at 08:00, and it is 12:00');
   });
 
   test('quotes the intent as it is', () => {
     assert.equal(ask({ active: 50 })?.prior_intent, ' write the report ');
   });
 
-  test('climbs the ladder: gentle below and on the first rung, nudge, hard', () => {
+  test('climbs the ladder of the sources: none under 60 minutes, gentle, nudge, hard', () => {
     const climbed = [50, 60, 89, 90, 119, 120, 600].map((active) => {
       const { level, reason } = ask({ active })!;
       return [active, level, reason.rung, reason.rule];
     });
     assert.deepEqual(climbed, [
-      [50, 'gentle', 0, 'elapsed'],
+      [50, 'none', 0, 'elapsed'],
       [60, 'gentle', 1, 'elapsed'],
       [89, 'gentle', 1, 'elapsed'],
       [90, 'nudge', 2, 'elapsed'],
@@ -63,8 +68,12 @@ describe('a break', () => {
   test("the profile's threshold counts instead of the caller's, and says so with its line", () => {
     const profile = YAML('motor_fatigue_aware: false', 'hyperfocus_break_minutes: 30');
     assert.equal(ask({ profile, active: 29, threshold: 1 }), null);
-    const { threshold_minutes, reason } = ask({ profile, active: 30, threshold: 1000 })!;
-    assert.deepEqual([threshold_minutes, reason.profile_line], [30, 3]);
+    const { threshold_minutes, threshold_from, reason } = ask({ profile, active: 30, threshold: 1000 })!;
+    assert.deepEqual([threshold_minutes, threshold_from, reason.profile_line], [30, 'profile', 3]);
+    assert.match(reason.sentence, /the threshold of the profile is at 30, the caller asked for 1000\.$/);
+    const own = ask({ active: 45 })!;
+    assert.deepEqual([own.threshold_minutes, own.threshold_from], [45, 'caller']);
+    assert.match(own.reason.sentence, /the threshold of the caller is at 45\.$/);
   });
 
   test('is one rung harder past the end of the day, until the logical day ends, and never more than hard', () => {
@@ -74,10 +83,11 @@ describe('a break', () => {
         const { level, reason } = ask({ profile, at, active })!;
         return `${level} by ${reason.rule}${reason.profile_line === undefined ? '' : ` of line ${reason.profile_line}`}`;
       });
-    const harder = ['nudge', 'nudge', 'hard'].map((level) => `${level} by past_end_of_day of line 2`);
-    const usual = ['gentle', 'gentle', 'nudge', 'hard'].map((level) => `${level} by elapsed`);
-    assert.deepEqual(levels('2026-06-15T18:00:00+02:00'), [...harder, 'hard by elapsed']);
-    assert.deepEqual(levels(LATE), [...harder, 'hard by elapsed']);
+    const late = ['nudge', 'hard'].map((level) => `${level} by past_end_of_day of line 2`);
+    const harder = ['none by elapsed', ...late, 'hard by elapsed'];
+    const usual = ['none', 'gentle', 'nudge', 'hard'].map((level) => `${level} by elapsed`);
+    assert.deepEqual(levels('2026-06-15T18:00:00+02:00'), harder);
+    assert.deepEqual(levels(LATE), harder);
     assert.deepEqual(levels('2026-06-15T17:59:59+02:00'), usual);
     assert.deepEqual(levels('2026-06-16T04:00:00+02:00'), usual);
   });
@@ -115,8 +125,9 @@ describe('a break', () => {
 
   test('gives nothing negative when the clock has stepped back', () => {
     const profile = YAML('protected_windows:', '  - { label: lunch, from: "11:00", to: "13:00" }');
-    const session = sessionOf(0, { activeSinceBreakMs: -5 * MINUTE });
-    assert.equal(breakRequest(occasionAt(NOON, { profile }), session, 1)?.elapsed, 'PT0S');
+    const session = sessionOf(0, { activeSinceBreakMs: -5 * MINUTE, startedAt: Date.parse(NOON) + MINUTE });
+    const { elapsed, active_elapsed } = breakRequest(occasionAt(NOON, { profile }), session, 1)!;
+    assert.deepEqual([elapsed, active_elapsed], ['PT0S', 'PT0S']);
   });
 
   test('cannot be judged without a readable profile, session or not', () => {

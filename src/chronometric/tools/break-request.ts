@@ -8,7 +8,7 @@ import { logicalDay, protectedWindowAt } from '../profile/day-rules.ts';
 import type { DayRules, ProtectedWindow } from '../profile/profile.ts';
 import type { Session } from '../state/state.ts';
 import type { Occasion } from './occasion.ts';
-import { clockTime } from './time-context.ts';
+import { clockTime, sessionLength } from './time-context.ts';
 
 const MINUTE_MS = 60_000;
 /** Suggestions alternate every half hour, so that a person who is asked again is not told the same. */
@@ -17,16 +17,21 @@ const ALTERNATE_MINUTES = 30;
 type Action = BreakRequest['suggested_action'];
 type Reason = BreakRequest['reason'];
 
+type Actions = { turns: readonly [Action, Action]; seated: Action };
+
 /** Two that take turns, and what there is for somebody whom movement tires. */
-const ACTIONS: Readonly<Record<BreakLevel, { turns: readonly [Action, Action]; seated: Action }>> = {
-  gentle: { turns: ['stand_and_stretch', 'hydrate'], seated: 'hydrate' },
+const LIGHT: Actions = { turns: ['stand_and_stretch', 'hydrate'], seated: 'hydrate' };
+const ACTIONS: Readonly<Record<BreakLevel, Actions>> = {
+  none: LIGHT,
+  gentle: LIGHT,
   nudge: { turns: ['walk_outside', 'switch_context'], seated: 'switch_context' },
   hard: { turns: ['end_session', 'end_session'], seated: 'end_session' },
 };
 
 /** By how many rungs are reached; below the first one a threshold alone asks for the break. */
-const LEVEL_AT: readonly BreakLevel[] = ['gentle', 'gentle', 'nudge', 'hard'];
-const HARDER: Readonly<Record<BreakLevel, BreakLevel>> = { gentle: 'nudge', nudge: 'hard', hard: 'hard' };
+const LEVEL_AT: readonly BreakLevel[] = ['none', 'gentle', 'nudge', 'hard'];
+/** Past the end of the day a rung that is reached counts as the next one; where none is, there is none to be harder. */
+const HARDER: Readonly<Record<BreakLevel, BreakLevel>> = { none: 'none', gentle: 'nudge', nudge: 'hard', hard: 'hard' };
 
 function actionFor(level: BreakLevel, minutes: number, seated: boolean): Action {
   const actions = ACTIONS[level];
@@ -43,7 +48,15 @@ function byWindow(window: ProtectedWindow, rung: number): Verdict {
   return { level: 'hard', reason: { rule: 'protected_window', rung, profile_line: window.line, sentence } };
 }
 
-function byLadder(rules: DayRules, pastEndOfDay: boolean, minutes: number, threshold: number, rung: number): Verdict {
+type Applied = { minutes: number; from: BreakRequest['threshold_from']; asked: number };
+
+/** `the threshold of the profile is at 30, the caller asked for 90` */
+function thresholdWords({ minutes, from, asked }: Applied): string {
+  if (from === 'caller') return `the threshold of the caller is at ${minutes}`;
+  return `the threshold of the profile is at ${minutes}, the caller asked for ${asked}`;
+}
+
+function byLadder(rules: DayRules, pastEndOfDay: boolean, minutes: number, threshold: Applied, rung: number): Verdict {
   const { breakMinutes, ladder, endOfDay } = rules;
   const level = LEVEL_AT[rung]!;
   const active = `${minutesText(minutes)} of active time without a real break`;
@@ -51,11 +64,13 @@ function byLadder(rules: DayRules, pastEndOfDay: boolean, minutes: number, thres
     const sentence = `${active}, and the end of the day was at ${clockTime(endOfDay.value)}.`;
     return { level: HARDER[level], reason: { rule: 'past_end_of_day', rung, ...lineOf(endOfDay), sentence } };
   }
-  const reached = rung === 0 ? threshold : ladder.value[rung - 1]!;
-  const whose = rung === 0 ? 'the threshold' : `rung ${rung} of the ladder`;
+  const reached = rung === 0 ? '' : `; rung ${rung} of the ladder is at ${ladder.value[rung - 1]!}`;
   const declared = lineOf(breakMinutes?.line === undefined ? ladder : breakMinutes);
   const line = rung === 0 ? lineOf(breakMinutes) : declared;
-  return { level, reason: { rule: 'elapsed', rung, ...line, sentence: `${active}; ${whose} is at ${reached}.` } };
+  return {
+    level,
+    reason: { rule: 'elapsed', rung, ...line, sentence: `${active}${reached}; ${thresholdWords(threshold)}.` },
+  };
 }
 
 const lineOf = (declared: { line?: number } | undefined) =>
@@ -76,20 +91,23 @@ export function breakRequest(occasion: Occasion, session: Session | undefined, a
     );
   if (session === undefined) return null;
   const { rules, pastEndOfDay = false } = logicalDay(profile, local);
-  const threshold = rules.breakMinutes?.value ?? asked;
-  const elapsed = Math.max(0, session.activeSinceBreakMs);
+  const declared = rules.breakMinutes?.value;
+  const threshold: Applied = { minutes: declared ?? asked, from: declared === undefined ? 'caller' : 'profile', asked };
+  const active = Math.max(0, session.activeSinceBreakMs);
   const window = protectedWindowAt(profile, local.day, local.minute);
-  if (window === undefined && elapsed < threshold * MINUTE_MS) return null;
-  const minutes = Math.floor(elapsed / MINUTE_MS);
-  const rung = rules.ladder.value.filter((from) => elapsed >= from * MINUTE_MS).length;
+  if (window === undefined && active < threshold.minutes * MINUTE_MS) return null;
+  const minutes = Math.floor(active / MINUTE_MS);
+  const rung = rules.ladder.value.filter((from) => active >= from * MINUTE_MS).length;
   const { level, reason } =
     window === undefined ? byLadder(rules, pastEndOfDay, minutes, threshold, rung) : byWindow(window, rung);
   return {
-    elapsed: isoDuration(elapsed),
+    elapsed: sessionLength(occasion, session),
+    active_elapsed: isoDuration(active),
     prior_intent: session.intent,
     suggested_action: actionFor(level, minutes, profile.motorFatigueAware === true),
     level,
-    threshold_minutes: threshold,
+    threshold_minutes: threshold.minutes,
+    threshold_from: threshold.from,
     reason,
     ...(window && { protected_window_label: window.label }),
   };

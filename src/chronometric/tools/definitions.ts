@@ -13,7 +13,11 @@ import {
   sessionStartedSchema,
   timeContextSchema,
 } from '../../wire/chronometric.ts';
-import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../../wire/chronometric-words.ts';
+import {
+  CHRONOMETRIC_TOOL_VERSIONS,
+  CHRONOMETRIC_TOOLS,
+  type ChronometricTool,
+} from '../../wire/chronometric-words.ts';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -28,6 +32,8 @@ export type ToolDefinition = {
   readonly inputSchema: JsonSchema;
   /** Open to members that later versions of v0.1.x add. */
   readonly outputSchema: JsonSchema;
+  /** The version of this tool alone. */
+  readonly _meta: { readonly 'reveille/version': string };
   readonly annotations: {
     readonly title: string;
     readonly readOnlyHint: boolean;
@@ -45,8 +51,9 @@ const TOLD: Readonly<Record<ChronometricTool, Told>> = {
     description:
       'Tells what time it is for the person you work with, and how long they have been at it. Call it when a conversation begins, and ' +
       'before anything that depends on time: words such as today, tonight or later, a plan, a deadline, the start of something long. ' +
-      'You have no clock of your own; do not guess. time_since_last_prompt is null when no tool was called before, and ' +
-      'current_session_length is null when no session is open: then ask what they want to do and call mark_session_start. ' +
+      'You have no clock of your own; do not guess. time_since_last_prompt is null when no prompt is known. ' +
+      'current_session_length runs from the start of the session, active_length is how long they were there of it; both are null when no ' +
+      'session is open: then ask what they want to do and call mark_session_start, unless state_unavailable says that it cannot be known. ' +
       'past_end_of_day true means that they wanted to have stopped by now. Changes nothing; call it as often as you like.',
     takes: emptyArgumentsSchema,
     answers: timeContextSchema,
@@ -79,8 +86,9 @@ const TOLD: Readonly<Record<ChronometricTool, Told>> = {
     description:
       'Tells whether the person should be offered a break now. Call it between steps of long work. result is null when no break is ' +
       'warranted, which is the usual answer: say nothing about breaks then. Otherwise offer suggested_action once, as clearly as level ' +
-      'says (gentle: in passing; nudge: as a question; hard: before anything else), and quote prior_intent word for word; it is their ' +
-      'decision, do not lecture. Sleep and absence do not count, and a break of five minutes starts the count anew. Changes nothing.',
+      'says (none, gentle: in passing; nudge: as a question; hard: before anything else), and quote prior_intent word for word; it is their ' +
+      'decision, do not lecture. elapsed is the length of the session; what is judged is active_elapsed: sleep and ' +
+      'absence do not count, and a break of five minutes starts that count anew. Changes nothing.',
     takes: breakArgumentsSchema,
     answers: breakAnswerSchema,
     readOnly: true,
@@ -124,6 +132,7 @@ function definitionOf(name: ChronometricTool): ToolDefinition {
     description,
     inputSchema: jsonSchema(takes),
     outputSchema: jsonSchema(answers),
+    _meta: { 'reveille/version': CHRONOMETRIC_TOOL_VERSIONS[name] },
     annotations: {
       title,
       readOnlyHint: readOnly,

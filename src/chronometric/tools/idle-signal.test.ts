@@ -7,10 +7,10 @@ import { idleStatus } from '../tool-calls.ts';
 const AT = '2026-06-15T10:00:00+02:00';
 const NOW = Date.parse(AT);
 
-/** The signal for so many seconds of idle time and so many minutes since the last call. */
-function signal(idleSeconds: number, sinceCallMinutes?: number): string {
-  const lastCallAt = sinceCallMinutes === undefined ? {} : { lastCallAt: NOW - sinceCallMinutes * MINUTE };
-  const status = idleStatus(occasionAt(AT, lastCallAt), { idleMs: idleSeconds * 1000, source: 'x11' }, NOW);
+/** The signal for so many seconds of idle time and so many minutes since the last prompt. */
+function signal(idleSeconds: number, sincePromptMinutes?: number): string {
+  const lastPromptAt = sincePromptMinutes === undefined ? undefined : NOW - sincePromptMinutes * MINUTE;
+  const status = idleStatus({ idleMs: idleSeconds * 1000, source: 'x11' }, occasionAt(AT), lastPromptAt);
   idleStatusSchema.parse(status);
   return status.hyperfocus_signal;
 }
@@ -29,13 +29,13 @@ test('somebody who pauses for less than a real break counts as active, and then 
   assert.equal(signal(300, 600), 'distraction_or_break');
 });
 
-test('before the first call ever, and after a clock that stepped back, they count as in touch', () => {
+test('where no prompt is known, and after a clock that stepped back, they count as in touch', () => {
   assert.equal(signal(5), 'active');
   assert.equal(signal(5, -600), 'active');
 });
 
 test('a reading is told with its source and its moment, in the zone of the person', () => {
-  assert.deepEqual(idleStatus(occasionAt(AT), { idleMs: 61_999, source: 'kde' }, NOW + 2000), {
+  assert.deepEqual(idleStatus({ idleMs: 61_999, source: 'kde' }, occasionAt('2026-06-15T10:00:02+02:00'), NOW), {
     consent_granted: true,
     os_idle_duration: 'PT1M1S',
     hyperfocus_signal: 'active',
@@ -45,9 +45,18 @@ test('a reading is told with its source and its moment, in the zone of the perso
 });
 
 test('without a reading nothing is known, and the reason is told', () => {
-  assert.deepEqual(idleStatus(occasionAt(AT), { unavailable: 'x11: no display' }, NOW), {
+  assert.deepEqual(idleStatus({ unavailable: 'x11: no display' }, occasionAt(AT), NOW), {
     consent_granted: true,
     hyperfocus_signal: 'unknown',
     unavailable: 'x11: no display',
+  });
+});
+
+test('without a clock or a zone a reading is told without its moment', () => {
+  assert.deepEqual(idleStatus({ idleMs: 5000, source: 'x11' }, undefined, NOW), {
+    consent_granted: true,
+    os_idle_duration: 'PT5S',
+    hyperfocus_signal: 'active',
+    source: 'x11',
   });
 });

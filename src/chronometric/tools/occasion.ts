@@ -12,8 +12,6 @@ export type Occasion = {
   readonly profile: Profile;
   /** Why nothing could be read of the profile, where that is so. */
   readonly unreadable?: string | undefined;
-  /** When a tool was called before this call, by whichever client. */
-  readonly lastCallAt?: number | undefined;
 };
 
 /** Instants beyond these have no four-digit year on every wall clock. */
@@ -52,10 +50,9 @@ export function occasionOf(
   now: number,
   machineZone: string | undefined,
   { profile, unreadable }: { profile: Profile; unreadable?: string | undefined },
-  lastCallAt?: number,
 ): Occasion {
   const timezone = profile.timezone ?? machineZone;
   if (timezone === undefined)
     throw unavailable("the machine's time zone cannot be read; set TZ, or chronometric.timezone in the profile");
-  return { now, timezone, local: localTime(timezone, now), profile, unreadable, lastCallAt };
+  return { now, timezone, local: localTime(timezone, now), profile, unreadable };
 }

@@ -10,18 +10,19 @@ import { timeContext } from './time-context.ts';
 const EVENING = 'chronometric:\n  end_of_day_local: "18:30"\n';
 
 function contextAt(...[at, place]: Parameters<typeof occasionAt>) {
-  const context = timeContext(occasionAt(at, place), undefined);
+  const context = timeContext(occasionAt(at, place), {});
   timeContextSchema.parse(context);
   return context;
 }
 
 describe('the time context', () => {
-  test('of somebody who has declared nothing has five members', () => {
+  test('of somebody who has declared nothing has the five members of the sources and active time, and no more', () => {
     assert.deepEqual(contextAt('2026-06-15T08:10:00Z'), {
       now: '2026-06-15T10:10:00+02:00',
-      day_of_week: 'monday',
+      day_of_week: 'Monday',
       time_since_last_prompt: null,
       current_session_length: null,
+      active_length: null,
       energy_zone: 'morning_peak',
     });
   });
@@ -34,12 +35,23 @@ describe('the time context', () => {
     assert.equal(rest.motor_fatigue_aware, false);
   });
 
-  test('counts since the last call and the active time of the session, never below nothing', () => {
-    const lastCallAt = Date.parse('2026-06-15T08:00:00Z');
-    const context = (at: string) => timeContext(occasionAt(at, { lastCallAt }), sessionOf(95));
+  test('counts since the last prompt and from the start of the session, never below nothing', () => {
+    const lastPromptAt = Date.parse('2026-06-15T08:00:00Z');
+    const session = sessionOf(95);
+    const context = (at: string) => timeContext(occasionAt(at), { lastPromptAt, session });
     assert.equal(context('2026-06-15T08:00:42Z').time_since_last_prompt, 'PT42S');
-    assert.equal(context('2026-06-15T08:00:42Z').current_session_length, 'PT1H35M');
+    assert.equal(context('2026-06-15T08:00:42Z').current_session_length, 'PT2H42S');
+    assert.equal(context('2026-06-15T08:00:42Z').active_length, 'PT1H35M');
     assert.equal(context('2026-06-15T07:00:00Z').time_since_last_prompt, 'PT0S');
+    assert.equal(context('2026-06-15T05:00:00Z').current_session_length, 'PT0S');
+  });
+
+  test('says why nothing is known of prompts and sessions', () => {
+    const context = timeContext(occasionAt('2026-06-15T08:00:00Z'), { unavailable: 'the file is locked' });
+    timeContextSchema.parse(context);
+    const { state_unavailable, time_since_last_prompt, current_session_length, active_length } = context;
+    assert.equal(state_unavailable, 'the file is locked');
+    assert.deepEqual([time_since_last_prompt, current_session_length, active_length], [null, null, null]);
   });
 
   test('changes zone at the minute', () => {
@@ -60,7 +72,7 @@ describe('the time context', () => {
   test('half past midnight belongs to the evening before, and four in the morning does not', () => {
     const at = (time: string) => contextAt(time, { profile: EVENING });
     const night = at('2026-06-16T00:30:00+02:00');
-    assert.equal(night.day_of_week, 'tuesday');
+    assert.equal(night.day_of_week, 'Tuesday');
     assert.equal(night.past_end_of_day, true);
     assert.equal(at('2026-06-16T03:59:59+02:00').past_end_of_day, true);
     assert.equal(at('2026-06-16T04:00:00+02:00').past_end_of_day, false);
@@ -88,12 +100,12 @@ describe('the time context', () => {
       const { now, day_of_week, energy_zone } = contextAt(at, { zone });
       return `${now} ${day_of_week} ${energy_zone}`;
     };
-    assert.equal(told('Asia/Kathmandu'), '2026-06-15T16:05:00+05:45 monday afternoon_dip');
-    assert.equal(told('Pacific/Chatham'), '2026-06-15T23:05:00+12:45 monday night_owl_caution');
-    assert.equal(told('Pacific/Kiritimati'), '2026-06-16T00:20:00+14:00 tuesday night_owl_caution');
-    assert.equal(told('Pacific/Pago_Pago'), '2026-06-14T23:20:00-11:00 sunday night_owl_caution');
-    assert.equal(told('America/St_Johns'), '2026-06-15T07:50:00-02:30 monday morning_peak');
-    assert.equal(told('UTC'), '2026-06-15T10:20:00+00:00 monday morning_peak');
+    assert.equal(told('Asia/Kathmandu'), '2026-06-15T16:05:00+05:45 Monday afternoon_dip');
+    assert.equal(told('Pacific/Chatham'), '2026-06-15T23:05:00+12:45 Monday night_owl_caution');
+    assert.equal(told('Pacific/Kiritimati'), '2026-06-16T00:20:00+14:00 Tuesday night_owl_caution');
+    assert.equal(told('Pacific/Pago_Pago'), '2026-06-14T23:20:00-11:00 Sunday night_owl_caution');
+    assert.equal(told('America/St_Johns'), '2026-06-15T07:50:00-02:30 Monday morning_peak');
+    assert.equal(told('UTC'), '2026-06-15T10:20:00+00:00 Monday morning_peak');
   });
 
   test("the profile's zone counts before the machine's", () => {
@@ -103,11 +115,12 @@ describe('the time context', () => {
 
   test('answers without a zone where the profile cannot be read', () => {
     const occasion = occasionOf(Date.parse('2026-06-15T08:10:00Z'), 'UTC', unreadable('broken', 'p.yaml'));
-    assert.deepEqual(timeContext(occasion, undefined), {
+    assert.deepEqual(timeContext(occasion, {}), {
       now: '2026-06-15T08:10:00+00:00',
-      day_of_week: 'monday',
+      day_of_week: 'Monday',
       time_since_last_prompt: null,
       current_session_length: null,
+      active_length: null,
       energy_zone: 'unknown',
     });
   });

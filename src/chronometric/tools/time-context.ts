@@ -3,6 +3,7 @@
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { TimeContext } from '../../wire/chronometric.ts';
+import { dayOfWeek } from '../../wire/chronometric-words.ts';
 import { logicalDay, zoneAt } from '../profile/day-rules.ts';
 import type { MinuteOfDay } from '../profile/profile.ts';
 import type { Session } from '../state/state.ts';
@@ -15,21 +16,34 @@ export function clockTime(minute: MinuteOfDay): string {
   return `${two(Math.floor(minute / 60))}:${two(minute % 60)}`;
 }
 
-/** @param session the open one */
-export function timeContext(occasion: Occasion, session: Session | undefined): TimeContext {
-  const { now, timezone, local, profile, lastCallAt } = occasion;
+/** What the state says of the person; `unavailable`: why it says nothing. */
+export type Known = {
+  readonly lastPromptAt?: number | undefined;
+  /** The open one. */
+  readonly session?: Session | undefined;
+  readonly unavailable?: string | undefined;
+};
+
+/** Never negative: a clock may have stepped back. */
+export const sessionLength = ({ now }: Occasion, { startedAt }: Session): string =>
+  isoDuration(Math.max(0, now - startedAt));
+
+export function timeContext(occasion: Occasion, { lastPromptAt, session, unavailable }: Known): TimeContext {
+  const { now, timezone, local, profile } = occasion;
   const { rules, pastEndOfDay } = logicalDay(profile, local);
   const { calendarPhase, deadlineClusterAwareness, motorFatigueAware } = profile;
   return {
     now: formatWithOffset(timezone, now),
-    day_of_week: local.day,
-    time_since_last_prompt: lastCallAt === undefined ? null : isoDuration(now - lastCallAt),
-    current_session_length: session === undefined ? null : isoDuration(session.activeMs),
+    day_of_week: dayOfWeek(local.day),
+    time_since_last_prompt: lastPromptAt === undefined ? null : isoDuration(Math.max(0, now - lastPromptAt)),
+    current_session_length: session === undefined ? null : sessionLength(occasion, session),
+    active_length: session === undefined ? null : isoDuration(session.activeMs),
     energy_zone: zoneAt(profile, local.day, local.minute),
     ...(rules.endOfDay && { effective_end_of_day_local: clockTime(rules.endOfDay.value) }),
     ...(pastEndOfDay !== undefined && { past_end_of_day: pastEndOfDay }),
     ...(calendarPhase !== undefined && { calendar_phase: calendarPhase }),
     ...(deadlineClusterAwareness !== undefined && { deadline_cluster_awareness: deadlineClusterAwareness }),
     ...(motorFatigueAware !== undefined && { motor_fatigue_aware: motorFatigueAware }),
+    ...(unavailable !== undefined && { state_unavailable: unavailable }),
   };
 }

@@ -54,7 +54,7 @@ test('a day shows what was meant against what came of it, active and away, and a
   assert.deepEqual(dayViewSchema.parse(day), day);
   assert.deepEqual(
     [day.date, day.day_of_week, day.from, day.to],
-    [...['2026-06-15', 'monday', '2026-06-15T04:00:00+02:00', '2026-06-16T04:00:00+02:00']],
+    [...['2026-06-15', 'Monday', '2026-06-15T04:00:00+02:00', '2026-06-16T04:00:00+02:00']],
   );
   const [session] = day.sessions;
   assert.deepEqual([session?.intent, session?.summary, session?.ending], ['  plan \n it ', 'planned', 'ended']);
@@ -81,11 +81,11 @@ test('half past midnight belongs to the evening before; at 04:00 a new day begin
   const { state, start, active, look } = record(t);
   start('2026-06-15T23:00:00+02:00', 'one more thing');
   active('2026-06-15T23:00:00+02:00', '2026-06-16T05:00:00+02:00');
-  state.touch(at('2026-06-16T05:00:00+02:00'), 'get_time_context');
+  state.prompted(at('2026-06-16T05:00:00+02:00'));
   const night = viewDay(state, look('2026-06-16T05:00:00+02:00'), at('2026-06-16T00:30:00+02:00'));
   assert.deepEqual(
     [night.date, night.day_of_week, night.sessions[0]?.in_day.duration],
-    ['2026-06-15', 'monday', 'PT5H'],
+    ['2026-06-15', 'Monday', 'PT5H'],
   );
   assert.equal(night.break, undefined, 'that day is over');
   const morning = viewDay(state, look('2026-06-16T05:00:00+02:00'));

@@ -6,6 +6,7 @@
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
+import { dayOfWeek } from '../../wire/chronometric-words.ts';
 import type { ChronometricState, Session } from '../state/state.ts';
 import type { Occasion } from '../tools/occasion.ts';
 import { breakView } from './break-view.ts';
@@ -97,7 +98,7 @@ function viewOf(day: Day, occasion: Occasion): DayView {
   const forgotten = isPresent ? day.forgotten : undefined;
   return {
     date: date.date,
-    day_of_week: date.day,
+    day_of_week: dayOfWeek(date.day),
     timezone,
     from: instant(date.from),
     to: instant(date.to),

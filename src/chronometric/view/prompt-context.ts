@@ -3,13 +3,14 @@
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { PromptContext } from '../../wire/chronometric-view.ts';
+import { dayOfWeek } from '../../wire/chronometric-words.ts';
 import { REAL_BREAK_MS, type Session } from '../state/state.ts';
 import type { Occasion } from '../tools/occasion.ts';
 import { breakView } from './break-view.ts';
 
 /** What the state said; a member that is missing could not be read. */
 export type Known = {
-  /** When a prompt hook or a tool was called before. */
+  /** When the person sent a prompt before. */
   readonly lastPromptAt?: number | 'never';
   readonly session?: Session | 'none';
 };
@@ -41,7 +42,7 @@ export function promptContext(
   const outlook = open && !part?.forgotten ? breakView(open, occasion) : undefined;
   return {
     now: formatWithOffset(timezone, now),
-    day_of_week: local.day,
+    day_of_week: dayOfWeek(local.day),
     timezone,
     ...(lastPromptAt !== undefined && {
       since_last_prompt: lastPromptAt === 'never' ? null : isoDuration(now - lastPromptAt),

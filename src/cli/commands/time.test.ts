@@ -70,7 +70,7 @@ test('time refuses a date that there is not, and tells of a profile that it coul
   assert.match(stderr, /^Shown without your profile: /);
 });
 
-test('the hook says how long ago the last prompt or call was, the session, and when a break is due', async (t) => {
+test('the hook says how long ago the last prompt was, the session, and when a break is due', async (t) => {
   const { folder, state, now } = home(t);
   const first = await hook(folder);
   assert.deepEqual([first.status, first.stderr], [0, '']);
@@ -88,19 +88,18 @@ test('the hook says how long ago the last prompt or call was, the session, and w
   assert.equal(told.session.intent, CANARY);
 });
 
-test('the marker of prompts and that of calls are two, and the gap is that to the later one', async (t) => {
+test('the gap is that to the prompt before, which the tools are told of too', async (t) => {
   const { folder, state, now } = home(t);
-  state.touch(now() - 3 * 3_600_000, 'get_time_context');
+  state.prompted(now() - 3 * 3_600_000);
   const gap = async () => JSON.parse((await hook(folder, ['--json'])).stdout).since_last_prompt;
   assert.match(await gap(), /^PT3H/);
   assert.match(await gap(), /^PT\d+S$/);
-  const called = state.touch(now(), 'get_time_context');
-  assert.ok(now() - called! >= 3 * 3_600_000, 'a prompt is no call');
+  assert.ok(now() - state.lastPromptAt()! < 60_000);
 });
 
 test('a clock that was put back gives a gap of nothing', async (t) => {
   const { folder, state, now } = home(t);
-  state.touch(now() + 3_600_000, 'get_time_context');
+  state.prompted(now() + 3_600_000);
   assert.match((await hook(folder)).stdout, /Last prompt just now\./);
 });
 
@@ -164,8 +163,8 @@ test('the hook goes on without settings that are damaged', async (t) => {
 });
 
 test('while somebody else holds the state the hook does without it', async (t) => {
-  const { folder, state } = home(t);
-  state.open();
+  const { folder, state, now } = home(t);
+  state.beat(now());
   const other = new DatabaseSync(file(folder));
   t.after(() => other.close());
   other.exec('BEGIN IMMEDIATE');
@@ -193,7 +192,7 @@ test('hooks beside each other and beside a server lose nothing', async (t) => {
     under = false;
   });
   while (under) {
-    state.touch(now(), 'get_time_context');
+    state.prompted(now());
     state.beat(now());
     await new Promise((resolve) => setImmediate(resolve));
   }

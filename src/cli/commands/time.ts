@@ -31,9 +31,6 @@ const FIRST_STEPS = [
   'Then say what you are about to do; the agent marks the start and the end of it. More: docs/chronometric.md',
 ];
 
-/** What is looked at where nothing was ever recorded: nothing, without making a file for it. */
-const NO_RECORD = { sessionsBetween: () => [], spansBetween: () => [] };
-
 function instantAt(date: string | undefined, occasion: Occasion): number {
   if (date === undefined) return occasion.now;
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date))
@@ -54,9 +51,8 @@ function nothing(when: string, hasState: boolean, look: Look): string[] {
 function show({ occasion, hasState, state }: ChronometricAccess, { out }: CliContext, { week, date }: TimeFlags): void {
   const look: Look = { now: occasion.now, zone: occasion.timezone, width: out.columns, paint: out.paint };
   const at = instantAt(date, occasion);
-  const record = hasState ? state : NO_RECORD;
   if (week) {
-    const view = viewWeek(record, occasion, at);
+    const view = viewWeek(state, occasion, at);
     const last = view.days.at(-1)!;
     const empty = view.days.every(isEmpty);
     out.result(
@@ -64,7 +60,7 @@ function show({ occasion, hasState, state }: ChronometricAccess, { out }: CliCon
       empty ? nothing(`the seven days to ${dateWords(last.date)}`, hasState, look) : renderWeek(view, look),
     );
   } else {
-    const view = viewDay(record, occasion, at);
+    const view = viewDay(state, occasion, at);
     out.result(
       view,
       isEmpty(view)
@@ -91,17 +87,23 @@ export type HookFlags = { format?: string; intent?: boolean };
 const BUSY_MS = 250;
 const INPUT_MS = 100;
 
-/** What the state says, as far as it does. Looking at it moves the marker of the last prompt. */
+/** What the state says, as far as it does; this prompt is told to it first. */
 function ask({ occasion, state }: ChronometricAccess, problems: string[]): Known {
-  try {
-    const lastPromptAt = state.prompted(occasion.now) ?? 'never';
-    return { lastPromptAt, session: state.open() ?? 'none' };
-  } catch (thrown) {
-    problems.push(toReveilleError(thrown).message);
-    return {};
-  } finally {
-    state.close();
-  }
+  const attempt = <T>(what: () => T): T | undefined => {
+    try {
+      return what();
+    } catch (thrown) {
+      const { message } = toReveilleError(thrown);
+      if (!problems.includes(message)) problems.push(message);
+      return undefined;
+    }
+  };
+  // A file that cannot be written can often be read.
+  const lastPromptAt =
+    attempt(() => state.prompted(occasion.now) ?? 'never') ?? attempt(() => state.lastPromptAt() ?? 'never');
+  const session = attempt(() => state.open() ?? 'none');
+  state.close();
+  return { ...(lastPromptAt !== undefined && { lastPromptAt }), ...(session !== undefined && { session }) };
 }
 
 async function tell(context: CliContext, { format = 'text', intent = false }: HookFlags): Promise<void> {

@@ -7,7 +7,7 @@ type Told = Omit<PromptContext, 'line'>;
 
 const MOMENT: Told = {
   now: '2026-06-15T14:32:10+02:00',
-  day_of_week: 'monday',
+  day_of_week: 'Monday',
   timezone: 'Europe/Berlin',
   problems: [],
 };

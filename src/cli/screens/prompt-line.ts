@@ -1,7 +1,7 @@
 /** One line about the time for an agent, and the forms in which agent CLIs take it from a prompt hook. Pure. */
 import type { PromptContext } from '../../wire/chronometric-view.ts';
 import { fit } from './columns.ts';
-import { ago, capital, clockOf, harmless, inMinutes, lengthOfTime } from './time-words.ts';
+import { ago, clockOf, harmless, inMinutes, lengthOfTime, levelWords } from './time-words.ts';
 
 type Told = Omit<PromptContext, 'line'>;
 
@@ -33,13 +33,13 @@ function breakPart({ break: outlook }: Told): string[] {
   if (!due) return [`Break due in ${inMinutes(lengthOfTime(left!))} of active time.`];
   const why =
     label === undefined ? `${inMinutes(lengthOfTime(elapsed))} active without one` : `kept free for ${harmless(label)}`;
-  return [`Break due now (${level}): ${why}.`];
+  return [`Break due now${levelWords(level)}: ${why}.`];
 }
 
 /** What an agent reads: now, the gap since the last prompt, the session, and whether a break is due. */
 export function promptLine(told: Told): string {
   const { now, day_of_week: day, timezone } = told;
-  const moment = `Time: ${capital(day)} ${now.slice(0, 10)} ${clockOf(now)} ${now.slice(19)} (${timezone}).`;
+  const moment = `Time: ${day} ${now.slice(0, 10)} ${clockOf(now)} ${now.slice(19)} (${timezone}).`;
   return [moment, ...promptPart(told), ...sessionPart(told), ...breakPart(told)].join(' ');
 }
 

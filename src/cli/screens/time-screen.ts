@@ -7,12 +7,12 @@ import type { Look } from './render.ts';
 import { dayBar } from './time-bar.ts';
 import {
   ago,
-  capital,
   clockOf,
   dateWords,
   harmless,
   inMinutes,
   lengthOfTime,
+  levelWords,
   paragraph,
   shortDate,
 } from './time-words.ts';
@@ -55,8 +55,8 @@ export function breakWords({
   protected_window_label: label,
 }: NonNullable<DayView['break']>): string {
   if (!due) return `break due in ${inMinutes(lengthOfTime(left!))} of active time`;
-  if (label !== undefined) return `break due (${level}): this time is kept for ${harmless(label)}`;
-  return `break due (${level}): ${inMinutes(lengthOfTime(elapsed))} active without one`;
+  if (label !== undefined) return `break due${levelWords(level)}: this time is kept for ${harmless(label)}`;
+  return `break due${levelWords(level)}: ${inMinutes(lengthOfTime(elapsed))} active without one`;
 }
 
 /** Whether a session that is open was seen so lately that the person counts as there. */
@@ -194,7 +194,7 @@ function forgotten({ forgotten_session: session }: DayView, look: Look): string[
 
 /** What `reveille time` shows of a day on which there was something. */
 export function renderDay(view: DayView, look: Look): string[] {
-  const title = look.paint('bold', `${capital(view.day_of_week)} ${dateWords(view.date)}`);
+  const title = look.paint('bold', `${view.day_of_week} ${dateWords(view.date)}`);
   const zone = zoneWords(view.timezone, view.from);
   const head =
     textWidth(`${dateWords(view.date)}${zone}`) + 14 > look.width

@@ -2,6 +2,7 @@
 
 import { formatDuration, readIsoDuration } from '../../kit/clock/duration.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
+import type { BreakLevel } from '../../wire/chronometric-words.ts';
 import { fit, wrap } from './columns.ts';
 import { monthName } from './local-time.ts';
 
@@ -38,10 +39,12 @@ export function dateWords(date: string): string {
 /** `Sun 22 Nov`. */
 export function shortDate(dayOfWeek: string, date: string): string {
   const [day, month] = dateWords(date).split(' ');
-  return `${capital(dayOfWeek).slice(0, 3)} ${day!.padStart(2)} ${month!.slice(0, 3)}`;
+  return `${dayOfWeek.slice(0, 3)} ${day!.padStart(2)} ${month!.slice(0, 3)}`;
 }
 
-export const capital = (word: string): string => word.slice(0, 1).toUpperCase() + word.slice(1);
+/** How clearly a break is asked for; nothing below the first rung of the ladder. */
+export const levelWords = (level: BreakLevel | undefined): string =>
+  level === undefined || level === 'none' ? '' : ` (${level})`;
 
 /**
  * What somebody wrote, as one line that is harmless for a terminal: white space becomes a blank, control characters

@@ -142,7 +142,7 @@ export function addDaemons(program: Command): void {
         .option('--profile <file>', "the person's profile (default: as reveille profile finds it)")
         .option(
           '--by-calls',
-          'for a daemon that runs day and night: calls count as the person being there, running does not',
+          'for a daemon that runs day and night: prompts and marks count as the person being there, running does not',
         ),
     settings: (flags) => ({ CHRONOMETRIC_DATA_DIR: text(flags.dataDir), REVEILLE_PROFILE: text(flags.profile) }),
     run: async (context, flags) => (await import('../commands/daemons.ts')).chronometric(context, flags),

@@ -168,12 +168,12 @@ describe('what a person says', () => {
 
   /** Calls with the canary in every place that can be refused. */
   const REFUSED: readonly [tool: string, args: unknown][] = [
-    [START, { intent: `${CANARY} `.repeat(100) }],
+    [START, { intent: `${CANARY} `.repeat(2000) }],
     [START, { intent: `${CANARY} \ud800` }],
     [START, { intent: [CANARY] }],
     [START, { intent: { [CANARY]: CANARY } }],
     [START, { intent: CANARY }],
-    ['mark_session_end', { summary: `${CANARY} `.repeat(500) }],
+    ['mark_session_end', { summary: `${CANARY} `.repeat(2000) }],
     ['mark_session_end', { summary: { [CANARY]: 1 } }],
     ['mark_session_end', { summary: `\udfff${CANARY}` }],
     ['request_break_if_needed', { threshold_minutes: CANARY }],

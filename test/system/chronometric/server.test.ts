@@ -103,8 +103,8 @@ describe('an error', () => {
     ['mark_session_start', undefined, 'INTENT_REQUIRED'],
     ['mark_session_start', { intent: 7 }, 'INTENT_REQUIRED'],
     ['mark_session_start', { intent: ' \n' }, 'INTENT_REQUIRED'],
-    ['mark_session_start', { intent: 'x'.repeat(501) }, 'INTENT_TOO_LONG'],
-    ['mark_session_end', { summary: 'x'.repeat(2001) }, 'SUMMARY_TOO_LONG'],
+    ['mark_session_start', { intent: 'x'.repeat(16_385) }, 'INTENT_TOO_LONG'],
+    ['mark_session_end', { summary: 'x'.repeat(16_385) }, 'SUMMARY_TOO_LONG'],
     ['mark_session_end', {}, 'NO_OPEN_SESSION'],
     ['request_break_if_needed', {}, 'INVALID_THRESHOLD'],
     ['request_break_if_needed', { threshold_minutes: '45' }, 'INVALID_THRESHOLD'],
@@ -124,8 +124,6 @@ describe('an error', () => {
       assert.ok(told.message.length > 20);
       assert.equal(structured, undefined);
     }
-    // The marker has moved all the same.
-    assert.match((await server.call('get_time_context')).structured.time_since_last_prompt, /^PT\dS$/);
   });
 
   test('that no code is about is one of the protocol', async (t) => {
@@ -151,12 +149,18 @@ test('what no tool knows among the arguments is overlooked, a session id too', a
   assert.equal((await server.call('get_time_context', { random_string: 'x' })).isError, false);
 });
 
-test('two servers see one session and one marker, also across restarts', async (t) => {
+test('two servers see one session and one last prompt, also across restarts, and no call is a prompt', async (t) => {
   const person = personOf(t);
   const [one, other] = [await startServer(t, person), await startServer(t, person)];
-  assert.equal((await one.call('get_time_context')).structured.time_since_last_prompt, null);
-  assert.match((await other.call('get_time_context')).structured.time_since_last_prompt, /^PT\d+S$/);
   const { structured: started } = await one.call('mark_session_start', { intent: '  both windows\n' });
+  for (const server of [one, other, one])
+    assert.equal((await server.call('get_time_context')).structured.time_since_last_prompt, null);
+  // As `reveille time hook` does.
+  const state = openState({ dataDir: person.dataDir, clock: systemClock, dayEnd: (instant) => instant });
+  t.after(() => state.close());
+  state.prompted(systemClock.now());
+  for (const server of [one, other])
+    assert.match((await server.call('get_time_context')).structured.time_since_last_prompt, /^PT\d+S$/);
   const { structured: taken } = await other.call('mark_session_start', { intent: 'next' });
   assert.deepEqual(
     [taken.auto_closed_prior_session.session_id, taken.auto_closed_prior_session.intent],
@@ -207,22 +211,23 @@ test('a machine without a time zone is said, and a zone in the profile helps at 
   const person = personOf(t);
   const server = await startServer(t, person, { zone: 'Nowhere/Land', env: { REVEILLE_PROFILE: person.profile } });
   writeFileSync(person.profile, '');
-  for (const tool of CHRONOMETRIC_TOOLS) {
+  for (const tool of CHRONOMETRIC_TOOLS.filter((name) => name !== 'idle_status')) {
     const { told } = await server.call(tool, { intent: 'a', threshold_minutes: 1 });
     assert.equal(told.code, 'INTERNAL_CLOCK_UNAVAILABLE', tool);
   }
+  assert.equal((await server.call('idle_status')).isError, false, 'which never fails');
   writeFileSync(person.profile, 'chronometric:\n  timezone: Asia/Kathmandu\n');
   assert.match((await server.call('get_time_context')).structured.now, /\+05:45$/);
   assert.equal((await server.call('mark_session_end')).told.code, 'NO_OPEN_SESSION');
 });
 
-test('a state that cannot be opened is said by each call, and tried again by the next', async (t) => {
+test('a state that cannot be opened is said by each call that needs it, and tried again by the next', async (t) => {
   const person = personOf(t);
   mkdirSync(dirname(person.dataDir), { recursive: true });
   writeFileSync(person.dataDir, 'a file where a folder should be');
   const server = await startServer(t, person);
   assert.equal((await server.request('tools/list', {})).result.tools.length, 5);
-  for (const tool of CHRONOMETRIC_TOOLS) {
+  for (const tool of ['mark_session_start', 'mark_session_end', 'request_break_if_needed']) {
     const { protocolError } = await server.call(tool, { intent: 'a', threshold_minutes: 1 });
     assert.equal(protocolError?.code, -32603, tool);
     assert.ok(protocolError.message.includes(person.dataDir), protocolError.message);
@@ -300,7 +305,10 @@ async function onManualClock(t: TestContext, startsAt: string, presence: 'runnin
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
   const call = async (name: ChronometricTool, args: object = {}): Promise<any> =>
     (await chronometric.call(name, { ...args }, new AbortController().signal)).told;
-  return { clock, call, profile: person.profile };
+  // As another program on the machine has it: the prompt hook.
+  const state = openState({ dataDir: person.dataDir, clock, dayEnd: (instant) => instant + 86_400_000 });
+  t.after(() => state.close());
+  return { clock, call, profile: person.profile, state };
 }
 
 const HOUR = 3_600_000;
@@ -310,11 +318,13 @@ test('eight hours of sleep are no work, and a forgotten session ends when it was
   const { clock, call } = await onManualClock(t, '2026-06-15T20:00:00+02:00');
   await call('mark_session_start', { intent: 'one more hour' });
   await clock.advance(HOUR);
-  assert.equal((await call('get_time_context')).current_session_length, 'PT1H');
+  assert.equal((await call('get_time_context')).active_length, 'PT1H');
   // The lid is closed: the wall clock goes on, no timer does.
   clock.jump(10 * HOUR);
   await clock.advance(MINUTE);
-  assert.match((await call('get_time_context')).current_session_length, /^PT1H(1M)?(\d+S)?$/);
+  const morning = await call('get_time_context');
+  assert.match(morning.active_length, /^PT1H(1M)?(\d+S)?$/);
+  assert.equal(morning.current_session_length, 'PT11H1M', 'nobody has ended it');
   const { auto_closed_prior_session: forgotten } = await call('mark_session_start', { intent: 'a new day' });
   assert.equal(forgotten.intent, 'one more hour');
   assert.deepEqual([forgotten.ended_at, forgotten.duration], ['2026-06-15T21:00:00+02:00', 'PT1H']);
@@ -328,14 +338,15 @@ test('the count of a break request begins anew after a real break, and half past
   assert.equal(await ask(), null);
   await clock.advance(MINUTE);
   const due = await ask();
-  assert.deepEqual([due.elapsed, due.level, due.reason.rule], ['PT45M', 'nudge', 'past_end_of_day']);
+  assert.deepEqual([due.elapsed, due.active_elapsed, due.level], ['PT45M', 'PT45M', 'none'], 'under 60 minutes');
   clock.jump(5 * MINUTE);
   await clock.advance(44 * MINUTE);
   assert.equal(await ask(), null);
   await clock.advance(61 * MINUTE);
   const late = await ask();
   assert.match((await call('get_time_context')).now, /^2026-06-16T00:35:00/);
-  assert.deepEqual([late.level, late.reason.rung], ['hard', 2]);
+  assert.deepEqual([late.level, late.reason.rung, late.reason.rule], ['hard', 2, 'past_end_of_day']);
+  assert.deepEqual([late.elapsed, late.active_elapsed, late.threshold_from], ['PT2H35M', 'PT1H44M45S', 'caller']);
 });
 
 test('a clock that is put back makes nothing negative and ends no session in the future', async (t) => {
@@ -344,21 +355,21 @@ test('a clock that is put back makes nothing negative and ends no session in the
   await clock.advance(10 * MINUTE);
   clock.jump(-3 * HOUR);
   const { time_since_last_prompt, current_session_length } = await call('get_time_context');
-  assert.equal(time_since_last_prompt, 'PT0S');
+  assert.equal(time_since_last_prompt, null);
   assert.match(current_session_length, /^PT\d/);
   const ended = await call('mark_session_end');
   assert.deepEqual([ended.duration, ended.active_duration], ['PT0S', 'PT0S']);
 });
 
-test('under a daemon that runs all night only calls say that somebody is there, and an agent that is woken is no work', async (t) => {
-  const { clock, call } = await onManualClock(t, '2026-06-15T17:00:00+02:00', 'calls');
+test('under a daemon that runs all night only prompts say that somebody is there, and an agent that is woken is no work', async (t) => {
+  const { clock, call, state } = await onManualClock(t, '2026-06-15T17:00:00+02:00', 'calls');
   await call('mark_session_start', { intent: 'a word with Neo' });
-  // They talk: a call every two minutes.
+  // They talk: a prompt every two minutes.
   for (let said = 0; said < 15; said++) {
     await clock.advance(2 * MINUTE);
-    await call('get_time_context');
+    state.prompted(clock.now());
   }
-  assert.equal((await call('get_time_context')).current_session_length, 'PT30M');
+  assert.equal((await call('get_time_context')).active_length, 'PT30M');
   await clock.advance(12 * HOUR);
   // An alarm at half past five.
   assert.match((await call('get_time_context')).now, /^2026-06-16T05:30/);
@@ -367,6 +378,30 @@ test('under a daemon that runs all night only calls say that somebody is there, 
   const { auto_closed_prior_session: forgotten } = await call('mark_session_start', { intent: 'a new day' });
   assert.match(forgotten.ended_at, /^2026-06-15T17:3[0-5]/);
   assert.match(forgotten.active_duration, /^PT3[0-5]M/);
+});
+
+test('however often the time and the idleness are asked for, no other answer changes by it', async (t) => {
+  const evening = async (asks: boolean) => {
+    const { clock, call } = await onManualClock(t, '2026-06-15T17:00:00+02:00', 'calls');
+    const answers: unknown[] = [];
+    const ask = async () => {
+      for (const tool of ['get_time_context', 'idle_status'] as const) if (asks) await call(tool);
+    };
+    await ask();
+    const { started_at } = await call('mark_session_start', { intent: 'watched' });
+    for (let minute = 0; minute < 40; minute += 2) {
+      await clock.advance(2 * MINUTE);
+      await ask();
+    }
+    answers.push(started_at, await call('request_break_if_needed', { threshold_minutes: 1 }));
+    const { time_since_last_prompt, active_length, current_session_length } = await call('get_time_context');
+    answers.push(time_since_last_prompt, active_length, current_session_length);
+    const { session_id: _, ...ended } = await call('mark_session_end');
+    return [...answers, ended];
+  };
+  const [watched, alone] = [await evening(true), await evening(false)];
+  assert.deepEqual(watched, alone);
+  assert.deepEqual(watched.slice(2, 5), [null, 'PT4M45S', 'PT40M']);
 });
 
 test('that the server runs is somebody there beside an agent CLI, and nobody with --by-calls, as the agents of daemons run it', async (t) => {

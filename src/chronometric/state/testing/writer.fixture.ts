@@ -1,5 +1,5 @@
 /**
- * Starts, touches and ends sessions, so many rounds or until it is killed, and says in a line what was acknowledged.
+ * Starts sessions, sends prompts in them and ends them, so many rounds or until it is killed, and says in a line what was acknowledged.
  */
 import { writeSync } from 'node:fs';
 import { systemClock } from '../../../kit/clock/clock.ts';
@@ -13,7 +13,7 @@ export type Acknowledgement = {
   readonly started?: string;
   readonly autoClosed?: string;
   readonly ended?: string;
-  readonly called?: number;
+  readonly prompted?: number;
 };
 
 const [dataDir, rounds] = process.argv.slice(2);
@@ -33,8 +33,8 @@ function attempt(call: () => Acknowledgement): void {
 for (let round = 0; round < Number(rounds); round++) {
   attempt(() => {
     const now = systemClock.now();
-    state.touch(now, 'mark_session_start');
-    return { called: now };
+    state.prompted(now);
+    return { prompted: now };
   });
   attempt(() => {
     const { session, autoClosed } = state.start(`${process.pid} ${round}`, systemClock.now(), 'auto_close');

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { CHRONOMETRIC_VERSION } from '../../../src/chronometric/server.ts';
+import { toolDefinitions } from '../../../src/chronometric/tools/definitions.ts';
+import { readSkill } from '../../../src/neo/tools/skill.ts';
+import {
+  BREAK_LEVELS,
+  CHRONOMETRIC_ERRORS,
+  CHRONOMETRIC_TOOL_VERSIONS,
+  CHRONOMETRIC_TOOLS,
+  HYPERFOCUS_SIGNALS,
+} from '../../../src/wire/chronometric-words.ts';
+
+const SKILL = join(import.meta.dirname, '..', '..', '..', 'skills', 'hyperfocus-nudge', 'SKILL.mtx');
+
+test('the hyperfocus-nudge skill that ships names the five tools, each level and each signal', () => {
+  const { text, uris } = readSkill(SKILL);
+  const wanted = CHRONOMETRIC_TOOLS.map((tool) => `matrix://tool/mcp/chronometric/${tool}@${CHRONOMETRIC_VERSION}`);
+  assert.deepEqual([...uris!], wanted);
+  const guide = text.slice(text.indexOf('§GUIDE'));
+  for (const word of [...BREAK_LEVELS, ...HYPERFOCUS_SIGNALS, 'prior_intent', 'suggested_action', 'null'])
+    assert.match(guide, new RegExp(`\\b${word}\\b`), word);
+});
+
+test('docs/chronometric.md names every code, and says which are additions to those of the sources', () => {
+  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'chronometric.md'), 'utf8');
+  const section = page.split('\n## ').find((part) => part.startsWith('Errors')) ?? '';
+  const rows = section.split('\n').filter((line) => line.startsWith('| `'));
+  const codes = rows.map((row) => /^\| `(\w+)` \| (sources|addition) \| /.exec(row)?.slice(1) ?? []);
+  assert.deepEqual(
+    codes.map(([code]) => code),
+    [...CHRONOMETRIC_ERRORS],
+  );
+  const additions = codes.filter(([, from]) => from === 'addition').map(([code]) => code);
+  assert.deepEqual(additions, ['INTENT_REQUIRED', 'INTENT_TOO_LONG', 'SUMMARY_TOO_LONG']);
+});
+
+test('docs/chronometric.md gives each tool the version that it carries', () => {
+  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'chronometric.md'), 'utf8');
+  const found = [...page.matchAll(/^\| `(\w+)` \| (\d+\.\d+\.\d+) \| /gm)].map(([, tool, version]) => [tool, version]);
+  assert.deepEqual(Object.fromEntries(found), CHRONOMETRIC_TOOL_VERSIONS);
+  for (const { name, _meta } of toolDefinitions())
+    assert.equal(_meta['reveille/version'], CHRONOMETRIC_TOOL_VERSIONS[name]);
+});
