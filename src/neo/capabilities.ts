@@ -47,7 +47,7 @@ export type Capabilities = {
   readonly memory: Remembrance;
   /** A turn has ended; what can be learned from it is learned in the background. */
   learnFrom(turn: Turn): void;
-  readonly executor: Pick<ExecutorLink, 'answer' | 'openGates'> | undefined;
+  readonly executor: Pick<ExecutorLink, 'answer' | 'openGates' | 'receipt'> | undefined;
   /** Calls a start off that is under way: nobody is to wait for it any more. */
   stopStarting(): void;
   close(): Promise<void>;

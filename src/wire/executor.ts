@@ -80,6 +80,16 @@ export type IntentRequest = z.output<typeof intentRequestSchema>;
 /** The answer to it. The same idempotency key gives the same intent. */
 export const intentAcceptedSchema = z.object({ intent_id: intentIdSchema });
 
+/** Which receipt proves an outcome. Neo and the executor both serve it at `path`. */
+export const receiptPointerSchema = z.object({
+  /** The hash of the last envelope, which stands for all before it (docs/receipts.md). */
+  sha256: callDigestSchema,
+  envelopes: z.int().min(1),
+  /** `/intents/{id}/receipt` */
+  path: z.string(),
+});
+export type ReceiptPointer = z.output<typeof receiptPointerSchema>;
+
 /** `GET /messages/async/{id}`. */
 export const intentStateSchema = z.object({
   status: z.enum(INTENT_STATUSES),
@@ -92,6 +102,8 @@ export const intentStateSchema = z.object({
   /** What the executor needs to know before it can plan. */
   clarify: z.string().optional(),
   error: z.object({ code: z.string().optional(), message: z.string() }).optional(),
+  /** Of an intent that goes no further by itself. */
+  receipt: receiptPointerSchema.optional(),
 });
 
 /** A step that waits for a human. */

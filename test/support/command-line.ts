@@ -16,6 +16,8 @@ export type RunOptions = {
   env?: Readonly<Record<string, string>>;
   /** What the command reads from standard input; nothing without it. */
   input?: string | Buffer;
+  /** Whether standard input is a terminal; not in a process of its own. */
+  isTerminal?: boolean;
   cwd?: string;
 };
 
@@ -54,7 +56,8 @@ export async function reveille(home: string, words: readonly string[], options: 
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const given = {
     env: environmentOf(home, options),
-    ...{ stdin: stdin.end(options.input ?? ''), stdout, stderr },
+    stdin: Object.assign(stdin.end(options.input ?? ''), { isTTY: options.isTerminal === true }),
+    ...{ stdout, stderr },
     cwd: () => process.cwd(),
   } as unknown as CliProcess;
   const outcome = collect(given);

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { canonicalJson } from '../../wire/canonical-json.ts';
 
 const VECTORS = join(import.meta.dirname, '..', '..', '..', 'test', 'contract', 'receipt-vectors');
 /** Test 1 of RFC 8032 §7.1. */
@@ -180,12 +182,31 @@ describe('reveille receipt verify', () => {
       [['list', '--key', 'missing'], /--key must be 64 hex digits, a did, or a file/],
       [['list', '--key', 'words'], /words must hold 64 hex digits/],
       [['list', '--key', 'did:web:x'], /--key must look like did:matrix/],
-      [[], /missing required argument/],
     ] as const) {
       const { status, stderr } = await reveille(home, ['receipt', 'verify', ...words]);
       assert.equal(status, 2, words.join(' '));
       assert.match(stderr, message);
     }
+  });
+
+  test('takes a receipt from a pipe, and asks for a file at a terminal', async (t) => {
+    const home = workingFolder(t);
+    for (const words of [[], ['-']]) {
+      const args = ['receipt', 'verify', '--trust-embedded', ...words];
+      const { status, stdout } = await reveille(home, args, { input: `{"ok":true,"data":${TRANSFER}}\n` });
+      assert.equal(status, 0, stdout);
+      const last = (JSON.parse(TRANSFER) as { envelopes: object[] }).envelopes.at(-1)!;
+      const digest = createHash('sha256').update(canonicalJson(last)).digest('hex');
+      assert.match(stdout.replace(/\s+/g, ' '), new RegExp(`digest ${digest}`));
+      const forged = await reveille(home, args, { input: TRANSFER.replace('100.00', '900.00') });
+      assert.equal(forged.status, 1);
+    }
+    const nothing = await reveille(home, ['receipt', 'verify'], { input: '' });
+    assert.equal(nothing.status, 1);
+    assert.match(nothing.stdout, /standard input, line 1.*there is no receipt in it/);
+    const { status, stderr } = await reveille(home, ['receipt', 'verify'], { isTerminal: true });
+    assert.equal(status, 2);
+    assert.match(stderr, /name a file, or send a receipt through a pipe/);
   });
 
   test('text in a receipt cannot paint the terminal', async (t) => {

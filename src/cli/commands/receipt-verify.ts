@@ -94,6 +94,14 @@ function decoded(bytes: Buffer): string | undefined {
   }
 }
 
+/** @throws UsageError when somebody sits at a terminal, who would wait for nothing */
+function piped({ process }: CliContext): string {
+  if (process.stdin.isTTY !== true) return '-';
+  throw new UsageError(
+    'name a file, or send a receipt through a pipe: reveille intent receipt <id> | reveille receipt verify',
+  );
+}
+
 function reportUnreadable({ out }: CliContext, file: string, { line, column, message }: Unreadable): void {
   out.result({ file, line, valid: false, broken: { property: 'unreadable', line, column, message } }, [
     out.paint('red', `Broken: ${file}, line ${line}, column ${column}: ${message}`),
@@ -105,10 +113,12 @@ function reportUnreadable({ out }: CliContext, file: string, { line, column, mes
  * Checks each receipt of a file. The exit status is 0 when all hold and somebody has said whose key that is; 1 when one
  * does not, when there is none, and when nobody has.
  *
- * @throws UsageError when the file or the key cannot be read
+ * @param given the file; without it what comes through a pipe, as `-` says it
+ * @throws UsageError when there is no file, or it or the key cannot be read
  */
-export async function receiptVerify(context: CliContext, flags: VerifyFlags, file: string): Promise<void> {
+export async function receiptVerify(context: CliContext, flags: VerifyFlags, given?: string): Promise<void> {
   const { out } = context;
+  const file = given ?? piped(context);
   const keys = flags.key === undefined ? undefined : keysIn(flags.key);
   const approvers = flags.approver?.map(approverIn);
   const trustsEmbedded = flags.trustEmbedded === true;

@@ -148,7 +148,7 @@ function courseLines({ state }: ReceiptReport, words: Words): string[] {
 }
 
 function keyLines(
-  { publicKey, keyId }: ReceiptReport,
+  { publicKey, keyId, head, broken }: ReceiptReport,
   { keyExpected, keyNamed }: ReceiptPlace,
   words: Words,
 ): string[] {
@@ -158,7 +158,11 @@ function keyLines(
     : keyNamed
       ? 'by the file’s own claim: NOT the one that you named'
       : 'by the file’s own claim: name it with --key to know whose it is, or take it with --trust-embedded';
-  return [...labelled('key', `${publicKey}, ${whose}`, words), ...labelled('key id', String(keyId), words)];
+  return [
+    ...labelled('key', `${publicKey}, ${whose}`, words),
+    ...labelled('key id', String(keyId), words),
+    ...(broken || head.seq === 0 ? [] : labelled('digest', head.hash, words)),
+  ];
 }
 
 function verdictLines(report: ReceiptReport, { keyExpected, trustsEmbedded }: ReceiptPlace, words: Words): string[] {
@@ -208,6 +212,7 @@ export function factsOf(report: ReceiptReport, place: ReceiptPlace) {
   return {
     ...{ file, line, valid: broken === undefined, ended: ending !== undefined, broken },
     ...{ intent_id: intentId, public_key: publicKey, key_id: keyId, key_expected: keyExpected, envelopes },
+    receipt_sha256: broken === undefined ? report.head.hash : undefined,
     ...{ key_trusted: keyExpected || trustsEmbedded, approver_expected: approverExpected, rules: accepted?.rules ?? 1 },
     ...{ user: accepted?.principal.user, origin: accepted?.principal.origin, accepted_at: accepted?.at },
     last_kind: lastKind,

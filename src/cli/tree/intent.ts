@@ -136,9 +136,9 @@ export function addPolicy(program: Command): void {
 export function addReceipt(program: Command): void {
   const receipt = addGroup(program, 'receipt', 'check what an executor says that it has done');
   addCommand<VerifyFlags>(receipt, {
-    usage: 'verify <file>',
+    usage: 'verify [file]',
     summary: 'check a receipt offline: what was asked, who approved it, what was done, and whether all of it holds',
-    example: 'reveille receipt verify receipt.json --key 6b3f…c2',
+    example: 'reveille intent receipt 019eca54 | reveille receipt verify --key 6b3f…c2',
     options: (command) =>
       command
         .option(

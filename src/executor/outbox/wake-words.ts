@@ -3,6 +3,7 @@
  * attempt.
  */
 import { clip } from '../../kit/text/excerpt.ts';
+import type { ReceiptPointer } from '../../wire/executor.ts';
 import type { IntentReceipt } from '../../wire/intent-receipt.ts';
 import { encodeJson, RawJson } from '../../wire/json.ts';
 import type { IntentState, IntentView } from '../rail.ts';
@@ -76,11 +77,15 @@ function outcomeOf(view: IntentView): string[] {
  * The payload of the alarm. What tools said stands here, as data, and not in the message: the agent reads that as its
  * own words.
  */
-export function wakePayload({ intent_id, status, result }: IntentView): RawJson {
-  const whole = encodeJson({ intent_id, status, ...(result === undefined ? {} : { result }) });
+export function wakePayload({ intent_id, status, result, receipt }: IntentView): RawJson {
+  const about = { intent_id, status, receipt };
+  const whole = encodeJson({ ...about, ...(result === undefined ? {} : { result }) });
   if (whole.length <= LONGEST_RESULT) return new RawJson(whole);
-  return new RawJson(encodeJson({ intent_id, status, result_left_out: `it is ${whole.length} characters long` }));
+  return new RawJson(encodeJson({ ...about, result_left_out: `it is ${whole.length} characters long` }));
 }
+
+const receiptWords = ({ sha256, path }: ReceiptPointer) =>
+  `Its receipt has the digest ${sha256}; a person fetches it with GET ${path} from this agent.`;
 
 /** The message of the alarm. */
 export function wakeWords(view: IntentView, receipt: IntentReceipt): string {
@@ -89,6 +94,7 @@ export function wakeWords(view: IntentView, receipt: IntentReceipt): string {
     `The task: ${taskOf(view)}`,
     ...decisionsOf(receipt),
     ...outcomeOf(view),
+    ...(view.receipt === undefined ? [] : [receiptWords(view.receipt)]),
     'This message is from the executor.',
   ].join('\n');
 }

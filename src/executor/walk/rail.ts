@@ -84,8 +84,8 @@ export function createRail(parts: RailParts): ExecutorRail {
     return isOver(state) ? undefined : lanes.before(user, state.accepted.intent_id);
   };
   const stateOf = (user: string, intentId: string) => {
-    const { state } = journal.load(user, intentId);
-    return stateView(state, queuedBehind(state));
+    const held = journal.load(user, intentId);
+    return stateView(held, queuedBehind(held.state));
   };
 
   /** @throws ReveilleError `conflict` when there is nothing to call off any more */
@@ -116,14 +116,14 @@ export function createRail(parts: RailParts): ExecutorRail {
     state: stateOf,
 
     view(user, intentId) {
-      const { state } = journal.load(user, intentId);
-      return intentView(state, queuedBehind(state));
+      const held = journal.load(user, intentId);
+      return intentView(held, queuedBehind(held.state));
     },
 
     list: (user, { limit, status }) =>
       journal.list(user, limit, status).map((intentId) => {
-        const { state } = journal.load(user, intentId);
-        return intentView(state, queuedBehind(state));
+        const held = journal.load(user, intentId);
+        return intentView(held, queuedBehind(held.state));
       }),
 
     gates: (user, intentId) => gateViews(journal.load(user, intentId).state),

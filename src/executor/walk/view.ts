@@ -2,6 +2,9 @@
 import type { z } from 'zod';
 import type { gateSchema } from '../../wire/executor.ts';
 import type { PlanNode } from '../../wire/intent.ts';
+import { pathOf } from '../../wire/route.ts';
+import { EXECUTOR_ROUTES } from '../http/routes.ts';
+import type { Held } from '../journal/chains.ts';
 import type { IntentState, IntentView, NodeState } from '../rail.ts';
 import {
   type ChainState,
@@ -27,8 +30,17 @@ export function errorOf({ ending }: ChainState): IntentState['error'] {
   }
 }
 
+/** The receipt of an intent that goes no further by itself. */
+function receiptOf({ state, head }: Pick<Held, 'state' | 'head'>): IntentState['receipt'] {
+  if (!isOver(state)) return undefined;
+  const path = pathOf(EXECUTOR_ROUTES.getReceipt, { id: state.accepted.intent_id });
+  return { sha256: head.hash, envelopes: head.seq, path };
+}
+
 /** @param queuedBehind the intent before it in its owner's queue */
-export function stateView(state: ChainState, queuedBehind: string | undefined): IntentState {
+export function stateView(held: Pick<Held, 'state' | 'head'>, queuedBehind: string | undefined): IntentState {
+  const { state } = held;
+  const receipt = receiptOf(held);
   const { ending, clarify, parkedIn } = state;
   const error = errorOf(state);
   const parked = parkedIn !== undefined && !isOver(state);
@@ -39,6 +51,7 @@ export function stateView(state: ChainState, queuedBehind: string | undefined): 
     ...(error && { error }),
     ...(queuedBehind !== undefined && { queued_behind: queuedBehind }),
     ...(parked && { parked }),
+    ...(receipt && { receipt }),
   };
 }
 
@@ -74,11 +87,12 @@ function nodesOf(state: ChainState, node: PlanNode): NodeState[] {
   return [{ node_id: node.id, ...standing }];
 }
 
-export function intentView(state: ChainState, queuedBehind: string | undefined): IntentView {
+export function intentView(held: Pick<Held, 'state' | 'head'>, queuedBehind: string | undefined): IntentView {
+  const { state } = held;
   const { intent_id, at, principal, prose } = state.accepted;
   const intent = intentOf(state);
   return {
-    ...stateView(state, queuedBehind),
+    ...stateView(held, queuedBehind),
     intent_id,
     created_at: at,
     ...(state.ending && { ended_at: state.ending.body.at }),

@@ -12,6 +12,7 @@ import { type Clock, orAborted, wait } from '../../kit/clock/clock.ts';
 import { NoAnswer, withinTime } from '../../kit/http/caller.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { ContextPiece, GateAnswer, IntentRequest } from '../../wire/executor.ts';
+import type { RawJson } from '../../wire/json.ts';
 import { type GateNotice, type ToolCallContext, ToolFailure, TurnCancelled, textAnswer } from '../tools/surface.ts';
 import type { Delegate } from '../tools/tool-set.ts';
 import type { Conversations } from './evidence.ts';
@@ -123,6 +124,8 @@ export type ExecutorLink = {
    * begins to listen. Asks the executor, too, and tells those who listen of what is new. Never rejects.
    */
   openGates(conversationId: string | undefined, signal: AbortSignal): Promise<ShownGate[]>;
+  /** The receipt of an intent of this agent's user, as its source text. @throws ReveilleError as the executor says */
+  receipt(intentId: string): Promise<RawJson>;
   /** Waits for what is still being told to the executor. */
   close(): Promise<void>;
 };
@@ -203,6 +206,8 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
     },
 
     answer: desk.answer,
+
+    receipt: client.receipt,
 
     async openGates(conversationId, signal) {
       const before = desk.shown(conversationId);

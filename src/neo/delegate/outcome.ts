@@ -21,7 +21,7 @@ const DESERTED = 'Nobody was there to approve it, so it was called off; ask agai
  * @param unattended whether it was called off because nobody was listening
  */
 export function renderOutcome(intentId: string, { value, text }: Told<IntentState>, unattended: boolean): ToolAnswer {
-  const { status, error, clarify } = value;
+  const { status, error, clarify, receipt } = value;
   const result = sliceAt(text.text, ['result']);
   const lines: string[] = [];
   switch (status) {
@@ -55,6 +55,11 @@ export function renderOutcome(intentId: string, { value, text }: Told<IntentStat
       );
   }
   if (unattended && status !== 'completed') lines.push(DESERTED);
+  if (receipt !== undefined) {
+    lines.push(
+      `Receipt: sha256 ${receipt.sha256}, ${receipt.envelopes} envelopes; the user fetches it with GET ${receipt.path} from this agent, and checks it with "reveille receipt verify".`,
+    );
+  }
   if (result !== undefined) lines.push('Result:', shown(result));
   return textAnswer(lines.join('\n'), status !== 'completed');
 }

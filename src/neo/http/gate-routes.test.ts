@@ -5,11 +5,20 @@ import { startServer } from '../../kit/http/server.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
+import { RawJson } from '../../wire/json.ts';
 import { gateRoutes } from './gate-routes.ts';
 
 type Given = { intentId: string; nodeId: string; answer: GateAnswer };
 
-async function serving(t: TestContext, executor: Parameters<typeof gateRoutes>[1]): Promise<string> {
+type Executor = NonNullable<Parameters<typeof gateRoutes>[1]>;
+
+const NOTHING: Executor = {
+  answer: () => assert.fail('nothing is answered here'),
+  receipt: () => assert.fail('no receipt is asked for here'),
+};
+
+async function serving(t: TestContext, given: Partial<Executor> | undefined): Promise<string> {
+  const executor = given && { ...NOTHING, ...given };
   const server = await startServer({
     ...{ name: 'neo', version: '0', host: '127.0.0.1', port: 0, log: silentLogger, clock: systemClock },
     routes: (app) => gateRoutes(app, executor),
@@ -76,4 +85,23 @@ test('without an executor there are no gates', async (t) => {
   const { status, error } = await post(url, '/intents/i1/gates/n1/answer', signedWith({}));
   assert.equal(status, 404);
   assert.match(error?.message ?? '', /NEO_EXECUTOR_URL/);
+});
+
+test('a receipt comes through as the executor wrote it, and what the executor says of one that is not there', async (t) => {
+  const source = '{"format": "reveille-receipt/1","n":1.50}';
+  const url = await serving(t, {
+    receipt: async (intentId) => {
+      if (intentId === 'i1') return new RawJson(source);
+      throw new ReveilleError('not_found', 'there is no such intent');
+    },
+  });
+  const whole = await (await fetch(`${url}/intents/i1/receipt`)).text();
+  assert.equal(whole, `{"ok":true,"data":${source}}`);
+  for (const [path, status] of [
+    ['/intents/i2/receipt', 404],
+    ['/intents/..%2fadmin/receipt', 400],
+    ['/intents/i1/receipt?user=bob', 400],
+  ] as const)
+    assert.equal((await fetch(url + path)).status, status, path);
+  assert.equal((await fetch(`${await serving(t, undefined)}/intents/i1/receipt`)).status, 404);
 });

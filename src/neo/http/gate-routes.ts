@@ -1,4 +1,7 @@
-/** `POST /intents/{id}/gates/{nid}/answer`: a person's word on a step that waits for it, passed on to the executor. */
+/**
+ * What a person has to do with the executor: `POST /intents/{id}/gates/{nid}/answer`, their word on a step that waits
+ * for it, passed on; `GET /intents/{id}/receipt`, the proof of what was done, passed back. Both as they are.
+ */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
@@ -12,8 +15,18 @@ import { NEO_ROUTES } from './routes.ts';
 
 const pathSchema = z.object({ intent_id: intentIdSchema, node_id: nodeIdSchema });
 
-/** @param executor absent where no executor is configured: there are no gates then */
-export function gateRoutes(app: HttpApp, executor: Pick<ExecutorLink, 'answer'> | undefined): void {
+/** @param executor absent where no executor is configured: there are no gates and no receipts then */
+export function gateRoutes(app: HttpApp, executor: Pick<ExecutorLink, 'answer' | 'receipt'> | undefined): void {
+  serve(app, NEO_ROUTES.getReceipt, async (c) => {
+    parseOrThrow(z.strictObject({}), c.req.query());
+    const { intent_id: intentId } = parseOrThrow(pathSchema.pick({ intent_id: true }), {
+      intent_id: c.req.param('id'),
+    });
+    if (!executor) {
+      throw new ReveilleError('not_found', 'there are no receipts here: no executor is configured (NEO_EXECUTOR_URL)');
+    }
+    return sendOk(c, await executor.receipt(intentId));
+  });
   serve(app, NEO_ROUTES.answerGate, async (c) => {
     const path = parseOrThrow(pathSchema, { intent_id: c.req.param('id'), node_id: c.req.param('nid') });
     const answer = parseOrThrow(gateAnswerSchema, await readJson(c));

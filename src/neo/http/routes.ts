@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { gateAnsweredSchema, gateAnswerSchema } from '../../wire/executor.ts';
+import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
 import { DAEMON_HEALTH, PROBES, type Routes } from '../../wire/route.ts';
 import { surfaceViewSchema } from '../../wire/tool-surface.ts';
 import {
@@ -79,6 +80,14 @@ export const NEO_ROUTES = {
     credential: 'transport',
     body: gateAnswerSchema,
     data: gateAnsweredSchema,
+  },
+  getReceipt: {
+    method: 'get',
+    path: '/intents/{id}/receipt',
+    summary:
+      'the receipt of a task that this agent handed over, as the executor has it: "reveille receipt verify" reads it',
+    credential: 'transport',
+    data: intentReceiptSchema,
   },
   root: PROBES.root,
   ready: PROBES.ready,

@@ -58,6 +58,21 @@ test('a transfer that a person asks Neo for is approved over its API, made once,
   const file = join(home, 'receipt.json');
   writeFileSync(file, receipt);
   const { public_key: key } = JSON.parse(receipt) as { public_key: string };
+  const { receipt: pointer } = JSON.parse(await executor.get(USER, `/messages/async/${gate.intent_id}`)) as {
+    receipt: { sha256: string; path: string };
+  };
+  assert.equal(pointer.path, `/intents/${gate.intent_id}/receipt`);
+  const told = events.received.find(({ event, data }) => event === 'tool' && data.state === 'finished')?.data;
+  assert.match(
+    String(told?.output),
+    new RegExp(`was completed\\.\nReceipt: sha256 ${pointer.sha256}, .*GET ${pointer.path} `),
+  );
+  // The person fetches it from their agent, and checks it through a pipe.
+  const fetched = await ask(neo, pointer.path, {});
+  const piped = await reveille(home, ['receipt', 'verify', '--key', key, '--json'], { input: fetched.text });
+  assert.equal(piped.status, 0, piped.stderr + piped.stdout);
+  const facts = JSON.parse(piped.stdout) as { receipt_sha256: string; file: string };
+  assert.deepEqual([facts.receipt_sha256, facts.file], [pointer.sha256, 'standard input']);
   const verified = await reveille(home, ['receipt', 'verify', file, '--key', key]);
   assert.equal(verified.status, 0, verified.stderr + verified.stdout);
   writeFileSync(file, receipt.replaceAll('12.50', '99.99'));
