@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const page = readFileSync(join(ROOT, 'docs', 'sources.md'), 'utf8');
+
+/** The cells of the tables below a heading. */
+function rowsBelow(heading: string): string[][] {
+  const section = page.split('\n## ').find((part) => part.startsWith(heading)) ?? '';
+  return section
+    .split('\n')
+    .filter((line) => /^\| \d+ \| /.test(line))
+    .map((line) => line.slice(2, -2).split(' | '));
+}
+
+type Citation = { file: string; name: string };
+
+/** A file is named once for all the tests after it. */
+function citationsOf(cell: string): Citation[] {
+  let file = '';
+  return [...cell.matchAll(/`([^`]+\.ts)`|“([^”]+)”/g)].flatMap(([, path, name]) => {
+    if (path !== undefined) file = path;
+    return name === undefined ? [] : [{ file, name }];
+  });
+}
+
+/** Source text without the backslashes of its string literals. */
+const sourceOf = (file: string) => readFileSync(join(ROOT, file), 'utf8').replaceAll('\\', '');
+
+const late = rowsBelow('Met late');
+const different = rowsBelow('Different on purpose');
+
+test('the page of the sources numbers its points without a gap', () => {
+  for (const rows of [late, different])
+    assert.deepEqual(
+      rows.map(([number]) => Number(number)),
+      rows.map((_, index) => index + 1),
+    );
+  assert.deepEqual([late.length, different.length], [25, 17]);
+});
+
+test('every test that the page of the sources names is there', () => {
+  for (const row of [...late, ...different]) {
+    const cell = row.at(-1)!;
+    const citations = citationsOf(cell);
+    assert.ok(citations.length > 0 || cell === 'open', `point ${row.join(' | ')} names no test`);
+    for (const { file, name } of citations) {
+      assert.ok(existsSync(join(ROOT, file)), `${file} is not there`);
+      assert.ok(sourceOf(file).includes(name), `${file} has no test “${name}”`);
+    }
+  }
+});
+
+test('every point that differs on purpose has a decision that is there', () => {
+  const linked = (cell: string) => [...cell.matchAll(/\]\((decisions\/[^)]+)\)/g)].map(([, path]) => path!);
+  for (const row of different) {
+    const decisions = linked(row[4]!);
+    assert.ok(decisions.length > 0, row.join(' | '));
+    for (const path of decisions) assert.ok(existsSync(join(ROOT, 'docs', path)), path);
+  }
+});
+
+test('the decision on chronometric answers the four open questions of the sources and names what they weigh', () => {
+  const decision = readFileSync(join(ROOT, 'docs', 'decisions', '0017-chronometric.md'), 'utf8');
+  const questions = [...decision.matchAll(/^(\d)\. \*(.+?\?)\* (.+)/gm)].map(([, number, question]) => [
+    number,
+    question,
+  ]);
+  assert.deepEqual(
+    questions.map(([number]) => number),
+    ['1', '2', '3', '4'],
+  );
+  const about = ['energy_zone', 'consent', 'mark_session_start', 'threshold'];
+  for (const [index, word] of about.entries()) assert.match(questions[index]![1]!, new RegExp(word));
+  assert.match(decision, /`get_status`/);
+});
