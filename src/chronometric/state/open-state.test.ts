@@ -223,6 +223,18 @@ test('sessions overlap a stretch of time that is half-open', (t) => {
   assert.deepEqual(between(7, 8), ['open']);
 });
 
+test('a file that another process is about to make holds nothing yet', (t) => {
+  const { clock, state, dataDir } = stateBench(t);
+  const maker = new DatabaseSync(join(dataDir, 'chronometric.db'));
+  t.after(() => maker.close());
+  const nothing = () => assert.deepEqual([state.open(), state.sessionsBetween(0, clock.now())], [undefined, []]);
+  nothing();
+  maker.exec('PRAGMA journal_mode = WAL');
+  nothing();
+  maker.exec('CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY) STRICT');
+  nothing();
+});
+
 test('a folder that cannot be used is said so on every call, and used as soon as it can be', (t) => {
   const dataDir = join(temporaryFolder(t), 'data');
   writeFileSync(dataDir, 'a file, not a folder');

@@ -135,7 +135,7 @@ function look<T>(path: string, read: (tables: Tables) => T): T | undefined {
   const db = new DatabaseSync(url, { readOnly: true, timeout: LOOK_BUSY_MS });
   try {
     // Somebody is about to make it.
-    if (db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined) return undefined;
+    if (db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'sessions'`).get() === undefined) return undefined;
     return read(tablesOf(db));
   } finally {
     db.close();
