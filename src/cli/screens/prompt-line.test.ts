@@ -46,6 +46,11 @@ test('a session comes with its break, due or to come', () => {
     `${open} Break due now (nudge): 1 h 11 min active without one.`,
   );
   assert.equal(
+    told({ ...known, due: true, level: 'none' }),
+    `${open} Break due now: 1 h 11 min active without one.`,
+    'below the ladder a threshold asks, in no tone of its own',
+  );
+  assert.equal(
     told({ ...known, due: true, level: 'hard', protected_window_label: 'dinner\u001b[2J' }),
     `${open} Break due now (hard): kept free for dinner\\u001b[2J.`,
   );
