@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -249,6 +249,18 @@ test('a folder that cannot be used is said so on every call, and used as soon as
   );
   rmSync(dataDir);
   assert.equal(state.prompted(clock.now()), undefined);
+});
+
+test('a pipe or a folder in place of the file is said, and nobody waits for its other end', (t) => {
+  const { state, dataDir } = stateBench(t);
+  const path = join(dataDir, 'chronometric.db');
+  const said = (thrown: unknown) =>
+    unavailable(thrown) && /chronometric\.db cannot be read: it is no file/.test(`${thrown}`);
+  mkdirSync(path);
+  assert.throws(() => state.open(), said);
+  rmSync(path, { recursive: true });
+  if (spawnSync('mkfifo', [path]).status !== 0) return t.diagnostic('NOT SHOWN: there are no pipes with names here');
+  assert.throws(() => state.lastPromptAt(), said);
 });
 
 test('a server whose data folder was moved away or put back goes on with what is there, and breaks nothing of it', (t) => {

@@ -3,7 +3,7 @@
  * as is due.
  */
 
-import { lstatSync, statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -114,10 +114,10 @@ function connect(path: string, clock: Clock, busyTimeoutMs: number): Connection 
   }
 }
 
-/** In bytes. @returns `undefined` where there is no such file @throws what the file system says of any other path */
-function sizeOf(path: string): number | undefined {
+/** @returns `undefined` where there is no such file @throws what the file system says of any other path */
+function fileAt(path: string): Stats | undefined {
   try {
-    return lstatSync(path).size;
+    return statSync(path);
   } catch (thrown) {
     if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT') return undefined;
     throw thrown;
@@ -131,7 +131,7 @@ function sizeOf(path: string): number | undefined {
  */
 function look<T>(path: string, read: (tables: Tables) => T): T | undefined {
   const url = pathToFileURL(path);
-  if (!sizeOf(`${path}-wal`)) url.searchParams.set('immutable', '1');
+  if (!fileAt(`${path}-wal`)?.size) url.searchParams.set('immutable', '1');
   const db = new DatabaseSync(url, { readOnly: true, timeout: LOOK_BUSY_MS });
   try {
     // Somebody is about to make it.
@@ -168,9 +168,12 @@ export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS)
      */
     read<T>(operation: (tables: Tables) => T): T | undefined {
       try {
-        const inode = sizeOf(path) === undefined ? undefined : inodeOf(path);
-        if (connection && inode === connection.inode) return operation(connection.tables);
-        return inode === undefined ? undefined : look(path, operation);
+        const file = fileAt(path);
+        if (connection && file?.ino === connection.inode) return operation(connection.tables);
+        if (file === undefined) return undefined;
+        // Whoever opens a pipe waits for its other end.
+        if (!file.isFile()) throw new Error('it is no file');
+        return look(path, operation);
       } catch (thrown) {
         const why = thrown instanceof Error ? thrown.message : String(thrown);
         throw new ReveilleError('unavailable', `${path} cannot be read: ${why}`, { cause: thrown });
