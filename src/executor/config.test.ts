@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { bundledPolicy } from '../mcp-host/bundled-programs.ts';
 import { parseExecutorConfig } from './config.ts';
 
 const TOKEN = 'a-token-for-the-tests';
@@ -14,8 +15,12 @@ test('without anything but a token and a home it has the defaults of docs/contra
   const { host, port, dataDir, manifest, policy, model, reconcileMs, notify, chronos } = config;
   assert.deepEqual(config.bounds, { openIntents: 1000, contextBytes: 16 * 1024 * 1024 });
   assert.deepEqual([host, port, dataDir], ['127.0.0.1', 8081, '/home/ada/.reveille/executor']);
-  assert.deepEqual([manifest, policy, model.kind, reconcileMs], ['bundled', undefined, 'offline', 60_000]);
+  assert.deepEqual([manifest, policy, model.kind, reconcileMs], ['bundled', bundledPolicy(), 'offline', 60_000]);
   assert.deepEqual([notify, chronos], [{ webhook: undefined, command: undefined }, undefined]);
+  assert.equal(config.workspace, '/home/ada/.reveille/executor/workspace');
+  // The rules that ship are about the tools that ship.
+  assert.equal(parseExecutorConfig({ ...given, EXECUTOR_MANIFEST: '/m.json' }).policy, undefined);
+  assert.equal(parseExecutorConfig({ ...given, EXECUTOR_POLICY: 'none' }).policy, undefined);
   assert.match(config.warnings.join('\n'), /EXECUTOR_CHRONOS_URL is not set: an agent .* is not told/);
   assert.ok(Object.isFrozen(config));
 });

@@ -1,9 +1,10 @@
 /** The executor's configuration (docs/contracts.md §11). */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../kit/http/door.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../kit/model/settings.ts';
 import type { SeparationMode } from '../kit/process/separation.ts';
+import { bundledPolicy } from '../mcp-host/bundled-programs.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,
@@ -47,7 +48,9 @@ export type ExecutorConfig = {
   readonly enrollment: Enrollment;
   /** The tools that it holds; `bundled` is the manifest that ships. */
   readonly manifest: { readonly path: string } | 'bundled';
-  /** A file of rules; without one every escalate-class call is asked about. */
+  /** The folder that the servers of the manifest that ships work in. */
+  readonly workspace: string;
+  /** A file of rules; the one that ships beside the manifest that ships, unless told. Without one every escalate-class call is asked about. */
   readonly policy: string | undefined;
   /** What compiles prose; without an endpoint only intents given as JSON can be carried out. */
   readonly model: ModelConfig;
@@ -95,6 +98,10 @@ export const executorSettingsSchema = z.object({
   REVEILLE_SEPARATION: separationSetting,
   EXECUTOR_MANIFEST: z.string().optional(),
   EXECUTOR_POLICY: z.string().optional(),
+  EXECUTOR_WORKSPACE: z.string().optional(),
+  EXECUTOR_FETCH_ALLOW: z.string().max(4096).optional(),
+  EXECUTOR_GIT_REMOTES: z.string().max(4096).optional(),
+  EXECUTOR_GIT_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
   ...modelSettings('EXECUTOR'),
   EXECUTOR_RECONCILE_SECONDS: wholeNumber(0, 24 * 60 * 60).default(60),
   EXECUTOR_MAX_OPEN_INTENTS: wholeNumber(1, 1_000_000).default(1000),
@@ -142,6 +149,15 @@ function adminTokenOf({ EXECUTOR_TOKEN, EXECUTOR_ADMIN_TOKEN, EXECUTOR_DEV }: Ex
   if (EXECUTOR_ADMIN_TOKEN === EXECUTOR_TOKEN)
     stop('EXECUTOR_ADMIN_TOKEN must not be EXECUTOR_TOKEN: whoever hands tasks over must not say who approves them');
   return EXECUTOR_ADMIN_TOKEN;
+}
+
+/**
+ * The file of rules, from `EXECUTOR_POLICY` and `EXECUTOR_MANIFEST`; `none` stands for no rules. The rules that ship are about the tools that ship, and hold for no other
+ * manifest.
+ */
+export function policyInUse(told: string | undefined, manifest: string | undefined): string | undefined {
+  if (told) return told === 'none' ? undefined : told;
+  return manifest ? undefined : bundledPolicy();
 }
 
 function dataDirOf({ EXECUTOR_DATA_DIR, REVEILLE_HOME }: ExecutorSettings): string {
@@ -224,7 +240,8 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
     adminToken,
     enrollment: read.EXECUTOR_ENROLLMENT,
     manifest: read.EXECUTOR_MANIFEST === undefined ? 'bundled' : { path: read.EXECUTOR_MANIFEST },
-    policy: read.EXECUTOR_POLICY,
+    policy: policyInUse(read.EXECUTOR_POLICY, read.EXECUTOR_MANIFEST),
+    workspace: resolve(read.EXECUTOR_WORKSPACE ?? join(dataDirOf(read), 'workspace')),
     model,
     reconcileMs: read.EXECUTOR_RECONCILE_SECONDS * 1000,
     bounds: { openIntents: read.EXECUTOR_MAX_OPEN_INTENTS, contextBytes: read.EXECUTOR_MAX_CONTEXT_MIB * 1024 * 1024 },

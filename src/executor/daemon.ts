@@ -90,7 +90,7 @@ function compilerOf(
  */
 export async function startExecutor(options: ExecutorOptions): Promise<RunningExecutor> {
   const { config, variables = {}, clock, log, toolsAfterMs = 0, onNoTools, drainMs = DRAIN_MS } = options;
-  const { dataDir, manifest, reconcileMs } = config;
+  const { dataDir, manifest, workspace, reconcileMs } = config;
   for (const warning of config.warnings) log.warn(warning);
   const policy = readPolicy(config.policy);
   for (const warning of policy.warnings) log.warn(warning);
@@ -102,7 +102,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
     async open(signal) {
       // The MCP host costs as much to load as the rest of the executor.
       const { createToolbox } = await import('./tools/create-toolbox.ts');
-      return createToolbox({ manifest, variables, walls: options.walls, dataDir, clock, log, signal });
+      return createToolbox({ manifest, workspace, variables, walls: options.walls, dataDir, clock, log, signal });
     },
   });
   const journal = openJournal({

@@ -45,6 +45,11 @@ export function bundledManifest(agent: 'neo' | 'executor'): string {
   return join(own === undefined ? '.' : dirname(own), 'agents', `${agent}.json`);
 }
 
+/** The policy that comes with the executor's manifest. */
+export function bundledPolicy(): string {
+  return bundledManifest('executor').replace(/\.json$/, '.policy.yaml');
+}
+
 /** What the programs of this package read to run: the package, what it is installed with, and Node. */
 export function programFolders(): string[] {
   const own = ownPackageFile(import.meta.dirname);

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { isAbsolute } from 'node:path';
+import { resolve } from 'node:path';
 import { JsonSyntaxError, type Place, type PlacedJson, readPlacedJson } from '../kit/json/strict-json.ts';
 import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
 import { isProgram } from '../kit/process/program.ts';
@@ -191,18 +191,11 @@ function lackOf({ needs }: ManifestServer, variables: Variables): string | undef
 }
 
 function readRoom(
-  { writable: folders, network = false, required = false }: NonNullable<ManifestServer['room']>,
-  { problems, path, variables }: Reading,
+  { writable, network = false }: NonNullable<ManifestServer['room']>,
+  { variables }: Reading,
   texts: Texts,
 ): Room {
-  const writable = folders.map((text, index) => {
-    const before = texts.missing.size;
-    const folder = resolveInto(texts, text, variables);
-    if (texts.missing.size === before && !isAbsolute(folder))
-      problems.add([...path, 'room', 'writable', index], `must be an absolute folder (got ${JSON.stringify(folder)})`);
-    return folder;
-  });
-  return { writable, readable: [], network, required };
+  return { writable: writable.map((text) => resolve(resolveInto(texts, text, variables))), readable: [], network };
 }
 
 function readTools(

@@ -85,8 +85,6 @@ const roomSchema = z.strictObject({
   /** Folders that it may write to; may refer to variables. */
   writable: z.array(z.string().min(1)).min(1),
   network: z.boolean().optional(),
-  /** Whether it must not start where there are no walls. */
-  required: z.boolean().optional(),
 });
 
 export const manifestServerSchema = z.strictObject({

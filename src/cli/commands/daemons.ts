@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
+import { ROOM_VARIABLE } from '../../kit/process/room.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { isOnThisComputer, type Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
+import { UsageError } from '../flags/usage-error.ts';
 import { readLabel, readSubmitter } from '../home/home.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { type DaemonName, namingPort } from '../up/listener.ts';
@@ -100,6 +102,27 @@ export async function ledger(context: CliContext): Promise<void> {
   const { startLedger } = await import('../../../examples/ledger/server.ts');
   const log = await context.log('ledger', 'warn');
   const server = startLedger({ dataDir: context.settings.LEDGER_DATA_DIR!, log, clock: context.clock });
+  await untilClosed(server);
+}
+
+export type CapabilityFlags = { workspace?: string; allow?: string; remotes?: string };
+
+/** Serves one capability; what it may reach and where it works is said by whoever starts it, and by nothing else. */
+export async function capability(context: CliContext, flags: CapabilityFlags, name: string): Promise<void> {
+  const { CAPABILITIES, startCapability } = await import('../../capabilities/server.ts');
+  const known = CAPABILITIES.find((one) => one === name);
+  if (known === undefined) throw new UsageError(`name must be one of ${CAPABILITIES.join(', ')} (got ${name})`);
+  const { settings, environment, clock } = context;
+  const log = await context.log(`capability-${known}`, 'warn');
+  const server = startCapability({
+    ...flags,
+    ...{ name: known, log, clock, path: environment.PATH },
+    searchUrl: settings.NEO_SEARCH_URL,
+    searchKey: settings.NEO_SEARCH_KEY,
+    gitToken: settings.EXECUTOR_GIT_TOKEN,
+    isOpen: settings.REVEILLE_SHELL_WITHOUT_WALLS === '1',
+    room: environment[ROOM_VARIABLE],
+  });
   await untilClosed(server);
 }
 

@@ -49,6 +49,9 @@ const toolsOf = async (neo: ReturnType<typeof bench>['neo']) =>
     warnings: string[];
   };
 
+/** Without those of the manifest that ships. */
+const ownOf = (names: readonly string[]) => names.filter((name) => name.startsWith('s__'));
+
 describe('reveille neo server', () => {
   test('shows and proposes, and writes nothing without a word for each tool', async (t) => {
     const { neo, report, command, manifest } = bench(t);
@@ -82,7 +85,7 @@ describe('reveille neo server', () => {
     const names = view.tools.map(({ name }) => name);
     for (const name of ['s__get_note', 's__write_note', 'chronos__alarm_set', 'fs__read_file'])
       assert.ok(names.includes(name), name);
-    assert.deepEqual([view.escalate, view.warnings], [['s__wireMoney'], []]);
+    assert.deepEqual([ownOf(view.escalate), view.warnings], [['s__wireMoney'], []]);
     assert.equal(Object.keys(JSON.parse(readFileSync(lock, 'utf8')).servers.s).length, 3);
 
     const again = await neo(['server', 'add', 's', ...command]);
@@ -108,7 +111,7 @@ describe('reveille neo server', () => {
     const accepted = await report(['server', 'review', 's', '--yes-reads', '--escalate', 'write_note']);
     assert.equal(classesOf(accepted).write_note, 'changed escalate');
     assert.equal(readFileSync(`${manifest}.bak`, 'utf8'), before);
-    assert.deepEqual((await toolsOf(neo)).escalate, ['s__fresh', 's__wireMoney', 's__write_note']);
+    assert.deepEqual(ownOf((await toolsOf(neo)).escalate), ['s__fresh', 's__wireMoney', 's__write_note']);
 
     const removed = await neo(['server', 'remove', 's']);
     assert.equal(removed.status, 0, removed.stderr);

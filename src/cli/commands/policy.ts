@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { policyInUse } from '../../executor/config.ts';
 import { amountOf } from '../../executor/intent/stake.ts';
 import type { Decision, PolicyRequest, Spend } from '../../executor/policy/policy.ts';
 import { type ReadPolicy, readPolicy } from '../../executor/policy/read-policy.ts';
@@ -84,8 +85,10 @@ function renderPolicy(policy: ReadPolicy, name: string, look: Look): string[] {
   return lines;
 }
 
+const policyOf = ({ settings }: CliContext) => policyInUse(settings.EXECUTOR_POLICY, settings.EXECUTOR_MANIFEST);
+
 export async function policyCheck(context: CliContext, given: string | undefined): Promise<void> {
-  const path = given ?? context.settings.EXECUTOR_POLICY;
+  const path = given ?? policyOf(context);
   const policy = readPolicy(path);
   const { sha256, approvalTimeoutMs, file, warnings } = policy;
   const name = path ?? 'The policy of an executor without a file';
@@ -190,7 +193,7 @@ export async function policyExplain(
   flags: PolicyExplainFlags,
   given: string | undefined,
 ): Promise<void> {
-  const policy = readPolicy(given ?? context.settings.EXECUTOR_POLICY);
+  const policy = readPolicy(given ?? policyOf(context));
   const request = requestOf(context, flags);
   const { decision, rules } = policy.explain(request);
   const { paint, width } = lookOf(context);

@@ -1,7 +1,7 @@
 /** `up`, the daemons one by one, and the MCP servers. */
 
 import type { Command } from 'commander';
-import type { ChronometricFlags } from '../commands/daemons.ts';
+import type { CapabilityFlags, ChronometricFlags } from '../commands/daemons.ts';
 import type { ServerAddFlags } from '../commands/neo-server.ts';
 import type { ReviewFlags } from '../commands/neo-server-review.ts';
 import { addCommand, addGroup, type FlagValue } from './command.ts';
@@ -131,6 +131,17 @@ export function addDaemons(program: Command): void {
     options: (command) => command.option('--data-dir <folder>', 'where to keep the book'),
     settings: (flags) => ({ LEDGER_DATA_DIR: text(flags.dataDir) }),
     run: async (context) => (await import('../commands/daemons.ts')).ledger(context),
+  });
+  addCommand<CapabilityFlags>(program, {
+    usage: 'capability <name>',
+    summary: 'what an agent can do besides files and alarms, as an MCP server on stdin and stdout',
+    example: 'reveille capability fetch',
+    options: (command) =>
+      command
+        .option('--workspace <folder>', 'the folder that git and shell work in')
+        .option('--allow <hosts>', 'hosts of private networks that fetch and web_search may reach, separated by commas')
+        .option('--remotes <addresses>', 'what the addresses that git speaks to must begin with, separated by commas'),
+    run: async (context, flags, [name]) => (await import('../commands/daemons.ts')).capability(context, flags, name!),
   });
   addCommand<ChronometricFlags>(program, {
     usage: 'chronometric',

@@ -106,13 +106,13 @@ export function addPolicy(program: Command): void {
   const policy = addGroup(program, 'policy', 'the rules by which the executor allows, asks and denies');
   addCommand(policy, {
     usage: 'check [file]',
-    summary: 'say what a policy means and what is wrong with it (default: the file that EXECUTOR_POLICY names)',
+    summary: 'say what a policy means and what is wrong with it (default: the one that the executor uses)',
     example: 'reveille policy check policy.yaml',
     run: async (context, _flags, [file]) => (await import('../commands/policy.ts')).policyCheck(context, file),
   });
   addCommand<PolicyExplainFlags>(policy, {
     usage: 'explain [file]',
-    summary: 'say what a policy makes of a call, and why (default: the file that EXECUTOR_POLICY names)',
+    summary: 'say what a policy makes of a call, and why (default: the one that the executor uses)',
     example: `reveille policy explain policy.yaml --tool ledger/transfer --args '{"to":"bob","amount":"25.00","currency":"EUR"}'`,
     options: (command) =>
       command

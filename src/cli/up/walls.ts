@@ -175,9 +175,9 @@ export function neoWalls(
 /** Walls around the MCP servers of the executor. */
 export function executorWalls(
   context: Placed,
-  { dataDir, separation }: Pick<ExecutorConfig, 'dataDir' | 'separation'>,
+  { dataDir, workspace, separation }: Pick<ExecutorConfig, 'dataDir' | 'workspace' | 'separation'>,
 ): Walls {
-  return serverWalls(context, separation, [context.settings.LEDGER_DATA_DIR, spillFolderPath(dataDir)]);
+  return serverWalls(context, separation, [context.settings.LEDGER_DATA_DIR, workspace, spillFolderPath(dataDir)]);
 }
 
 /**

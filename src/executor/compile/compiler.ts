@@ -35,14 +35,17 @@ export type Compiled =
   | { readonly outcome: 'refused'; readonly code: string; readonly reason: string };
 
 export type Compiler = {
+  /** Why it makes nothing of words, ever; a task in words is refused with it when it is handed over. */
+  readonly unable?: string;
   /** Rejects only when the signal aborts, or with a retryable ReveilleError when the model does not answer. */
   compile(draft: Draft): Promise<Compiled>;
 };
 
 const REASON =
-  'this executor has no model (neither EXECUTOR_MODEL and EXECUTOR_MODEL_BASE_URL are set nor, under "reveille up", NEO_MODEL and NEO_MODEL_BASE_URL), so it cannot make a plan from a task in words; submit an intent with its plan as JSON instead, which needs no model';
+  'this executor has no model, so it cannot make a plan from a task in words: set EXECUTOR_MODEL and EXECUTOR_MODEL_BASE_URL (under "reveille up" NEO_MODEL and NEO_MODEL_BASE_URL will do), or submit an intent with its plan as JSON instead, which needs no model';
 
 export const offlineCompiler: Compiler = {
+  unable: REASON,
   async compile({ signal }) {
     signal.throwIfAborted();
     return { outcome: 'refused', code: 'unavailable', reason: REASON };

@@ -66,6 +66,7 @@ export type Journal = {
    * Puts a task down, or finds the one that has its idempotency key.
    *
    * @param hashes of what holds at that moment; part of the receipt
+   * @param refusal thrown when there is no such task yet: nothing is put down then
    * @throws ReveilleError `conflict` when the key names another task, `rate_limited` when too many of the user's are
    *   open
    */
@@ -73,6 +74,7 @@ export type Journal = {
     user: string,
     request: IntentRequest,
     hashes: { readonly manifestSha256: string; readonly policySha256: string },
+    refusal?: ReveilleError,
   ): Promise<{ intentId: string; isNew: boolean }>;
   /**
    * The user's intent, its chain checked unless this process has written all of it.
@@ -205,7 +207,7 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   }
 
   return {
-    async accept(user, request, hashes) {
+    async accept(user, request, hashes, refusal) {
       const id = uuidv7({ msecs: clock.now() });
       return writes.run(() => {
         const keyed = request.idempotency_key;
@@ -215,6 +217,7 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
           if (difference !== undefined) throw new ReveilleError('conflict', difference);
           return { intentId: known, isNew: false };
         }
+        if (refusal) throw refusal;
         checkBounds(user, request);
         const createdAt = clock.now();
         const entry: ReceiptEntry = {

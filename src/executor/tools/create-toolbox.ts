@@ -20,6 +20,8 @@ import type { CallReport, RailTool, Toolbox } from './toolbox.ts';
 type ToolboxOptions = {
   /** The executor's own manifest; `bundled` is the one that ships. */
   manifest: { readonly path: string } | 'bundled';
+  /** Where the servers of the manifest work; made, and named EXECUTOR_WORKSPACE. Nowhere unless told. */
+  workspace?: string | undefined;
   /** What references in the manifest refer to, and what servers get an allow-list of. */
   variables: Settings;
   /** What servers that run as children must not see. */
@@ -149,11 +151,14 @@ class HostedToolbox implements Toolbox {
  *   `unavailable` when a required server does not start
  */
 export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
-  const { manifest: given, ...rest } = options;
+  const { manifest: given, workspace, ...rest } = options;
+  const folders = workspace === undefined ? {} : { EXECUTOR_WORKSPACE: workspace };
   const { pool, manifest } = await startManifest({
     ...rest,
     manifestPath: given === 'bundled' ? bundledManifest('executor') : given.path,
     inspect,
+    folders,
+    variables: { ...options.variables, ...folders },
   });
   const toolbox = new HostedToolbox(pool, manifest);
   const { problems } = toolbox.bound;

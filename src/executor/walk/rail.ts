@@ -25,7 +25,7 @@ const EVENT_OF: { readonly [Kind in ReceiptEntry['kind']]?: IntentEvent['type'] 
 };
 
 export function createRail(parts: RailParts): ExecutorRail {
-  const { journal, toolbox, policy, clock, log, canWake = true } = parts;
+  const { journal, toolbox, policy, compiler, clock, log, canWake = true } = parts;
   const over = new AbortController();
   let isStarted = false;
   const listeners = new Map<string, Set<(event: IntentEvent) => void>>();
@@ -108,7 +108,12 @@ export function createRail(parts: RailParts): ExecutorRail {
       // A malformed plan is the sender's mistake and leaves no trace; what depends on the tools there are is recorded.
       if (request.intent !== undefined) readIntent(request.intent.text);
       const hashes = { manifestSha256: toolbox.manifestSha256, policySha256: policy.sha256 };
-      const { intentId, isNew } = await journal.accept(user, request, hashes);
+      const { unable } = compiler;
+      const refusal =
+        request.prose !== undefined && unable !== undefined
+          ? new ReveilleError('unavailable', unable, { retryable: false })
+          : undefined;
+      const { intentId, isNew } = await journal.accept(user, request, hashes, refusal);
       if (isNew) lanes.add(user, intentId);
       return { intentId };
     },

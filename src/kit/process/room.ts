@@ -13,9 +13,10 @@ export type Room = {
   /** Absolute files and folders that it may read, besides the programs of the system. */
   readonly readable: readonly string[];
   readonly network: boolean;
-  /** Whether it must not start where there are no walls. */
-  readonly required: boolean;
 };
+
+/** Tells a program that it runs in a room. */
+export const ROOM_VARIABLE = 'REVEILLE_ROOM';
 
 /** Programs, their libraries, and settings of the system. */
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store', '/etc'];
@@ -92,6 +93,7 @@ export function roomCommand(
     ...['--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp', '--tmpfs', '/run', ...(network ? resolverMounts() : [])],
     ...ownMounts(room, hidden),
     ...['--setenv', 'HOME', home, '--setenv', 'TMPDIR', '/tmp', '--unsetenv', 'XDG_CACHE_HOME', '--chdir', home],
+    ...['--setenv', ROOM_VARIABLE, '1'],
     '--',
     ...command,
   ];

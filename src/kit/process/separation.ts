@@ -200,10 +200,6 @@ export class Walls {
       for (const folder of room.writable) await mkdir(folder, { recursive: true, mode: 0o700 });
       return { command: roomCommand(means.path, room, this.places.hidden, program.command), carried: true };
     }
-    if (room?.required && this.mode !== 'off') {
-      const why = means.kind === 'none' ? means.why : `there are no rooms with ${means.kind}`;
-      throw new Error(`it needs a room of its own, and there is none: ${why}; REVEILLE_SEPARATION=off is without`);
-    }
     if (means.kind === 'none') {
       if (this.mode !== 'required') return { command: program.command, carried: false };
       throw new Error(`REVEILLE_SEPARATION is required, and programs cannot be separated here: ${means.why}`);

@@ -24,6 +24,14 @@ export type ToolConfig = {
 export const toolSettingsSchema = z.object({
   NEO_MANIFEST: z.string().optional(),
   NEO_WORKSPACE: z.string().optional(),
+  /** Hosts of private networks that the agent's fetch and web_search may reach, by name. */
+  NEO_FETCH_ALLOW: z.string().max(4096).optional(),
+  /** A SearXNG, or a key of the Brave Search API: either turns web_search on. */
+  NEO_SEARCH_URL: urlSetting.optional(),
+  NEO_SEARCH_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
+    .optional(),
   NEO_SKILL: z.string().min(1).optional(),
   NEO_ESCALATE_PATTERNS: z.string().max(4096).optional(),
   NEO_EXECUTOR_URL: urlSetting.optional(),

@@ -1,6 +1,7 @@
 /**
  * Starting the servers of an agent manifest. The MCP host costs as much to load as the rest of Neo: only this loads it.
  */
+import { resolve } from 'node:path';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Walls } from '../../kit/process/separation.ts';
@@ -65,7 +66,7 @@ export async function startHost(options: HostOptions, pinned = true, only?: Read
   ]);
   const { config, variables, ...rest } = options;
   const manifestPath = config.manifest === 'bundled' ? bundledManifest('neo') : config.manifest.path;
-  const folders = { NEO_WORKSPACE: config.workspace };
+  const folders = { NEO_WORKSPACE: resolve(config.workspace) };
   const { pool } = await startManifest({
     ...rest,
     ...{ manifestPath, pinned, folders, only },

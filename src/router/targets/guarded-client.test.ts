@@ -4,9 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
 import { atEnd } from '../../../test/support/temporary.ts';
+import { RefusedAddress } from '../../kit/http/guarded-lookup.ts';
 import { startBench } from '../testing/bench.ts';
 import { call } from './call.ts';
-import { GuardedClient, guardedConnector, RefusedAddress } from './guarded-client.ts';
+import { GuardedClient, guardedConnector } from './guarded-client.ts';
 
 type Address = { address: string; family: number };
 

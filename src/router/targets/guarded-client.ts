@@ -1,57 +1,15 @@
-/**
- * HTTP clients that reach only addresses they may. A name is resolved once for each connection, every address it has is
- * looked at, and the connection goes to those very addresses: a name that resolves to something else a moment later
- * (DNS rebinding) changes nothing.
- */
-import { lookup as systemLookup } from 'node:dns';
-import { isIP, type LookupFunction } from 'node:net';
+/** The router's HTTP clients that reach only addresses they may: those of webhooks, and those of operators. */
+import { isIP } from 'node:net';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { addressRefusal, neverCalled } from '../../kit/http/addresses.ts';
+import { guardedLookup, hostOf, RefusedAddress, type Resolve, resolveBySystem } from '../../kit/http/guarded-lookup.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { addressRefusal, neverCalled } from './addresses.ts';
-
-/** Resolves a name to all its addresses. */
-export type Resolve = (
-  hostname: string,
-  done: (error: Error | null, addresses: { address: string; family: number }[]) => void,
-) => void;
-
-const resolveBySystem: Resolve = (hostname, done) => {
-  systemLookup(hostname, { all: true }, done);
-};
-
-/** A connection that was not made because of where it would have led. */
-export class RefusedAddress extends Error {}
 
 const REMEDY = 'if that is meant, register the machine with --allow-private';
 
 function refusalWords(host: string, address: string, refusal: string, allowPrivate: boolean): string {
   const what = isIP(host) ? `${host} is ${refusal}` : `${host} leads to ${address}, ${refusal}`;
   return `the webhook may not go there: ${what}${allowPrivate ? '' : `; ${REMEDY}`}`;
-}
-
-/** The host of an address as sockets want it: without the brackets of IPv6. */
-const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '');
-
-/** Looks a name up, and fails with {@link RefusedAddress} when `refuse` has words against any of its addresses. */
-function guardedLookup(
-  resolve: Resolve,
-  refuse: (host: string, address: string) => string | undefined,
-): LookupFunction {
-  return (hostname, options, callback) => {
-    const fail = (error: Error) => callback(error as NodeJS.ErrnoException, '', 0);
-    resolve(hostname, (error, addresses) => {
-      if (error) return fail(error);
-      // One forbidden address among several is an attempt to slip through.
-      for (const { address } of addresses) {
-        const refusal = refuse(hostname, address);
-        if (refusal !== undefined) return fail(new RefusedAddress(refusal));
-      }
-      const [first] = addresses;
-      if (!first) return fail(new Error(`${hostname} has no address`));
-      if (options.all) callback(null, addresses);
-      else callback(null, first.address, first.family);
-    });
-  };
 }
 
 function neverWords(host: string, address: string): string | undefined {

@@ -4,6 +4,7 @@
 import type { Dispatcher } from 'undici';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../kit/clock/clock.ts';
+import type { Resolve } from '../../kit/http/guarded-lookup.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Outbox } from '../../kit/outbox/outbox.ts';
 import { createReceiptSender, type ReceiptSenderOptions } from '../../kit/outbox/receipt-sender.ts';
@@ -17,7 +18,7 @@ import type { Separation } from '../providers/separation.ts';
 import { turnOnRecord, type WokenTurn } from '../woken-turn.ts';
 import { a2aTarget } from './a2a.ts';
 import { Attempts, type Worker } from './attempts.ts';
-import { GuardedClient, type Resolve } from './guarded-client.ts';
+import { GuardedClient } from './guarded-client.ts';
 import { Handovers } from './handovers.ts';
 import { openclawTarget } from './openclaw.ts';
 import { opencodeTarget } from './opencode.ts';

@@ -30,6 +30,7 @@ export function writeLedgerManifest(
   const ledgerDir = join(folder, 'ledger');
   const manifest = JSON.parse(readFileSync(SHIPPED, 'utf8')) as Shipped;
   const [server] = manifest.servers;
+  manifest.servers = [server];
   const env: Record<string, string> = { LEDGER_DATA_DIR: ledgerDir };
   if (faults) {
     env.LEDGER_FAULTS = join(folder, 'faults');

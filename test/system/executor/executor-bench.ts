@@ -46,7 +46,7 @@ export async function startedExecutor(t: TestContext, folder: string, more: Reco
   return executor;
 }
 
-export type Answer = { status: number; data: never; error: { code: string; message: string } };
+export type Answer = { status: number; data: never; error: { code: string; message: string; retryable: boolean } };
 
 /** Speaks to an executor as one user. */
 export function callerOf({ url }: { url: string }, user: string | undefined, token: string | undefined = TOKEN) {

@@ -237,17 +237,23 @@ test('a body beyond the limit is refused with 413, one with a long conversation 
   const { ada } = await open(t);
   const pieces = (count: number) =>
     Array.from({ length: count }, () => ({ from: 'tool', text: 'x'.repeat(60 * 1024) }));
-  await ada.submit({ prose: 'pay the rent', context: pieces(30) });
+  await ada.submit({ intent: look(), context: pieces(30) });
   const { status, error } = await ada.call('POST', '/messages/async', { prose: 'x', context: pieces(40) });
   assert.equal(status, 413);
   assert.match(error.message, new RegExp(String(INTENT_BODY_MAX_BYTES)));
 });
 
-test('without a model a task in words is refused with what still works', async (t) => {
+test('without a model a task in words is refused when it is handed over, with what to set and what still works', async (t) => {
   const { ada } = await open(t);
-  const id = await ada.submit({ prose: 'Transfer 10 EUR from alice to bob' });
-  const { error } = await ada.until(id, 'failed');
-  assert.match((error as unknown as { message: string }).message, /EXECUTOR_MODEL.*JSON/);
+  const prose = { prose: 'Transfer 10 EUR from alice to bob', idempotency_key: 'once' };
+  for (const _ of [1, 2]) {
+    const { status, error } = await ada.call('POST', '/messages/async', prose);
+    assert.equal(status, 503);
+    const { code, message, retryable } = error;
+    assert.deepEqual([code, retryable], ['unavailable', false]);
+    assert.match(message, /set EXECUTOR_MODEL and EXECUTOR_MODEL_BASE_URL .*JSON/);
+  }
+  assert.deepEqual((await ada.data('GET', '/intents')).intents, [], 'nothing was put down');
 });
 
 test('an intent can be cancelled while it waits, and is then not carried out', async (t) => {

@@ -78,7 +78,7 @@ describe('a pool', () => {
     const time = CHRONOMETRIC_TOOLS.map((name) => `chronometric__${name}`).sort();
     assert.deepEqual(
       pool.tools().map(({ functionName, surface }) => [functionName, surface]),
-      [...time, ...alarms].map((name) => [name, 'natural']),
+      [...time, ...alarms, 'fetch__fetch'].map((name) => [name, 'natural']),
     );
     const skill = readFileSync(join(root, 'skills', 'assistant', 'SKILL.mtx'), 'utf8');
     assert.deepEqual(

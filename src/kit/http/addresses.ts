@@ -1,8 +1,8 @@
 /**
- * Which addresses the router may go to: nothing that an operator registers leads to link-local addresses, behind which
- * clouds keep the credentials of their machines, and a webhook, which may be anybody's, to no more than the internet.
- * What is refused is what an operator's network keeps inside: whoever may name a webhook must not be able to reach it
- * through the router. Special-purpose blocks as of RFC 6890 and its IANA registries.
+ * Which addresses may be gone to for somebody else: nothing that an operator registers leads to link-local addresses,
+ * behind which clouds keep the credentials of their machines, and what anybody may name (a webhook, a page that a model
+ * wants to read) to no more than the internet. What is refused is what an operator's network keeps inside: whoever names
+ * an address must not be able to reach it through us. Special-purpose blocks as of RFC 6890 and its IANA registries.
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -83,7 +83,7 @@ export function neverCalled(address: string): string | undefined {
 }
 
 /**
- * What is wrong with an address for a webhook, in words that finish the sentence "it is …"; `undefined` when nothing
+ * What is wrong with an address that anybody may have named, in words that finish the sentence "it is …"; `undefined` when nothing
  * is.
  */
 export function addressRefusal(address: string, allowPrivate: boolean): string | undefined {

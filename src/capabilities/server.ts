@@ -1,0 +1,87 @@
+/**
+ * The stdio MCP servers behind `reveille capability`: what an agent can do besides files and alarms
+ * (docs/decisions/0032-capabilities.md). Each is a process of its own, so that each has walls of its own.
+ */
+import type { Readable, Writable } from 'node:stream';
+import { McpServer } from '@modelcontextprotocol/server';
+import { type Clock, systemClock } from '../kit/clock/clock.ts';
+import type { Resolve } from '../kit/http/guarded-lookup.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { type ServedConnection, serveUntilHangUp } from '../kit/mcp/serve.ts';
+import { isInRoom } from './bounded-program.ts';
+import { addFetch } from './fetch.ts';
+import { addGit, readRemotes } from './git.ts';
+import { Git } from './git-repository.ts';
+import { addSearch, searchEngineOf } from './search.ts';
+import { addShell } from './shell.ts';
+import { WebAccess } from './web-access.ts';
+import { Workspace } from './workspace.ts';
+
+/** Stands in the URIs of the tools. */
+export const CAPABILITIES_VERSION = '0.1.0';
+
+export const CAPABILITIES = ['fetch', 'web_search', 'git', 'shell'] as const;
+export type CapabilityName = (typeof CAPABILITIES)[number];
+
+export type CapabilityOptions = {
+  name: CapabilityName;
+  log: Logger;
+  clock?: Clock;
+  /** Where programs are looked for. */
+  path?: string | undefined;
+  /** Of `git` and `shell`. */
+  workspace?: string | undefined;
+  /** Of `fetch` and `web_search`: hosts of private networks that may be reached. */
+  allow?: string | undefined;
+  searchUrl?: string | undefined;
+  searchKey?: string | undefined;
+  /** Of `git`: what the addresses of remotes must begin with, separated by commas. */
+  remotes?: string | undefined;
+  gitToken?: string | undefined;
+  /** Of `shell`: whether commands may run where there is no room. */
+  isOpen?: boolean;
+  /** What the environment says about a room. */
+  room?: string | undefined;
+  resolve?: Resolve;
+  input?: Readable;
+  output?: Writable;
+};
+
+/**
+ * Serves one capability.
+ *
+ * @throws ReveilleError `invalid_request` for a setting that is wrong or missing
+ */
+export function startCapability(options: CapabilityOptions): ServedConnection {
+  const { name, log, clock = systemClock, path } = options;
+  const web = new WebAccess({ clock, allow: options.allow, ...(options.resolve && { resolve: options.resolve }) });
+  const adders: Record<CapabilityName, () => (server: McpServer) => void> = {
+    fetch: () => (server) => addFetch(server, web),
+    web_search() {
+      const engine = searchEngineOf(options.searchUrl, options.searchKey);
+      return (server) => addSearch(server, web, engine);
+    },
+    git() {
+      const git = new Git({ clock, path, workspace: new Workspace(options.workspace ?? '') });
+      const remotes = readRemotes(options.remotes ?? '', options.gitToken);
+      return (server) => addGit(server, git, remotes);
+    },
+    shell() {
+      const workspace = new Workspace(options.workspace ?? '');
+      return (server) =>
+        addShell(server, { clock, workspace, path, isOpen: options.isOpen ?? false, isInRoom: isInRoom(options.room) });
+    },
+  };
+  const add = adders[name]();
+  return serveUntilHangUp({
+    factory() {
+      const server = new McpServer({ name, version: CAPABILITIES_VERSION });
+      add(server);
+      return server;
+    },
+    onerror: (err) => log.warn({ err }, 'the connection has trouble'),
+    onEnd: () => web.close(),
+    ...(options.input && { input: options.input }),
+    ...(options.output && { output: options.output }),
+  });
+}

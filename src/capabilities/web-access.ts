@@ -1,0 +1,180 @@
+/**
+ * Getting pages that somebody else has named: a model, or a page that a model has read. Only the internet is reached,
+ * and what the operator allows by name. Each redirect is looked at as the first address was, and every connection goes
+ * to addresses that were looked at.
+ */
+import { isIP } from 'node:net';
+import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
+import { Agent } from 'undici';
+import type { Clock } from '../kit/clock/clock.ts';
+import { addressRefusal } from '../kit/http/addresses.ts';
+import { type Answered, exchange, reasonOf } from '../kit/http/exchange.ts';
+import { guardedLookup, hostOf, type Resolve, resolveBySystem } from '../kit/http/guarded-lookup.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { VERSION } from '../wire/version.ts';
+
+const MOST_REDIRECTS = 5;
+const LONGEST_BYTES = 4 * 1024 * 1024;
+const LIMIT_MS = 20_000;
+const CONNECT_MS = 10_000;
+const LONGEST_URL = 8192;
+
+/** `host` or `host:port`, as an operator allows it. */
+const ALLOWED = /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([0-9]{1,5}))?$/i;
+
+export type WebAccessOptions = {
+  clock: Clock;
+  /** Hosts of private networks that may be reached all the same, `host` or `host:port`, separated by commas. */
+  allow?: string | undefined;
+  resolve?: Resolve;
+};
+
+export type WebRequest = {
+  url: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal | undefined;
+  /** Five unless told. */
+  redirects?: number;
+};
+
+export type WebAnswer = {
+  /** Where the redirects led. */
+  url: URL;
+  status: number;
+  contentType: string;
+  body: Buffer;
+  /** There was more. */
+  truncated: boolean;
+};
+
+/** @throws ReveilleError `invalid_request` naming the entry that is no host */
+function readAllowed(allow: string): ReadonlySet<string> {
+  const entries = allow.split(',').flatMap((entry) => entry.trim().toLowerCase() || []);
+  for (const entry of entries) {
+    if (ALLOWED.test(entry)) continue;
+    const what = `must be hosts, such as wiki.lan or 127.0.0.1:8080, separated by commas (got ${JSON.stringify(entry)})`;
+    throw new ReveilleError('invalid_request', `--allow ${what}`);
+  }
+  return new Set(entries);
+}
+
+function decoded({ headers, body, truncated }: Answered): Buffer {
+  const coding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
+  if (coding === 'identity' || coding === '' || body.length === 0) return body;
+  const unpack = { gzip: gunzipSync, 'x-gzip': gunzipSync, deflate: inflateSync, br: brotliDecompressSync }[coding];
+  if (!unpack) throw new ReveilleError('unavailable', `the page is packed as ${JSON.stringify(coding.slice(0, 40))}`);
+  if (truncated) throw new ReveilleError('unavailable', `the page is longer than ${LONGEST_BYTES} bytes, and packed`);
+  try {
+    return unpack(body, { maxOutputLength: LONGEST_BYTES });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('unavailable', `the page cannot be unpacked within ${LONGEST_BYTES} bytes: ${why}`);
+  }
+}
+
+/** @throws ReveilleError `invalid_request` for what is no address of the web */
+function readUrl(text: string, base?: URL): URL {
+  const url = text.length > LONGEST_URL ? null : URL.parse(text, base?.href);
+  const shown = JSON.stringify(text.slice(0, 200));
+  if (url === null) throw new ReveilleError('invalid_request', `url must be a whole address, https://… (got ${shown})`);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw new ReveilleError('invalid_request', `url must begin with https:// or http:// (got ${shown})`);
+  if (url.username !== '' || url.password !== '')
+    throw new ReveilleError('invalid_request', 'url must not hold a user name or a password');
+  return url;
+}
+
+export class WebAccess {
+  readonly #clock: Clock;
+  readonly #allowed: ReadonlySet<string>;
+  readonly #resolve: Resolve;
+  readonly #agents = new Set<Agent>();
+
+  /** @throws ReveilleError `invalid_request` for an `allow` that names no hosts */
+  constructor({ clock, allow = '', resolve = resolveBySystem }: WebAccessOptions) {
+    this.#clock = clock;
+    this.#allowed = readAllowed(allow);
+    this.#resolve = resolve;
+  }
+
+  /**
+   * Why a connection to an address of this host may not be made, as a sentence; `undefined` when it may. Metadata and
+   * link-local addresses are never reached, whatever is allowed.
+   */
+  refusalOf(host: string, port: string, address: string): string | undefined {
+    const name = host.toLowerCase();
+    const written = isIP(name) === 6 ? `[${name}]` : name;
+    const isAllowed = this.#allowed.has(written) || this.#allowed.has(`${written}:${port}`);
+    const refusal = addressRefusal(address, isAllowed);
+    if (refusal === undefined) return undefined;
+    const what = host === address ? `${host} is ${refusal}` : `${host} leads to ${address}, ${refusal}`;
+    const isPrivate = addressRefusal(address, true) === undefined;
+    return `${what}: it is not reached${isPrivate ? `; if that is meant, allow ${written}:${port} by name` : ''}`;
+  }
+
+  /**
+   * Gets a page.
+   *
+   * @throws ReveilleError `invalid_request` for a wrong address, `forbidden` for one that may not be reached, also by a
+   *   redirect, `unavailable` when no answer came
+   */
+  async get({ url: text, headers = {}, signal, redirects = MOST_REDIRECTS }: WebRequest): Promise<WebAnswer> {
+    const deadline = this.#clock.monotonic() + LIMIT_MS;
+    let url = readUrl(text);
+    for (let hop = 0; ; hop++) {
+      const ms = Math.max(1, Math.ceil(deadline - this.#clock.monotonic()));
+      const answer = await this.#exchange(url, headers, ms, signal);
+      const { location } = answer.headers;
+      const leads = answer.status >= 300 && answer.status < 400 && typeof location === 'string';
+      if (!leads) {
+        const contentType = String(answer.headers['content-type'] ?? '');
+        return { url, status: answer.status, contentType, body: decoded(answer), truncated: answer.truncated };
+      }
+      if (hop >= redirects)
+        throw new ReveilleError('unavailable', `${url.origin} leads on after ${redirects} redirects; that is too many`);
+      url = readUrl(location, url);
+    }
+  }
+
+  async #exchange(url: URL, headers: Record<string, string>, ms: number, signal?: AbortSignal): Promise<Answered> {
+    const host = hostOf(url);
+    const port = url.port || (url.protocol === 'https:' ? '443' : '80');
+    // No name is looked up for a number.
+    const refusal = isIP(host) ? this.refusalOf(host, port, host) : undefined;
+    if (refusal !== undefined) throw new ReveilleError('forbidden', refusal);
+    let refused: string | undefined;
+    const lookup = guardedLookup(this.#resolve, (name, address) => {
+      refused = this.refusalOf(name, port, address);
+      return refused;
+    });
+    // A connection of its own for each request: what was looked at for one is not kept for another.
+    const agent = new Agent({
+      connections: 1,
+      pipelining: 1,
+      allowH2: false,
+      connect: { lookup, timeout: CONNECT_MS },
+    });
+    this.#agents.add(agent);
+    try {
+      const answer = await exchange(agent, {
+        method: 'GET',
+        url,
+        headers: { 'user-agent': `Reveille/${VERSION}`, 'accept-encoding': 'identity', ...headers },
+        maxBytes: LONGEST_BYTES,
+        signal,
+        limit: { clock: this.#clock, ms },
+      });
+      if (answer.result === 'answered') return answer;
+      if (refused !== undefined) throw new ReveilleError('forbidden', refused);
+      throw new ReveilleError('unavailable', `${url.origin} did not answer: ${reasonOf(answer.error)}`);
+    } finally {
+      this.#agents.delete(agent);
+      void agent.destroy();
+    }
+  }
+
+  /** Ends what is under way. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#agents].map((agent) => agent.destroy()));
+  }
+}

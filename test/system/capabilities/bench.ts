@@ -1,0 +1,43 @@
+/** The capabilities that ship with the executor, started as it starts them, behind the walls of this computer. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { NO_PLACES, type SeparationMode, Walls } from '../../../src/kit/process/separation.ts';
+import { bundledManifest } from '../../../src/mcp-host/bundled-programs.ts';
+import type { ToolResult } from '../../../src/mcp-host/output-cap.ts';
+import { startManifest } from '../../../src/mcp-host/start-manifest.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+export const textOf = ({ content }: ToolResult) =>
+  content.map((block) => (block.type === 'text' ? block.text : `[${block.type}]`)).join('\n');
+
+/** Whether walls can be built here. */
+export const hasWalls = async () =>
+  (await new Walls('auto', NO_PLACES, process.env.PATH).means()).kind === 'bubblewrap';
+
+/** @param variables more of what the executor has */
+export async function openCapabilities(
+  t: TestContext,
+  { mode = 'auto', variables = {} }: { mode?: SeparationMode; variables?: Record<string, string> } = {},
+) {
+  const folder = temporaryFolder(t);
+  const workspace = join(folder, 'workspace');
+  mkdirSync(workspace);
+  const { pool } = await startManifest({
+    manifestPath: bundledManifest('executor'),
+    variables: { PATH: process.env.PATH, HOME: folder, EXECUTOR_WORKSPACE: workspace, ...variables },
+    dataDir: folder,
+    walls: new Walls(mode, NO_PLACES, process.env.PATH),
+    clock: systemClock,
+    log: silentLogger,
+  });
+  t.after(() => pool.close());
+  const call = async (name: string, args: Record<string, unknown>) => {
+    const [alias, tool] = name.split('/');
+    const result = await pool.call(alias!, tool!, args);
+    return { isError: result.isError, text: textOf(result), data: result.structuredContent };
+  };
+  return { folder, workspace, pool, call };
+}

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { modelEndpoint, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
+import { bundledManifest } from '../../../src/mcp-host/bundled-programs.ts';
+import { lockPathOf } from '../../../src/mcp-host/tool-lock.ts';
+import { neoChild } from '../../../src/neo/testing/neo-child.ts';
+import { accepted } from '../../../src/neo/testing/workbench.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+/** What has happened when the model is asked, and how long after the start of Neo's process, with every capability on. */
+async function firstRequest(t: TestContext, manifest: string) {
+  const dataDir = temporaryFolder(t);
+  const endpoint = await modelEndpoint(t, saying('Good night.'));
+  const from = performance.now();
+  const neo = await neoChild(dataDir, {
+    ...{ HOME: dataDir, NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl, NEO_MANIFEST: manifest },
+    ...{ NEO_SEARCH_KEY: 'key', REVEILLE_SHELL_WITHOUT_WALLS: '1' },
+  });
+  t.after(() => neo.end('SIGKILL'));
+  await accepted(neo, { message: 'x', conversation_id: 'c' });
+  await eventually('the model is asked', () => endpoint.requests.length === 1, 30_000);
+  const ms = Math.round(performance.now() - from);
+  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(neo.process.pid)], { encoding: 'utf8' });
+  return { ms, children: stdout.split('\n').filter(Boolean).length };
+}
+
+test('with every capability on, the model is asked before any server has been started', async (t) => {
+  const { ms, children } = await firstRequest(t, '');
+  assert.equal(children, 0);
+  t.diagnostic(`${ms} ms to the first request`);
+  // Times are for a computer that does nothing else.
+  if (process.env.REVEILLE_ROUNDS !== 'all') return;
+  assert.ok(ms < 2000, `${ms} ms`);
+  // The same servers, each of them waited for.
+  const folder = temporaryFolder(t);
+  const eager = join(folder, 'neo.json');
+  writeFileSync(eager, readFileSync(bundledManifest('neo'), 'utf8').replaceAll(/\s*"start": "lazy",/g, ''));
+  writeFileSync(lockPathOf(eager), readFileSync(lockPathOf(bundledManifest('neo'))));
+  const all = await firstRequest(t, eager);
+  assert.equal(all.children, 7);
+  t.diagnostic(`${all.ms} ms where all of them are waited for`);
+});
