@@ -14,6 +14,9 @@ export type LocalDefaults = {
 
 export type McpSettings = { url: string; token: string; userId: string; keyFile: string; timeoutMs: number };
 
+/** Which keys there are for several users, one file each: `<user>.key`. */
+export type KeyFolder = { url: string; token: string; keysDir: string; timeoutMs: number };
+
 /** The variables that the tools read. */
 export const mcpSettingsSchema = z.object({
   MATRIX_CHRONOS_URL: urlSetting.optional(),
@@ -24,6 +27,11 @@ export const mcpSettingsSchema = z.object({
   MATRIX_CHRONOS_TIMEOUT_MS: wholeNumber(1, 3_600_000).optional(),
   MATRIX_USER_ID: labelSchema.optional(),
   MATRIX_EXECUTOR_KEYFILE: z.string().optional(),
+  /**
+   * For a server that acts for several users: a folder with a key for each, `<user>.key`. Each call says in its `_meta`
+   * whom it is made for, and `MATRIX_USER_ID` and `MATRIX_EXECUTOR_KEYFILE` do not count.
+   */
+  MATRIX_AGENT_KEYS: z.string().min(1).optional(),
 });
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -35,6 +43,23 @@ const DEFAULT_TIMEOUT_MS = 30_000;
  */
 export function checkMcpSettings(settings: Settings): void {
   parseSettings(mcpSettingsSchema, settings);
+}
+
+/**
+ * The settings of a server that acts for several users; `undefined` when it acts for one. Nothing is taken from a local
+ * `reveille up`: whose chronosd that is says nothing about whom these keys are for.
+ *
+ * @throws ReveilleError `unavailable` naming the variables that are not set
+ */
+export function resolveKeyFolder(settings: Settings): KeyFolder | undefined {
+  const given = parseSettings(mcpSettingsSchema, settings);
+  const { MATRIX_AGENT_KEYS: keysDir, MATRIX_CHRONOS_URL: url, MATRIX_CHRONOS_TOKEN: token } = given;
+  if (keysDir === undefined) return undefined;
+  if (url !== undefined && token !== undefined)
+    return { url, token, keysDir, timeoutMs: given.MATRIX_CHRONOS_TIMEOUT_MS ?? DEFAULT_TIMEOUT_MS };
+  const missing = Object.entries({ MATRIX_CHRONOS_URL: url, MATRIX_CHRONOS_TOKEN: token });
+  const names = missing.flatMap(([name, value]) => (value === undefined ? [name] : []));
+  throw new ReveilleError('unavailable', `there is no chronosd to set alarms in: ${names.join(' and ')} must be set`);
 }
 
 /**

@@ -2,6 +2,7 @@
  * A tool call on its way to chronosd: arguments checked, identity proved anew, nothing kept afterwards
  * (docs/contracts.md §7).
  */
+import { join } from 'node:path';
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { type AlarmCreateBody, type AlarmQuery, type ChronosClient, createChronosClient } from '../chronos/client.ts';
@@ -17,12 +18,15 @@ import {
   LIST_LIMIT_MAX,
   RAW_ALARM_FIELDS,
 } from '../wire/alarm.ts';
+import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError, toReveilleError, wireErrorOf } from '../wire/errors.ts';
 import { encodeJson } from '../wire/json.ts';
+import { USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
 import { utf8Bytes } from '../wire/text.ts';
+import { showValue } from '../wire/validate.ts';
 import { readArguments } from './arguments.ts';
-import { type LocalDefaults, resolveMcpSettings } from './mcp-settings.ts';
+import { type KeyFolder, type LocalDefaults, resolveKeyFolder, resolveMcpSettings } from './mcp-settings.ts';
 import type { ToolDefinition, ToolName } from './tools.ts';
 
 /** Clients close the connection on a message of more than 10 MiB. */
@@ -76,8 +80,23 @@ export type ForwarderOptions = {
  * @param tool one of `TOOL_NAMES`
  * @param source the arguments' JSON text
  * @param signal aborts when the client cancels the call or goes away
+ * @param user whom the call is made for, as its `_meta` says it
  */
-export type ToolForwarder = (tool: ToolDefinition, source: string, signal: AbortSignal) => Promise<CallToolResult>;
+export type ToolForwarder = (
+  tool: ToolDefinition,
+  source: string,
+  signal: AbortSignal,
+  user?: unknown,
+) => Promise<CallToolResult>;
+
+/** How an operator lets the key of a user in, where chronosd does not know it. */
+function withRemedy(error: ReveilleError, settings: Settings, user: unknown): ReveilleError {
+  const { MATRIX_AGENT_KEYS: keysDir } = settings;
+  if (error.code !== 'forbidden' || !keysDir || typeof user !== 'string') return error;
+  const { publicKeyHex } = readKeyFile(join(keysDir, `${ownerOf(user)}.key`));
+  const remedy = `let it in with: reveille agent enroll --label ${user} --public-key ${publicKeyHex}`;
+  return new ReveilleError('forbidden', `${error.message}; ${remedy}`, { cause: error });
+}
 
 /** The same JSON twice: for programs, and as text for models. Source text inside `value` stays as it is in both. */
 function resultOf(value: object): CallToolResult {
@@ -94,23 +113,41 @@ function fitting(result: CallToolResult, name: string): CallToolResult {
 }
 
 export function createForwarder({ settings, localDefaults, clock, log }: ForwarderOptions): ToolForwarder {
-  const connect = async (): Promise<ChronosClient> => {
+  /** As the user whom the call is made for, with their key alone. */
+  const connectFor = (folder: KeyFolder, user: unknown): ChronosClient => {
+    if (typeof user !== 'string' || !labelSchema.safeParse(user).success) {
+      const message = `a call must say in _meta (${USER_META}) whom it is made for: 1 to 64 of A-Z a-z 0-9 . _ -`;
+      throw new ReveilleError('invalid_request', `${message} (got ${showValue(user)})`);
+    }
+    const { url, token, keysDir, timeoutMs } = folder;
+    const identity = agentIdentity(user, readKeyFile(join(keysDir, `${ownerOf(user)}.key`)));
+    // It acts beside the user's own agent, and must not take the place of that one's first key.
+    return createChronosClient({ url, token, timeoutMs, identity, mayPin: false, clock });
+  };
+
+  const connect = async (user: unknown): Promise<ChronosClient> => {
+    const folder = resolveKeyFolder(settings);
+    if (folder) return connectFor(folder, user);
     const { url, token, userId, keyFile, timeoutMs } = resolveMcpSettings(settings, await localDefaults());
+    if (user !== undefined && user !== userId) {
+      const message = `this server sets alarms of ${userId} alone, and the call is made for ${showValue(user)}`;
+      throw new ReveilleError('forbidden', message);
+    }
     const identity = agentIdentity(userId, readKeyFile(keyFile));
     return createChronosClient({ url, token, timeoutMs, identity, clock });
   };
 
-  const forward = async (tool: ToolDefinition, source: string, signal: AbortSignal): Promise<CallToolResult> => {
+  const forward: ToolForwarder = async (tool, source, signal, user) => {
     const to = FORWARDS[tool.name as ToolName];
     const fields = readArguments(tool, to.arguments, to.raw, source);
-    return fitting(resultOf(await to.send(await connect(), fields, signal)), tool.name);
+    return fitting(resultOf(await to.send(await connect(user), fields, signal)), tool.name);
   };
 
-  return async (tool, source, signal) => {
+  return async (tool, source, signal, user) => {
     try {
-      return await forward(tool, source, signal);
+      return await forward(tool, source, signal, user);
     } catch (thrown) {
-      const error = toReveilleError(thrown);
+      const error = withRemedy(toReveilleError(thrown), settings, user);
       log.warn({ tool: tool.name, code: error.code, reason: error.message, err: error.cause }, 'tool call failed');
       return { ...resultOf(wireErrorOf(error)), isError: true };
     }

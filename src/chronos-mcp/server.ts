@@ -7,6 +7,7 @@ import { ProtocolError, ProtocolErrorCode, Server, type Tool } from '@modelconte
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
 import { checkMcpSettings, type LocalDefaults } from './mcp-settings.ts';
 import type { ForwarderOptions, ToolForwarder } from './proxy.ts';
@@ -62,7 +63,8 @@ function createServer(tools: ReadonlyMap<string, ToolDefinition>, forward: ToolF
   server.setRequestHandler('tools/list', () => ({ tools: [...tools.values()] as unknown as Tool[] }));
   server.setRequestHandler('tools/call', ({ params }, context) => {
     const tool = tools.get(params.name);
-    if (tool) return forward(tool, argumentsSource(params.arguments), context.mcpReq.signal);
+    const user = params._meta?.[USER_META];
+    if (tool) return forward(tool, argumentsSource(params.arguments), context.mcpReq.signal, user);
     const message = `unknown tool ${JSON.stringify(params.name)}; the tools are ${[...tools.keys()].join(', ')}`;
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
   });

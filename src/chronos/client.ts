@@ -83,6 +83,8 @@ export type ChronosClientOptions = {
   attend?: Attend | undefined;
   /** Needed by everything about alarms. */
   identity?: Prover | undefined;
+  /** `false`: the key must be known already, and does not become the first of its label. */
+  mayPin?: boolean | undefined;
   /** Lets several calls share one proof. Without it every call proves anew and nothing is kept. */
   principal?: PrincipalHolder | undefined;
   /** Proves that a person sets alarms and changes them; without it they are the agent's own. */
@@ -186,7 +188,8 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       });
     }
     const signature = identity.sign(challengeMessage(did, nonce));
-    const body = { did, public_key: identity.publicKeyHex, nonce, signature };
+    const known = { did, public_key: identity.publicKeyHex, nonce, signature };
+    const body = options.mayPin === false ? { ...known, pin: false } : known;
     const call = callOf(CHRONOS_ROUTES.verify, {}, { token, body });
     const principal = readAnswer(call, principalSchema, await exchange(call, signal));
     if (!headerSafe(principal.token)) unexpected(call, 'the token cannot stand in a header');

@@ -61,6 +61,8 @@ export type ExecutorConfig = {
   readonly notify: NotifyConfig;
   /** Where agents are woken that wait for an intent no more; nobody is woken without it. */
   readonly chronos: { readonly url: string; readonly token: string } | undefined;
+  /** A folder with a key for each user whose alarms a plan may set: `<user>.key`. */
+  readonly agentKeysDir: string;
   /** Whether its MCP servers run behind walls. */
   readonly separation: SeparationMode;
   /** Sentences for the log: what was let through that should not stay so. */
@@ -109,6 +111,7 @@ export const executorSettingsSchema = z.object({
   EXECUTOR_NOTIFY_URL: urlSetting.optional(),
   EXECUTOR_NOTIFY_SECRET: secretSetting.optional(),
   EXECUTOR_NOTIFY_COMMAND: commandSetting.optional(),
+  EXECUTOR_AGENT_KEYS: z.string().min(1).optional(),
   EXECUTOR_CHRONOS_URL: urlSetting.optional(),
   EXECUTOR_CHRONOS_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
 });
@@ -247,6 +250,7 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
     bounds: { openIntents: read.EXECUTOR_MAX_OPEN_INTENTS, contextBytes: read.EXECUTOR_MAX_CONTEXT_MIB * 1024 * 1024 },
     notify,
     chronos,
+    agentKeysDir: resolve(read.EXECUTOR_AGENT_KEYS ?? join(dataDirOf(read), 'agent-keys')),
     separation: read.REVEILLE_SEPARATION,
     warnings: [...warningsOf({ token, adminToken, notify, chronos }), ...warnings],
   });

@@ -10,6 +10,7 @@ import type { Model } from '../kit/model/model.ts';
 import type { Walls } from '../kit/process/separation.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
+import { agentKeyOf } from './agent-keys.ts';
 import { type Compiler, offlineCompiler } from './compile/compiler.ts';
 import type { ExecutorConfig } from './config.ts';
 import { startExecutorServer } from './http/server.ts';
@@ -52,6 +53,8 @@ export type RunningExecutor = {
   readonly url: string;
   /** Signs receipts, and speaks to chronosd; 64 hex digits. */
   readonly publicKey: string;
+  /** By which plans set alarms of a user; `undefined` for one who can have none. */
+  agentKeyOf(user: string): string | undefined;
   /** Accepts nothing more, waits for calls under way for a while, and leaves the rest to the next process. */
   close(): Promise<void>;
 };
@@ -95,6 +98,11 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   const policy = readPolicy(config.policy);
   for (const warning of policy.warnings) log.warn(warning);
   const key = loadSigningKey(join(dataDir, 'executor.key'));
+  const ofChronos = config.chronos && {
+    MATRIX_CHRONOS_URL: config.chronos.url,
+    MATRIX_CHRONOS_TOKEN: config.chronos.token,
+  };
+  const known = { ...variables, ...ofChronos, MATRIX_AGENT_KEYS: config.agentKeysDir };
   const toolbox = lateToolbox({
     manifest,
     log,
@@ -102,7 +110,10 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
     async open(signal) {
       // The MCP host costs as much to load as the rest of the executor.
       const { createToolbox } = await import('./tools/create-toolbox.ts');
-      return createToolbox({ manifest, workspace, variables, walls: options.walls, dataDir, clock, log, signal });
+      return createToolbox({
+        ...{ manifest, workspace, variables: known, walls: options.walls, dataDir, clock, log, signal },
+        beforeUser: (user) => void agentKeyOf(config.agentKeysDir, user),
+      });
     },
   });
   const journal = openJournal({
@@ -150,6 +161,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
     port: server.port,
     url: server.url,
     publicKey: key.publicKeyHex,
+    agentKeyOf: (user) => agentKeyOf(config.agentKeysDir, user),
     close() {
       closed ??= close();
       return closed;

@@ -48,6 +48,8 @@ export type ServerSpec = {
   required: boolean;
   /** Whether it may be started by the first call of one of its tools. */
   isLazy: boolean;
+  /** Whether each call says whose intent it is made for. */
+  isPerUser?: boolean;
   /** What it needs and does not have, and how to get it; a server with this is off. */
   lack: string | undefined;
   /** By name; `undefined` where the manifest declares none and takes what the server has. */
@@ -252,6 +254,7 @@ function readServer(
     version: server.version,
     required,
     isLazy: server.start === 'lazy',
+    isPerUser: server.per_user === true,
     lack: lackOf(server, reading.variables),
     tools: readTools(server, allowed, reading),
     link,

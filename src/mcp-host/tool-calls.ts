@@ -33,6 +33,8 @@ export type CallOptions = {
   definitionSha256?: string | undefined;
   /** Exactly one request is sent, and the digest of its answer is wanted. */
   once?: boolean | undefined;
+  /** Whose intent the call is made for; only a server that acts for several users is told. */
+  user?: string | undefined;
 };
 
 /** What came of a call; `raw` where a digest was wanted and an answer came. */
@@ -63,7 +65,7 @@ export class ToolCalls {
    * @throws ToolCallFailure
    */
   async call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallOutcome> {
-    const { timeoutMs, signal, definitionSha256, once } = options;
+    const { timeoutMs, signal, definitionSha256, once, user } = options;
     const slot: AnswerSlot | undefined = once ? {} : undefined;
     let begun: Connection | undefined;
     const running = withDeadline(this.#options.clock, timeoutMs, signal, async (inner) => {
@@ -77,7 +79,7 @@ export class ToolCalls {
       const live = definitionSha256 === undefined ? undefined : digestOf(definition);
       if (live !== definitionSha256) throw new AnotherDefinition(definitionSha256!, live!);
       begun = standing.connection;
-      return begun.call(definition, args, inner, slot);
+      return begun.call(definition, args, { signal: inner, slot, user });
     });
     this.#underWay.add(running);
     try {

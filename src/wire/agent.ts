@@ -34,6 +34,8 @@ export const verifyRequestSchema = z.strictObject({
   public_key: publicKeySchema,
   nonce: z.string().min(1).max(128),
   signature: hex(128),
+  /** `false`: a key that is not known is refused, also where the first one of a label would be pinned. */
+  pin: z.boolean().optional(),
 });
 
 export const principalSchema = z.object({ token: z.string(), owner_user_id: z.string(), expires_in: z.number() });

@@ -12,6 +12,9 @@ export type SideEffectClass = (typeof SIDE_EFFECT_CLASSES)[number];
 /** `natural`: the agent calls it itself; `escalate`: only the executor does, with a person's consent. */
 export type ToolSurface = (typeof TOOL_SURFACES)[number];
 
+/** The member of a call's `_meta` that says whose intent it is made for. */
+export const USER_META = 'reveille/user';
+
 const variable = '[A-Za-z_][A-Za-z0-9_]*';
 
 /** Variables or headers handed to a server: an object of values, or a list of `NAME=value`. */
@@ -56,6 +59,16 @@ export const railSchema = z.strictObject({
   recipient: pointer.optional(),
   /** Where the result names what it made elsewhere, such as a transaction's id. */
   references: z.array(pointer).optional(),
+  /**
+   * The same call may be made again where its answer got lost: it changes nothing more, or its idempotency key sees to
+   * that. For tools of the natural class.
+   */
+  repeatable: z.boolean().optional(),
+  /**
+   * Where the arguments only say how others are to be read, such as `/kind`: of the values that the schema lists there,
+   * a compiler may pick one that the task does not name.
+   */
+  chosen: z.array(pointer).optional(),
 });
 export type Rail = z.output<typeof railSchema>;
 
@@ -103,6 +116,11 @@ export const manifestServerSchema = z.strictObject({
    * down beside the manifest; without that, and by default, it is started with the others.
    */
   start: z.enum(['eager', 'lazy']).optional(),
+  /**
+   * Each call says in its `_meta` whose intent it is made for (`reveille/user`), where no argument can say otherwise. For
+   * servers that act for several users.
+   */
+  per_user: z.boolean().optional(),
   /** What it cannot do without. Where one of these is not met, the server is off and the remedy says how it is not. */
   needs: z.array(needSchema).optional(),
   /** It runs in a room of its own: of the file system only programs and these folders, of the network nothing unless told. */

@@ -31,11 +31,16 @@ export async function acceptedKey(
 export async function admit(
   store: AlarmStore,
   key: ProvenKey,
-  { mode, now, pins }: { mode: EnrollmentMode; now: number; pins?: PinLimits | undefined },
+  {
+    mode,
+    now,
+    mayPin = true,
+    pins,
+  }: { mode: EnrollmentMode; now: number; mayPin?: boolean; pins?: PinLimits | undefined },
 ): Promise<void> {
   if (await acceptedKey(store, key.owner, key.publicKey, mode)) return;
   const first: AgentKey = { ...key, source: 'tofu', enrolledAt: now, revokedAt: null };
-  const pinned = mode === 'tofu' && (await store.pinFirstKey(first, pins));
+  const pinned = mode === 'tofu' && mayPin && (await store.pinFirstKey(first, pins));
   if (pinned) return;
   throw new ReveilleError(
     'forbidden',

@@ -70,7 +70,8 @@ export function agentRoutes(app: HttpApp, service: ChronosService): void {
     await bound(c, answer.did);
     const now = clock.now();
     const key = await checkAnswer(store, answer, now);
-    await admit(store, key, { mode: auth.enrollment, now, pins: floods?.bounds.pins });
+    const mayPin = answer.pin !== false;
+    await admit(store, key, { mode: auth.enrollment, now, mayPin, pins: floods?.bounds.pins });
     const expiresAt = now + auth.principalTtlSeconds * 1000;
     const token = mintPrincipalToken({ owner: key.owner, publicKey: key.publicKey }, expiresAt, auth.principalSecret);
     return sendOk(c, { token, owner_user_id: key.owner, expires_in: auth.principalTtlSeconds });

@@ -214,7 +214,8 @@ async function enrolOwn(
   { context, settings, identity }: Installation,
   { chronos, executor }: Running,
 ): Promise<string | undefined> {
-  await enrolOwnKeys(identity.label, [identity.publicKeyHex, executor.publicKey], {
+  const ofPlans = executor.agentKeyOf(identity.owner) ?? [];
+  await enrolOwnKeys(identity.label, [identity.publicKeyHex, executor.publicKey].concat(ofPlans), {
     url: chronos.url,
     token: settings.CHRONOS_TOKEN,
     adminToken: settings.CHRONOS_ADMIN_TOKEN,

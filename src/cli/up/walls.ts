@@ -101,7 +101,7 @@ function toldPlaces(settings: Placed['settings']): string[] {
   const keys = Object.entries(settings).flatMap(([name, value]) =>
     value && /_(?:TLS_KEY|TLS_KEY_FILE|KEYFILE)$/.test(name) ? [value] : [],
   );
-  const folders = DATA_FOLDERS.flatMap((name) => settings[name] || []);
+  const folders = [...DATA_FOLDERS, 'EXECUTOR_AGENT_KEYS'].flatMap((name) => settings[name] || []);
   return [...keys, ...folders].map((path) => resolve(path));
 }
 
@@ -175,21 +175,30 @@ export function neoWalls(
 /** Walls around the MCP servers of the executor. */
 export function executorWalls(
   context: Placed,
-  { dataDir, workspace, separation }: Pick<ExecutorConfig, 'dataDir' | 'workspace' | 'separation'>,
+  places: Pick<ExecutorConfig, 'dataDir' | 'workspace' | 'agentKeysDir' | 'separation'>,
 ): Walls {
-  return serverWalls(context, separation, [context.settings.LEDGER_DATA_DIR, workspace, spillFolderPath(dataDir)]);
+  const { dataDir, workspace, agentKeysDir, separation } = places;
+  const folders = [context.settings.LEDGER_DATA_DIR, workspace, spillFolderPath(dataDir)];
+  return serverWalls(context, separation, folders, [agentKeysDir]);
 }
 
 /**
  * Walls around the MCP servers of a daemon.
  *
  * @param folders what of the daemon's data a server that is told of it works in
+ * @param readable what of it such a server may read
  */
-function serverWalls(context: Placed, mode: SeparationMode, folders: readonly (string | undefined)[]): Walls {
+function serverWalls(
+  context: Placed,
+  mode: SeparationMode,
+  folders: readonly (string | undefined)[],
+  readable: readonly string[] = [],
+): Walls {
   const { CHRONOMETRIC_DATA_DIR, MATRIX_EXECUTOR_KEYFILE } = context.settings;
   const writable = [...folders, CHRONOMETRIC_DATA_DIR].flatMap((path) => path || []);
   const grants = [
     ...writable.map((path) => ({ path: resolve(path), writable: true })),
+    ...readable.map((path) => ({ path, writable: false })),
     { path: resolve(MATRIX_EXECUTOR_KEYFILE || context.home.keyFile), writable: false },
   ];
   // A daemon that is behind walls itself may not be able to build more; its servers share its own then.

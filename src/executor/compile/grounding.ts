@@ -14,7 +14,8 @@
  * - texts for people (`memo`, `constraints`, …) may be put together from words that occur; whatever in them is no plain
  *   word has to
  *   occur as it stands;
- * - a wait may be given with a unit (`10 minutes`), an instant as the same moment in another zone;
+ * - a wait, and an argument in seconds, may be given with a unit (`10 minutes`), an instant as the same moment in another zone;
+ * - what a manifest lets a compiler choose of the values that a schema lists (`rail.chosen`);
  * - a reference to an earlier result (`$ref`): its value is not there yet;
  * - the verb and the ids of nodes are the compiler's own, so they can be nothing but plain words.
  */
@@ -47,7 +48,10 @@ type Tools = Pick<Toolbox, 'find'>;
 
 /** Names of arguments that hold words for people, whatever tool they belong to. */
 const FOR_PEOPLE =
-  /^(?:memo|notes?|description|comments?|message|reason|subject|title|summary|purpose|narration|body_?text)$/i;
+  /^(?:memo|notes?|wake_message|description|comments?|message|reason|subject|title|summary|purpose|narration|body_?text)$/i;
+
+/** Names of arguments that hold a length of time in seconds, which people say in other units, too. */
+const SPAN = /^(?:[a-z]+_)*seconds$/;
 
 /** An amount as a text: without leading zeros, which belong to identifiers. */
 const DECIMAL_TEXT = /^(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?$/;
@@ -65,7 +69,7 @@ type Leaf = {
   /** `/to`, `/recipients/0/amount` */
   readonly place: string;
   readonly value: string | number;
-  readonly kind: 'exact' | 'listed' | 'people' | 'forced';
+  readonly kind: 'exact' | 'listed' | 'people' | 'forced' | 'chosen' | 'span';
 };
 
 const escaped = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
@@ -73,6 +77,7 @@ const escaped = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1
 function kindOf(name: string, value: string | number, place: Place | undefined): Leaf['kind'] {
   if (place === undefined) return 'people';
   if (isListed(place, value)) return 'listed';
+  if (typeof value === 'number' && SPAN.test(name)) return 'span';
   return FOR_PEOPLE.test(name) ? 'people' : 'exact';
 }
 
@@ -117,9 +122,11 @@ function textStandsIn({ words }: Source, value: string, kind: Leaf['kind']): boo
 
 /** Where a leaf comes from; `undefined` when it stands nowhere. */
 function groundOf({ value, kind }: Leaf, sources: readonly Source[]): Origin | undefined {
-  if (kind === 'forced') return { kind: 'schema' };
+  if (kind === 'forced' || kind === 'chosen') return { kind: 'schema' };
   const source = sources.find((candidate) =>
-    typeof value === 'number' ? candidate.words.hasNumber(String(value)) : textStandsIn(candidate, value, kind),
+    typeof value === 'number'
+      ? candidate.words.hasNumber(String(value)) || (kind === 'span' && candidate.words.hasSeconds(value))
+      : textStandsIn(candidate, value, kind),
   );
   if (source !== undefined) return originOf(source);
   if (kind !== 'people' || typeof value === 'number' || value.length > LONGEST_COMPOSED) return undefined;
@@ -138,7 +145,12 @@ function nodesOf(node: PlanNode, place = 'plan'): Located[] {
 }
 
 function leavesOfCall({ tool, args }: CallNode, tools: Tools): Leaf[] {
-  return leavesOf(args, wholeOf(tools.find(tool)?.definition.inputSchema ?? {}), '', '');
+  const found = tools.find(tool);
+  const leaves = leavesOf(args, wholeOf(found?.definition.inputSchema ?? {}), '', '');
+  const chosen = found?.rail?.chosen ?? [];
+  return leaves.map((leaf) =>
+    leaf.kind === 'listed' && chosen.includes(leaf.place) ? { ...leaf, kind: 'chosen' } : leaf,
+  );
 }
 
 const SHOWN = 120;

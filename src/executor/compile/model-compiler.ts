@@ -129,6 +129,7 @@ export function lookups(options: LookupOptions) {
       const report = await toolbox.call(tool.name, args, {
         signal: AbortSignal.any([signal, over.signal]),
         definitionSha256: tool.definitionSha256,
+        user: options.draft.user ?? '',
       });
       signal.throwIfAborted();
       if (report.status !== 'answered') return refused(`${tool.name} gave no answer: ${report.message}`);

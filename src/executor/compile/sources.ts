@@ -185,6 +185,8 @@ const UNIT_SECONDS: readonly (readonly [RegExp, number])[] = [
   [/^(?:h|hrs?|hours?)$/i, 3600],
   [/^(?:d|days?)$/i, 86_400],
 ];
+/** `in an hour` */
+const ARTICLE = /^(?:an?|one)$/i;
 const WITH_UNIT = /^(\d{1,9})([A-Za-z]+)$/;
 
 function secondsIn(number: string, unit: string): number | undefined {
@@ -232,6 +234,7 @@ export function wordsOf(text: string): Words {
     if (joined[at] || joined[at + 1]) continue;
     const number = numberIn(word);
     const next = words[at + 1]?.text ?? '';
+    if (ARTICLE.test(word)) seconds.add(secondsIn('1', next) ?? Number.NaN);
     if (number === undefined || MAGNITUDE_SIGN.test(text.slice(end, end + 1)) || MAGNITUDE.test(next)) continue;
     numbers.add(number);
     seconds.add(secondsIn(word, next) ?? Number.NaN);

@@ -32,6 +32,8 @@ type ToolboxOptions = {
   log: Logger;
   /** Calls the start off. */
   signal?: AbortSignal | undefined;
+  /** Called before a call of a server that acts for several users. @throws ReveilleError when it cannot act for this one */
+  beforeUser?: ((user: string) => void) | undefined;
   /** How long a server may take to start; 30 seconds unless told. */
   startTimeoutMs?: number | undefined;
 };
@@ -44,7 +46,9 @@ function inspect({ path, servers }: Manifest): void {
     const declared = [...(tools?.values() ?? [])];
     const neighbours = new Map(declared.map((tool) => [tool.name, { ...tool, surface: classify(tool).surface }]));
     return declared.flatMap(({ name, rail }) =>
-      (rail ? railProblems(rail, neighbours) : []).map((problem) => `${path}: ${nameOf(alias, name)}: ${problem}`),
+      (rail ? railProblems(rail, neighbours, neighbours.get(name)!) : []).map(
+        (problem) => `${path}: ${nameOf(alias, name)}: ${problem}`,
+      ),
     );
   });
   if (problems.length > 0) throw new ReveilleError('invalid_request', problems.join('\n'));
@@ -84,8 +88,13 @@ class HostedToolbox implements Toolbox {
   #hosted: readonly HostedTool[] = [];
   #latest: Bound = { tools: new Map(), problems: [], warnings: [] };
 
-  constructor(pool: ServerPool, manifest: Manifest) {
+  readonly #perUser: ReadonlySet<string>;
+  readonly #beforeUser: ToolboxOptions['beforeUser'];
+
+  constructor(pool: ServerPool, manifest: Manifest, beforeUser: ToolboxOptions['beforeUser']) {
     this.#pool = pool;
+    this.#perUser = new Set(manifest.servers.flatMap(({ alias, isPerUser }) => (isPerUser ? [alias] : [])));
+    this.#beforeUser = beforeUser;
     this.manifestSha256 = manifest.sha256;
   }
 
@@ -119,11 +128,17 @@ class HostedToolbox implements Toolbox {
   async call(
     name: string,
     args: Readonly<Record<string, unknown>>,
-    { signal, definitionSha256 }: { signal: AbortSignal; definitionSha256: string },
+    { signal, definitionSha256, user }: Parameters<Toolbox['call']>[2],
   ): ReturnType<Toolbox['call']> {
     if (!this.find(name)) return { status: 'not_run', message: this.absence(name) };
     const at = name.indexOf('/');
-    const options = { signal, definitionSha256, once: true };
+    try {
+      if (this.#perUser.has(name.slice(0, at))) this.#beforeUser?.(user);
+    } catch (thrown) {
+      const why = thrown instanceof Error ? thrown.message : String(thrown);
+      return { status: 'not_run', message: `it cannot be called for ${user}: ${why}` };
+    }
+    const options = { signal, definitionSha256, once: true, user };
     try {
       return reportOf(await this.#pool.call(name.slice(0, at), name.slice(at + 1), args, options));
     } catch (thrown) {
@@ -151,7 +166,7 @@ class HostedToolbox implements Toolbox {
  *   `unavailable` when a required server does not start
  */
 export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
-  const { manifest: given, workspace, ...rest } = options;
+  const { manifest: given, workspace, beforeUser, ...rest } = options;
   const folders = workspace === undefined ? {} : { EXECUTOR_WORKSPACE: workspace };
   const { pool, manifest } = await startManifest({
     ...rest,
@@ -160,7 +175,7 @@ export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
     folders,
     variables: { ...options.variables, ...folders },
   });
-  const toolbox = new HostedToolbox(pool, manifest);
+  const toolbox = new HostedToolbox(pool, manifest, beforeUser);
   const { problems } = toolbox.bound;
   if (problems.length === 0) return toolbox;
   await pool.close();

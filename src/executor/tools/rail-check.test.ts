@@ -14,7 +14,8 @@ const neighbours = new Map<string, Neighbour>([
   ['write', { sideEffectClass: 'write', surface: 'natural' }],
   ['send', { sideEffectClass: 'read', surface: 'escalate' }],
 ]);
-const problems = (rail: Rail) => railProblems(rail, neighbours).join('\n');
+const problems = (rail: Rail, surface: Neighbour['surface'] = 'escalate') =>
+  railProblems(rail, neighbours, { surface }).join('\n');
 
 test('a rail that says what can be is fine', () => {
   const rail: Rail = {
@@ -76,4 +77,9 @@ test('a rail is held against the schemas of the tools', () => {
   const [problem] = railMismatches({ dry_run: { tool: 'look', args: {} } }, tool({}), escalated);
   assert.match(problem!, /needs approval itself/);
   assert.deepEqual(railMismatches({ amount: '/x' }, { name: 'x', inputSchema: { type: 'object' } }, new Map()), []);
+});
+
+test('only what needs no approval may be made again', () => {
+  assert.equal(problems({ repeatable: true }, 'natural'), '');
+  assert.match(problems({ repeatable: true }), /rail\.repeatable is set for a tool that needs approval/);
 });

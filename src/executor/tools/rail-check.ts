@@ -55,14 +55,21 @@ function companionProblems(
  * What is wrong with a rail by the manifest alone.
  *
  * @param neighbours the tools that the manifest declares on the same server
+ * @param own the tool itself
  */
-export function railProblems(rail: Rail, neighbours: ReadonlyMap<string, Neighbour>): string[] {
+export function railProblems(
+  rail: Rail,
+  neighbours: ReadonlyMap<string, Neighbour>,
+  own: Pick<Neighbour, 'surface'>,
+): string[] {
   const problems = COMPANIONS.flatMap((role) => {
     const companion = rail[role];
     return companion === undefined ? [] : companionProblems(role, companion, rail, neighbours.get(companion.tool));
   });
   const both = rail.status?.done.filter((value) => rail.status?.not_done.includes(value)) ?? [];
   if (both.length > 0) problems.push(`rail.status lists ${both.join(', ')} under done and under not_done`);
+  if (rail.repeatable && own.surface === 'escalate')
+    problems.push('rail.repeatable is set for a tool that needs approval, whose calls are never repeated');
   if (rail.currency !== undefined && rail.amount === undefined)
     problems.push('rail.currency is set without rail.amount');
   return problems;

@@ -54,11 +54,13 @@ export type Toolbox = {
   /**
    * Calls a tool once. Never throws: what became of it is the answer. A tool whose definition is not `definitionSha256`
    * any more is not called.
+   *
+   * @param options `user`: whose intent it is made for; servers that act for several users are told, apart from `args`
    */
   call(
     name: string,
     args: Readonly<Record<string, unknown>>,
-    options: { signal: AbortSignal; definitionSha256: string },
+    options: { signal: AbortSignal; definitionSha256: string; user: string },
   ): Promise<CallReport>;
   warnings(): readonly string[];
   close(): Promise<void>;

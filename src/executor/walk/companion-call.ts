@@ -65,6 +65,9 @@ export async function callCompanion(
     const message = `it was not called: ${name} moves or commits something itself`;
     return answer({ status: 'not_run', message }, filled.args);
   }
-  const report = await toolbox.call(name, filled.args, { signal, definitionSha256: found.definitionSha256 });
+  const report = await toolbox.call(name, filled.args, {
+    ...{ signal, definitionSha256: found.definitionSha256 },
+    user: course.state().accepted.principal.user,
+  });
   return answer(report, filled.args);
 }

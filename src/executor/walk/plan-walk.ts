@@ -12,8 +12,10 @@ import type { CallReport, RailTool } from '../tools/toolbox.ts';
 import { callCompanion, receivedOf, statusOfReport } from './companion-call.ts';
 import { startCall, wholeCall } from './consent.ts';
 import { type Course, Halted, Stopped } from './course.ts';
-import { findOut, isRead, mayRepeat } from './reconcile.ts';
+import { findOut, isRead, isRepeatable, mayRepeat } from './reconcile.ts';
 
+/** Pauses before a call that may be made again is, while its answers get lost. */
+const REPEAT_MS = [250, 1000, 4000];
 /** Branches of one parallel that are under way at the same time. */
 const SIDE_BY_SIDE = 8;
 
@@ -124,7 +126,8 @@ async function perform(course: Course, node: CallNode, tool: RailTool): Promise<
   const isHarmless = isRead(tool);
   const signal = isHarmless ? AbortSignal.any([course.halted, course.over]) : course.over;
   const { definitionSha256 } = tool;
-  const report = await toolbox.call(node.tool, node.args, { signal, definitionSha256 });
+  const { user } = course.state().accepted.principal;
+  const report = await toolbox.call(node.tool, node.args, { signal, definitionSha256, user });
   // Without a recorded end a read is made again, if the intent is ever taken up again.
   if (isHarmless && report.status !== 'answered' && course.halted.aborted) throw new Halted();
   const isReferredTo = course.state().compiled?.references?.some(({ from }) => from === node.id) ?? false;
@@ -170,6 +173,7 @@ async function conclude(course: Course, node: CallNode, status: CallStatus): Pro
  */
 async function runCall(course: Course, planned: CallNode): Promise<void> {
   const node = wholeCall(course.state(), planned);
+  let repeats = 0;
   for (;;) {
     if (course.over.aborted) throw new Halted();
     const record = recordOf(course.state(), node.id);
@@ -177,7 +181,16 @@ async function runCall(course: Course, planned: CallNode): Promise<void> {
     const status = reconciled?.status ?? finished?.status;
     if (status !== undefined && status !== 'unknown') return conclude(course, node, status);
     // A read whose answer got lost moved nothing: it failed, and is made again only by a new process.
-    const canRepeat = mayRepeat(record, course.parts.toolbox.find(node.tool));
+    const found = course.parts.toolbox.find(node.tool);
+    const canRepeat = mayRepeat(record, found);
+    if (finished && canRepeat && isRepeatable(found)) {
+      const pause = REPEAT_MS[repeats++];
+      if (pause === undefined) return conclude(course, node, 'unknown');
+      await course.pause(pause);
+      const again = await startCall(course, node);
+      if (again) await perform(course, node, again);
+      continue;
+    }
     if (finished && canRepeat) return conclude(course, node, 'failed');
     if (reconciled) return conclude(course, node, 'unknown');
     if (started && (finished || !canRepeat)) {

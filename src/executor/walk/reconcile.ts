@@ -67,7 +67,7 @@ export async function findOut(course: Course, node: CallNode): Promise<void> {
   }
 }
 
-type Tool = Pick<RailTool, 'surface' | 'sideEffectClass' | 'definition'> | undefined;
+type Tool = Pick<RailTool, 'surface' | 'sideEffectClass' | 'definition' | 'rail'> | undefined;
 
 /** Whether a call can be made twice without harm. */
 export function isRead(tool: Tool): boolean {
@@ -81,7 +81,12 @@ export function isRead(tool: Tool): boolean {
  * tool is said to be by now; and what has come to need consent since is not begun anew either.
  */
 export function mayRepeat({ started }: NodeRecord, tool: Tool): boolean {
-  return started?.surface !== 'escalate' && isRead(tool);
+  return started?.surface !== 'escalate' && (isRead(tool) || isRepeatable(tool));
+}
+
+/** Whether a call changes nothing more when it is made again: its manifest says so, and nobody is asked about it. */
+export function isRepeatable(tool: Tool): boolean {
+  return tool?.surface === 'natural' && tool.rail?.repeatable === true;
 }
 
 /** The first step of a plan that was not carried out. */

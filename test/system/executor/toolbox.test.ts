@@ -31,7 +31,10 @@ async function startFaulty(t: TestContext, options: LedgerManifestOptions) {
 }
 
 const call = (toolbox: Toolbox, name: string, args: Record<string, unknown>, signal = never) =>
-  toolbox.call(name, args, { signal, definitionSha256: toolbox.find(name)?.definitionSha256 ?? '' });
+  toolbox.call(name, args, {
+    ...{ signal, user: 'alice' },
+    definitionSha256: toolbox.find(name)?.definitionSha256 ?? '',
+  });
 
 const order = (key: string, amount = '10.00') => ({
   ...{ from: 'alice', to: 'rent', amount, currency: 'EUR', idempotency_key: key },
@@ -103,7 +106,7 @@ test('a tool that says that it failed has answered', async (t) => {
 test('a tool with another definition than the approved one is not called', async (t) => {
   const toolbox = await start(t, 'bundled', temporaryFolder(t));
   const report = await toolbox.call('ledger/transfer', order('k1'), {
-    signal: never,
+    ...{ signal: never, user: 'alice' },
     definitionSha256: 'a'.repeat(64),
   });
   assert.equal(report.status, 'not_run');
