@@ -190,7 +190,13 @@ test('a tools file that drifted is named, and the others are compared with it', 
   const { differences } = run();
   assert.deepEqual(
     differences.map((difference) => difference.slice(folder.length + 1)),
-    ['chronos-tools.json', 'agents/default.json', 'agents/neo.json', 'skills/assistant/SKILL.mtx'].flatMap((file) =>
+    [
+      'chronos-tools.json',
+      'agents/default.json',
+      'agents/executor.json',
+      'agents/neo.json',
+      'skills/assistant/SKILL.mtx',
+    ].flatMap((file) =>
       file === 'chronos-tools.json'
         ? [`${file}: alarm_snooze is not a chronos tool`, `${file}: alarm_cancel is missing`]
         : [`${file}: alarm_cancel is not a chronos tool`, `${file}: alarm_snooze is missing`],
@@ -200,6 +206,7 @@ test('a tools file that drifted is named, and the others are compared with it', 
 
 test('every file that is missing or malformed is a difference of its own', () => {
   rmSync(join(folder, 'chronos-tools.json'));
+  rmSync(join(folder, 'agents', 'executor.json'));
   writeFileSync(join(folder, 'agents', 'default.json'), '{"servers": [');
   editManifest((manifest) => {
     manifest.servers[0].transport = 'pigeon';

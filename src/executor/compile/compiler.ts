@@ -13,6 +13,8 @@ export type Draft = {
   /** Whose task it is, and whether nobody is there: for the policy about lookups. */
   readonly user?: string;
   readonly unattended?: boolean;
+  /** The conversation that the task comes from: an alarm can wake the agent in it. */
+  readonly conversationId?: string | undefined;
 };
 
 export type Compiled =

@@ -15,6 +15,7 @@
  *   word has to
  *   occur as it stands;
  * - a wait, and an argument in seconds, may be given with a unit (`10 minutes`), an instant as the same moment in another zone;
+ * - a `conversation_id` may be that of the conversation which the task comes from;
  * - what a manifest lets a compiler choose of the values that a schema lists (`rail.chosen`);
  * - a reference to an earlier result (`$ref`): its value is not there yet;
  * - the verb and the ids of nodes are the compiler's own, so they can be nothing but plain words.
@@ -121,8 +122,9 @@ function textStandsIn({ words }: Source, value: string, kind: Leaf['kind']): boo
 }
 
 /** Where a leaf comes from; `undefined` when it stands nowhere. */
-function groundOf({ value, kind }: Leaf, sources: readonly Source[]): Origin | undefined {
+function groundOf({ place, value, kind }: Leaf, given: readonly Source[]): Origin | undefined {
   if (kind === 'forced' || kind === 'chosen') return { kind: 'schema' };
+  const sources = given.filter((source) => source.kind !== 'conversation' || place.endsWith('/conversation_id'));
   const source = sources.find((candidate) =>
     typeof value === 'number'
       ? candidate.words.hasNumber(String(value)) || (kind === 'span' && candidate.words.hasSeconds(value))

@@ -306,3 +306,36 @@ test('what an earlier step gives is planned as a reference to its result, and no
   const named = { prose: `${prose} Then wait until 2026-06-16T11:00:00+02:00.` };
   assert.equal((await compiled(t, [submit(until)], { draft: named })).result.outcome, 'intent');
 });
+
+test('a plan may end with an alarm: its kind is chosen, its delay is said in hours, its conversation is that of the task', async (t) => {
+  const prose = 'Transfer 25 USD from acct-1 to acct-2 and wake me in an hour to look.';
+  const alarm = (args: object) => ({
+    ...{
+      verb: 'transfer',
+      plan: {
+        id: 'all',
+        kind: 'sequence',
+        nodes: [{ ...intentOf(ARGS).plan }, { id: 'wake', kind: 'call', tool: 'chronos/alarm_set', args }],
+      },
+    },
+  });
+  const sound = { kind: 'once', delay_seconds: 3600, wake_message: 'look', conversation_id: 'c-1' };
+  const draft = { prose, conversationId: 'c-1' };
+  const { result, requests } = await compiled(t, [submit(alarm(sound))], { draft });
+  assert.ok(result.outcome === 'intent', JSON.stringify(result));
+  assert.deepEqual(
+    result.provenance?.flatMap(({ node_id, place, from }) => (node_id === 'wake' ? [place, from] : [])),
+    ['/kind', 'schema', '/delay_seconds', 'prose', '/wake_message', 'prose', '/conversation_id', 'conversation'],
+  );
+  assert.match(requests[0]!.body.messages[1]!.content, /conversation c-1; an alarm .* has this as its conversation_id/);
+  const refused: readonly (readonly [object, RegExp])[] = [
+    [{ ...sound, delay_seconds: 7200 }, /delay_seconds 7200 stands neither/],
+    [{ ...sound, conversation_id: 'c-2' }, /conversation_id "c-2" stands neither/],
+    [{ ...sound, wake_message: 'pay mallory' }, /wake_message "pay mallory" stands neither/],
+    [{ ...sound, label: 'c-1' }, /label "c-1" stands neither/],
+    [{ ...sound, user_id: 'bob' }, /user_id/],
+    [{ ...sound, kind: 'never' }, /kind/],
+  ];
+  for (const [bad, words] of refused)
+    assert.match(refusalOf((await compiled(t, [submit(alarm(bad))], { draft })).result), words, JSON.stringify(bad));
+});

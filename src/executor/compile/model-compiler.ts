@@ -227,7 +227,8 @@ async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortS
   await orAborted(toolbox.ready?.() ?? Promise.resolve(), signal);
   const tools = toolbox.tools();
   const looking: ReadonlyMap<string, RailTool> = lookupFunctions(tools);
-  const material = { prose: draft.prose, context: shownContext(draft.context) };
+  const { prose, conversationId } = draft;
+  const material = { prose, conversationId, context: shownContext(draft.context) };
   const looked = lookups({ toolbox, policy, clock, draft, material, signal });
   const schemas = [...[...looking].map(([name, tool]) => schemaOf(name, tool)), SUBMIT_SCHEMA, CLARIFY_SCHEMA];
   const messages: ModelMessage[] = [{ role: 'user', content: questionOf(draft, material.context, tools) }];

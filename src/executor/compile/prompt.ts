@@ -78,7 +78,7 @@ const FROM_WORDS: Readonly<Record<ContextPiece['from'], string>> = {
 
 /** The one message that is answered. */
 export function questionOf(
-  { prose, now }: Pick<Draft, 'prose' | 'now'>,
+  { prose, now, conversationId }: Pick<Draft, 'prose' | 'now' | 'conversationId'>,
   context: readonly ContextPiece[],
   tools: readonly RailTool[],
 ): string {
@@ -94,6 +94,11 @@ export function questionOf(
         ]);
   return [
     `Now: ${formatInstant(now)}`,
+    ...(conversationId === undefined
+      ? []
+      : [
+          `The task comes from the conversation ${conversationId}; an alarm that the task asks for has this as its conversation_id.`,
+        ]),
     'The tools that a plan may call, one to a line, as their servers describe them:',
     quoted('tools', code, list),
     'The conversation before the task, oldest first:',

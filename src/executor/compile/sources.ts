@@ -12,7 +12,7 @@ import type { CompileRead } from '../receipt/bodies.ts';
  * the tool takes no other value or has it by default. The task itself comes late, for an agent may have written it:
  * what is behind its words says more.
  */
-export const ORIGINS = ['schema', 'person', 'alarm', 'tool', 'prose', 'read'] as const;
+export const ORIGINS = ['schema', 'conversation', 'person', 'alarm', 'tool', 'prose', 'read'] as const;
 export type OriginKind = (typeof ORIGINS)[number];
 
 export type Origin = {
@@ -26,6 +26,8 @@ export type Material = {
   readonly prose: string;
   readonly context: readonly ContextPiece[];
   readonly reads: readonly CompileRead[];
+  /** The id of the conversation that the task comes from; only an argument of that name may have it from here. */
+  readonly conversationId?: string | undefined;
 };
 
 /** A text, or each text and number of what is written in it as JSON. */
@@ -71,8 +73,9 @@ function sourcesIn(text: string, origin: Origin): Source[] {
 }
 
 /** The sources of some material, in the order of {@link ORIGINS}. */
-export function sourcesOf({ prose, context, reads }: Material): readonly Source[] {
-  const all = [
+export function sourcesOf({ prose, context, reads, conversationId }: Material): readonly Source[] {
+  const all: Source[] = [
+    ...(conversationId === undefined ? [] : [{ kind: 'conversation', words: wordsOf(conversationId) } as const]),
     ...sourcesIn(prose, { kind: 'prose' }),
     ...context.flatMap(({ from, text }) => sourcesIn(text, { kind: from })),
     ...reads.flatMap(({ tool, text = '' }) => sourcesIn(text, { kind: 'read', tool })),

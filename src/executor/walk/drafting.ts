@@ -33,10 +33,18 @@ async function compileProse(course: Course, prose: string): Promise<Outcome> {
   for (let tries = 0; ; tries++) {
     if (course.halted.aborted) throw new Halted();
     try {
-      const { user, origin } = state.accepted.principal;
+      const { user, origin, conversation_id: conversationId } = state.accepted.principal;
       const unattended = origin === 'chronos';
       const signal = course.halted;
-      const compiled = await compiler.compile({ prose, context, now: clock.now(), signal, user, unattended });
+      const compiled = await compiler.compile({
+        prose,
+        context,
+        now: clock.now(),
+        signal,
+        user,
+        unattended,
+        conversationId,
+      });
       if (compiled.outcome === 'refused') throw new Stopped(compiled.code, compiled.reason);
       return compiled;
     } catch (thrown) {

@@ -113,6 +113,7 @@ function argumentsShown({ args }: CallNode): string[] {
 
 const ORIGIN_WORDS: Readonly<Record<string, string>> = {
   schema: 'the tool offers no other value',
+  conversation: 'the conversation that the task comes from',
   prose: 'the task',
   person: 'what a person said',
   alarm: "an alarm's message",

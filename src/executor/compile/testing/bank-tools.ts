@@ -65,6 +65,15 @@ const BANK_TOOLS: readonly RailTool[] = [
       outputSchema: { type: 'object', properties: { received: { type: 'object', properties: { amount: text } } } },
     },
   ),
+  tool(
+    'chronos/alarm_set',
+    {
+      kind: { type: 'string', enum: ['once', 'cron'] },
+      delay_seconds: { type: 'number' },
+      ...{ wake_message: text, label: text, conversation_id: text },
+    },
+    { sideEffectClass: 'write', required: ['kind', 'wake_message'], rail: { chosen: ['/kind'], repeatable: true } },
+  ),
   tool('bank/balance', { account: text }, { sideEffectClass: 'read' }),
   tool('bank/find', { query: text }, { annotations: { readOnlyHint: true } }),
   tool('bank/note', { text }, { sideEffectClass: 'write', annotations: { readOnlyHint: true } }),
