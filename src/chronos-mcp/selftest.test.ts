@@ -64,7 +64,7 @@ test('what ships agrees', () => {
   assert.equal(report.ok, true);
   assert.deepEqual(
     report.checked,
-    ['src/chronos-mcp/chronos-tools.json', 'agents/default.json', 'agents/neo.json', 'skills/assistant/SKILL.mtx'].map(
+    ['src/chronos-mcp/chronos-tools.json', 'agents/default.json', 'agents/executor.json', 'agents/neo.json', 'skills/assistant/SKILL.mtx'].map(
       (file) => join(ROOT, file),
     ),
   );
@@ -143,7 +143,7 @@ test('a manifest without chronos and a skill without chronos are passed over', (
   mkdirSync(join(folder, 'skills', 'empty'));
   const { ok, checked, differences } = run();
   assert.equal(ok, true, differences.join());
-  assert.equal(checked.length, 3);
+  assert.equal(checked.length, 4);
 });
 
 test('missing, extra, repeated and misversioned tools of a skill are named with their line', () => {
