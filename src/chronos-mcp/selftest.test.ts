@@ -64,9 +64,13 @@ test('what ships agrees', () => {
   assert.equal(report.ok, true);
   assert.deepEqual(
     report.checked,
-    ['src/chronos-mcp/chronos-tools.json', 'agents/default.json', 'agents/executor.json', 'agents/neo.json', 'skills/assistant/SKILL.mtx'].map(
-      (file) => join(ROOT, file),
-    ),
+    [
+      'src/chronos-mcp/chronos-tools.json',
+      'agents/default.json',
+      'agents/executor.json',
+      'agents/neo.json',
+      'skills/assistant/SKILL.mtx',
+    ].map((file) => join(ROOT, file)),
   );
 });
 
