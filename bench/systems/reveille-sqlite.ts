@@ -16,7 +16,7 @@ const CHUNK = 100_000;
 const SEED: Record<string, string> = {
   alarms: `owner = '${SEED_OWNER}'`,
   alarm_texts: `seq = (SELECT seq FROM alarms WHERE owner = '${SEED_OWNER}')`,
-  occurrences: `owner = '${SEED_OWNER}'`,
+  owed: `alarm = (SELECT seq FROM alarms WHERE owner = '${SEED_OWNER}')`,
 };
 
 function columnsOf(db: DatabaseSync, table: string): string[] {
@@ -24,10 +24,23 @@ function columnsOf(db: DatabaseSync, table: string): string[] {
   return rows.map(({ name }) => name);
 }
 
+/** Owners come first: what is owed names them by their numbers. */
+function insertOwners(db: DatabaseSync, { from, until, owners }: Copies): void {
+  const names = `'user-' || ${SQLITE.ownerDigits(owners)}`;
+  db.exec(`${SQLITE.numbers(from, Math.min(until, from + owners))}
+    INSERT OR IGNORE INTO owners (owner, open_alarms, stored_alarms, stored_bytes) SELECT ${names}, 0, 0, 0 FROM numbers`);
+}
+
 function insertCopies(db: DatabaseSync, copies: Copies): void {
   const { last } = db.prepare('SELECT max(seq) AS last FROM alarms').get() as { last: number };
-  const own = { ...identityOf(SQLITE, copies), seq: `${last + 1 - copies.from} + i` };
+  const { owner, ...identity } = identityOf(SQLITE, copies);
+  const seq = `${last + 1 - copies.from} + i`;
+  insertOwners(db, copies);
   for (const [table, seed] of Object.entries(SEED)) {
+    const own =
+      table === 'owed'
+        ? { ...identity, alarm: seq, owner: `(SELECT seq FROM owners WHERE owner = ${owner})` }
+        : { ...identity, owner: owner!, seq };
     db.exec(copyRows(SQLITE, { table, columns: columnsOf(db, table), own, seed }, copies));
   }
 }
@@ -35,9 +48,8 @@ function insertCopies(db: DatabaseSync, copies: Copies): void {
 /** What chronosd keeps per owner, computed afresh: every loaded alarm is active and owes one occurrence. */
 function refreshOwners(db: DatabaseSync): void {
   db.exec(`
-    INSERT INTO owners (owner, open_alarms, next_due)
-    SELECT owner, count(*), min(due_at) FROM occurrences WHERE due_at IS NOT NULL GROUP BY owner
-    ON CONFLICT (owner) DO UPDATE SET open_alarms = excluded.open_alarms, next_due = excluded.next_due`);
+    UPDATE owners SET (open_alarms, next_due) =
+      (SELECT count(*), min(due_at) FROM owed WHERE owed.owner = owners.seq AND due_at IS NOT NULL)`);
 }
 
 /** Opens the file of a chronosd that is not running, for bulk work: nothing of this has to survive a power cut. */

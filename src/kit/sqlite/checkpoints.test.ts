@@ -17,7 +17,7 @@ function setUp(t: TestContext) {
   const db = new DatabaseSync(path);
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE rows (n INTEGER PRIMARY KEY)');
   const checkpoints = new Checkpoints(db, path, silentLogger);
-  const commits = new GroupCommit(db, () => checkpoints.committed());
+  const commits = new GroupCommit(db, { onCommit: () => checkpoints.committed() });
   t.after(async () => {
     await checkpoints.close();
     if (db.isOpen) db.close();

@@ -5,6 +5,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { sqliteCode, storageError } from './sqlite-error.ts';
+import { Undo } from './undo.ts';
 
 /** More than this in one transaction would hold the event loop for too long. */
 const OPERATIONS_PER_COMMIT = 512;
@@ -47,11 +48,19 @@ export class GroupCommit {
   #scheduled = false;
   #idle: (() => void)[] = [];
   readonly #onCommit: () => void;
+  readonly #inMemory: Undo;
 
-  /** @param onCommit called after each transaction that is on disk */
-  constructor(db: DatabaseSync, onCommit: () => void = () => {}) {
+  /**
+   * @param options.onCommit called after each transaction that is on disk
+   * @param options.undo where operations note how to undo what they do in memory; it is undone with their rows
+   */
+  constructor(
+    db: DatabaseSync,
+    { onCommit = () => {}, undo = new Undo() }: { onCommit?: () => void; undo?: Undo } = {},
+  ) {
     this.#db = db;
     this.#onCommit = onCommit;
+    this.#inMemory = undo;
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
     this.#rollback = db.prepare('ROLLBACK');
@@ -159,6 +168,7 @@ export class GroupCommit {
   /** Runs one operation of several; throws only when the whole transaction is lost. */
   #attempt(operation: () => unknown): Outcome {
     this.#savepoint.run();
+    const mark = this.#inMemory.mark();
     try {
       const value = operation();
       refusePromise(value);
@@ -170,6 +180,7 @@ export class GroupCommit {
       if (!this.#db.isTransaction) throw sqliteCode(thrown) === undefined ? lostTransaction(thrown) : thrown;
       this.#rollbackTo.run();
       this.#release.run();
+      this.#inMemory.backTo(mark);
       return { ok: false, error: operationError(thrown) };
     }
   }
@@ -192,6 +203,7 @@ export class GroupCommit {
       this.#undo();
       throw storageError(thrown);
     }
+    this.#inMemory.keep();
     this.#onCommit();
   }
 
@@ -201,5 +213,6 @@ export class GroupCommit {
 
   #undo(): void {
     if (this.#db.isTransaction) this.#rollback.run();
+    this.#inMemory.backTo(0);
   }
 }

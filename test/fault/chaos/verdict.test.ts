@@ -23,10 +23,10 @@ async function take(path: string, least: number, statement: string): Promise<voi
 
 /** An occurrence of a single alarm that nobody has begun with. */
 const ONE_OWED = `
-  (owner, alarm_id, fire_id) IN (
-    SELECT occurrences.owner, alarm_id, fire_id
-    FROM occurrences JOIN alarms ON alarms.owner = occurrences.owner AND alarms.id = alarm_id
-    WHERE kind = 'once' AND lease_until IS NULL AND attempt = 0 LIMIT 1)`;
+  (alarm, scheduled_for) IN (
+    SELECT o.alarm, o.scheduled_for FROM owed AS o JOIN alarms AS a ON a.seq = o.alarm
+    WHERE a.kind = 'once' AND o.attempt = 0
+      AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for) LIMIT 1)`;
 
 test('a campaign whose alarms are tampered with says so, and keeps what it found', async (t) => {
   const tampering: Fault = {
@@ -36,8 +36,8 @@ test('a campaign whose alarms are tampered with says so, and keeps what it found
     short: extent,
     async strike({ house }) {
       // Of some of them the clients themselves take the alarm back afterwards, and nothing is lost.
-      await take(house.sqlitePath, 8, `DELETE FROM occurrences WHERE ${ONE_OWED}`);
-      await take(house.sqlitePath, 1, `UPDATE occurrences SET fence = fence + 7 WHERE ${ONE_OWED}`);
+      await take(house.sqlitePath, 8, `DELETE FROM owed WHERE ${ONE_OWED}`);
+      await take(house.sqlitePath, 1, `UPDATE owed SET fence = fence + 7 WHERE ${ONE_OWED}`);
       return { what: 'an alarm and a fence', overAt: Date.now() };
     },
   };

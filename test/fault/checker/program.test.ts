@@ -14,7 +14,7 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { formatInstant } from '../../../src/wire/rfc3339.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
-import { installPostgresAudit, installSqliteAudit } from './audit/install.ts';
+import { installPostgresAudit, installSqliteAudit, tamperWithSqlite } from './audit/install.ts';
 import { type DaysAlarms, liveThrough } from './eventful-day.ts';
 import type { ClientLine, ReceiverLine } from './history.ts';
 import { openJournal, recordClient, recordReceiver } from './journal.ts';
@@ -78,11 +78,7 @@ const ENGINES: readonly Engine[] = [
       return {
         database,
         ...remains,
-        async run(sql) {
-          const db = new DatabaseSync(database, { enableForeignKeyConstraints: false });
-          db.exec(sql);
-          db.close();
-        },
+        run: async (sql) => tamperWithSqlite(database, sql),
       };
     },
     end: async () => {},

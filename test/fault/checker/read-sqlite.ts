@@ -11,7 +11,7 @@ const TABLES = ['alarms', 'alarm_texts', 'occurrences', 'fire_attempts'];
 function tablesOf(db: DatabaseSync): Set<string> {
   return new Set(
     db
-      .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")
+      .prepare("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")
       .all()
       .map(({ name }) => name as string),
   );

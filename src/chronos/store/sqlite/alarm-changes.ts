@@ -21,18 +21,19 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
     const holder = idempotencyKey === null ? undefined : findByKey(owner, idempotencyKey);
     if (holder) return { result: 'key_taken', state: holder };
     const { maxActive, maxStored = Number.POSITIVE_INFINITY, maxBytes = Number.POSITIVE_INFINITY } = limits;
-    const held = owners.held(owner);
+    const ownerSeq = owners.seqOf(owner);
+    const held = owners.held(ownerSeq);
     if (held.open >= maxActive) return { result: 'too_many', active: held.open };
     const bytes = storedBytes(alarm);
     if (held.alarms >= maxStored || held.bytes + bytes > maxBytes)
       return { result: 'too_much', alarms: held.alarms, bytes: held.bytes };
-    if (alarms.exists(owner, id)) throw new ReveilleError('conflict', `there is an alarm ${id} already`);
+    if (alarms.seqOf(owner, id) !== undefined) throw new ReveilleError('conflict', `there is an alarm ${id} already`);
 
     const state = { alarm, occurrences: [occurrence] };
     checkTransition({ alarm, occurrences: [] }, state);
-    alarms.insert(alarm);
-    occurrences.insert(occurrence);
-    owners.refresh(owner, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
+    const place = { owner, id, ownerSeq: ownerSeq ?? owners.enrolled(owner), seq: alarms.insert(alarm) };
+    occurrences.insert(place, occurrence);
+    owners.grow(place.ownerSeq, { opened: isOpen(alarm.status) ? 1 : 0, bytes, dueAt: occurrence.dueAt });
     return { result: 'created', state };
   };
 }
@@ -49,7 +50,7 @@ export function prepareFindByKey(db: DatabaseSync, tables: Tables) {
 
   return (owner: string, idempotencyKey: string): AlarmState | undefined => {
     const id = holder.get(owner, idempotencyKey);
-    return id === undefined ? undefined : tables.state(owner, id);
+    return id === undefined ? undefined : tables.find(owner, id)?.state;
   };
 }
 
@@ -57,17 +58,18 @@ export function prepareFindByKey(db: DatabaseSync, tables: Tables) {
 
 export function prepareUpdateAlarm(tables: Tables) {
   return (owner: string, alarmId: string, transition: Transition, limits: StoreLimits = {}): AlarmState | undefined => {
-    const stored = tables.state(owner, alarmId);
+    const stored = tables.find(owner, alarmId);
     if (!stored) return undefined;
-    const wanted = transition(stored);
-    checkTransition(stored, wanted);
-    const growth = growthOf(stored, wanted);
+    const { ownerSeq } = stored.place;
+    const wanted = transition(stored.state);
+    checkTransition(stored.state, wanted);
+    const growth = growthOf(stored.state, wanted);
     if (comesNearer(growth, limits)) {
-      const { open: active, bytes } = tables.owners.held(owner);
-      checkGrowth(growth, limits, { active, bytes, triggers: tables.owners.waitingTriggers(owner) });
+      const { open: active, bytes } = tables.owners.held(ownerSeq);
+      checkGrowth(growth, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
     }
     const opened = tables.write(stored, wanted);
-    tables.owners.refresh(owner, opened, { alarms: 0, bytes: growth.bytes });
+    tables.owners.refresh(ownerSeq, opened, { alarms: 0, bytes: growth.bytes });
     return wanted;
   };
 }
@@ -76,25 +78,24 @@ export function prepareUpdateAlarm(tables: Tables) {
 
 export function prepareComplete(tables: Tables) {
   /** @param opened by how many each touched owner's open alarms have grown; added to here */
-  function completeOne({ key, attempt, settle }: Completion, opened: Map<string, number>): CompletionResult {
-    const { owner, alarmId, fireId, fence } = key;
-    const stored = tables.state(owner, alarmId);
-    const held = stored?.occurrences.find((occurrence) => occurrence.fireId === fireId);
-    if (!stored || !held || held.fence !== fence || held.leaseUntil === null) return 'lost_lease';
-
-    const given = withoutLease(stored, fireId);
+  function completeOne({ key, attempt, settle }: Completion, opened: Map<number, number>): CompletionResult {
+    const lease = tables.leases.held(key);
+    if (!lease) return 'lost_lease';
+    const stored = tables.ofLease(lease);
+    const { seq, ownerSeq } = stored.place;
+    const given = withoutLease(stored.state, key.fireId);
     const wanted = settle(given);
     checkTransition(given, wanted);
-    opened.set(owner, (opened.get(owner) ?? 0) + tables.write(stored, wanted, fireId));
+    opened.set(ownerSeq, (opened.get(ownerSeq) ?? 0) + tables.write(stored, wanted, key.fireId));
     if (attempt) {
       checkAttempt(key, attempt);
-      tables.ledger.insert(attempt);
+      tables.ledger.insert(seq, attempt);
     }
     return 'applied';
   }
 
   return (completions: readonly Completion[]): CompletionResult[] => {
-    const opened = new Map<string, number>();
+    const opened = new Map<number, number>();
     const results = completions.map((completion) => completeOne(completion, opened));
     for (const [owner, change] of opened) tables.owners.refresh(owner, change);
     return results;

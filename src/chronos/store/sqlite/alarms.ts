@@ -1,7 +1,8 @@
 /** The alarms' rows: reading them whole, and writing no more than what changed. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Alarm } from '../../alarm/alarm.ts';
+import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
 import { ALARM_COLUMNS } from '../columns.ts';
+import { OWED_COLUMNS, occurrenceIn } from './occurrences.ts';
 import { prepareInsert, prepareQuery, prepareUpdate, shapeOf } from './statements.ts';
 
 const ALARM = shapeOf(ALARM_COLUMNS);
@@ -25,62 +26,87 @@ const OTHERS: ReadonlySet<string> = new Set([...TEXTS, ...PROGRESS, ...STATUS, .
 /** What only an edit changes: all the rest. */
 const DEFINITION = (Object.keys(ALARM_COLUMNS) as (keyof Alarm)[]).filter((member) => !OTHERS.has(member));
 
-const BY_ID = 'owner = ? AND id = ?';
+/** The alarm's columns, `a` its row and `t` its texts. */
+const COLUMNS = Object.values(ALARM_COLUMNS)
+  .map(({ name }) => (name === 'wake_message' || name === 'payload' ? `t.${name}` : `a.${name}`))
+  .join(', ');
+const WIDTH = Object.keys(ALARM_COLUMNS).length;
+
+/** An alarm, and the number of its row. */
+type Numbered = { seq: number; alarm: Alarm };
 
 export function prepareAlarms(db: DatabaseSync) {
-  const one = prepareQuery(
+  const byId = prepareQuery<Numbered>(
     db,
-    `SELECT ${ALARM.columns} FROM alarms JOIN alarm_texts USING (seq) WHERE ${BY_ID}`,
+    `SELECT ${COLUMNS}, a.seq FROM alarms AS a JOIN alarm_texts AS t USING (seq) WHERE a.owner = ? AND a.id = ?`,
+    (row) => ({ alarm: ALARM.read(row), seq: row[WIDTH] as number }),
+  );
+  const bySeq = prepareQuery(
+    db,
+    `SELECT ${COLUMNS} FROM alarms AS a JOIN alarm_texts AS t USING (seq) WHERE a.seq = ?`,
     ALARM.read,
   );
-  const known = prepareQuery(db, `SELECT 1 FROM alarms WHERE ${BY_ID}`, () => true);
+  const owing = prepareQuery<{ alarm: Alarm; occurrence: Occurrence }>(
+    db,
+    `SELECT ${COLUMNS}, ${OWED_COLUMNS}
+     FROM owed AS o CROSS JOIN alarms AS a ON a.seq = o.alarm CROSS JOIN alarm_texts AS t ON t.seq = o.alarm
+     WHERE o.alarm = ? AND o.scheduled_for = ?`,
+    (row) => {
+      const alarm = ALARM.read(row);
+      return { alarm, occurrence: occurrenceIn(row, alarm, WIDTH) };
+    },
+  );
+  const seqOf = prepareQuery(db, 'SELECT seq FROM alarms WHERE owner = ? AND id = ?', ([seq]) => seq as number);
   const insertRow = prepareInsert<Alarm>(db, 'alarms', ALARM_COLUMNS, [
     ...IDENTITY,
     ...STATUS,
     ...PROGRESS,
     ...DEFINITION,
   ]);
-  const insertTexts = db.prepare(
-    'INSERT INTO alarm_texts (seq, wake_message, payload) VALUES (last_insert_rowid(), ?, ?)',
-  );
+  const insertTexts = db.prepare('INSERT INTO alarm_texts (seq, wake_message, payload) VALUES (?, ?, ?)');
   const writing = (members: readonly (typeof PROGRESS | typeof STATUS | typeof DEFINITION)[number][]) =>
-    prepareUpdate<Alarm>(db, 'alarms', ALARM_COLUMNS, members, BY_ID, ['owner', 'id']);
+    prepareUpdate<Alarm>(db, 'alarms', ALARM_COLUMNS, members);
   const writeProgress = writing(PROGRESS);
   const writeStatus = writing([...STATUS, ...PROGRESS]);
   const writeDefinition = writing(DEFINITION);
-  const writeTexts = prepareUpdate<Alarm>(
-    db,
-    'alarm_texts',
-    ALARM_COLUMNS,
-    TEXTS,
-    `seq = (SELECT seq FROM alarms WHERE ${BY_ID})`,
-    ['owner', 'id'],
-  );
+  const writeTexts = prepareUpdate<Alarm>(db, 'alarm_texts', ALARM_COLUMNS, TEXTS);
 
   return {
-    find(owner: string, id: string): Alarm | undefined {
-      return one.get(owner, id);
+    find(owner: string, id: string): Numbered | undefined {
+      return byId.get(owner, id);
     },
 
-    exists(owner: string, id: string): boolean {
-      return known.get(owner, id) === true;
+    at(seq: number): Alarm | undefined {
+      return bySeq.get(seq);
     },
 
-    insert(alarm: Alarm): void {
-      insertRow(alarm);
-      insertTexts.run(alarm.wakeMessage, alarm.payload);
+    /** An alarm with one occurrence that it owes, without its lease. */
+    owing(seq: number, scheduledFor: number): { alarm: Alarm; occurrence: Occurrence } | undefined {
+      return owing.get(seq, scheduledFor);
+    },
+
+    /** The number of an alarm's row. */
+    seqOf(owner: string, id: string): number | undefined {
+      return seqOf.get(owner, id);
+    },
+
+    /** @returns the number of its row */
+    insert(alarm: Alarm): number {
+      const seq = insertRow(alarm);
+      insertTexts.run(seq, alarm.wakeMessage, alarm.payload);
+      return seq;
     },
 
     /**
      * Writes the groups of columns that hold one of `changed`; a status seldom changes without progress, so they go
      * together.
      */
-    update(alarm: Alarm, changed: ReadonlySet<keyof Alarm>): void {
+    update(seq: number, alarm: Alarm, changed: ReadonlySet<keyof Alarm>): void {
       const touches = (members: readonly (keyof Alarm)[]) => members.some((member) => changed.has(member));
-      if (touches(STATUS)) writeStatus(alarm);
-      else if (touches(PROGRESS)) writeProgress(alarm);
-      if (touches(DEFINITION)) writeDefinition(alarm);
-      if (touches(TEXTS)) writeTexts(alarm);
+      if (touches(STATUS)) writeStatus(seq, alarm);
+      else if (touches(PROGRESS)) writeProgress(seq, alarm);
+      if (touches(DEFINITION)) writeDefinition(seq, alarm);
+      if (touches(TEXTS)) writeTexts(seq, alarm);
     },
   };
 }

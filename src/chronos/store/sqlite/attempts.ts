@@ -1,42 +1,54 @@
 /** The ledger of attempts. */
 import type { DatabaseSync } from 'node:sqlite';
+import { partsOfFireId } from '../../../wire/fire-id.ts';
 import type { Attempt, Occurrence } from '../../alarm/alarm.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
-import { ATTEMPT_COLUMNS } from '../columns.ts';
-import { LIMIT, prepareInsert, prepareQuery, shapeOf } from './statements.ts';
-
-const ATTEMPT = shapeOf(ATTEMPT_COLUMNS);
+import { LIMIT, prepareQuery } from './statements.ts';
 
 /** Where a page of the ledger goes on: the last row of the page before. */
 type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
 
-export function prepareLedger(db: DatabaseSync) {
-  const insert = prepareInsert<Attempt>(db, 'fire_attempts', ATTEMPT_COLUMNS);
-  const latest = prepareQuery(
-    db,
-    `SELECT ${ATTEMPT.columns} FROM fire_attempts WHERE owner = ? AND alarm_id = ?
-     ORDER BY started_at DESC, fire_id DESC, attempt DESC ${LIMIT}`,
-    ATTEMPT.read,
-  );
-  const earlier = prepareQuery(
-    db,
-    `SELECT ${ATTEMPT.columns} FROM fire_attempts
-     WHERE owner = ? AND alarm_id = ? AND (started_at, fire_id, attempt) < (?, ?, ?)
-     ORDER BY started_at DESC, fire_id DESC, attempt DESC ${LIMIT}`,
-    ATTEMPT.read,
-  );
+const COLUMNS =
+  'f.scheduled_for, f.attempt, f.started_at, f.finished_at, f.outcome, f.http_status, f.error, f.missed_count, f.machine_ready_ms';
 
+export function prepareLedger(db: DatabaseSync) {
+  const insert = db.prepare(
+    `INSERT INTO ledger (alarm, scheduled_for, attempt, started_at, finished_at, outcome, http_status, error,
+       missed_count, machine_ready_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const pageFrom = (behind: string) =>
+    prepareQuery<Attempt>(
+      db,
+      `SELECT a.owner, a.id, ${COLUMNS} FROM alarms AS a CROSS JOIN ledger AS f ON f.alarm = a.seq
+       WHERE a.owner = ? AND a.id = ? ${behind}
+       ORDER BY f.started_at DESC, f.scheduled_for DESC, f.attempt DESC ${LIMIT}`,
+      ([owner, id, at, attempt, startedAt, finishedAt, outcome, httpStatus, error, missedCount, machineReadyMs]) =>
+        ({
+          ...{ fireId: `${id}@${at}`, alarmId: id, owner, scheduledFor: at, attempt, startedAt, finishedAt },
+          ...{ outcome, httpStatus, error, missedCount, machineReadyMs },
+        }) as Attempt,
+    );
+  const latest = pageFrom('');
+  const earlier = pageFrom('AND f.started_at <= ?3 AND (f.started_at, f.scheduled_for, f.attempt) < (?3, ?4, ?5)');
   const prune = db.prepare(`
-    DELETE FROM fire_attempts WHERE (owner, alarm_id, started_at, fire_id, attempt) IN (
-      SELECT owner, alarm_id, started_at, fire_id, attempt FROM fire_attempts INDEXED BY fire_attempts_by_age
-      WHERE finished_at < ? ORDER BY finished_at ${LIMIT})`);
+    DELETE FROM ledger WHERE seq IN (
+      SELECT seq FROM ledger INDEXED BY ledger_by_age WHERE finished_at < ? ORDER BY finished_at ${LIMIT})`);
+
+  function add(alarm: number, attempt: Attempt): void {
+    const { scheduledFor, startedAt, finishedAt, outcome, httpStatus, error, missedCount, machineReadyMs } = attempt;
+    insert.run(
+      ...[alarm, scheduledFor, attempt.attempt, startedAt, finishedAt, outcome, httpStatus, error],
+      ...[missedCount, machineReadyMs],
+    );
+  }
 
   return {
-    insert,
+    /** @param alarm the number of the alarm's row */
+    insert: add,
 
     /** Records the attempt of a holder who was not heard of again; `knownAt` as in {@link interruptedAttempt}. */
-    interrupted(held: Occurrence, knownAt?: number): void {
-      insert(interruptedAttempt(held, knownAt));
+    interrupted(alarm: number, held: Occurrence, knownAt?: number): void {
+      add(alarm, interruptedAttempt(held, knownAt));
     },
 
     /** Deletes attempts that finished before an instant, the oldest first; says how many there were. */
@@ -47,7 +59,8 @@ export function prepareLedger(db: DatabaseSync) {
     /** One page, latest first. */
     page(owner: string, alarmId: string, limit: number, before?: AttemptCursor): Attempt[] {
       if (!before) return latest.all(owner, alarmId, limit);
-      return earlier.all(owner, alarmId, before.startedAt, before.fireId, before.attempt, limit);
+      const { dueEpochMs } = partsOfFireId(before.fireId);
+      return earlier.all(owner, alarmId, before.startedAt, dueEpochMs, before.attempt, limit);
     },
   };
 }

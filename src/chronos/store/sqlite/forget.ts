@@ -8,53 +8,51 @@ import type { Tables } from './tables.ts';
 /** Attempts and receipts that one call deletes: a ledger of years is taken down in steps, which hold nothing up. */
 const LEDGER_ROWS_AT_ONCE = 2000;
 
-type Key = { owner: string; id: string };
-
 /** Nobody works on it, and no trigger waits. What a failed alarm owes is parked. */
-const NOTHING_RUNS = `NOT EXISTS (
-    SELECT 1 FROM occurrences AS o WHERE o.owner = a.owner AND o.alarm_id = a.id
-      AND (o.lease_until IS NOT NULL OR o.due_at IS NOT NULL))`;
+const NOTHING_RUNS = `NOT EXISTS (SELECT 1 FROM owed AS o WHERE o.alarm = a.seq AND o.due_at IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.alarm = a.seq)`;
 
 export function prepareForget(db: DatabaseSync, tables: Tables) {
-  const keyOf = ([owner, id]: readonly unknown[]): Key => ({ owner: owner as string, id: id as string });
+  const seqIn = ([seq]: readonly unknown[]) => seq as number;
   // What an earlier version ended does not say when, but not before it fired last or was due.
   const ended = prepareQuery(
     db,
-    `SELECT owner, id FROM alarms AS a INDEXED BY alarms_ended
+    `SELECT seq FROM alarms AS a INDEXED BY alarms_ended
      WHERE status IN ('fired', 'cancelled', 'failed') AND updated_at < ?1 AND coalesce(last_fired_at, 0) < ?1
        AND (status = 'cancelled' OR coalesce(fire_at, 0) < ?1) AND ${NOTHING_RUNS}
      ORDER BY updated_at LIMIT ?2 + 0`,
-    keyOf,
+    seqIn,
   );
   const cancelled = prepareQuery(
     db,
-    `SELECT owner, id FROM alarms AS a WHERE owner = ? AND status = 'cancelled' AND ${NOTHING_RUNS} ORDER BY id ${LIMIT}`,
-    keyOf,
+    `SELECT seq FROM alarms AS a 
+     WHERE owner = ? AND status = 'cancelled' AND NOT (status = 'fired' AND kind = 'once') AND ${NOTHING_RUNS} ORDER BY id ${LIMIT}`,
+    seqIn,
   );
-  const ledger = ['fire_attempts', 'fire_receipts'].map((table) => {
-    const key = table === 'fire_attempts' ? 'started_at, fire_id, attempt' : 'fire_id, stage';
-    return db.prepare(`
-      DELETE FROM ${table} WHERE owner = ?1 AND alarm_id = ?2 AND (${key}) IN (
-        SELECT ${key} FROM ${table} WHERE owner = ?1 AND alarm_id = ?2 LIMIT ?3 + 0)`);
-  });
-  const owed = db.prepare('DELETE FROM occurrences WHERE owner = ? AND alarm_id = ?');
-  const texts = db.prepare('DELETE FROM alarm_texts WHERE seq = (SELECT seq FROM alarms WHERE owner = ? AND id = ?)');
-  const row = db.prepare('DELETE FROM alarms WHERE owner = ? AND id = ?');
+  const attempts = db.prepare('DELETE FROM ledger WHERE seq IN (SELECT seq FROM ledger WHERE alarm = ? LIMIT ? + 0)');
+  const receipts = db.prepare(`
+    DELETE FROM fire_receipts WHERE owner = ?1 AND alarm_id = ?2 AND (fire_id, stage) IN (
+      SELECT fire_id, stage FROM fire_receipts WHERE owner = ?1 AND alarm_id = ?2 LIMIT ?3 + 0)`);
+  const owed = db.prepare('DELETE FROM owed WHERE alarm = ?');
+  const texts = db.prepare('DELETE FROM alarm_texts WHERE seq = ?');
+  const row = db.prepare('DELETE FROM alarms WHERE seq = ?');
 
   /** @returns how many of them are gone */
-  function forget(keys: readonly Key[]): number {
+  function forget(numbers: readonly number[]): number {
     let left = LEDGER_ROWS_AT_ONCE;
     let forgotten = 0;
-    const shrunk = new Map<string, Grown>();
-    for (const { owner, id } of keys) {
-      for (const remove of ledger) left -= Number(remove.run(owner, id, left).changes);
+    const shrunk = new Map<number, Grown>();
+    for (const seq of numbers) {
+      const alarm = tables.alarms.at(seq)!;
+      left -= Number(attempts.run(seq, left).changes);
+      left -= Number(receipts.run(alarm.owner, alarm.id, left).changes);
       if (left <= 0) break;
-      const alarm = tables.alarms.find(owner, id)!;
-      owed.run(owner, id);
-      texts.run(owner, id);
-      row.run(owner, id);
-      const { alarms, bytes } = shrunk.get(owner) ?? { alarms: 0, bytes: 0 };
-      shrunk.set(owner, { alarms: alarms - 1, bytes: bytes - storedBytes(alarm) });
+      owed.run(seq);
+      texts.run(seq);
+      row.run(seq);
+      const ownerSeq = tables.owners.seqOf(alarm.owner)!;
+      const { alarms, bytes } = shrunk.get(ownerSeq) ?? { alarms: 0, bytes: 0 };
+      shrunk.set(ownerSeq, { alarms: alarms - 1, bytes: bytes - storedBytes(alarm) });
       forgotten++;
     }
     for (const [owner, grown] of shrunk) tables.owners.refresh(owner, 0, grown);

@@ -1,97 +1,106 @@
-/** The occurrences' rows: what is owed, and who holds it. */
-import type { DatabaseSync } from 'node:sqlite';
-import type { Occurrence } from '../../alarm/alarm.ts';
-import { OCCURRENCE_COLUMNS } from '../columns.ts';
-import type { LeaseKey } from '../store.ts';
-import { LIMIT, prepareInsert, prepareQuery, prepareUpdate, shapeOf } from './statements.ts';
+/** The occurrences' rows: what is owed. Who holds them stands elsewhere (`leases.ts`), and is joined in here. */
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import type { Occurrence, OccurrenceSource } from '../../alarm/alarm.ts';
+import { type Leases, withLease } from './leases.ts';
+import { LIMIT, prepareQuery } from './statements.ts';
 
-const OCCURRENCE = shapeOf(OCCURRENCE_COLUMNS);
+/** Where an alarm stands: its number and its owner's, and their names. */
+export type Place = {
+  readonly seq: number;
+  readonly ownerSeq: number;
+  readonly owner: string;
+  readonly id: string;
+};
 
-const BY_FIRE = 'owner = ? AND alarm_id = ? AND fire_id = ?';
+/** Names an occurrence by its row. */
+export type OwedKey = { alarm: number; scheduledFor: number };
 
-export function prepareOccurrences(db: DatabaseSync) {
+/** In the order in which {@link occurrenceIn} expects them. */
+export const OWED_COLUMNS =
+  'o.scheduled_for, o.source, o.nominal, o.due_at, o.attempt, o.fence, o.missed_count, o.held_reason, o.held_until';
+
+/** @param from where the columns begin in the row */
+export function occurrenceIn(row: readonly SQLOutputValue[], { owner, id }: Pick<Place, 'owner' | 'id'>, from = 0) {
+  const scheduledFor = row[from] as number;
+  return {
+    fireId: `${id}@${scheduledFor}`,
+    alarmId: id,
+    owner,
+    source: row[from + 1] as OccurrenceSource,
+    scheduledFor,
+    nominal: row[from + 2] as number,
+    dueAt: row[from + 3] as number | null,
+    attempt: row[from + 4] as number,
+    missedCount: row[from + 6] as number,
+    fence: row[from + 5] as number,
+    leaseUntil: null,
+    claimedAt: null,
+    heldReason: row[from + 7] as string | null,
+    heldUntil: row[from + 8] as number | null,
+  } satisfies Occurrence;
+}
+
+/** What may be tried next of an owner, in the order of falling due. */
+export type DueKey = OwedKey & { dueAt: number };
+
+export function prepareOccurrences(db: DatabaseSync, leases: Leases) {
   const ofAlarm = prepareQuery(
     db,
-    `SELECT ${OCCURRENCE.columns} FROM occurrences WHERE owner = ? AND alarm_id = ? ORDER BY fire_id`,
-    OCCURRENCE.read,
+    `SELECT ${OWED_COLUMNS} FROM owed AS o WHERE alarm = ? ORDER BY scheduled_for`,
+    (row) => row,
   );
-  const due = prepareQuery(
+  const due = prepareQuery<DueKey>(
     db,
-    `SELECT ${OCCURRENCE.columns} FROM occurrences INDEXED BY occurrences_free
-     WHERE owner = ? AND due_at <= ? AND lease_until IS NULL ORDER BY due_at, alarm_id, fire_id ${LIMIT}`,
-    OCCURRENCE.read,
+    `SELECT due_at, alarm, scheduled_for FROM owed INDEXED BY owed_due
+     WHERE owner = ? AND due_at IS NOT NULL ORDER BY due_at, alarm, scheduled_for ${LIMIT}`,
+    ([dueAt, alarm, scheduledFor]) => ({ dueAt, alarm, scheduledFor }) as DueKey,
   );
-  const leased = prepareQuery(
-    db,
-    `SELECT ${OCCURRENCE.columns} FROM occurrences INDEXED BY occurrences_leased
-     WHERE lease_until <= ? ORDER BY lease_until`,
-    OCCURRENCE.read,
+  const insert = db.prepare(
+    `INSERT INTO owed (alarm, scheduled_for, owner, source, nominal, due_at, attempt, fence, missed_count, held_reason,
+       held_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
-  const insert = prepareInsert<Occurrence>(db, 'occurrences', OCCURRENCE_COLUMNS);
-  const update = prepareUpdate<Occurrence>(
-    db,
-    'occurrences',
-    OCCURRENCE_COLUMNS,
-    [
-      'source',
-      'scheduledFor',
-      'nominal',
-      'dueAt',
-      'attempt',
-      'missedCount',
-      'fence',
-      'leaseUntil',
-      'claimedAt',
-      'heldReason',
-      'heldUntil',
-    ],
-    BY_FIRE,
-    ['owner', 'alarmId', 'fireId'],
+  const update = db.prepare(
+    `UPDATE owed SET source = ?, nominal = ?, due_at = ?, attempt = ?, fence = ?, missed_count = ?, held_reason = ?,
+       held_until = ? WHERE alarm = ? AND scheduled_for = ?`,
   );
-  const hold = prepareUpdate<Occurrence>(
-    db,
-    'occurrences',
-    OCCURRENCE_COLUMNS,
-    ['attempt', 'fence', 'leaseUntil', 'claimedAt'],
-    BY_FIRE,
-    ['owner', 'alarmId', 'fireId'],
-  );
-  const renew = db.prepare(
-    `UPDATE occurrences SET lease_until = ? WHERE ${BY_FIRE} AND fence = ? AND lease_until IS NOT NULL`,
-  );
-  const remove = db.prepare(`DELETE FROM occurrences WHERE ${BY_FIRE}`);
+  const remove = db.prepare('DELETE FROM owed WHERE alarm = ? AND scheduled_for = ?');
 
   return {
-    /** Everything one alarm owes. */
-    of(owner: string, alarmId: string): Occurrence[] {
-      return ofAlarm.all(owner, alarmId);
+    /** Everything one alarm owes, and who holds it. */
+    of(place: Place): Occurrence[] {
+      return ofAlarm
+        .all(place.seq)
+        .map((row) => withLease(occurrenceIn(row, place), leases.at(place.seq, row[0] as number)));
     },
 
-    /** What one owner is owed by an instant and nobody holds, earliest due first. */
-    due(owner: string, until: number, limit: number): Occurrence[] {
-      return due.all(owner, until, limit);
+    /** What one owner is owed and nobody holds, earliest due first. */
+    free(owner: number, limit: number): DueKey[] {
+      const held = leases.ofOwner(owner);
+      if (held.length === 0) return due.all(owner, limit);
+      const found = due
+        .all(owner, limit + held.length)
+        .filter(({ alarm, scheduledFor }) => !leases.at(alarm, scheduledFor));
+      return found.length > limit ? found.slice(0, limit) : found;
     },
 
-    /**
-     * What is held under a lease that ends at or before an instant, parked occurrences included, first to end first.
-     */
-    leasedUntil(instant: number): Occurrence[] {
-      return leased.all(instant);
+    insert(place: Place, occurrence: Occurrence): void {
+      const { scheduledFor, source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;
+      insert.run(
+        ...[place.seq, scheduledFor, place.ownerSeq, source, nominal, dueAt],
+        ...[attempt, fence, missedCount, heldReason, heldUntil],
+      );
     },
 
-    insert,
-    update,
-
-    /** Writes who holds the occurrence, and nothing else of it. */
-    hold,
-
-    /** @returns whether the lease was still there to be extended */
-    renew(key: LeaseKey, leaseUntil: number): boolean {
-      return renew.run(leaseUntil, key.owner, key.alarmId, key.fireId, key.fence).changes === 1;
+    update(place: Place, occurrence: Occurrence): void {
+      const { scheduledFor, source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;
+      update.run(
+        ...[source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil],
+        ...[place.seq, scheduledFor],
+      );
     },
 
-    remove(occurrence: Occurrence): void {
-      remove.run(occurrence.owner, occurrence.alarmId, occurrence.fireId);
+    remove(place: Place, { scheduledFor }: Occurrence): void {
+      remove.run(place.seq, scheduledFor);
     },
   };
 }

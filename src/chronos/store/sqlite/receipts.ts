@@ -1,5 +1,6 @@
 /** How far fires got, as the machines told it. */
 import type { DatabaseSync } from 'node:sqlite';
+import { partsOfFireId } from '../../../wire/fire-id.ts';
 import type { TurnStage } from '../../../wire/receipt.ts';
 import { ATTEMPTS_LOOKED_AT, type FireReceipt } from '../../alarm/course.ts';
 import { RECEIPT_COLUMNS } from '../columns.ts';
@@ -11,15 +12,17 @@ const RECEIPT = shapeOf(RECEIPT_COLUMNS);
 export function prepareReceipts(db: DatabaseSync) {
   const owed = prepareQuery(
     db,
-    'SELECT 1 FROM occurrences WHERE owner = ? AND alarm_id = ? AND fire_id = ? AND attempt >= 1',
+    `SELECT 1 FROM alarms AS a CROSS JOIN owed AS o ON o.alarm = a.seq
+     WHERE a.owner = ?1 AND a.id = ?2 AND o.scheduled_for = ?3 AND (o.attempt >= 1 OR EXISTS (
+       SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for AND l.attempt >= 1))`,
     () => true,
   );
   const attempted = prepareQuery(
     db,
     `SELECT 1 FROM (
-       SELECT fire_id FROM fire_attempts WHERE owner = ? AND alarm_id = ? AND started_at >= ?
-       ORDER BY started_at, fire_id, attempt LIMIT ${ATTEMPTS_LOOKED_AT})
-     WHERE fire_id = ? LIMIT 1`,
+       SELECT f.scheduled_for FROM alarms AS a CROSS JOIN ledger AS f ON f.alarm = a.seq
+       WHERE a.owner = ? AND a.id = ? AND f.started_at >= ? ORDER BY f.started_at LIMIT ${ATTEMPTS_LOOKED_AT})
+     WHERE scheduled_for = ? LIMIT 1`,
     () => true,
   );
   const insert = db.prepare(`
@@ -38,8 +41,12 @@ export function prepareReceipts(db: DatabaseSync) {
       SELECT owner, alarm_id, fire_id, stage FROM fire_receipts INDEXED BY fire_receipts_by_age
       WHERE recorded_at < ? ORDER BY recorded_at ${LIMIT})`);
 
-  const knows = ({ owner, alarmId, fireId, dueAt }: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>) =>
-    (owed.get(owner, alarmId, fireId) ?? attempted.get(owner, alarmId, dueAt, fireId)) !== undefined;
+  const knows = ({ owner, alarmId, fireId, dueAt }: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>) => {
+    const named = partsOfFireId(fireId);
+    if (named.alarmId !== alarmId) return false;
+    const found = owed.get(owner, alarmId, named.dueEpochMs) ?? attempted.get(owner, alarmId, dueAt, named.dueEpochMs);
+    return found !== undefined;
+  };
 
   return {
     knows,

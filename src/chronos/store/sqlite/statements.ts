@@ -65,38 +65,30 @@ function valuesOf<T extends Storable<T>>(object: T, members: readonly Member<T>[
   });
 }
 
-/** Prepares the INSERT of some members of an object. */
+/** Prepares the INSERT of some members of an object; it gives the number of the row. */
 export function prepareInsert<T extends Storable<T>>(
   db: DatabaseSync,
   table: string,
   columns: Columns<T>,
   members: readonly Member<T>[] = Object.keys(columns) as Member<T>[],
-): (object: T) => void {
+): (object: T) => number {
   const names = members.map((member) => columns[member].name);
   const statement = db.prepare(
     `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
   );
-  return (object) => {
-    statement.run(...valuesOf(object, members));
-  };
+  return (object) => Number(statement.run(...valuesOf(object, members)).lastInsertRowid);
 }
 
-/**
- * Prepares the UPDATE of some members of an object.
- *
- * @param where the rest of the statement, whose parameters are the values of the members in `by`
- */
+/** Prepares the UPDATE of some members of an object in the row with a number. */
 export function prepareUpdate<T extends Storable<T>>(
   db: DatabaseSync,
   table: string,
   columns: Columns<T>,
   members: readonly Member<T>[],
-  where: string,
-  by: readonly Member<T>[],
-): (object: T) => void {
+): (seq: number, object: T) => void {
   const assignments = members.map((member) => `${columns[member].name} = ?`).join(', ');
-  const statement = db.prepare(`UPDATE ${table} SET ${assignments} WHERE ${where}`);
-  return (object) => {
-    statement.run(...valuesOf(object, members), ...valuesOf(object, by));
+  const statement = db.prepare(`UPDATE ${table} SET ${assignments} WHERE seq = ?`);
+  return (seq, object) => {
+    statement.run(...valuesOf(object, members), seq);
   };
 }

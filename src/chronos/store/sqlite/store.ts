@@ -5,6 +5,7 @@ import { Checkpoints } from '../../../kit/sqlite/checkpoints.ts';
 import { GroupCommit } from '../../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../../kit/sqlite/open.ts';
 import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
+import { Undo } from '../../../kit/sqlite/undo.ts';
 import type { AlarmStore } from '../store.ts';
 import { prepareAgentKeys, prepareNonces } from './agent-keys.ts';
 import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } from './alarm-changes.ts';
@@ -43,9 +44,10 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   }
   db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
   const checkpoints = new Checkpoints(db, file.path, options.log);
-  const commits = new GroupCommit(db, () => checkpoints.committed());
+  const undo = new Undo();
+  const commits = new GroupCommit(db, { onCommit: () => checkpoints.committed(), undo });
 
-  const tables = prepareTables(db);
+  const tables = prepareTables(db, undo);
   const findByKey = prepareFindByKey(db, tables);
   const create = prepareCreate(tables, findByKey);
   const list = prepareList(db, tables);
@@ -54,7 +56,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const claim = prepareClaim(tables);
   const renew = prepareRenew(tables);
   const complete = prepareComplete(tables);
-  const nextDue = prepareNextDue(db, tables);
+  const nextDue = prepareNextDue(tables);
   const countDue = prepareCountDue(db);
   const nonces = prepareNonces(db);
   const keys = prepareAgentKeys(db);
@@ -73,7 +75,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     now: () => options.clock.now(),
 
     create: (entry, limits) => commits.run(() => create(entry, limits)),
-    get: (owner, alarmId) => read(() => tables.state(owner, alarmId)),
+    get: (owner, alarmId) => read(() => tables.find(owner, alarmId)?.state),
     findByKey: (owner, idempotencyKey) => read(() => findByKey(owner, idempotencyKey)),
     list: (owner, filter) => read(() => list(owner, filter)),
     update: (owner, alarmId, transition, limits) => commits.run(() => update(owner, alarmId, transition, limits)),

@@ -1,52 +1,76 @@
 /** The prepared tables that the operations share, and how one alarm's state is read and written across them. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { AlarmState } from '../../alarm/alarm.ts';
+import type { Undo } from '../../../kit/sqlite/undo.ts';
+import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
 import { prepareAlarms } from './alarms.ts';
 import { prepareLedger } from './attempts.ts';
-import { prepareOccurrences } from './occurrences.ts';
+import { type Lease, prepareLeases } from './leases.ts';
+import { type Place, prepareOccurrences } from './occurrences.ts';
 import { isOpen, prepareOwners } from './owners.ts';
 
 export type Tables = ReturnType<typeof prepareTables>;
 
-export function prepareTables(db: DatabaseSync) {
+/** An alarm as it stands in its rows, and where. */
+export type Stored = { place: Place; state: AlarmState };
+
+/** @param undo what the tables keep in memory is undone with the rows */
+export function prepareTables(db: DatabaseSync, undo: Undo) {
+  const leases = prepareLeases(db, undo);
   const alarms = prepareAlarms(db);
-  const occurrences = prepareOccurrences(db);
+  const occurrences = prepareOccurrences(db, leases);
   const ledger = prepareLedger(db);
-  const owners = prepareOwners(db);
+  const owners = prepareOwners(db, occurrences, undo);
+  for (const { owner } of leases.all()) owners.claimed(owner, occurrences.free(owner, 1)[0]?.dueAt);
+
+  function stored(place: Place, alarm: Alarm): Stored {
+    return { place, state: { alarm, occurrences: occurrences.of(place) } };
+  }
 
   return {
     alarms,
     occurrences,
     ledger,
+    leases,
     owners,
 
     /** The alarm with what it owes. */
-    state(owner: string, alarmId: string): AlarmState | undefined {
-      const alarm = alarms.find(owner, alarmId);
-      return alarm && { alarm, occurrences: occurrences.of(owner, alarmId) };
+    find(owner: string, alarmId: string): Stored | undefined {
+      const found = alarms.find(owner, alarmId);
+      return found && stored({ seq: found.seq, ownerSeq: owners.seqOf(owner)!, owner, id: alarmId }, found.alarm);
+    },
+
+    /** The alarm that something is held of, with all that it owes. */
+    ofLease({ alarm: seq, owner: ownerSeq, key: { owner, alarmId: id }, row }: Lease): Stored {
+      return stored({ seq, ownerSeq, owner, id }, row ?? alarms.at(seq)!);
     },
 
     /**
      * Writes what a transition changed, and takes the lease off the occurrence that it settled. The owner's row is the
      * caller's to refresh.
      *
-     * @param stored the state as it stands in the rows
      * @param wanted the state that the transition returned
      * @param settled the occurrence whose attempt the caller records; any other that goes with its lease on is recorded
      *   here, because nobody else will
      * @returns by how many the owner's open alarms have grown: 1, 0 or -1
      */
-    write(stored: AlarmState, wanted: AlarmState, settled?: string): number {
-      const difference = differenceOf(stored, wanted);
+    write({ place, state }: Stored, wanted: AlarmState, settled?: string): number {
+      const difference = differenceOf(state, wanted);
       for (const occurrence of difference.went) {
-        occurrences.remove(occurrence);
-        if (occurrence.leaseUntil !== null && occurrence.fireId !== settled) ledger.interrupted(occurrence);
+        occurrences.remove(place, occurrence);
+        leases.release(place.seq, occurrence.scheduledFor);
+        if (occurrence.leaseUntil !== null && occurrence.fireId !== settled) ledger.interrupted(place.seq, occurrence);
       }
-      for (const occurrence of difference.changed) occurrences.update(occurrence);
-      for (const occurrence of difference.came) occurrences.insert(occurrence);
-      if (difference.alarm.size > 0) alarms.update(wanted.alarm, difference.alarm);
-      return Number(isOpen(wanted.alarm.status)) - Number(isOpen(stored.alarm.status));
+      for (const occurrence of difference.changed) {
+        occurrences.update(place, occurrence);
+        if (occurrence.leaseUntil === null) leases.release(place.seq, occurrence.scheduledFor);
+      }
+      for (const occurrence of difference.came) occurrences.insert(place, occurrence);
+      if (difference.alarm.size > 0) {
+        alarms.update(place.seq, wanted.alarm, difference.alarm);
+        leases.changed(place.seq);
+      }
+      return Number(isOpen(wanted.alarm.status)) - Number(isOpen(state.alarm.status));
     },
   };
 }

@@ -38,8 +38,8 @@ class AlarmFile {
   }
 
   /** How many rows a table has, counted where they are kept and not in an index over them. */
-  count({ name }: MovingTable): number {
-    const row = read(() => this.#db.prepare(`SELECT count(*) AS rows FROM ${name} NOT INDEXED`).get());
+  count({ source: { rows } }: MovingTable): number {
+    const row = read(() => this.#db.prepare(`SELECT count(*) AS rows FROM ${rows} NOT INDEXED`).get());
     return (row as { rows: number }).rows;
   }
 
@@ -125,7 +125,7 @@ export class SourceView extends AlarmFile {
     this.#db = db;
     this.owner = likelyOwner(this.path);
     try {
-      const tables = read(() => db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'table'`).all());
+      const tables = read(() => db.prepare(`SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')`).all());
       const names = new Set(tables.map(({ name }) => name));
       this.#tables = names;
       if (!['alarms', 'occurrences', 'fire_attempts', 'agent_keys', 'owners'].every((name) => names.has(name)))
@@ -137,9 +137,10 @@ export class SourceView extends AlarmFile {
     }
   }
 
-  /** A file of an earlier Reveille may lack a table; the move itself makes it. */
+  /** A file of an earlier Reveille may lack a table, or know it by another name; the move itself makes it. */
   override count(table: MovingTable): number {
-    return this.#tables.has(table.name) ? super.count(table) : 0;
+    const rows = [table.source.rows, table.name].find((name) => this.#tables.has(name));
+    return rows === undefined ? 0 : super.count({ ...table, source: { ...table.source, rows } });
   }
 
   close(): void {

@@ -14,8 +14,8 @@ export type MovingTable = {
   name: 'alarms' | 'occurrences' | 'fire_attempts' | 'fire_receipts' | 'agent_keys' | 'owners';
   /** The names of its columns, with commas between them. */
   columns: string;
-  /** SQLite: what to select, and from where. */
-  source: { columns: string; from: string };
+  /** SQLite: what to select, from where, and the table that has a row for each. */
+  source: { columns: string; from: string; rows: string };
   /** PostgreSQL: columns that only it has, and what they begin with. */
   extra: { columns: string; values: string };
   /** The columns of the key, in its order, and where they stand in a row. */
@@ -30,6 +30,7 @@ type Plan<T> = {
   shape: Shape<T>;
   key: readonly (keyof T & string)[];
   from?: string;
+  rows?: string;
   /** What SQLite calls a column. */
   renamed?: readonly [here: string, inSqlite: string];
   extra?: MovingTable['extra'];
@@ -37,12 +38,12 @@ type Plan<T> = {
 
 const NOTHING = { columns: '', values: '' };
 
-function table<T>({ name, shape, key, from = name, renamed, extra = NOTHING }: Plan<T>): MovingTable {
+function table<T>({ name, shape, key, from = name, rows = name, renamed, extra = NOTHING }: Plan<T>): MovingTable {
   const columns = shape.list();
   return {
     name,
     columns,
-    source: { columns: renamed ? columns.replace(...renamed) : columns, from },
+    source: { columns: renamed ? columns.replace(...renamed) : columns, from, rows },
     extra,
     key: { columns: shape.list(undefined, key), at: key.map((member) => shape.members.indexOf(member)) },
     arrays: (first) => shape.arrays(first),
@@ -63,12 +64,14 @@ export const MOVING_TABLES: readonly MovingTable[] = [
     name: 'occurrences',
     shape: OCCURRENCE,
     key: ['owner', 'alarmId', 'fireId'],
+    rows: 'owed',
     extra: { columns: 'alarm_revision, ', values: '0, ' },
   }),
   table({
     name: 'fire_attempts',
     shape: ATTEMPT,
     key: ['owner', 'alarmId', 'startedAt', 'fireId', 'attempt'],
+    rows: 'ledger',
   }),
   table({
     name: 'fire_receipts',

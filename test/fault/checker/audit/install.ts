@@ -15,6 +15,17 @@ export function installSqliteAudit(path: string): void {
   }
 }
 
+/** Does to a SQLite store what somebody who tampers with it would do, in statements that fit PostgreSQL's tables too. */
+export function tamperWithSqlite(path: string, sql: string): void {
+  const db = new DatabaseSync(path, { timeout: 5_000, enableForeignKeyConstraints: false });
+  try {
+    db.exec(scriptOf('./sqlite-tampering.sql'));
+    db.exec(sql);
+  } finally {
+    db.close();
+  }
+}
+
 /** Replicas may be at work meanwhile. A database that has them keeps them. */
 export async function installPostgresAudit(uri: string): Promise<void> {
   const client = new pg.Client({ connectionString: uri });

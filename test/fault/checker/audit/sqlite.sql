@@ -21,44 +21,75 @@ CREATE TRIGGER IF NOT EXISTS checker_alarm_went AFTER DELETE ON alarms BEGIN
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'alarms', json_object('id', OLD.id, 'status', OLD.status));
 END;
 
-CREATE TRIGGER IF NOT EXISTS checker_occurrence_came AFTER INSERT ON occurrences BEGIN
-  INSERT INTO checker_audit ("at", "table", after) VALUES (
+-- A lease is a row of its own here; the audit shows it where it stands in full, with what is owed.
+CREATE TRIGGER IF NOT EXISTS checker_occurrence_came AFTER INSERT ON owed BEGIN
+  INSERT INTO checker_audit ("at", "table", after) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
-    json_object('fireId', NEW.fire_id, 'alarmId', NEW.alarm_id, 'source', NEW.source, 'nominal', NEW.nominal,
-      'dueAt', NEW.due_at, 'attempt', NEW.attempt, 'fence', NEW.fence, 'leaseUntil', NEW.lease_until,
-      'claimedAt', NEW.claimed_at));
+    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', NEW.source, 'nominal', NEW.nominal,
+      'dueAt', NEW.due_at, 'attempt', coalesce(l.attempt, NEW.attempt), 'fence', coalesce(l.fence, NEW.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
+  FROM alarms AS a LEFT JOIN leases AS l ON l.alarm = NEW.alarm AND l.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm;
 END;
-CREATE TRIGGER IF NOT EXISTS checker_occurrence_changed AFTER UPDATE ON occurrences BEGIN
-  INSERT INTO checker_audit ("at", "table", before, after) VALUES (
+CREATE TRIGGER IF NOT EXISTS checker_occurrence_changed AFTER UPDATE ON owed BEGIN
+  INSERT INTO checker_audit ("at", "table", before, after) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
-    json_object('fireId', OLD.fire_id, 'alarmId', OLD.alarm_id, 'source', OLD.source, 'nominal', OLD.nominal,
-      'dueAt', OLD.due_at, 'attempt', OLD.attempt, 'fence', OLD.fence, 'leaseUntil', OLD.lease_until,
-      'claimedAt', OLD.claimed_at),
-    json_object('fireId', NEW.fire_id, 'alarmId', NEW.alarm_id, 'source', NEW.source, 'nominal', NEW.nominal,
-      'dueAt', NEW.due_at, 'attempt', NEW.attempt, 'fence', NEW.fence, 'leaseUntil', NEW.lease_until,
-      'claimedAt', NEW.claimed_at));
+    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'source', OLD.source, 'nominal', OLD.nominal,
+      'dueAt', OLD.due_at, 'attempt', coalesce(l.attempt, OLD.attempt), 'fence', coalesce(l.fence, OLD.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at),
+    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', NEW.source, 'nominal', NEW.nominal,
+      'dueAt', NEW.due_at, 'attempt', coalesce(l.attempt, NEW.attempt), 'fence', coalesce(l.fence, NEW.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
+  FROM alarms AS a LEFT JOIN leases AS l ON l.alarm = NEW.alarm AND l.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm;
 END;
-CREATE TRIGGER IF NOT EXISTS checker_occurrence_went AFTER DELETE ON occurrences BEGIN
-  INSERT INTO checker_audit ("at", "table", before) VALUES (
+CREATE TRIGGER IF NOT EXISTS checker_occurrence_went AFTER DELETE ON owed BEGIN
+  INSERT INTO checker_audit ("at", "table", before) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
-    json_object('fireId', OLD.fire_id, 'alarmId', OLD.alarm_id, 'source', OLD.source, 'nominal', OLD.nominal,
-      'dueAt', OLD.due_at, 'attempt', OLD.attempt, 'fence', OLD.fence, 'leaseUntil', OLD.lease_until,
-      'claimedAt', OLD.claimed_at));
+    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'source', OLD.source, 'nominal', OLD.nominal,
+      'dueAt', OLD.due_at, 'attempt', coalesce(l.attempt, OLD.attempt), 'fence', coalesce(l.fence, OLD.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
+  FROM alarms AS a LEFT JOIN leases AS l ON l.alarm = OLD.alarm AND l.scheduled_for = OLD.scheduled_for WHERE a.seq = OLD.alarm;
 END;
 
-CREATE TRIGGER IF NOT EXISTS checker_attempt_came AFTER INSERT ON fire_attempts BEGIN
-  INSERT INTO checker_audit ("at", "table", after) VALUES (
-    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
-    json_object('fireId', NEW.fire_id, 'alarmId', NEW.alarm_id, 'attempt', NEW.attempt, 'outcome', NEW.outcome));
+CREATE TRIGGER IF NOT EXISTS checker_lease_came AFTER INSERT ON leases BEGIN
+  INSERT INTO checker_audit ("at", "table", before, after) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
+    json_object('fireId', a.id || '@' || o.scheduled_for, 'alarmId', a.id, 'source', o.source, 'nominal', o.nominal,
+      'dueAt', o.due_at, 'attempt', o.attempt, 'fence', o.fence, 'leaseUntil', NULL, 'claimedAt', NULL),
+    json_object('fireId', a.id || '@' || o.scheduled_for, 'alarmId', a.id, 'source', o.source, 'nominal', o.nominal,
+      'dueAt', o.due_at, 'attempt', NEW.attempt, 'fence', NEW.fence, 'leaseUntil', NEW.lease_until, 'claimedAt', NEW.claimed_at)
+  FROM owed AS o JOIN alarms AS a ON a.seq = o.alarm WHERE o.alarm = NEW.alarm AND o.scheduled_for = NEW.scheduled_for;
 END;
-CREATE TRIGGER IF NOT EXISTS checker_attempt_changed AFTER UPDATE ON fire_attempts BEGIN
-  INSERT INTO checker_audit ("at", "table", before, after) VALUES (
-    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
-    json_object('fireId', OLD.fire_id, 'alarmId', OLD.alarm_id, 'attempt', OLD.attempt, 'outcome', OLD.outcome),
-    json_object('fireId', NEW.fire_id, 'alarmId', NEW.alarm_id, 'attempt', NEW.attempt, 'outcome', NEW.outcome));
+CREATE TRIGGER IF NOT EXISTS checker_lease_changed AFTER UPDATE ON leases BEGIN
+  INSERT INTO checker_audit ("at", "table", before, after) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
+    json_object('fireId', a.id || '@' || o.scheduled_for, 'alarmId', a.id, 'source', o.source, 'nominal', o.nominal,
+      'dueAt', o.due_at, 'attempt', OLD.attempt, 'fence', OLD.fence, 'leaseUntil', OLD.lease_until, 'claimedAt', OLD.claimed_at),
+    json_object('fireId', a.id || '@' || o.scheduled_for, 'alarmId', a.id, 'source', o.source, 'nominal', o.nominal,
+      'dueAt', o.due_at, 'attempt', NEW.attempt, 'fence', NEW.fence, 'leaseUntil', NEW.lease_until, 'claimedAt', NEW.claimed_at)
+  FROM owed AS o JOIN alarms AS a ON a.seq = o.alarm WHERE o.alarm = NEW.alarm AND o.scheduled_for = NEW.scheduled_for;
 END;
-CREATE TRIGGER IF NOT EXISTS checker_attempt_went AFTER DELETE ON fire_attempts BEGIN
-  INSERT INTO checker_audit ("at", "table", before) VALUES (
+CREATE TRIGGER IF NOT EXISTS checker_lease_went AFTER DELETE ON leases BEGIN
+  INSERT INTO checker_audit ("at", "table", before, after) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
+    json_object('fireId', a.id || '@' || o.scheduled_for, 'alarmId', a.id, 'source', o.source, 'nominal', o.nominal,
+      'dueAt', o.due_at, 'attempt', OLD.attempt, 'fence', OLD.fence, 'leaseUntil', OLD.lease_until, 'claimedAt', OLD.claimed_at),
+    json_object('fireId', a.id || '@' || o.scheduled_for, 'alarmId', a.id, 'source', o.source, 'nominal', o.nominal,
+      'dueAt', o.due_at, 'attempt', o.attempt, 'fence', o.fence, 'leaseUntil', NULL, 'claimedAt', NULL)
+  FROM owed AS o JOIN alarms AS a ON a.seq = o.alarm WHERE o.alarm = OLD.alarm AND o.scheduled_for = OLD.scheduled_for;
+END;
+
+CREATE TRIGGER IF NOT EXISTS checker_attempt_came AFTER INSERT ON ledger BEGIN
+  INSERT INTO checker_audit ("at", "table", after) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
-    json_object('fireId', OLD.fire_id, 'alarmId', OLD.alarm_id, 'attempt', OLD.attempt, 'outcome', OLD.outcome));
+    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'attempt', NEW.attempt, 'outcome', NEW.outcome)
+  FROM alarms AS a WHERE a.seq = NEW.alarm;
+END;
+CREATE TRIGGER IF NOT EXISTS checker_attempt_changed AFTER UPDATE ON ledger BEGIN
+  INSERT INTO checker_audit ("at", "table", before, after) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
+    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'attempt', OLD.attempt, 'outcome', OLD.outcome),
+    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'attempt', NEW.attempt, 'outcome', NEW.outcome)
+  FROM alarms AS a WHERE a.seq = NEW.alarm;
+END;
+CREATE TRIGGER IF NOT EXISTS checker_attempt_went AFTER DELETE ON ledger BEGIN
+  INSERT INTO checker_audit ("at", "table", before) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
+    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'attempt', OLD.attempt, 'outcome', OLD.outcome)
+  FROM alarms AS a WHERE a.seq = OLD.alarm;
 END;
