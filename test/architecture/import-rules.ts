@@ -12,6 +12,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/log': [],
   'kit/text': [],
   'kit/json': [],
+  'kit/phrase': [],
   'kit/mcp': [],
   'kit/process': [],
   'kit/identity': [],

@@ -4,11 +4,17 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { alarmOf, type SetFlags } from './alarm-set.ts';
+import { alarmOf as alarmTyped, type SetFlags, type Typed } from './alarm-set.ts';
+
+/** A Sunday evening in Berlin. */
+const TYPED: Typed = { now: Date.UTC(2026, 10, 22, 21, 30), zone: 'Europe/Berlin' };
+
+const alarmOf = (message: string | undefined, flags: SetFlags, words?: string, typed = TYPED) =>
+  alarmTyped(message, flags, typed, words).alarm;
 
 /** The members that are set. */
-const set = (message: string | undefined, flags: SetFlags) =>
-  Object.fromEntries(Object.entries(alarmOf(message, flags)).filter(([, value]) => value !== undefined));
+const set = (message: string | undefined, flags: SetFlags, words?: string) =>
+  Object.fromEntries(Object.entries(alarmOf(message, flags, words)).filter(([, value]) => value !== undefined));
 
 test('a delay, an instant and a cron expression become their fields', () => {
   assert.deepEqual(set('m', { in: '1h30m' }), { kind: 'once', delay_seconds: 5400, wake_message: 'm' });
@@ -65,17 +71,20 @@ test('what cannot be meant is refused with the flag, the value and the remedy', 
   const binary = join(folder, 'binary');
   writeFileSync(binary, Buffer.from([0xff, 0xfe, 0x41]));
   const cases: [message: string | undefined, flags: SetFlags, said: RegExp][] = [
-    ['m', {}, /give one of --in 10m, --at <instant> or --cron/],
+    ['m', {}, /say it after the message, as in "tomorrow 9am".* or give --in, --at or --cron/],
     ['m', { in: '1m', at: '2036-01-01T00:00:00Z' }, /--in and --at exclude each other/],
     ['m', { in: '1m', at: '2036-01-01T00:00:00Z', cron: '@daily' }, /--in and --at and --cron exclude/],
     ['m', { in: '10' }, /--in must be a duration such as 90s, 10m.* \(got "10"\)/],
     ['m', { in: '500ms' }, /--in must be at least 1s \(got "500ms"\)/],
-    ['m', { at: 'tomorrow' }, /--at must be an instant with an offset.* \(got "tomorrow"\)/],
-    ['m', { at: '2036-02-30T00:00:00Z' }, /--at must be an instant/],
-    ['m', { in: '1m', zone: 'UTC' }, /--zone goes only with --cron; leave it out with --in/],
-    ['m', { at: '2036-01-01T00:00:00Z', times: '3' }, /--times goes only with --cron; leave it out with --at/],
+    ['m', { at: 'tomorrow' }, /--at: "tomorrow" names no time of the day; write "tomorrow at 9:00"/],
+    ['m', { at: 'every day at 9:00' }, /--at names one instant; say "every day at 9:00" after the message/],
+    ['m', { at: '2036-02-30T00:00:00Z' }, /--at: .*no day 30|--at: .*not understood/],
+    ['m', { in: '1m', zone: 'UTC' }, /--zone goes with a time of the day; leave it out/],
+    ['m', { in: 'every 2 hours' }, /--in: /],
+    ['m', { cron: 'tomorrow 9am' }, /--cron says how often/],
+    ['m', { at: '2036-01-01T00:00:00Z', times: '3' }, /--times goes only with a series/],
     ['m', { cron: '@daily', times: '0' }, /--times must be a whole number from 1/],
-    ['m', { cron: '@daily', until: 'never' }, /--until must be an instant/],
+    ['m', { cron: '@daily', until: 'never' }, /--until: "never" is not understood/],
     ['m', { in: '1m', maxFailures: '1001' }, /--max-failures must be a whole number from 1 to 1000 \(got "1001"\)/],
     ['m', { in: '1m', maxLateness: 'soon' }, /--max-lateness must be a duration/],
     ['m', { in: '1m', jitter: '-5s' }, /--jitter must be a duration/],
@@ -96,4 +105,32 @@ test('what cannot be meant is refused with the flag, the value and the remedy', 
       JSON.stringify(flags),
     );
   }
+});
+
+test('a time is read as people type it, in the zone of whoever types', () => {
+  const fire_at = '2026-11-23T08:00:00.000Z';
+  const once = { kind: 'once', fire_at, wake_message: 'm' };
+  assert.deepEqual(set('m', {}, 'tomorrow 9am'), once);
+  assert.deepEqual(set('m', { at: 'tomorrow 9am' }), once);
+  assert.deepEqual(set('m', { at: '2026-11-23T09:00' }), once);
+  assert.deepEqual(set('m', { at: 'today 5pm', zone: 'Asia/Tokyo' }), once);
+  assert.deepEqual(set('m', { in: '2 hours' }), { kind: 'once', delay_seconds: 7200, wake_message: 'm' });
+  assert.deepEqual(set('m', {}, 'in 2 hours'), { kind: 'once', delay_seconds: 7200, wake_message: 'm' });
+  const weekdays = { kind: 'cron', cron_expr: '0 9 * * 1-5', timezone: 'Europe/Berlin', wake_message: 'm' };
+  assert.deepEqual(set('m', {}, 'every weekday at 9'), weekdays);
+  assert.deepEqual(set('m', { cron: '0 9 * * 1-5' }), weekdays);
+  assert.deepEqual(set('m', { until: '2026-12-31 18:00' }, 'every weekday at 9'), {
+    ...weekdays,
+    ends_at: '2026-12-31T17:00:00.000Z',
+  });
+  assert.deepEqual(set('m', {}, 'every 15 minutes'), { kind: 'cron', cron_expr: '@every 15m', wake_message: 'm' });
+});
+
+test('where the zone of the machine is not known, a time of the day asks for it', () => {
+  const nowhere = { ...TYPED, zone: undefined };
+  for (const words of ['tomorrow 9am', 'every weekday at 9'])
+    assert.throws(() => alarmOf('m', {}, words, nowhere), /time zone of this machine is not known.* --zone/);
+  assert.throws(() => alarmOf('m', { cron: '@daily' }, undefined, nowhere), /--zone/);
+  for (const words of ['in 2 hours', 'every 15 minutes', '2026-12-01T09:00:00Z', 'tomorrow 9am UTC'])
+    assert.ok(alarmOf('m', {}, words, nowhere));
 });

@@ -1,14 +1,22 @@
 /** `reveille alarm set` and `edit`: from flags to an alarm, or to what changes in one. */
 
 import { userInfo } from 'node:os';
+import { compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
+import { parseDuration } from '../../kit/clock/duration.ts';
+import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
+import { zoneOf } from '../../kit/clock/zone.ts';
+import { type Reading, readPhrase } from '../../kit/phrase/phrase.ts';
+import { PhraseError } from '../../kit/phrase/phrase-error.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { setBySchema } from '../../wire/alarm.ts';
+import { type AlarmCreated, setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
+import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { durationFlag, fileFlag, instantFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
+import { durationFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { lookOf } from '../screens/look.ts';
 import { keepsWallTime, renderAlarm, renderCreated } from '../screens/render.ts';
@@ -59,22 +67,100 @@ type Schedule = Pick<
   'kind' | 'delay_seconds' | 'fire_at' | 'cron_expr' | 'timezone' | 'ends_at' | 'max_fires'
 >;
 
+/** Where and when a command is typed; `zone` is missing where the machine names none that is known. */
+export type Typed = { readonly now: number; readonly zone: string | undefined };
+
+/** When an alarm is to ring, and the zone in which that was read; none where it says how long. */
+type When = Pick<AlarmCreateBody, 'delay_seconds' | 'fire_at' | 'cron_expr' | 'timezone'> & { readIn?: string };
+
+const WHEN_FLAGS = { in: '--in', at: '--at', cron: '--cron' } as const;
+
+/** What a text means on the reader's own clock. @throws UsageError naming where the text stood */
+function readingOf(name: string, text: string, { zone }: Pick<SetFlags, 'zone'>, typed: Typed): Reading {
+  const chosen = zone ?? typed.zone;
+  if (zone !== undefined) zoneOf(zone);
+  try {
+    const reading = readPhrase(text, { now: typed.now, zone: chosen ?? 'UTC' });
+    const needsZone = reading.kind !== 'delay' && parseInstant(text) === undefined && !text.endsWith(reading.zone);
+    if (chosen === undefined && needsZone && !(reading.kind === 'series' && !keepsWallTime(reading.cron)))
+      throw new UsageError(
+        'the time zone of this machine is not known; name yours with --zone, as in --zone Europe/Berlin',
+      );
+    return reading;
+  } catch (thrown) {
+    if (thrown instanceof PhraseError) throw new UsageError(`${name}: ${thrown.message}`, thrown);
+    throw thrown;
+  }
+}
+
+function whenRead(reading: Reading): When {
+  switch (reading.kind) {
+    case 'delay':
+      return { delay_seconds: reading.seconds };
+    case 'instant':
+      return { fire_at: formatInstant(reading.at), readIn: reading.zone };
+    case 'series':
+      return keepsWallTime(reading.cron)
+        ? { cron_expr: reading.cron, timezone: reading.zone, readIn: reading.zone }
+        : { cron_expr: reading.cron };
+  }
+}
+
 /** When it rings, as far as that is said. @throws UsageError for two answers, or a wrong one */
-export function whenOf(flags: Pick<SetFlags, 'in' | 'at' | 'cron'>) {
-  const given = (['in', 'at', 'cron'] as const).filter((name) => flags[name] !== undefined).map((name) => `--${name}`);
+export function whenOf(flags: Pick<SetFlags, 'in' | 'at' | 'cron' | 'zone'>, typed: Typed, words?: string): When {
+  const given = (['in', 'at', 'cron'] as const)
+    .filter((name) => flags[name] !== undefined)
+    .map((name) => WHEN_FLAGS[name]);
+  if (words !== undefined && given.length > 0)
+    throw new UsageError(`${JSON.stringify(words)} and ${given.join(' and ')} say when it rings; give one of them`);
   if (given.length > 1) throw new UsageError(`${given.join(' and ')} exclude each other; give one of them`);
-  return {
-    delay_seconds: durationFlag('--in', flags.in, 1),
-    fire_at: instantFlag('--at', flags.at),
-    cron_expr: flags.cron,
-  };
+  if (words !== undefined) return whenRead(readingOf('when', words, flags, typed));
+  if (flags.in !== undefined) {
+    if (parseDuration(flags.in) !== undefined || !/[a-z]{2,}/i.test(flags.in))
+      return { delay_seconds: durationFlag('--in', flags.in, 1) };
+    const reading = readingOf('--in', /^in\s/i.test(flags.in) ? flags.in : `in ${flags.in}`, flags, typed);
+    if (reading.kind === 'series')
+      throw new UsageError(`--in says how long, as in --in "2 hours" (got ${JSON.stringify(flags.in)})`);
+    return whenRead(reading);
+  }
+  if (flags.at !== undefined) {
+    // Whether it has passed is chronosd's to say.
+    if (parseInstant(flags.at) !== undefined) return { fire_at: flags.at };
+    const reading = readingOf('--at', flags.at, flags, typed);
+    if (reading.kind === 'series')
+      throw new UsageError(`--at names one instant; say ${JSON.stringify(flags.at)} after the message, or give --cron`);
+    return whenRead(reading);
+  }
+  if (flags.cron === undefined) return flags.zone === undefined ? {} : { timezone: flags.zone };
+  // What is no expression is left to chronosd, which says what is wrong with it.
+  if (/^[@*\d]/.test(flags.cron.trim())) {
+    if (!keepsWallTime(flags.cron))
+      return { cron_expr: flags.cron, ...(flags.zone === undefined ? {} : { timezone: flags.zone }) };
+    const zone = flags.zone ?? typed.zone;
+    if (zone === undefined)
+      throw new UsageError(
+        'the time zone of this machine is not known; name yours with --zone, as in --zone Europe/Berlin',
+      );
+    return { cron_expr: flags.cron, timezone: zone, readIn: zone };
+  }
+  const reading = readingOf('--cron', flags.cron, flags, typed);
+  if (reading.kind !== 'series')
+    throw new UsageError(`--cron says how often, as in --cron "0 9 * * 1-5" (got ${JSON.stringify(flags.cron)})`);
+  return whenRead(reading);
+}
+
+function untilOf({ until, zone }: Pick<SetFlags, 'until' | 'zone'>, typed: Typed): string | undefined {
+  if (until === undefined || parseInstant(until) !== undefined) return until;
+  const reading = readingOf('--until', until, zone === undefined ? {} : { zone }, typed);
+  if (reading.kind !== 'instant')
+    throw new UsageError(`--until names an instant, as in --until "2026-12-31 18:00" (got ${JSON.stringify(until)})`);
+  return formatInstant(reading.at);
 }
 
 /** What goes with a series alone. @throws UsageError for a wrong value */
-export function seriesOf(flags: Pick<SetFlags, 'zone' | 'until' | 'times'>) {
+function seriesOf(flags: Pick<SetFlags, 'zone' | 'until' | 'times'>, typed: Typed) {
   return {
-    timezone: flags.zone,
-    ends_at: instantFlag('--until', flags.until),
+    ends_at: untilOf(flags, typed),
     max_fires: wholeNumberFlag('--times', flags.times, 1, MAX_INTEGER),
   };
 }
@@ -88,14 +174,18 @@ export function limitsOf(flags: Pick<SetFlags, 'maxFailures' | 'maxLateness' | '
   };
 }
 
-function scheduleOf(flags: SetFlags): Schedule {
-  const when = whenOf(flags);
-  if (flags.cron !== undefined) return { kind: 'cron', ...when, ...seriesOf(flags) };
-  const single = (['in', 'at'] as const).find((name) => flags[name] !== undefined);
-  if (single === undefined)
-    throw new UsageError('when should it ring? give one of --in 10m, --at <instant> or --cron <expression>');
-  const foreign = (['zone', 'until', 'times'] as const).find((name) => flags[name] !== undefined);
-  if (foreign !== undefined) throw new UsageError(`--${foreign} goes only with --cron; leave it out with --${single}`);
+function scheduleOf(flags: SetFlags, typed: Typed, words: string | undefined): Schedule & { readIn?: string } {
+  const when = whenOf(flags, typed, words);
+  if (when.cron_expr !== undefined) return { kind: 'cron', ...when, ...seriesOf(flags, typed) };
+  if (when.delay_seconds === undefined && when.fire_at === undefined)
+    throw new UsageError(
+      'when should it ring? say it after the message, as in "tomorrow 9am" or "every weekday at 9:00", or give --in, --at or --cron',
+    );
+  const foreign = (['until', 'times'] as const).find((name) => flags[name] !== undefined);
+  if (foreign !== undefined)
+    throw new UsageError(`--${foreign} goes only with a series, such as "every day at 9:00"; leave it out`);
+  if (flags.zone !== undefined && when.readIn === undefined)
+    throw new UsageError('--zone goes with a time of the day; leave it out where you say how long');
   return { kind: 'once', ...when };
 }
 
@@ -105,12 +195,17 @@ function scheduleOf(flags: SetFlags): Schedule {
  * @throws UsageError naming the flag that is missing, doubled or wrong; what depends on the present is chronosd's to
  *   judge
  */
-export function alarmOf(message: string | undefined, flags: SetFlags): AlarmCreateBody {
+export function alarmOf(
+  message: string | undefined,
+  flags: SetFlags,
+  typed: Typed,
+  words?: string,
+): { alarm: AlarmCreateBody; readIn: string | undefined } {
   // Standard input is read last, when nothing else can be wrong.
-  const schedule = scheduleOf(flags);
+  const { readIn, ...schedule } = scheduleOf(flags, typed, words);
   const limits = limitsOf(flags);
   const payload = payloadOf(flags);
-  return {
+  const alarm: AlarmCreateBody = {
     ...schedule,
     wake_message: messageOf(message, flags),
     label: flags.label,
@@ -120,7 +215,10 @@ export function alarmOf(message: string | undefined, flags: SetFlags): AlarmCrea
     urgent: flags.urgent,
     ...limits,
   };
+  return { alarm, readIn };
 }
+
+const typedWhere = ({ clock, settings }: CliContext): Typed => ({ now: clock.now(), zone: machineZone(settings.TZ) });
 
 /**
  * In whose name a command speaks: that of whoever is at the keyboard, unless they say otherwise; in nobody's below an
@@ -164,13 +262,42 @@ export async function inFlags<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-export async function alarmSet(context: CliContext, flags: SetFlags, message: string | undefined): Promise<void> {
-  const alarm = alarmOf(message, flags);
+export async function alarmSet(
+  context: CliContext,
+  flags: SetFlags,
+  message: string | undefined,
+  words: string | undefined,
+): Promise<void> {
+  const isWhen = words === undefined && flags.messageFile !== undefined;
+  const { alarm, readIn } = alarmOf(isWhen ? undefined : message, flags, typedWhere(context), isWhen ? message : words);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
-  const lines = renderCreated(created, lookOf(context));
-  if (alarm.kind === 'cron' && alarm.timezone === undefined && keepsWallTime(alarm.cron_expr ?? ''))
-    lines.push('  the expression is read in UTC; --zone chooses another time zone');
-  context.out.result(created, lines);
+  const rings = ringsOf(created, alarm);
+  const reading = readIn === undefined ? undefined : { zone: readIn, rings };
+  context.out.result(
+    { ...created, ...(reading && { zone: readIn, rings: rings.map((at) => formatWithOffset(readIn!, at)) }) },
+    renderCreated(created, lookOf(context), reading),
+  );
+}
+
+/** How many rings of a series are told. */
+const RINGS_TOLD = 3;
+
+/** When a new alarm rings next, as far as its schedule says: epoch ms. */
+function ringsOf(
+  { next_fire_at: next }: AlarmCreated,
+  { cron_expr, timezone = 'UTC', ends_at, max_fires }: AlarmCreateBody,
+): number[] {
+  const first = next === undefined ? undefined : parseInstant(next);
+  if (first === undefined) return [];
+  const rings = [first];
+  const until = parseInstant(ends_at ?? '') ?? Number.POSITIVE_INFINITY;
+  const schedule = cron_expr === undefined ? undefined : compileSchedule(cron_expr, timezone, first);
+  while (schedule !== undefined && rings.length < Math.min(RINGS_TOLD, max_fires ?? RINGS_TOLD)) {
+    const following = schedule.next(rings.at(-1)!);
+    if (following === undefined || following > until) break;
+    rings.push(following);
+  }
+  return rings;
 }
 
 export type EditFlags = Omit<SetFlags, 'key'> & { message?: string; clear?: string };
@@ -203,12 +330,13 @@ function clearedOf({ clear }: EditFlags): AlarmPatchBody {
  *
  * @throws UsageError when there are none, one is wrong, or one is set and cleared at once
  */
-export function changesOf(flags: EditFlags): AlarmPatchBody {
+export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
   const cleared = clearedOf(flags);
   const hasMessage = flags.message !== undefined || flags.messageFile !== undefined;
+  const { readIn: _, ...when } = whenOf(flags, typed);
   const set: AlarmPatchBody = {
-    ...whenOf(flags),
-    ...seriesOf(flags),
+    ...when,
+    ...seriesOf(flags, typed),
     label: flags.label,
     conversation_id: flags.conversation,
     urgent: flags.urgent,
@@ -228,7 +356,7 @@ export function changesOf(flags: EditFlags): AlarmPatchBody {
 }
 
 export async function alarmEdit(context: CliContext, flags: EditFlags, given: string): Promise<void> {
-  const changes = changesOf(flags);
+  const changes = changesOf(flags, typedWhere(context));
   const client = alarmClient(context, personOf(context, flags));
   const alarm = await inFlags(client.patchAlarm(await findAlarmId(client, given), changes));
   context.out.result(alarm, ['Changed', ...renderAlarm(alarm, lookOf(context))]);

@@ -40,6 +40,16 @@ function resolutionOf(distanceMs: number): number {
   return distanceMs < 86_400_000 ? 60_000 : 3_600_000;
 }
 
+/** Weekday, day and time in a zone, with the year where it is another one: `Mon 23 Nov 09:00`, `Fri 1 Jan 2027 12:00`. */
+export function calendarTime(epochMs: number, { now, zone }: Here): string {
+  const { date, time } = wallClock(epochMs, zone);
+  const weekday = WEEKDAYS[new Date(`${date}T00:00:00Z`).getUTCDay()]!;
+  const [year, month, day] = date.split('-');
+  const named = `${weekday} ${Number(day)} ${monthName(Number(month)).slice(0, 3)}`;
+  const shown = time.endsWith(':00') ? time.slice(0, 5) : time;
+  return year === wallClock(now, zone).date.slice(0, 4) ? `${named} ${shown}` : `${named} ${year} ${shown}`;
+}
+
 /** How far an instant is, to the nearest: `in 9 min 58 s`, `2 h ago`, `now`. */
 export function fromNow(epochMs: number, now: number): string {
   const distance = Math.abs(epochMs - now);
@@ -51,6 +61,7 @@ export function fromNow(epochMs: number, now: number): string {
   return epochMs > now ? `in ${words}` : `${words} ago`;
 }
 
+const WEEKDAYS = 'Sun Mon Tue Wed Thu Fri Sat'.split(' ');
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 
 /** `November` of 11. */

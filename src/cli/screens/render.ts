@@ -4,7 +4,7 @@ import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
 import { columns, fit, pad, wrap } from './columns.ts';
-import { fromNow, type Here, localTime, shortTime, wallTime, zoneName } from './local-time.ts';
+import { calendarTime, fromNow, type Here, localTime, shortTime, wallTime, zoneName } from './local-time.ts';
 import type { Output } from './output.ts';
 import { plainWakeError } from './wake-error.ts';
 
@@ -60,12 +60,19 @@ export function ringsAt(text: string, look: Look): string {
   return `${fromNow(instant(text), look.now)}, ${localTime(instant(text), look)}`;
 }
 
+/** The next rings of an alarm whose time was read in a zone; the first is the alarm's own. */
+export type RingsRead = { readonly zone: string; readonly rings: readonly number[] };
+
 /** What `alarm set` answers. */
-export function renderCreated(created: AlarmCreated, look: Look): string[] {
+export function renderCreated(created: AlarmCreated, look: Look, reading?: RingsRead): string[] {
   const { id, next_fire_at: next, status, deduped } = created;
-  const rings = next === undefined ? `it is ${status}` : `rings ${ringsAt(next, look)}`;
   const done = deduped ? 'Already set, by this key and with this definition:' : 'Set';
-  return [`${done} ${look.paint('bold', id)}`, `${INDENT}${rings}`];
+  const lines = [`${done} ${look.paint('bold', id)}`];
+  if (next === undefined) return [...lines, `${INDENT}it is ${status}`];
+  if (reading === undefined) return [...lines, `${INDENT}rings ${ringsAt(next, look)}`];
+  const rings = reading.rings.map((at) => calendarTime(at, { now: look.now, zone: reading.zone }));
+  lines.push(`${INDENT}rings ${fromNow(instant(next), look.now)}: ${rings.join(', then ')}`);
+  return [...lines, `${INDENT}read in ${reading.zone}`];
 }
 
 function nextRing(alarm: AlarmView, look: Look): [relative: string, absolute: string] {

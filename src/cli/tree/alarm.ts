@@ -8,10 +8,10 @@ import { addCommand, addGroup } from './command.ts';
 
 const alarmOptions = (command: Command) =>
   command
-    .option('--in <duration>', 'ring after this long: 90s, 10m, 1h30m, 2d')
-    .option('--at <instant>', 'ring at this instant: 2026-06-15T08:10:00Z')
+    .option('--in <duration>', 'ring after this long: 90s, 1h30m, "2 hours"')
+    .option('--at <instant>', 'ring at this time: "tomorrow 9am", 2026-12-01T09:00, 2026-12-01T09:00:00Z')
     .option('--cron <expression>', 'ring again and again: "0 9 * * 1-5", @hourly, "@every 90s"')
-    .option('--zone <name>', 'time zone of --cron, such as Europe/Berlin (default: UTC)')
+    .option('--zone <name>', "time zone in which times are read, such as Europe/Berlin (default: this machine's)")
     .option('--until <instant>', 'last instant at which --cron may ring')
     .option('--times <n>', 'ring --cron this often at most')
     .option('--label <text>', 'a short name for people')
@@ -47,12 +47,12 @@ const ACTIONS: Readonly<Record<AlarmAction, string>> = {
 export function addAlarm(program: Command): void {
   const alarm = addGroup(program, 'alarm', 'set alarms and look after them');
   addCommand<SetFlags>(alarm, {
-    usage: 'set [message]',
+    usage: 'set [message] [when]',
     summary: 'set an alarm that wakes the agent with a message',
-    example: 'reveille alarm set "Look at the build" --in 10m',
+    example: 'reveille alarm set "Look at the build" "every weekday at 9"',
     options: setOptions,
-    run: async (context, flags, [message]) =>
-      (await import('../commands/alarm-set.ts')).alarmSet(context, flags, message),
+    run: async (context, flags, [message, when]) =>
+      (await import('../commands/alarm-set.ts')).alarmSet(context, flags, message, when),
   });
   addCommand<ListFlags>(alarm, {
     usage: 'list',

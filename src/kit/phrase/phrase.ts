@@ -1,0 +1,73 @@
+/**
+ * Times as people type them: `tomorrow 9am`, `every weekday at 9`, `in 2 hours`. Pure.
+ *
+ * The grammar is closed: a text is read whole or refused, and what two people could read in two ways is refused with
+ * the choices, each ready to be typed instead. Nothing is guessed.
+ */
+import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
+import { isZone } from '../clock/zone.ts';
+import { aheadOf, onceOf } from './once.ts';
+import { PhraseError } from './phrase-error.ts';
+import { seriesOf } from './series.ts';
+import { PhraseReader } from './words.ts';
+
+/** What a phrase says about when something is to happen. */
+export type Reading =
+  /** At an instant, epoch ms; `zone` is the one in which it was read. */
+  | { readonly kind: 'instant'; readonly at: number; readonly zone: string }
+  /** After so many seconds. */
+  | { readonly kind: 'delay'; readonly seconds: number }
+  /** Again and again: five cron fields read in `zone`, or `@every …`, which needs none. */
+  | { readonly kind: 'series'; readonly cron: string; readonly zone: string };
+
+/** Where and when a phrase is read. */
+export type PhraseContext = {
+  /** Epoch ms. */
+  readonly now: number;
+  /** The IANA zone of whoever types; a zone at the end of the phrase counts instead. */
+  readonly zone: string;
+};
+
+const LONGEST_PHRASE = 200;
+
+const ZONE_AT_END = /\s+(?:in\s+)?((?:UTC|GMT|Etc\/\w+|[A-Z][A-Za-z]+(?:\/[A-Z][A-Za-z_+-]+){1,2}))(?:\s+time)?$/;
+
+/** Takes a zone off the end of a phrase. */
+function splitZone(text: string): { rest: string; zone: string | undefined } {
+  const found = ZONE_AT_END.exec(text);
+  if (found === null) return { rest: text, zone: undefined };
+  const [all, zone] = found as unknown as [string, string];
+  if (!isZone(zone)) throw new PhraseError(`"${zone}" is not a time zone; name one such as Europe/Berlin, or UTC`);
+  return { rest: text.slice(0, -all.length), zone };
+}
+
+/** RFC 3339, its seconds left out or not. */
+const WITH_OFFSET = /^(\d{4}-\d\d-\d\d)[tT ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?([zZ]|[+-]\d\d:\d\d)$/;
+/** Five fields, or a descriptor: what chronosd reads itself. */
+const CRON =
+  /^(?:@\w+(?:\s+\S+)?|(?:[\d*/,-]|\b(?:sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b)+(?:\s+(?:[\d*/,-]|\b(?:sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b)+){4})$/i;
+
+/**
+ * Reads when something is to happen.
+ *
+ * @throws PhraseError for what is not understood, has passed, or can be read in two ways
+ */
+export function readPhrase(text: string, context: PhraseContext): Reading {
+  const phrase = text.trim().replace(/\s+/g, ' ');
+  if (phrase === '') throw new PhraseError('a time is missing; say one such as "tomorrow 9am"');
+  if (phrase.length > LONGEST_PHRASE) throw new PhraseError(`a time must be at most ${LONGEST_PHRASE} characters`);
+  const [, date, time, offset] = WITH_OFFSET.exec(phrase) ?? [];
+  const instant =
+    date === undefined ? undefined : parseInstant(`${date}T${time!.length === 5 ? `${time}:00` : time}${offset}`);
+  if (instant !== undefined) {
+    if (instant <= context.now) throw new PhraseError(`"${phrase}" has passed: it is ${formatInstant(context.now)}`);
+    return { kind: 'instant', at: instant, zone: context.zone };
+  }
+  const { rest, zone = context.zone } = splitZone(phrase);
+  if (CRON.test(rest)) return { kind: 'series', cron: rest, zone };
+  const parts = new PhraseReader(rest).read();
+  const here = { ...context, zone };
+  if (parts.repeat !== undefined) return seriesOf(rest, parts, zone);
+  if (parts.ahead !== undefined) return aheadOf(rest, parts, here);
+  return onceOf(rest, parts, here);
+}

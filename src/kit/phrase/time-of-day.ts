@@ -1,0 +1,111 @@
+/**
+ * Wall times, days of the calendar and times of the day in phrases. Pure. A wall time is written as the milliseconds
+ * that the same calendar reading would be in UTC.
+ */
+import { offsetAt } from '../clock/zone.ts';
+import { PhraseError } from './phrase-error.ts';
+
+export const SECOND_MS = 1000;
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 86_400_000;
+
+/** How an hour was written: `9am`, `9:00`, `9`, `noon`, `midnight`. */
+type TimeStyle = 'half' | 'colon' | 'bare' | 'noon' | 'midnight';
+/** A time of the day as it was written. */
+export type Time = { readonly hour: number; readonly minute: number; readonly second: number; readonly as: TimeStyle };
+/** A part of the day that says which of two hours is meant. */
+export type HalfDay = 'morning' | 'afternoon' | 'evening' | 'night';
+
+/** The beginning of a day as a wall time; `undefined` for one that its month does not have. */
+export function calendarDay(year: number, month: number, day: number): number | undefined {
+  const wall = Date.UTC(year, month - 1, day);
+  const read = new Date(wall);
+  return read.getUTCMonth() === month - 1 && read.getUTCDate() === day ? wall : undefined;
+}
+
+const two = (value: number) => String(value).padStart(2, '0');
+
+/** `2026-12-01 09:00` of a wall time. */
+export function written(wall: number): string {
+  const text = new Date(wall).toISOString();
+  return `${text.slice(0, 10)} ${text.slice(11, text.slice(17, 19) === '00' ? 16 : 19)}`;
+}
+
+export const wallOf = (instant: number, zone: string) => instant + offsetAt(zone, instant);
+export const dayOf = (wall: number) => Math.floor(wall / DAY_MS) * DAY_MS;
+
+/** The instants at which a zone's clocks show a wall time: one as a rule, none or two where they are put. */
+function instantsOf(wall: number, zone: string): number[] {
+  const offsets = new Set([offsetAt(zone, wall - DAY_MS), offsetAt(zone, wall + DAY_MS)]);
+  return [...offsets]
+    .map((offset) => wall - offset)
+    .filter((instant) => wallOf(instant, zone) === wall)
+    .sort((one, other) => one - other);
+}
+
+/** RFC 3339 in a zone's own offset. */
+function withOffset(instant: number, zone: string): string {
+  const offset = offsetAt(zone, instant) / MINUTE_MS;
+  const size = Math.abs(offset);
+  const sign = offset < 0 ? '-' : '+';
+  const wall = new Date(wallOf(instant, zone)).toISOString().slice(0, 19);
+  return `${wall}${sign}${two(Math.floor(size / 60))}:${two(Math.floor(size % 60))}`;
+}
+
+export function instantOf(wall: number, zone: string): number {
+  const found = instantsOf(wall, zone);
+  if (found.length === 1) return found[0]!;
+  const [date, time] = written(wall).split(' ') as [string, string];
+  if (found.length === 2)
+    throw new PhraseError(
+      `the clocks in ${zone} show ${time} twice on ${date}`,
+      found.map((instant) => withOffset(instant, zone)),
+    );
+  // The clocks skip it: the same stretch before and after the gap.
+  const before = offsetAt(zone, wall - DAY_MS);
+  const after = offsetAt(zone, wall + DAY_MS);
+  throw new PhraseError(
+    `the clocks in ${zone} skip ${time} on ${date}`,
+    [wall - after, wall - before].map((instant) => written(wallOf(instant, zone))),
+  );
+}
+
+/** The hour that is meant, 0 to 23. @throws PhraseError where it can be two */
+export function hourOf({ hour, minute, as }: Time, half: HalfDay | undefined): number {
+  const write = (hours: number) => `${hours}:${two(minute)}`;
+  if (half !== undefined && as !== 'half' && as !== 'noon' && as !== 'midnight' && hour <= 12) {
+    const later = hour === 12 ? 12 : hour + 12;
+    if (half === 'morning' && hour < 12) return hour;
+    if (half === 'afternoon' && (hour === 12 || hour <= 6) && hour > 0) return later;
+    if (half === 'evening' && hour >= 5 && hour < 12) return later;
+    if (half === 'night' && hour >= 8 && hour < 12) return later;
+    throw new PhraseError(`${hour} ${half === 'night' ? 'at' : 'in the'} ${half} can be two times`, [
+      write(hour % 12),
+      write((hour % 12) + 12),
+    ]);
+  }
+  if (half !== undefined && as !== 'midnight') {
+    const spans = { morning: [0, 12], afternoon: [12, 19], evening: [16, 24], night: [18, 24] } as const;
+    const [from, to] = spans[half];
+    if (hour < from || hour >= to)
+      throw new PhraseError(`${write(hour)} is not ${half === 'night' ? 'at' : 'in the'} ${half}`);
+  }
+  if (as === 'bare' && ((hour >= 1 && hour <= 8) || hour === 12)) {
+    throw new PhraseError(
+      `"at ${hour}" can be two times`,
+      hour === 12 ? ['noon', 'midnight'] : [write(hour), write(hour + 12)],
+    );
+  }
+  return hour;
+}
+
+export function timeOfDay(time: Time, half: HalfDay | undefined): number {
+  return hourOf(time, half) * HOUR_MS + time.minute * MINUTE_MS + time.second * SECOND_MS;
+}
+
+/** What is said of a phrase without a time of the day. */
+export function noTime(text: string, halfDay: HalfDay | undefined): PhraseError {
+  const hour = halfDay === undefined ? '9:00' : halfDay === 'afternoon' ? '3' : '9';
+  return new PhraseError(`"${text}" names no time of the day`, [`${text} at ${hour}`]);
+}
