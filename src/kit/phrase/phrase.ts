@@ -47,6 +47,33 @@ const WITH_OFFSET = /^(\d{4}-\d\d-\d\d)[tT ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) 
 const CRON =
   /^(?:@\w+(?:\s+\S+)?|(?:[\d*/,-]|\b(?:sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b)+(?:\s+(?:[\d*/,-]|\b(?:sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b)+){4})$/i;
 
+/** Reads a phrase whose zone was taken off its end. */
+function read(phrase: string, context: PhraseContext): Reading {
+  const [, date, time, offset] = WITH_OFFSET.exec(phrase) ?? [];
+  const instant =
+    date === undefined ? undefined : parseInstant(`${date}T${time!.length === 5 ? `${time}:00` : time}${offset}`);
+  if (instant !== undefined) {
+    if (instant <= context.now) throw new PhraseError(`"${phrase}" has passed: it is ${formatInstant(context.now)}`);
+    return { kind: 'instant', at: instant, zone: context.zone };
+  }
+  if (CRON.test(phrase)) return { kind: 'series', cron: phrase, zone: context.zone };
+  const parts = new PhraseReader(phrase).read();
+  if (parts.repeat !== undefined) return seriesOf(phrase, parts, context.zone);
+  if (parts.ahead !== undefined) return aheadOf(phrase, parts, context);
+  return onceOf(phrase, parts, context);
+}
+
+/** Whether a phrase is read, or asked about further. */
+function isUnderstood(phrase: string, context: PhraseContext): boolean {
+  try {
+    read(phrase, context);
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof PhraseError) return !thrown.isUnknown;
+    throw thrown;
+  }
+}
+
 /**
  * Reads when something is to happen.
  *
@@ -56,18 +83,21 @@ export function readPhrase(text: string, context: PhraseContext): Reading {
   const phrase = text.trim().replace(/\s+/g, ' ');
   if (phrase === '') throw new PhraseError('a time is missing; say one such as "tomorrow 9am"');
   if (phrase.length > LONGEST_PHRASE) throw new PhraseError(`a time must be at most ${LONGEST_PHRASE} characters`);
-  const [, date, time, offset] = WITH_OFFSET.exec(phrase) ?? [];
-  const instant =
-    date === undefined ? undefined : parseInstant(`${date}T${time!.length === 5 ? `${time}:00` : time}${offset}`);
-  if (instant !== undefined) {
-    if (instant <= context.now) throw new PhraseError(`"${phrase}" has passed: it is ${formatInstant(context.now)}`);
-    return { kind: 'instant', at: instant, zone: context.zone };
+  const { rest, zone } = splitZone(phrase);
+  const here = zone === undefined ? context : { ...context, zone };
+  try {
+    return read(rest, here);
+  } catch (thrown) {
+    if (!(thrown instanceof PhraseError) || thrown.choices.length === 0) throw thrown;
+    const { problem, choices, replaces } = thrown;
+    const whole = choices
+      .map((choice) => (replaces === undefined ? choice : rest.replace(replaces, choice)))
+      .filter((choice) => isUnderstood(choice, here));
+    // A choice is typed as it stands: it means the same only in the same zone.
+    const suffix = zone === undefined ? '' : ` ${zone}`;
+    throw new PhraseError(
+      problem,
+      whole.map((choice) => (WITH_OFFSET.test(choice) ? choice : choice + suffix)),
+    );
   }
-  const { rest, zone = context.zone } = splitZone(phrase);
-  if (CRON.test(rest)) return { kind: 'series', cron: rest, zone };
-  const parts = new PhraseReader(rest).read();
-  const here = { ...context, zone };
-  if (parts.repeat !== undefined) return seriesOf(rest, parts, zone);
-  if (parts.ahead !== undefined) return aheadOf(rest, parts, here);
-  return onceOf(rest, parts, here);
 }

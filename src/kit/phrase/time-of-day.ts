@@ -13,7 +13,13 @@ export const DAY_MS = 86_400_000;
 /** How an hour was written: `9am`, `9:00`, `9`, `noon`, `midnight`. */
 type TimeStyle = 'half' | 'colon' | 'bare' | 'noon' | 'midnight';
 /** A time of the day as it was written. */
-export type Time = { readonly hour: number; readonly minute: number; readonly second: number; readonly as: TimeStyle };
+export type Time = {
+  readonly hour: number;
+  readonly minute: number;
+  readonly second: number;
+  readonly as: TimeStyle /** The hour as it was typed, where it has no more. */;
+  readonly word?: string;
+};
 /** A part of the day that says which of two hours is meant. */
 export type HalfDay = 'morning' | 'afternoon' | 'evening' | 'night';
 
@@ -72,7 +78,7 @@ export function instantOf(wall: number, zone: string): number {
 }
 
 /** The hour that is meant, 0 to 23. @throws PhraseError where it can be two */
-export function hourOf({ hour, minute, as }: Time, half: HalfDay | undefined): number {
+export function hourOf({ hour, minute, as, word }: Time, half: HalfDay | undefined): number {
   const write = (hours: number) => `${hours}:${two(minute)}`;
   if (half !== undefined && as !== 'half' && as !== 'noon' && as !== 'midnight' && hour <= 12) {
     const later = hour === 12 ? 12 : hour + 12;
@@ -80,10 +86,9 @@ export function hourOf({ hour, minute, as }: Time, half: HalfDay | undefined): n
     if (half === 'afternoon' && (hour === 12 || hour <= 6) && hour > 0) return later;
     if (half === 'evening' && hour >= 5 && hour < 12) return later;
     if (half === 'night' && hour >= 8 && hour < 12) return later;
-    throw new PhraseError(`${hour} ${half === 'night' ? 'at' : 'in the'} ${half} can be two times`, [
-      write(hour % 12),
-      write((hour % 12) + 12),
-    ]);
+    throw new PhraseError(
+      `${hour} ${half === 'night' ? 'at' : 'in the'} ${half} can be two times; name the day and the hour, as in "2026-12-01 ${two(hour)}:${two(minute)}"`,
+    );
   }
   if (half !== undefined && as !== 'midnight') {
     const spans = { morning: [0, 12], afternoon: [12, 19], evening: [16, 24], night: [18, 24] } as const;
@@ -95,6 +100,9 @@ export function hourOf({ hour, minute, as }: Time, half: HalfDay | undefined): n
     throw new PhraseError(
       `"at ${hour}" can be two times`,
       hour === 12 ? ['noon', 'midnight'] : [write(hour), write(hour + 12)],
+      word === undefined
+        ? {}
+        : { replaces: new RegExp(`\\b${word}\\b(?! ?(?:st|nd|rd|th|[ap]\\.?m|hours?|minutes?))( o'clock)?`, 'i') },
     );
   }
   return hour;

@@ -54,6 +54,8 @@ function tokensOf(text: string): Token[] {
   return (plain.match(TOKEN) ?? []).map((token) => ({ text: token, word: token.toLowerCase() }));
 }
 
+const literally = (text: string) => new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+
 const hasPassed = (text: string) => new PhraseError(`"${text}" has passed, and an alarm is set for what comes`);
 
 export class PhraseReader {
@@ -99,16 +101,18 @@ export class PhraseReader {
     if (word === 'yesterday' || word === 'ago' || word === 'last') return hasPassed(this.#text);
     const nearest = /^\p{L}{3,}$/u.test(word) ? nearestOf(word, KNOWN_WORDS) : undefined;
     if (nearest !== undefined && nearest !== word)
-      return new PhraseError(`"${text}" is not understood; did you mean "${nearest}"?`);
+      return new PhraseError(`"${text}" is not understood; did you mean "${nearest}"?`, [], { isUnknown: true });
     return new PhraseError(
       `"${text}" is not understood in "${this.#text}"; say it as in "tomorrow 9am", "in 2 hours", "every weekday at 9:00" or "2026-12-01 09:00"`,
+      [],
+      { isUnknown: true },
     );
   }
 
   /** A number in digits or as a word; `undefined` where there is none. Consumes nothing. */
   #number(ahead = 0): number | undefined {
     const word = this.#word(ahead);
-    if (/^\d{1,4}(\.\d+)?$/.test(word)) return Number(word);
+    if (/^\d{1,6}(\.\d+)?$/.test(word)) return Number(word);
     return Object.hasOwn(NUMBERS, word) ? NUMBERS[word] : undefined;
   }
 
@@ -171,7 +175,10 @@ export class PhraseReader {
     if (this.#word(2) === 'ago') throw hasPassed(this.#text);
     const said = `${this.#word()} ${this.#word(1)}`;
     const isHour = this.#word(1) === 'h' && Number.isInteger(amount) && amount < 24;
-    throw new PhraseError(`"${said}" does not say from when`, [`in ${said}`, ...(isHour ? [`${amount}:00`] : [])]);
+    const choices = [`in ${said}`, ...(isHour ? [`${amount}:00`] : [])];
+    throw new PhraseError(`"${said}" does not say from when`, choices, {
+      replaces: new RegExp(`(?:\\bat )?\\b${this.#word()} ?${this.#word(1)}\\b`, 'i'),
+    });
   }
 
   #every(): boolean {
@@ -369,7 +376,9 @@ export class PhraseReader {
     const write = (month: number, day: number) =>
       `${year === undefined ? '' : `${year} `}${MONTHS[month - 1]} ${day}`.replace(/^(\d{4}) (.*)$/, '$2 $1');
     if (first <= 12 && second <= 12 && first !== second)
-      throw new PhraseError(`"${text}" can be two days`, [write(first, second), write(second, first)]);
+      throw new PhraseError(`"${text}" can be two days`, [write(first, second), write(second, first)], {
+        replaces: literally(text),
+      });
     const [month, day] = first > 12 ? [second, first] : [first, second];
     this.#at++;
     return this.#setDay({ kind: 'date', month, day, ...(year === undefined ? {} : { year: Number(year) }) });
@@ -425,7 +434,8 @@ export class PhraseReader {
     this.#at++;
     const half = this.#word() === 'am' || this.#word() === 'pm' ? this.#tokens[this.#at++]!.word : undefined;
     this.#accept("o'clock");
-    if (half === undefined) return { hour: hour!, minute: minute!, second: second!, as: colon ? 'colon' : 'bare' };
+    if (half === undefined)
+      return { hour: hour!, minute: minute!, second: second!, as: colon ? 'colon' : 'bare', word };
     if (hour! < 1 || hour! > 12)
       throw new PhraseError(`"${word} ${half}" is no time of the day; ${half} goes with 1 to 12`);
     const written = colon ? `:${colon[2]}` : '';
@@ -433,6 +443,7 @@ export class PhraseReader {
       throw new PhraseError(
         `"12${written}${half}" is noon for some and midnight for others`,
         minute === 0 ? ['noon', 'midnight'] : [`12${written}`, `0${written}`],
+        { replaces: new RegExp(`${word} ?${half[0]}\\.?m\\.?`, 'i') },
       );
     return { hour: hour! + (half === 'pm' ? 12 : 0), minute: minute!, second: second!, as: 'half' };
   }
