@@ -32,11 +32,13 @@ function textOf({ body, contentType }: WebAnswer): string {
 async function readable(page: WebAnswer, html: string): Promise<string> {
   const { convert } = await import('html-to-text');
   const skip = ['img', 'script', 'style', 'noscript', 'template', 'svg', 'iframe', 'nav', 'form', 'head'];
+  // The library would only put the page's address in front.
+  const pathRewrite = (path: string) => URL.parse(path, page.url.href)?.href ?? path;
   const text = convert(html, {
     wordwrap: false,
     limits: { maxDepth: DEEPEST, maxInputLength: html.length },
     selectors: [
-      { selector: 'a', options: { baseUrl: page.url.href, ignoreHref: false, hideLinkHrefIfSameAsText: true } },
+      { selector: 'a', options: { pathRewrite, hideLinkHrefIfSameAsText: true } },
       ...skip.map((selector) => ({ selector, format: 'skip' })),
     ],
   });

@@ -107,11 +107,21 @@ export async function ledger(context: CliContext): Promise<void> {
 
 export type CapabilityFlags = { workspace?: string; allow?: string; remotes?: string };
 
+async function browser({ environment, clock }: CliContext, { allow }: CapabilityFlags): Promise<void> {
+  const [{ runBrowser }, { WebAccess }] = await Promise.all([
+    import('../../capabilities/browser.ts'),
+    import('../../capabilities/web-access.ts'),
+  ]);
+  process.exit(await runBrowser({ web: new WebAccess({ clock, allow }), path: environment.PATH }));
+}
+
 /** Serves one capability; what it may reach and where it works is said by whoever starts it, and by nothing else. */
 export async function capability(context: CliContext, flags: CapabilityFlags, name: string): Promise<void> {
   const { CAPABILITIES, startCapability } = await import('../../capabilities/server.ts');
+  if (name === 'browser') return browser(context, flags);
   const known = CAPABILITIES.find((one) => one === name);
-  if (known === undefined) throw new UsageError(`name must be one of ${CAPABILITIES.join(', ')} (got ${name})`);
+  if (known === undefined)
+    throw new UsageError(`name must be one of ${CAPABILITIES.join(', ')}, browser (got ${name})`);
   const { settings, environment, clock } = context;
   const log = await context.log(`capability-${known}`, 'warn');
   const server = startCapability({

@@ -1,5 +1,7 @@
 /** The capabilities that ship with the executor, started as it starts them, behind the walls of this computer. */
 import { mkdirSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
@@ -7,15 +9,47 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import { NO_PLACES, type SeparationMode, Walls } from '../../../src/kit/process/separation.ts';
 import { bundledManifest } from '../../../src/mcp-host/bundled-programs.ts';
 import type { ToolResult } from '../../../src/mcp-host/output-cap.ts';
+import type { ServerPool } from '../../../src/mcp-host/server-pool.ts';
 import { startManifest } from '../../../src/mcp-host/start-manifest.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-export const textOf = ({ content }: ToolResult) =>
+const textOf = ({ content }: ToolResult) =>
   content.map((block) => (block.type === 'text' ? block.text : `[${block.type}]`)).join('\n');
 
 /** Whether walls can be built here. */
 export const hasWalls = async () =>
   (await new Walls('auto', NO_PLACES, process.env.PATH).means()).kind === 'bubblewrap';
+
+/** A site on loopback. @returns its port */
+export async function site(t: TestContext, answer: RequestListener): Promise<number> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+/** Calls tools by `alias/tool`. */
+const callerOf = (pool: ServerPool) => async (name: string, args: Record<string, unknown>) => {
+  const [alias, tool] = name.split('/');
+  const result = await pool.call(alias!, tool!, args);
+  return { isError: result.isError, text: textOf(result), data: result.structuredContent };
+};
+
+/** Neo's manifest that ships, without walls. */
+export async function openNeo(t: TestContext, variables: Record<string, string> = {}) {
+  const dataDir = temporaryFolder(t);
+  const own = { PATH: process.env.PATH, HOME: dataDir, NEO_WORKSPACE: dataDir, NEO_TOOL_OUTPUT: dataDir };
+  const { pool } = await startManifest({
+    manifestPath: bundledManifest('neo'),
+    variables: { ...own, ...variables },
+    ...{ dataDir, clock: systemClock, log: silentLogger },
+  });
+  t.after(() => pool.close());
+  return { pool, call: callerOf(pool) };
+}
 
 /** @param variables more of what the executor has */
 export async function openCapabilities(
@@ -34,10 +68,5 @@ export async function openCapabilities(
     log: silentLogger,
   });
   t.after(() => pool.close());
-  const call = async (name: string, args: Record<string, unknown>) => {
-    const [alias, tool] = name.split('/');
-    const result = await pool.call(alias!, tool!, args);
-    return { isError: result.isError, text: textOf(result), data: result.structuredContent };
-  };
-  return { folder, workspace, pool, call };
+  return { folder, workspace, pool, call: callerOf(pool) };
 }

