@@ -55,7 +55,7 @@ const FOR_PEOPLE =
 const SPAN = /^(?:[a-z]+_)*seconds$/;
 
 /** An amount as a text: without leading zeros, which belong to identifiers. */
-const DECIMAL_TEXT = /^(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?$/;
+const DECIMAL_TEXT = /^(?:0|[1-9]\d{0,77})(?:\.\d{1,78})?$/;
 
 /** Longer texts for people must occur as they are. In UTF-16 units. */
 const LONGEST_COMPOSED = 2000;

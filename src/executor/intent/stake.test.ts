@@ -14,7 +14,7 @@ test('the amount is read where the manifest says that it stands', () => {
 });
 
 test('what could be read as another amount, or as none, is unreadable', () => {
-  const amounts = ['-1', '1e3', '1,000', ' 1', '1 ', '0x10', '١٢', '', '.5', '5.', 'NaN', '1'.repeat(41), '1\n'];
+  const amounts = ['-1', '1e3', '1,000', ' 1', '1 ', '0x10', '١٢', '', '.5', '5.', 'NaN', '1'.repeat(79), '1\n'];
   for (const amount of [...amounts, -1, 1e21, 1e-7, null, undefined, true, ['1'], { value: '1' }])
     assert.equal(eur(amount), 'unreadable', JSON.stringify(amount));
   for (const currency of [undefined, '', 1, 'EU R', 'E\u200bUR', ['EUR']])

@@ -6,7 +6,7 @@ type WithRail = { readonly rail: Rail | undefined };
 type Args = Readonly<Record<string, unknown>>;
 
 /** Without exponent, sign or leading zeros: what everybody reads as the same number. */
-const DECIMAL = /^(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?$/;
+const DECIMAL = /^(?:0|[1-9]\d{0,77})(?:\.\d{1,78})?$/;
 const CURRENCY = /^[\p{L}\p{N}._:/-]{1,100}$/u;
 
 /** Stands for the currency of a tool whose manifest names none. */

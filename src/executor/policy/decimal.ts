@@ -4,7 +4,7 @@
 export type Decimal = { readonly units: bigint; readonly scale: number };
 
 /** What everybody reads as the same number: ASCII digits, no exponent, no leading zeros, no separators. */
-const DECIMAL = /^-?(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?$/;
+const DECIMAL = /^-?(?:0|[1-9]\d{0,77})(?:\.\d{1,78})?$/;
 
 export const ZERO: Decimal = { units: 0n, scale: 0 };
 
