@@ -1,0 +1,92 @@
+/**
+ * `npm run test:all [-- PATTERN…]`: runs all suites, or those that the patterns name, with Node's own runner.
+ *
+ * Two things differ from `node --test`, which starts files in the order of their names, each in a process of its own.
+ * Suites that mostly wait begin first, so that the cores have work until the end. And suites beside sources that only
+ * compute share one process per system: most of what each costs alone is the start of Node and the loading of modules.
+ */
+
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { run } from 'node:test';
+import { spec } from 'node:test/reporters';
+import { pathToFileURL } from 'node:url';
+
+/** In the order in which they begin: those that wait for many processes, then those that wait for some, then the rest. */
+const SUITES = [
+  'test/{fault,end-to-end,system}/**/*.test.ts',
+  '{src/router,test}/**/*.test.ts',
+  '{src,examples,bench}/**/*.test.ts',
+];
+
+/** Longest that one suite, or one test, may take. */
+const TIMEOUT_MS = 300_000;
+/** Files at a time for each core: most wait for processes half of their time. */
+const FILES_PER_CORE = 2;
+
+/** Where suites share a process, each folder named here one: as far as they only compute. */
+const SHARING = /^(?:src\/[^/]+|bench|test\/architecture|test\/fault\/checker)(?=\/)/;
+/**
+ * A suite with one of these in its text has a process of its own: hooks of the whole file, processes and servers, and
+ * whatever all of a process shares; and what takes its time, with all rounds.
+ */
+const NEEDS_OWN_PROCESS = new RegExp(
+  [
+    /^(?:before|after)(?:Each)?\(/,
+    /node:(?:child_process|https?|net|worker_threads)\b/,
+    /\bprocess\.(?:env|chdir|on|once|exitCode)\b/,
+    /\b(?:mock\.|stackTraceLimit)/,
+    /support\/(?!temporary|eventually)/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'm',
+);
+
+const found = (patterns: readonly string[]): string[] => {
+  const files = patterns.flatMap((pattern) =>
+    globSync(pattern, { exclude: (path) => path.includes('node_modules') }).toSorted(),
+  );
+  return [...new Set(files)];
+};
+
+const patterns = process.argv.slice(2);
+const suites = found(patterns.length > 0 ? patterns : SUITES);
+if (suites.length === 0) {
+  console.error(`no file matches ${patterns.join(' ')}`);
+  process.exit(2);
+}
+
+const systemOf = (suite: string): string | undefined =>
+  NEEDS_OWN_PROCESS.test(readFileSync(suite, 'utf8')) ? undefined : SHARING.exec(suite)?.[0];
+const bySystem = Map.groupBy(suites, systemOf);
+const folder = mkdtempSync(join(tmpdir(), 'reveille-suites-'));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+
+/** @returns a file that is all suites of a system in turn */
+function joined(system: string): string {
+  const file = join(folder, `${system.replaceAll('/', '-')}.test.mjs`);
+  const lines = bySystem.get(system)!.map((suite) => `import ${JSON.stringify(pathToFileURL(resolve(suite)).href)};\n`);
+  writeFileSync(file, lines.join(''));
+  return file;
+}
+
+const files = new Set<string>();
+for (const suite of suites) {
+  const system = systemOf(suite);
+  files.add(system === undefined ? resolve(suite) : joined(system));
+}
+console.log(`${suites.length} suites in ${files.size} processes`);
+
+run({
+  files: [...files],
+  concurrency: FILES_PER_CORE * availableParallelism(),
+  timeout: TIMEOUT_MS,
+  execArgv: ['--import', new URL('./prepare.mjs', import.meta.url).href],
+})
+  .on('test:summary', ({ success }) => {
+    if (!success) process.exitCode = 1;
+  })
+  .compose(spec)
+  .pipe(process.stdout);
