@@ -7,7 +7,7 @@ import { simulate } from './simulate.ts';
 
 const BATCHES = 4;
 /** `npm run simulate` goes through as many as one likes. */
-const SEEDS_IN_BATCH = rounds(18, 50);
+const SEEDS_IN_BATCH = rounds(10, 50);
 
 /** What must have come about in so many worlds, or they are too tame to show anything. */
 const RARITIES = [
@@ -57,7 +57,8 @@ describe('chronos keeps its promises in worlds that break in every way there is'
 
 test('a seed makes the same world every time, event for event', async () => {
   const worlds = new Set<string>();
-  for (let seed = 1; worlds.size < 4; seed++) {
+  // From here on, one of each kind that is over soon comes early.
+  for (let seed = 36; worlds.size < 4; seed++) {
     const { mode, engine } = drawScenario(seed);
     if (worlds.has(`${mode} ${engine}`)) continue;
     worlds.add(`${mode} ${engine}`);
@@ -69,5 +70,5 @@ test('a seed makes the same world every time, event for event', async () => {
 });
 
 test('two seeds make two worlds', async () => {
-  assert.notEqual((await simulate({ seed: 1 })).digest, (await simulate({ seed: 2 })).digest);
+  assert.notEqual((await simulate({ seed: 19 })).digest, (await simulate({ seed: 22 })).digest);
 });
