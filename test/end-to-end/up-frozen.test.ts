@@ -101,7 +101,7 @@ const ASKS_NOBODY = [
   'doctor',
 ];
 /** Daemons, which stay; `up` has a test of its own below. */
-const STAYS = ['up', 'chronosd', 'router', 'executor', 'neo', 'ledger', 'chronometric', 'mcp'];
+const STAYS = ['up', 'chronosd', 'router', 'executor', 'neo', 'ledger', 'chronometric', 'capability', 'mcp'];
 
 let up: ChildProcess;
 

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
@@ -53,16 +53,30 @@ async function refusal(env: Record<string, string>): Promise<string> {
   return ended.stderr;
 }
 
-/** Runs `up` while something is done beside it. */
-async function besideUp(env: Record<string, string>, work: () => Promise<void>): Promise<void> {
+/** Starts `up`. @returns how to end it, which may be repeated */
+async function startUp(env: Record<string, string>): Promise<() => Promise<void>> {
   const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
   const gone = once(up, 'exit');
-  try {
-    await eventually('up is there', () => existsSync(join(env.REVEILLE_HOME!, 'run.json')), START_LIMIT_MS);
-    await work();
-  } finally {
+  const end = async () => {
     up.kill('SIGTERM');
     await gone;
+  };
+  try {
+    await eventually('up is there', () => existsSync(join(env.REVEILLE_HOME!, 'run.json')), START_LIMIT_MS);
+  } catch (error) {
+    await end();
+    throw error;
+  }
+  return end;
+}
+
+/** Runs `up` while something is done beside it. */
+async function besideUp(env: Record<string, string>, work: () => Promise<void>): Promise<void> {
+  const end = await startUp(env);
+  try {
+    await work();
+  } finally {
+    await end();
   }
 }
 
@@ -142,9 +156,16 @@ test('a wrong model setting stops the start with its name, not the first wake', 
   });
 });
 
-test('a second start says that Reveille runs already, since when and where, and leaves it alone', async () => {
-  const env = environment();
-  await besideUp(env, async () => {
+describe('beside an "up" that runs', () => {
+  // Whether this computer has bubblewrap is not what is asked here.
+  const env = environment({ REVEILLE_SEPARATION: 'off' });
+  let end = async () => {};
+  before(async () => {
+    end = await startUp(env);
+  });
+  after(() => end());
+
+  test('a second start says that Reveille runs already, since when and where, and leaves it alone', async () => {
     const run = recordIn(env);
     const said = await refusal(env);
     assert.match(said, new RegExp(`Reveille runs already, as process ${run.pid}, since \\d\\d:\\d\\d:\\d\\d`));
@@ -153,12 +174,14 @@ test('a second start says that Reveille runs already, since when and where, and 
     assert.match(said, new RegExp(`kill ${run.pid}\\b.*REVEILLE_HOME, CHRONOS_PORT, ROUTER_PORT and EXECUTOR_PORT`));
     assert.deepEqual(recordIn(env), run);
   });
-});
 
-test('the doctor finds all well beside a running "up", and says that nothing runs without it', async () => {
-  // Whether this computer has bubblewrap is not what is asked here.
-  const env = environment({ REVEILLE_SEPARATION: 'off' });
-  await besideUp(env, async () => {
+  test('a port that its chronosd holds is said to be that of another Reveille', async () => {
+    const chronosd = new URL(recordIn(env).chronos_url).port;
+    const said = await refusal(environment({ ROUTER_PORT: chronosd }));
+    assert.match(said, /there, the chronosd of another Reveille \(.*\); stop it.*ROUTER_PORT/);
+  });
+
+  test('the doctor finds all well, and says that nothing runs once it has ended', async () => {
     const stdout = await command(env, 'doctor', '--json');
     const report = JSON.parse(stdout);
     assert.deepEqual(report.running, ['chronosd', 'router', 'executor']);
@@ -166,10 +189,11 @@ test('the doctor finds all well beside a running "up", and says that nothing run
     assert.deepEqual([wrong, report.ok], [[], true]);
     const said = await command(env, 'doctor');
     assert.match(said, /\nAll is well: \d+ checks; chronosd, router, executor run\.\n$/);
+    await end();
+    const after = await reveille(env.REVEILLE_HOME, ['doctor'], { env });
+    assert.equal(after.status, 3);
+    assert.match(after.stdout, /but nothing runs/);
   });
-  const { status, stdout } = await reveille(env.REVEILLE_HOME, ['doctor'], { env });
-  assert.equal(status, 3);
-  assert.match(stdout, /but nothing runs/);
 });
 
 test('of starts at the same moment one wins, and the others say so', async () => {
@@ -215,12 +239,6 @@ test('a port that is taken names the variable to change, and what listens there'
       new RegExp(`^error: ${name} cannot listen on 127.0.0.1:${port}: .*none of Reveille.*with ${variable}`),
     );
   }
-  const env = environment();
-  await besideUp(env, async () => {
-    const chronosd = new URL(recordIn(env).chronos_url).port;
-    const said = await refusal(environment({ ROUTER_PORT: chronosd }));
-    assert.match(said, /there, the chronosd of another Reveille \(.*\); stop it.*ROUTER_PORT/);
-  });
 });
 
 async function labelOf(env: Record<string, string>): Promise<string> {

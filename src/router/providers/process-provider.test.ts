@@ -63,7 +63,7 @@ describe('a machine of provider process', () => {
     };
     const router = await startBench(t, { environment });
     const folder = temporaryFolder(t);
-    const own = { OWN: ' as it is ', PORT: '1', NEO_DAEMON_TOKEN: 'another' };
+    const own = { OWN: ' as it is ', PORT: '1', NEO_DAEMON_TOKEN: 'another', NODE_COMPILE_CACHE: folder };
     await router.put(USER, fixtureMachine(folder, undefined, { token: 'the-token-of-the-machine' }, own));
     assert.equal((await router.wake(USER)).status, 202);
     const [start] = eventsOf(folder, 'start');
@@ -76,6 +76,7 @@ describe('a machine of provider process', () => {
       HOST: '127.0.0.1',
       OWN: ' as it is ',
       FIXTURE_DIR: folder,
+      NODE_COMPILE_CACHE: folder,
       REVEILLE_PORT_FD: '3',
       NEO_DAEMON_TOKEN: 'the-token-of-the-machine',
       REVEILLE_MACHINE_TOKEN: 'the-token-of-the-machine',
@@ -110,6 +111,7 @@ describe('a machine of provider process', () => {
     const own = {
       API_KEY: reference('MODEL_API_KEY'),
       FIXTURE_SAYS: '{API_KEY} is wrong',
+      NODE_COMPILE_CACHE: folder,
       TEXT: `a ${reference('MODEL_API_KEY')}`,
     };
     await router.put(USER, fixtureMachine(folder, 'exit', {}, own));
@@ -120,7 +122,8 @@ describe('a machine of provider process', () => {
       ['the-key-of-the-router', `a ${reference('MODEL_API_KEY')}`],
     );
     const { spec } = (await router.admin('GET', `/${USER}`)).json.data;
-    const hidden = { FIXTURE_SAYS: HIDDEN, TEXT: HIDDEN, FIXTURE_DIR: HIDDEN, FIXTURE_MODE: HIDDEN };
+    const names = ['FIXTURE_SAYS', 'TEXT', 'FIXTURE_DIR', 'FIXTURE_MODE', 'NODE_COMPILE_CACHE'];
+    const hidden = Object.fromEntries(names.map((name) => [name, HIDDEN]));
     assert.deepEqual(spec?.env, { API_KEY: own.API_KEY, ...hidden }, 'a reference is shown, and no value');
     await router.put(USER, fixtureMachine(folder, undefined, {}, { API_KEY: reference('NOT_SET') }));
     const answer = await router.wake(USER);

@@ -60,13 +60,17 @@ export function eventsOf(folder: string, event?: string): FixtureEvent[] {
   return event === undefined ? events : events.filter((one) => one.event === event);
 }
 
+/** Hands on where Node keeps compiled code: without it, a fixture spends half of its time on taking its types off. */
+const { NODE_COMPILE_CACHE } = process.env;
+const compiled: Record<string, string> = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
+
 /** The body of a PUT for a machine that runs the fixture daemon. */
 export function fixtureMachine(folder: string, mode?: string, more: object = {}, env: Record<string, string> = {}) {
   return {
     provider: 'process',
     spec: {
       command: [process.execPath, DAEMON_FIXTURE],
-      env: { FIXTURE_DIR: folder, ...(mode ? { FIXTURE_MODE: mode } : {}), ...env },
+      env: { FIXTURE_DIR: folder, ...compiled, ...(mode ? { FIXTURE_MODE: mode } : {}), ...env },
     },
     ...more,
   };

@@ -21,6 +21,7 @@ import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { probeBubblewrap } from '../../../src/kit/process/bubblewrap.ts';
 import { PROGRAM } from '../../support/cluster/processes.ts';
+import { reveille as inProcess } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const run = promisify(execFile);
@@ -119,8 +120,13 @@ async function startPerson(
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   });
   await eventually('up is there', () => up.exitCode === null && existsSync(join(home, 'run.json')), LIMIT_MS);
-  const reveille = async (...words: string[]) =>
-    (await run(process.execPath, [PROGRAM, ...words], { env, ...as, cwd: folder })).stdout;
+  const reveille = async (...words: string[]): Promise<string> => {
+    // As another user it takes a process of that user's.
+    if (as) return (await run(process.execPath, [PROGRAM, ...words], { env, ...as, cwd: folder })).stdout;
+    const { status, stdout, stderr } = await inProcess(home, words, { env });
+    if (status !== 0) throw new Error(stderr);
+    return stdout;
+  };
   const secrets = Object.values(JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8'))) as string[];
   const executor = Object.values(JSON.parse(readFileSync(join(home, 'executor-secrets.json'), 'utf8'))) as string[];
   const record = JSON.parse(readFileSync(join(home, 'run.json'), 'utf8')) as Record<string, string>;
@@ -174,12 +180,17 @@ async function raidAsServer({ home, serverWork, record }: Person): Promise<Repor
   const { EXECUTOR_TOKEN } = JSON.parse(readFileSync(join(home, 'executor-secrets.json'), 'utf8'));
   const { label } = JSON.parse(readFileSync(join(home, 'identity.json'), 'utf8'));
   const intent = { verb: 'x', plan: { id: 'n', kind: 'call', tool: 'hostile/x', args: {} } };
-  await fetch(`${record.executor_url}/intents`, {
+  const enough = new AbortController();
+  // The server looks around and never answers, which the executor would wait for.
+  const asked = fetch(`${record.executor_url}/intents`, {
     method: 'POST',
     headers: { authorization: `Bearer ${EXECUTOR_TOKEN}`, 'x-matrix-user': label, 'content-type': 'application/json' },
     body: JSON.stringify({ intent }),
-  });
+    signal: enough.signal,
+  }).catch(() => undefined);
   await eventually('the server has looked', () => existsSync(join(serverWork, 'report-mcp.json')), LIMIT_MS);
+  enough.abort();
+  await asked;
   return reportIn(serverWork, 'mcp');
 }
 

@@ -21,7 +21,7 @@ const OWNERS = ['owner-0', 'owner-1', 'owner-2'];
 
 async function fillBoth(store: AlarmStore): Promise<void> {
   await fill(store);
-  await fillMany(store, 5000, OWNERS.length);
+  await fillMany(store, 2600, OWNERS.length);
 }
 
 /** What there is of both kinds of owners. */
