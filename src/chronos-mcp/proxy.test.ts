@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { systemClock } from '../kit/clock/clock.ts';
+import { silentLogger } from '../kit/log/log.ts';
+import type { Settings } from '../wire/settings.ts';
+import { createForwarder } from './proxy.ts';
+import { readChronosTools, TOOLS_FILE } from './tools.ts';
+
+const CHRONOS = { MATRIX_CHRONOS_URL: 'http://127.0.0.1:9', MATRIX_CHRONOS_TOKEN: 'a-token' };
+
+/** What a call for this user is refused with, before chronosd is asked anything. */
+async function refusal(settings: Settings, user: unknown) {
+  const forward = createForwarder({ settings, localDefaults: () => ({}), clock: systemClock, log: silentLogger });
+  const tool = readChronosTools(TOOLS_FILE).get('alarm_list')!;
+  const { isError, structuredContent } = await forward(tool, '{}', new AbortController().signal, user);
+  assert.equal(isError, true);
+  return structuredContent as { code: string; message: string };
+}
+
+test('a server of one user makes no call for another', async () => {
+  const own = { ...CHRONOS, MATRIX_USER_ID: 'alice', MATRIX_EXECUTOR_KEYFILE: '/nowhere/agent.key' };
+  for (const user of ['bob', 'Alice', '', 7, null, ['alice']]) {
+    const { code, message } = await refusal(own, user);
+    assert.equal(code, 'forbidden', JSON.stringify(user));
+    assert.match(message, /sets alarms of alice alone/);
+  }
+  for (const user of [undefined, 'alice']) assert.equal((await refusal(own, user)).code, 'not_found');
+});
+
+test('a server of several users wants to be told which, and takes no name that leads elsewhere', async () => {
+  const several = { ...CHRONOS, MATRIX_AGENT_KEYS: '/nowhere', MATRIX_USER_ID: 'alice' };
+  for (const user of [undefined, '', 7, '../alice', 'a/b', 'a\u0000b', 'x'.repeat(65)]) {
+    const { code, message } = await refusal(several, user);
+    assert.equal(code, 'invalid_request', JSON.stringify(user));
+    assert.match(message, /must say in _meta \(reveille\/user\) whom it is made for/);
+  }
+  assert.equal((await refusal(several, 'alice')).code, 'not_found');
+  const { message } = await refusal({ MATRIX_AGENT_KEYS: '/nowhere' }, 'alice');
+  assert.match(message, /MATRIX_CHRONOS_URL and MATRIX_CHRONOS_TOKEN must be set/);
+});
