@@ -75,6 +75,8 @@ export type ChatOptions = {
   clock: Clock;
   /** Called when a new turn has been stored. */
   onAccepted: (conversationId: string) => void;
+  /** Called as well when it is a person's: what a timer or a program sends is no prompt. Epoch milliseconds. */
+  onPrompt?: ((at: number) => void) | undefined;
   /** Whether as many turns wait as may; never unless given. */
   isFull?: () => boolean;
   /** For how long the same wake without a fire id is one wake; 0: never. A day unless given. */
@@ -106,12 +108,13 @@ function withDerivedFire(turn: NewTurn, body: ChatRequest, { userId, name }: Wak
  */
 export async function acceptChat(
   body: ChatRequest,
-  { store, clock, onAccepted, isFull, repeatMs = REPEAT_SECONDS * 1000 }: ChatOptions,
+  { store, clock, onAccepted, onPrompt, isFull, repeatMs = REPEAT_SECONDS * 1000 }: ChatOptions,
   about: WakeAbout = {},
 ): Promise<ChatAccepted> {
   const now = clock.now();
   const asked = turnOf(body, now, () => uuidv7({ msecs: now }), about);
   const { turn, deduped } = await store.accept(withDerivedFire(asked, body, about, now - repeatMs), isFull);
   if (!deduped) onAccepted(turn.conversationId);
+  if (!deduped && turn.origin === 'user') onPrompt?.(now);
   return { conversation_id: turn.conversationId, turn_id: turn.id, deduped };
 }

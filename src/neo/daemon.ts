@@ -43,6 +43,8 @@ export type NeoOptions = {
    * start.
    */
   onFatal?: (error: ReveilleError) => void;
+  /** Told of each prompt of a person, once it is stored; epoch milliseconds. Must not throw. */
+  onPrompt?: ((at: number) => void) | undefined;
   drainMs?: number;
 };
 
@@ -98,6 +100,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       capabilities,
       approvers,
       feed,
+      onPrompt: options.onPrompt,
       log,
       clock,
       drainMs,

@@ -50,3 +50,21 @@ export async function chronometricAccess(
   });
   return { occasion, hasState: existsSync(join(dataDir, 'chronometric.db')), state };
 }
+
+/** A person waits for what comes of their prompt. */
+const PROMPT_BUSY_MS = 250;
+
+/**
+ * The person of this installation has sent a prompt to its agent.
+ *
+ * @param at epoch milliseconds
+ * @throws ReveilleError `unavailable` when it could not be noted
+ */
+export async function tellPrompt(context: Pick<CliContext, 'settings' | 'clock'>, at: number): Promise<void> {
+  const { state } = await chronometricAccess(context, PROMPT_BUSY_MS);
+  try {
+    state.prompted(at);
+  } finally {
+    state.close();
+  }
+}

@@ -83,9 +83,14 @@ export async function neo(context: CliContext): Promise<void> {
     process.stderr.write(`${printable(error.message)}\n`);
     process.exit(EXIT.failed);
   };
-  await runDaemon(context, 'neo', (log) =>
-    startNeo({ config, variables, walls: neoWalls(context, config), clock, log, onFatal }),
-  );
+  await runDaemon(context, 'neo', (log) => {
+    // Whatever goes wrong there, the prompt goes on its way.
+    const onPrompt = (at: number) => {
+      const told = import('../access/chronometric.ts').then(({ tellPrompt }) => tellPrompt(context, at));
+      told.catch((err: unknown) => log.warn({ err }, 'chronometric was not told of a prompt'));
+    };
+    return startNeo({ config, variables, walls: neoWalls(context, config), clock, log, onFatal, onPrompt });
+  });
 }
 
 /** Stays until a server on stdin and stdout is closed, by its client or a signal, and ends the process. */

@@ -30,6 +30,8 @@ export type NeoServerOptions = {
   /** Told of whoever follows the events. */
   approvers?: Pick<Approvers, 'enter'> | undefined;
   feed: EventFeed;
+  /** Told of each prompt of a person. */
+  onPrompt?: ((at: number) => void) | undefined;
   log: Logger;
   clock: Clock;
   drainMs: number;
@@ -37,7 +39,7 @@ export type NeoServerOptions = {
 
 /** Starts the server; resolves when it accepts connections. */
 export function startNeoServer(options: NeoServerOptions): Promise<RunningServer> {
-  const { config, store, runner, receipts, capabilities, approvers, feed, log, clock, drainMs } = options;
+  const { config, store, runner, receipts, capabilities, approvers, feed, onPrompt, log, clock, drainMs } = options;
   return startServer({
     name: 'neo',
     version: VERSION,
@@ -59,7 +61,7 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
       // `/`, `/healthz` and `/readyz` are routed before this.
       app.use(requireBearer(config.token));
       const isFull = () => runner.state().queued >= (config.maxQueued ?? Number.POSITIVE_INFINITY);
-      chatRoutes(app, { store, clock, onAccepted: runner.accepted, isFull, repeatMs: config.repeatMs });
+      chatRoutes(app, { store, clock, onAccepted: runner.accepted, onPrompt, isFull, repeatMs: config.repeatMs });
       conversationRoutes(app, store);
       eventRoutes(app, { feed, clock, log, approvers, executor: capabilities.executor });
       turnRoutes(app, runner);

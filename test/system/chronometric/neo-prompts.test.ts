@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+import { openState } from '../../../src/chronometric/state/open-state.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const PROGRAM = join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.mjs');
+const TOKEN = 'the-daemon-token-of-this-neo';
+const LIMIT_MS = 20_000;
+
+test('what a person says to Neo is a prompt, what an alarm says is none, and neither waits for chronometric', async (t) => {
+  const home = temporaryFolder(t);
+  const env = { PATH: process.env.PATH, HOME: home, REVEILLE_HOME: home, TZ: 'Europe/Berlin', NEO_MANIFEST: 'none' };
+  const neo = spawn(process.execPath, [PROGRAM, 'neo', '--port', '0', '--json'], {
+    env: { ...env, NEO_DAEMON_TOKEN: TOKEN },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const exited = once(neo, 'close');
+  t.after(async () => {
+    neo.kill('SIGKILL');
+    await exited;
+  });
+  let log = '';
+  neo.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log += text;
+  });
+  const [line] = await once(createInterface({ input: neo.stdout }), 'line');
+  const { url } = JSON.parse(line) as { url: string };
+  const say = async (body: object) => {
+    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+    const { status } = await fetch(`${url}/chat`, { method: 'POST', headers, body: JSON.stringify(body) });
+    assert.equal(status, 202);
+  };
+  const dataDir = join(home, 'chronometric');
+  const state = openState({ dataDir, clock: systemClock, dayEnd: (instant) => instant });
+  t.after(() => state.close());
+
+  await say({ message: 'wake up', origin: 'chronos', alarm_id: '0197a6a0-0000-7000-8000-000000000001' });
+  const before = systemClock.now();
+  await say({ message: 'good morning' });
+  await eventually('the prompt is told', () => state.lastPromptAt() !== undefined, LIMIT_MS);
+  const first = state.lastPromptAt()!;
+  assert.ok(first >= before, 'the wake was none');
+
+  // A folder that cannot be made any more: the prompt is accepted all the same.
+  state.close();
+  rmSync(dataDir, { recursive: true });
+  writeFileSync(dataDir, 'a file where a folder should be');
+  await say({ message: 'and once more' });
+  await eventually('it is logged', () => /chronometric was not told of a prompt/.test(log), LIMIT_MS);
+  assert.equal(neo.exitCode, null);
+});
