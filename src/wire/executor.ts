@@ -102,7 +102,7 @@ export const intentStateSchema = z.object({
   /** What the executor needs to know before it can plan. */
   clarify: z.string().optional(),
   error: z.object({ code: z.string().optional(), message: z.string() }).optional(),
-  /** Of an intent that goes no further by itself. */
+  /** Of an intent that has come to its end. */
   receipt: receiptPointerSchema.optional(),
 });
 

@@ -30,9 +30,9 @@ export function errorOf({ ending }: ChainState): IntentState['error'] {
   }
 }
 
-/** The receipt of an intent that goes no further by itself. */
+/** The receipt of an intent that has come to its end. */
 function receiptOf({ state, head }: Pick<Held, 'state' | 'head'>): IntentState['receipt'] {
-  if (!isOver(state)) return undefined;
+  if (state.ending === undefined) return undefined;
   const path = pathOf(EXECUTOR_ROUTES.getReceipt, { id: state.accepted.intent_id });
   return { sha256: head.hash, envelopes: head.seq, path };
 }
