@@ -100,7 +100,7 @@ export async function checkExecutorFiles({ settings }: CliContext): Promise<Chec
   try {
     const { readAgreedFiles, refuseDrift } = await import('../../mcp-host/drift.ts');
     const path = config.manifest === 'bundled' ? bundledManifest('executor') : config.manifest.path;
-    const files = readAgreedFiles(path, settings);
+    const files = readAgreedFiles(path, { ...settings, EXECUTOR_WORKSPACE: config.workspace });
     refuseDrift(files);
     const { servers } = files.manifest;
     const { file, warnings } = readPolicy(config.policy);

@@ -65,7 +65,7 @@ describe('drift is found before anything is ready', () => {
       'agents/neo.json',
       (text) => text.replace('"alarm_list"', '"alarm_ls"'),
       async () => {
-        const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'http://127.0.0.1:9' };
+        const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'http://127.0.0.1:9', NEO_DATA_DIR: join(home, 'm') };
         const runs = await Promise.all([run(['neo']), run(['neo'], model)]);
         runs.push(await run(['up', '--once'], { REVEILLE_HOME: join(home, 'up') }));
         for (const { status, said } of runs) {
