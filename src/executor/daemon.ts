@@ -134,7 +134,17 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
       // The MCP host costs as much to load as the rest of the executor.
       const { createToolbox } = await import('./tools/create-toolbox.ts');
       return createToolbox({
-        ...{ manifest, workspace, limits: config.limits, variables: known, walls: options.walls, dataDir, clock, log, signal },
+        ...{
+          manifest,
+          workspace,
+          limits: config.limits,
+          variables: known,
+          walls: options.walls,
+          dataDir,
+          clock,
+          log,
+          signal,
+        },
         beforeUser: (user) => void agentKeyOf(config.agentKeysDir, user),
       });
     },
