@@ -15,11 +15,16 @@ import { LIMIT, prepareQuery } from './statements.ts';
 /** What falls due, and whose it is; also a position in the line. Ordered by its members from first to last. */
 export type Due = { dueAt: number; owner: number; alarm: number; scheduledFor: number };
 
-/** Of one owner, unless a claim asks for more. */
-const OF_ONE_OWNER = 32;
-const READ_AT_ONCE = 512;
-/** More than this in memory is cut to half, from the end. */
-const LONGEST = 8192;
+/** How much of the line is in memory. */
+type Bounds = {
+  /** Of one owner, unless a claim asks for more. */
+  ofOneOwner: number;
+  readAtOnce: number;
+  /** More than this is cut to half, from the end. */
+  longest: number;
+};
+
+const BOUNDS: Bounds = { ofOneOwner: 32, readAtOnce: 512, longest: 8192 };
 
 const BEFORE_ALL: Due = { dueAt: Number.MIN_SAFE_INTEGER, owner: 0, alarm: 0, scheduledFor: 0 };
 
@@ -47,7 +52,8 @@ function placeOf(line: readonly Due[], due: Due): number {
 export type DueLine = ReturnType<typeof prepareDueLine>;
 
 /** @param undo where the rows are undone, the line is read anew */
-export function prepareDueLine(db: DatabaseSync, leases: Leases, undo: Undo) {
+export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
+  const { ofOneOwner, readAtOnce, longest } = bounds;
   const due = (sql: string) =>
     prepareQuery<Due>(
       db,
@@ -89,7 +95,7 @@ export function prepareDueLine(db: DatabaseSync, leases: Leases, undo: Undo) {
 
   /** Reads on in the index; says whether there was anything. */
   function read(most: number): boolean {
-    const found = onward.all(...values(until), READ_AT_ONCE);
+    const found = onward.all(...values(until), readAtOnce);
     for (const item of found) {
       if (behind.has(item.owner) || !isFree(item)) continue;
       if ((counts.get(item.owner) ?? 0) < most) {
@@ -114,8 +120,8 @@ export function prepareDueLine(db: DatabaseSync, leases: Leases, undo: Undo) {
   }
 
   function shorten(): void {
-    if (line.length <= LONGEST) return;
-    for (const { owner } of line.splice(LONGEST / 2)) count(owner, -1);
+    if (line.length <= longest) return;
+    for (const { owner } of line.splice(longest / 2)) count(owner, -1);
     until = line.at(-1)!;
     for (const [owner, left] of behind) if (order(left, until) >= 0) behind.delete(owner);
   }
@@ -151,7 +157,7 @@ export function prepareDueLine(db: DatabaseSync, leases: Leases, undo: Undo) {
       inFlight: Map<number, number>,
     ): Due[] {
       undo.note(forget);
-      const most = Math.max(OF_ONE_OWNER, Math.min(perOwner, limit));
+      const most = Math.max(ofOneOwner, Math.min(perOwner, limit));
       const taken: Due[] = [];
       const left: Due[] = [];
       const places = new Map<number, number>();
@@ -180,10 +186,9 @@ export function prepareDueLine(db: DatabaseSync, leases: Leases, undo: Undo) {
 
     /** The earliest instant at which something is due of somebody who is not among these. */
     next(saturated: ReadonlySet<number>): number | undefined {
-      for (const owner of [...behind.keys()])
-        if (!counts.has(owner) && !saturated.has(owner)) fill(owner, OF_ONE_OWNER);
+      for (const owner of [...behind.keys()]) if (!counts.has(owner) && !saturated.has(owner)) fill(owner, ofOneOwner);
       for (let at = 0; ; at++) {
-        while (at === line.length) if (!read(OF_ONE_OWNER)) return undefined;
+        while (at === line.length) if (!read(ofOneOwner)) return undefined;
         if (!saturated.has(line[at]!.owner)) return line[at]!.dueAt;
       }
     },
