@@ -1,4 +1,5 @@
 /** One run of one system: jobs loaded, processes started, the window awaited, the sink asked. */
+import { countDatabaseWork, type DatabaseWork } from './database-work.ts';
 import { processorSeconds } from './processes.ts';
 import { endOf, type Series } from './series.ts';
 import type { Arrivals } from './sink/sink.ts';
@@ -22,6 +23,8 @@ export type Run = {
   arrivals: (series: Series) => Promise<Arrivals>;
   /** Processor time that the system's own processes used for each job of all phases, µs; not the database server's. */
   processorMicroseconds: number | undefined;
+  /** What PostgreSQL did for each job of all phases, where the store is PostgreSQL. */
+  databaseWork: DatabaseWork | undefined;
 };
 
 /**
@@ -84,15 +87,19 @@ export async function runOnce<T>(
       const { series, running } = prepared;
       const end = Math.max(...series.map(endOf));
       onStart?.(end);
+      const databaseWork =
+        installation.uri === undefined ? undefined : await countDatabaseWork(bench, installation.uri);
       const before = processorTime(running);
       await new Promise((resolve) => setTimeout(resolve, end - Date.now()));
       await bench.sink.drained(total, end + patienceMs);
       const after = processorTime(running);
+      const done = await databaseWork?.(total);
       return await read({
         series,
         arrivals: (each) => bench.sink.arrivals({ from: each.firstDue, until: endOf(each), expected: each.count }),
         processorMicroseconds:
           before === undefined || after === undefined ? undefined : (1e6 * (after - before)) / total,
+        databaseWork: done,
       });
     } finally {
       await installation.remove();

@@ -21,3 +21,17 @@ export function processorSeconds(pid: number): number | undefined {
     return undefined;
   }
 }
+
+/** Processor time of a process and of all that it has started, ended ones included, in seconds. */
+export function descendantSeconds(pid: number): number | undefined {
+  const seconds = processorSeconds(pid);
+  if (seconds === undefined) return undefined;
+  const ended = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ').slice(13, 15);
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/).filter(Boolean);
+  const of = (child: string) => processorSeconds(Number(child)) ?? 0;
+  return (
+    seconds +
+    ended.reduce((sum, ticks) => sum + Number(ticks) * TICK_SECONDS, 0) +
+    children.map(of).reduce((a, b) => a + b, 0)
+  );
+}

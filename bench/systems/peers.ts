@@ -52,6 +52,7 @@ function peerSystem(bench: Workbench, { program, settings }: Peer, setting: Sett
   const installationOn = (database: Database): Installation => {
     let running: Running | undefined;
     return {
+      uri: database.uri,
       async load(series: readonly Series[]) {
         await run('load', { ...database, series });
         await settleDatabase(database);

@@ -13,7 +13,8 @@ const TABLES = ['alarms', 'occurrences'];
 
 async function columnsOf(client: pg.Client, table: string): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(
-    'SELECT attname AS name FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped',
+    `SELECT attname AS name FROM pg_attribute
+     WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`,
     [table],
   );
   return rows.map(({ name }) => name);
@@ -70,6 +71,7 @@ async function installCopy(bench: Workbench, template: Database): Promise<Reveil
   const database = await createDatabase(bench, template);
   const running: Running[] = [];
   return {
+    uri: database.uri,
     place: { uri: database.uri },
     load: (series) => addCopies(database, series.map(copiesOf)),
     addPending: (from, until, onProgress) => addCopies(database, [pendingCopies(from, until, Date.now())], onProgress),

@@ -23,6 +23,8 @@ export type System = {
 };
 
 export type Installation = {
+  /** The address of its database, where its store is PostgreSQL. */
+  uri?: string;
   /** Puts jobs into the store, in bulk. Nothing may be running on it where the store is SQLite. */
   load(series: readonly Series[]): Promise<void>;
   /** Starts one process; resolves when it would fire what is due. */

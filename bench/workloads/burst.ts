@@ -1,5 +1,6 @@
 /** A burst: many alarms due within a moment, and how fast they are out. */
 import { join } from 'node:path';
+import type { DatabaseWork } from '../database-work.ts';
 import { type RunOptions, runOnce } from '../measure.ts';
 import { rotated } from '../plan.ts';
 import { median } from '../statistics.ts';
@@ -16,6 +17,8 @@ export type Drain = {
   repeated: number;
   /** Processor time of the system's own processes for each fire, µs, where it can be told. */
   processorMicroseconds?: number;
+  /** What PostgreSQL did for each fire, where it is the store. */
+  database?: DatabaseWork;
 };
 
 export type BurstRow = {
@@ -71,7 +74,7 @@ export async function drainBurst(
   },
 ): Promise<Drain> {
   const options = { phases: burstPhases(count, seconds), replicas, patienceMs, onStart };
-  return runOnce(bench, system, options, async ({ series, arrivals, processorMicroseconds }) => {
+  return runOnce(bench, system, options, async ({ series, arrivals, processorMicroseconds, databaseWork }) => {
     const burst = series[1]!;
     const { lateness, lastArrival } = await arrivals(burst);
     const arrived = lateness.expected - lateness.missing;
@@ -82,6 +85,7 @@ export async function drainBurst(
       missing,
       repeated,
       ...(processorMicroseconds === undefined || missing > 0 ? {} : { processorMicroseconds }),
+      ...(databaseWork === undefined || missing > 0 ? {} : { database: databaseWork }),
     };
   });
 }

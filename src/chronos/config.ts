@@ -31,6 +31,11 @@ export const chronosSettingsSchema = z.object({
     .optional(),
   /** Connections to PostgreSQL. */
   CHRONOS_POSTGRES_POOL: wholeNumber(2, 1000).default(10),
+  /**
+   * How many buckets owners are dealt out to. Counts when the tables get their buckets; what a database has stays as it
+   * is.
+   */
+  CHRONOS_POSTGRES_BUCKETS: wholeNumber(1, 4096).default(1),
   /** 0 leaves the API to other replicas; health and metrics stay. */
   CHRONOS_API: switchSetting.default(true),
   /** 0 leaves dispatching to other replicas. */

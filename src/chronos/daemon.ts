@@ -65,13 +65,13 @@ function floodBounds(config: ChronosConfig): FloodBounds {
 
 /** The store that the configuration names: PostgreSQL when there is a URI, otherwise a file in the data folder. */
 async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<EventualStore> {
-  const { CHRONOS_POSTGRES_URI: uri, CHRONOS_POSTGRES_POOL: poolSize } = config;
+  const { CHRONOS_POSTGRES_URI: uri, CHRONOS_POSTGRES_POOL: poolSize, CHRONOS_POSTGRES_BUCKETS: buckets } = config;
   if (uri === undefined) {
     const store = openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
     return { store, opened: Promise.resolve() };
   }
   const { openPostgresStore } = await import('./store/postgres/store.ts');
-  return openEventually(() => openPostgresStore({ uri, clock, log, poolSize, onHint }), { clock, log });
+  return openEventually(() => openPostgresStore({ uri, clock, log, poolSize, buckets, onHint }), { clock, log });
 }
 
 /**
@@ -119,7 +119,6 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
       userConcurrency: config.CHRONOS_USER_CONCURRENCY,
       leaseMs: config.CHRONOS_CLAIM_LEASE_SECONDS * 1000,
       tickMs: config.CHRONOS_TICK_MS,
-      sharedCommits: config.CHRONOS_POSTGRES_URI === undefined,
     },
     random: Math.random,
     onFire(report) {

@@ -5,7 +5,7 @@
  * For every operation: a promise that resolves means that the change is durable (it survives a power cut); one that
  * rejects means that nothing of it was kept, except where the connection was lost in the middle, when either may be
  * true. Failures of the medium reject with `unavailable` (retryable). Operations are linearizable per alarm. All
- * instants are epoch milliseconds. No operation about alarms reads or changes a row of another owner than the one it
+ * instants are epoch milliseconds. An alarm that is active owes something: a store may find it by that. No operation about alarms reads or changes a row of another owner than the one it
  * names.
  */
 import type { AlarmKind, AlarmStatus } from '../../wire/alarm.ts';
@@ -233,7 +233,8 @@ export type AlarmStore = {
   renew(keys: readonly LeaseKey[], leaseUntil: number): Promise<Set<string>>;
 
   /**
-   * Applies a batch of completions, each on its own merits, in one transaction: where the occurrence still carries the
+   * Applies a batch of completions, each on its own merits, in one transaction (where the store keeps owners apart, in one
+   * for each part: those of another may have been applied when it rejects, and are `lost_lease` when they are repeated): where the occurrence still carries the
    * key's fence and a lease (one that ran out counts until a claim ends it), the lease is taken off, `settle` is
    * applied as in {@link update}, and the attempt enters the ledger. Otherwise nothing changes and the result is
    * `lost_lease`. A `settle` that throws rejects the whole batch.

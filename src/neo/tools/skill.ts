@@ -1,4 +1,4 @@
-/** The skill that an agent works under: a guide for the model, and the tools that it needs for it. */
+/** The skill that an agent works under: a guide for the model, and the tools that it may use while it does. */
 import { readFileSync } from 'node:fs';
 import { ReveilleError } from '../../wire/errors.ts';
 import { readSkillTools } from '../../wire/skill-tools.ts';
@@ -7,11 +7,8 @@ import { readToolUri } from '../../wire/tool-uri.ts';
 export type Skill = {
   /** The file as it stands, for the model to read. */
   readonly text: string;
-  readonly path: string;
-  /** The tool URIs of its `§TOOLS` blocks. */
-  readonly entries: readonly { readonly line: number; readonly uri: string }[];
-  /** The only tools that it leaves, by URI; absent unless it limits. */
-  readonly limit?: ReadonlySet<string>;
+  /** The URIs of its `§TOOLS` blocks; absent when it has none and limits nothing. */
+  readonly uris?: ReadonlySet<string>;
 };
 
 /** The model reads it anew with every step. In UTF-16 units. */
@@ -38,17 +35,17 @@ export function readSkill(path: string): Skill {
   const text = readText(path);
   if (text.length > LONGEST)
     throw wrong(path, `is longer than ${LONGEST} characters; a model reads all of it at every step`);
-  let tools: ReturnType<typeof readSkillTools>;
+  let entries: ReturnType<typeof readSkillTools>;
   try {
-    tools = readSkillTools(text);
+    entries = readSkillTools(text);
   } catch (cause) {
     throw wrong(path, `cannot be understood: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
-  for (const { line, text: uri } of tools.entries) {
+  if (!entries) return { text };
+  for (const { line, text: uri } of entries) {
     if (readToolUri(uri)) continue;
     const form = 'matrix://tool/mcp/<alias>/<tool>@<version>';
     throw wrong(path, `line ${line}: ${JSON.stringify(uri.slice(0, 200))} is no tool URI; it must look like ${form}`);
   }
-  const entries = tools.entries.map(({ line, text: uri }) => ({ line, uri }));
-  return { path, text, entries, ...(tools.limits && { limit: new Set(entries.map(({ uri }) => uri)) }) };
+  return { text, uris: new Set(entries.map((entry) => entry.text)) };
 }

@@ -166,7 +166,8 @@ class Walk {
       cancel: cancelled,
       pause: paused,
       resume: ({ alarm, occurrences }) => ({
-        alarm: { ...alarm, status: 'active' },
+        // What is active owes something (store.ts).
+        alarm: { ...alarm, status: occurrences.length > 0 ? 'active' : alarm.status },
         occurrences: occurrences.map((occurrence, n) => ({
           ...occurrence,
           dueAt: occurrence.dueAt ?? at + n * 65_536,

@@ -54,7 +54,7 @@ async function workbench(t: TestContext, files: Record<string, string>) {
   assert.ok(address);
   return {
     put,
-    run: () => migrate(address, address.connection, silentLogger, folder),
+    run: () => migrate(address, address.connection, silentLogger, { folder }),
     rows: async (sql: string) => (await server.run(sql, database)).rows,
   };
 }

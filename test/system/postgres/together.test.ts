@@ -30,42 +30,48 @@ after(() => server.remove());
 
 type OpenOptions = { onHint?: (dueAt: number) => void; clock?: Clock };
 
-async function openTeam(t: TestContext, members: readonly OpenOptions[]): Promise<AlarmStore[]> {
+async function openTeam(t: TestContext, members: readonly OpenOptions[], buckets = 1): Promise<AlarmStore[]> {
   const uri = server.uri(await server.createDatabase());
   const stores: AlarmStore[] = [];
   t.after(() => Promise.all(stores.map((store) => store.close())));
   for (const member of members)
-    stores.push(await openPostgresStore({ uri, clock: systemClock, log: silentLogger, poolSize: 4, ...member }));
+    stores.push(
+      await openPostgresStore({ uri, clock: systemClock, log: silentLogger, poolSize: 4, buckets, ...member }),
+    );
   return stores;
 }
 
-test('whoever works on alarms together, each occurrence is delivered once, and the ledger is whole', async (t) => {
-  const stores = await openTeam(t, [{}, {}, {}]);
-  const ALARMS = 300;
-  for (let n = 0; n < ALARMS; n += 50) {
+for (const buckets of [1, 16])
+  test(`whoever works on alarms together, each occurrence is delivered once, and the ledger is whole: ${buckets} buckets`, async (t) => {
+    const stores = await openTeam(t, [{}, {}, {}], buckets);
+    const ALARMS = 300;
+    for (let n = 0; n < ALARMS; n += 50) {
+      await Promise.all(
+        Array.from({ length: 50 }, (_, k) =>
+          createDue(stores[k % 3]!, NOW - n - k, { owner: `owner-${(n + k) % 12}` }),
+        ),
+      );
+    }
+    const deliveries: string[] = [];
     await Promise.all(
-      Array.from({ length: 50 }, (_, k) => createDue(stores[k % 3]!, NOW - n - k, { owner: `owner-${(n + k) % 12}` })),
+      stores.map(async (store) => {
+        for (;;) {
+          const claims = await claim(store, { limit: 17, perOwner: 4 });
+          if (claims.length === 0) return;
+          deliveries.push(...claims.map(({ occurrence }) => occurrence.fireId));
+          const results = await store.complete(claims.map(delivered));
+          assert.ok(results.every((result) => result === 'applied'));
+        }
+      }),
     );
-  }
-  const deliveries: string[] = [];
-  await Promise.all(
-    stores.map(async (store) => {
-      for (;;) {
-        const claims = await claim(store, { limit: 17, perOwner: 4 });
-        if (claims.length === 0) return;
-        deliveries.push(...claims.map(({ occurrence }) => occurrence.fireId));
-        const results = await store.complete(claims.map(delivered));
-        assert.ok(results.every((result) => result === 'applied'));
-      }
-    }),
-  );
-  assert.equal(deliveries.length, ALARMS);
-  assert.equal(new Set(deliveries).size, ALARMS);
-  assert.equal(await stores[0]!.nextDueAt(new Set()), undefined);
-  const fired = await stores[0]!.list('owner-0', { limit: 500, status: 'fired' });
-  assert.equal(fired.length, ALARMS / 12);
-  for (const { alarm } of fired) assert.equal((await stores[1]!.attempts('owner-0', alarm.id, { limit: 9 })).length, 1);
-});
+    assert.equal(deliveries.length, ALARMS);
+    assert.equal(new Set(deliveries).size, ALARMS);
+    assert.equal(await stores[0]!.nextDueAt(new Set()), undefined);
+    const fired = await stores[0]!.list('owner-0', { limit: 500, status: 'fired' });
+    assert.equal(fired.length, ALARMS / 12);
+    for (const { alarm } of fired)
+      assert.equal((await stores[1]!.attempts('owner-0', alarm.id, { limit: 9 })).length, 1);
+  });
 
 test('an edit that a claim did not see has itself seen the claim', async (t) => {
   const [one, other] = await openTeam(t, [{}, {}]);

@@ -301,7 +301,7 @@ test('a file and a database of an earlier Reveille are brought up to date by the
   const options = { path: bench.path, migrations: earlierMigrations(t, 'sqlite', 3), clock: systemClock };
   openDatabase({ ...options, lock: 'exclusive' }).close();
   const [address] = parseAddress(bench.uri);
-  await migrate(address!, address!.connection, silentLogger, earlierMigrations(t, 'postgres', 3));
+  await migrate(address!, address!.connection, silentLogger, { folder: earlierMigrations(t, 'postgres', 3) });
 
   const { plan, bare } = await survey({ from: bench.path, to: bench.uri, ...shared });
   assert.deepEqual([plan, bare], ['begin', false]);

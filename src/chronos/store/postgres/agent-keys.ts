@@ -1,6 +1,7 @@
 /** The public keys that are accepted for owners. */
 import { anHourBefore, checkPins } from '../limits.ts';
 import type { AgentKey, PinLimits } from '../store.ts';
+import type { Buckets } from './buckets.ts';
 import { Gatherer } from './gather.ts';
 import type { PrimaryPool } from './pool.ts';
 import { AGENT_KEY } from './rows.ts';
@@ -11,34 +12,49 @@ import { statement } from './statement.ts';
 const DROP_EXPIRED = statement(
   'drop_nonces',
   `
-  DELETE FROM auth_nonces WHERE nonce IN (
-    SELECT nonce FROM auth_nonces WHERE expires_at <= $1 ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED)`,
+  DELETE FROM auth_nonces WHERE bucket = $1 AND nonce IN (
+    SELECT nonce FROM auth_nonces WHERE bucket = $1 AND expires_at <= $2 ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED)`,
 );
-const INSERT = statement('put_nonce', 'INSERT INTO auth_nonces (nonce, did, expires_at) VALUES ($1, $2, $3)');
-const TAKE = statement('take_nonce', 'DELETE FROM auth_nonces WHERE nonce = $1 RETURNING did, expires_at');
+const INSERT = statement(
+  'put_nonce',
+  'INSERT INTO auth_nonces (bucket, nonce, did, expires_at) VALUES ($1, $2, $3, $4)',
+);
+const TAKE = statement(
+  'take_nonce',
+  'DELETE FROM auth_nonces WHERE bucket = $1 AND nonce = $2 RETURNING did, expires_at',
+);
 
 export async function putNonce(
   pool: PrimaryPool,
+  buckets: Buckets,
   nonce: string,
   did: string,
   expiresAt: number,
   now: number,
 ): Promise<void> {
+  const bucket = buckets.of(nonce);
   await pool.transaction(async (transaction) => {
-    await Promise.all([transaction.query(DROP_EXPIRED, [now]), transaction.query(INSERT, [nonce, did, expiresAt])]);
+    const drop = transaction.query(DROP_EXPIRED, [bucket, now]);
+    await Promise.all([drop, transaction.query(INSERT, [bucket, nonce, did, expiresAt])]);
   });
 }
 
-export async function takeNonce(pool: PrimaryPool, nonce: string, did: string, now: number): Promise<boolean> {
+export async function takeNonce(
+  pool: PrimaryPool,
+  buckets: Buckets,
+  nonce: string,
+  did: string,
+  now: number,
+): Promise<boolean> {
   // A caller's own text: no nonce of ours has a character that the database does not.
   if (!isStorable(nonce)) return false;
-  const [row] = (await pool.query(TAKE, [nonce])) as [string, number][];
+  const [row] = (await pool.query(TAKE, [buckets.of(nonce), nonce])) as [string, number][];
   return row !== undefined && row[0] === did && row[1] > now;
 }
 
 const OF_OWNERS = statement(
   'keys_of',
-  `SELECT ${AGENT_KEY.list()} FROM agent_keys WHERE owner = ANY ($1::text[]) ORDER BY enrolled_at, public_key`,
+  `SELECT ${AGENT_KEY.list()} FROM agent_keys WHERE bucket = $1 AND owner = ANY ($2::text[]) ORDER BY enrolled_at, public_key`,
 );
 
 const PAGE = statement(
@@ -50,8 +66,9 @@ const PAGE = statement(
 const PIN = statement(
   'pin_key',
   `
-  INSERT INTO agent_keys (owner, label, public_key, source, enrolled_at, pinned)
-  SELECT $1::text, $2::text, $3::text, $4::text, $5::bigint, true WHERE NOT EXISTS (SELECT 1 FROM agent_keys WHERE owner = $1::text)
+  INSERT INTO agent_keys (bucket, owner, label, public_key, source, enrolled_at, pinned)
+  SELECT $1::bigint, $2::text, $3::text, $4::text, $5::text, $6::bigint, true
+  WHERE NOT EXISTS (SELECT 1 FROM agent_keys WHERE bucket = $1::bigint AND owner = $2::text)
   ON CONFLICT DO NOTHING
   RETURNING 1`,
 );
@@ -64,35 +81,32 @@ const PINS = statement(
 const ENROL = statement(
   'enrol_key',
   `
-  INSERT INTO agent_keys (owner, label, public_key, source, enrolled_at, pinned) VALUES ($1, $2, $3, $4, $5, false)
-  ON CONFLICT (owner, public_key) DO UPDATE SET source = excluded.source, revoked_at = NULL`,
+  INSERT INTO agent_keys (bucket, owner, label, public_key, source, enrolled_at, pinned)
+  VALUES ($1, $2, $3, $4, $5, $6, false)
+  ON CONFLICT (bucket, owner, public_key) DO UPDATE SET source = excluded.source, revoked_at = NULL`,
 );
 
 const REVOKE = statement(
   'revoke_keys',
   `
-  UPDATE agent_keys SET revoked_at = $2
-  WHERE owner = $1 AND revoked_at IS NULL AND ($3::text IS NULL OR public_key = $3)
+  UPDATE agent_keys SET revoked_at = $3
+  WHERE bucket = $1 AND owner = $2 AND revoked_at IS NULL AND ($4::text IS NULL OR public_key = $4)
   RETURNING ${AGENT_KEY.list()}`,
 );
-
-const valuesOf = ({ owner, label, publicKey, source, enrolledAt }: AgentKey) => [
-  owner,
-  label,
-  publicKey,
-  source,
-  enrolledAt,
-];
 
 function byAge(one: AgentKey, other: AgentKey): number {
   return one.enrolledAt - other.enrolledAt || (one.publicKey < other.publicKey ? -1 : 1);
 }
 
-export function prepareAgentKeys(pool: PrimaryPool) {
+export function prepareAgentKeys(pool: PrimaryPool, buckets: Buckets) {
+  const valuesOf = ({ owner, label, publicKey, source, enrolledAt }: AgentKey) =>
+    [buckets.of(owner), owner, label, publicKey, source, enrolledAt] as const;
   // Every request asks for its caller's keys; those that arrive together ask together.
   const lookUps = new Gatherer(
     async (owners: readonly string[]) => {
-      const keys = (await pool.query(OF_OWNERS, [[...new Set(owners)]])).map((row) => AGENT_KEY.read(row));
+      const asked = buckets.group([...new Set(owners)], (owner) => owner);
+      const rows = await Promise.all(asked.map(([bucket, those]) => pool.query(OF_OWNERS, [bucket, those])));
+      const keys = rows.flat().map((row) => AGENT_KEY.read(row));
       const byOwner = Map.groupBy(keys, ({ owner }) => owner);
       return owners.map((owner) => byOwner.get(owner) ?? []);
     },
@@ -123,7 +137,7 @@ export function prepareAgentKeys(pool: PrimaryPool) {
 
     async revoke(owner: string, publicKey: string | undefined, now: number): Promise<AgentKey[]> {
       if (!isStorable(owner, publicKey ?? '')) return [];
-      const rows = await pool.query(REVOKE, [owner, now, publicKey ?? null]);
+      const rows = await pool.query(REVOKE, [buckets.of(owner), owner, now, publicKey ?? null]);
       return rows.map((row) => AGENT_KEY.read(row)).sort(byAge);
     },
   };

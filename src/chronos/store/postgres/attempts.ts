@@ -9,17 +9,17 @@ import { statement } from './statement.ts';
 /** Where a page of the ledger goes on: the last row of the page before. */
 type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
 
-const ORDER = 'ORDER BY started_at DESC, fire_id DESC, attempt DESC LIMIT $3';
+const ORDER = 'ORDER BY started_at DESC, fire_id DESC, attempt DESC LIMIT $4';
 
 const LATEST = statement(
   'attempts',
-  `SELECT ${ATTEMPT.list()} FROM fire_attempts WHERE owner = $1 AND alarm_id = $2 ${ORDER}`,
+  `SELECT ${ATTEMPT.list()} FROM fire_attempts WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 ${ORDER}`,
 );
 
 const EARLIER = statement(
   'attempts_before',
   `SELECT ${ATTEMPT.list()} FROM fire_attempts
-   WHERE owner = $1 AND alarm_id = $2 AND (started_at, fire_id, attempt) < ($4, $5, $6) ${ORDER}`,
+   WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND (started_at, fire_id, attempt) < ($5, $6, $7) ${ORDER}`,
 );
 
 /** Rows that another replica is deleting at this moment are left to it. */
@@ -28,11 +28,11 @@ const PRUNE = statement(
   `
   WITH old AS (
     SELECT owner, alarm_id, started_at, fire_id, attempt FROM fire_attempts
-    WHERE finished_at < $1 ORDER BY finished_at LIMIT $2
+    WHERE bucket = $1 AND finished_at < $2 ORDER BY finished_at LIMIT $3
     FOR UPDATE SKIP LOCKED
   ), pruned AS (
     DELETE FROM fire_attempts AS f USING old
-    WHERE f.owner = old.owner AND f.alarm_id = old.alarm_id AND f.started_at = old.started_at
+    WHERE f.bucket = $1 AND f.owner = old.owner AND f.alarm_id = old.alarm_id AND f.started_at = old.started_at
       AND f.fire_id = old.fire_id AND f.attempt = old.attempt
     RETURNING 1
   )
@@ -50,21 +50,23 @@ export function abandonedAttempts(given: AlarmState, wanted: AlarmState): Attemp
 /** One page of an alarm's ledger, latest first. */
 export async function pageOfAttempts(
   executor: Executor,
+  bucket: number,
   owner: string,
   alarmId: string,
   { limit, before }: { limit: number; before?: AttemptCursor },
 ): Promise<Attempt[]> {
   if (!isStorable(owner, alarmId)) return [];
   const rows = before
-    ? await executor.query(EARLIER, [owner, alarmId, limit, before.startedAt, before.fireId, before.attempt])
-    : await executor.query(LATEST, [owner, alarmId, limit]);
+    ? await executor.query(EARLIER, [bucket, owner, alarmId, limit, before.startedAt, before.fireId, before.attempt])
+    : await executor.query(LATEST, [bucket, owner, alarmId, limit]);
   return rows.map((row) => ATTEMPT.read(row));
 }
 
-/** Deletes attempts that finished before an instant, the oldest first; says how many there were. */
+/** Deletes attempts of a bucket that finished before an instant, the oldest first; says how many there were. */
 export async function pruneAttempts(
   executor: Executor,
+  bucket: number,
   { before, limit }: { before: number; limit: number },
 ): Promise<number> {
-  return (await executor.query(PRUNE, [before, limit]))[0]![0] as number;
+  return (await executor.query(PRUNE, [bucket, before, limit]))[0]![0] as number;
 }

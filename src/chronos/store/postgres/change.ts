@@ -6,6 +6,7 @@ import { checkTransition, differenceOf } from '../difference.ts';
 import { checkGrowth, comesNearer, growthOf } from '../limits.ts';
 import type { StoreLimits } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
+import type { Buckets } from './buckets.ts';
 import { untilUndisturbed } from './contention.ts';
 import { countOpen, isOpen, storedOf, waitingTriggers } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
@@ -20,14 +21,16 @@ function isSame(stored: AlarmState, wanted: AlarmState): boolean {
   return alarm.size + came.length + changed.length + went.length === 0;
 }
 
-export function prepareUpdate(pool: PrimaryPool, clock: Clock) {
+export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock) {
   /** Replicas that do this for one owner at the same instant do not see each other's change. */
   async function check(stored: AlarmState, wanted: AlarmState, limits: StoreLimits): Promise<void> {
     const { owner } = wanted.alarm;
     const growth = growthOf(stored, wanted);
     if (!comesNearer(growth, limits)) return;
-    const active = growth.opens ? await countOpen(pool, owner) : 0;
-    const [{ bytes }, triggers] = await Promise.all([storedOf(pool, owner), waitingTriggers(pool, owner)]);
+    const bucket = buckets.of(owner);
+    const active = growth.opens ? await countOpen(pool, bucket, owner) : 0;
+    const held = Promise.all([storedOf(pool, bucket, owner), waitingTriggers(pool, bucket, owner)]);
+    const [{ bytes }, triggers] = await held;
     checkGrowth(growth, limits, { active, bytes, triggers });
   }
 
@@ -40,14 +43,15 @@ export function prepareUpdate(pool: PrimaryPool, clock: Clock) {
     const { state } = await untilUndisturbed(
       clock,
       async (): Promise<{ state: AlarmState | undefined } | undefined> => {
-        const stored = await readOne(pool, owner, alarmId);
+        const stored = await readOne(pool, buckets, owner, alarmId);
         if (!stored) return { state: undefined };
         const wanted = transition(stored.state);
         checkTransition(stored.state, wanted);
         if (isSame(stored.state, wanted)) return { state: wanted };
         await check(stored.state, wanted, limits);
         const attempts: Attempt[] = abandonedAttempts(stored.state, wanted);
-        return (await writeChanges(pool, [{ stored, wanted, attempts }])) ? { state: wanted } : undefined;
+        const change: Change = { stored, wanted, attempts };
+        return (await writeChanges(pool, buckets.of(owner), [change])) ? { state: wanted } : undefined;
       },
     );
     return state;

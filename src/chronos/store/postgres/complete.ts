@@ -4,6 +4,7 @@ import type { AlarmState, Attempt, Occurrence, Transition } from '../../alarm/al
 import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
 import type { Completion, CompletionResult, LeaseKey } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
+import type { Buckets } from './buckets.ts';
 import type { Change } from './change.ts';
 import { untilUndisturbed } from './contention.ts';
 import type { PrimaryPool } from './pool.ts';
@@ -65,17 +66,21 @@ function alarmsOf(settlements: readonly Settlement[]): AlarmKey[] {
   return [...alarms.values()];
 }
 
-/** Settles a batch in one transaction; the settlements of one alarm one after the other. */
+/**
+ * Settles a batch about owners of one bucket in one transaction; the settlements of one alarm one after the other.
+ */
 export async function settleAll(
   pool: PrimaryPool,
+  buckets: Buckets,
   clock: Clock,
   settlements: readonly Settlement[],
 ): Promise<CompletionResult[]> {
   if (settlements.length === 0) return [];
+  const bucket = buckets.of(settlements[0]!.key.owner);
   const alarms = alarmsOf(settlements);
   return untilUndisturbed(clock, async () => {
-    const { results, changes } = settleOn(await readStates(pool, alarms), settlements);
-    return changes.length === 0 || (await writeChanges(pool, changes)) ? results : undefined;
+    const { results, changes } = settleOn(await readStates(pool, buckets, alarms), settlements);
+    return changes.length === 0 || (await writeChanges(pool, bucket, changes)) ? results : undefined;
   });
 }
 
@@ -85,11 +90,23 @@ function settleOn(states: readonly Versioned[], settlements: readonly Settlement
   return { results, changes: sheet.changes() };
 }
 
-export function prepareComplete(pool: PrimaryPool, claimed: ClaimedStates, clock: Clock) {
+export type Completions = {
+  pool: PrimaryPool;
+  buckets: Buckets;
+  claimed: ClaimedStates;
+  clock: Clock;
+  /** Told of each alarm's state as it is written. */
+  onState: (state: AlarmState) => void;
+};
+
+export function prepareComplete({ pool, buckets, claimed, clock, onState }: Completions) {
   /**
    * Settles on what the claims left behind, as far as it is remembered; gives nothing when that has become outdated.
    */
-  async function settleRemembered(settlements: readonly Settlement[]): Promise<CompletionResult[] | undefined> {
+  async function settleRemembered(
+    bucket: number,
+    settlements: readonly Settlement[],
+  ): Promise<CompletionResult[] | undefined> {
     const states = new Map<string, Versioned>();
     for (const { key } of settlements) {
       const remembered = claimed.take(key);
@@ -97,7 +114,7 @@ export function prepareComplete(pool: PrimaryPool, claimed: ClaimedStates, clock
     }
     if (states.size === 0) return undefined;
     const others = alarmsOf(settlements).filter((alarm) => !states.has(nameOf(alarm)));
-    const read = others.length > 0 ? await readStates(pool, others) : [];
+    const read = others.length > 0 ? await readStates(pool, buckets, others) : [];
     let settled: ReturnType<typeof settleOn>;
     try {
       settled = settleOn([...states.values(), ...read], settlements);
@@ -105,11 +122,32 @@ export function prepareComplete(pool: PrimaryPool, claimed: ClaimedStates, clock
       // Perhaps for being outdated. On the states as they are it will be told for good.
       return undefined;
     }
-    return settled.changes.length === 0 || (await writeChanges(pool, settled.changes)) ? settled.results : undefined;
+    const { results, changes } = settled;
+    return changes.length === 0 || (await writeChanges(pool, bucket, changes)) ? results : undefined;
+  }
+
+  async function settleBucket(bucket: number, completions: readonly Completion[]): Promise<CompletionResult[]> {
+    const settlements = completions.map(({ key, attempt, settle }): Settlement => {
+      const told: Transition = (state) => {
+        const wanted = settle(state);
+        onState(wanted);
+        return wanted;
+      };
+      return { key, attempt: () => attempt, settle: told };
+    });
+    return (await settleRemembered(bucket, settlements)) ?? settleAll(pool, buckets, clock, settlements);
   }
 
   return async (completions: readonly Completion[]): Promise<CompletionResult[]> => {
-    const settlements = completions.map(({ key, attempt, settle }) => ({ key, attempt: () => attempt, settle }));
-    return (await settleRemembered(settlements)) ?? settleAll(pool, clock, settlements);
+    const grouped = buckets.group(completions, ({ key }) => key.owner);
+    if (grouped.length === 1) return settleBucket(...grouped[0]!);
+    const settled = await Promise.all(grouped.map(([bucket, those]) => settleBucket(bucket, those)));
+    const results = new Map<Completion, CompletionResult>();
+    grouped.forEach(([, those], group) => {
+      those.forEach((completion, index) => {
+        results.set(completion, settled[group]![index]!);
+      });
+    });
+    return completions.map((completion) => results.get(completion)!);
   };
 }

@@ -3,6 +3,7 @@ import { ReveilleError } from '../../../wire/errors.ts';
 import { storedBytes } from '../../alarm/alarm.ts';
 import { checkTransition } from '../difference.ts';
 import type { CreateResult, NewAlarm, StoreLimits } from '../store.ts';
+import type { Buckets } from './buckets.ts';
 import { Gatherer, Refusal } from './gather.ts';
 import { countOpen, storedOf, takeOffStored } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
@@ -26,7 +27,7 @@ const BOUNDS = {
 /** How often a create is tried again that found its way free and then did not. */
 const ROUNDS = 10;
 
-const OCCURRENCES_AT = 2 + ALARM.members.length;
+const OCCURRENCES_AT = 3 + ALARM.members.length;
 const STORED_AT = OCCURRENCES_AT + OCCURRENCE.members.length;
 
 /**
@@ -39,59 +40,64 @@ const INSERT = statement(
   'create',
   `
   WITH entry AS (
-    SELECT * FROM unnest(${ALARM.arrays(2)}, $${STORED_AT + 2}::bigint[]) WITH ORDINALITY AS e (${ALARM.list()}, bytes, place)
+    SELECT * FROM unnest(${ALARM.arrays(3)}, $${STORED_AT + 2}::bigint[]) WITH ORDINALITY AS e (${ALARM.list()}, bytes, place)
   ), admitted AS (
-    INSERT INTO owners (owner, open_at_most, stored_alarms, stored_bytes)
-    SELECT owner, count(*), count(*), sum(bytes) FROM entry GROUP BY owner
-    HAVING count(*) <= $1::bigint AND count(*) <= $${STORED_AT}::bigint AND sum(bytes) <= $${STORED_AT + 1}::bigint
+    INSERT INTO owners (bucket, owner, open_at_most, stored_alarms, stored_bytes)
+    SELECT $1::bigint, owner, count(*), count(*), sum(bytes) FROM entry GROUP BY owner
+    HAVING count(*) <= $2::bigint AND count(*) <= $${STORED_AT}::bigint AND sum(bytes) <= $${STORED_AT + 1}::bigint
     ORDER BY owner
-    ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + excluded.open_at_most,
-      stored_alarms = owners.stored_alarms + excluded.stored_alarms, stored_bytes = owners.stored_bytes + excluded.stored_bytes
-      WHERE owners.open_at_most + excluded.open_at_most <= $1::bigint
+    ON CONFLICT (bucket, owner) DO UPDATE SET open_at_most = owners.open_at_most + excluded.open_at_most,
+      stored_alarms = owners.stored_alarms + excluded.stored_alarms,
+      stored_bytes = owners.stored_bytes + excluded.stored_bytes
+      WHERE owners.open_at_most + excluded.open_at_most <= $2::bigint
         AND owners.stored_alarms + excluded.stored_alarms <= $${STORED_AT}::bigint
         AND owners.stored_bytes + excluded.stored_bytes <= $${STORED_AT + 1}::bigint
     RETURNING owner
   ), stored AS (
-    INSERT INTO alarms (revision, ${ALARM.list()})
-    SELECT 0, ${ALARM.list('entry')} FROM entry JOIN admitted ON admitted.owner = entry.owner
+    INSERT INTO alarms (bucket, revision, ${ALARM.list()})
+    SELECT $1::bigint, 0, ${ALARM.list('entry')} FROM entry JOIN admitted ON admitted.owner = entry.owner
     ORDER BY entry.owner, entry.idempotency_key, entry.place
     ON CONFLICT DO NOTHING
     RETURNING owner, id
   ), owed AS (
-    INSERT INTO occurrences (alarm_revision, ${OCCURRENCE.list()})
-    SELECT 0, ${OCCURRENCE.list('o')}
+    INSERT INTO occurrences (bucket, alarm_revision, ${OCCURRENCE.list()})
+    SELECT $1::bigint, 0, ${OCCURRENCE.list('o')}
     FROM unnest(${OCCURRENCE.arrays(OCCURRENCES_AT)}) AS o (${OCCURRENCE.list()})
     JOIN stored ON stored.owner = o.owner AND stored.id = o.alarm_id
   )
   SELECT owner, id FROM stored UNION ALL SELECT owner, NULL FROM admitted`,
 );
 
-const OWNER_AT = 2 + ALARM.members.indexOf('owner');
+const OWNER_AT = 3 + ALARM.members.indexOf('owner');
 
 /** The same for one alone, which is what most batches are where there is not much to do; it takes half the time. */
 const INSERT_ONE = statement(
   'create_one',
   `
   WITH admitted AS (
-    INSERT INTO owners (owner, open_at_most, stored_alarms, stored_bytes)
-    SELECT $${OWNER_AT}::text, 1, 1, $${STORED_AT + 2}::bigint
-    WHERE $1::bigint >= 1 AND $${STORED_AT}::bigint >= 1 AND $${STORED_AT + 2}::bigint <= $${STORED_AT + 1}::bigint
-    ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + 1,
+    INSERT INTO owners (bucket, owner, open_at_most, stored_alarms, stored_bytes)
+    SELECT $1::bigint, $${OWNER_AT}::text, 1, 1, $${STORED_AT + 2}::bigint
+    WHERE $2::bigint >= 1 AND $${STORED_AT}::bigint >= 1 AND $${STORED_AT + 2}::bigint <= $${STORED_AT + 1}::bigint
+    ON CONFLICT (bucket, owner) DO UPDATE SET open_at_most = owners.open_at_most + 1,
       stored_alarms = owners.stored_alarms + 1, stored_bytes = owners.stored_bytes + excluded.stored_bytes
-      WHERE owners.open_at_most + 1 <= $1::bigint AND owners.stored_alarms + 1 <= $${STORED_AT}::bigint
+      WHERE owners.open_at_most + 1 <= $2::bigint AND owners.stored_alarms + 1 <= $${STORED_AT}::bigint
         AND owners.stored_bytes + excluded.stored_bytes <= $${STORED_AT + 1}::bigint
     RETURNING owner
   ), stored AS (
-    INSERT INTO alarms (revision, ${ALARM.list()}) SELECT 0, ${ALARM.scalars(2)} FROM admitted
+    INSERT INTO alarms (bucket, revision, ${ALARM.list()}) SELECT $1::bigint, 0, ${ALARM.scalars(3)} FROM admitted
     ON CONFLICT DO NOTHING
     RETURNING owner, id
   ), owed AS (
-    INSERT INTO occurrences (alarm_revision, ${OCCURRENCE.list()}) SELECT 0, ${OCCURRENCE.scalars(OCCURRENCES_AT)} FROM stored
+    INSERT INTO occurrences (bucket, alarm_revision, ${OCCURRENCE.list()})
+    SELECT $1::bigint, 0, ${OCCURRENCE.scalars(OCCURRENCES_AT)} FROM stored
   )
   SELECT owner, id FROM stored UNION ALL SELECT owner, NULL FROM admitted`,
 );
 
-const KNOWN = statement('known_ids', 'SELECT id FROM alarms WHERE owner = $1 AND id = ANY ($2::text[])');
+const KNOWN = statement(
+  'known_ids',
+  'SELECT id FROM alarms WHERE bucket = $1 AND owner = $2 AND id = ANY ($3::text[])',
+);
 
 type Outcome = CreateResult | Refusal;
 
@@ -102,15 +108,21 @@ function groupBy<T, K>(items: readonly T[], key: (item: T) => K): T[][] {
 
 class Creates {
   readonly #pool: PrimaryPool;
+  readonly #buckets: Buckets;
 
-  constructor(pool: PrimaryPool) {
+  constructor(pool: PrimaryPool, buckets: Buckets) {
     this.#pool = pool;
+    this.#buckets = buckets;
   }
 
   /** What becomes of each request of a batch. */
   async settle(requests: readonly CreateRequest[]): Promise<Outcome[]> {
     const outcomes = new Map<CreateRequest, Outcome>();
-    const limits = groupBy(requests, ({ maxActive, maxStored, maxBytes }) => `${maxActive} ${maxStored} ${maxBytes}`);
+    const limits = groupBy(
+      requests,
+      ({ alarm, maxActive, maxStored, maxBytes }) =>
+        `${this.#buckets.of(alarm.owner)} ${maxActive} ${maxStored} ${maxBytes}`,
+    );
     await Promise.all(limits.map((alike) => this.#settleAlike(alike, outcomes)));
     return requests.map((request) => outcomes.get(request)!);
   }
@@ -142,21 +154,23 @@ class Creates {
     const counted = left.filter(({ alarm }) => stored.has(`${alarm.owner} null`));
     for (const ofOwner of groupBy(counted, ({ alarm }) => alarm.owner)) {
       const bytes = ofOwner.reduce((sum, request) => sum + request.bytes, 0);
-      await takeOffStored(this.#pool, ofOwner[0]!.alarm.owner, { alarms: ofOwner.length, bytes });
+      const { owner } = ofOwner[0]!.alarm;
+      await takeOffStored(this.#pool, this.#buckets.of(owner), owner, { alarms: ofOwner.length, bytes });
     }
     return left;
   }
 
   #query(requests: readonly CreateRequest[]): Promise<Row[]> {
     const [{ alarm, occurrence, maxActive, maxStored, maxBytes, bytes }] = requests as [CreateRequest];
+    const bucket = this.#buckets.of(alarm.owner);
     if (requests.length === 1) {
       const rows = [...ALARM.bindOne(alarm), ...OCCURRENCE.bindOne(occurrence)];
-      return this.#pool.query(INSERT_ONE, [maxActive, ...rows, maxStored, maxBytes, bytes]);
+      return this.#pool.query(INSERT_ONE, [bucket, maxActive, ...rows, maxStored, maxBytes, bytes]);
     }
     const alarms = ALARM.bind(requests.map((request) => request.alarm));
     const occurrences = OCCURRENCE.bind(requests.map((request) => request.occurrence));
     const weights = requests.map((request) => request.bytes);
-    return this.#pool.query(INSERT, [maxActive, ...alarms, ...occurrences, maxStored, maxBytes, weights]);
+    return this.#pool.query(INSERT, [bucket, maxActive, ...alarms, ...occurrences, maxStored, maxBytes, weights]);
   }
 
   /** Finds out what stands in the way of one owner's requests, and stores those that nothing does. */
@@ -167,12 +181,12 @@ class Creates {
     for (let round = 1; left.length > 0; round++) {
       left = await this.#withoutTakenKeys(left, outcomes);
       if (left.length === 0) return;
-      const active = await countOpen(this.#pool, owner);
+      const active = await countOpen(this.#pool, this.#buckets.of(owner), owner);
       if (active >= maxActive) {
         for (const request of left) outcomes.set(request, { result: 'too_many', active });
         return;
       }
-      const held = await storedOf(this.#pool, owner);
+      const held = await storedOf(this.#pool, this.#buckets.of(owner), owner);
       // The first fit, as if they had come one after the other.
       let room = Math.min(maxActive - active, maxStored - held.alarms);
       let bytes = held.bytes;
@@ -201,7 +215,8 @@ class Creates {
     const open: CreateRequest[] = [];
     for (const request of requests) {
       const { owner, idempotencyKey } = request.alarm;
-      const holder = idempotencyKey === null ? undefined : await findByKey(this.#pool, owner, idempotencyKey);
+      const holder =
+        idempotencyKey === null ? undefined : await findByKey(this.#pool, this.#buckets, owner, idempotencyKey);
       if (holder) outcomes.set(request, { result: 'key_taken', state: holder });
       else open.push(request);
     }
@@ -215,7 +230,8 @@ class Creates {
   ): Promise<CreateRequest[]> {
     if (requests.length === 0) return [];
     const ids = requests.map(({ alarm }) => alarm.id);
-    const known = new Set((await this.#pool.query(KNOWN, [owner, ids])).map(([id]) => id as string));
+    const rows = await this.#pool.query(KNOWN, [this.#buckets.of(owner), owner, ids]);
+    const known = new Set(rows.map(([id]) => id as string));
     // A key that was taken in the meantime comes first; the next round finds it.
     const open = await this.#withoutTakenKeys(requests, outcomes);
     return open.filter((request) => {
@@ -230,8 +246,8 @@ class Creates {
 }
 
 /** Creates share statements; see {@link Gatherer}. */
-export function prepareCreate(pool: PrimaryPool) {
-  const creates = new Creates(pool);
+export function prepareCreate(pool: PrimaryPool, buckets: Buckets) {
+  const creates = new Creates(pool, buckets);
   const gatherer = new Gatherer((requests: readonly CreateRequest[]) => creates.settle(requests), BOUNDS);
   return {
     async create(

@@ -8,19 +8,19 @@ const LEDGER_ROWS_AT_ONCE = 2000;
 
 /** Nobody works on it, and no trigger waits. What a failed alarm owes is parked. */
 const NOTHING_RUNS = `NOT EXISTS (
-      SELECT 1 FROM occurrences AS o WHERE o.owner = a.owner AND o.alarm_id = a.id
+      SELECT 1 FROM occurrences AS o WHERE o.bucket = $1 AND o.owner = a.owner AND o.alarm_id = a.id
         AND (o.lease_until IS NOT NULL OR o.due_at IS NOT NULL))`;
 
 /** What an earlier version ended does not say when, but not before it fired last or was due. */
 const ENDED = `
     SELECT owner, id FROM alarms AS a
-    WHERE status IN ('fired', 'cancelled', 'failed') AND updated_at < $1 AND COALESCE(last_fired_at, 0) < $1
-      AND (status = 'cancelled' OR COALESCE(fire_at, 0) < $1) AND ${NOTHING_RUNS}
-    ORDER BY updated_at LIMIT $2`;
+    WHERE bucket = $1 AND over_from < $2 AND status IN ('fired', 'cancelled', 'failed') AND updated_at < $2
+      AND COALESCE(last_fired_at, 0) < $2 AND (status = 'cancelled' OR COALESCE(fire_at, 0) < $2) AND ${NOTHING_RUNS}
+    ORDER BY over_from LIMIT $3`;
 
 const CANCELLED = `
-    SELECT owner, id FROM alarms AS a WHERE owner = $1 AND status = 'cancelled' AND ${NOTHING_RUNS}
-    ORDER BY id LIMIT $2`;
+    SELECT owner, id FROM alarms AS a WHERE bucket = $1 AND owner = $2 AND aside = 'cancelled' AND ${NOTHING_RUNS}
+    ORDER BY id LIMIT $3`;
 
 type Forgetting = { ledger: Statement; alarms: Statement };
 
@@ -36,13 +36,15 @@ function forgetting(name: string, which: string): Forgetting {
       `
       WITH old AS (${which}
       ), attempts AS (
-        DELETE FROM fire_attempts WHERE (owner, alarm_id, started_at, fire_id, attempt) IN (
+        DELETE FROM fire_attempts WHERE bucket = $1 AND (owner, alarm_id, started_at, fire_id, attempt) IN (
           SELECT f.owner, f.alarm_id, f.started_at, f.fire_id, f.attempt
-          FROM fire_attempts AS f JOIN old ON f.owner = old.owner AND f.alarm_id = old.id LIMIT ${LEDGER_ROWS_AT_ONCE})
+          FROM fire_attempts AS f JOIN old ON f.bucket = $1 AND f.owner = old.owner AND f.alarm_id = old.id
+          LIMIT ${LEDGER_ROWS_AT_ONCE})
       )
-      DELETE FROM fire_receipts WHERE (owner, alarm_id, fire_id, stage) IN (
+      DELETE FROM fire_receipts WHERE bucket = $1 AND (owner, alarm_id, fire_id, stage) IN (
         SELECT r.owner, r.alarm_id, r.fire_id, r.stage
-        FROM fire_receipts AS r JOIN old ON r.owner = old.owner AND r.alarm_id = old.id LIMIT ${LEDGER_ROWS_AT_ONCE})`,
+        FROM fire_receipts AS r JOIN old ON r.bucket = $1 AND r.owner = old.owner AND r.alarm_id = old.id
+        LIMIT ${LEDGER_ROWS_AT_ONCE})`,
     ),
     alarms: statement(
       `${name}_alarms`,
@@ -50,18 +52,18 @@ function forgetting(name: string, which: string): Forgetting {
       WITH old AS (${which} FOR UPDATE SKIP LOCKED
       ), gone AS (
         DELETE FROM alarms AS a USING old
-        WHERE a.owner = old.owner AND a.id = old.id
-          AND NOT EXISTS (SELECT 1 FROM fire_attempts AS f WHERE f.owner = a.owner AND f.alarm_id = a.id)
-          AND NOT EXISTS (SELECT 1 FROM fire_receipts AS r WHERE r.owner = a.owner AND r.alarm_id = a.id)
+        WHERE a.bucket = $1 AND a.owner = old.owner AND a.id = old.id
+          AND NOT EXISTS (SELECT 1 FROM fire_attempts AS f WHERE f.bucket = $1 AND f.owner = a.owner AND f.alarm_id = a.id)
+          AND NOT EXISTS (SELECT 1 FROM fire_receipts AS r WHERE r.bucket = $1 AND r.owner = a.owner AND r.alarm_id = a.id)
         RETURNING a.owner, a.id,
           1024 + octet_length(a.wake_message) + COALESCE(octet_length(a.payload), 0) + octet_length(a.label) AS bytes
       ), owed AS (
-        DELETE FROM occurrences AS o USING gone WHERE o.owner = gone.owner AND o.alarm_id = gone.id
+        DELETE FROM occurrences AS o USING gone WHERE o.bucket = $1 AND o.owner = gone.owner AND o.alarm_id = gone.id
       ), counted AS (
         UPDATE owners AS w SET stored_alarms = GREATEST(w.stored_alarms - less.alarms, 0),
           stored_bytes = GREATEST(w.stored_bytes - less.bytes, 0)
         FROM (SELECT owner, count(*) AS alarms, sum(bytes)::bigint AS bytes FROM gone GROUP BY owner) AS less
-        WHERE w.owner = less.owner
+        WHERE w.bucket = $1 AND w.owner = less.owner
       )
       SELECT count(*) FROM gone`,
     ),
@@ -76,12 +78,17 @@ async function forget(executor: Executor, { ledger, alarms }: Forgetting, values
   return (await executor.query(alarms, values))[0]![0] as number;
 }
 
-/** Forgets alarms that ended before an instant; says how many. */
-export function forgetEnded(executor: Executor, before: number, limit: number): Promise<number> {
-  return forget(executor, OF_ALL, [before, limit]);
+/** Forgets alarms of a bucket that ended before an instant; says how many. */
+export function forgetEnded(executor: Executor, bucket: number, before: number, limit: number): Promise<number> {
+  return forget(executor, OF_ALL, [bucket, before, limit]);
 }
 
 /** Forgets an owner's oldest cancelled alarms; says how many. */
-export async function forgetCancelled(executor: Executor, owner: string, limit: number): Promise<number> {
-  return isStorable(owner) ? forget(executor, OF_OWNER, [owner, limit]) : 0;
+export async function forgetCancelled(
+  executor: Executor,
+  bucket: number,
+  owner: string,
+  limit: number,
+): Promise<number> {
+  return isStorable(owner) ? forget(executor, OF_OWNER, [bucket, owner, limit]) : 0;
 }

@@ -23,10 +23,11 @@ export class Hints {
   readonly #pool: PrimaryPool;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #onHint: ((dueAt: number) => void) | undefined;
+  readonly #onHint: ((dueAt: number, bucket: number) => void) | undefined;
   /** Tells our own notifications, which we need not hear. */
   readonly #sender = randomUUID().slice(0, 8);
-  #pending: number | undefined;
+  /** The earliest of each bucket. */
+  #pending = new Map<number, number>();
   #sending = false;
   #client: pg.Client | undefined;
   #pauseMs = FIRST_PAUSE_MS;
@@ -34,7 +35,7 @@ export class Hints {
   #stopped = false;
 
   /** @param onHint without it, others are told but nobody listens */
-  constructor(pool: PrimaryPool, clock: Clock, log: Logger, onHint?: (dueAt: number) => void) {
+  constructor(pool: PrimaryPool, clock: Clock, log: Logger, onHint?: (dueAt: number, bucket: number) => void) {
     this.#pool = pool;
     this.#clock = clock;
     this.#log = log;
@@ -42,9 +43,9 @@ export class Hints {
   }
 
   /** Tells the other replicas. To be called when what is due is durable. */
-  tell(dueAt: number, now: number): void {
+  tell(dueAt: number, bucket: number, now: number): void {
     if (dueAt > now + HORIZON_MS || this.#stopped) return;
-    this.#pending = Math.min(this.#pending ?? dueAt, dueAt);
+    this.#pending.set(bucket, Math.min(this.#pending.get(bucket) ?? dueAt, dueAt));
     if (!this.#sending) void this.#send();
   }
 
@@ -70,19 +71,24 @@ export class Hints {
     await client?.end();
   }
 
-  /** One notification at a time: those that come meanwhile are one, for the earliest instant. */
+  /** One notification at a time: those that come meanwhile are one for each bucket, for the earliest instant. */
   async #send(): Promise<void> {
     this.#sending = true;
-    while (this.#pending !== undefined && !this.#stopped) {
-      const dueAt = this.#pending;
-      this.#pending = undefined;
+    for (let next = this.#next(); next && !this.#stopped; next = this.#next()) {
+      const [bucket, dueAt] = next;
+      this.#pending.delete(bucket);
       try {
-        await this.#pool.query(NOTIFY, [CHANNEL, `${this.#sender} ${dueAt}`]);
+        await this.#pool.query(NOTIFY, [CHANNEL, `${this.#sender} ${dueAt} ${bucket}`]);
       } catch (error) {
         this.#log.debug({ reason: sayingOf(error) }, 'other replicas could not be told what is due');
       }
     }
     this.#sending = false;
+  }
+
+  #next(): [bucket: number, dueAt: number] | undefined {
+    const [next] = this.#pending;
+    return next;
   }
 
   async #listen(): Promise<void> {
@@ -110,8 +116,9 @@ export class Hints {
   }
 
   #hear(payload: string): void {
-    const [sender, instant] = payload.split(' ');
+    // A replica of an earlier version names no bucket: there is one.
+    const [sender, instant, bucket = '0'] = payload.split(' ');
     const dueAt = Number(instant);
-    if (sender !== this.#sender && Number.isSafeInteger(dueAt)) this.#onHint?.(dueAt);
+    if (sender !== this.#sender && Number.isSafeInteger(dueAt)) this.#onHint?.(dueAt, Number(bucket));
   }
 }

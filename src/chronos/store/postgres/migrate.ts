@@ -9,6 +9,7 @@ import type { Logger } from '../../../kit/log/log.ts';
 import { type Migration, readMigrations } from '../../../kit/sqlite/migrations.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
+import { spread } from './buckets.ts';
 import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession } from './session.ts';
 
@@ -26,6 +27,9 @@ const ENTER = `
   INSERT INTO chronos_migrations (version, name, sha256, applied_at)
   VALUES ($1, $2, $3, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT))`;
 
+/** The migration with which the number of buckets is chosen. */
+const BUCKETS = 'buckets';
+
 /** How often a migration is tried that another replica got in the way of. */
 const ATTEMPTS = 20;
 
@@ -39,8 +43,10 @@ class Migrator {
   readonly #migrations: readonly Migration[];
   readonly #server: string;
   readonly #log: Logger;
+  readonly #buckets: number;
 
-  constructor(client: pg.Client, migrations: readonly Migration[], server: string, log: Logger) {
+  constructor(client: pg.Client, migrations: readonly Migration[], server: string, log: Logger, buckets: number) {
+    this.#buckets = buckets;
     this.#client = client;
     this.#migrations = migrations;
     this.#server = server;
@@ -116,6 +122,7 @@ class Migrator {
     try {
       await this.#client.query(ENTER, [migration.version, migration.name, migration.sha256]);
       await this.#client.query(migration.sql);
+      if (migration.name === BUCKETS) for (const sql of spread(this.#buckets)) await this.#client.query(sql);
       await this.#client.query('COMMIT');
     } catch (thrown) {
       if (!isConnectionLost(thrown)) await this.#client.query('ROLLBACK');
@@ -163,10 +170,13 @@ class Migrator {
   }
 }
 
+export type MigrateOptions = { folder?: URL | string; buckets?: number | undefined };
+
 /**
  * Brings a database to the newest schema.
  *
- * @param folder of the migrations; for tests
+ * @param options how many buckets the tables get if they are made now (1 unless told); the folder of the migrations, for
+ *   tests
  * @throws ReveilleError `conflict` when the database is newer, has another history or holds tables of something else;
  *   `unavailable` when it cannot be reached (retryable) or tables may not be created (not retryable); `internal` when a
  *   file fails
@@ -175,9 +185,9 @@ export function migrate(
   server: Server,
   connection: pg.ClientConfig,
   log: Logger,
-  folder: URL | string = MIGRATIONS,
+  { folder = MIGRATIONS, buckets = 1 }: MigrateOptions = {},
 ): Promise<void> {
-  return withMigrator(server, connection, log, folder, (migrator) => migrator.run());
+  return withMigrator(server, connection, log, { folder, buckets }, (migrator) => migrator.run());
 }
 
 /** How many migrations a database has, and how many it lacks. */
@@ -189,14 +199,14 @@ export type SchemaState = { applied: number; missing: number };
  * @throws ReveilleError as {@link migrate}, where it can be told without trying
  */
 export function lookAtSchema(server: Server, connection: pg.ClientConfig, log: Logger): Promise<SchemaState> {
-  return withMigrator(server, connection, log, MIGRATIONS, (migrator) => migrator.look());
+  return withMigrator(server, connection, log, {}, (migrator) => migrator.look());
 }
 
 async function withMigrator<T>(
   server: Server,
   connection: pg.ClientConfig,
   log: Logger,
-  folder: URL | string,
+  { folder = MIGRATIONS, buckets = 1 }: MigrateOptions,
   work: (migrator: Migrator) => Promise<T>,
 ): Promise<T> {
   const migrations = readMigrations(folder);
@@ -209,7 +219,7 @@ async function withMigrator<T>(
     await client.connect();
     await prepareSession(client, server.name);
     await client.query('SET statement_timeout = 0');
-    return await work(new Migrator(client, migrations, server.name, log));
+    return await work(new Migrator(client, migrations, server.name, log, buckets));
   } catch (thrown) {
     throw storeError(thrown);
   } finally {

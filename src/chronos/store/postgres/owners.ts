@@ -16,9 +16,9 @@ export function isOpen(status: AlarmStatus): boolean {
 export const ADD_OPEN = statement(
   'add_open',
   `
-  INSERT INTO owners (owner, open_at_most, stored_bytes)
-  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS added (owner, count, bytes) ORDER BY owner
-  ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + excluded.open_at_most,
+  INSERT INTO owners (bucket, owner, open_at_most, stored_bytes)
+  SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS added (owner, count, bytes) ORDER BY owner
+  ON CONFLICT (bucket, owner) DO UPDATE SET open_at_most = owners.open_at_most + excluded.open_at_most,
     stored_bytes = GREATEST(owners.stored_bytes + excluded.stored_bytes, 0)`,
 );
 
@@ -26,34 +26,42 @@ export const ADD_OPEN = statement(
 const TAKE_OFF = statement(
   'take_off_stored',
   `
-  UPDATE owners SET stored_alarms = GREATEST(stored_alarms - $2::bigint, 0), stored_bytes = GREATEST(stored_bytes - $3::bigint, 0)
-  WHERE owner = $1`,
+  UPDATE owners SET stored_alarms = GREATEST(stored_alarms - $3::bigint, 0), stored_bytes = GREATEST(stored_bytes - $4::bigint, 0)
+  WHERE bucket = $1 AND owner = $2`,
 );
 
 export async function takeOffStored(
   executor: Executor,
+  bucket: number,
   owner: string,
   { alarms, bytes }: { alarms: number; bytes: number },
 ): Promise<void> {
-  await executor.query(TAKE_OFF, [owner, alarms, bytes]);
+  await executor.query(TAKE_OFF, [bucket, owner, alarms, bytes]);
 }
 
-const STORED = statement('stored_of', 'SELECT stored_alarms, stored_bytes FROM owners WHERE owner = $1');
+const STORED = statement(
+  'stored_of',
+  'SELECT stored_alarms, stored_bytes FROM owners WHERE bucket = $1 AND owner = $2',
+);
 
 /** How many alarms an owner has, ended ones included, and what they take up. */
-export async function storedOf(executor: Executor, owner: string): Promise<{ alarms: number; bytes: number }> {
-  const [row] = (await executor.query(STORED, [owner])) as [number, number][];
+export async function storedOf(
+  executor: Executor,
+  bucket: number,
+  owner: string,
+): Promise<{ alarms: number; bytes: number }> {
+  const [row] = (await executor.query(STORED, [bucket, owner])) as [number, number][];
   return { alarms: row?.[0] ?? 0, bytes: row?.[1] ?? 0 };
 }
 
 const WAITING_TRIGGERS = statement(
   'waiting_triggers',
-  `SELECT count(*) FROM occurrences WHERE owner = $1 AND source = 'trigger' AND due_at IS NOT NULL`,
+  `SELECT count(*) FROM occurrences WHERE bucket = $1 AND owner = $2 AND source = 'trigger' AND due_at IS NOT NULL`,
 );
 
 /** How many triggers of an owner's alarms wait to be delivered. */
-export async function waitingTriggers(executor: Executor, owner: string): Promise<number> {
-  return (await executor.query(WAITING_TRIGGERS, [owner]))[0]![0] as number;
+export async function waitingTriggers(executor: Executor, bucket: number, owner: string): Promise<number> {
+  return (await executor.query(WAITING_TRIGGERS, [bucket, owner]))[0]![0] as number;
 }
 
 const USAGE = statement(
@@ -71,24 +79,29 @@ export async function usage(executor: Executor): Promise<StoreUsage> {
 const LOCK = statement(
   'lock_owner',
   `
-  INSERT INTO owners (owner, open_at_most) VALUES ($1, 0)
-  ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most`,
+  INSERT INTO owners (bucket, owner, open_at_most) VALUES ($1, $2, 0)
+  ON CONFLICT (bucket, owner) DO UPDATE SET open_at_most = owners.open_at_most`,
 );
 
 const COUNT = statement(
   'count_open',
-  `SELECT count(*) FROM alarms WHERE owner = $1 AND status IN ('active', 'paused')`,
+  `
+  SELECT (
+    SELECT count(*) FROM alarms AS a
+    JOIN (SELECT DISTINCT alarm_id FROM occurrences WHERE bucket = $1 AND owner = $2) AS o ON o.alarm_id = a.id
+    WHERE a.bucket = $1 AND a.owner = $2 AND a.status = 'active'
+  ) + (SELECT count(*) FROM alarms WHERE bucket = $1 AND owner = $2 AND aside = 'paused')`,
 );
 
-const SET = statement('set_open', 'UPDATE owners SET open_at_most = $2 WHERE owner = $1');
+const SET = statement('set_open', 'UPDATE owners SET open_at_most = $3 WHERE bucket = $1 AND owner = $2');
 
 /** Counts an owner's open alarms and makes the bound exact. */
-export function countOpen(pool: PrimaryPool, owner: string): Promise<number> {
+export function countOpen(pool: PrimaryPool, bucket: number, owner: string): Promise<number> {
   return pool.transaction(async (transaction) => {
-    await transaction.query(LOCK, [owner]);
+    await transaction.query(LOCK, [bucket, owner]);
     // A statement of its own: it sees what the creates that were waited for have committed.
-    const [[open]] = (await transaction.query(COUNT, [owner])) as [[number]];
-    await transaction.query(SET, [owner, open]);
+    const [[open]] = (await transaction.query(COUNT, [bucket, owner])) as [[number]];
+    await transaction.query(SET, [bucket, owner, open]);
     return open;
   });
 }

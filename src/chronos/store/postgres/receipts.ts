@@ -8,16 +8,16 @@ import { isStorable } from './state.ts';
 import { statement } from './statement.ts';
 
 /**
- * A fire of owner $1 and alarm $2 that was attempted. In one statement, and so one snapshot: one that is being settled
+ * A fire of bucket $1, owner $2 and alarm $3 that was attempted. In one statement, and so one snapshot: one that is being settled
  * is owed or in the ledger, never neither.
  */
 const FIRE = `
-    SELECT 1 FROM occurrences WHERE owner = $1 AND alarm_id = $2 AND fire_id = $3 AND attempt >= 1
+    SELECT 1 FROM occurrences WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND fire_id = $4 AND attempt >= 1
     UNION ALL
     SELECT 1 FROM (
-      SELECT fire_id FROM fire_attempts WHERE owner = $1 AND alarm_id = $2 AND started_at >= $4
+      SELECT fire_id FROM fire_attempts WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND started_at >= $5
       ORDER BY started_at, fire_id, attempt LIMIT ${ATTEMPTS_LOOKED_AT}
-    ) AS tried WHERE fire_id = $3`;
+    ) AS tried WHERE fire_id = $4`;
 
 const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);
 
@@ -27,8 +27,8 @@ const RECORD = statement(
   `
   WITH fire AS (${FIRE}
   ), recorded AS (
-    INSERT INTO fire_receipts (${RECEIPT.list()})
-    SELECT ${RECEIPT.list('given')} FROM unnest(${RECEIPT.arrays(5)}) AS given (${RECEIPT.list()})
+    INSERT INTO fire_receipts (bucket, ${RECEIPT.list()})
+    SELECT $1, ${RECEIPT.list('given')} FROM unnest(${RECEIPT.arrays(6)}) AS given (${RECEIPT.list()})
     WHERE EXISTS (SELECT 1 FROM fire)
     ON CONFLICT DO NOTHING
     RETURNING stage
@@ -38,7 +38,8 @@ const RECORD = statement(
 
 const OF_FIRES = statement(
   'receipts_of_fires',
-  `SELECT ${RECEIPT.list()} FROM fire_receipts WHERE owner = $1 AND alarm_id = $2 AND fire_id = ANY($3::text[])`,
+  `SELECT ${RECEIPT.list()} FROM fire_receipts WHERE bucket = $1 AND owner = $2 AND alarm_id = $3
+     AND fire_id = ANY($4::text[])`,
 );
 
 /** Rows that another replica is deleting at this moment are left to it. */
@@ -47,11 +48,11 @@ const PRUNE = statement(
   `
   WITH old AS (
     SELECT owner, alarm_id, fire_id, stage FROM fire_receipts
-    WHERE recorded_at < $1 ORDER BY recorded_at LIMIT $2
+    WHERE bucket = $1 AND recorded_at < $2 ORDER BY recorded_at LIMIT $3
     FOR UPDATE SKIP LOCKED
   ), pruned AS (
     DELETE FROM fire_receipts AS r USING old
-    WHERE r.owner = old.owner AND r.alarm_id = old.alarm_id AND r.fire_id = old.fire_id AND r.stage = old.stage
+    WHERE r.bucket = $1 AND r.owner = old.owner AND r.alarm_id = old.alarm_id AND r.fire_id = old.fire_id AND r.stage = old.stage
     RETURNING 1
   )
   SELECT count(*) FROM pruned`,
@@ -60,38 +61,42 @@ const PRUNE = statement(
 /** Whether there is such a fire. */
 export async function hasFire(
   executor: Executor,
+  bucket: number,
   { owner, alarmId, fireId, dueAt }: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>,
 ): Promise<boolean> {
   if (!isStorable(owner, alarmId, fireId)) return false;
-  return (await executor.query(HAS_FIRE, [owner, alarmId, fireId, dueAt]))[0]![0] as boolean;
+  return (await executor.query(HAS_FIRE, [bucket, owner, alarmId, fireId, dueAt]))[0]![0] as boolean;
 }
 
 /** Stores what is new; `undefined` when there is no such fire. */
 export async function recordReceipts(
   executor: Executor,
+  bucket: number,
   { owner, alarmId, fireId, dueAt, reports, recordedAt }: FireReceipts,
 ): Promise<Set<TurnStage> | undefined> {
   if (!isStorable(owner, alarmId, fireId)) return undefined;
   const rows: FireReceipt[] = reports.map((report) => ({ owner, alarmId, fireId, ...report, recordedAt }));
-  const [row] = await executor.query(RECORD, [owner, alarmId, fireId, dueAt, ...RECEIPT.bind(rows)]);
+  const [row] = await executor.query(RECORD, [bucket, owner, alarmId, fireId, dueAt, ...RECEIPT.bind(rows)]);
   const [known, fresh] = row as [boolean, TurnStage[] | null];
   return known ? new Set(fresh ?? []) : undefined;
 }
 
 export async function receiptsOf(
   executor: Executor,
+  bucket: number,
   owner: string,
   alarmId: string,
   fireIds: readonly string[],
 ): Promise<FireReceipt[]> {
   if (fireIds.length === 0 || !isStorable(owner, alarmId, ...fireIds)) return [];
-  return (await executor.query(OF_FIRES, [owner, alarmId, fireIds])).map((row) => RECEIPT.read(row));
+  return (await executor.query(OF_FIRES, [bucket, owner, alarmId, fireIds])).map((row) => RECEIPT.read(row));
 }
 
 /** Deletes receipts that were recorded before an instant, the oldest first; says how many there were. */
 export async function pruneReceipts(
   executor: Executor,
+  bucket: number,
   { before, limit }: { before: number; limit: number },
 ): Promise<number> {
-  return (await executor.query(PRUNE, [before, limit]))[0]![0] as number;
+  return (await executor.query(PRUNE, [bucket, before, limit]))[0]![0] as number;
 }

@@ -1,5 +1,6 @@
 /** Extending leases. */
 import type { LeaseKey } from '../store.ts';
+import type { Buckets } from './buckets.ts';
 import type { Executor } from './pool.ts';
 import { OCCURRENCE } from './rows.ts';
 import type { ClaimedStates } from './state.ts';
@@ -13,27 +14,32 @@ const RENEW = statement(
   `
   WITH held AS (
     SELECT o.owner, o.alarm_id, o.fire_id
-    FROM unnest(${OCCURRENCE.arrays(2, KEY)}) AS k (owner, alarm_id, fire_id, fence)
-    JOIN occurrences AS o ON o.owner = k.owner AND o.alarm_id = k.alarm_id AND o.fire_id = k.fire_id
+    FROM unnest(${OCCURRENCE.arrays(3, KEY)}) AS k (owner, alarm_id, fire_id, fence)
+    JOIN occurrences AS o ON o.bucket = $1 AND o.owner = k.owner AND o.alarm_id = k.alarm_id AND o.fire_id = k.fire_id
       AND o.fence = k.fence AND o.lease_until IS NOT NULL
     ORDER BY o.owner, o.alarm_id, o.fire_id
     FOR UPDATE OF o
   )
-  UPDATE occurrences AS o SET lease_until = $1 FROM held
-  WHERE o.owner = held.owner AND o.alarm_id = held.alarm_id AND o.fire_id = held.fire_id
+  UPDATE occurrences AS o SET lease_until = $2 FROM held
+  WHERE o.bucket = $1 AND o.owner = held.owner AND o.alarm_id = held.alarm_id AND o.fire_id = held.fire_id
   RETURNING o.fire_id`,
 );
 
 export async function renew(
   executor: Executor,
+  buckets: Buckets,
   claimed: ClaimedStates,
   keys: readonly LeaseKey[],
   leaseUntil: number,
 ): Promise<Set<string>> {
-  if (keys.length === 0) return new Set();
-  const columns = KEY.map((member) => keys.map((key) => key[member]));
-  const rows = await executor.query(RENEW, [leaseUntil, ...columns]);
-  const renewed = new Set(rows.map(([fireId]) => fireId as string));
+  const grouped = buckets.group(keys, ({ owner }) => owner);
+  const rows = await Promise.all(
+    grouped.map(([bucket, ofBucket]) => {
+      const columns = KEY.map((member) => ofBucket.map((key) => key[member]));
+      return executor.query(RENEW, [bucket, leaseUntil, ...columns]);
+    }),
+  );
+  const renewed = new Set(rows.flat().map(([fireId]) => fireId as string));
   for (const fireId of renewed) claimed.renewed(fireId, leaseUntil);
   return renewed;
 }

@@ -135,12 +135,12 @@ export const OWNER = new Shape(OWNER_COLUMNS);
 export type Versioned = { revision: number; state: AlarmState };
 
 /**
- * The columns of a {@link Versioned} of the table `alarms AS a`. One statement reads the alarm and what it owes: both
+ * The columns of a {@link Versioned} of the table `alarms AS a`, in the bucket $1. One statement reads the alarm and what it owes: both
  * are of the same moment.
  */
 export const STATE_COLUMNS = `a.revision, ${ALARM.list('a')}, (
     SELECT json_agg(json_build_array(${OCCURRENCE.list('o')}) ORDER BY o.fire_id)
-    FROM occurrences AS o WHERE o.owner = a.owner AND o.alarm_id = a.id
+    FROM occurrences AS o WHERE o.bucket = $1 AND o.owner = a.owner AND o.alarm_id = a.id
   )`;
 
 export function readState(row: Row): Versioned {

@@ -3,6 +3,7 @@
 import { ALARM_KINDS, ALARM_STATUSES } from '../../../wire/alarm.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
 import type { AlarmFilter, Claim, LeaseKey } from '../store.ts';
+import type { Buckets } from './buckets.ts';
 import type { Executor } from './pool.ts';
 import { readState, STATE_COLUMNS, type Versioned } from './rows.ts';
 import { statement } from './statement.ts';
@@ -12,36 +13,60 @@ const AFTER_ALL = '\u{10ffff}';
 
 const NEWEST = statement(
   'list',
-  `SELECT ${STATE_COLUMNS} FROM alarms AS a WHERE a.owner = $1 AND a.id < $2 ORDER BY a.id DESC LIMIT $3`,
+  `SELECT ${STATE_COLUMNS} FROM alarms AS a WHERE a.bucket = $1 AND a.owner = $2 AND a.id < $3
+   ORDER BY a.id DESC LIMIT $4`,
 );
 
 /**
- * One walk down the index per status and kind, merged: no filter reads more than `limit` entries of each, however many
- * alarms of the other sort the owner has collected over the years.
+ * A walk for each place where alarms of a status are found: what is active owes something, what was paused, cancelled
+ * or has failed is set aside, and the rest has fired. Only the last one steps over others: no more than the owner has
+ * open or set aside.
  */
 const FILTERED = statement(
   'list_filtered',
   `
   SELECT ${STATE_COLUMNS}
   FROM (
-    SELECT found.id
-    FROM unnest($4::text[]) AS s (status) CROSS JOIN unnest($5::text[]) AS k (kind)
-    CROSS JOIN LATERAL (
-      SELECT id FROM alarms
-      WHERE owner = $1 AND status = s.status AND kind = k.kind AND id < $2 ORDER BY id DESC LIMIT $3
+    SELECT id FROM (
+      (SELECT a.id
+       FROM (
+         SELECT DISTINCT alarm_id FROM occurrences WHERE bucket = $1 AND owner = $2 AND alarm_id < $3
+         ORDER BY alarm_id DESC
+       ) AS o
+       JOIN alarms AS a ON a.bucket = $1 AND a.owner = $2 AND a.id = o.alarm_id
+       WHERE 'active' = ANY ($5::text[]) AND a.status = 'active' AND a.kind = ANY ($6::text[])
+       ORDER BY a.id DESC LIMIT $4)
+      UNION ALL
+      (SELECT id FROM alarms
+       WHERE 'fired' = ANY ($5::text[]) AND bucket = $1 AND owner = $2 AND id < $3
+         AND status = 'fired' AND kind = ANY ($6::text[])
+       ORDER BY id DESC LIMIT $4)
+      UNION ALL
+      SELECT aside.id
+      FROM unnest($5::text[]) AS s (status) CROSS JOIN LATERAL (
+        SELECT id FROM alarms
+        WHERE bucket = $1 AND owner = $2 AND aside = s.status AND id < $3 AND kind = ANY ($6::text[])
+        ORDER BY id DESC LIMIT $4
+      ) AS aside
     ) AS found
-    ORDER BY found.id DESC LIMIT $3
+    ORDER BY id DESC LIMIT $4
   ) AS page
-  JOIN alarms AS a ON a.owner = $1 AND a.id = page.id
+  JOIN alarms AS a ON a.bucket = $1 AND a.owner = $2 AND a.id = page.id
   ORDER BY a.id DESC`,
 );
 
-export async function list(executor: Executor, owner: string, filter: AlarmFilter): Promise<AlarmState[]> {
+export async function list(
+  executor: Executor,
+  bucket: number,
+  owner: string,
+  filter: AlarmFilter,
+): Promise<AlarmState[]> {
   const { status, kind, limit, before = AFTER_ALL } = filter;
   const rows =
     status === undefined && kind === undefined
-      ? await executor.query(NEWEST, [owner, before, limit])
+      ? await executor.query(NEWEST, [bucket, owner, before, limit])
       : await executor.query(FILTERED, [
+          bucket,
           owner,
           before,
           limit,
@@ -51,33 +76,24 @@ export async function list(executor: Executor, owner: string, filter: AlarmFilte
   return rows.map((row) => readState(row).state);
 }
 
-// When there will be something to claim, and how much there is.
-
-const NEXT = statement(
-  'next_due',
-  `
-  SELECT LEAST(
-    (SELECT due_at FROM occurrences
-     WHERE due_at IS NOT NULL AND lease_until IS NULL AND owner <> ALL ($1::text[]) ORDER BY due_at LIMIT 1),
-    (SELECT lease_until FROM occurrences
-     WHERE lease_until IS NOT NULL AND owner <> ALL ($1::text[]) ORDER BY lease_until LIMIT 1))`,
-);
-
-export async function nextDue(executor: Executor, saturated: ReadonlySet<string>): Promise<number | undefined> {
-  const [row] = await executor.query(NEXT, [[...saturated]]);
-  return (row?.[0] as number | null) ?? undefined;
-}
+// How much there is to claim.
 
 const COUNT = statement(
   'count_due',
   `
   SELECT count(*) FROM (
-    SELECT 1 FROM occurrences WHERE due_at <= $1::bigint AND lease_until IS NULL LIMIT $2::bigint) AS due`,
+    SELECT 1 FROM occurrences
+    WHERE bucket = $1 AND look_at <= $2::bigint AND lease_until IS NULL LIMIT $3::bigint) AS due`,
 );
 
-export async function countDue(executor: Executor, { now, atMost }: { now: number; atMost: number }): Promise<number> {
-  const [row] = await executor.query(COUNT, [now, atMost]);
-  return Number(row![0]);
+export async function countDue(
+  executor: Executor,
+  buckets: Buckets,
+  { now, atMost }: { now: number; atMost: number },
+): Promise<number> {
+  const counts = await Promise.all(buckets.all().map((bucket) => executor.query(COUNT, [bucket, now, atMost])));
+  const due = counts.reduce((sum, [row]) => sum + Number(row![0]), 0);
+  return Math.min(due, atMost);
 }
 
 /** More than are in flight at once; beyond that they are claims whose outcome never came. */
@@ -116,15 +132,15 @@ const BY_ID = statement(
   'states_by_id',
   `
   SELECT ${STATE_COLUMNS}
-  FROM unnest($1::text[], $2::text[]) AS wanted (owner, id)
-  JOIN alarms AS a ON a.owner = wanted.owner AND a.id = wanted.id`,
+  FROM unnest($2::text[], $3::text[]) AS wanted (owner, id)
+  JOIN alarms AS a ON a.bucket = $1 AND a.owner = wanted.owner AND a.id = wanted.id`,
 );
 
 const BY_KEY = statement(
   'state_by_key',
   `
   SELECT ${STATE_COLUMNS} FROM alarms AS a
-  WHERE a.owner = $1 AND a.idempotency_key = $2 AND a.idempotency_key IS NOT NULL AND a.status <> 'cancelled'`,
+  WHERE a.bucket = $1 AND a.owner = $2 AND a.held_key = $3`,
 );
 
 /** What no text column holds is not there. */
@@ -136,18 +152,38 @@ export function isStorable(...texts: string[]): boolean {
 export type AlarmKey = { owner: string; id: string };
 
 /** The alarms that exist among those named, in no particular order. */
-export async function readStates(executor: Executor, keys: readonly AlarmKey[]): Promise<Versioned[]> {
-  const rows = await executor.query(BY_ID, [keys.map(({ owner }) => owner), keys.map(({ id }) => id)]);
-  return rows.map(readState);
+export async function readStates(
+  executor: Executor,
+  buckets: Buckets,
+  keys: readonly AlarmKey[],
+): Promise<Versioned[]> {
+  const rows = await Promise.all(
+    buckets
+      .group(keys, ({ owner }) => owner)
+      .map(([bucket, those]) =>
+        executor.query(BY_ID, [bucket, those.map(({ owner }) => owner), those.map(({ id }) => id)]),
+      ),
+  );
+  return rows.flat().map(readState);
 }
 
-export async function readOne(executor: Executor, owner: string, id: string): Promise<Versioned | undefined> {
+export async function readOne(
+  executor: Executor,
+  buckets: Buckets,
+  owner: string,
+  id: string,
+): Promise<Versioned | undefined> {
   if (!isStorable(owner, id)) return undefined;
-  return (await readStates(executor, [{ owner, id }]))[0];
+  return (await readStates(executor, buckets, [{ owner, id }]))[0];
 }
 
-export async function findByKey(executor: Executor, owner: string, key: string): Promise<AlarmState | undefined> {
+export async function findByKey(
+  executor: Executor,
+  buckets: Buckets,
+  owner: string,
+  key: string,
+): Promise<AlarmState | undefined> {
   if (!isStorable(owner, key)) return undefined;
-  const [row] = await executor.query(BY_KEY, [owner, key]);
+  const [row] = await executor.query(BY_KEY, [buckets.of(owner), owner, key]);
   return row && readState(row).state;
 }

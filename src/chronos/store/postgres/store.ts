@@ -7,6 +7,7 @@ import { parseAddress } from './address.ts';
 import { prepareAgentKeys, putNonce, takeNonce } from './agent-keys.ts';
 import { refuseHalfArrived } from './arrival.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
+import { type Buckets, readBuckets } from './buckets.ts';
 import { prepareUpdate } from './change.ts';
 import { prepareClaim } from './claim.ts';
 import { prepareComplete } from './complete.ts';
@@ -15,11 +16,12 @@ import { DatabaseClock } from './database-clock.ts';
 import { forgetCancelled, forgetEnded } from './forget.ts';
 import { Hints } from './hints.ts';
 import { migrate } from './migrate.ts';
+import { earliestDue, Outlook } from './outlook.ts';
 import { usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
 import { hasFire, pruneReceipts, receiptsOf, recordReceipts } from './receipts.ts';
 import { renew } from './renew.ts';
-import { ClaimedStates, countDue, findByKey, list, nextDue, readOne } from './state.ts';
+import { ClaimedStates, countDue, findByKey, list, readOne } from './state.ts';
 import { statement } from './statement.ts';
 
 const DEFAULT_POOL_SIZE = 10;
@@ -38,16 +40,24 @@ export type PostgresStoreOptions = {
   poolSize?: number;
   /** Called when another replica says that something is due at this instant. Without it, nobody listens. */
   onHint?: (dueAt: number) => void;
+  /** How many buckets the tables get if they are made, or remade, now; 1 unless told. See `buckets.ts`. */
+  buckets?: number;
   /** Whether replicas tell each other at all (LISTEN and NOTIFY); true unless told. */
   hints?: boolean;
 };
 
-/** The earliest instant at which something of the alarm is owed. */
-function earliestDue({ occurrences }: AlarmState): number | undefined {
-  const instants = occurrences.flatMap(({ dueAt, leaseUntil }) =>
-    dueAt === null || leaseUntil !== null ? [] : [dueAt],
-  );
-  return instants.length === 0 ? undefined : Math.min(...instants);
+/** Works through the buckets one after the other until `limit` is reached; gives the sum. */
+async function inTurn(
+  buckets: Buckets,
+  limit: number,
+  work: (bucket: number, left: number) => Promise<number>,
+): Promise<number> {
+  let done = 0;
+  for (const bucket of buckets.all()) {
+    if (done >= limit) break;
+    done += await work(bucket, limit - done);
+  }
+  return done;
 }
 
 /**
@@ -60,34 +70,44 @@ function earliestDue({ occurrences }: AlarmState): number | undefined {
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<AlarmStore> {
   const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onHint } = options;
+  let buckets: Buckets;
   const pool = new PrimaryPool(parseAddress(uri), { size: poolSize, clock, log });
   const databaseClock = new DatabaseClock(pool, clock, log);
   try {
     await pool.connect();
-    await migrate(pool.primary, pool.clientConfig(pool.primary), log);
+    await migrate(pool.primary, pool.clientConfig(pool.primary), log, { buckets: options.buckets });
+    buckets = await readBuckets(pool);
     await refuseHalfArrived(pool, pool.primary.name);
     await databaseClock.start();
   } catch (thrown) {
     await pool.close();
     throw thrown;
   }
-  const hints = options.hints === false ? undefined : new Hints(pool, clock, log, onHint);
+  const outlook = new Outlook(pool, buckets, clock);
+  const heard =
+    onHint &&
+    ((dueAt: number, bucket: number) => {
+      outlook.hear(bucket, dueAt);
+      onHint(dueAt);
+    });
+  const hints = options.hints === false ? undefined : new Hints(pool, clock, log, heard);
   hints?.listen();
   pool.onPrimary = () => {
     databaseClock.remeasure();
     hints?.moveOn();
   };
 
-  const creates = prepareCreate(pool);
-  const update = prepareUpdate(pool, clock);
+  const creates = prepareCreate(pool, buckets);
+  const update = prepareUpdate(pool, buckets, clock);
   const claimed = new ClaimedStates();
-  const claim = prepareClaim(pool, claimed, clock, log);
-  const complete = prepareComplete(pool, claimed, clock);
-  const keys = prepareAgentKeys(pool);
+  const claims = prepareClaim({ pool, buckets, outlook, claimed, clock, log });
+  const onState = (state: AlarmState) => outlook.stored(state);
+  const complete = prepareComplete({ pool, buckets, claimed, clock, onState });
+  const keys = prepareAgentKeys(pool, buckets);
 
   const tell = (state: AlarmState | undefined) => {
     const dueAt = state && earliestDue(state);
-    if (dueAt !== undefined) hints?.tell(dueAt, databaseClock.now());
+    if (dueAt !== undefined) hints?.tell(dueAt, buckets.of(state!.alarm.owner), databaseClock.now());
   };
 
   return {
@@ -95,37 +115,44 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
     async create(entry, limits) {
       const answer = await creates.create(entry, limits);
-      if (answer.result === 'created') tell(answer.state);
+      if (answer.result === 'created') {
+        outlook.stored(answer.state);
+        tell(answer.state);
+      }
       return answer;
     },
-    get: async (owner, alarmId) => (await readOne(pool, owner, alarmId))?.state,
-    findByKey: (owner, key) => findByKey(pool, owner, key),
-    list: (owner, filter) => list(pool, owner, filter),
+    get: async (owner, alarmId) => (await readOne(pool, buckets, owner, alarmId))?.state,
+    findByKey: (owner, key) => findByKey(pool, buckets, owner, key),
+    list: (owner, filter) => list(pool, buckets.of(owner), owner, filter),
     async update(owner, alarmId, transition, limits) {
       const state = await update(owner, alarmId, transition, limits);
+      outlook.forget(buckets.of(owner));
       tell(state);
       return state;
     },
-    attempts: (owner, alarmId, page) => pageOfAttempts(pool, owner, alarmId, page),
-    pruneAttempts: (request) => pruneAttempts(pool, request),
-    pruneAlarms: ({ before, limit }) => forgetEnded(pool, before, limit),
-    forgetCancelled: (owner, limit) => forgetCancelled(pool, owner, limit),
+    attempts: (owner, alarmId, page) => pageOfAttempts(pool, buckets.of(owner), owner, alarmId, page),
+    pruneAttempts: ({ before, limit }) =>
+      inTurn(buckets, limit, (bucket, left) => pruneAttempts(pool, bucket, { before, limit: left })),
+    pruneAlarms: ({ before, limit }) =>
+      inTurn(buckets, limit, (bucket, left) => forgetEnded(pool, bucket, before, left)),
+    forgetCancelled: (owner, limit) => forgetCancelled(pool, buckets.of(owner), owner, limit),
     usage: () => usage(pool),
-    recordReceipts: (report) => recordReceipts(pool, report),
-    hasFire: (fire) => hasFire(pool, fire),
-    receiptsOf: (owner, alarmId, fireIds) => receiptsOf(pool, owner, alarmId, fireIds),
-    pruneReceipts: (request) => pruneReceipts(pool, request),
+    recordReceipts: (report) => recordReceipts(pool, buckets.of(report.owner), report),
+    hasFire: (fire) => hasFire(pool, buckets.of(fire.owner), fire),
+    receiptsOf: (owner, alarmId, fireIds) => receiptsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
+    pruneReceipts: ({ before, limit }) =>
+      inTurn(buckets, limit, (bucket, left) => pruneReceipts(pool, bucket, { before, limit: left })),
 
     // Another replica may hold any of them, and be well.
     endLeasesOfTheDead: async () => 0,
-    claim,
-    renew: (leaseKeys, leaseUntil) => renew(pool, claimed, leaseKeys, leaseUntil),
+    claim: claims.claim,
+    renew: (leaseKeys, leaseUntil) => renew(pool, buckets, claimed, leaseKeys, leaseUntil),
     complete,
-    nextDueAt: (saturated) => nextDue(pool, saturated),
-    countDue: (request) => countDue(pool, request),
+    nextDueAt: (saturated) => outlook.nextDueAt(saturated, databaseClock.now(), claims.leaseEnds),
+    countDue: (request) => countDue(pool, buckets, request),
 
-    putNonce: (nonce, did, expiresAt, now) => putNonce(pool, nonce, did, expiresAt, now),
-    takeNonce: (nonce, did, now) => takeNonce(pool, nonce, did, now),
+    putNonce: (nonce, did, expiresAt, now) => putNonce(pool, buckets, nonce, did, expiresAt, now),
+    takeNonce: (nonce, did, now) => takeNonce(pool, buckets, nonce, did, now),
 
     keysOf: keys.of,
     pinFirstKey: keys.pinFirst,

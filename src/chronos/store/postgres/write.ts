@@ -22,10 +22,10 @@ const GIVE_WAY = 'reveille: another change came in between; this one is made aga
 
 /** What a row of `occurrences` must still be: nobody claimed, renewed or ended it since it was read. */
 const UNTOUCHED = (was: string) => `
-      o.owner = ${was}.owner AND o.alarm_id = ${was}.alarm_id AND o.fire_id = ${was}.was
+      o.bucket = $1 AND o.owner = ${was}.owner AND o.alarm_id = ${was}.alarm_id AND o.fire_id = ${was}.was
       AND o.fence = ${was}.was_fence AND o.lease_until IS NOT DISTINCT FROM ${was}.was_lease_until`;
 
-/** A kind of change to `occurrences`: its SQL, with parameters from number `first` on. */
+/** A kind of change to `occurrences`: its SQL, with the bucket as first parameter and others from number `first` on. */
 type Part = {
   sql: (first: number) => string;
   values: (plan: Plan) => unknown[];
@@ -62,8 +62,8 @@ const INSERT = {
   statement: statement(
     'insert_occurrences',
     `
-    INSERT INTO occurrences (alarm_revision, ${OCCURRENCE.list()})
-    SELECT * FROM unnest($1::bigint[], ${OCCURRENCE.arrays(2)})`,
+    INSERT INTO occurrences (bucket, alarm_revision, ${OCCURRENCE.list()})
+    SELECT $1, * FROM unnest($2::bigint[], ${OCCURRENCE.arrays(3)})`,
   ),
   values: ({ inserts }: Plan) => [
     inserts.map(({ revision }) => revision),
@@ -90,7 +90,7 @@ function orGiveWay(wanted: string, written: string): string {
  * @param members of the alarm that are written
  */
 function writer(name: string, members: readonly (keyof Alarm)[], part: Part): Writer {
-  const ledger = 5 + members.length;
+  const ledger = 6 + members.length;
   const owed = ledger + ATTEMPT.members.length;
   return {
     statement: statement(
@@ -98,15 +98,15 @@ function writer(name: string, members: readonly (keyof Alarm)[], part: Part): Wr
       `
       WITH written AS (
         UPDATE alarms AS a SET revision = a.revision + 1, ${ALARM.assignments('w', members)}
-        FROM unnest($2::text[], $3::text[], $4::bigint[], ${ALARM.arrays(5, members)})
+        FROM unnest($3::text[], $4::text[], $5::bigint[], ${ALARM.arrays(6, members)})
           AS w (owner, id, was_revision, ${ALARM.list(undefined, members)})
-        WHERE a.owner = w.owner AND a.id = w.id AND a.revision = w.was_revision
+        WHERE a.bucket = $1 AND a.owner = w.owner AND a.id = w.id AND a.revision = w.was_revision
         RETURNING 1
       ), owed AS (${part.sql(owed)}
       ), recorded AS (
-        INSERT INTO fire_attempts (${ATTEMPT.list()}) SELECT * FROM unnest(${ATTEMPT.arrays(ledger)})
+        INSERT INTO fire_attempts (bucket, ${ATTEMPT.list()}) SELECT $1, * FROM unnest(${ATTEMPT.arrays(ledger)})
       )
-      SELECT ${orGiveWay('$1::bigint', '((SELECT count(*) FROM written) + (SELECT count(*) FROM owed))')}`,
+      SELECT ${orGiveWay('$2::bigint', '((SELECT count(*) FROM written) + (SELECT count(*) FROM owed))')}`,
     ),
     values(plan) {
       const alarms = plan.alarms.map(({ alarm }) => alarm);
@@ -130,7 +130,7 @@ const WRITERS = {
 const MOVE_ALONE: Writer = {
   statement: statement(
     'move_occurrences',
-    `WITH owed AS (${MOVE.sql(2)}) SELECT ${orGiveWay('$1::bigint', '(SELECT count(*) FROM owed)')}`,
+    `WITH owed AS (${MOVE.sql(3)}) SELECT ${orGiveWay('$2::bigint', '(SELECT count(*) FROM owed)')}`,
   ),
   values: (plan) => [MOVE.count(plan), ...MOVE.values(plan)],
 };
@@ -140,36 +140,37 @@ function gaveWay(error: unknown): boolean {
   return sqlState(cause) === '22P02' && (cause as Error).message.includes(GIVE_WAY);
 }
 
-async function write(pool: PrimaryPool, plan: Plan): Promise<void> {
+async function write(pool: PrimaryPool, bucket: number, plan: Plan): Promise<void> {
+  const bind = ({ values }: Pick<Writer, 'values'>) => [bucket, ...values(plan)];
   const writers = plan.edits ? WRITERS.all : WRITERS.progress;
   const main = plan.deletes.length > 0 ? writers.delete : writers.move;
   const movesLeft = plan.deletes.length > 0 && plan.moves.length > 0;
   if (!movesLeft && plan.inserts.length === 0 && plan.grown.size === 0) {
-    await pool.query(main.statement, main.values(plan));
+    await pool.query(main.statement, bind(main));
     return;
   }
   await pool.transaction(async (transaction) => {
     // Sent together; they run one after the other, and none after one that failed.
-    const sent = [transaction.query(main.statement, main.values(plan))];
-    if (movesLeft) sent.push(transaction.query(MOVE_ALONE.statement, MOVE_ALONE.values(plan)));
-    if (plan.inserts.length > 0) sent.push(transaction.query(INSERT.statement, INSERT.values(plan)));
+    const sent = [transaction.query(main.statement, bind(main))];
+    if (movesLeft) sent.push(transaction.query(MOVE_ALONE.statement, bind(MOVE_ALONE)));
+    if (plan.inserts.length > 0) sent.push(transaction.query(INSERT.statement, bind(INSERT)));
     if (plan.grown.size > 0) {
       const grown = [...plan.grown.values()];
       const columns = [[...plan.grown.keys()], grown.map(({ opened }) => opened), grown.map(({ bytes }) => bytes)];
-      sent.push(transaction.query(ADD_OPEN, columns));
+      sent.push(transaction.query(ADD_OPEN, [bucket, ...columns]));
     }
     await Promise.all(sent);
   });
 }
 
 /**
- * Writes a batch.
+ * Writes a batch, all of it about owners of one bucket.
  *
  * @returns whether it was written; otherwise nothing was, and everything is to be read again
  */
-export async function writeChanges(pool: PrimaryPool, changes: readonly Change[]): Promise<boolean> {
+export async function writeChanges(pool: PrimaryPool, bucket: number, changes: readonly Change[]): Promise<boolean> {
   try {
-    await write(pool, planOf(changes));
+    await write(pool, bucket, planOf(changes));
     return true;
   } catch (error) {
     if (gaveWay(error)) return false;

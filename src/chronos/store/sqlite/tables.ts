@@ -5,7 +5,6 @@ import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
 import { prepareAlarms } from './alarms.ts';
 import { prepareLedger } from './attempts.ts';
-import { prepareDueLine } from './due-line.ts';
 import { type Lease, prepareLeases } from './leases.ts';
 import { type Place, prepareOccurrences } from './occurrences.ts';
 import { isOpen, prepareOwners } from './owners.ts';
@@ -19,10 +18,10 @@ export type Stored = { place: Place; state: AlarmState };
 export function prepareTables(db: DatabaseSync, undo: Undo) {
   const leases = prepareLeases(db, undo);
   const alarms = prepareAlarms(db);
-  const dueLine = prepareDueLine(db, leases, undo);
-  const occurrences = prepareOccurrences(db, leases, dueLine);
+  const occurrences = prepareOccurrences(db, leases);
   const ledger = prepareLedger(db);
-  const owners = prepareOwners(db, undo);
+  const owners = prepareOwners(db, occurrences, undo);
+  for (const { owner } of leases.all()) owners.claimed(owner, occurrences.free(owner, 1)[0]?.dueAt);
 
   function stored(place: Place, alarm: Alarm): Stored {
     return { place, state: { alarm, occurrences: occurrences.of(place) } };
@@ -33,7 +32,6 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
     occurrences,
     ledger,
     leases,
-    dueLine,
     owners,
 
     /** The alarm with what it owes. */
@@ -48,8 +46,8 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
     },
 
     /**
-     * Writes what a transition changed, and takes the lease off the occurrence that it settled. What the owner has is
-     * the caller's to count.
+     * Writes what a transition changed, and takes the lease off the occurrence that it settled. The owner's row is the
+     * caller's to refresh.
      *
      * @param wanted the state that the transition returned
      * @param settled the occurrence whose attempt the caller records; any other that goes with its lease on is recorded
@@ -64,8 +62,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
         if (occurrence.leaseUntil !== null && occurrence.fireId !== settled) ledger.interrupted(place.seq, occurrence);
       }
       for (const occurrence of difference.changed) {
-        const was = state.occurrences.find(({ fireId }) => fireId === occurrence.fireId)!;
-        occurrences.update(place, occurrence, was);
+        occurrences.update(place, occurrence);
         if (occurrence.leaseUntil === null) leases.release(place.seq, occurrence.scheduledFor);
       }
       for (const occurrence of difference.came) occurrences.insert(place, occurrence);

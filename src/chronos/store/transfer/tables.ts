@@ -98,3 +98,8 @@ export function canonical(row: Values): string {
 export function keyOf({ key }: MovingTable, row: Values): unknown[] {
   return key.at.map((index) => row[index]);
 }
+
+/** Whose row it is: every key begins with that. */
+export function ownerOf({ key }: MovingTable, row: Values): string {
+  return row[key.at[0]!] as string;
+}

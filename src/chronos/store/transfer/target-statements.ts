@@ -76,15 +76,23 @@ export function put({ name, extra, columns, arrays }: MovingTable): Statement {
       WHERE transfer = $2 AND state = 'arriving' AND holder = $3 AND step = $4
       RETURNING 1
     )
-    INSERT INTO ${name} (${extra.columns}${columns})
-    SELECT ${extra.values}${columns} FROM taken CROSS JOIN unnest(${arrays(5)}) AS moved (${columns})`,
+    INSERT INTO ${name} (bucket, ${extra.columns}${columns})
+    SELECT bucket, ${extra.values}${columns}
+    FROM taken CROSS JOIN unnest($5::bigint[], ${arrays(6)}) AS moved (bucket, ${columns})`,
   );
 }
 
-/** The first rows of a table, or those behind a key. */
-export function page({ name, columns, key }: MovingTable, behind: boolean): Statement {
+/**
+ * The first rows of a table, or those behind a key. The order is that of the key without the bucket: with one bucket an
+ * index has it; with several, each page is sorted anew.
+ */
+export function page({ name, columns, key }: MovingTable, behind: boolean, buckets: number): Statement {
   const parameters = key.at.map((_, index) => `$${index + 1}`).join(', ');
-  const where = behind ? `WHERE (${key.columns}) > (${parameters})` : '';
+  const conditions = [
+    ...(buckets === 1 ? ['bucket = 0'] : []),
+    ...(behind ? [`(${key.columns}) > (${parameters})`] : []),
+  ];
+  const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : '';
   return statement(
     `transfer_page_${name}_${behind ? 'on' : 'first'}`,
     `SELECT ${columns} FROM ${name} ${where} ORDER BY ${key.columns} LIMIT ${PAGE}`,

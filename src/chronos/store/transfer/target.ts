@@ -7,12 +7,13 @@ import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { parseAddress, type Server } from '../postgres/address.ts';
 import { type Arrival, type ArrivalState, readArrival } from '../postgres/arrival.ts';
+import { Buckets, readBuckets } from '../postgres/buckets.ts';
 import { lookAtSchema, migrate, type SchemaState } from '../postgres/migrate.ts';
 import { PrimaryPool } from '../postgres/pool.ts';
 import { SQLSTATE, sayingOf, sqlState, storeError } from '../postgres/postgres-error.ts';
 import { prepareSession } from '../postgres/session.ts';
 import type { Statement } from '../postgres/statement.ts';
-import { keyOf, MOVING_TABLES, type MovingTable, type Values } from './tables.ts';
+import { keyOf, MOVING_TABLES, type MovingTable, ownerOf, type Values } from './tables.ts';
 import {
   ANYTHING,
   BEGIN,
@@ -91,6 +92,8 @@ export class Target {
   readonly #client: pg.Client;
   readonly #clock: Clock;
   readonly #log: Logger;
+  /** Of a database whose schema is up to date. */
+  #buckets = new Buckets(1);
   /** Tells this process from another that moves the same file, or a copy of it. */
   readonly #holder = randomUUID();
 
@@ -109,7 +112,9 @@ export class Target {
   static async open(options: TargetOptions): Promise<Target> {
     const { server, connection } = await findPrimary(options);
     await migrate(server, connection, options.log);
-    return Target.#connect(server, connection, options);
+    const target = await Target.#connect(server, connection, options);
+    target.#buckets = await readBuckets(target);
+    return target;
   }
 
   /** The same without changing anything: the tables may not be there, or not all of them. */
@@ -195,7 +200,14 @@ export class Target {
    * @throws ReveilleError `conflict` when another process has taken the move over, or a row cannot be kept there
    */
   async put(table: MovingTable, rows: readonly Values[], at: { transfer: string; step: number; progress: string }) {
-    const values = [at.progress, at.transfer, this.#holder, at.step, ...table.bind(rows)];
+    const values = [
+      at.progress,
+      at.transfer,
+      this.#holder,
+      at.step,
+      rows.map((row) => this.#buckets.of(ownerOf(table, row))),
+      ...table.bind(rows),
+    ];
     const { rowCount } = await this.#send(put(table), values, SILENCE_MS, (thrown) => refusalOf(table, rows, thrown));
     if (rowCount !== rows.length) throw takenOver(this.name);
   }
@@ -203,7 +215,7 @@ export class Target {
   /** The rows of a table in the order of its key, page by page; the next page is under way while one is looked at. */
   async *pages(table: MovingTable): AsyncGenerator<Values[]> {
     const read = async (after?: readonly unknown[]) => {
-      const rows = await this.query(page(table, after !== undefined), after ?? []);
+      const rows = await this.query(page(table, after !== undefined, this.#buckets.count), after ?? []);
       return rows.map((row) => row.map((value) => (value instanceof Buffer ? value.toString('utf8') : value)));
     };
     let next: Promise<Values[]> | undefined = read();

@@ -1,0 +1,63 @@
+/** What a PostgreSQL server did for a load: what it logged, which updates touched no index, how long it computed. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { withClient } from './databases.ts';
+import { descendantSeconds } from './processes.ts';
+import type { Workbench } from './workbench.ts';
+
+/** For each job; `hotShare` is `null` where no row was updated. */
+export type DatabaseWork = {
+  walBytes: number;
+  /** Of those, what is not the first image of a page after a checkpoint: pages of 8 KiB are counted out. */
+  walBytesBesidesImages: number;
+  walRecords: number;
+  /** Updates that left every index alone, of all updates: heap-only tuples. */
+  hotShare: number | null;
+  /** Processor time of the server and its backends, µs. */
+  serverMicroseconds: number | null;
+};
+
+type Counters = { records: number; images: number; bytes: number; updates: number; hot: number; seconds?: number };
+
+const PAGE_BYTES = 8192;
+
+const READ = `
+  SELECT wal_records::float8 AS records, wal_fpi::float8 AS images, wal_bytes::float8 AS bytes,
+    (SELECT COALESCE(sum(n_tup_upd), 0)::float8 FROM pg_stat_user_tables) AS updates,
+    (SELECT COALESCE(sum(n_tup_hot_upd), 0)::float8 FROM pg_stat_user_tables) AS hot
+  FROM pg_stat_wal`;
+
+/** Backends publish their counters at most once a second, and when they are idle. */
+const PUBLISHED_AFTER_MS = 1_200;
+
+async function read(client: pg.Client, bench: Workbench): Promise<Counters> {
+  await client.query('SELECT pg_stat_clear_snapshot()');
+  const { rows } = await client.query<Counters>(READ);
+  const pid = Number(readFileSync(join(bench.postgres.dataFolder, 'postmaster.pid'), 'utf8').split('\n')[0]);
+  const seconds = descendantSeconds(pid);
+  return { ...rows[0]!, ...(seconds === undefined ? {} : { seconds }) };
+}
+
+/** Begins to count on a database; what it returns tells what was done since, for each of `jobs` jobs. */
+export async function countDatabaseWork(
+  bench: Workbench,
+  uri: string,
+): Promise<(jobs: number) => Promise<DatabaseWork>> {
+  const before = await withClient(uri, (client) => read(client, bench));
+  return async (jobs) => {
+    const seconds = await withClient(uri, (client) => read(client, bench)).then((now) => now.seconds);
+    await new Promise((resolve) => setTimeout(resolve, PUBLISHED_AFTER_MS));
+    const after = await withClient(uri, (client) => read(client, bench));
+    const bytes = after.bytes - before.bytes;
+    const updates = after.updates - before.updates;
+    return {
+      walBytes: bytes / jobs,
+      walBytesBesidesImages: Math.max(0, bytes - (after.images - before.images) * PAGE_BYTES) / jobs,
+      walRecords: (after.records - before.records) / jobs,
+      hotShare: updates === 0 ? null : (after.hot - before.hot) / updates,
+      serverMicroseconds:
+        seconds === undefined || before.seconds === undefined ? null : (1e6 * (seconds - before.seconds)) / jobs,
+    };
+  };
+}

@@ -1,0 +1,310 @@
+/** Buckets: what an older database becomes while it is in use, and that a statement of the hot path touches one of them. */
+import assert from 'node:assert/strict';
+import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
+import { Buckets } from '../../../src/chronos/store/postgres/buckets.ts';
+import { migrate } from '../../../src/chronos/store/postgres/migrate.ts';
+import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
+import type { AlarmStore } from '../../../src/chronos/store/store.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import {
+  alarmDue,
+  claim,
+  createDue,
+  delivered,
+  edited,
+  keyOf,
+  LEASE_MS,
+  NO_LIMIT,
+  NOW,
+  paused,
+  triggered,
+} from '../../contract/store/fixtures.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+
+const MIGRATIONS = fileURLToPath(new URL('../../../src/chronos/store/postgres/migrations/', import.meta.url));
+/** The schema of the version before buckets. */
+const BEFORE = 9;
+
+let server: PostgresServer;
+before(async () => {
+  server = await startPostgres({ deadlock_timeout: '50ms' });
+});
+after(() => server.remove());
+
+async function open(t: TestContext, uri: string, buckets?: number): Promise<AlarmStore> {
+  const options = { uri, clock: systemClock, log: silentLogger, poolSize: 4, onHint: () => {} };
+  const store = await openPostgresStore({ ...options, ...(buckets === undefined ? {} : { buckets }) });
+  t.after(() => store.close());
+  return store;
+}
+
+/** A database as the version before left it. */
+async function olderDatabase(t: TestContext): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-older-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const name of readdirSync(MIGRATIONS).filter((file) => Number(file.slice(0, 4)) <= BEFORE))
+    copyFileSync(join(MIGRATIONS, name), join(folder, name));
+  const database = await server.createDatabase();
+  const [address] = parseAddress(server.uri(database));
+  await migrate(address!, address!.connection, silentLogger, { folder });
+  return database;
+}
+
+type OldAlarm = {
+  id: string;
+  owner?: string;
+  status?: string;
+  key?: string;
+  /** `NULL`: parked. Absent: nothing is owed. */
+  due?: number | 'NULL';
+  leaseUntil?: number;
+  attempt?: number;
+};
+
+/** What the version before wrote for a new alarm, but for the states that it came to later. */
+function oldCreate({ id, owner = 'ada', status = 'active', key, due, leaseUntil, attempt = 0 }: OldAlarm): string {
+  const held = leaseUntil === undefined ? 'NULL, NULL' : `${leaseUntil}, ${leaseUntil - LEASE_MS}`;
+  const owed = `
+    INSERT INTO occurrences (alarm_revision, fire_id, alarm_id, owner, source, scheduled_for, nominal, due_at, attempt,
+      missed_count, fence, lease_until, claimed_at, held_reason, held_until)
+    VALUES (3, '${id}@${NOW}', '${id}', '${owner}', 'schedule', ${NOW}, ${NOW}, ${due}, ${attempt}, 0, ${attempt}, ${held}, NULL, NULL);`;
+  return `
+    INSERT INTO owners (owner, open_at_most, stored_alarms, stored_bytes) VALUES ('${owner}', 1, 1, 1040)
+    ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + 1, stored_alarms = owners.stored_alarms + 1;
+    INSERT INTO alarms (revision, id, owner, kind, label, wake_message, payload, conversation_id, idempotency_key, delay_seconds,
+      fire_at, cron_expr, timezone, anchor, jitter_seconds, ends_at, max_fires, max_failures, max_lateness_seconds, urgent, set_by,
+      status, failure_count, last_error, created_at, updated_at, last_fired_at, fire_count, scheduled_fires)
+    VALUES (3, '${id}', '${owner}', 'once', 'plants', '\\x77c3a4', '{"n":1.0}', NULL, ${key ? `'${key}'` : 'NULL'}, NULL,
+      ${NOW}, NULL, NULL, ${NOW}, 0, NULL, NULL, 100, NULL, 0, NULL, '${status}', 0, NULL, ${NOW - 1000}, ${NOW - 500}, NULL, 0, 0)
+    ON CONFLICT DO NOTHING;
+    ${due === undefined ? '' : owed}`;
+}
+
+const STATES: readonly OldAlarm[] = [
+  { id: 'due', due: NOW - 1, key: 'a-key' },
+  { id: 'later', due: NOW + 5_000 },
+  { id: 'under-way', due: NOW - 2, attempt: 1, leaseUntil: NOW + 1_000 },
+  { id: 'run-out', due: NOW - 3, attempt: 1, leaseUntil: NOW - 100 },
+  { id: 'paused', due: 'NULL', status: 'paused' },
+  { id: 'paused-under-way', due: 'NULL', attempt: 1, leaseUntil: NOW - 50, status: 'paused' },
+  { id: 'failed', due: 'NULL', attempt: 9, status: 'failed' },
+  { id: 'cancelled', status: 'cancelled', key: 'let-go' },
+  { id: 'fired', status: 'fired', key: 'kept' },
+];
+
+const OTHERS = `
+  INSERT INTO fire_attempts (fire_id, alarm_id, owner, scheduled_for, attempt, started_at, finished_at, outcome, missed_count)
+  VALUES ('fired@${NOW}', 'fired', 'ada', ${NOW}, 1, ${NOW}, ${NOW + 9}, 'delivered', 0);
+  INSERT INTO fire_receipts (owner, alarm_id, fire_id, stage, at, recorded_at) VALUES ('ada', 'fired', 'fired@${NOW}', 'turn_started', ${NOW}, ${NOW});
+  INSERT INTO agent_keys (owner, public_key, label, source, pinned, enrolled_at) VALUES ('ada', '${'ab'.repeat(32)}', 'Ada', 'tofu', true, ${NOW});
+  INSERT INTO auth_nonces (nonce, did, expires_at) VALUES ('a-nonce', 'did:key:ada', ${NOW + 9_999});`;
+
+/** Everything that must be there afterwards, whatever the number of buckets. */
+async function checkStates(store: AlarmStore): Promise<void> {
+  const ids = async (status: 'active' | 'paused' | 'fired' | 'cancelled' | 'failed') =>
+    (await store.list('ada', { status, limit: 99 }))
+      .map(({ alarm }) => alarm.id)
+      .filter((id) => !id.startsWith('live-'));
+  assert.deepEqual(await ids('active'), ['under-way', 'run-out', 'later', 'due']);
+  assert.deepEqual(await ids('paused'), ['paused-under-way', 'paused']);
+  assert.deepEqual(await ids('fired'), ['fired']);
+  assert.deepEqual(await ids('cancelled'), ['cancelled']);
+  assert.deepEqual(await ids('failed'), ['failed']);
+  const { alarm } = (await store.get('ada', 'due'))!;
+  assert.deepEqual([alarm.wakeMessage, alarm.payload, alarm.updatedAt], ['wä', '{"n":1.0}', NOW - 500]);
+  assert.equal((await store.findByKey('ada', 'a-key'))?.alarm.id, 'due');
+  assert.equal((await store.findByKey('ada', 'kept'))?.alarm.id, 'fired');
+  assert.equal(await store.findByKey('ada', 'let-go'), undefined);
+  assert.equal((await store.keysOf('ada'))[0]?.label, 'Ada');
+  assert.equal((await store.attempts('ada', 'fired', { limit: 9 })).length, 1);
+  assert.equal((await store.receiptsOf('ada', 'fired', [`fired@${NOW}`])).length, 1);
+  assert.equal(await store.takeNonce('a-nonce', 'did:key:ada', NOW), true);
+
+  const claims = await claim(store, { now: NOW, perOwner: 99 });
+  const claimed = claims.map(({ alarm: { id }, occurrence }) => [id, occurrence.fence]);
+  assert.deepEqual(
+    claimed.filter(([id]) => !String(id).startsWith('live-')),
+    [
+      ['run-out', 2],
+      ['due', 1],
+    ],
+    'what is under way stays with its holder',
+  );
+  assert.equal((await store.attempts('ada', 'run-out', { limit: 9 }))[0]?.outcome, 'unknown');
+  assert.equal((await store.get('ada', 'paused-under-way'))?.occurrences[0]?.leaseUntil, null);
+  const results = await store.complete(claims.map(delivered));
+  assert.ok(results.every((result) => result === 'applied'));
+
+  // Whoever held a lease through the migration brings its outcome home.
+  const key = { owner: 'ada', alarmId: 'under-way', fireId: `under-way@${NOW}`, fence: 1 };
+  const { occurrences } = (await store.get('ada', 'under-way'))!;
+  const completion = delivered({ alarm: { ...alarm, id: 'under-way' }, occurrence: occurrences[0]! });
+  assert.deepEqual(await store.complete([{ ...completion, key }]), ['applied']);
+  assert.deepEqual(
+    (await claim(store, { now: NOW + 5_000 })).map(({ alarm: { id } }) => id),
+    ['later'],
+  );
+  const old = { before: NOW + 60_000_000, limit: 99 };
+  await store.pruneAttempts(old);
+  assert.ok((await store.pruneAlarms(old)) >= 5);
+  assert.equal(await store.get('ada', 'fired'), undefined);
+}
+
+test('a database of the version before keeps every alarm in its state, while a replica of that version goes on', async (t) => {
+  const database = await olderDatabase(t);
+  for (const state of STATES) await server.run(oldCreate(state), database);
+  await server.run(OTHERS, database);
+
+  const replica = new pg.Client({ connectionString: server.uri(database) });
+  await replica.connect();
+  t.after(() => replica.end());
+  let migrated = false;
+  let live = 0;
+  const working = (async () => {
+    for (let after = 0; after < 5; after += Number(migrated)) {
+      const id = `live-${String(++live).padStart(5, '0')}`;
+      await replica.query(`BEGIN; ${oldCreate({ id, due: NOW - 10, owner: 'ada' })} COMMIT`);
+      // Its claim, and what it writes when the wake was taken.
+      const { rowCount } = await replica.query(`
+        UPDATE occurrences SET attempt = attempt + 1, fence = fence + 1, lease_until = ${NOW + LEASE_MS}, claimed_at = ${NOW}
+        WHERE alarm_id IN (SELECT alarm_id FROM occurrences WHERE due_at <= ${NOW} AND lease_until IS NULL AND alarm_id = '${id}'
+          ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)`);
+      assert.equal(rowCount, 1);
+      if (live % 2 === 0) continue;
+      await replica.query(`
+        BEGIN;
+        UPDATE alarms SET revision = revision + 1, status = 'fired' WHERE owner = 'ada' AND id = '${id}' AND revision = 3;
+        DELETE FROM occurrences WHERE owner = 'ada' AND alarm_id = '${id}' AND fence = 1;
+        INSERT INTO fire_attempts (fire_id, alarm_id, owner, scheduled_for, attempt, started_at, finished_at, outcome, missed_count)
+        VALUES ('${id}@${NOW}', '${id}', 'ada', ${NOW}, 1, ${NOW}, ${NOW}, 'delivered', 0);
+        COMMIT`);
+    }
+  })();
+  const store = await open(t, server.uri(database));
+  migrated = true;
+  await working;
+  const underWay = (await store.list('ada', { status: 'active', limit: 1000 })).filter(({ alarm }) =>
+    alarm.id.startsWith('live-'),
+  );
+  assert.equal(underWay.length, Math.floor(live / 2));
+  await checkStates(store);
+});
+
+test('the same database in many buckets', async (t) => {
+  const database = await olderDatabase(t);
+  for (const state of STATES) await server.run(oldCreate(state), database);
+  await server.run(OTHERS, database);
+  const store = await open(t, server.uri(database), 64);
+  const { rows } = await server.run('SELECT DISTINCT bucket FROM alarms', database);
+  assert.deepEqual(rows, [{ bucket: String(new Buckets(64).of('ada')) }]);
+  await assert.rejects(server.run(oldCreate({ id: 'old', due: NOW }), database), { code: '42P10' });
+  await checkStates(store);
+});
+
+// Each statement touches the tables of one bucket.
+
+const BUCKETS = 8;
+const TABLES = ['alarms', 'occurrences', 'owners', 'fire_attempts', 'fire_receipts', 'agent_keys', 'auth_nonces'];
+
+/** Puts each bucket of each table into a partition of its own. */
+async function partition(database: string): Promise<void> {
+  for (const table of TABLES) {
+    const parts = Array.from(
+      { length: BUCKETS },
+      (_, n) => `CREATE TABLE ${table}_of_${n} PARTITION OF ${table} FOR VALUES IN (${n});`,
+    );
+    await server.run(
+      `ALTER TABLE ${table} RENAME TO ${table}_whole;
+      CREATE TABLE ${table} (LIKE ${table}_whole INCLUDING ALL) PARTITION BY LIST (bucket);
+      DROP TABLE ${table}_whole; ${parts.join('\n')}`,
+      database,
+    );
+  }
+}
+
+/** These look at everything on purpose, now and then. */
+const OVER_ALL = ['chronos_usage', 'chronos_keys_page', 'chronos_pins'];
+
+/** Names of the buckets' tables in a plan. */
+function bucketsIn(plan: string): Set<string> {
+  return new Set([...plan.matchAll(/"Relation Name": "\w+_of_(\d+)"/g)].map(([, bucket]) => bucket!));
+}
+
+test('over tables that are partitioned by bucket, each statement plans to touch one partition', async (t) => {
+  const database = await server.createDatabase();
+  const uri = server.uri(database);
+  await (await openPostgresStore({ uri, clock: systemClock, log: silentLogger, buckets: BUCKETS })).close();
+  await partition(database);
+  const sent = new Map<string, { text: string; values: unknown[] }>();
+  const query = pg.Client.prototype.query as (...given: unknown[]) => unknown;
+  t.mock.method(pg.Client.prototype, 'query', function (this: pg.Client, ...given: unknown[]) {
+    const config = given[0] as { name?: string; text: string; values?: unknown[] };
+    if (config.name?.startsWith('chronos_')) sent.set(config.name, { text: config.text, values: config.values ?? [] });
+    return query.apply(this, given);
+  });
+
+  const store = await open(t, uri);
+  for (const owner of ['ada', 'bob', 'carl', 'dora', 'emil']) {
+    await createDue(store, NOW, { owner, idempotencyKey: 'k' });
+    await Promise.all([1, 2, 3].map((n) => store.create(alarmDue(NOW + n, { owner }), NO_LIMIT)));
+    const { alarm } = await createDue(store, NOW, { owner });
+    await store.create(alarmDue(NOW, { owner, idempotencyKey: 'k' }), NO_LIMIT);
+    await store.update(owner, alarm.id, edited({ label: 'other plants' }), { maxBytes: 1e9, maxTriggers: 9 });
+    await store.update(owner, alarm.id, triggered(NOW + 1), { maxTriggers: 9 });
+    await store.list(owner, { limit: 9 });
+    await store.list(owner, { status: 'active', limit: 9 });
+    await store.putNonce(`nonce of ${owner}`, 'did:x', NOW, NOW);
+    await store.takeNonce(`nonce of ${owner}`, 'did:x', NOW);
+    await store.pinFirstKey({
+      owner,
+      label: owner,
+      publicKey: 'ab'.repeat(32),
+      source: 'tofu',
+      enrolledAt: NOW,
+      revokedAt: null,
+    });
+    await store.revokeKeys(owner, undefined, NOW);
+    await store.attempts(owner, alarm.id, { limit: 9 });
+    await store.attempts(owner, alarm.id, { limit: 9, before: { startedAt: NOW, fireId: 'f', attempt: 1 } });
+  }
+  await store.nextDueAt(new Set(['ada', 'bob']));
+  const first = await claim(store, { limit: 3 });
+  assert.equal(first.length, 3);
+  await store.update(first[0]!.alarm.owner, first[0]!.alarm.id, paused);
+  await store.renew(first.map(keyOf), NOW + LEASE_MS);
+  assert.deepEqual(await store.complete(first.map(delivered)), ['applied', 'applied', 'applied']);
+  for (let found = await claim(store, { perOwner: 9 }); found.length > 0; found = await claim(store, { perOwner: 9 })) {
+    const results = await store.complete(found.map(delivered));
+    assert.ok(results.every((result) => result === 'applied'));
+  }
+  const { owner, id: alarmId } = first[1]!.alarm;
+  const fire = { owner, alarmId, fireId: first[1]!.occurrence.fireId, dueAt: NOW };
+  assert.equal(await store.hasFire(fire), true);
+  await store.recordReceipts({ ...fire, reports: [], recordedAt: NOW });
+  await store.receiptsOf(owner, alarmId, [fire.fireId]);
+  await store.countDue({ now: NOW, atMost: 9 });
+  const old = { before: NOW + 1e9, limit: 9 };
+  await Promise.all([store.pruneReceipts(old), store.pruneAttempts(old), store.pruneAlarms(old)]);
+  t.mock.restoreAll();
+
+  const client = new pg.Client({ connectionString: uri });
+  await client.connect();
+  t.after(() => client.end());
+  let looked = 0;
+  for (const [name, { text, values }] of sent) {
+    if (OVER_ALL.includes(name)) continue;
+    const { rows } = await client.query({ text: `EXPLAIN (FORMAT JSON) ${text}`, values });
+    const plan = JSON.stringify(rows[0]['QUERY PLAN'], null, 1);
+    const touched = bucketsIn(plan);
+    assert.ok(touched.size <= 1, `${name} touches the partitions ${[...touched]}:\n${text}`);
+    looked += touched.size;
+  }
+  assert.ok(looked >= 20, `only ${looked} statements were seen`);
+});
