@@ -48,8 +48,8 @@ function insertCopies(db: DatabaseSync, copies: Copies): void {
 /** What chronosd keeps per owner, computed afresh: every loaded alarm is active and owes one occurrence. */
 function refreshOwners(db: DatabaseSync): void {
   db.exec(`
-    UPDATE owners SET (open_alarms, next_due) =
-      (SELECT count(*), min(due_at) FROM owed WHERE owed.owner = owners.seq AND due_at IS NOT NULL)`);
+    UPDATE owners SET open_alarms = coalesce(counted.alarms, 0)
+    FROM (SELECT owner, count(*) AS alarms FROM owed GROUP BY owner) AS counted WHERE counted.owner = owners.seq`);
 }
 
 /** Opens the file of a chronosd that is not running, for bulk work: nothing of this has to survive a power cut. */

@@ -98,7 +98,7 @@ function concernsChronos({ text, parts }: SkillTool, expected: ReadonlySet<strin
 
 /** `undefined` for a skill that does not name chronos. */
 function skillDifferences(text: string, expected: ReadonlySet<string>): string[] | undefined {
-  const read = (readSkillTools(text) ?? []).map((entry): SkillTool => ({ ...entry, parts: readToolUri(entry.text) }));
+  const read = readSkillTools(text).entries.map((entry): SkillTool => ({ ...entry, parts: readToolUri(entry.text) }));
   const entries = read.filter((entry) => concernsChronos(entry, expected));
   if (entries.length === 0) return undefined;
   const form = `matrix://tool/mcp/${CHRONOS_ALIAS}/<tool>@${TOOL_SET_VERSION}`;

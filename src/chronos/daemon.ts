@@ -119,6 +119,7 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
       userConcurrency: config.CHRONOS_USER_CONCURRENCY,
       leaseMs: config.CHRONOS_CLAIM_LEASE_SECONDS * 1000,
       tickMs: config.CHRONOS_TICK_MS,
+      sharedCommits: config.CHRONOS_POSTGRES_URI === undefined,
     },
     random: Math.random,
     onFire(report) {

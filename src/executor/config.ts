@@ -5,6 +5,7 @@ import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../ki
 import { type ModelConfig, modelSettings, parseModelConfig } from '../kit/model/settings.ts';
 import type { SeparationMode } from '../kit/process/separation.ts';
 import { bundledPolicy } from '../mcp-host/bundled-programs.ts';
+import { type HostLimits, limitSettings, parseLimits } from '../mcp-host/limits.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,
@@ -48,6 +49,8 @@ export type ExecutorConfig = {
   readonly enrollment: Enrollment;
   /** The tools that it holds; `bundled` is the manifest that ships. */
   readonly manifest: { readonly path: string } | 'bundled';
+  /** Limits of its servers that the environment sets; they go before those of the manifest. */
+  readonly limits?: Partial<HostLimits>;
   /** The folder that the servers of the manifest that ships work in. */
   readonly workspace: string;
   /** A file of rules; the one that ships beside the manifest that ships, unless told. Without one every escalate-class call is asked about. */
@@ -104,6 +107,7 @@ export const executorSettingsSchema = z.object({
   EXECUTOR_FETCH_ALLOW: z.string().max(4096).optional(),
   EXECUTOR_GIT_REMOTES: z.string().max(4096).optional(),
   EXECUTOR_GIT_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
+  ...limitSettings('EXECUTOR'),
   ...modelSettings('EXECUTOR'),
   EXECUTOR_RECONCILE_SECONDS: wholeNumber(0, 24 * 60 * 60).default(60),
   EXECUTOR_MAX_OPEN_INTENTS: wholeNumber(1, 1_000_000).default(1000),
@@ -245,6 +249,7 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
     manifest: read.EXECUTOR_MANIFEST === undefined ? 'bundled' : { path: read.EXECUTOR_MANIFEST },
     policy: policyInUse(read.EXECUTOR_POLICY, read.EXECUTOR_MANIFEST),
     workspace: resolve(read.EXECUTOR_WORKSPACE ?? join(dataDirOf(read), 'workspace')),
+    limits: parseLimits('EXECUTOR', settings),
     model,
     reconcileMs: read.EXECUTOR_RECONCILE_SECONDS * 1000,
     bounds: { openIntents: read.EXECUTOR_MAX_OPEN_INTENTS, contextBytes: read.EXECUTOR_MAX_CONTEXT_MIB * 1024 * 1024 },

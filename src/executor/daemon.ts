@@ -15,7 +15,7 @@ import { type Compiler, offlineCompiler } from './compile/compiler.ts';
 import type { ExecutorConfig } from './config.ts';
 import { startExecutorServer } from './http/server.ts';
 import { openJournal } from './journal/journal.ts';
-import { lateToolbox } from './late-toolbox.ts';
+import { type LateToolbox, lateToolbox } from './late-toolbox.ts';
 import { createExecutorOutbox } from './outbox/outbox.ts';
 import { type ReadPolicy, readPolicy } from './policy/read-policy.ts';
 import { loadSigningKey } from './receipt/signing-key.ts';
@@ -24,6 +24,9 @@ import { createRail } from './walk/rail.ts';
 
 /** How long a drain waits for calls under way; what is left is found out about at the next start. */
 const DRAIN_MS = 10_000;
+
+/** What servers have to be compared; one that hangs is no reason not to answer questions. */
+const COMPARE_MS = 5_000;
 
 type ExecutorOptions = {
   readonly config: ExecutorConfig;
@@ -84,12 +87,31 @@ function compilerOf(
 }
 
 /**
+ * Finds out whether manifest, lock and registry agree before anything listens: from the files, and by starting the
+ * servers that have to be started to know, for which it waits some seconds.
+ *
+ * @throws ReveilleError `conflict` naming each difference; `invalid_request` for a manifest that is wrong; what is told to
+ *   `onNoTools`, where somebody is to be told
+ */
+async function checkTools(toolbox: LateToolbox, options: ExecutorOptions, variables: Settings): Promise<void> {
+  const { config, clock, onNoTools } = options;
+  const { mustStart } = await import('./tools/create-toolbox.ts');
+  if (!mustStart(config.manifest, { ...variables, EXECUTOR_WORKSPACE: config.workspace })) return;
+  const enough = Promise.withResolvers<void>();
+  const cancel = clock.after(COMPARE_MS, enough.resolve);
+  await Promise.race([toolbox.ready(), enough.promise]);
+  cancel();
+  const failure = toolbox.failure();
+  if (failure && (failure.code !== 'unavailable' || onNoTools)) throw failure;
+}
+
+/**
  * Starts the executor; resolves when it accepts requests. Intents that the last process left behind are taken up as
  * soon as the tools are there.
  *
  * @throws ReveilleError `invalid_request` for a policy or key file that is wrong, `unavailable` when the data folder is
- *   in use or
- *   damaged or the address is taken, `conflict` when the data folder is another key's or a newer version's
+ *   in use or damaged or the address is taken, `conflict` when the data folder is another key's or a newer version's, or
+ *   when manifest, lock and registry disagree
  */
 export async function startExecutor(options: ExecutorOptions): Promise<RunningExecutor> {
   const { config, variables = {}, clock, log, toolsAfterMs = 0, onNoTools, drainMs = DRAIN_MS } = options;
@@ -103,15 +125,26 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
     MATRIX_CHRONOS_TOKEN: config.chronos.token,
   };
   const known = { ...variables, ...ofChronos, MATRIX_AGENT_KEYS: config.agentKeysDir };
+  let isReady = false;
   const toolbox = lateToolbox({
     manifest,
     log,
-    onFailure: onNoTools,
+    onFailure: (error) => isReady && onNoTools?.(error),
     async open(signal) {
       // The MCP host costs as much to load as the rest of the executor.
       const { createToolbox } = await import('./tools/create-toolbox.ts');
       return createToolbox({
-        ...{ manifest, workspace, variables: known, walls: options.walls, dataDir, clock, log, signal },
+        ...{
+          manifest,
+          workspace,
+          limits: config.limits,
+          variables: known,
+          walls: options.walls,
+          dataDir,
+          clock,
+          log,
+          signal,
+        },
         beforeUser: (user) => void agentKeyOf(config.agentKeysDir, user),
       });
     },
@@ -129,13 +162,16 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   });
   let server: RunningServer;
   try {
+    await checkTools(toolbox, options, known);
     server = await startExecutorServer({
       ...{ config, rail, journal, publicKey: key.publicKeyHex, tools: toolbox, clock, log, drainMs },
     });
   } catch (error) {
+    await toolbox.close();
     await journal.close();
     throw error;
   }
+  isReady = true;
   const cancelTools = clock.after(toolsAfterMs, toolbox.start);
   outbox.start();
   const takeUp = async () => {

@@ -40,7 +40,7 @@ function installed(name: string): string | undefined {
 }
 
 /** A manifest that comes with this package. */
-export function bundledManifest(agent: 'neo' | 'executor'): string {
+export function bundledManifest(agent: 'neo' | 'executor' | 'default'): string {
   const own = ownPackageFile(import.meta.dirname);
   return join(own === undefined ? '.' : dirname(own), 'agents', `${agent}.json`);
 }
@@ -48,6 +48,16 @@ export function bundledManifest(agent: 'neo' | 'executor'): string {
 /** The policy that comes with the executor's manifest. */
 export function bundledPolicy(): string {
   return bundledManifest('executor').replace(/\.json$/, '.policy.yaml');
+}
+
+/** Servers of this package that list their tools from a file, by the words that start them. */
+const TOOLS_FILES: Readonly<Record<string, string>> = { 'reveille mcp': 'src/chronos-mcp/chronos-tools.json' };
+
+/** Where a server of this package reads the tools that it lists; `undefined` for all others. */
+export function ownToolsFile(command: readonly string[]): string | undefined {
+  const file = TOOLS_FILES[command.slice(0, 2).join(' ')];
+  const own = file === undefined ? undefined : ownPackageFile(import.meta.dirname);
+  return own === undefined ? undefined : join(dirname(own), file!);
 }
 
 /** What the programs of this package read to run: the package, what it is installed with, and Node. */

@@ -22,22 +22,17 @@ import { ToolWatch } from './tool-watch.ts';
 /** A server that ran for so long has not failed in a row. */
 const STEADY_MS = 60_000;
 
-/**
- * Doubles from one second to one minute.
- *
- * @param failures how often in a row it has failed, from 1
- * @returns milliseconds
- */
-export const restartDelayMs = backoff({ first: 1000, longest: 60_000 });
-
 /** The failures of one server in a row, and the delays that follow from them. */
 export class RestartDelays {
   readonly #clock: Clock;
+  readonly #delayMs: (failures: number) => number;
   #failures = 0;
   #readySince = 0;
 
-  constructor(clock: Clock) {
+  /** @param longestMs the pauses double from one second to this */
+  constructor(clock: Clock, longestMs: number) {
     this.#clock = clock;
+    this.#delayMs = backoff({ first: 1000, longest: longestMs });
   }
 
   /** It is ready from now on. */
@@ -54,7 +49,7 @@ export class RestartDelays {
 
   /** It has failed. @returns in how many milliseconds it is to be started again */
   next(): number {
-    return restartDelayMs(++this.#failures);
+    return this.#delayMs(++this.#failures);
   }
 }
 
@@ -86,6 +81,8 @@ export type HostedServerOptions = {
   /** Between two looks at a server that nobody calls. */
   healthIntervalMs: number;
   healthTimeoutMs: number;
+  /** The longest pause before it is started again. */
+  restartDelayMs: number;
   /** State, tools or problem have changed. */
   onChange(): void;
 };
@@ -135,7 +132,7 @@ export class HostedServer {
     this.#options = options;
     this.spec = options.spec;
     this.#agreement = new Agreement(options.spec, options.pins);
-    this.#delays = new RestartDelays(options.clock);
+    this.#delays = new RestartDelays(options.clock, options.restartDelayMs);
     this.#calls = new ToolCalls({
       alias: options.spec.alias,
       clock: options.clock,

@@ -12,6 +12,7 @@ import type { Room } from '../kit/process/room.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   agentManifestSchema,
+  type ManifestLimits,
   type ManifestServer,
   type Rail,
   type SideEffectClass,
@@ -70,6 +71,7 @@ export type Manifest = {
   sha256: string;
   agent: string | undefined;
   servers: readonly ServerSpec[];
+  limits?: ManifestLimits | undefined;
 };
 
 const LONGEST_FILE_BYTES = 1024 * 1024;
@@ -320,7 +322,7 @@ export function loadManifest(path: string, variables: Variables): Manifest {
     return readServer(server, manifest.allowed_side_effects, { problems, path: at, variables });
   });
   if (problems.found.length > 0) return refuseAll(problems.found);
-  return { path, sha256, agent: manifest.agent, servers };
+  return { path, sha256, agent: manifest.agent, servers, limits: manifest.limits };
 }
 
 export class CommandLineError extends Error {

@@ -24,8 +24,6 @@ export type ToolResult = {
   raw?: RawAnswer;
 };
 
-/** What a model gets to read of one result, in tokens. */
-export const DEFAULT_OUTPUT_TOKENS = 25_000;
 /** A token is taken for so many bytes of UTF-8; a rough measure that needs no tokenizer. */
 const BYTES_PER_TOKEN = 4;
 /** Of the text that stays, the part that stands at its beginning. */

@@ -9,11 +9,12 @@ import type { Walls } from '../kit/process/separation.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { Rail, SideEffectClass, ToolSurface } from '../wire/manifest.ts';
 import { writeToolUri } from '../wire/tool-uri.ts';
-import { Agreement } from './agreement.ts';
+import { offeredBeforeStart, pinsOf } from './drift.ts';
 import { bindNames } from './function-names.ts';
 import { HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
+import { type HostLimits, limitsOf, limitWords } from './limits.ts';
 import type { Manifest, ServerSpec } from './manifest.ts';
-import { capOutput, DEFAULT_OUTPUT_TOKENS, inBandError, type ToolResult } from './output-cap.ts';
+import { capOutput, inBandError, type ToolResult } from './output-cap.ts';
 import { SeenTools } from './seen-tools.ts';
 import { ServerLog } from './server-log.ts';
 import { SpillFolder, spillFolderPath } from './spill-folder.ts';
@@ -21,7 +22,7 @@ import type { CallOptions } from './tool-calls.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import type { KnownTools, ToolLock } from './tool-lock.ts';
 
-export type ServerPoolOptions = {
+export type ServerPoolOptions = Partial<HostLimits> & {
   clock: Clock;
   log: Logger;
   /** Gets `mcp-logs/<alias>.log` and `tool-output/`. */
@@ -40,16 +41,6 @@ export type ServerPoolOptions = {
   programFolders?: readonly string[];
   /** Aborts a start that is under way. */
   signal?: AbortSignal;
-  /** 30 seconds unless told. */
-  startTimeoutMs?: number;
-  /** For tools whose manifest names no `timeout_ms`; 60 seconds unless told. */
-  callTimeoutMs?: number;
-  /** 30 seconds unless told. */
-  healthIntervalMs?: number;
-  /** What a server has to answer such a look; 10 seconds unless told. */
-  healthTimeoutMs?: number;
-  /** What a model gets to read of one result; 25,000 unless told. */
-  outputTokens?: number;
 };
 
 /** A tool that can be called now. */
@@ -83,10 +74,6 @@ export type ServerReport = {
   log: string;
 };
 
-const START_TIMEOUT_MS = 30_000;
-const CALL_TIMEOUT_MS = 60_000;
-const HEALTH_INTERVAL_MS = 30_000;
-const HEALTH_TIMEOUT_MS = 10_000;
 const DRAIN_MS = 5000;
 /** What stands for the version of a server that has none. */
 const NO_VERSION = '0.0.0';
@@ -115,6 +102,7 @@ const isThere = ({ state }: HostedServer) => state === 'ready' || state === 'idl
 
 export class ServerPool {
   readonly #options: ServerPoolOptions;
+  readonly #limits: HostLimits;
   readonly #servers: ReadonlyMap<string, HostedServer>;
   readonly #logs = new Map<string, string>();
   readonly #spill: SpillFolder;
@@ -127,6 +115,7 @@ export class ServerPool {
 
   private constructor(manifest: Manifest, options: ServerPoolOptions) {
     this.#options = options;
+    this.#limits = limitsOf(options);
     this.#spill = new SpillFolder(spillFolderPath(options.dataDir));
     this.#seen = new SeenTools(options.dataDir, options.log);
     this.#servers = new Map(manifest.servers.map((spec) => [spec.alias, this.#host(withProgram(spec, options))]));
@@ -198,6 +187,11 @@ export class ServerPool {
     );
   }
 
+  /** The limits that hold, in words. */
+  limits(): string {
+    return limitWords(this.#limits);
+  }
+
   /** How each server is, in the order of the manifest. */
   servers(): ServerReport[] {
     return [...this.#servers.values()].map(({ spec, state, problem, definitions, restarts, pid }) => ({
@@ -242,9 +236,7 @@ export class ServerPool {
     const timeoutMs = this.#timeoutOf(server, tool);
     const { raw, ...outcome } = await server.call(tool, args, { timeoutMs, signal, definitionSha256, once, user });
     const result =
-      'inBand' in outcome
-        ? inBandError(outcome)
-        : capOutput(outcome.result, this.#options.outputTokens ?? DEFAULT_OUTPUT_TOKENS, this.#spill);
+      'inBand' in outcome ? inBandError(outcome) : capOutput(outcome.result, this.#limits.outputTokens, this.#spill);
     return raw === undefined ? result : { ...result, raw };
   }
 
@@ -261,45 +253,28 @@ export class ServerPool {
   }
 
   #host(spec: ServerSpec): HostedServer {
-    const { clock, log, dataDir, cwd, walls, startTimeoutMs, healthIntervalMs, healthTimeoutMs } = this.#options;
+    const { clock, log, dataDir, cwd, walls, lock, known } = this.#options;
+    const { startTimeoutMs, healthIntervalMs, healthTimeoutMs, restartDelayMs } = this.#limits;
     const { alias, secrets } = spec;
     const output = new ServerLog({ folder: join(dataDir, 'mcp-logs'), alias, secrets, clock, log });
     this.#logs.set(alias, output.path);
     return new HostedServer({
       spec,
-      pins: this.#pinsOf(alias),
-      known: this.#knownOf(spec),
+      pins: pinsOf(lock, alias),
+      known: offeredBeforeStart(spec, { lock, known }),
       seen: this.#seen,
       cwd,
       walls,
       clock,
       log,
       output,
-      startTimeoutMs: startTimeoutMs ?? START_TIMEOUT_MS,
-      healthIntervalMs: healthIntervalMs ?? HEALTH_INTERVAL_MS,
-      healthTimeoutMs: healthTimeoutMs ?? HEALTH_TIMEOUT_MS,
+      ...{ startTimeoutMs, healthIntervalMs, healthTimeoutMs, restartDelayMs },
       onChange: () => this.#onChange(),
     });
   }
 
-  #pinsOf(alias: string) {
-    const { lock } = this.#options;
-    return lock && Object.hasOwn(lock.servers, alias) ? lock.servers[alias] : undefined;
-  }
-
-  /** What a server offers before it is started; `undefined` for one that has to be started to know. */
-  #knownOf(spec: ServerSpec): readonly ToolDefinition[] | undefined {
-    const { known } = this.#options;
-    const pins = this.#pinsOf(spec.alias);
-    if (!spec.isLazy || spec.version === undefined || !known || !pins || !Object.hasOwn(known, spec.alias))
-      return undefined;
-    const definitions = known[spec.alias]!;
-    // What is not what was agreed on is not offered: the server itself says what it has.
-    return new Agreement(spec, pins).differences(definitions).length === 0 ? definitions : undefined;
-  }
-
   #timeoutOf({ spec }: HostedServer, tool: string): number {
-    return spec.tools?.get(tool)?.timeoutMs ?? this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS;
+    return spec.tools?.get(tool)?.timeoutMs ?? this.#limits.callTimeoutMs;
   }
 
   /** The tools of all servers that are ready, without their names. */
@@ -311,7 +286,7 @@ export class ServerPool {
         const { sideEffectClass, surface, rail } = tools?.get(tool) ?? UNDECLARED;
         const uri = writeToolUri({ alias, tool, version });
         const timeoutMs = this.#timeoutOf(server, tool);
-        const isPinned = this.#pinsOf(alias) !== undefined;
+        const isPinned = pinsOf(this.#options.lock, alias) !== undefined;
         return { alias, tool, uri, definition, sideEffectClass, surface, rail, timeoutMs, isPinned };
       });
     });

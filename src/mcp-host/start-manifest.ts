@@ -5,11 +5,12 @@ import type { Logger } from '../kit/log/log.ts';
 import type { Walls } from '../kit/process/separation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { bundledPrograms, programFolders } from './bundled-programs.ts';
-import { loadManifest, type Manifest } from './manifest.ts';
+import { readAgreedFiles, refuseDrift } from './drift.ts';
+import { type HostLimits, limitsOf } from './limits.ts';
+import type { Manifest } from './manifest.ts';
 import type { Variables } from './references.ts';
 import { ServerPool } from './server-pool.ts';
 import { spillFolderPath } from './spill-folder.ts';
-import { lockPathOf, readKnownTools, readLock } from './tool-lock.ts';
 
 export type ManifestStart = {
   manifestPath: string;
@@ -21,8 +22,8 @@ export type ManifestStart = {
   log: Logger;
   /** Calls the start off. */
   signal?: AbortSignal | undefined;
-  /** How long a server may take to start; 30 seconds unless told. */
-  startTimeoutMs?: number | undefined;
+  /** Limits that go before those of the manifest. */
+  limits?: Partial<HostLimits> | undefined;
   /** Whether the tools must be those of the lock beside the manifest, where there is one; they must unless told. */
   pinned?: boolean;
   /** Starts servers that could wait for their first call, too: for somebody who looks whether all is as it should be. */
@@ -58,21 +59,21 @@ const lookedAt = (servers: Manifest['servers'], only: ReadonlySet<string>) =>
  *   tools are not those that are declared and pinned; `unavailable` when a required server does not start
  */
 export async function startManifest(start: ManifestStart): Promise<{ pool: ServerPool; manifest: Manifest }> {
-  const { manifestPath, variables, dataDir, clock, log, signal, startTimeoutMs } = start;
-  const whole = loadManifest(manifestPath, variables);
+  const { manifestPath, variables, dataDir, clock, log, signal } = start;
+  const { manifest: whole, lock, known } = readAgreedFiles(manifestPath, variables, start.pinned);
   const { only } = start;
   const manifest = only === undefined ? whole : { ...whole, servers: lookedAt(whole.servers, only) };
-  const lock = start.pinned === false ? undefined : readLock(lockPathOf(manifestPath));
   start.inspect?.(manifest);
+  if (lock && only === undefined) refuseDrift({ manifest, lock });
   for (const [called, folder] of Object.entries(start.folders ?? {})) makeFolder(called, folder);
   // A files server that is to show what was cut out of results does not start without it.
   makeFolder('the folder for tool output', spillFolderPath(dataDir));
   const pool = await ServerPool.start(manifest, {
     ...{ clock, log, dataDir, walls: start.walls, programs: bundledPrograms(), programFolders: programFolders() },
     ...(lock && { lock }),
-    ...(lock && !start.eager && only === undefined && { known: readKnownTools(manifestPath) }),
+    ...(!start.eager && only === undefined && { known }),
     ...(signal && { signal }),
-    ...(startTimeoutMs !== undefined && { startTimeoutMs }),
+    ...limitsOf(start.limits, manifest.limits),
   });
   return { pool, manifest };
 }

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { readSkillTools } from '../wire/skill-tools.ts';
 import { readToolUri, writeToolUri } from '../wire/tool-uri.ts';
-import { limitToSkill, resolveToolUri } from './tool-uri.ts';
+import { resolveToolUri } from './tool-uri.ts';
 
 const part = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 });
 const toolOf = (alias: string, tool: string, version = '0.1.0') => ({
@@ -51,27 +49,17 @@ test('a URI resolves to its tool, or says which part is wrong', () => {
   }
 });
 
-test('the §TOOLS block of a skill limits a run to its tools', () => {
-  const files = toolOf('files', 'read_file');
-  const skill = readFileSync(join(import.meta.dirname, '..', '..', 'skills', 'assistant', 'SKILL.mtx'), 'utf8');
-  assert.deepEqual(limitToSkill([files, ...CHRONOS], skill), CHRONOS);
-});
-
-test('several blocks count together, comments do not, and an empty block allows nothing', () => {
+test('the blocks of a skill count together, comments do not, and only the word limits', () => {
   const [one, two] = CHRONOS;
   const skill = `§TOOLS\n  # first\n  ${one!.uri}\nend\n§GUIDE\n  ${CHRONOS[2]!.uri}\nend\r\n§TOOLS\r\n  // second\r\n\r\n  ${two!.uri}\r\nend`;
-  assert.deepEqual(readSkillTools(skill), [
+  const entries = [
     { line: 3, text: one!.uri },
     { line: 11, text: two!.uri },
-  ]);
-  assert.deepEqual(limitToSkill(CHRONOS, '§TOOLS\nend\n'), []);
-});
-
-test('a skill without a block limits nothing; one that asks for what is not there is refused', () => {
-  assert.equal(limitToSkill(CHRONOS, '§GUIDE\n  Be kind.\nend'), CHRONOS);
-  assert.throws(() => limitToSkill(CHRONOS, '§TOOLS\n  matrix://tool/mcp/files/read_file@1\nend'), {
-    code: 'not_found',
-  });
-  assert.throws(() => limitToSkill(CHRONOS, '§TOOLS\n  matrix://'), /the §TOOLS block of line 1 has no end/);
-  assert.throws(() => limitToSkill(CHRONOS, '§TOOLS\n§GUIDE\nend'), /has no end before line 2/);
+  ];
+  assert.deepEqual(readSkillTools(skill), { entries, limits: false });
+  assert.deepEqual(readSkillTools(skill.replace('§TOOLS\r', '§TOOLS  only\r')), { entries, limits: true });
+  assert.deepEqual(readSkillTools('§TOOLS only\nend\n'), { entries: [], limits: true });
+  assert.deepEqual(readSkillTools('§GUIDE\n  Be kind.\nend'), { entries: [], limits: false });
+  assert.throws(() => readSkillTools('§TOOLS\n  matrix://'), /the §TOOLS block of line 1 has no end/);
+  assert.throws(() => readSkillTools('§TOOLS\n§GUIDE\nend'), /has no end before line 2/);
 });

@@ -1,6 +1,5 @@
-/** What tool URIs lead to: one tool of those there are, or the set that a skill names. */
+/** What a tool URI leads to: one tool of those there are. */
 import { ReveilleError } from '../wire/errors.ts';
-import { readSkillTools } from '../wire/skill-tools.ts';
 import { readToolUri } from '../wire/tool-uri.ts';
 
 /** What a URI can lead to. */
@@ -34,16 +33,4 @@ export function resolveToolUri<T extends UriTarget>(text: string, tools: readonl
     throw new ReveilleError('not_found', `${text}: the version there is is ${found.uri}`);
   }
   return found;
-}
-
-/**
- * The tools that a run under a skill may use, in the order of `tools`.
- *
- * @throws ReveilleError for a URI that leads nowhere: a skill that cannot have its tools should not run without them
- */
-export function limitToSkill<T extends UriTarget>(tools: readonly T[], skill: string): readonly T[] {
-  const entries = readSkillTools(skill);
-  if (!entries) return tools;
-  const allowed = new Set(entries.map(({ text }) => resolveToolUri(text, tools)));
-  return tools.filter((tool) => allowed.has(tool));
 }

@@ -35,6 +35,13 @@ export type CapabilitiesOptions = {
 };
 
 export type Capabilities = {
+  /**
+   * Finds out whether manifest, lock, registry and skill agree: from the files at once, and by starting the servers that
+   * have to be started to know, for which it waits some seconds. One that takes longer is compared when it is there.
+   *
+   * @throws ReveilleError `conflict` naming each difference, or as `spawnTools`
+   */
+  check(): Promise<void>;
   /** Begins to start, unless that has happened. */
   start(): void;
   /**
@@ -80,7 +87,10 @@ async function linkExecutor(executor: ExecutorAddress, { store, approvers, clock
   return createExecutorLink({ executor, approvers, conversations: conversationsOf(store, log), clock, log });
 }
 
-/** Makes the capabilities; nothing is started before `start`. */
+/** What servers have to be compared before Neo says that it is ready; one that hangs is no reason not to take wakes. */
+const COMPARE_MS = 5_000;
+
+/** Makes the capabilities; nothing is started before `check` or `start`. */
 export async function createCapabilities(options: CapabilitiesOptions): Promise<Capabilities> {
   const { config, variables, walls, store, clock, log, onFatal } = options;
   const { tools, dataDir } = config;
@@ -88,6 +98,8 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
   let memory: Memory | undefined;
   let starting: Promise<ToolSurface> | undefined;
   let isReady = false;
+  /** What goes wrong now is told by the check. */
+  let isChecking = false;
   const executor = tools?.executor && (await linkExecutor(tools.executor, options));
 
   async function startMemory(): Promise<readonly string[]> {
@@ -132,7 +144,7 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
           isReady = true;
         },
         (thrown: unknown) => {
-          if (!stopping.signal.aborted) onFatal(toReveilleError(thrown));
+          if (!stopping.signal.aborted && !isChecking) onFatal(toReveilleError(thrown));
         },
       );
     }
@@ -140,6 +152,24 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
   }
 
   return {
+    async check() {
+      if (!tools) return;
+      const { checkFiles } = await import('./tools/agreed.ts');
+      if (!checkFiles(tools, variables, dataDir)) return;
+      isChecking = true;
+      const enough = Promise.withResolvers<void>();
+      const cancel = clock.after(COMPARE_MS, () => {
+        log.warn({ after_ms: COMPARE_MS }, 'MCP servers are still starting; they are compared when they are there');
+        enough.resolve();
+      });
+      try {
+        await Promise.race([start(), enough.promise]);
+      } finally {
+        cancel();
+        isChecking = false;
+      }
+    },
+
     start: () => void start().catch(() => {}),
 
     // Were the turn told why, it would fail for good; the next Neo may be able to run it.

@@ -58,8 +58,8 @@ export type RunningNeo = {
 /**
  * Starts Neo; resolves when it accepts requests. Turns that the last process left behind are taken up at once.
  *
- * @throws ReveilleError `unavailable` when the data folder is in use or damaged or the address is taken, `conflict`
- *   when the data folder is a newer version's
+ * @throws ReveilleError `unavailable` when the data folder is in use or damaged, the address is taken or a required server
+ *   does not start, `conflict` when the data folder is a newer version's, or when manifest, registry and skill disagree
  */
 export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   const { config, variables = {}, clock, log, model, onFatal, drainMs = DRAIN_MS } = options;
@@ -89,6 +89,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       log,
       onFatal: giveUp,
     });
+    await capabilities.check();
     const { ready: surface, memory, learnFrom: onFinished } = capabilities;
     const { contextTokens } = config;
     runner = createRunner({ store, model: speaker, surface, memory, onFinished, contextTokens, clock, log });

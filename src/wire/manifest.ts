@@ -129,11 +129,30 @@ export const manifestServerSchema = z.strictObject({
 });
 export type ManifestServer = z.output<typeof manifestServerSchema>;
 
+const limit = (least: number, most: number) => z.int().min(least).max(most).optional();
+
+/** Limits for all servers; the environment of the daemon goes before them. */
+export const manifestLimitsSchema = z.strictObject({
+  /** From the start of a server to the list of its tools. */
+  spawn_timeout_ms: limit(100, 600_000),
+  /** For tools without a `timeout_ms` of their own. */
+  call_timeout_ms: limit(100, 3_600_000),
+  /** What a model gets to read of one result. */
+  output_tokens: limit(100, 1_000_000),
+  /** Between two looks at a server that nobody calls, and what it has to answer one. */
+  health_interval_ms: limit(1000, 3_600_000),
+  health_timeout_ms: limit(100, 600_000),
+  /** The longest pause before a server that failed is started again. */
+  restart_delay_ms: limit(1000, 3_600_000),
+});
+export type ManifestLimits = z.output<typeof manifestLimitsSchema>;
+
 export const agentManifestSchema = z.strictObject({
   schema_version: z.union([z.string(), z.number()]).optional(),
   agent: z.string().optional(),
   description: z.string().optional(),
   allowed_side_effects: z.array(z.enum(SIDE_EFFECT_CLASSES)).optional(),
+  limits: manifestLimitsSchema.optional(),
   servers: z.array(manifestServerSchema),
 });
 

@@ -1,6 +1,6 @@
 /**
  * The `§TOOLS` blocks of a skill: the tool URIs, `matrix://tool/mcp/<alias>/<tool>@<version>` (docs/contracts.md §8),
- * that a run under it may use.
+ * that a run under it needs. With `§TOOLS only` it may use no others.
  */
 import { ReveilleError } from './errors.ts';
 
@@ -11,15 +11,22 @@ export type SkillEntry = {
   readonly text: string;
 };
 
+export type SkillTools = {
+  readonly entries: readonly SkillEntry[];
+  /** Whether one of the blocks says that there are to be no other tools. */
+  readonly limits: boolean;
+};
+
 /**
  * Reads the entries of every `§TOOLS` block: one per line, up to a line that says `end`. Blank lines and comments (`#`,
  * `//`) are passed over.
  *
- * @returns `undefined` for a skill without such a block, which limits nothing
- * @throws ReveilleError `invalid_request` when a block has no `end`
+ * @returns without entries and limits for a skill without such a block
+ * @throws ReveilleError `invalid_request` when a block has no `end`, or another heading than these two
  */
-export function readSkillTools(skill: string): SkillEntry[] | undefined {
-  let entries: SkillEntry[] | undefined;
+export function readSkillTools(skill: string): SkillTools {
+  const entries: SkillEntry[] = [];
+  let limits = false;
   let openedAt: number | undefined;
   const refuseOpen = (where: string) => {
     if (openedAt === undefined) return;
@@ -31,15 +38,21 @@ export function readSkillTools(skill: string): SkillEntry[] | undefined {
     if (text.startsWith('§')) {
       refuseOpen(` before line ${line}`);
       if (!/^§TOOLS\b/.test(text)) continue;
+      const heading = text.replace(/\s+/g, ' ');
+      if (heading !== '§TOOLS' && heading !== '§TOOLS only') {
+        const got = JSON.stringify(heading.slice(0, 60));
+        const message = `line ${line} must be "§TOOLS", for tools that are needed, or "§TOOLS only", for no others (got ${got})`;
+        throw new ReveilleError('invalid_request', message);
+      }
+      limits ||= heading !== '§TOOLS';
       openedAt = line;
-      entries ??= [];
     } else if (openedAt === undefined || text === '' || /^(#|\/\/)/.test(text)) {
     } else if (text === 'end') {
       openedAt = undefined;
     } else {
-      entries!.push({ line, text });
+      entries.push({ line, text });
     }
   }
   refuseOpen('');
-  return entries;
+  return { entries, limits };
 }

@@ -19,6 +19,8 @@ export const surfaceViewSchema = z.object({
   escalated: z.array(z.object({ name: z.string(), uri: z.string(), reason: z.string() })),
   /** Servers that need something that is not there, with what would turn them on. Absent in answers of older versions. */
   off: z.array(z.object({ alias: z.string(), why: z.string() })).optional(),
+  /** What holds for the servers: how long they may take, and how much of a result is shown. Absent in answers of older versions. */
+  limits: z.string().optional(),
   /** Sentences about servers that do not run, and tools that are held back. */
   warnings: z.array(z.string()),
 });

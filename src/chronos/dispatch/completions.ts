@@ -52,6 +52,13 @@ export class CompletionBuffer {
     });
   }
 
+  /** Writes what is waiting now, where the store takes anything at all; waits for nothing. */
+  flush(): void {
+    if (this.#waiting.length === 0 || this.#refused || this.#stopped) return;
+    this.#timer?.();
+    void this.#flush();
+  }
+
   /** Leaves what is waiting to its leases; the store is not touched again. */
   stop(): void {
     this.#stopped = true;

@@ -75,6 +75,11 @@ export type DispatcherConfig = InFlightBounds & {
   leaseMs: number;
   /** Looks at the store at least this often, whatever the timers say: wall clocks jump and laptops sleep. */
   tickMs: number;
+  /**
+   * Whether what is asked of the store in one turn of the event loop shares a transaction: outcomes that wait are
+   * written with each claim then, for nothing.
+   */
+  sharedCommits?: boolean;
 };
 
 /** What the dispatcher tells whoever watches: one finished attempt. */
@@ -223,6 +228,7 @@ export class Dispatcher {
     if (this.#stopping) return false;
     const leaseUntil = clock.now() + config.leaseMs;
     const limit = this.#inFlight.room;
+    if (config.sharedCommits) this.#completions.flush();
     const claims = await store.claim({
       now,
       limit,

@@ -1,11 +1,13 @@
 /** Daemons and servers in the foreground, one per process. What a daemon consists of is imported when it is started. */
 
 import { join } from 'node:path';
+import type { SelftestReport } from '../../chronos-mcp/selftest.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { ROOM_VARIABLE } from '../../kit/process/room.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
+import { ReveilleError } from '../../wire/errors.ts';
 import { isOnThisComputer, type Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
@@ -141,14 +143,19 @@ export async function capability(context: CliContext, flags: CapabilityFlags, na
   await untilClosed(server);
 }
 
-async function selftest(context: CliContext): Promise<void> {
+/** Compares the tools that the proxy lists with the manifests and skills that ship. */
+async function compareTools(): Promise<SelftestReport> {
   const { runSelftest } = await import('../../chronos-mcp/selftest.ts');
   const { TOOLS_FILE } = await import('../../chronos-mcp/tools.ts');
-  const report = runSelftest({
+  return runSelftest({
     toolsFile: TOOLS_FILE,
     agentsDir: join(PACKAGE_ROOT, 'agents'),
     skillsDir: join(PACKAGE_ROOT, 'skills'),
   });
+}
+
+async function selftest(context: CliContext): Promise<void> {
+  const report = await compareTools();
   const verdict = report.ok
     ? `the tools agree in ${report.checked.length} places`
     : report.differences.map((difference) => `differs: ${difference}`);
@@ -161,6 +168,8 @@ export async function mcp(context: CliContext, flags: { selftest?: boolean }): P
   const { localChronosDefaults } = await import('../access/chronos.ts');
   const { startChronosMcp } = await import('../../chronos-mcp/server.ts');
   const log = await context.log('chronos-mcp', 'warn');
+  const { ok, differences } = await compareTools();
+  if (!ok) throw new ReveilleError('conflict', differences.map((difference) => `differs: ${difference}`).join('\n'));
   const server = startChronosMcp({
     settings: context.settings,
     localDefaults: () => localChronosDefaults(context),

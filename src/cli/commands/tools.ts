@@ -29,7 +29,7 @@ function table(rows: string[][], look: Look): string[] {
   return [look.paint('dim', heading!), ...lines];
 }
 
-export function renderSurface({ tools, escalated, off = [], warnings }: SurfaceView, look: Look): string[] {
+export function renderSurface({ tools, escalated, off = [], limits, warnings }: SurfaceView, look: Look): string[] {
   const lines = [
     tools.length === 0
       ? 'The model can call nothing.'
@@ -47,6 +47,7 @@ export function renderSurface({ tools, escalated, off = [], warnings }: SurfaceV
     const rows = off.map(({ alias, why }) => [alias, oneLine(why)]);
     lines.push('', 'Off:', '', ...table([['SERVER', 'BECAUSE'], ...rows], look));
   }
+  if (limits !== undefined) lines.push('', `Limits: ${limits}.`);
   for (const warning of warnings) lines.push('', `${look.paint('yellow', 'Warning')}: ${oneLine(warning)}`);
   return lines;
 }

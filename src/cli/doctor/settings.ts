@@ -10,8 +10,8 @@ import { readPolicy } from '../../executor/policy/read-policy.ts';
 import { parseModelConfig } from '../../kit/model/settings.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
+import { checkFiles } from '../../neo/tools/agreed.ts';
 import { manifestVariables } from '../../neo/tools/settings.ts';
-import { readSkill } from '../../neo/tools/skill.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
@@ -78,11 +78,11 @@ export async function checkNeoFiles(context: CliContext): Promise<Check> {
     const known = { ...context.settings, MATRIX_USER_ID: label, NEO_DEV: '1', NEO_HOST: undefined };
     const { tools } = parseNeoConfig(known);
     if (tools === undefined) return { name, status: 'note', detail: 'has no tools, as its settings say' };
-    if (tools.skill !== undefined) readSkill(tools.skill);
     const url = 'http://127.0.0.1:9096';
     const later = { NEO_CHRONOS_URL: url, REVEILLE_CHRONOS_URL: url, MATRIX_CHRONOS_URL: url };
     await manifestVariables(tools, { ...later, ...known });
-    return { name, status: 'ok', detail: 'its settings, its skill and its manifest can be read' };
+    checkFiles(tools, { ...later, ...known }, context.home.path);
+    return { name, status: 'ok', detail: 'its settings can be read; its manifest, its lock and its skill agree' };
   } catch (error) {
     return brokenBy(name, error);
   }
@@ -98,9 +98,11 @@ export async function checkExecutorFiles({ settings }: CliContext): Promise<Chec
   // Settings that are wrong are told by their own check.
   if (!config) return { name, status: 'note', detail: 'its settings have to be right first' };
   try {
-    const { loadManifest } = await import('../../mcp-host/manifest.ts');
+    const { readAgreedFiles, refuseDrift } = await import('../../mcp-host/drift.ts');
     const path = config.manifest === 'bundled' ? bundledManifest('executor') : config.manifest.path;
-    const { servers } = loadManifest(path, settings);
+    const files = readAgreedFiles(path, { ...settings, EXECUTOR_WORKSPACE: config.workspace });
+    refuseDrift(files);
+    const { servers } = files.manifest;
     const { file, warnings } = readPolicy(config.policy);
     const rules = file.rules?.length ?? 0;
     const policy =

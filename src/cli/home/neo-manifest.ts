@@ -54,6 +54,11 @@ export async function manifestInUse(context: CliContext): Promise<NeoManifest> {
       'invalid_request',
       'NEO_MANIFEST is "none": Neo has no servers; unset it, or name a manifest',
     );
+  if (manifest === 'default')
+    throw new ReveilleError(
+      'invalid_request',
+      'NEO_MANIFEST is "default", which ships and stays as it is; unset it, or name a copy of agents/default.json',
+    );
   const isShipped = manifest === 'bundled';
   const from = isShipped ? bundledManifest('neo') : manifest.path;
   let text: string;

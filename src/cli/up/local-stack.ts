@@ -12,8 +12,8 @@ import { type RunningExecutor, startExecutor } from '../../executor/daemon.ts';
 import { type AgentIdentity, agentIdentity } from '../../kit/identity/agent.ts';
 import { loadOrCreateKey } from '../../kit/identity/keys.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
+import { checkFiles } from '../../neo/tools/agreed.ts';
 import { manifestVariables, type ToolConfig } from '../../neo/tools/settings.ts';
-import { readSkill } from '../../neo/tools/skill.ts';
 import { createRouterClient, type RouterClient } from '../../router/client.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
@@ -150,9 +150,15 @@ type Installation = {
 
 type Running = Pick<LocalStack, 'router' | 'chronos' | 'executor'>;
 
-function toolsOf({ settings, identity, secrets: { NEO_DAEMON_TOKEN } }: Installation): ToolConfig | undefined {
-  const { tools } = parseNeoConfig({ ...settings, MATRIX_USER_ID: identity.label, NEO_DAEMON_TOKEN });
-  if (tools?.skill !== undefined) readSkill(tools.skill);
+/** @throws ReveilleError for what would keep Neo from starting when it is woken, as far as that can be seen now */
+function toolsOf({ context, settings, identity, secrets }: Installation): ToolConfig | undefined {
+  const { NEO_DAEMON_TOKEN } = secrets;
+  const { tools, dataDir } = parseNeoConfig({ ...settings, MATRIX_USER_ID: identity.label, NEO_DAEMON_TOKEN });
+  const where = 'http://127.0.0.1';
+  const later = { NEO_CHRONOS_URL: where, REVEILLE_CHRONOS_URL: where, MATRIX_CHRONOS_URL: where };
+  const own = { MATRIX_USER_ID: identity.label, MATRIX_EXECUTOR_KEYFILE: context.home.keyFile };
+  if (tools)
+    checkFiles(tools, { ...later, MATRIX_CHRONOS_TOKEN: settings.CHRONOS_TOKEN, ...settings, ...own }, dataDir);
   return tools;
 }
 

@@ -4,6 +4,8 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { Walls } from '../../kit/process/separation.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { classify, warningOf } from '../../mcp-host/classify.ts';
+import { hasServersToStart, readAgreedFiles, refuseDrift } from '../../mcp-host/drift.ts';
+import type { HostLimits } from '../../mcp-host/limits.ts';
 import type { Manifest } from '../../mcp-host/manifest.ts';
 import type { ToolResult } from '../../mcp-host/output-cap.ts';
 import type { HostedTool, ServerPool } from '../../mcp-host/server-pool.ts';
@@ -34,8 +36,8 @@ type ToolboxOptions = {
   signal?: AbortSignal | undefined;
   /** Called before a call of a server that acts for several users. @throws ReveilleError when it cannot act for this one */
   beforeUser?: ((user: string) => void) | undefined;
-  /** How long a server may take to start; 30 seconds unless told. */
-  startTimeoutMs?: number | undefined;
+  /** Limits that go before those of the manifest. */
+  limits?: Partial<HostLimits> | undefined;
 };
 
 const nameOf = (alias: string, tool: string) => `${alias}/${tool}`;
@@ -156,6 +158,23 @@ class HostedToolbox implements Toolbox {
   }
 }
 
+const manifestPathOf = (manifest: ToolboxOptions['manifest']) =>
+  manifest === 'bundled' ? bundledManifest('executor') : manifest.path;
+
+/**
+ * Holds the manifest against the files around it, before anything is started.
+ *
+ * @returns whether servers have to be started before all can be compared
+ * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, what it says for the executor included;
+ *   `conflict` naming everything that disagrees
+ */
+export function mustStart(manifest: ToolboxOptions['manifest'], variables: Settings): boolean {
+  const files = readAgreedFiles(manifestPathOf(manifest), variables);
+  inspect(files.manifest);
+  refuseDrift(files);
+  return hasServersToStart(files);
+}
+
 /**
  * Starts the servers of the manifest.
  *
@@ -170,7 +189,7 @@ export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const folders = workspace === undefined ? {} : { EXECUTOR_WORKSPACE: workspace };
   const { pool, manifest } = await startManifest({
     ...rest,
-    manifestPath: given === 'bundled' ? bundledManifest('executor') : given.path,
+    manifestPath: manifestPathOf(given),
     inspect,
     folders,
     variables: { ...options.variables, ...folders },

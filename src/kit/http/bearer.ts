@@ -21,8 +21,12 @@ export const NEEDS_BEARER = 'this route needs "Authorization: Bearer <token>" wi
  * time taken.
  */
 export function bearerMatches(header: string | undefined, token: string): boolean {
+  return matches(header, sha256(token));
+}
+
+function matches(header: string | undefined, digest: Buffer): boolean {
   const given = bearerOf(header) ?? '';
-  return timingSafeEqual(sha256(given), sha256(token)) && given !== '';
+  return timingSafeEqual(sha256(given), digest) && given !== '';
 }
 
 /**
@@ -47,8 +51,9 @@ export async function refuseBearer(c: HttpContext, message: string): Promise<Rev
  * @throws ReveilleError `unauthorized`, in the same words whatever was wrong
  */
 export function requireBearer(token: string | undefined): MiddlewareHandler<HttpEnv> {
+  const digest = token === undefined ? undefined : sha256(token);
   return async (c, next) => {
-    if (token !== undefined && !bearerMatches(c.req.header('authorization'), token)) {
+    if (digest !== undefined && !matches(c.req.header('authorization'), digest)) {
       throw await refuseBearer(c, NEEDS_BEARER);
     }
     await next();

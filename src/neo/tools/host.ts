@@ -59,5 +59,7 @@ export type ToolHost = {
   warnings(): readonly string[];
   /** Servers that need something that is not there. */
   off?(): readonly { alias: string; why: string }[];
+  /** The limits of its servers, in words. */
+  limits?(): string;
   close(): Promise<void>;
 };

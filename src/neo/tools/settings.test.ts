@@ -15,6 +15,7 @@ test('without settings Neo has the manifest that ships, a workspace below its da
     skill: undefined,
     patterns: [],
     executor: undefined,
+    limits: {},
   });
 });
 
@@ -25,15 +26,20 @@ test('what is set is taken', () => {
     NEO_WORKSPACE: '/w',
     NEO_SKILL: 's.mtx',
     NEO_ESCALATE_PATTERNS: 'pay',
+    NEO_SPAWN_TIMEOUT_MS: '2000',
+    NEO_OUTPUT_TOKENS: '500',
   };
   assert.deepEqual(parseToolConfig(settings, '/data/neo'), {
     manifest: { path: 'mine.json' },
     workspace: '/w',
     skill: 's.mtx',
     patterns: ['pay'],
+    limits: { startTimeoutMs: 2000, outputTokens: 500 },
     executor: { url: 'http://127.0.0.1:8081', token: EXECUTOR.NEO_EXECUTOR_TOKEN, userId: 'alice' },
   });
   assert.equal(parseToolConfig({ NEO_MANIFEST: 'none' }, '/data/neo').manifest, undefined);
+  assert.equal(parseToolConfig({ NEO_MANIFEST: 'neo' }, '/d').manifest, 'bundled');
+  assert.equal(parseToolConfig({ NEO_MANIFEST: 'default' }, '/d').manifest, 'default');
 });
 
 test('half an executor stops the start, naming what is missing and no secret', () => {
@@ -54,6 +60,8 @@ test('values that cannot be meant are refused', () => {
     { ...EXECUTOR, NEO_EXECUTOR_TOKEN: 'a token with blanks in it' },
     { ...EXECUTOR, MATRIX_USER_ID: 'a/b' },
     { NEO_ESCALATE_PATTERNS: ',' },
+    { NEO_SPAWN_TIMEOUT_MS: '99' },
+    { NEO_CALL_TIMEOUT_MS: 'soon' },
   ];
   for (const settings of wrong) assert.throws(() => parseToolConfig(settings, '/d'), { code: 'invalid_request' });
 });

@@ -2,20 +2,26 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readEscalatePatterns } from '../../mcp-host/classify.ts';
+import { type HostLimits, limitSettings, parseLimits } from '../../mcp-host/limits.ts';
 import { labelSchema } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, type Settings, secretSetting, urlSetting } from '../../wire/settings.ts';
 import type { ExecutorAddress } from '../delegate/delegate.ts';
 
+/** `bundled`: `agents/neo.json`; `default`: `agents/default.json`, an agent with a sense of time and nothing else. */
+export type ManifestChoice = { readonly path: string } | 'bundled' | 'default';
+
 export type ToolConfig = {
-  /** The agent manifest; `bundled` is the one that ships, absent when Neo is to have no tools. */
-  readonly manifest: { readonly path: string } | 'bundled' | undefined;
+  /** The agent manifest; `bundled` and `default` are those that ship, absent when Neo is to have no tools. */
+  readonly manifest: ManifestChoice | undefined;
   /** The folder that the agent may work in. */
   readonly workspace: string;
   /** The file of the skill that the agent works under. */
   readonly skill: string | undefined;
   /** Parts of names that escalate, beside those of the house. */
   readonly patterns: readonly string[];
+  /** Limits of the servers that the environment sets; they go before those of the manifest. */
+  readonly limits?: Partial<HostLimits>;
   /** What stands behind `core_execute`. */
   readonly executor: ExecutorAddress | undefined;
 };
@@ -37,10 +43,15 @@ export const toolSettingsSchema = z.object({
   NEO_EXECUTOR_URL: urlSetting.optional(),
   NEO_EXECUTOR_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
   MATRIX_USER_ID: labelSchema.optional(),
+  ...limitSettings('NEO'),
 });
 
-/** What stands in `NEO_MANIFEST` for no tools at all. */
-const NO_MANIFEST = 'none';
+/** What stands in `NEO_MANIFEST` for no tools at all, and for the manifests that ship. */
+const NAMED = { none: undefined, neo: 'bundled', default: 'default' } as const;
+
+function manifestOf(named = 'neo'): ManifestChoice | undefined {
+  return Object.hasOwn(NAMED, named) ? NAMED[named as keyof typeof NAMED] : { path: named };
+}
 
 function stop(message: string): never {
   throw new ReveilleError('invalid_request', message);
@@ -71,19 +82,20 @@ function executorOf(read: z.output<typeof toolSettingsSchema>): ExecutorAddress 
  */
 export function parseToolConfig(settings: Settings, dataDir: string): ToolConfig {
   const read = parseSettings(toolSettingsSchema, settings);
-  const { NEO_MANIFEST: path, NEO_WORKSPACE: workspace, NEO_SKILL: skill } = read;
+  const { NEO_WORKSPACE: workspace, NEO_SKILL: skill } = read;
   const { NEO_ESCALATE_PATTERNS: patterns } = read;
   return Object.freeze({
-    manifest: path === undefined ? 'bundled' : path === NO_MANIFEST ? undefined : { path },
+    manifest: manifestOf(read.NEO_MANIFEST),
     workspace: workspace ?? join(dataDir, 'workspace'),
     skill,
     patterns: patterns === undefined ? [] : readEscalatePatterns(patterns),
     executor: executorOf(read),
+    limits: parseLimits('NEO', settings),
   });
 }
 
 /**
- * The variables that the servers of the manifest refer to; none for the one that ships, which runs with what Neo has.
+ * The variables that the servers of the manifest refer to; none for those that ship, which run with what Neo has.
  *
  * @param variables as the manifest will be read with
  * @throws ReveilleError `invalid_request` for a manifest that is wrong, naming every place
@@ -92,7 +104,7 @@ export async function manifestVariables(
   { manifest, workspace }: ToolConfig,
   variables: Settings,
 ): Promise<readonly string[]> {
-  if (manifest === undefined || manifest === 'bundled') return [];
+  if (typeof manifest !== 'object') return [];
   const { loadManifest } = await import('../../mcp-host/manifest.ts');
   // Where both really are matters to servers that run, and to nothing here.
   const folders = { NEO_WORKSPACE: workspace, NEO_TOOL_OUTPUT: workspace };

@@ -14,11 +14,16 @@ function fileOf(text: string): string {
   return path;
 }
 
-test('a skill has its words and the tools of its blocks; without a block it limits nothing', () => {
+test('a skill has its words and the tools of its blocks, and limits nothing unless it says so', () => {
   const uri = 'matrix://tool/mcp/chronos/alarm_set@0.1.0';
   const text = `§GUIDE\n  Be brief.\nend\n§TOOLS\n  # one\n  ${uri}\nend\n`;
-  assert.deepEqual(readSkill(fileOf(text)), { text, uris: new Set([uri]) });
-  assert.deepEqual(readSkill(fileOf('§GUIDE\n  Be brief.\nend\n')), { text: '§GUIDE\n  Be brief.\nend\n' });
+  const path = fileOf(text);
+  const entries = [{ line: 6, uri }];
+  assert.deepEqual(readSkill(path), { path, text, entries });
+  const only = text.replace('§TOOLS', '§TOOLS only');
+  assert.deepEqual(readSkill(fileOf(only)), { path, text: only, entries, limit: new Set([uri]) });
+  const bare = '§GUIDE\n  Be brief.\nend\n';
+  assert.deepEqual(readSkill(fileOf(bare)), { path, text: bare, entries: [] });
 });
 
 test('what is wrong with a skill is said with its file and line', () => {
@@ -30,6 +35,10 @@ test('what is wrong with a skill is said with its file and line', () => {
   assert.throws(
     () => readSkill(fileOf('§TOOLS\n')),
     /SKILL\.mtx cannot be understood: the §TOOLS block of line 1 has no end/,
+  );
+  assert.throws(
+    () => readSkill(fileOf('§TOOLS onyl\nend\n')),
+    /SKILL\.mtx cannot be understood: line 1 must be "§TOOLS", .* or "§TOOLS only", .* \(got "§TOOLS onyl"\)/,
   );
   assert.throws(() => readSkill(join(folder, 'none')), /NEO_SKILL: .*none cannot be read: ENOENT/);
   assert.throws(() => readSkill(fileOf('a'.repeat(33_000))), /is longer than 32768 characters/);

@@ -1,4 +1,4 @@
-/** The skill that an agent works under: a guide for the model, and the tools that it may use while it does. */
+/** The skill that an agent works under: a guide for the model, and the tools that it needs for it. */
 import { readFileSync } from 'node:fs';
 import { ReveilleError } from '../../wire/errors.ts';
 import { readSkillTools } from '../../wire/skill-tools.ts';
@@ -7,8 +7,11 @@ import { readToolUri } from '../../wire/tool-uri.ts';
 export type Skill = {
   /** The file as it stands, for the model to read. */
   readonly text: string;
-  /** The URIs of its `§TOOLS` blocks; absent when it has none and limits nothing. */
-  readonly uris?: ReadonlySet<string>;
+  readonly path: string;
+  /** The tool URIs of its `§TOOLS` blocks. */
+  readonly entries: readonly { readonly line: number; readonly uri: string }[];
+  /** The only tools that it leaves, by URI; absent unless it limits. */
+  readonly limit?: ReadonlySet<string>;
 };
 
 /** The model reads it anew with every step. In UTF-16 units. */
@@ -35,17 +38,17 @@ export function readSkill(path: string): Skill {
   const text = readText(path);
   if (text.length > LONGEST)
     throw wrong(path, `is longer than ${LONGEST} characters; a model reads all of it at every step`);
-  let entries: ReturnType<typeof readSkillTools>;
+  let tools: ReturnType<typeof readSkillTools>;
   try {
-    entries = readSkillTools(text);
+    tools = readSkillTools(text);
   } catch (cause) {
     throw wrong(path, `cannot be understood: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
-  if (!entries) return { text };
-  for (const { line, text: uri } of entries) {
+  for (const { line, text: uri } of tools.entries) {
     if (readToolUri(uri)) continue;
     const form = 'matrix://tool/mcp/<alias>/<tool>@<version>';
     throw wrong(path, `line ${line}: ${JSON.stringify(uri.slice(0, 200))} is no tool URI; it must look like ${form}`);
   }
-  return { text, uris: new Set(entries.map((entry) => entry.text)) };
+  const entries = tools.entries.map(({ line, text: uri }) => ({ line, uri }));
+  return { path, text, entries, ...(tools.limits && { limit: new Set(entries.map(({ uri }) => uri)) }) };
 }

@@ -1,13 +1,12 @@
 /**
  * Starting the servers of an agent manifest. The MCP host costs as much to load as the rest of Neo: only this loads it.
  */
-import { resolve } from 'node:path';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Walls } from '../../kit/process/separation.ts';
 import type { ServerPool } from '../../mcp-host/server-pool.ts';
 import type { Settings } from '../../wire/settings.ts';
-import type { ToolConfig } from './settings.ts';
+import type { ManifestChoice, ToolConfig } from './settings.ts';
 import { readSkill } from './skill.ts';
 import type { ToolSurface } from './surface.ts';
 import { createToolSet, type ToolSetOptions } from './tool-set.ts';
@@ -20,18 +19,26 @@ export type SpawnOptions = Omit<HostOptions, 'config'> &
 /**
  * Starts the servers of the manifest and makes the surface over them and Neo's own functions.
  *
- * @throws ReveilleError as `readSkill` and `startHost` do
+ * @throws ReveilleError as `checkFiles`, `startHost` and `checkSkill` do
  */
 export async function spawnTools(options: SpawnOptions): Promise<ToolSurface> {
   const { config, delegate, recall, warnings = [], log } = options;
   const { manifest, patterns } = config;
+  const { checkFiles, checkSkill } = await import('./agreed.ts');
+  checkFiles(config, options.variables, options.dataDir);
   const skill = config.skill === undefined ? undefined : readSkill(config.skill);
   const host = manifest === undefined ? undefined : await startHost({ ...options, config: { ...config, manifest } });
+  try {
+    if (skill && host) checkSkill(skill, host.pool.tools());
+  } catch (thrown) {
+    await host?.pool.close();
+    throw thrown;
+  }
   return createToolSet({ host: host?.pool, patterns, skill, delegate, recall, warnings, log });
 }
 
 export type HostOptions = {
-  config: ToolConfig & { readonly manifest: object | 'bundled' };
+  config: ToolConfig & { readonly manifest: ManifestChoice };
   /** What references in the manifest refer to, and what servers get an allow-list of. */
   variables: Settings;
   /** Gets `mcp-logs/` and `tool-output/`. */
@@ -44,8 +51,6 @@ export type HostOptions = {
   eager?: boolean | undefined;
   /** Calls the start off. */
   signal?: AbortSignal | undefined;
-  /** How long a server may take to start; 30 seconds unless told. */
-  startTimeoutMs?: number | undefined;
 };
 
 /** A pool and the manifest that it was started from. */
@@ -59,18 +64,17 @@ export type StartedHost = { readonly pool: ServerPool; readonly manifestPath: st
  *   start
  */
 export async function startHost(options: HostOptions, pinned = true, only?: ReadonlySet<string>): Promise<StartedHost> {
-  const [{ startManifest }, { bundledManifest }, { spillFolderPath }] = await Promise.all([
+  const [{ startManifest }, { manifestPathOf, foldersOf }] = await Promise.all([
     import('../../mcp-host/start-manifest.ts'),
-    import('../../mcp-host/bundled-programs.ts'),
-    import('../../mcp-host/spill-folder.ts'),
+    import('./agreed.ts'),
   ]);
   const { config, variables, ...rest } = options;
-  const manifestPath = config.manifest === 'bundled' ? bundledManifest('neo') : config.manifest.path;
-  const folders = { NEO_WORKSPACE: resolve(config.workspace) };
+  const manifestPath = manifestPathOf(config.manifest);
+  const folders = foldersOf(config, options.dataDir);
   const { pool } = await startManifest({
     ...rest,
-    ...{ manifestPath, pinned, folders, only },
-    variables: { ...variables, ...folders, NEO_TOOL_OUTPUT: spillFolderPath(options.dataDir) },
+    ...{ manifestPath, pinned, only, limits: config.limits, folders: { NEO_WORKSPACE: folders.NEO_WORKSPACE } },
+    variables: { ...variables, ...folders },
   });
   return { pool, manifestPath };
 }

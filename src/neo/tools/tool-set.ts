@@ -92,7 +92,7 @@ export type ToolSetOptions = {
   host?: ToolHost | undefined;
   /** Parts of names that escalate, beside those of the house. */
   patterns: readonly string[];
-  /** What the agent works under: no other tools are shown or called. */
+  /** What the agent works under. One that limits leaves no other tools to show or call. */
   skill?: Skill | undefined;
   delegate?: Delegate | undefined;
   recall?: Recall | undefined;
@@ -218,7 +218,8 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   /** A skill without its tools is worth a word, whether they are misspelt or their server is away. */
   function missing(): string[] {
     const there = new Set((host?.tools() ?? []).map(({ uri }) => uri));
-    return [...(skill?.uris ?? [])]
+    return (skill?.entries ?? [])
+      .map(({ uri }) => uri)
       .filter((uri) => !there.has(uri))
       .map((uri) => `the skill lists ${uri}, which no server has now`);
   }
@@ -226,7 +227,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   const surface: ToolSurface = {
     guide: skill?.text,
 
-    schemas(limit = skill?.uris) {
+    schemas(limit = skill?.limit) {
       const natural = [...bound().natural.values()].filter((tool) => allows(limit, tool)).map(schemaOf);
       return [...natural, ...(delegate ? [CORE_EXECUTE_SCHEMA] : []), ...(recall ? [MEMORY_RECALL_SCHEMA] : [])];
     },
@@ -237,7 +238,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
       if (name === MEMORY_RECALL && recall) return lookUp(args, context);
       const now = bound();
       const tool = now.natural.get(name);
-      return tool && allows(context.limit ?? skill?.uris, tool) ? callTool(tool, args, context) : refusal(name, now);
+      return tool && allows(context.limit ?? skill?.limit, tool) ? callTool(tool, args, context) : refusal(name, now);
     },
 
     repeatable(name) {
@@ -257,6 +258,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
         escalate: [...now.escalated.keys()],
         escalated: [...now.escalated.values()],
         off: [...(host?.off?.() ?? [])],
+        ...(host?.limits && { limits: host.limits() }),
         warnings: [...surface.warnings()],
       };
     },

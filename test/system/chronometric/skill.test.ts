@@ -16,9 +16,9 @@ import {
 const SKILL = join(import.meta.dirname, '..', '..', '..', 'skills', 'hyperfocus-nudge', 'SKILL.mtx');
 
 test('the hyperfocus-nudge skill that ships names the five tools, each level and each signal', () => {
-  const { text, uris } = readSkill(SKILL);
+  const { text, entries, limit } = readSkill(SKILL);
   const wanted = CHRONOMETRIC_TOOLS.map((tool) => `matrix://tool/mcp/chronometric/${tool}@${CHRONOMETRIC_VERSION}`);
-  assert.deepEqual([...uris!], wanted);
+  assert.deepEqual([limit, entries.map(({ uri }) => uri)], [undefined, wanted]);
   const guide = text.slice(text.indexOf('§GUIDE'));
   for (const word of [...BREAK_LEVELS, ...HYPERFOCUS_SIGNALS, 'prior_intent', 'suggested_action', 'null'])
     assert.match(guide, new RegExp(`\\b${word}\\b`), word);

@@ -7,7 +7,6 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import { loadManifest } from '../../../src/mcp-host/manifest.ts';
 import { ServerPool } from '../../../src/mcp-host/server-pool.ts';
 import { lockOf } from '../../../src/mcp-host/tool-lock.ts';
-import { limitToSkill } from '../../../src/mcp-host/tool-uri.ts';
 import { CHRONOMETRIC_TOOLS } from '../../../src/wire/chronometric-words.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -79,11 +78,6 @@ describe('a pool', () => {
     assert.deepEqual(
       pool.tools().map(({ functionName, surface }) => [functionName, surface]),
       [...time, ...alarms, 'fetch__fetch'].map((name) => [name, 'natural']),
-    );
-    const skill = readFileSync(join(root, 'skills', 'assistant', 'SKILL.mtx'), 'utf8');
-    assert.deepEqual(
-      limitToSkill(pool.tools(), skill).map(({ functionName }) => functionName),
-      alarms,
     );
     assert.equal((await pool.call('chronos', 'alarm_list', {})).isError, true);
     const { isError, content } = await pool.call('chronometric', 'request_break_if_needed', { threshold_minutes: 45 });

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +14,7 @@ import { parseToolConfig } from '../../../src/neo/tools/settings.ts';
 import { spawnTools } from '../../../src/neo/tools/start-host.ts';
 import type { ToolSurface } from '../../../src/neo/tools/surface.ts';
 import { payloadTextOf, startStandInChronosd } from '../../support/stand-ins/chronosd.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { makeAgentFiles } from '../chronos-mcp/agent-files.ts';
 
 /** The tools of the manifest that ships, on a machine with an empty PATH and no settings but these. */
@@ -23,8 +23,7 @@ async function bundledTools(
   variables: Record<string, string> = {},
   settings: Record<string, string> = {},
 ) {
-  const folder = mkdtempSync(join(tmpdir(), 'reveille-bundled-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  const folder = temporaryFolder(t);
   const config = parseToolConfig(settings, folder);
   const surface = await spawnTools({
     config,
@@ -131,28 +130,37 @@ describe('the manifest that ships', () => {
     t.diagnostic(`${orders.length} orders of a page, ${through} got through`);
   });
 
-  test('is limited to what the skill at work lists, and hands its words on', async (t) => {
+  test('keeps all its tools under the skill that ships, and hands its words on', async (t) => {
     const skill = fileURLToPath(new URL('../../../skills/assistant/SKILL.mtx', import.meta.url));
+    const { surface } = await bundledTools(t, {}, { NEO_SKILL: skill });
+    const names = new Set(surface.schemas().map(({ name }) => name));
+    assert.ok(['chronos__alarm_set', 'chronometric__idle_status', 'fs__write_file'].every((name) => names.has(name)));
+    assert.equal(surface.guide, readFileSync(skill, 'utf8'));
+    assert.deepEqual(surface.warnings(), []);
+  });
+
+  test('is limited to what a skill lists that says "only"', async (t) => {
+    const folder = temporaryFolder(t);
+    const skill = join(folder, 'SKILL.mtx');
+    const ships = readFileSync(new URL('../../../skills/assistant/SKILL.mtx', import.meta.url), 'utf8');
+    writeFileSync(skill, ships.replace('§TOOLS', '§TOOLS only'));
     const { surface, workspace } = await bundledTools(t, {}, { NEO_SKILL: skill });
     const names = surface.schemas().map(({ name }) => name);
     assert.deepEqual(names, ['chronos__alarm_cancel', 'chronos__alarm_list', 'chronos__alarm_set']);
     const refused = await call(surface, 'fs__write_file', { path: join(workspace, 'a.txt'), content: 'tea' });
     assert.deepEqual([refused.isError, existsSync(join(workspace, 'a.txt'))], [true, false]);
     assert.match(textOf(refused), /the skill at work does not list it/);
-    assert.equal(surface.guide, readFileSync(skill, 'utf8'));
     assert.deepEqual(surface.warnings(), []);
   });
 
-  test('says which tool of the skill at work nobody has', async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), 'reveille-skill-'));
-    t.after(() => rmSync(folder, { recursive: true }));
-    const path = join(folder, 'SKILL.mtx');
+  test('does not start with a skill that asks for tools that nobody has', async (t) => {
+    const path = join(temporaryFolder(t), 'SKILL.mtx');
     writeFileSync(
       path,
       '§TOOLS\n  matrix://tool/mcp/chronos/alarm_list@0.1.0\n  matrix://tool/mcp/web/search@1\nend\n',
     );
-    const { surface } = await bundledTools(t, {}, { NEO_SKILL: path });
-    assert.deepEqual(surface.warnings(), ['the skill lists matrix://tool/mcp/web/search@1, which no server has now']);
+    const message = `${path}:3: matrix://tool/mcp/web/search@1 names the server "web", which ${bundledManifest('neo')} does not declare`;
+    await assert.rejects(bundledTools(t, {}, { NEO_SKILL: path }), { code: 'conflict', message });
   });
 
   test('has the pinned definitions beside it: none of its servers is waited for', () => {

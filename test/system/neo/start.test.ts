@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -44,10 +43,14 @@ test('a manifest that is wrong, or tools that are not those it declares, end Neo
     [broken, /broken\.json.*3/s],
     [drifted, /server "ledger".*(?:look|erase)/s],
   ] as const) {
-    const neo = await neoChild(dataDir, { ...model, NEO_MANIFEST: manifest });
-    if (neo.process.exitCode === null) await once(neo.process, 'exit');
-    assert.equal(neo.process.exitCode, 1);
-    assert.match(neo.log(), words);
+    // A model that calls tools, and none.
+    for (const settings of [model, {}]) {
+      await assert.rejects(neoChild(dataDir, { ...settings, NEO_MANIFEST: manifest }), (error: Error) => {
+        assert.match(error.message, words);
+        assert.doesNotMatch(error.message, /neo is ready/);
+        return true;
+      });
+    }
   }
   assert.equal(endpoint.requests.length, 1, 'a turn was run without its tools');
 

@@ -32,6 +32,9 @@ export function prepareNonces(db: DatabaseSync) {
   };
 }
 
+/** Owners whose keys are remembered; then all are forgotten. */
+const MOST_KNOWN = 10_000;
+
 const AGENT_KEY = shapeOf(AGENT_KEY_COLUMNS);
 
 function byAge(one: AgentKey, other: AgentKey): number {
@@ -66,26 +69,40 @@ export function prepareAgentKeys(db: DatabaseSync) {
     AGENT_KEY.read,
   );
 
+  // Every request asks for its caller's keys, and the file has one owner: what it holds is known until it changes here.
+  const known = new Map<string, readonly AgentKey[]>();
+
   return {
-    of: (owner: string): AgentKey[] => ofOwner.all(owner),
+    of(owner: string): AgentKey[] {
+      let keys = known.get(owner);
+      if (!keys) {
+        if (known.size >= MOST_KNOWN) known.clear();
+        keys = ofOwner.all(owner);
+        known.set(owner, keys);
+      }
+      return [...keys];
+    },
 
     page: (limit: number, after = { owner: '', publicKey: '' }): AgentKey[] =>
       page.all(after.owner, after.publicKey, limit),
 
     pinFirst(key: AgentKey, limits?: PinLimits): boolean {
-      const known = ofOwner.all(key.owner);
-      if (known.length > 0)
-        return known.some(({ publicKey, revokedAt }) => publicKey === key.publicKey && revokedAt === null);
+      const keys = ofOwner.all(key.owner);
+      if (keys.length > 0)
+        return keys.some(({ publicKey, revokedAt }) => publicKey === key.publicKey && revokedAt === null);
       if (limits) checkPins(pins.get(anHourBefore(key.enrolledAt))!, limits);
+      known.delete(key.owner);
       insert({ ...key, revokedAt: null });
       return true;
     },
 
     enrol(key: AgentKey): void {
+      known.delete(key.owner);
       enrol.run(key.owner, key.label, key.publicKey, key.source, key.enrolledAt);
     },
 
     revoke(owner: string, publicKey: string | undefined, now: number): AgentKey[] {
+      known.delete(owner);
       const keys = publicKey === undefined ? ofOwner.all(owner).map((key) => key.publicKey) : [publicKey];
       return keys.flatMap((key) => revoke.all(now, owner, key)).sort(byAge);
     },

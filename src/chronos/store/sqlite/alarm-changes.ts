@@ -33,7 +33,7 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
     checkTransition({ alarm, occurrences: [] }, state);
     const place = { owner, id, ownerSeq: ownerSeq ?? owners.enrolled(owner), seq: alarms.insert(alarm) };
     occurrences.insert(place, occurrence);
-    owners.grow(place.ownerSeq, { opened: isOpen(alarm.status) ? 1 : 0, bytes, dueAt: occurrence.dueAt });
+    owners.grow(place.ownerSeq, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
     return { result: 'created', state };
   };
 }
@@ -69,7 +69,7 @@ export function prepareUpdateAlarm(tables: Tables) {
       checkGrowth(growth, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
     }
     const opened = tables.write(stored, wanted);
-    tables.owners.refresh(ownerSeq, opened, { alarms: 0, bytes: growth.bytes });
+    tables.owners.grow(ownerSeq, opened, { alarms: 0, bytes: growth.bytes });
     return wanted;
   };
 }
@@ -97,7 +97,7 @@ export function prepareComplete(tables: Tables) {
   return (completions: readonly Completion[]): CompletionResult[] => {
     const opened = new Map<number, number>();
     const results = completions.map((completion) => completeOne(completion, opened));
-    for (const [owner, change] of opened) tables.owners.refresh(owner, change);
+    for (const [owner, change] of opened) tables.owners.grow(owner, change);
     return results;
   };
 }

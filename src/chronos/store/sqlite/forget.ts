@@ -55,7 +55,7 @@ export function prepareForget(db: DatabaseSync, tables: Tables) {
       shrunk.set(ownerSeq, { alarms: alarms - 1, bytes: bytes - storedBytes(alarm) });
       forgotten++;
     }
-    for (const [owner, grown] of shrunk) tables.owners.refresh(owner, 0, grown);
+    for (const [owner, grown] of shrunk) tables.owners.grow(owner, 0, grown);
     return forgotten;
   }
 

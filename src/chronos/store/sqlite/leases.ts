@@ -61,18 +61,15 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
 
   const byFire = new Map<string, Lease>();
   const byAlarm = new Map<number, Lease[]>();
-  const byOwner = new Map<number, Lease[]>();
   const nameOf = ({ owner, fireId }: Pick<LeaseKey, 'owner' | 'fireId'>) => `${fireId}\n${owner}`;
 
   const remember = (lease: Lease) => {
     byFire.set(nameOf(lease.key), lease);
     addTo(byAlarm, lease.alarm, lease);
-    addTo(byOwner, lease.owner, lease);
   };
   const forget = (lease: Lease) => {
     byFire.delete(nameOf(lease.key));
     takeFrom(byAlarm, lease.alarm, lease);
-    takeFrom(byOwner, lease.owner, lease);
   };
   for (const lease of kept.all()) remember(lease);
 
@@ -88,9 +85,6 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
       const lease = byFire.get(nameOf(key));
       return lease?.fence === key.fence && lease.key.alarmId === key.alarmId ? lease : undefined;
     },
-
-    /** Those of one owner. */
-    ofOwner: (owner: number): readonly Lease[] => byOwner.get(owner) ?? NONE,
 
     /** All of them. */
     all: () => byFire.values(),

@@ -1,8 +1,9 @@
 /** The occurrences' rows: what is owed. Who holds them stands elsewhere (`leases.ts`), and is joined in here. */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Occurrence, OccurrenceSource } from '../../alarm/alarm.ts';
+import type { Due, DueLine } from './due-line.ts';
 import { type Leases, withLease } from './leases.ts';
-import { LIMIT, prepareQuery } from './statements.ts';
+import { prepareQuery } from './statements.ts';
 
 /** Where an alarm stands: its number and its owner's, and their names. */
 export type Place = {
@@ -11,9 +12,6 @@ export type Place = {
   readonly owner: string;
   readonly id: string;
 };
-
-/** Names an occurrence by its row. */
-export type OwedKey = { alarm: number; scheduledFor: number };
 
 /** In the order in which {@link occurrenceIn} expects them. */
 export const OWED_COLUMNS =
@@ -40,20 +38,11 @@ export function occurrenceIn(row: readonly SQLOutputValue[], { owner, id }: Pick
   } satisfies Occurrence;
 }
 
-/** What may be tried next of an owner, in the order of falling due. */
-export type DueKey = OwedKey & { dueAt: number };
-
-export function prepareOccurrences(db: DatabaseSync, leases: Leases) {
+export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueLine: DueLine) {
   const ofAlarm = prepareQuery(
     db,
     `SELECT ${OWED_COLUMNS} FROM owed AS o WHERE alarm = ? ORDER BY scheduled_for`,
     (row) => row,
-  );
-  const due = prepareQuery<DueKey>(
-    db,
-    `SELECT due_at, alarm, scheduled_for FROM owed INDEXED BY owed_due
-     WHERE owner = ? AND due_at IS NOT NULL ORDER BY due_at, alarm, scheduled_for ${LIMIT}`,
-    ([dueAt, alarm, scheduledFor]) => ({ dueAt, alarm, scheduledFor }) as DueKey,
   );
   const insert = db.prepare(
     `INSERT INTO owed (alarm, scheduled_for, owner, source, nominal, due_at, attempt, fence, missed_count, held_reason,
@@ -65,6 +54,16 @@ export function prepareOccurrences(db: DatabaseSync, leases: Leases) {
   );
   const remove = db.prepare('DELETE FROM owed WHERE alarm = ? AND scheduled_for = ?');
 
+  /** Its place in the line; `undefined` while it is parked or somebody holds it. */
+  function inLine({ seq: alarm, ownerSeq: owner }: Place, { dueAt, leaseUntil, scheduledFor }: Occurrence) {
+    return dueAt === null || leaseUntil !== null ? undefined : { dueAt, owner, alarm, scheduledFor };
+  }
+
+  function move(before: Due | undefined, after: Due | undefined): void {
+    if (before) dueLine.remove(before);
+    if (after) dueLine.add(after);
+  }
+
   return {
     /** Everything one alarm owes, and who holds it. */
     of(place: Place): Occurrence[] {
@@ -73,34 +72,28 @@ export function prepareOccurrences(db: DatabaseSync, leases: Leases) {
         .map((row) => withLease(occurrenceIn(row, place), leases.at(place.seq, row[0] as number)));
     },
 
-    /** What one owner is owed and nobody holds, earliest due first. */
-    free(owner: number, limit: number): DueKey[] {
-      const held = leases.ofOwner(owner);
-      if (held.length === 0) return due.all(owner, limit);
-      const found = due
-        .all(owner, limit + held.length)
-        .filter(({ alarm, scheduledFor }) => !leases.at(alarm, scheduledFor));
-      return found.length > limit ? found.slice(0, limit) : found;
-    },
-
     insert(place: Place, occurrence: Occurrence): void {
       const { scheduledFor, source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;
       insert.run(
         ...[place.seq, scheduledFor, place.ownerSeq, source, nominal, dueAt],
         ...[attempt, fence, missedCount, heldReason, heldUntil],
       );
+      move(undefined, inLine(place, occurrence));
     },
 
-    update(place: Place, occurrence: Occurrence): void {
+    /** @param stored as it stands in its row, with its lease */
+    update(place: Place, occurrence: Occurrence, stored: Occurrence): void {
       const { scheduledFor, source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;
       update.run(
         ...[source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil],
         ...[place.seq, scheduledFor],
       );
+      move(inLine(place, stored), inLine(place, occurrence));
     },
 
-    remove(place: Place, { scheduledFor }: Occurrence): void {
-      remove.run(place.seq, scheduledFor);
+    remove(place: Place, stored: Occurrence): void {
+      remove.run(place.seq, stored.scheduledFor);
+      move(inLine(place, stored), undefined);
     },
   };
 }

@@ -19,8 +19,8 @@ import { prepareTables } from './tables.ts';
 /** The schema of the file. */
 export const MIGRATIONS = new URL('./migrations/', import.meta.url);
 
-/** Pages kept in memory. A claim's index pages should never have to come from the disk. */
-const CACHE_KIB = 64 * 1024;
+/** Pages kept in memory: those that fires and creates change again and again. Others come from the system's cache. */
+const CACHE_KIB = 16 * 1024;
 
 /**
  * Opens the store, making the file and its folder when they are missing.

@@ -5,6 +5,7 @@ import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
 import { prepareAlarms } from './alarms.ts';
 import { prepareLedger } from './attempts.ts';
+import { prepareDueLine } from './due-line.ts';
 import { type Lease, prepareLeases } from './leases.ts';
 import { type Place, prepareOccurrences } from './occurrences.ts';
 import { isOpen, prepareOwners } from './owners.ts';
@@ -18,10 +19,10 @@ export type Stored = { place: Place; state: AlarmState };
 export function prepareTables(db: DatabaseSync, undo: Undo) {
   const leases = prepareLeases(db, undo);
   const alarms = prepareAlarms(db);
-  const occurrences = prepareOccurrences(db, leases);
+  const dueLine = prepareDueLine(db, leases, undo);
+  const occurrences = prepareOccurrences(db, leases, dueLine);
   const ledger = prepareLedger(db);
-  const owners = prepareOwners(db, occurrences, undo);
-  for (const { owner } of leases.all()) owners.claimed(owner, occurrences.free(owner, 1)[0]?.dueAt);
+  const owners = prepareOwners(db, undo);
 
   function stored(place: Place, alarm: Alarm): Stored {
     return { place, state: { alarm, occurrences: occurrences.of(place) } };
@@ -32,6 +33,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
     occurrences,
     ledger,
     leases,
+    dueLine,
     owners,
 
     /** The alarm with what it owes. */
@@ -46,8 +48,8 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
     },
 
     /**
-     * Writes what a transition changed, and takes the lease off the occurrence that it settled. The owner's row is the
-     * caller's to refresh.
+     * Writes what a transition changed, and takes the lease off the occurrence that it settled. What the owner has is
+     * the caller's to count.
      *
      * @param wanted the state that the transition returned
      * @param settled the occurrence whose attempt the caller records; any other that goes with its lease on is recorded
@@ -62,7 +64,8 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
         if (occurrence.leaseUntil !== null && occurrence.fireId !== settled) ledger.interrupted(place.seq, occurrence);
       }
       for (const occurrence of difference.changed) {
-        occurrences.update(place, occurrence);
+        const was = state.occurrences.find(({ fireId }) => fireId === occurrence.fireId)!;
+        occurrences.update(place, occurrence, was);
         if (occurrence.leaseUntil === null) leases.release(place.seq, occurrence.scheduledFor);
       }
       for (const occurrence of difference.came) occurrences.insert(place, occurrence);

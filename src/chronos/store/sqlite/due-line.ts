@@ -1,0 +1,196 @@
+/**
+ * The beginning of the line of what falls due, in memory: what nobody holds, earliest due first. The index `owed_due` is
+ * the whole line; this reads on in it as far as claims need.
+ *
+ * An owner has only so many places in flight, and the backlog of one whose places are full must not hide another's. So
+ * the line keeps no more than some of each owner, enough for their places, and remembers where in the index it left the
+ * first of the others. What is dropped from memory is read again: {@link forget} is always right.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import type { Undo } from '../../../kit/sqlite/undo.ts';
+import type { ClaimRequest } from '../store.ts';
+import type { Leases } from './leases.ts';
+import { LIMIT, prepareQuery } from './statements.ts';
+
+/** What falls due, and whose it is; also a position in the line. Ordered by its members from first to last. */
+export type Due = { dueAt: number; owner: number; alarm: number; scheduledFor: number };
+
+/** How much of the line is in memory. */
+type Bounds = {
+  /** Of one owner, unless a claim asks for more. */
+  ofOneOwner: number;
+  readAtOnce: number;
+  /** More than this is cut to half, from the end. */
+  longest: number;
+};
+
+const BOUNDS: Bounds = { ofOneOwner: 32, readAtOnce: 512, longest: 8192 };
+
+const BEFORE_ALL: Due = { dueAt: Number.MIN_SAFE_INTEGER, owner: 0, alarm: 0, scheduledFor: 0 };
+
+function order(one: Due, other: Due): number {
+  return (
+    one.dueAt - other.dueAt ||
+    one.owner - other.owner ||
+    one.alarm - other.alarm ||
+    one.scheduledFor - other.scheduledFor
+  );
+}
+
+/** Where in the line something stands, or would stand. */
+function placeOf(line: readonly Due[], due: Due): number {
+  let low = 0;
+  let high = line.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (order(line[middle]!, due) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+export type DueLine = ReturnType<typeof prepareDueLine>;
+
+/** @param undo where the rows are undone, the line is read anew */
+export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
+  const { ofOneOwner, readAtOnce, longest } = bounds;
+  const due = (sql: string) =>
+    prepareQuery<Due>(
+      db,
+      `SELECT due_at, owner, alarm, scheduled_for FROM owed INDEXED BY owed_due
+       WHERE due_at IS NOT NULL AND due_at >= ?1 AND (due_at, owner, alarm, scheduled_for) > (?1, ?2, ?3, ?4) ${sql}
+       ORDER BY due_at, owner, alarm, scheduled_for ${LIMIT}`,
+      ([dueAt, owner, alarm, scheduledFor]) => ({ dueAt, owner, alarm, scheduledFor }) as Due,
+    );
+  const onward = due('');
+  const ofOwner = due('AND owner = ?5 AND (due_at, owner, alarm, scheduled_for) <= (?6, ?7, ?8, ?9)');
+
+  let line: Due[] = [];
+  /** Everything up to here is in `line`, is held, or is of an owner in `behind`. */
+  let until = BEFORE_ALL;
+  /** How many of each owner are in the line. */
+  let counts = new Map<number, number>();
+  /** Of whom more is owed than is in the line: everything up to there is in it. */
+  let behind = new Map<number, Due>();
+
+  const values = ({ dueAt, owner, alarm, scheduledFor }: Due) => [dueAt, owner, alarm, scheduledFor] as const;
+  const isFree = ({ alarm, scheduledFor }: Due) => !leases.at(alarm, scheduledFor);
+  const count = (owner: number, by: number) => {
+    const now = (counts.get(owner) ?? 0) + by;
+    if (now > 0) counts.set(owner, now);
+    else counts.delete(owner);
+  };
+
+  function forget(): void {
+    line = [];
+    until = BEFORE_ALL;
+    counts = new Map();
+    behind = new Map();
+  }
+
+  function insert(item: Due): void {
+    line.splice(placeOf(line, item), 0, item);
+    count(item.owner, 1);
+  }
+
+  /** Reads on in the index; says whether there was anything. */
+  function read(most: number): boolean {
+    const found = onward.all(...values(until), readAtOnce);
+    for (const item of found) {
+      if (behind.has(item.owner) || !isFree(item)) continue;
+      if ((counts.get(item.owner) ?? 0) < most) {
+        line.push(item);
+        count(item.owner, 1);
+      } else {
+        behind.set(item.owner, line.findLast(({ owner }) => owner === item.owner)!);
+      }
+    }
+    until = found.at(-1) ?? until;
+    return found.length > 0;
+  }
+
+  /** Sees to it that so many of an owner are in the line, as far as it has been read. */
+  function fill(owner: number, most: number): void {
+    for (let left = behind.get(owner); left && (counts.get(owner) ?? 0) < most; left = behind.get(owner)) {
+      const found = ofOwner.all(...values(left), owner, ...values(until), most);
+      for (const item of found) if (isFree(item)) insert(item);
+      if (found.length < most) behind.delete(owner);
+      else behind.set(owner, found.at(-1)!);
+    }
+  }
+
+  function shorten(): void {
+    if (line.length <= longest) return;
+    for (const { owner } of line.splice(longest / 2)) count(owner, -1);
+    until = line.at(-1)!;
+    for (const [owner, left] of behind) if (order(left, until) >= 0) behind.delete(owner);
+  }
+
+  return {
+    /** Something came or changed, and nobody holds it. */
+    add(item: Due): void {
+      if (order(item, until) > 0) return;
+      const left = behind.get(item.owner);
+      if (left && order(item, left) > 0) return;
+      undo.note(forget);
+      insert(item);
+      shorten();
+    },
+
+    /** Something went, was changed or is held from now on. */
+    remove(item: Due): void {
+      const at = placeOf(line, item);
+      const found = line[at];
+      if (!found || order(found, item) !== 0) return;
+      undo.note(forget);
+      line.splice(at, 1);
+      count(item.owner, -1);
+    },
+
+    /**
+     * Takes what to claim out of the line, earliest due first.
+     *
+     * @param inFlight how many of each owner are in flight, by their numbers
+     */
+    take(
+      { now, limit, perOwner }: Pick<ClaimRequest, 'now' | 'limit' | 'perOwner'>,
+      inFlight: Map<number, number>,
+    ): Due[] {
+      undo.note(forget);
+      const most = Math.max(ofOneOwner, Math.min(perOwner, limit));
+      const taken: Due[] = [];
+      const left: Due[] = [];
+      const places = new Map<number, number>();
+      for (const owner of [...behind.keys()])
+        if ((counts.get(owner) ?? 0) < Math.min(perOwner, limit)) fill(owner, most);
+      for (let at = 0; taken.length < limit; at++) {
+        if (at === line.length && !(until.dueAt <= now && read(most))) break;
+        const item = line[at];
+        if (!item) {
+          at--;
+          continue;
+        }
+        if (item.dueAt > now) break;
+        const free = places.get(item.owner) ?? perOwner - (inFlight.get(item.owner) ?? 0);
+        if (free > 0) {
+          taken.push(item);
+          count(item.owner, -1);
+          places.set(item.owner, free - 1);
+        } else {
+          left.push(item);
+        }
+      }
+      line = [...left, ...line.slice(taken.length + left.length)];
+      return taken;
+    },
+
+    /** The earliest instant at which something is due of somebody who is not among these. */
+    next(saturated: ReadonlySet<number>): number | undefined {
+      for (const owner of [...behind.keys()]) if (!counts.has(owner) && !saturated.has(owner)) fill(owner, ofOneOwner);
+      for (let at = 0; ; at++) {
+        while (at === line.length) if (!read(ofOneOwner)) return undefined;
+        if (!saturated.has(line[at]!.owner)) return line[at]!.dueAt;
+      }
+    },
+  };
+}

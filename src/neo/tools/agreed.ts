@@ -1,0 +1,64 @@
+/** What Neo's manifest and skill say, held against the files around them before anything is started. */
+import { resolve } from 'node:path';
+import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
+import { type AgreedFiles, hasServersToStart, readAgreedFiles, refuseDrift } from '../../mcp-host/drift.ts';
+import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
+import { resolveToolUri, type UriTarget } from '../../mcp-host/tool-uri.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Settings } from '../../wire/settings.ts';
+import type { ManifestChoice, ToolConfig } from './settings.ts';
+import { readSkill, type Skill } from './skill.ts';
+
+/** The file of a manifest. */
+export function manifestPathOf(manifest: ManifestChoice): string {
+  if (typeof manifest === 'object') return manifest.path;
+  return bundledManifest(manifest === 'bundled' ? 'neo' : manifest);
+}
+
+/** What references in the manifest refer to besides Neo's own variables. */
+export function foldersOf(config: Pick<ToolConfig, 'workspace'>, dataDir: string) {
+  return { NEO_WORKSPACE: resolve(config.workspace), NEO_TOOL_OUTPUT: spillFolderPath(dataDir) };
+}
+
+/** A Neo without tools has none that a skill could ask for. */
+const NOTHING: Pick<AgreedFiles, 'manifest' | 'lock'> = {
+  manifest: { path: 'NEO_MANIFEST=none', sha256: '', agent: undefined, servers: [] },
+  lock: undefined,
+};
+
+/**
+ * @param variables as the manifest will be read with
+ * @returns whether servers have to be started before all can be compared
+ * @throws ReveilleError `conflict` naming everything that manifest, lock, registry and skill disagree on;
+ *   `invalid_request` for one of them that is wrong
+ */
+export function checkFiles(config: ToolConfig, variables: Settings, dataDir: string): boolean {
+  const { manifest, skill: path } = config;
+  const skill = path === undefined ? undefined : readSkill(path);
+  if (manifest === undefined) {
+    refuseDrift(NOTHING, skill);
+    return false;
+  }
+  const files = readAgreedFiles(manifestPathOf(manifest), { ...variables, ...foldersOf(config, dataDir) });
+  refuseDrift(files, skill);
+  return hasServersToStart(files);
+}
+
+/**
+ * Holds a skill against the tools that are there. A server that is not there has none, and cannot be compared.
+ *
+ * @throws ReveilleError `conflict` naming each tool that the skill asks for and its server does not have
+ */
+export function checkSkill({ path, entries }: Skill, tools: readonly UriTarget[]): void {
+  const there = new Set(tools.map(({ alias }) => `matrix://tool/mcp/${encodeURIComponent(alias)}/`));
+  const found = entries.flatMap(({ line, uri }) => {
+    if (![...there].some((server) => uri.startsWith(server))) return [];
+    try {
+      resolveToolUri(uri, tools);
+      return [];
+    } catch (thrown) {
+      return [`${path}:${line}: ${(thrown as Error).message}`];
+    }
+  });
+  if (found.length > 0) throw new ReveilleError('conflict', found.join('\n'), { retryable: false });
+}
