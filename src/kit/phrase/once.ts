@@ -18,6 +18,9 @@ import {
 import { MONTHS, type Unit, WEEKDAYS } from './vocabulary.ts';
 import type { Day, Parts } from './words.ts';
 
+/** Instants have years of four digits. */
+const LATEST = Date.UTC(9999, 11, 31);
+
 const EXACT_MS: Readonly<Partial<Record<Unit, number>>> = { second: SECOND_MS, minute: MINUTE_MS, hour: HOUR_MS };
 
 function dateOf(text: string, { year, month, day }: Extract<Day, { kind: 'date' }>, now: number, time: number): number {
@@ -82,6 +85,7 @@ function weekdayOf(
 function addMonths(text: string, wall: number, months: number): number {
   const from = new Date(wall);
   const first = Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + months, 1);
+  if (!(first <= LATEST)) throw new PhraseError(`"${text}" is beyond the year 9999`);
   const length = new Date(Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + months + 1, 0)).getUTCDate();
   const timeOnDay = wall - dayOf(wall);
   if (from.getUTCDate() <= length) return first + (from.getUTCDate() - 1) * DAY_MS + timeOnDay;
@@ -110,6 +114,7 @@ export function aheadOf(text: string, parts: Parts, { now, zone }: PhraseContext
       throw new PhraseError(`"${text}": ${amount} ${unit}s is no whole number of ${unit}s`);
     if (unit === 'day' || unit === 'week') wall += amount * (unit === 'week' ? 7 : 1) * DAY_MS;
     else wall = addMonths(text, wall, amount * (unit === 'year' ? 12 : 1));
+    if (wall > LATEST) throw new PhraseError(`"${text}" is beyond the year 9999`);
   }
   if (times.length > 0 || halfDay !== undefined) {
     if (exactMs > 0) throw new PhraseError(`"${text}" says how long and names a time; say one of both`);

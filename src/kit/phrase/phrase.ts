@@ -63,13 +63,13 @@ function read(phrase: string, context: PhraseContext): Reading {
   return onceOf(phrase, parts, context);
 }
 
-/** Whether a phrase is read, or asked about further. */
-function isUnderstood(phrase: string, context: PhraseContext): boolean {
+/** Whether a phrase is read, or asked about further, with choices. */
+function leadsOn(phrase: string, context: PhraseContext): boolean {
   try {
     read(phrase, context);
     return true;
   } catch (thrown) {
-    if (thrown instanceof PhraseError) return !thrown.isUnknown;
+    if (thrown instanceof PhraseError) return thrown.choices.length > 0;
     throw thrown;
   }
 }
@@ -92,7 +92,7 @@ export function readPhrase(text: string, context: PhraseContext): Reading {
     const { problem, choices, replaces } = thrown;
     const whole = choices
       .map((choice) => (replaces === undefined ? choice : rest.replace(replaces, choice)))
-      .filter((choice) => isUnderstood(choice, here));
+      .filter((choice) => choice !== rest && leadsOn(choice, here));
     // A choice is typed as it stands: it means the same only in the same zone.
     const suffix = zone === undefined ? '' : ` ${zone}`;
     throw new PhraseError(

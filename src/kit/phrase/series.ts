@@ -33,12 +33,15 @@ function weekdayField(weekdays: ReadonlySet<number>): string {
 const EVERY_UNIT: Readonly<Partial<Record<Unit, string>>> = { second: 's', minute: 'm', hour: 'h' };
 
 export function seriesOf(text: string, parts: Parts, zone: string): Reading {
-  const { weekdays, monthDays, times, hours, day, minutePast } = parts;
+  const { monthDays, times, hours, day, minutePast, halfDay } = parts;
   const { amount, unit, word } = parts.repeat!;
   const series = (cron: string): Reading => ({ kind: 'series', cron, zone });
   const refuse = (problem: string, choices: readonly string[] = []): never => {
     throw new PhraseError(`"${text}" ${problem}`, choices);
   };
+  // `friday every hour`: the day stood before it was known that it is one of a series.
+  const isOneOfSeries = day?.kind === 'weekday' && day.week === undefined && EVERY_UNIT[unit] !== undefined;
+  const weekdays = isOneOfSeries ? new Set([...parts.weekdays, day.weekday]) : parts.weekdays;
   if (parts.ahead !== undefined) return refuse('says how long and how often; say one of both');
   if (!Number.isInteger(amount) || amount < 1) return refuse(`must repeat after a whole number of ${unit}s`);
   if (times.some(({ as }) => as === 'midnight') && weekdays.size > 0 && weekdays.size < 7)
@@ -52,10 +55,12 @@ export function seriesOf(text: string, parts: Parts, zone: string): Reading {
     if (unit === 'week') return refuse('does not say how often within these hours', [`every hour ${text}`]);
   }
   if (EVERY_UNIT[unit] !== undefined) {
-    if (times.length > 0 || monthDays.length > 0 || (day !== undefined && day.kind !== 'weekday'))
+    if (times.length > 0 || monthDays.length > 0 || (day !== undefined && !isOneOfSeries))
       return refuse(
         `rings every ${amount === 1 ? unit : `${amount} ${unit}s`}; a time of the day does not go with that`,
       );
+    if (halfDay !== undefined)
+      return refuse('names a part of the day; name its hours, as in "every hour from 8:00 to 12:00"');
     const isHourly = unit === 'hour' && amount === 1;
     if (minutePast === undefined && hours === undefined && weekdays.size === 0)
       return series(word === 'hourly' ? '@hourly' : `@every ${amount}${EVERY_UNIT[unit]}`);
@@ -91,6 +96,7 @@ export function seriesOf(text: string, parts: Parts, zone: string): Reading {
     return series(cron);
   }
   if (day === undefined) return refuse('does not say on which day', ['every year on december 24 at 18:00']);
+  if (weekdays.size > 0 || monthDays.length > 0) return refuse('names a date and other days; set an alarm for each');
   if (day.year !== undefined) return refuse('names one year and says every year; say one of both');
   if (calendarDay(2024, day.month, day.day) === undefined)
     return refuse(`names a day that ${MONTHS[day.month - 1]} does not have`);

@@ -63,6 +63,10 @@ export class PhraseReader {
   readonly #tokens: readonly Token[];
   readonly #text: string;
   #at = 0;
+  /** What was read, in its order: days (`D`) and times of the day (`T`), neighbours as one. */
+  #order = '';
+  /** How many times of the day stood before the part of the day. */
+  #timesBeforeHalf = 0;
 
   constructor(text: string) {
     this.#text = text;
@@ -77,7 +81,18 @@ export class PhraseReader {
       if (this.#accept('the', 'of')) continue;
       throw this.#unknown();
     }
+    const { halfDay, times } = this.parts;
+    if (this.#order.includes('DTD'))
+      throw new PhraseError(`"${this.#text}" names days, a time and days again; set an alarm for each`);
+    if (halfDay !== undefined && times.length > 1 && this.#timesBeforeHalf > 0)
+      throw new PhraseError(
+        `"${this.#text}" does not say which times are ${halfDay === 'night' ? 'at' : 'in the'} ${halfDay}; write each as in 9:00 and 21:00`,
+      );
     return this.parts;
+  }
+
+  #saw(part: 'D' | 'T'): void {
+    if (!this.#order.endsWith(part)) this.#order += part;
   }
 
   #word(ahead = 0): string {
@@ -123,6 +138,7 @@ export class PhraseReader {
 
   #setDay(day: Day): true {
     if (this.parts.day !== undefined) throw new PhraseError(`"${this.#text}" names two days; name one`);
+    this.#saw('D');
     this.parts.day = day;
     return true;
   }
@@ -232,6 +248,7 @@ export class PhraseReader {
 
   #onWeekdays(weekdays: readonly number[]): true {
     for (const weekday of weekdays) this.parts.weekdays.add(weekday);
+    this.#saw('D');
     const { repeat } = this.parts;
     if (repeat === undefined) return this.#setRepeat(1, 'week', 'week');
     return true;
@@ -272,10 +289,22 @@ export class PhraseReader {
     if (this.parts.hours !== undefined) throw new PhraseError(`"${this.#text}" names two spans of hours; name one`);
     if (from.minute !== 0 || to.minute !== 0)
       throw new PhraseError(`"${this.#text}": hours of the day begin and end with a whole hour, as in "from 9 to 17"`);
-    const [first, last] = [from, to].map((time) => (time.as === 'bare' ? time.hour : hourOf(time, undefined)));
-    if (first! >= last!)
+    const [first, last] = [from, to].map((time) => (time.as === 'bare' ? time.hour : hourOf(time, undefined))) as [
+      number,
+      number,
+    ];
+    // `1 to 5`, `1 to 5pm`: the first hour can be one of the morning or of the afternoon.
+    const untilEvening = to.as === 'half' ? last : last + 12;
+    const isEarly = to.as === 'half' ? first > 0 && first + 12 < last : first > 0 && first <= 8 && first < last;
+    if (from.as === 'bare' && isEarly && (to.as === 'half' || (to.as === 'bare' && last < 12)))
+      throw new PhraseError(
+        `"${this.#text}": hours from ${first} on can be two spans`,
+        [`from ${first}:00 to ${last}:00`, `from ${first + 12}:00 to ${untilEvening}:00`],
+        { replaces: this.#writtenSince(start) },
+      );
+    if (first >= last)
       throw new PhraseError(`"${this.#text}": the first hour must be before the last one, as in "from 9 to 17"`);
-    this.parts.hours = { from: first!, to: last! };
+    this.parts.hours = { from: first, to: last };
     return true;
   }
 
@@ -302,7 +331,8 @@ export class PhraseReader {
       const isRange = ['to', 'through'].includes(this.#word()) && WEEKDAY_WORDS.has(this.#word(1));
       if (isRange && this.parts.repeat === undefined)
         throw new PhraseError(`"${this.#text}" names several days`, [`every ${this.#text}`]);
-      if (this.parts.repeat?.unit === 'week') {
+      if (!isNamed && ['week', 'hour'].includes(this.parts.repeat?.unit ?? '')) {
+        this.#saw('D');
         for (const day of [weekday, ...this.#moreWeekdays(weekday)]) this.parts.weekdays.add(day);
         return true;
       }
@@ -323,6 +353,7 @@ export class PhraseReader {
     if (halfDay !== undefined && halfDay !== half)
       throw new PhraseError(`"${this.#text}" names two parts of the day; name one`);
     this.parts.halfDay = half;
+    this.#timesBeforeHalf = this.parts.times.length;
     return true;
   }
 
@@ -333,6 +364,22 @@ export class PhraseReader {
     if (half === undefined) return false;
     this.#at += skip + 1;
     return this.#setHalf(half);
+  }
+
+  /** What was typed of the words since one. */
+  #writtenSince(start: number): RegExp {
+    const words = this.#tokens.slice(start, this.#at).map(({ text }) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+    return new RegExp(words.join(' ?'), 'i');
+  }
+
+  /** `and 10` beside a day of the month: a day for some, an hour for others. @throws PhraseError for one */
+  #refuseDayOrHour(joint: number, number: number): void {
+    if (!['and', ','].includes(this.#word(joint)) || !/^\d{1,2}$/.test(this.#word(number))) return;
+    if (number > joint && ['am', 'pm', "o'clock", 'st', 'nd', 'rd', 'th'].includes(this.#word(number + 1))) return;
+    const said = this.#word(number);
+    throw new PhraseError(
+      `"${said}" in "${this.#text}" can be a day or an hour; write an hour as ${said}:00, and set an alarm for each day`,
+    );
   }
 
   #date(): boolean {
@@ -351,13 +398,16 @@ export class PhraseReader {
       if (day === undefined)
         throw new PhraseError(`"${this.#text}" names a month without a day; write one such as "${MONTHS[month]} 1"`);
       this.#at += 1 + day.length;
-      return this.#setDay({ kind: 'date', month: month + 1, day: day.value, ...this.#year() });
+      const year = this.#year();
+      this.#refuseDayOrHour(0, 1);
+      return this.#setDay({ kind: 'date', month: month + 1, day: day.value, ...year });
     }
     const day = this.#ordinal(skip);
     if (day === undefined) return false;
     const of = this.#word(skip + day.length) === 'of' ? 1 : 0;
     const named = MONTH_WORDS.get(this.#word(skip + day.length + of));
     if (named === undefined) return false;
+    this.#refuseDayOrHour(-1, -2);
     this.#at += skip + day.length + of + 1;
     return this.#setDay({ kind: 'date', month: named + 1, day: day.value, ...this.#year() });
   }
@@ -408,6 +458,8 @@ export class PhraseReader {
     this.#at += skip + day.length;
     if (day.value < 1 || day.value > 31) throw new PhraseError(`no month has a day ${day.value}`);
     this.parts.monthDays.push(day.value);
+    this.#saw('D');
+    this.#refuseDayOrHour(0, 1);
     if (this.#word() === 'of' && ['the', 'every', 'each'].includes(this.#word(1)) && this.#word(2) === 'month') {
       const isEvery = this.#word(1) !== 'the';
       this.#at += 3;
@@ -458,12 +510,17 @@ export class PhraseReader {
     const past = /^:(\d{2})$/.exec(this.#word());
     if (past && this.parts.repeat?.unit === 'hour' && Number(past[1]) < 60) {
       this.#at++;
-      this.parts.minutePast = Number(past[1]);
+      const { minutePast } = this.parts;
+      const minute = Number(past[1]);
+      if (minutePast !== undefined && minutePast !== minute)
+        throw new PhraseError(`"${this.#text}" names several minutes; set an alarm for each, or write cron fields`);
+      this.parts.minutePast = minute;
       return true;
     }
     const time = this.#clock();
     if (time === undefined) return false;
     this.parts.times.push(time);
+    this.#saw('T');
     return true;
   }
 }
