@@ -192,9 +192,15 @@ test('what was under way at a kill is tried again at the next start, not when it
   await kill(first.child);
   hangs = false;
 
+  const killed = performance.now();
   const second = await start(home, settings);
   running = second.child;
+  const listening = performance.now();
   await enough(6);
+  const again = performance.now();
+  t.diagnostic(
+    `the last of three interrupted wakes ${Math.round(again - killed)} ms after the next process was started, ${Math.round(again - listening)} ms after it listened`,
+  );
   const firstFires = wakes.slice(0, 3).map(({ fireId }) => fireId);
   assert.deepEqual(
     wakes.slice(3).toSorted((one, other) => firstFires.indexOf(one.fireId) - firstFires.indexOf(other.fireId)),
@@ -211,8 +217,8 @@ test('what was under way at a kill is tried again at the next start, not when it
         [1, 'unknown'],
       ],
     );
-    const [again, interrupted] = fires;
-    assert.ok(Date.parse(interrupted!.finished_at) <= Date.parse(again!.started_at));
+    const [repeated, interrupted] = fires;
+    assert.ok(Date.parse(interrupted!.finished_at) <= Date.parse(repeated!.started_at));
   }
   assert.equal(wakes.length, 6, 'nothing was delivered a third time');
 });
