@@ -7,8 +7,6 @@ import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { AlarmStore, Completion } from '../store/store.ts';
 
-/** How long an outcome may wait for company, in milliseconds. */
-const GATHER_MS = 5;
 const MAX_BATCH = 256;
 const RETRY_MS = 500;
 
@@ -24,6 +22,7 @@ export class CompletionBuffer {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #onFlushed: () => void;
+  readonly #gatherMs: number;
   #waiting: Waiting[] = [];
   #timer: CancelTimer | undefined;
   #flushing = false;
@@ -31,8 +30,17 @@ export class CompletionBuffer {
   #refused = false;
   #stopped = false;
 
-  /** @param onFlushed called after each batch that the store has taken: what is due next may have changed */
-  constructor(store: AlarmStore, clock: Clock, log: Logger, onFlushed: () => void) {
+  /**
+   * @param options.gatherMs how long an outcome may wait for company
+   * @param options.onFlushed called after each batch that the store has taken: what is due next may have changed
+   */
+  constructor(
+    store: AlarmStore,
+    clock: Clock,
+    log: Logger,
+    { gatherMs, onFlushed }: { gatherMs: number; onFlushed: () => void },
+  ) {
+    this.#gatherMs = gatherMs;
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
@@ -48,7 +56,7 @@ export class CompletionBuffer {
       this.#waiting.push({ completion, done });
       if (this.#stopped) return;
       if (this.#waiting.length >= MAX_BATCH && !this.#refused) this.#flushAfter(0);
-      else if (!this.#timer) this.#flushAfter(GATHER_MS);
+      else if (!this.#timer) this.#flushAfter(this.#gatherMs);
     });
   }
 

@@ -119,6 +119,9 @@ const SHORTEST_HOLD_MS = 1000;
 const LONGEST_HOLD_MS = 48 * 3_600_000;
 /** The router is asked again this often while it holds a wake back: nobody tells us when a budget is lifted. */
 const ASK_AGAIN_MS = 15 * 60_000;
+/** How long an outcome waits for company; longer where the next claim takes it along. */
+const GATHER_MS = 5;
+const GATHER_FOR_CLAIM_MS = 10;
 /** What a drain gives up needs this long at most to end as an outcome in the store. */
 const GIVE_UP_MS = 1000;
 
@@ -141,7 +144,10 @@ export class Dispatcher {
     this.#inFlight = new InFlight(config);
     this.#wakeSignal = new WakeSignal(clock);
     this.#leases = new LeaseKeeper(store, clock, log, config.leaseMs);
-    this.#completions = new CompletionBuffer(store, clock, log, () => this.#wakeSignal.notify());
+    this.#completions = new CompletionBuffer(store, clock, log, {
+      gatherMs: config.sharedCommits ? GATHER_FOR_CLAIM_MS : GATHER_MS,
+      onFlushed: () => this.#wakeSignal.notify(),
+    });
   }
 
   start(): void {

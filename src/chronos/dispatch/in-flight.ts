@@ -6,7 +6,7 @@ import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
  * go by.
  */
 const REFILL_SHARE = 1 / 4;
-const REFILL_MS = 3;
+const REFILL_MS = 8;
 
 export type InFlightBounds = {
   /** Most deliveries at once. */
