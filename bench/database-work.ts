@@ -6,11 +6,11 @@ import { withClient } from './databases.ts';
 import { descendantSeconds } from './processes.ts';
 import type { Workbench } from './workbench.ts';
 
-/** For each job; `hotShare` is `null` where no row was updated. */
+/** For each job; `null` where it cannot be told, or no row was updated. */
 export type DatabaseWork = {
   walBytes: number;
-  /** Of those, what is not the first image of a page after a checkpoint: pages of 8 KiB are counted out. */
-  walBytesBesidesImages: number;
+  /** Images of pages that are in those bytes: the first change to a page after a checkpoint logs one. */
+  walImages: number;
   walRecords: number;
   /** Updates that left every index alone, of all updates: heap-only tuples. */
   hotShare: number | null;
@@ -19,8 +19,6 @@ export type DatabaseWork = {
 };
 
 type Counters = { records: number; images: number; bytes: number; updates: number; hot: number; seconds?: number };
-
-const PAGE_BYTES = 8192;
 
 const READ = `
   SELECT wal_records::float8 AS records, wal_fpi::float8 AS images, wal_bytes::float8 AS bytes,
@@ -53,7 +51,7 @@ export async function countDatabaseWork(
     const updates = after.updates - before.updates;
     return {
       walBytes: bytes / jobs,
-      walBytesBesidesImages: Math.max(0, bytes - (after.images - before.images) * PAGE_BYTES) / jobs,
+      walImages: (after.images - before.images) / jobs,
       walRecords: (after.records - before.records) / jobs,
       hotShare: updates === 0 ? null : (after.hot - before.hot) / updates,
       serverMicroseconds:

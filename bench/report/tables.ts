@@ -1,6 +1,6 @@
 /** The results as tables. Pure. */
 import type { Results } from '../results.ts';
-import type { Lateness } from '../statistics.ts';
+import { type Lateness, median } from '../statistics.ts';
 import { bestPeer, type Verdict } from '../verdicts.ts';
 import type { BootRow } from '../workloads/boot.ts';
 import type { BurstResult } from '../workloads/burst.ts';
@@ -60,6 +60,34 @@ export function burstTable(burst: BurstResult): Table {
     headings: ['System', 'fires/s', 'of raw', 'of best peer', 'CPU µs/fire', 'not delivered'],
     rows: [['no scheduler, the raw POST rate', count(raw.median), times(1), toBest(raw.median), '', ''], ...measured],
     note: `No more than ${count(alarms / seconds)} fall due per second, so nobody can be faster than that. CPU time is that of the scheduler's own process, the database server's not included.`,
+  };
+}
+
+/** What the database server did for a fire; `undefined` where no round was measured whole. */
+export function databaseWorkTable({ rows }: BurstResult): Table | undefined {
+  const middle = (values: readonly (number | null)[]) => median(values.filter((value) => value !== null));
+  const shown = (value: number | null, digits = 0) => (value === null ? '' : value.toFixed(digits));
+  const measured = rows.flatMap(({ title, rounds }) => {
+    const works = rounds.flatMap(({ database }) => database ?? []);
+    if (works.length === 0) return [];
+    const hot = middle(works.map(({ hotShare }) => hotShare));
+    return [
+      [
+        title,
+        shown(middle(works.map(({ serverMicroseconds }) => serverMicroseconds))),
+        shown(middle(works.map(({ walBytes }) => walBytes))),
+        shown(middle(works.map(({ walImages }) => walImages)), 2),
+        shown(middle(works.map(({ walRecords }) => walRecords)), 1),
+        hot === null ? 'no updates' : `${Math.round(hot * 100)} %`,
+      ],
+    ];
+  });
+  if (measured.length === 0) return undefined;
+  return {
+    title: 'The same burst: what the PostgreSQL server did for a fire',
+    headings: ['System', 'CPU µs', 'log bytes', 'page images', 'log records', 'heap-only updates'],
+    rows: measured,
+    note: 'After a checkpoint the first change to a page logs an image of it; these are in the bytes.',
   };
 }
 
@@ -229,6 +257,7 @@ export function tablesOf(results: Results): Table[] {
   return [
     ...(lateness ? [latenessTable(lateness)] : []),
     ...(burst ? [burstTable(burst)] : []),
+    ...(burst ? [databaseWorkTable(burst) ?? []].flat() : []),
     ...(creates ? [createsTable(creates)] : []),
     ...(growth ? [growthTable(growth)] : []),
     ...(replicas ? [replicasTable(replicas)] : []),
