@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import type { Look } from '../screens/render.ts';
+import { renderSurface } from './tools.ts';
 
 /** A server that knows no manners but the protocol: two tools, one of which moves money. */
 const SERVER = `
@@ -33,9 +35,14 @@ describe('reveille neo tools', () => {
     const manifest = JSON.parse(readFileSync(path, 'utf8')) as { servers: object[] };
     manifest.servers.push({ alias: 'gone', command: 'no-such-program' });
     writeFileSync(path, JSON.stringify(manifest));
+    // As `reveille up` leaves it while it runs; its executor is the agent's.
+    const run = { pid: process.pid, chronos_url: 'http://127.0.0.1:9', router_url: 'http://127.0.0.1:9' };
+    const started = { executor_url: 'http://127.0.0.1:9', started_at: '2026-11-22T12:00:00.000Z' };
+    writeFileSync(join(home, 'run.json'), JSON.stringify({ ...run, ...started }), { mode: 0o600 });
     const { status, stdout, stderr } = await reveille(home, ['neo', 'tools'], { env: { NEO_MANIFEST: path } });
     assert.equal(status, 0, stderr);
-    assert.match(stdout, /The model can call 2 functions:\n\nFUNCTION +WHAT IT DOES\n/);
+    assert.match(stdout, /core_execute +Hand/);
+    assert.match(stdout, /The model can call 3 functions:\n\nFUNCTION +WHAT IT DOES\n/);
     assert.match(stdout, /s__look +To look\\u001b\[31m, that is all\.\n/);
     assert.match(stdout, /Through core_execute only:\n\nTOOL +BECAUSE\ns__transfer +its name contains "transfer"\n/);
     assert.match(stdout, /Warning: server "gone"/);
@@ -68,6 +75,17 @@ describe('reveille neo tools', () => {
     assert.match(stderr, /"transfer" is not declared/);
     assert.match(stderr, /"listen" is declared in the manifest and the server does not have it/);
   });
+});
+
+test('what is off is told whole, with what turns it on, however narrow the screen is', () => {
+  const why = 'NEO_SEARCH_URL or NEO_SEARCH_KEY is not set; set NEO_SEARCH_URL to the address of a SearXNG';
+  const view = { tools: [], escalated: [], escalate: [], warnings: [], off: [{ alias: 'web_search', why }] };
+  const lines = renderSurface(view, { width: 60, paint: (_, text) => text } as Look);
+  assert.ok(
+    lines.every((line) => line.length <= 60),
+    lines.join('\n'),
+  );
+  assert.ok(lines.join(' ').replace(/\s+/g, ' ').includes(why), lines.join('\n'));
 });
 
 describe('reveille tools pin', () => {

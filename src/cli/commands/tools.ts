@@ -6,9 +6,10 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
-import { columns } from '../screens/columns.ts';
+import { readRun } from '../home/home.ts';
+import { columns, wrap } from '../screens/columns.ts';
 import { lookOf } from '../screens/look.ts';
-import type { Look } from '../screens/render.ts';
+import { facts, type Look } from '../screens/render.ts';
 import { toolOptions } from '../up/tool-options.ts';
 
 /** As much of a description as a line can hold. */
@@ -44,10 +45,18 @@ export function renderSurface({ tools, escalated, off = [], limits, warnings }: 
     lines.push('', 'Through core_execute only:', '', ...table([['TOOL', 'BECAUSE'], ...rows], look));
   }
   if (off.length > 0) {
-    const rows = off.map(({ alias, why }) => [alias, oneLine(why)]);
-    lines.push('', 'Off:', '', ...table([['SERVER', 'BECAUSE'], ...rows], look));
+    // Whole: at its end stands what turns the server on.
+    lines.push(
+      '',
+      'Off:',
+      '',
+      ...facts(
+        off.map(({ alias, why }) => [alias, oneLine(why)] as const),
+        look,
+      ),
+    );
   }
-  if (limits !== undefined) lines.push('', `Limits: ${limits}.`);
+  if (limits !== undefined) lines.push('', ...wrap(`Limits: ${limits}.`, look.width));
   for (const warning of warnings) lines.push('', `${look.paint('yellow', 'Warning')}: ${oneLine(warning)}`);
   return lines;
 }
@@ -59,12 +68,14 @@ export async function neoTools(context: CliContext): Promise<void> {
   const { spawnTools } = await import('../../neo/tools/start-host.ts');
   const options = await toolOptions(context);
   context.out.progress('Starting the servers of the manifest…');
+  // What `reveille up` runs is the executor of the agent that it starts.
+  const hasExecutor = options.config.executor !== undefined || readRun(context.home)?.executor_url !== undefined;
   const surface = await spawnTools({
     ...options,
     // Who looks wants to know whether they start, and with the tools that they should have.
     eager: true,
     recall: notHere,
-    ...(options.config.executor && { delegate: notHere }),
+    ...(hasExecutor && { delegate: notHere }),
   });
   try {
     const view = surface.describe();

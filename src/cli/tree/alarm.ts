@@ -12,8 +12,8 @@ const alarmOptions = (command: Command) =>
     .option('--at <instant>', 'ring at this time: "tomorrow 9am", 2026-12-01T09:00, 2026-12-01T09:00:00Z')
     .option('--cron <expression>', 'ring again and again: "0 9 * * 1-5", @hourly, "@every 90s"')
     .option('--zone <name>', "time zone in which times are read, such as Europe/Berlin (default: this machine's)")
-    .option('--until <instant>', 'last instant at which --cron may ring')
-    .option('--times <n>', 'ring --cron this often at most')
+    .option('--until <instant>', 'last instant at which a series may ring')
+    .option('--times <n>', 'ring a series this often at most')
     .option('--label <text>', 'a short name for people')
     .option('--conversation <id>', 'the conversation that the message goes into')
     .option('--payload <json>', 'data that reaches the agent digit for digit')
@@ -48,7 +48,8 @@ export function addAlarm(program: Command): void {
   const alarm = addGroup(program, 'alarm', 'set alarms and look after them');
   addCommand<SetFlags>(alarm, {
     usage: 'set [message] [when]',
-    summary: 'set an alarm that wakes the agent with a message',
+    summary:
+      'set an alarm that wakes the agent with a message, once or again and again: "tomorrow 9am", "in 2 hours", "every weekday at 9"',
     example: 'reveille alarm set "Look at the build" "every weekday at 9"',
     options: setOptions,
     run: async (context, flags, [message, when]) =>

@@ -134,7 +134,8 @@ export function addDaemons(program: Command): void {
   });
   addCommand<CapabilityFlags>(program, {
     usage: 'capability <name>',
-    summary: 'what an agent can do besides files and alarms, as an MCP server on stdin and stdout',
+    summary:
+      'what an agent can do besides files and alarms, as an MCP server on stdin and stdout: fetch, web_search, git, shell or browser',
     example: 'reveille capability fetch',
     options: (command) =>
       command

@@ -204,6 +204,7 @@ export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
 
 const MOST_NAMES = 20;
 
+const serverOf = (name: string) => name.slice(0, Math.max(0, name.indexOf('/')));
 const toolOf = (name: string) => name.slice(name.indexOf('/') + 1).toLowerCase();
 
 /** Names that somebody may have meant, the nearest first. */
@@ -224,10 +225,14 @@ function absenceWords(name: string, there: readonly string[], problem: string | 
   if (problem !== undefined) return `${quoted} is not available: ${problem}`;
   const near = nearNames(name, there);
   if (there.length === 0) return `there is no tool ${quoted}, and no other tool either`;
-  const names = there.slice(0, MOST_NAMES).join(', ');
-  const more = there.length > MOST_NAMES ? ` and ${there.length - MOST_NAMES} more` : '';
   const meant = near.length > 0 ? ` (did you mean ${near.join(' or ')}?)` : '';
-  return `there is no tool ${quoted}${meant}; the tools are ${names}${more}`;
+  const list = (names: readonly string[]) =>
+    names.slice(0, MOST_NAMES).join(', ') + (names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : '');
+  const alias = serverOf(name);
+  const beside = there.filter((one) => serverOf(one) === alias);
+  if (there.length <= MOST_NAMES) return `there is no tool ${quoted}${meant}; the tools are ${list(there)}`;
+  if (beside.length > 0) return `there is no tool ${quoted}${meant}; the tools of ${alias} are ${list(beside)}`;
+  return `there is no tool ${quoted}${meant}; the servers are ${list([...new Set(there.map(serverOf))])}`;
 }
 
 function textOf({ content }: ToolResult): string {

@@ -77,8 +77,9 @@ test('the manifest that ships gives a ledger whose transfers need approval, and 
   assert.equal(toolbox.find('ledger/transfer')?.rail?.idempotency_key, 'idempotency_key');
   assert.match(
     toolbox.absence('ledger/transfr'),
-    /no tool "ledger\/transfr" \(did you mean ledger\/transfer\?\); the tools are/,
+    /no tool "ledger\/transfr" \(did you mean ledger\/transfer\?\); the tools of ledger are ledger\/accounts, .*transfer$/,
   );
+  assert.match(toolbox.absence('bank/pay'), /no tool "bank\/pay"; the servers are chronos, .*ledger/);
 });
 
 test('an answer comes with the digest of the very message that carried it', async (t) => {
