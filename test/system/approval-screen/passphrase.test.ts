@@ -93,14 +93,14 @@ test('a sealed key asks after the yes, unseen; a wrong passphrase approves nothi
   const wrong = inTerminal(['intent', 'approve', id]);
   await wrong.until(PROMPT);
   await wrong.type('yes\r', ASKED);
-  await wrong.type(`${WRONG}\r`, /the passphrase is not the one[^\n]*$/);
+  await wrong.type(`${WRONG}\r`, /the passphrase is not the one[^\n]*\n$/);
   assertHidden(await wrong.seen());
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
 
   const left = inTerminal(['intent', 'approve', id]);
   await left.until(PROMPT);
   await left.type('yes\r', ASKED);
-  await left.type('a horse\u0003', /no passphrase was given$/);
+  await left.type('a horse\u0003', /no passphrase was given\n$/);
   assertHidden(await left.seen());
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
 

@@ -64,7 +64,13 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
         else resolve();
       };
       const fail = (why: string) => stop(new Error(`${why} before ${ends}:\n${visible().join('\n')}`));
-      const look = () => ends.test(visible().join('\n').trimEnd()) && stop();
+      // Up to the cursor: after Enter, a prompt that was answered still is the last that stands there, a line above.
+      const upToCursor = () =>
+        visible()
+          .slice(0, terminal.buffer.active.cursorY + 1)
+          .join('\n')
+          .replace(/ +$/, '');
+      const look = () => ends.test(upToCursor()) && stop();
       const limit = setTimeout(() => fail('too much time went by'), LIMIT_MS);
       looks.add(look);
       look();
