@@ -1,6 +1,6 @@
 /**
- * The book: accounts of play money and the transfers between them, in double entry. Several processes may hold it open
- * at once.
+ * The book: accounts of play money, the transfers between them and the exchanges of one currency for another, in double
+ * entry. Several processes may hold it open at once.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { GroupCommit } from '../../src/kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../src/kit/sqlite/open.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 import { formatInstant } from '../../src/wire/rfc3339.ts';
-import { amountText, centsOf } from './money.ts';
+import { amountText, centsAtRate, centsOf } from './money.ts';
 
 /** What is to be moved; `amount` is a decimal number as text. */
 export type Order = {
@@ -34,10 +34,27 @@ export type Transfer = {
 
 export type Simulation = { readonly before: readonly Balance[]; readonly after: readonly Balance[] };
 
+/** `amount` and `currency` are what is given; what comes out is in the currency of the account `to`. */
+export type ExchangeOrder = Omit<Order, 'memo'>;
+
+type Exchanged = {
+  readonly from: string;
+  readonly to: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly received: { readonly amount: string; readonly currency: string };
+  readonly rate: string;
+};
+
+export type Exchange = Exchanged & { readonly exchange_id: string; readonly made_at: string };
+
+export type Quote = Exchanged & Simulation;
+
 /** `not_done` is final: the key cannot be used any more. */
 export type Standing =
   | { readonly status: 'done'; readonly transfer_id: string }
-  | { readonly status: 'not_done'; readonly transfer_id?: undefined };
+  | { readonly status: 'done'; readonly exchange_id: string }
+  | { readonly status: 'not_done' };
 
 /**
  * Each method throws ReveilleError: `not_found`, `conflict` and `invalid_request` are about the order, `unavailable`
@@ -50,7 +67,14 @@ export type Book = {
   transfer(order: Order, key: string): Transfer;
   /** What {@link transfer} would do, without doing it. */
   simulate(order: Order): Simulation;
-  /** What became of the transfer with this key. */
+  /**
+   * Gives money of one currency for money of another, at the rate that the book has now: once for a key, at one rate,
+   * however often it is called with it. What comes out is rounded down to the cent. On disk when it returns.
+   */
+  exchange(order: ExchangeOrder, key: string): Exchange;
+  /** What {@link exchange} would do now, without doing it. */
+  quote(order: ExchangeOrder): Quote;
+  /** What became of the transfer or the exchange with this key. */
   status(key: string): Standing;
   close(): void;
 };
@@ -70,11 +94,31 @@ function transferOf({ transfer_id, source, target, cents, currency, memo, made_a
   return { ...made, ...(memo !== null && { memo }), made_at: formatInstant(made_at) };
 }
 
-const balance = (account: string, cents: number, currency: string): Balance => ({
-  account,
-  balance: amountText(cents),
-  currency,
-});
+/** The two transfers that an exchange is made of. */
+type ExchangeRow = {
+  exchange_id: string;
+  source: string;
+  target: string;
+  cents: number;
+  currency: string;
+  cents_out: number;
+  currency_out: string;
+  rate: string;
+  made_at: number;
+};
+
+function exchangeOf({ exchange_id, source, target, rate, made_at, ...row }: ExchangeRow): Exchange {
+  return {
+    ...{ exchange_id, from: source, to: target, amount: amountText(row.cents), currency: row.currency },
+    received: { amount: amountText(row.cents_out), currency: row.currency_out },
+    ...{ rate, made_at: formatInstant(made_at) },
+  };
+}
+
+type AccountRow = { account: string; currency: string; cents: number };
+
+const sides = (...rows: AccountRow[]): Balance[] =>
+  rows.map(({ account, cents, currency }) => ({ account, balance: amountText(cents), currency }));
 
 /**
  * Opens the book in its folder, and makes it with a few accounts of play money when there is none.
@@ -111,10 +155,21 @@ export function openBook(dataDir: string, clock: Clock): Book {
     INSERT INTO transfers (transfer_id, idempotency_key, source, target, cents, currency, memo, made_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
   const insertEntry = db.prepare('INSERT INTO entries (transfer_id, account, cents) VALUES (?, ?, ?)');
+  const selectExchange = db.prepare(`
+    SELECT exchange_id, paid.source, received.target, paid.cents, paid.currency, received.cents AS cents_out,
+           received.currency AS currency_out, rate, paid.made_at
+      FROM exchanges
+      JOIN transfers AS paid ON paid.transfer_id = exchanges.paid
+      JOIN transfers AS received ON received.transfer_id = exchanges.received
+     WHERE exchanges.idempotency_key = ?`);
+  const insertExchange = db.prepare(`
+    INSERT INTO exchanges (exchange_id, idempotency_key, paid, received, rate) VALUES (?, ?, ?, ?, ?)`);
+  const selectRate = db.prepare('SELECT rate FROM rates WHERE base = ? AND quote = ?');
+  const selectMarket = db.prepare(`
+    SELECT account FROM accounts WHERE is_origin = 1 AND account LIKE 'market-%' AND currency = ?`);
   const selectClosed = db.prepare('SELECT 1 FROM closed_keys WHERE idempotency_key = ?');
   const closeKey = db.prepare('INSERT OR IGNORE INTO closed_keys (idempotency_key, closed_at) VALUES (?, ?)');
 
-  type AccountRow = { account: string; currency: string; cents: number };
   const allAccounts = () => selectAccounts.all() as AccountRow[];
 
   function account(name: string): AccountRow {
@@ -124,8 +179,8 @@ export function openBook(dataDir: string, clock: Clock): Book {
     throw new ReveilleError('not_found', `there is no account ${JSON.stringify(name)}; there are ${names.join(', ')}`);
   }
 
-  /** Everything that must hold before money moves. */
-  function check({ from, to, amount, currency }: Order) {
+  /** What must hold of a transfer and of an exchange alike. */
+  function checkSides({ from, to, amount, currency }: ExchangeOrder) {
     const cents = centsOf(amount);
     if (cents === undefined) {
       const what = 'amount must be a decimal number above zero with at most two decimals, such as 12.50';
@@ -133,71 +188,139 @@ export function openBook(dataDir: string, clock: Clock): Book {
     }
     if (from === to) throw new ReveilleError('invalid_request', `from and to must be two accounts (got ${from} twice)`);
     const [source, target] = [account(from), account(to)];
-    for (const side of [source, target]) {
-      if (side.currency !== currency) {
-        const message = `${side.account} is kept in ${side.currency}, not in ${JSON.stringify(currency)}`;
-        throw new ReveilleError('invalid_request', message);
-      }
-    }
-    if (source.cents < cents) {
-      const message = `${from} has ${amountText(source.cents)} ${currency}, which is less than ${amountText(cents)} ${currency}`;
-      throw new ReveilleError('conflict', message);
-    }
+    keptIn(source, currency);
     return { cents, source, target };
   }
 
-  function repeated(row: TransferRow, order: Order): Transfer {
-    const isSame =
-      row.source === order.from &&
-      row.target === order.to &&
-      row.cents === centsOf(order.amount) &&
-      row.currency === order.currency &&
-      (row.memo ?? undefined) === order.memo;
-    if (isSame) return transferOf(row);
-    const message = `the idempotency_key was used for another transfer (${row.transfer_id}); use a new one for this`;
+  function keptIn(side: AccountRow, currency: string): void {
+    if (side.currency === currency) return;
+    const message = `${side.account} is kept in ${side.currency}, not in ${JSON.stringify(currency)}`;
+    throw new ReveilleError('invalid_request', message);
+  }
+
+  function affordable({ account: from, cents: held, currency }: AccountRow, cents: number): void {
+    if (held >= cents) return;
+    const message = `${from} has ${amountText(held)} ${currency}, which is less than ${amountText(cents)} ${currency}`;
     throw new ReveilleError('conflict', message);
   }
 
+  /** Everything that must hold before money moves. */
+  function check(order: Order) {
+    const checked = checkSides(order);
+    keptIn(checked.target, order.currency);
+    affordable(checked.source, checked.cents);
+    return checked;
+  }
+
+  /** Everything that must hold before money is exchanged, and what comes out of it. */
+  function priced(order: ExchangeOrder) {
+    const { cents, source, target } = checkSides(order);
+    const { currency } = target;
+    if (currency === source.currency) {
+      const message = `${order.from} and ${order.to} are both kept in ${currency}; use transfer between them`;
+      throw new ReveilleError('invalid_request', message);
+    }
+    affordable(source, cents);
+    const found = selectRate.get(source.currency, currency) as { rate: string } | undefined;
+    if (!found) throw new ReveilleError('not_found', `there is no rate from ${source.currency} to ${currency}`);
+    const received = centsAtRate(cents, found.rate);
+    if (received === undefined) {
+      const message = `amount must come to at least 0.01 ${currency} and at most 999999999999.99 ${currency}`;
+      const given = `${amountText(cents)} ${source.currency} at ${found.rate}`;
+      throw new ReveilleError('invalid_request', `${message} (got ${given})`);
+    }
+    return { cents, source, target, received, rate: found.rate };
+  }
+
+  const transferWith = (key: string) => selectByKey.get(key) as TransferRow | undefined;
+  const exchangeWith = (key: string) => selectExchange.get(key) as ExchangeRow | undefined;
+
+  const isSame = (row: TransferRow | (ExchangeRow & { memo?: null }), order: Order) =>
+    row.source === order.from &&
+    row.target === order.to &&
+    row.cents === centsOf(order.amount) &&
+    row.currency === order.currency &&
+    (row.memo ?? undefined) === order.memo;
+
+  /** A key is good for one transfer or one exchange, and for none once its status was asked. */
+  function refuseUsed(key: string): void {
+    const [transfer, exchange] = [transferWith(key), exchangeWith(key)];
+    const made = transfer ? `transfer (${transfer.transfer_id})` : exchange && `exchange (${exchange.exchange_id})`;
+    if (made !== undefined) {
+      const message = `the idempotency_key was used for another call: the ${made}; use a new one for this`;
+      throw new ReveilleError('conflict', message);
+    }
+    if (!selectClosed.get(key)) return;
+    const message = 'nothing was moved: status was asked about this idempotency_key, which closed it; use a new one';
+    throw new ReveilleError('conflict', message);
+  }
+
+  type Movement = { source: string; target: string; cents: number; currency: string };
+  function move({ source, target, cents, currency }: Movement, key?: string, memo?: string): string {
+    const id = randomUUID();
+    insertTransfer.run(id, key ?? null, source, target, cents, currency, memo ?? null, clock.now());
+    insertEntry.run(id, source, -cents);
+    insertEntry.run(id, target, cents);
+    return id;
+  }
+
+  const marketOf = (currency: string) => (selectMarket.get(currency) as { account: string }).account;
+
   return {
-    accounts: (names) =>
-      (names === undefined ? allAccounts() : names.map(account)).map((row) =>
-        balance(row.account, row.cents, row.currency),
-      ),
+    accounts: (names) => sides(...(names === undefined ? allAccounts() : names.map(account))),
 
     transfer: (order, key) =>
       writes.runNow(() => {
-        const before = selectByKey.get(key) as TransferRow | undefined;
-        if (before) return repeated(before, order);
-        if (selectClosed.get(key)) {
-          const message =
-            'nothing was moved: status was asked about this idempotency_key, which closed it; use a new one';
-          throw new ReveilleError('conflict', message);
-        }
+        const before = transferWith(key);
+        if (before && isSame(before, order)) return transferOf(before);
+        refuseUsed(key);
         const { cents } = check(order);
-        const [id, now] = [randomUUID(), clock.now()];
-        insertTransfer.run(id, key, order.from, order.to, cents, order.currency, order.memo ?? null, now);
-        insertEntry.run(id, order.from, -cents);
-        insertEntry.run(id, order.to, cents);
-        return transferOf(selectByKey.get(key) as TransferRow);
+        move({ source: order.from, target: order.to, cents, currency: order.currency }, key, order.memo);
+        return transferOf(transferWith(key)!);
       }),
+
+    exchange: (order, key) =>
+      writes.runNow(() => {
+        const before = exchangeWith(key);
+        if (before && isSame(before, order)) return exchangeOf(before);
+        refuseUsed(key);
+        const { cents, source, target, received, rate } = priced(order);
+        const [given, gotten] = [source.currency, target.currency];
+        const paid = { source: source.account, target: marketOf(given), cents, currency: given };
+        const out = { source: marketOf(gotten), target: target.account, cents: received, currency: gotten };
+        insertExchange.run(randomUUID(), key, move(paid), move(out), rate);
+        return exchangeOf(exchangeWith(key)!);
+      }),
+
+    quote(order) {
+      const { cents, source, target, received, rate } = priced(order);
+      const { from, to, currency } = order;
+      return {
+        ...{ from, to, amount: amountText(cents), currency, rate },
+        received: { amount: amountText(received), currency: target.currency },
+        before: sides(source, target),
+        after: sides({ ...source, cents: source.cents - cents }, { ...target, cents: target.cents + received }),
+      };
+    },
 
     simulate(order) {
       const { cents, source, target } = check(order);
-      const sides = (change: number) => [
-        balance(source.account, source.cents - change, source.currency),
-        balance(target.account, target.cents + change, target.currency),
-      ];
-      return { before: sides(0), after: sides(cents) };
+      return {
+        before: sides(source, target),
+        after: sides({ ...source, cents: source.cents - cents }, { ...target, cents: target.cents + cents }),
+      };
     },
 
-    // Whoever asks has lost the answer to a transfer, which may still be on its way: in a pipe, in a process that
+    // Whoever asks has lost the answer to a call, which may still be on its way: in a pipe, in a process that
     // hangs. "Not done" would be worth nothing if it could arrive a moment later. So a key that was never used is
-    // closed in the same transaction: the transfer has come before this one, and is found, or comes after it, and is
+    // closed in the same transaction: the call has come before this one, and is found, or comes after it, and is
     // refused.
     status: (key) =>
       writes.runNow((): Standing => {
-        const made = selectByKey.get(key) as TransferRow | undefined;
+        const made = transferWith(key);
         if (made) return { status: 'done', transfer_id: made.transfer_id };
+        const exchanged = exchangeWith(key);
+        if (exchanged) return { status: 'done', exchange_id: exchanged.exchange_id };
         closeKey.run(key, clock.now());
         return { status: 'not_done' };
       }),

@@ -18,3 +18,21 @@ export function amountText(cents: number): string {
   const digits = String(Math.abs(cents)).padStart(3, '0');
   return `${cents < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`;
 }
+
+const RATE = /^(?:0|[1-9]\d{0,5})(?:\.\d{1,12})?$/;
+/** As much as {@link centsOf} reads. */
+const MOST_CENTS = 99_999_999_999_999n;
+
+/**
+ * What an amount comes to at a rate such as `1.1637`: computed exactly, then rounded down to the cent. `undefined`
+ * where that is nothing, or more than an amount can be.
+ *
+ * @throws RangeError when the rate is no decimal number
+ */
+export function centsAtRate(cents: number, rate: string): number | undefined {
+  if (!RATE.test(rate)) throw new RangeError(`no rate: ${JSON.stringify(rate)}`);
+  const [whole = '0', decimals = ''] = rate.split('.');
+  const exact = BigInt(cents) * BigInt(whole + decimals);
+  const rounded = exact / 10n ** BigInt(decimals.length);
+  return rounded > 0n && rounded <= MOST_CENTS ? Number(rounded) : undefined;
+}

@@ -72,7 +72,7 @@ const order = (idempotency_key: string) => ({
   idempotency_key,
 });
 
-test('the ledger serves four tools with schemas of what goes in and comes out, and keeps its book in REVEILLE_HOME', async (t) => {
+test('the ledger serves six tools with schemas of what goes in and comes out, and keeps its book in REVEILLE_HOME', async (t) => {
   const home = temporaryFolder(t);
   const peer = await start(t, home);
   const { result } = await peer.send('tools/list').answer;
@@ -83,6 +83,8 @@ test('the ledger serves four tools with schemas of what goes in and comes out, a
     [
       ['accounts', true, true],
       ['transfer', true, false],
+      ['exchange', true, false],
+      ['quote', true, true],
       ['simulate', true, true],
       ['status', true, false],
     ],
@@ -91,7 +93,7 @@ test('the ledger serves four tools with schemas of what goes in and comes out, a
   assert.deepEqual(structuredContent, { accounts: [{ account: 'bob', balance: '1000.00', currency: 'EUR' }] });
   const book = openBook(join(home, 'ledger'), systemClock);
   t.after(() => book.close());
-  assert.equal(book.accounts().length, 3);
+  assert.equal(book.accounts().length, 5);
 });
 
 test('what is wrong with an order is answered, and nothing moves', async (t) => {
@@ -108,9 +110,24 @@ test('what is wrong with an order is answered, and nothing moves', async (t) => 
     { ...order('k'), approved: true },
     {},
   ];
-  for (const args of wrong) assert.equal((await peer.call('transfer', args)).isError, true, JSON.stringify(args));
+  for (const args of wrong) {
+    for (const tool of ['transfer', 'exchange'])
+      assert.equal((await peer.call(tool, args)).isError, true, `${tool} ${JSON.stringify(args)}`);
+  }
   const { structuredContent } = await peer.call('accounts', { accounts: ['alice', 'rent'] });
   assert.match(JSON.stringify(structuredContent), /5000\.00.*0\.00/);
+});
+
+test('an exchange and its quote are answered as their schemas say, and one with a memo is refused', async (t) => {
+  const peer = await start(t, temporaryFolder(t));
+  const { idempotency_key, ...given } = { ...order('k'), to: 'alice-usd' };
+  const quote = await peer.call('quote', given);
+  const made = await peer.call('exchange', { ...given, idempotency_key });
+  assert.deepEqual(quote.structuredContent!.received, { amount: '1.16', currency: 'USD' });
+  assert.deepEqual(made.structuredContent!.received, quote.structuredContent!.received);
+  const { exchange_id } = made.structuredContent!;
+  assert.deepEqual((await peer.call('status', { idempotency_key })).structuredContent, { status: 'done', exchange_id });
+  assert.equal((await peer.call('exchange', { ...given, idempotency_key: 'k2', memo: 'x' })).isError, true);
 });
 
 test('a transfer that was answered outlives kill -9, and the next process takes over at once', async (t) => {

@@ -21,11 +21,17 @@ const currency = z
   .string()
   .regex(/^[A-Z]{3}$/)
   .describe('an ISO 4217 code: "EUR"');
-const key = z.string().min(1).max(300).describe('chosen by the caller, another one for each transfer');
+const keyOf = (what: string) =>
+  z.string().min(1).max(300).describe(`chosen by the caller, another one for each ${what}`);
 
 const order = { from: account, to: account, amount, currency };
 const orderSchema = z.strictObject({ ...order, memo: shortText(200).optional().describe('a remark for both sides') });
-const transferSchema = orderSchema.extend({ idempotency_key: key });
+const transferSchema = orderSchema.extend({ idempotency_key: keyOf('transfer') });
+const exchangeOrderSchema = z.strictObject({
+  ...order,
+  to: account.describe('the name of an account in the currency that is wanted'),
+});
+const exchangeSchema = exchangeOrderSchema.extend({ idempotency_key: keyOf('exchange') });
 
 const balances = z.array(z.object({ account: z.string(), balance: z.string(), currency: z.string() }));
 const madeSchema = z.object({
@@ -37,6 +43,16 @@ const madeSchema = z.object({
   memo: z.string().optional(),
   made_at: z.string(),
 });
+const exchanged = {
+  from: z.string(),
+  to: z.string(),
+  amount: z.string(),
+  currency: z.string(),
+  received: z.object({ amount: z.string(), currency: z.string() }),
+  rate: z.string(),
+};
+const exchangedSchema = z.object({ exchange_id: z.string(), ...exchanged, made_at: z.string() });
+const ROUNDED = 'What comes out is amount times rate, rounded down to the cent.';
 
 export type LedgerOptions = {
   /** Where `ledger.db` is kept. */
@@ -87,6 +103,28 @@ function createServer(book: Book, log: Logger): McpServer {
     ({ idempotency_key, ...given }) => answer(() => book.transfer(given, idempotency_key)),
   );
   server.registerTool(
+    'exchange',
+    {
+      title: 'Exchange',
+      description: `Exchanges money of one account for the currency of another, at the rate that the ledger has now. ${ROUNDED} With the same idempotency_key and the same arguments it is done once and at one rate, however often it is called.`,
+      inputSchema: exchangeSchema,
+      outputSchema: exchangedSchema,
+      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    },
+    ({ idempotency_key, ...given }) => answer(() => book.exchange(given, idempotency_key)),
+  );
+  server.registerTool(
+    'quote',
+    {
+      title: 'Quote',
+      description: `Says what an exchange would give at the rate that the ledger has now; moves nothing. ${ROUNDED}`,
+      inputSchema: exchangeOrderSchema,
+      outputSchema: z.object({ ...exchanged, before: balances, after: balances }),
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    (given) => answer(() => book.quote(given)),
+  );
+  server.registerTool(
     'simulate',
     {
       title: 'Simulate a transfer',
@@ -100,11 +138,15 @@ function createServer(book: Book, log: Logger): McpServer {
   server.registerTool(
     'status',
     {
-      title: 'Status of a transfer',
+      title: 'Status of a transfer or an exchange',
       description:
-        'Says whether the transfer with this idempotency_key was made. A key that was never used is closed by the question: no transfer can be made with it afterwards, so "not_done" stays true.',
-      inputSchema: z.strictObject({ idempotency_key: key }),
-      outputSchema: z.object({ status: z.enum(['done', 'not_done']), transfer_id: z.string().optional() }),
+        'Says whether the transfer or the exchange with this idempotency_key was made. A key that was never used is closed by the question: nothing can be made with it afterwards, so "not_done" stays true.',
+      inputSchema: z.strictObject({ idempotency_key: keyOf('transfer') }),
+      outputSchema: z.object({
+        status: z.enum(['done', 'not_done']),
+        transfer_id: z.string().optional(),
+        exchange_id: z.string().optional(),
+      }),
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
     },
     ({ idempotency_key }) => answer(() => book.status(idempotency_key)),

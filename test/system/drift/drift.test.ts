@@ -113,8 +113,7 @@ describe('drift is found before anything is ready', () => {
   test('in the manifest of the executor', async () => {
     const { status, said } = await drifted(
       'agents/executor.json',
-      (text) =>
-        text.replace('"name": "accounts"', '"name": "balances"').replace('"tool": "accounts"', '"tool": "balances"'),
+      (text) => text.replaceAll(/"(name|tool)": "accounts"/g, '"$1": "balances"'),
       () => run(['executor'], { REVEILLE_HOME: join(home, 'x') }),
     );
     assert.equal(status, 1, said);

@@ -29,7 +29,7 @@ function decisions(unattended: boolean) {
   return (effect: string) => found.flatMap(([name, got]) => (got === effect ? [name] : [])).sort();
 }
 
-const ASKED = ['fetch/fetch', 'git/clone', 'git/pull', 'git/push', 'ledger/transfer', 'shell/run'];
+const ASKED = ['fetch/fetch', 'git/clone', 'git/pull', 'git/push', 'ledger/exchange', 'ledger/transfer', 'shell/run'];
 
 test('with what ships, reads and writes in the workspace go, and what leaves the machine is asked', () => {
   for (const unattended of [false, true]) {

@@ -62,6 +62,8 @@ test('the manifest that ships gives a ledger whose transfers need approval, and 
     ofLedger.map(({ name, surface, sideEffectClass }) => [name, surface, sideEffectClass]),
     [
       ['ledger/accounts', 'natural', 'read'],
+      ['ledger/exchange', 'escalate', 'write'],
+      ['ledger/quote', 'natural', 'read'],
       ['ledger/simulate', 'natural', 'read'],
       ['ledger/status', 'natural', 'write'],
       ['ledger/transfer', 'escalate', 'write'],
@@ -189,7 +191,7 @@ test('a server that is away takes its tools with it, and the others stay', async
   manifest.servers.push({ alias: 'bank', command: fileURLToPath(new URL('./no-such-program', import.meta.url)) });
   writeFileSync(path, JSON.stringify(manifest));
   const toolbox = await start(t, { path }, folder);
-  assert.equal(toolbox.tools().length, 4);
+  assert.equal(toolbox.tools().length, 6);
   assert.match(toolbox.absence('bank/transfer'), /"bank\/transfer" is not available: server "bank" did not start/);
   assert.match(toolbox.warnings().join(), /server "bank"/);
 });
