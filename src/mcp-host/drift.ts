@@ -4,10 +4,12 @@
  * package list, and what a skill asks for. What a server says of itself is compared when it starts (`agreement.ts`).
  */
 import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { runSelftest } from '../chronos-mcp/selftest.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { readToolUri } from '../wire/tool-uri.ts';
 import { Agreement } from './agreement.ts';
-import { ownToolsFile } from './bundled-programs.ts';
+import { bundledManifest, ownToolsFile } from './bundled-programs.ts';
 import { loadManifest, type Manifest, type ServerSpec } from './manifest.ts';
 import type { Variables } from './references.ts';
 import { type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
@@ -52,6 +54,19 @@ export function hasServersToStart(files: AgreedFiles): boolean {
   return files.manifest.servers.some(
     (spec) => spec.lack === undefined && spec.missing.length === 0 && offeredBeforeStart(spec, files) === undefined,
   );
+}
+
+/**
+ * What the self-test of our own proxy finds in the other files that ship. With it the proxy refuses to start, so an
+ * agent that has the proxy would be ready without its alarms.
+ */
+function proxyDrift({ path, servers }: Manifest): string[] {
+  const file = servers.map(({ link }) => (link.kind === 'stdio' ? ownToolsFile(link.command) : undefined));
+  const toolsFile = file.find((one) => one !== undefined);
+  if (toolsFile === undefined) return [];
+  const agentsDir = dirname(bundledManifest('neo'));
+  const { differences } = runSelftest({ toolsFile, agentsDir, skillsDir: join(dirname(agentsDir), 'skills') });
+  return differences.filter((difference) => !difference.startsWith(`${path}: `));
 }
 
 const quoted = (name: string) => JSON.stringify(name);
@@ -105,8 +120,21 @@ export function driftOf({ manifest, lock }: Pick<AgreedFiles, 'manifest' | 'lock
   return [...ofServers, ...ofSkill];
 }
 
+/**
+ * For a daemon that starts: nobody is told that it is ready while its own files, or those that its proxy compares,
+ * disagree.
+ *
+ * @throws ReveilleError `conflict` naming everything that they disagree on
+ */
+export function refuseAnyDrift(files: Pick<AgreedFiles, 'manifest' | 'lock'>, skill?: SkillNeeds): void {
+  refuse([...driftOf(files, skill), ...proxyDrift(files.manifest)]);
+}
+
 /** @throws ReveilleError `conflict` naming everything that the files disagree on */
-export function refuseDrift(files: Pick<AgreedFiles, 'manifest' | 'lock'>, skill?: SkillNeeds): void {
-  const found = driftOf(files, skill);
+export function refuseDrift(files: Pick<AgreedFiles, 'manifest' | 'lock'>): void {
+  refuse(driftOf(files));
+}
+
+function refuse(found: readonly string[]): void {
   if (found.length > 0) throw new ReveilleError('conflict', found.join('\n'), { retryable: false });
 }

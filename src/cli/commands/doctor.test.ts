@@ -21,13 +21,14 @@ const now = Date.parse('2026-06-15T12:00:00Z');
 test('a report marks every check, wraps what is long and says below it what to do', () => {
   const checks: Check[] = [
     { name: 'Node', status: 'ok', detail: '24.1.0' },
-    { name: 'router', status: 'note', detail: 'does not run', remedy: 'start it' },
+    { name: 'router', status: 'note', detail: 'does not run\nand never did', remedy: 'start it' },
     { name: 'REVEILLE_HOME', status: 'broken', detail: `/a\u001b[2J ${'word '.repeat(20)}`.trim(), remedy: 'mend it' },
   ];
   const look = { now, zone: 'UTC', width: 60, paint: (_style: string, text: string) => text };
   assert.deepEqual(renderChecks(checks, { up: ['chronosd'], down: ['router', 'executor'] }, look), [
     '✓ Node           24.1.0',
     '· router         does not run',
+    '                 and never did',
     '                 → start it',
     '✗ REVEILLE_HOME  /a\\u001b[2J word word word word word word',
     '                 word word word word word word word word',

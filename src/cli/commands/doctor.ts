@@ -46,7 +46,7 @@ export function renderChecks(checks: readonly Check[], running: Running, look: L
   const indent = ' '.repeat(2 + nameWidth + 2);
   const room = Math.max(30, look.width - indent.length);
   const lines = checks.flatMap(({ name, status, detail, remedy }) => {
-    const [first, ...rest] = wrap(printable(detail), room);
+    const [first, ...rest] = detail.split('\n').flatMap((line) => wrap(printable(line), room));
     const mark = look.paint(COLOURS[status], MARKS[status]);
     const advice = remedy === undefined ? [] : wrap(`→ ${printable(remedy)}`, room);
     return [`${mark} ${pad(name, nameWidth)}  ${first}`, ...[...rest, ...advice].map((line) => `${indent}${line}`)];

@@ -4,7 +4,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { Walls } from '../../kit/process/separation.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { classify, warningOf } from '../../mcp-host/classify.ts';
-import { hasServersToStart, readAgreedFiles, refuseDrift } from '../../mcp-host/drift.ts';
+import { hasServersToStart, readAgreedFiles, refuseAnyDrift } from '../../mcp-host/drift.ts';
 import type { HostLimits } from '../../mcp-host/limits.ts';
 import type { Manifest } from '../../mcp-host/manifest.ts';
 import type { ToolResult } from '../../mcp-host/output-cap.ts';
@@ -171,7 +171,7 @@ const manifestPathOf = (manifest: ToolboxOptions['manifest']) =>
 export function mustStart(manifest: ToolboxOptions['manifest'], variables: Settings): boolean {
   const files = readAgreedFiles(manifestPathOf(manifest), variables);
   inspect(files.manifest);
-  refuseDrift(files);
+  refuseAnyDrift(files);
   return hasServersToStart(files);
 }
 

@@ -1,7 +1,7 @@
 /** What Neo's manifest and skill say, held against the files around them before anything is started. */
 import { resolve } from 'node:path';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
-import { type AgreedFiles, hasServersToStart, readAgreedFiles, refuseDrift } from '../../mcp-host/drift.ts';
+import { type AgreedFiles, hasServersToStart, readAgreedFiles, refuseAnyDrift } from '../../mcp-host/drift.ts';
 import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
 import { resolveToolUri, type UriTarget } from '../../mcp-host/tool-uri.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -36,11 +36,11 @@ export function checkFiles(config: ToolConfig, variables: Settings, dataDir: str
   const { manifest, skill: path } = config;
   const skill = path === undefined ? undefined : readSkill(path);
   if (manifest === undefined) {
-    refuseDrift(NOTHING, skill);
+    refuseAnyDrift(NOTHING, skill);
     return false;
   }
   const files = readAgreedFiles(manifestPathOf(manifest), { ...variables, ...foldersOf(config, dataDir) });
-  refuseDrift(files, skill);
+  refuseAnyDrift(files, skill);
   return hasServersToStart(files);
 }
 

@@ -110,6 +110,19 @@ describe('drift is found before anything is ready', () => {
       assert.ok(said.includes(words), said);
   });
 
+  test('in a file that is not its own: without it the proxy would not start, and the agent have no alarms', async () => {
+    const ends = await drifted(
+      'skills/assistant/SKILL.mtx',
+      (text) => text.replace('alarm_list@0.1.0', 'alarm_ls@0.1.0'),
+      () => Promise.all([run(['neo']), run(['executor'], { REVEILLE_HOME: join(home, 'y') })]),
+    );
+    for (const { status, said } of ends) {
+      assert.equal(status, 1, said);
+      assert.match(said, /assistant\/SKILL\.mtx: alarm_ls is not a chronos tool\n.*alarm_list is missing/);
+      assert.doesNotMatch(said, /is ready/);
+    }
+  });
+
   test('in the manifest of the executor', async () => {
     const { status, said } = await drifted(
       'agents/executor.json',
