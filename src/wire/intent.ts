@@ -54,7 +54,7 @@ const waitNodeSchema = z
     until: instant.exactOptional(),
   })
   .refine(({ seconds, until }) => (seconds === undefined) !== (until === undefined), {
-    message: 'a wait must have exactly one of seconds and until',
+    message: 'is a wait and must have exactly one of seconds and until',
   });
 
 export const planNodeSchema: z.ZodType<PlanNode> = z.lazy(() =>

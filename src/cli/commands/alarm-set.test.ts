@@ -70,6 +70,8 @@ test('what cannot be meant is refused with the flag, the value and the remedy', 
   const folder = temporaryFolder(t);
   const binary = join(folder, 'binary');
   writeFileSync(binary, Buffer.from([0xff, 0xfe, 0x41]));
+  const broken = join(folder, 'broken');
+  writeFileSync(broken, '{');
   const cases: [message: string | undefined, flags: SetFlags, said: RegExp][] = [
     ['m', {}, /say it after the message, as in "tomorrow 9am".* or give --in, --at or --cron/],
     ['m', { in: '1m', at: '2036-01-01T00:00:00Z' }, /--in and --at exclude each other/],
@@ -93,6 +95,8 @@ test('what cannot be meant is refused with the flag, the value and the remedy', 
     ['m', { in: '1m', payload: '1', payloadFile: 'x' }, /--payload and --payload-file exclude/],
     ['m', { in: '1m', payloadFile: join(folder, 'none') }, /--payload-file .*none cannot be read: ENOENT/],
     ['m', { in: '1m', payloadFile: folder }, /--payload-file .* cannot be read: EISDIR/],
+    ['m', { in: '1m', payloadFile: binary }, /--payload-file .*binary must be /],
+    ['m', { in: '1m', payloadFile: broken }, /--payload-file .*broken must be JSON \((?!.*quotes)/],
     ['m', { in: '1m', messageFile: 'x' }, /there twice/],
     [undefined, { in: '1m' }, /the message is missing/],
     [undefined, { in: '1m', messageFile: binary }, /--message-file .*binary must be UTF-8 text/],

@@ -59,7 +59,7 @@ export function payloadOf({ payload, payloadFile, messageFile }: SetFlags): RawJ
   if (payloadFile === undefined) return undefined;
   if (payloadFile === '-' && messageFile === '-')
     throw new UsageError('--message-file and --payload-file cannot both be -; standard input can be read once');
-  return jsonFlag(`--payload-file ${payloadFile}`, fileFlag('--payload-file', payloadFile));
+  return jsonFlag(`--payload-file ${payloadFile}`, fileFlag('--payload-file', payloadFile), '');
 }
 
 type Schedule = Pick<

@@ -57,7 +57,7 @@ export type SubmitFlags = { user?: string; jsonFile?: string; idempotencyKey?: s
 function taskOf(prose: string | undefined, file: string | undefined): { prose: string } | { intent: RawJson } {
   if (file === undefined && prose !== undefined) return { prose };
   if (file !== undefined && prose === undefined)
-    return { intent: jsonFlag('--json-file', fileFlag('--json-file', file)) };
+    return { intent: jsonFlag(`--json-file ${file}`, fileFlag('--json-file', file), '') };
   const example = 'reveille intent submit "Transfer 10 EUR to Ada"';
   throw new UsageError(`give the task in words or with --json-file, one of the two; for example: ${example}`);
 }

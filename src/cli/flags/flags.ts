@@ -42,13 +42,15 @@ export function choiceFlag<T extends string>(name: string, given: Given, choices
   throw new UsageError(`${name} must be one of ${choices.join(', ')} (got ${showValue(given)})`);
 }
 
-/** JSON, kept as its source text. */
-export function jsonFlag(name: string, text: string): RawJson {
+const TYPED = ', such as \'{"ticket":42}\' in single quotes';
+
+/** JSON, kept as its source text. @param hint how to type it; empty for a file */
+export function jsonFlag(name: string, text: string, hint = TYPED): RawJson {
   try {
     return RawJson.parse(text);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new UsageError(`${name} must be JSON, such as '{"ticket":42}' in single quotes (${why})`, cause);
+    throw new UsageError(`${name} must be JSON${hint} (${why})`, cause);
   }
 }
 
