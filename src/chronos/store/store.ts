@@ -221,10 +221,11 @@ export type AlarmStore = {
   /**
    * First ends every lease that ran out at or before `now`, on parked occurrences too and whoever their owner is: the
    * attempt goes into the ledger as `unknown`, the lease is taken off, and `settleInterrupted` (`alarm/settlement.ts`)
-   * is applied as in {@link complete}. Nothing stays leased past the first claim after its expiry.
+   * is applied as in {@link complete}. A store that several processes share may look for such leases once a second
+   * only, and later while a long backlog is worked off; what an expired lease holds is not claimed before it is ended.
    *
-   * Then takes up to `limit` occurrences with `dueAt <= now` that nobody holds, earliest due first, no more than
-   * `perOwner` of one owner (one owner's backlog never hides another's occurrence), and leases them: `attempt` and
+   * Then takes up to `limit` occurrences with `dueAt <= now` that nobody holds, earliest due first (within a bucket,
+   * where a database has several), no more than `perOwner` of one owner (one owner's backlog never hides another's occurrence), and leases them: `attempt` and
    * `fence` grow by one, `leaseUntil` and `claimedAt` are set. No two callers get the same one.
    */
   claim(request: ClaimRequest): Promise<Claim[]>;
