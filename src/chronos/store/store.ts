@@ -225,8 +225,9 @@ export type AlarmStore = {
    * only, and later while a long backlog is worked off; what an expired lease holds is not claimed before it is ended.
    *
    * Then takes up to `limit` occurrences with `dueAt <= now` that nobody holds, earliest due first (within a bucket,
-   * where a database has several), no more than `perOwner` of one owner (one owner's backlog never hides another's occurrence), and leases them: `attempt` and
-   * `fence` grow by one, `leaseUntil` and `claimedAt` are set. No two callers get the same one.
+   * where a database has several), no more than `perOwner` of one owner (one owner's backlog never hides another's
+   * occurrence), and leases them: `attempt` and `fence` grow by one, `leaseUntil` and `claimedAt` are set. No two
+   * callers get the same one.
    */
   claim(request: ClaimRequest): Promise<Claim[]>;
 
