@@ -1,10 +1,10 @@
 /**
  * Claiming what is due.
  *
- * The order is earliest due first over all owners of a bucket, and rows that another replica is claiming at this moment are passed
- * over. An owner has only so many places in flight: those whose places are full are left out, and an owner whose places
- * fill up within a claim is left out of the next look, which goes on where the last one ended. So nobody's backlog
- * hides what others are owed.
+ * The order is earliest due first over all owners of a bucket, and rows that another replica is claiming at this moment
+ * are passed over. An owner has only so many places in flight: those whose places are full are left out, and an owner
+ * whose places fill up within a claim is left out of the next look, which goes on where the last one ended. So nobody's
+ * backlog hides what others are owed.
  */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
