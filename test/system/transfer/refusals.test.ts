@@ -218,7 +218,7 @@ const damages: Record<string, string> = {
   'a changed text': `UPDATE alarms SET wake_message = wake_message || 'x' WHERE owner = 'owner-7' AND id = (SELECT max(id) FROM alarms WHERE owner = 'owner-7')`,
   'an instant that is one millisecond off': `UPDATE occurrences SET due_at = due_at + 1 WHERE fire_id = (SELECT max(fire_id) FROM occurrences)`,
   'a row that is missing': `DELETE FROM agent_keys WHERE public_key = (SELECT min(public_key) FROM agent_keys)`,
-  'a row too many': `INSERT INTO owners (owner, open_alarms) VALUES ('zzz', 1)`,
+  'a row too many': `INSERT INTO owners (owner, open_at_most) VALUES ('zzz', 1)`,
   'a null where there was a text': `UPDATE fire_attempts SET error = NULL WHERE error IS NOT NULL`,
 };
 
