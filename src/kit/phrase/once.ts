@@ -98,7 +98,9 @@ function addMonths(text: string, wall: number, months: number): number {
 /** `in 2 hours`, `in 3 days at 9am`. */
 export function aheadOf(text: string, parts: Parts, { now, zone }: PhraseContext): Reading {
   const { ahead = [], times, halfDay } = parts;
-  if (parts.day !== undefined) throw new PhraseError(`"${text}" says how long and names a day; say one of both`);
+  if (parts.day !== undefined || parts.monthDays.length > 0)
+    throw new PhraseError(`"${text}" says how long and names a day; say one of both`);
+  if (parts.hours !== undefined) throw new PhraseError(`"${text}" says how long and names hours; say one of both`);
   const isExact = ahead.every(({ unit }) => EXACT_MS[unit] !== undefined);
   const exactMs = ahead.reduce((sum, { amount, unit }) => sum + amount * (EXACT_MS[unit] ?? 0), 0);
   if (isExact) {

@@ -306,6 +306,8 @@ const PHRASES: Readonly<Record<string, string>> = {
     every hour at :15 and :45             = ✗
     tomorrow 21h                          = ✗ | tomorrow 21:00
     tomorrow 9h30                         = ✗
+    in 2 months on the 1st at 9:00        = ✗
+    in 2 hours from 9 to 17               = ✗
     in 300000 years                       = ✗
     in 999999 weeks                       = ✗`,
   // On a Friday afternoon.
