@@ -1,7 +1,6 @@
 /** What a phrase means that names one instant: `tomorrow 9am`, `in 3 days at 9am`. Pure. */
 
-import type { PhraseContext, Reading } from './phrase.ts';
-import { PhraseError } from './phrase-error.ts';
+import { type PhraseContext, PhraseError, type Reading } from './reading.ts';
 import {
   calendarDay,
   DAY_MS,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { offsetAt } from '../clock/zone.ts';
-import { type Reading, readPhrase } from './phrase.ts';
-import { PhraseError } from './phrase-error.ts';
+import { readPhrase } from './phrase.ts';
+import { PhraseError, type Reading } from './reading.ts';
 
 /** Five zones: two that put their clocks in opposite seasons, one by half an hour, one never, one 5 h 45 min ahead. */
 const ZONES = ['Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'America/Sao_Paulo', 'Asia/Kathmandu'];

@@ -7,26 +7,9 @@
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { isZone } from '../clock/zone.ts';
 import { aheadOf, onceOf } from './once.ts';
-import { PhraseError } from './phrase-error.ts';
+import { type PhraseContext, PhraseError, type Reading } from './reading.ts';
 import { seriesOf } from './series.ts';
 import { PhraseReader } from './words.ts';
-
-/** What a phrase says about when something is to happen. */
-export type Reading =
-  /** At an instant, epoch ms; `zone` is the one in which it was read. */
-  | { readonly kind: 'instant'; readonly at: number; readonly zone: string }
-  /** After so many seconds. */
-  | { readonly kind: 'delay'; readonly seconds: number }
-  /** Again and again: five cron fields read in `zone`, or `@every …`, which needs none. */
-  | { readonly kind: 'series'; readonly cron: string; readonly zone: string };
-
-/** Where and when a phrase is read. */
-export type PhraseContext = {
-  /** Epoch ms. */
-  readonly now: number;
-  /** The IANA zone of whoever types; a zone at the end of the phrase counts instead. */
-  readonly zone: string;
-};
 
 const LONGEST_PHRASE = 200;
 

@@ -1,7 +1,6 @@
 /** What a phrase means that repeats: `every weekday at 9`, as a cron expression. Pure. */
 
-import type { Reading } from './phrase.ts';
-import { PhraseError } from './phrase-error.ts';
+import { PhraseError, type Reading } from './reading.ts';
 import { calendarDay, hourOf, noTime } from './time-of-day.ts';
 import { MONTHS, type Unit } from './vocabulary.ts';
 import type { Parts } from './words.ts';

@@ -3,7 +3,7 @@
  * that the same calendar reading would be in UTC.
  */
 import { offsetAt } from '../clock/zone.ts';
-import { PhraseError } from './phrase-error.ts';
+import { PhraseError } from './reading.ts';
 
 export const SECOND_MS = 1000;
 export const MINUTE_MS = 60_000;

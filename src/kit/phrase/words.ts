@@ -3,7 +3,7 @@
  * understand. What the parts mean together is not its matter. Pure.
  */
 import { nearestOf } from '../../wire/edit-distance.ts';
-import { PhraseError } from './phrase-error.ts';
+import { PhraseError } from './reading.ts';
 import { calendarDay, type HalfDay, hourOf, type Time } from './time-of-day.ts';
 import {
   ABBREVIATIONS,
