@@ -59,6 +59,7 @@ test('the defaults are those of the contract, and nothing can change them afterw
     CHRONOS_DISPATCH: true,
     CHRONOS_LEDGER_RETENTION_DAYS: 30,
     CHRONOS_POSTGRES_POOL: 10,
+    CHRONOS_POSTGRES_BUCKETS: 1,
   });
   assert.ok(Object.isFrozen(config));
 });
