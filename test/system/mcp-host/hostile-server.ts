@@ -126,6 +126,7 @@ function answer({ id, method, params }: Request): void {
   else send({ id, result: textResult(JSON.stringify(params)) });
 }
 
-if (mode !== 'mute') {
+// An answer would end the endless line.
+if (mode !== 'mute' && mode !== 'endless-line') {
   createInterface({ input: process.stdin }).on('line', (line) => answer(JSON.parse(line) as Request));
 }
