@@ -8,7 +8,6 @@ import { prepareAgentKeys, putNonce, takeNonce } from './agent-keys.ts';
 import { refuseHalfArrived } from './arrival.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
 import { type Buckets, readBuckets } from './buckets.ts';
-import { prepareUpdate } from './change.ts';
 import { prepareClaim } from './claim.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
@@ -23,6 +22,7 @@ import { hasFire, pruneReceipts, receiptsOf, recordReceipts } from './receipts.t
 import { renew } from './renew.ts';
 import { ClaimedStates, countDue, findByKey, list, readOne } from './state.ts';
 import { statement } from './statement.ts';
+import { prepareUpdate } from './write.ts';
 
 const DEFAULT_POOL_SIZE = 10;
 

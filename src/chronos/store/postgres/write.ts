@@ -4,13 +4,21 @@
  * No row is locked between reading and writing. So an alarm is read, changed and written in two round trips, and a
  * process that stops in between holds nobody up.
  */
+import type { Clock } from '../../../kit/clock/clock.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import type { Alarm } from '../../alarm/alarm.ts';
+import type { Alarm, AlarmState, Attempt, Transition } from '../../alarm/alarm.ts';
+import { checkTransition, differenceOf } from '../difference.ts';
+import { checkGrowth, comesNearer, growthOf } from '../limits.ts';
+import type { StoreLimits } from '../store.ts';
+import { abandonedAttempts } from './attempts.ts';
+import type { Buckets } from './buckets.ts';
 import { type Change, type Plan, planOf } from './change.ts';
-import { ADD_OPEN } from './owners.ts';
+import { untilUndisturbed } from './contention.ts';
+import { ADD_OPEN, countOpen, storedOf, waitingTriggers } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
 import { sqlState } from './postgres-error.ts';
 import { ALARM, ATTEMPT, CHANGEABLE, OCCURRENCE, PROGRESS } from './rows.ts';
+import { readOne } from './state.ts';
 import { type Statement, statement } from './statement.ts';
 
 const KEY = ['owner', 'alarmId', 'fireId'] as const;
@@ -176,4 +184,48 @@ export async function writeChanges(pool: PrimaryPool, bucket: number, changes: r
     if (gaveWay(error)) return false;
     throw error;
   }
+}
+
+// Changing one alarm by a pure transition.
+
+function isSame(stored: AlarmState, wanted: AlarmState): boolean {
+  const { alarm, came, changed, went } = differenceOf(stored, wanted);
+  return alarm.size + came.length + changed.length + went.length === 0;
+}
+
+export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock) {
+  /** Replicas that do this for one owner at the same instant do not see each other's change. */
+  async function check(stored: AlarmState, wanted: AlarmState, limits: StoreLimits): Promise<void> {
+    const { owner } = wanted.alarm;
+    const growth = growthOf(stored, wanted);
+    if (!comesNearer(growth, limits)) return;
+    const bucket = buckets.of(owner);
+    const active = growth.opens ? await countOpen(pool, bucket, owner) : 0;
+    const held = Promise.all([storedOf(pool, bucket, owner), waitingTriggers(pool, bucket, owner)]);
+    const [{ bytes }, triggers] = await held;
+    checkGrowth(growth, limits, { active, bytes, triggers });
+  }
+
+  return async (
+    owner: string,
+    alarmId: string,
+    transition: Transition,
+    limits: StoreLimits = {},
+  ): Promise<AlarmState | undefined> => {
+    const { state } = await untilUndisturbed(
+      clock,
+      async (): Promise<{ state: AlarmState | undefined } | undefined> => {
+        const stored = await readOne(pool, buckets, owner, alarmId);
+        if (!stored) return { state: undefined };
+        const wanted = transition(stored.state);
+        checkTransition(stored.state, wanted);
+        if (isSame(stored.state, wanted)) return { state: wanted };
+        await check(stored.state, wanted, limits);
+        const attempts: Attempt[] = abandonedAttempts(stored.state, wanted);
+        const change: Change = { stored, wanted, attempts };
+        return (await writeChanges(pool, buckets.of(owner), [change])) ? { state: wanted } : undefined;
+      },
+    );
+    return state;
+  };
 }
