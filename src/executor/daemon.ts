@@ -2,15 +2,17 @@
  * The executor: wires journal, tools, policy, compiler, walk, outbox and HTTP server from a configuration. Nothing else
  * does.
  */
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { RunningServer } from '../kit/http/server.ts';
+import { loadOrCreateKey } from '../kit/identity/keys.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Model } from '../kit/model/model.ts';
 import type { Walls } from '../kit/process/separation.ts';
+import { labelSchema, ownerOf } from '../wire/did.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
-import { agentKeyOf } from './agent-keys.ts';
 import { type Compiler, offlineCompiler } from './compile/compiler.ts';
 import type { ExecutorConfig } from './config.ts';
 import { startExecutorServer } from './http/server.ts';
@@ -61,6 +63,20 @@ export type RunningExecutor = {
   /** Accepts nothing more, waits for calls under way for a while, and leaves the rest to the next process. */
   close(): Promise<void>;
 };
+
+/**
+ * The public key by which plans set alarms of a user: one for each user, enrolled at chronosd for that user alone, so
+ * that one which leaks is one user's alarms and is revoked by itself. Its file is made when there is none; an operator
+ * may put one there before.
+ *
+ * @returns 64 hex digits; `undefined` for a user whose name cannot stand in an identity, and who has no alarms
+ * @throws ReveilleError when the folder or the file cannot be used
+ */
+function agentKeyOf(folder: string, user: string): string | undefined {
+  if (!labelSchema.safeParse(user).success) return undefined;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return loadOrCreateKey(join(folder, `${ownerOf(user)}.key`)).publicKeyHex;
+}
 
 /** What makes intents of prose. The model's client is loaded with the first task that needs it. */
 function compilerOf(
