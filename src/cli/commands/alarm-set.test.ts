@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { alarmOf as alarmTyped, type SetFlags, type Typed } from './alarm-set.ts';
+import { alarmOf as alarmTyped, changesOf, type EditFlags, type SetFlags, type Typed } from './alarm-set.ts';
 
 /** A Sunday evening in Berlin. */
 const TYPED: Typed = { now: Date.UTC(2026, 10, 22, 21, 30), zone: 'Europe/Berlin' };
@@ -137,4 +137,16 @@ test('where the zone of the machine is not known, a time of the day asks for it'
   assert.throws(() => alarmOf('m', { cron: '@daily' }, undefined, nowhere), /--zone/);
   for (const words of ['in 2 hours', 'every 15 minutes', '2026-12-01T09:00:00Z', 'tomorrow 9am UTC'])
     assert.ok(alarmOf('m', {}, words, nowhere));
+});
+
+test('an edit of the expression alone leaves the alarm in its zone, whatever the zone of the machine', () => {
+  const changes = (flags: EditFlags) =>
+    Object.fromEntries(Object.entries(changesOf(flags, TYPED)).filter(([, value]) => value !== undefined));
+  assert.deepEqual(changes({ cron: '0 8 * * *' }), { cron_expr: '0 8 * * *' });
+  assert.deepEqual(changes({ cron: 'every day at 8:00' }), { cron_expr: '0 8 * * *' });
+  assert.deepEqual(changes({ cron: '0 8 * * *', clear: 'zone' }), { cron_expr: '0 8 * * *', timezone: null });
+  const berlin = { cron_expr: '0 8 * * *', timezone: 'Europe/Berlin' };
+  assert.deepEqual(changes({ cron: '0 8 * * *', zone: 'Europe/Berlin' }), berlin);
+  assert.deepEqual(changes({ cron: 'every day at 8:00 Europe/Berlin' }), berlin);
+  assert.deepEqual(changes({ zone: 'Asia/Tokyo' }), { timezone: 'Asia/Tokyo' });
 });

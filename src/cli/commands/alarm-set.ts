@@ -75,6 +75,9 @@ type When = Pick<AlarmCreateBody, 'delay_seconds' | 'fire_at' | 'cron_expr' | 't
 
 const WHEN_FLAGS = { in: '--in', at: '--at', cron: '--cron' } as const;
 
+const zoneNotKnown = () =>
+  new UsageError('the time zone of this machine is not known; name yours with --zone, as in --zone Europe/Berlin');
+
 /** What a text means on the reader's own clock. @throws UsageError naming where the text stood */
 function readingOf(name: string, text: string, { zone }: Pick<SetFlags, 'zone'>, typed: Typed): Reading {
   const chosen = zone ?? typed.zone;
@@ -83,9 +86,7 @@ function readingOf(name: string, text: string, { zone }: Pick<SetFlags, 'zone'>,
     const reading = readPhrase(text, { now: typed.now, zone: chosen ?? 'UTC' });
     const needsZone = reading.kind !== 'delay' && parseInstant(text) === undefined && !text.endsWith(reading.zone);
     if (chosen === undefined && needsZone && !(reading.kind === 'series' && !keepsWallTime(reading.cron)))
-      throw new UsageError(
-        'the time zone of this machine is not known; name yours with --zone, as in --zone Europe/Berlin',
-      );
+      throw zoneNotKnown();
     return reading;
   } catch (thrown) {
     if (thrown instanceof PhraseError) throw new UsageError(`${name}: ${thrown.message}`, thrown);
@@ -137,10 +138,7 @@ export function whenOf(flags: Pick<SetFlags, 'in' | 'at' | 'cron' | 'zone'>, typ
     if (!keepsWallTime(flags.cron))
       return { cron_expr: flags.cron, ...(flags.zone === undefined ? {} : { timezone: flags.zone }) };
     const zone = flags.zone ?? typed.zone;
-    if (zone === undefined)
-      throw new UsageError(
-        'the time zone of this machine is not known; name yours with --zone, as in --zone Europe/Berlin',
-      );
+    if (zone === undefined) throw zoneNotKnown();
     return { cron_expr: flags.cron, timezone: zone, readIn: zone };
   }
   const reading = readingOf('--cron', flags.cron, flags, typed);
@@ -333,9 +331,12 @@ function clearedOf({ clear }: EditFlags): AlarmPatchBody {
 export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
   const cleared = clearedOf(flags);
   const hasMessage = flags.message !== undefined || flags.messageFile !== undefined;
-  const { readIn: _, ...when } = whenOf(flags, typed);
+  const { readIn: _, timezone, ...when } = whenOf(flags, typed);
+  // What is not named stays: an expression alone goes on in the zone that the alarm has.
+  const isZoneNamed = flags.zone !== undefined || (timezone !== undefined && flags.cron!.includes(timezone));
   const set: AlarmPatchBody = {
     ...when,
+    timezone: isZoneNamed ? timezone : undefined,
     ...seriesOf(flags, typed),
     label: flags.label,
     conversation_id: flags.conversation,
