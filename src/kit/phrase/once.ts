@@ -1,5 +1,6 @@
 /** What a phrase means that names one instant: `tomorrow 9am`, `in 3 days at 9am`. Pure. */
 
+import type { Day, Parts } from './parts.ts';
 import { type PhraseContext, PhraseError, type Reading } from './reading.ts';
 import {
   calendarDay,
@@ -15,7 +16,6 @@ import {
   written,
 } from './time-of-day.ts';
 import { MONTHS, type Unit, WEEKDAYS } from './vocabulary.ts';
-import type { Day, Parts } from './words.ts';
 
 /** Instants have years of four digits. */
 const LATEST = Date.UTC(9999, 11, 31);

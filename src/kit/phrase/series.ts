@@ -1,9 +1,9 @@
 /** What a phrase means that repeats: `every weekday at 9`, as a cron expression. Pure. */
 
+import type { Parts } from './parts.ts';
 import { PhraseError, type Reading } from './reading.ts';
 import { calendarDay, hourOf, noTime } from './time-of-day.ts';
 import { MONTHS, type Unit } from './vocabulary.ts';
-import type { Parts } from './words.ts';
 
 /** Minutes and hours of cron for times of the day. */
 function dailyFields(text: string, { times, halfDay }: Parts): string {

@@ -2,6 +2,12 @@
 import type { HalfDay } from './time-of-day.ts';
 
 export const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'] as const;
+/** Days of the week that go by one name. */
+export const DAY_GROUPS: Readonly<Record<string, readonly number[]>> = {
+  weekday: [1, 2, 3, 4, 5],
+  workday: [1, 2, 3, 4, 5],
+  weekend: [6, 0],
+};
 export const MONTHS = [
   ...['january', 'february', 'march', 'april', 'may', 'june'],
   ...['july', 'august', 'september', 'october', 'november', 'december'],

@@ -3,66 +3,29 @@
  * understand. What the parts mean together is not its matter. Pure.
  */
 import { nearestOf } from '../../wire/edit-distance.ts';
+import { type Day, Parts } from './parts.ts';
 import { PhraseError } from './reading.ts';
-import { calendarDay, type HalfDay, hourOf, type Time } from './time-of-day.ts';
+import { calendarDay, type HalfDay, hourOf } from './time-of-day.ts';
+import { Tokens } from './tokens.ts';
 import {
   ABBREVIATIONS,
+  DAY_GROUPS,
   FREQUENCIES,
   HALF_DAYS,
   KNOWN_WORDS,
   MONTH_WORDS,
   MONTHS,
-  NUMBERS,
-  UNITS,
   type Unit,
   WEEKDAY_WORDS,
   WEEKDAYS,
 } from './vocabulary.ts';
 
-type Token = { readonly text: string; readonly word: string };
-
-export type Day =
-  | { readonly kind: 'offset'; readonly days: number; readonly word: string }
-  | { readonly kind: 'weekday'; readonly weekday: number; readonly week?: 'this' | 'next' | 'coming' | 'next week' }
-  | { readonly kind: 'date'; readonly year?: number; readonly month: number; readonly day: number };
-
-/** What was found in a phrase, part by part. */
-export class Parts {
-  day: Day | undefined;
-  readonly times: Time[] = [];
-  halfDay: HalfDay | undefined;
-  /** `in 2 hours and 5 minutes`. */
-  ahead: { readonly amount: number; readonly unit: Unit }[] | undefined;
-  repeat: { readonly amount: number; readonly unit: Unit; readonly word: string } | undefined;
-  readonly weekdays = new Set<number>();
-  readonly monthDays: number[] = [];
-  /** Whole hours, both included. */
-  hours: { readonly from: number; readonly to: number } | undefined;
-  /** Of `every hour at :15`. */
-  minutePast: number | undefined;
-}
-
-const TOKEN =
-  /\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}(?::\d{2})?|:\d{2}(?!\d)|\d{1,2}[/.]\d{1,2}\.?|\d+(?:\.\d+)?|[\p{L}']+|[^\s]/gu;
-
-function tokensOf(text: string): Token[] {
-  const plain = text
-    .replace(/\b([ap])\.m\.?(?=\s|$|,)/gi, '$1m')
-    .replace(/\bo['’]clock\b/gi, "o'clock")
-    // `2026-12-01T09:00` is a day and a time.
-    .replace(/\b(\d{4}-\d\d-\d\d)[tT](\d\d:\d\d)/g, '$1 $2');
-  return (plain.match(TOKEN) ?? []).map((token) => ({ text: token, word: token.toLowerCase() }));
-}
-
-const literally = (text: string) => new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-
 const hasPassed = (text: string) => new PhraseError(`"${text}" has passed, and an alarm is set for what comes`);
 
 export class PhraseReader {
   readonly parts = new Parts();
-  readonly #tokens: readonly Token[];
+  readonly #tokens: Tokens;
   readonly #text: string;
-  #at = 0;
   /** What was read, in its order: days (`D`) and times of the day (`T`), neighbours as one. */
   #order = '';
   /** How many times of the day stood before the part of the day. */
@@ -70,15 +33,15 @@ export class PhraseReader {
 
   constructor(text: string) {
     this.#text = text;
-    this.#tokens = tokensOf(text);
+    this.#tokens = new Tokens(text);
   }
 
   read(): Parts {
-    while (this.#at < this.#tokens.length) {
-      if (this.#accept(',', 'and', '@', "o'clock", 'on', 'at')) continue;
+    while (!this.#tokens.isAtEnd()) {
+      if (this.#tokens.accept(',', 'and', '@', "o'clock", 'on', 'at')) continue;
       if (this.#every() || this.#ahead() || this.#hours() || this.#date() || this.#dayWord() || this.#half()) continue;
       if (this.#monthDay() || this.#bareDuration() || this.#time()) continue;
-      if (this.#accept('the', 'of')) continue;
+      if (this.#tokens.accept('the', 'of')) continue;
       throw this.#unknown();
     }
     const { halfDay, times } = this.parts;
@@ -95,24 +58,14 @@ export class PhraseReader {
     if (!this.#order.endsWith(part)) this.#order += part;
   }
 
-  #word(ahead = 0): string {
-    return this.#tokens[this.#at + ahead]?.word ?? '';
-  }
-
-  #accept(...words: string[]): boolean {
-    if (!words.includes(this.#word())) return false;
-    this.#at++;
-    return true;
-  }
-
   #unknown(): PhraseError {
-    const { text, word } = this.#tokens[this.#at]!;
+    const { text, word } = this.#tokens.peek();
     if (ABBREVIATIONS.has(word))
       return new PhraseError(`"${text}" can be more than one time zone; name one such as America/New_York, or UTC`);
     if (word === 'now') return new PhraseError('an alarm is set for what comes', ['in 1 second']);
     const ordinals = ['first', 'second', 'third', 'fourth', 'last'];
-    if (ordinals.includes(word) && WEEKDAY_WORDS.has(this.#word(1)))
-      return new PhraseError(`"${this.#text}": a series cannot say which ${this.#word(1)} of a month is meant`);
+    if (ordinals.includes(word) && WEEKDAY_WORDS.has(this.#tokens.word(1)))
+      return new PhraseError(`"${this.#text}": a series cannot say which ${this.#tokens.word(1)} of a month is meant`);
     if (word === 'yesterday' || word === 'ago' || word === 'last') return hasPassed(this.#text);
     const nearest = /^\p{L}{3,}$/u.test(word) ? nearestOf(word, KNOWN_WORDS) : undefined;
     if (nearest !== undefined && nearest !== word)
@@ -122,18 +75,6 @@ export class PhraseReader {
       [],
       { isUnknown: true },
     );
-  }
-
-  /** A number in digits or as a word; `undefined` where there is none. Consumes nothing. */
-  #number(ahead = 0): number | undefined {
-    const word = this.#word(ahead);
-    if (/^\d{1,6}(\.\d+)?$/.test(word)) return Number(word);
-    return Object.hasOwn(NUMBERS, word) ? NUMBERS[word] : undefined;
-  }
-
-  #unit(ahead = 0): Unit | undefined {
-    const word = this.#word(ahead);
-    return Object.hasOwn(UNITS, word) ? UNITS[word] : undefined;
   }
 
   #setDay(day: Day): true {
@@ -151,139 +92,138 @@ export class PhraseReader {
 
   /** `in 2 hours and 5 minutes`, `in half an hour`, `2 hours from now`. */
   #ahead(): boolean {
-    const isIn = this.#word() === 'in' && this.#word(1) !== 'the';
-    const start = this.#at;
-    if (isIn) this.#at++;
+    const isIn = this.#tokens.word() === 'in' && this.#tokens.word(1) !== 'the';
+    const start = this.#tokens.at;
+    if (isIn) this.#tokens.at++;
     const found: { amount: number; unit: Unit }[] = [];
     for (;;) {
-      if (found.length > 0 && this.#word() === 'and') this.#at++;
-      const isHalf = this.#word() === 'half' && (this.#word(1) === 'a' || this.#word(1) === 'an');
-      const amount = isHalf ? 0.5 : this.#number();
-      const unit = this.#unit(isHalf ? 2 : 1);
+      if (found.length > 0 && this.#tokens.word() === 'and') this.#tokens.at++;
+      const isHalf = this.#tokens.word() === 'half' && (this.#tokens.word(1) === 'a' || this.#tokens.word(1) === 'an');
+      const amount = isHalf ? 0.5 : this.#tokens.number();
+      const unit = this.#tokens.unit(isHalf ? 2 : 1);
       if (amount === undefined || unit === undefined) {
-        if (this.#tokens[this.#at - 1]?.word === 'and' && found.length > 0) this.#at--;
+        if (this.#tokens.word(-1) === 'and' && found.length > 0) this.#tokens.at--;
         break;
       }
       found.push({ amount, unit });
-      this.#at += isHalf ? 3 : 2;
+      this.#tokens.at += isHalf ? 3 : 2;
       // `an hour and a half`
-      if (this.#word() === 'and' && this.#word(1) === 'a' && this.#word(2) === 'half') {
+      if (this.#tokens.word() === 'and' && this.#tokens.word(1) === 'a' && this.#tokens.word(2) === 'half') {
         found.push({ amount: 0.5, unit });
-        this.#at += 3;
+        this.#tokens.at += 3;
       }
     }
-    const isFromNow = found.length > 0 && this.#word() === 'from' && this.#word(1) === 'now';
-    if (isFromNow) this.#at += 2;
+    const isFromNow = found.length > 0 && this.#tokens.word() === 'from' && this.#tokens.word(1) === 'now';
+    if (isFromNow) this.#tokens.at += 2;
     if (found.length > 0 && (isIn || isFromNow)) {
       if (this.parts.ahead !== undefined) throw new PhraseError(`"${this.#text}" says twice how long; say it once`);
       this.parts.ahead = found;
       return true;
     }
-    this.#at = start;
+    this.#tokens.at = start;
     return false;
   }
 
   /** `2 hours`, which does not say from when; `17h`, which is a time for some. */
   #bareDuration(): boolean {
-    const amount = this.#number();
-    const unit = this.#unit(1);
-    if (amount === undefined || unit === undefined || this.#word() === 'a' || this.#word() === 'an') return false;
-    if (this.#word(2) === 'ago') throw hasPassed(this.#text);
-    const said = `${this.#word()} ${this.#word(1)}`;
-    const isHour = this.#word(1) === 'h' && Number.isInteger(amount) && amount < 24;
+    const amount = this.#tokens.number();
+    const unit = this.#tokens.unit(1);
+    if (amount === undefined || unit === undefined || this.#tokens.word() === 'a' || this.#tokens.word() === 'an')
+      return false;
+    if (this.#tokens.word(2) === 'ago') throw hasPassed(this.#text);
+    const said = `${this.#tokens.word()} ${this.#tokens.word(1)}`;
+    const isHour = this.#tokens.word(1) === 'h' && Number.isInteger(amount) && amount < 24;
     const choices = [`in ${said}`, ...(isHour ? [`${amount}:00`] : [])];
     throw new PhraseError(`"${said}" does not say from when`, choices, {
-      replaces: new RegExp(`(?:\\bat )?\\b${this.#word()} ?${this.#word(1)}\\b`, 'i'),
+      replaces: new RegExp(`(?:\\bat )?\\b${this.#tokens.word()} ?${this.#tokens.word(1)}\\b`, 'i'),
     });
   }
 
   #every(): boolean {
-    const frequency = Object.hasOwn(FREQUENCIES, this.#word()) ? FREQUENCIES[this.#word()] : undefined;
+    const frequency = Object.hasOwn(FREQUENCIES, this.#tokens.word()) ? FREQUENCIES[this.#tokens.word()] : undefined;
     if (frequency !== undefined) {
-      const { word } = this.#tokens[this.#at++]!;
+      const { word } = this.#tokens.take();
       return this.#setRepeat(1, frequency, word);
     }
-    if (this.#accept('weekdays', 'workdays')) return this.#onWeekdays([1, 2, 3, 4, 5]);
-    if (this.#accept('weekends')) return this.#onWeekdays([6, 0]);
-    const plural = this.#word().endsWith('s') ? WEEKDAY_WORDS.get(this.#word().slice(0, -1)) : undefined;
-    if (plural !== undefined && WEEKDAYS[plural] === this.#word().slice(0, -1)) {
-      this.#at++;
-      return this.#onWeekdays([plural, ...this.#moreWeekdays(plural)]);
-    }
-    if (this.#word() !== 'every' && this.#word() !== 'each') return false;
-    this.#at++;
-    if (this.#accept('weekday', 'workday')) return this.#onWeekdays([1, 2, 3, 4, 5]);
-    if (this.#word() === 'working' && this.#word(1) === 'day') {
-      this.#at += 2;
-      return this.#onWeekdays([1, 2, 3, 4, 5]);
-    }
-    if (this.#accept('weekend')) return this.#onWeekdays([6, 0]);
-    const weekday = WEEKDAY_WORDS.get(this.#word());
-    if (weekday !== undefined) {
-      this.#at++;
-      return this.#onWeekdays([weekday, ...this.#moreWeekdays(weekday)]);
-    }
-    if (Object.hasOwn(HALF_DAYS, this.#word())) {
+    const isEvery = this.#tokens.accept('every', 'each');
+    const weekdays = this.#daysOfWeek(isEvery);
+    if (weekdays !== undefined) return this.#onWeekdays(weekdays);
+    if (!isEvery) return false;
+    if (Object.hasOwn(HALF_DAYS, this.#tokens.word())) {
       // The part of the day is read again for the hour.
-      return this.#setRepeat(1, 'day', this.#word());
+      return this.#setRepeat(1, 'day', this.#tokens.word());
     }
-    const isOther = this.#accept('other', 'second');
-    const amount = isOther ? 2 : this.#number();
-    const unit = this.#unit(amount === undefined || isOther ? 0 : 1);
+    const isOther = this.#tokens.accept('other', 'second');
+    const amount = isOther ? 2 : this.#tokens.number();
+    const unit = this.#tokens.unit(amount === undefined || isOther ? 0 : 1);
     if (unit !== undefined) {
-      this.#at += amount === undefined || isOther ? 1 : 2;
+      this.#tokens.at += amount === undefined || isOther ? 1 : 2;
       return this.#setRepeat(amount ?? 1, unit, unit);
     }
     if (isOther)
       throw new PhraseError(`"${this.#text}" cannot be kept on the calendar: a series has every one or none`);
     // `every 24 december`, `every 1st of the month`.
-    const before = this.#at;
+    const before = this.#tokens.at;
     if (this.#date()) return this.#setRepeat(1, 'year', 'year');
-    this.#at = before;
+    this.#tokens.at = before;
     if (this.#monthDay()) return this.#setRepeat(1, 'month', 'month');
-    if (this.#at >= this.#tokens.length)
+    if (this.#tokens.isAtEnd())
       throw new PhraseError(`"${this.#text}" does not say how often`, ['every day at 9:00', 'every hour']);
     throw this.#unknown();
+  }
+
+  /** `weekday`, `monday and friday` after `every`; `weekdays`, `mondays and fridays` without it. */
+  #daysOfWeek(isEvery: boolean): readonly number[] | undefined {
+    const word = this.#tokens.word();
+    const name = isEvery ? word : word.replace(/s$/, '');
+    if (!isEvery && name === word) return undefined;
+    if (Object.hasOwn(DAY_GROUPS, name)) {
+      this.#tokens.at++;
+      return DAY_GROUPS[name];
+    }
+    const weekday = WEEKDAY_WORDS.get(name);
+    // A plural is written out: `suns` is no day.
+    if (weekday === undefined || (!isEvery && WEEKDAYS[weekday] !== name)) return undefined;
+    this.#tokens.at++;
+    return [weekday, ...this.#moreWeekdays(weekday)];
   }
 
   #onWeekdays(weekdays: readonly number[]): true {
     for (const weekday of weekdays) this.parts.weekdays.add(weekday);
     this.#saw('D');
-    const { repeat } = this.parts;
-    if (repeat === undefined) return this.#setRepeat(1, 'week', 'week');
-    return true;
+    return this.parts.repeat === undefined ? this.#setRepeat(1, 'week', 'week') : true;
   }
 
   /** The days after a first one: `, wednesday and friday`, `to friday`. */
   #moreWeekdays(first: number): number[] {
     const more: number[] = [];
     const dayAt = (ahead: number) =>
-      WEEKDAY_WORDS.get(this.#word(ahead)) ?? WEEKDAY_WORDS.get(this.#word(ahead).replace(/s$/, ''));
-    if (['to', 'through', 'till', '-', '–'].includes(this.#word()) && dayAt(1) !== undefined) {
+      WEEKDAY_WORDS.get(this.#tokens.word(ahead)) ?? WEEKDAY_WORDS.get(this.#tokens.word(ahead).replace(/s$/, ''));
+    if (['to', 'through', 'till', '-', '–'].includes(this.#tokens.word()) && dayAt(1) !== undefined) {
       const last = dayAt(1)!;
       for (let day = first; day !== last; day = (day + 1) % 7) more.push((day + 1) % 7);
-      this.#at += 2;
+      this.#tokens.at += 2;
       return more;
     }
     for (;;) {
       let skip = 0;
-      while ([',', 'and', '&', 'or'].includes(this.#word(skip))) skip++;
+      while ([',', 'and', '&', 'or'].includes(this.#tokens.word(skip))) skip++;
       const day = skip > 0 ? dayAt(skip) : undefined;
       if (day === undefined) return more;
       more.push(day);
-      this.#at += skip + 1;
+      this.#tokens.at += skip + 1;
     }
   }
 
   /** `from 9 to 17`, `between 9:00 and 17:00`: whole hours. */
   #hours(): boolean {
-    const start = this.#at;
-    if (!this.#accept('from', 'between')) return false;
-    const from = this.#clock();
-    const isJoined = this.#accept('to', 'and', 'until', 'till', '-', '–');
-    const to = isJoined ? this.#clock() : undefined;
+    const start = this.#tokens.at;
+    if (!this.#tokens.accept('from', 'between')) return false;
+    const from = this.#tokens.clock();
+    const isJoined = this.#tokens.accept('to', 'and', 'until', 'till', '-', '–');
+    const to = isJoined ? this.#tokens.clock() : undefined;
     if (from === undefined || to === undefined) {
-      this.#at = start;
+      this.#tokens.at = start;
       throw this.#unknown();
     }
     if (this.parts.hours !== undefined) throw new PhraseError(`"${this.#text}" names two spans of hours; name one`);
@@ -300,7 +240,7 @@ export class PhraseReader {
       throw new PhraseError(
         `"${this.#text}": hours from ${first} on can be two spans`,
         [`from ${first}:00 to ${last}:00`, `from ${first + 12}:00 to ${untilEvening}:00`],
-        { replaces: this.#writtenSince(start) },
+        { replaces: this.#tokens.writtenSince(start) },
       );
     if (first >= last)
       throw new PhraseError(`"${this.#text}": the first hour must be before the last one, as in "from 9 to 17"`);
@@ -309,26 +249,30 @@ export class PhraseReader {
   }
 
   #dayWord(): boolean {
-    const word = this.#word();
+    const word = this.#tokens.word();
     if (word === 'today' || word === 'tomorrow') {
-      this.#at++;
+      this.#tokens.at++;
       return this.#setDay({ kind: 'offset', days: word === 'today' ? 0 : 1, word });
     }
     if (word === 'tonight') {
-      this.#at++;
+      this.#tokens.at++;
       this.#setHalf('night');
       return this.#setDay({ kind: 'offset', days: 0, word });
     }
     const skip = word === 'the' ? 1 : 0;
-    if (this.#word(skip) === 'day' && this.#word(skip + 1) === 'after' && this.#word(skip + 2) === 'tomorrow') {
-      this.#at += skip + 3;
+    if (
+      this.#tokens.word(skip) === 'day' &&
+      this.#tokens.word(skip + 1) === 'after' &&
+      this.#tokens.word(skip + 2) === 'tomorrow'
+    ) {
+      this.#tokens.at += skip + 3;
       return this.#setDay({ kind: 'offset', days: 2, word: 'the day after tomorrow' });
     }
     const isNamed = word === 'this' || word === 'next' || word === 'coming';
-    const weekday = WEEKDAY_WORDS.get(this.#word(isNamed ? 1 : 0));
+    const weekday = WEEKDAY_WORDS.get(this.#tokens.word(isNamed ? 1 : 0));
     if (weekday !== undefined) {
-      this.#at += isNamed ? 2 : 1;
-      const isRange = ['to', 'through'].includes(this.#word()) && WEEKDAY_WORDS.has(this.#word(1));
+      this.#tokens.at += isNamed ? 2 : 1;
+      const isRange = ['to', 'through'].includes(this.#tokens.word()) && WEEKDAY_WORDS.has(this.#tokens.word(1));
       if (isRange && this.parts.repeat === undefined)
         throw new PhraseError(`"${this.#text}" names several days`, [`every ${this.#text}`]);
       if (!isNamed && ['week', 'hour'].includes(this.parts.repeat?.unit ?? '')) {
@@ -336,14 +280,14 @@ export class PhraseReader {
         for (const day of [weekday, ...this.#moreWeekdays(weekday)]) this.parts.weekdays.add(day);
         return true;
       }
-      const isNextWeek = this.#word() === 'next' && this.#word(1) === 'week';
-      if (isNextWeek && !isNamed) this.#at += 2;
+      const isNextWeek = this.#tokens.word() === 'next' && this.#tokens.word(1) === 'week';
+      if (isNextWeek && !isNamed) this.#tokens.at += 2;
       const week = isNamed ? word : isNextWeek ? ('next week' as const) : undefined;
       return this.#setDay({ kind: 'weekday', weekday, ...(week === undefined ? {} : { week }) });
     }
-    if (word === 'this' && Object.hasOwn(HALF_DAYS, this.#word(1))) {
-      this.#at++;
-      return this.#setDay({ kind: 'offset', days: 0, word: `this ${this.#word()}` });
+    if (word === 'this' && Object.hasOwn(HALF_DAYS, this.#tokens.word(1))) {
+      this.#tokens.at++;
+      return this.#setDay({ kind: 'offset', days: 0, word: `this ${this.#tokens.word()}` });
     }
     return false;
   }
@@ -359,57 +303,52 @@ export class PhraseReader {
 
   /** `in the morning`, `evening`. */
   #half(): boolean {
-    const skip = this.#word() === 'in' && this.#word(1) === 'the' ? 2 : 0;
-    const half = Object.hasOwn(HALF_DAYS, this.#word(skip)) ? HALF_DAYS[this.#word(skip)] : undefined;
+    const skip = this.#tokens.word() === 'in' && this.#tokens.word(1) === 'the' ? 2 : 0;
+    const half = Object.hasOwn(HALF_DAYS, this.#tokens.word(skip)) ? HALF_DAYS[this.#tokens.word(skip)] : undefined;
     if (half === undefined) return false;
-    this.#at += skip + 1;
+    this.#tokens.at += skip + 1;
     return this.#setHalf(half);
-  }
-
-  /** What was typed of the words since one. */
-  #writtenSince(start: number): RegExp {
-    const words = this.#tokens.slice(start, this.#at).map(({ text }) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-    return new RegExp(words.join(' ?'), 'i');
   }
 
   /** `and 10` beside a day of the month: a day for some, an hour for others. @throws PhraseError for one */
   #refuseDayOrHour(joint: number, number: number): void {
-    if (!['and', ','].includes(this.#word(joint)) || !/^\d{1,2}$/.test(this.#word(number))) return;
-    if (number > joint && ['am', 'pm', "o'clock", 'st', 'nd', 'rd', 'th'].includes(this.#word(number + 1))) return;
-    const said = this.#word(number);
+    if (!['and', ','].includes(this.#tokens.word(joint)) || !/^\d{1,2}$/.test(this.#tokens.word(number))) return;
+    if (number > joint && ['am', 'pm', "o'clock", 'st', 'nd', 'rd', 'th'].includes(this.#tokens.word(number + 1)))
+      return;
+    const said = this.#tokens.word(number);
     throw new PhraseError(
       `"${said}" in "${this.#text}" can be a day or an hour; write an hour as ${said}:00, and set an alarm for each day`,
     );
   }
 
   #date(): boolean {
-    const word = this.#word();
+    const word = this.#tokens.word();
     const iso = /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})$/.exec(word);
     if (iso) {
-      this.#at++;
+      this.#tokens.at++;
       return this.#setDay({ kind: 'date', year: Number(iso[1]), month: Number(iso[2]), day: Number(iso[3]) });
     }
     const numeric = /^(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{4}))?\.?$/.exec(word);
     if (numeric) return this.#numericDate(numeric as unknown as [string, string, string, string, string | undefined]);
-    const skip = this.#word() === 'the' ? 1 : 0;
+    const skip = this.#tokens.word() === 'the' ? 1 : 0;
     const month = MONTH_WORDS.get(word);
     if (month !== undefined) {
-      const day = this.#ordinal(1);
+      const day = this.#tokens.ordinal(1);
       if (day === undefined)
         throw new PhraseError(`"${this.#text}" names a month without a day; write one such as "${MONTHS[month]} 1"`);
-      this.#at += 1 + day.length;
-      const year = this.#year();
+      this.#tokens.at += 1 + day.length;
+      const year = this.#tokens.year();
       this.#refuseDayOrHour(0, 1);
       return this.#setDay({ kind: 'date', month: month + 1, day: day.value, ...year });
     }
-    const day = this.#ordinal(skip);
+    const day = this.#tokens.ordinal(skip);
     if (day === undefined) return false;
-    const of = this.#word(skip + day.length) === 'of' ? 1 : 0;
-    const named = MONTH_WORDS.get(this.#word(skip + day.length + of));
+    const of = this.#tokens.word(skip + day.length) === 'of' ? 1 : 0;
+    const named = MONTH_WORDS.get(this.#tokens.word(skip + day.length + of));
     if (named === undefined) return false;
     this.#refuseDayOrHour(-1, -2);
-    this.#at += skip + day.length + of + 1;
-    return this.#setDay({ kind: 'date', month: named + 1, day: day.value, ...this.#year() });
+    this.#tokens.at += skip + day.length + of + 1;
+    return this.#setDay({ kind: 'date', month: named + 1, day: day.value, ...this.#tokens.year() });
   }
 
   #numericDate([text, one, mark, other, year]: [string, string, string, string, string | undefined]): boolean {
@@ -427,89 +366,39 @@ export class PhraseReader {
       `${year === undefined ? '' : `${year} `}${MONTHS[month - 1]} ${day}`.replace(/^(\d{4}) (.*)$/, '$2 $1');
     if (first <= 12 && second <= 12 && first !== second)
       throw new PhraseError(`"${text}" can be two days`, [write(first, second), write(second, first)], {
-        replaces: literally(text),
+        replaces: new RegExp(RegExp.escape(text)),
       });
     const [month, day] = first > 12 ? [second, first] : [first, second];
-    this.#at++;
+    this.#tokens.at++;
     return this.#setDay({ kind: 'date', month, day, ...(year === undefined ? {} : { year: Number(year) }) });
-  }
-
-  /** A day of a month in digits, with or without its ending. */
-  #ordinal(ahead: number): { value: number; length: number } | undefined {
-    const word = this.#word(ahead);
-    if (!/^\d{1,2}$/.test(word)) return undefined;
-    const hasEnding = ['st', 'nd', 'rd', 'th'].includes(this.#word(ahead + 1));
-    return { value: Number(word), length: hasEnding ? 2 : 1 };
-  }
-
-  #year(): { year?: number } {
-    const skip = this.#word() === ',' ? 1 : 0;
-    if (!/^\d{4}$/.test(this.#word(skip))) return {};
-    const year = Number(this.#word(skip));
-    this.#at += skip + 1;
-    return { year };
   }
 
   /** `the 1st`, `the 1st and 15th of the month`; only with its ending. */
   #monthDay(): boolean {
-    const skip = this.#word() === 'the' ? 1 : 0;
-    const day = this.#ordinal(skip);
+    const skip = this.#tokens.word() === 'the' ? 1 : 0;
+    const day = this.#tokens.ordinal(skip);
     if (day?.length !== 2) return false;
-    this.#at += skip + day.length;
+    this.#tokens.at += skip + day.length;
     if (day.value < 1 || day.value > 31) throw new PhraseError(`no month has a day ${day.value}`);
     this.parts.monthDays.push(day.value);
     this.#saw('D');
     this.#refuseDayOrHour(0, 1);
-    if (this.#word() === 'of' && ['the', 'every', 'each'].includes(this.#word(1)) && this.#word(2) === 'month') {
-      const isEvery = this.#word(1) !== 'the';
-      this.#at += 3;
+    if (
+      this.#tokens.word() === 'of' &&
+      ['the', 'every', 'each'].includes(this.#tokens.word(1)) &&
+      this.#tokens.word(2) === 'month'
+    ) {
+      const isEvery = this.#tokens.word(1) !== 'the';
+      this.#tokens.at += 3;
       if (isEvery) this.#setRepeat(1, 'month', 'month');
     }
     return true;
   }
 
-  /** One time of the day; `undefined` where there is none, and nothing is consumed. */
-  #clock(): Time | undefined {
-    const word = this.#word();
-    if (word === 'noon' || word === 'midnight') {
-      this.#at++;
-      return { hour: word === 'noon' ? 12 : 0, minute: 0, second: 0, as: word };
-    }
-    const colon = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/.exec(word);
-    const bare = colon ? undefined : /^\d{1,2}$/.test(word) ? Number(word) : this.#hourWord(word);
-    if (!colon && bare === undefined) return undefined;
-    const [hour, minute, second] = colon ? colon.slice(1).map((part) => Number(part ?? 0)) : [bare!, 0, 0];
-    if (hour! > 23 || minute! > 59 || second! > 59) {
-      const remedy = hour === 24 && minute === 0 ? 'write "midnight"' : 'hours go from 0 to 23, minutes to 59';
-      throw new PhraseError(`"${word}" is no time of the day; ${remedy}`);
-    }
-    this.#at++;
-    const half = this.#word() === 'am' || this.#word() === 'pm' ? this.#tokens[this.#at++]!.word : undefined;
-    this.#accept("o'clock");
-    if (half === undefined)
-      return { hour: hour!, minute: minute!, second: second!, as: colon ? 'colon' : 'bare', word };
-    if (hour! < 1 || hour! > 12)
-      throw new PhraseError(`"${word} ${half}" is no time of the day; ${half} goes with 1 to 12`);
-    const written = colon ? `:${colon[2]}` : '';
-    if (hour === 12)
-      throw new PhraseError(
-        `"12${written}${half}" is noon for some and midnight for others`,
-        minute === 0 ? ['noon', 'midnight'] : [`12${written}`, `0${written}`],
-        { replaces: new RegExp(`${word} ?${half[0]}\\.?m\\.?`, 'i') },
-      );
-    return { hour: hour! + (half === 'pm' ? 12 : 0), minute: minute!, second: second!, as: 'half' };
-  }
-
-  /** `nine` of `at nine`. */
-  #hourWord(word: string): number | undefined {
-    const number = Object.hasOwn(NUMBERS, word) && word !== 'a' && word !== 'an' ? NUMBERS[word] : undefined;
-    return number !== undefined && number <= 12 ? number : undefined;
-  }
-
   #time(): boolean {
-    const past = /^:(\d{2})$/.exec(this.#word());
+    const past = /^:(\d{2})$/.exec(this.#tokens.word());
     if (past && this.parts.repeat?.unit === 'hour' && Number(past[1]) < 60) {
-      this.#at++;
+      this.#tokens.at++;
       const { minutePast } = this.parts;
       const minute = Number(past[1]);
       if (minutePast !== undefined && minutePast !== minute)
@@ -517,7 +406,7 @@ export class PhraseReader {
       this.parts.minutePast = minute;
       return true;
     }
-    const time = this.#clock();
+    const time = this.#tokens.clock();
     if (time === undefined) return false;
     this.parts.times.push(time);
     this.#saw('T');
