@@ -20,6 +20,7 @@ import {
   ALARM_STATUSES,
   type AlarmCreated,
   type AlarmKind,
+  type AlarmSort,
   type AlarmStatus,
   type AlarmView,
   type alarmCreateSchema,
@@ -49,7 +50,16 @@ export type AlarmCreateBody = z.input<typeof alarmCreateSchema>;
 /** The body of an edit; `null` removes an optional field. */
 export type AlarmPatchBody = z.input<typeof alarmPatchSchema>;
 
-export type AlarmQuery = { limit?: number; status?: AlarmStatus; kind?: AlarmKind; cursor?: string };
+export type AlarmQuery = {
+  limit?: number | undefined;
+  status?: AlarmStatus | undefined;
+  kind?: AlarmKind | undefined;
+  cursor?: string | undefined;
+  text?: string | undefined;
+  sort?: AlarmSort | undefined;
+  /** An instant. */
+  until?: string | undefined;
+};
 export type FireQuery = { limit?: number; cursor?: string };
 export type AlarmPage = { alarms: AlarmView[]; count: number; next_cursor?: string };
 export type FirePage = { fires: FireView[]; next_cursor?: string };

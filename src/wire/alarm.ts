@@ -12,12 +12,14 @@ export const LIST_LIMIT_MAX = 500;
 
 export const ALARM_KINDS = ['once', 'cron'] as const;
 export const ALARM_STATUSES = ['active', 'paused', 'fired', 'cancelled', 'failed'] as const;
+export const ALARM_SORTS = ['newest', 'next'] as const;
 export const FIRE_OUTCOMES = ['delivered', 'failed', 'unknown', 'missed'] as const;
 /** How far a fire can get; the last two are the machine's to report. */
 export const FIRE_STAGES = ['machine_ready', 'accepted', 'turn_started', 'turn_finished'] as const;
 
 export type AlarmKind = (typeof ALARM_KINDS)[number];
 export type AlarmStatus = (typeof ALARM_STATUSES)[number];
+export type AlarmSort = (typeof ALARM_SORTS)[number];
 export type FireOutcome = (typeof FIRE_OUTCOMES)[number];
 export type FireStage = (typeof FIRE_STAGES)[number];
 
@@ -127,6 +129,12 @@ export const alarmListQuerySchema = z.strictObject({
   status: z.enum(ALARM_STATUSES).optional(),
   kind: z.enum(ALARM_KINDS).optional(),
   cursor: z.string().max(200).optional(),
+  /** Stands in the label or in the words; the case of A to Z does not matter. */
+  text: z.string().min(1).max(200).optional(),
+  /** `next`: active alarms, the one that rings first first. `newest` unless told. */
+  sort: z.enum(ALARM_SORTS).optional(),
+  /** With `sort=next`: none that rings later. */
+  until: instantSchema.optional(),
 });
 
 export const fireListQuerySchema = z.strictObject({

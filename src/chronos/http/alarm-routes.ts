@@ -8,9 +8,7 @@ import {
   type AlarmCreated,
   alarmCreateSchema,
   alarmIdSchema,
-  alarmListQuerySchema,
   alarmPatchSchema,
-  LIST_LIMIT_DEFAULT,
   RAW_ALARM_FIELDS,
 } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -22,9 +20,7 @@ import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { personOf } from '../auth/principal.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
-import type { AlarmFilter } from '../store/store.ts';
 import { createAlarmIds } from './alarm-id.ts';
-import { decodeCursor, encodeCursor } from './cursor.ts';
 import type { Standing } from './floods.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
@@ -109,7 +105,7 @@ async function createAlarm(
   }
 }
 
-/** All `/v1/alarms` routes but the ledger's. */
+/** All `/v1/alarms` routes but the list and the ledger's. */
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, limits, floods } = service;
   const id = service.alarmIds ?? createAlarmIds();
@@ -150,23 +146,6 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
     return sendOk(c, await createAlarm(service, { id, ...caller, person: personWho(c), body }));
-  });
-
-  serve(app, CHRONOS_ROUTES.listAlarms, async (c) => {
-    const owner = await ownerOfRequest(service, c);
-    const { limit = LIST_LIMIT_DEFAULT, cursor, status, kind } = parseOrThrow(alarmListQuerySchema, c.req.query());
-    const filter: AlarmFilter = { limit: limit + 1 };
-    if (status) filter.status = status;
-    if (kind) filter.kind = kind;
-    if (cursor) filter.before = decodeCursor(alarmIdSchema, cursor);
-    const found = await store.list(owner, filter);
-    const page = found.slice(0, limit);
-    const now = clock.now();
-    return sendOk(c, {
-      alarms: page.map((state) => viewAlarm(state, now)),
-      count: page.length,
-      next_cursor: found.length > limit ? encodeCursor(page.at(-1)!.alarm.id) : undefined,
-    });
   });
 
   serve(app, CHRONOS_ROUTES.getAlarm, async (c) => {

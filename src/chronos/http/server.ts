@@ -8,6 +8,7 @@ import { VERSION } from '../../wire/version.ts';
 import type { KeyRing } from '../receipts/key-ring.ts';
 import { OverBound } from '../store/limits.ts';
 import { agentAdminRoutes, agentRoutes } from './agent-routes.ts';
+import { alarmListRoutes } from './alarm-list-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
 import { type MetricsPage, metricsRoute } from './metrics-route.ts';
@@ -76,6 +77,7 @@ export function startChronosServer({
       agentRoutes(app, service);
       agentAdminRoutes(app, service);
       alarmRoutes(app, service);
+      alarmListRoutes(app, service);
       fireRoutes(app, service);
       if (receipts) receiptRoutes(app, service, { ring: receipts, log });
     },

@@ -49,6 +49,27 @@ export type AlarmFilter = {
   limit: number;
 };
 
+/** How many alarms one call of {@link AlarmStore.search} looks at: some milliseconds of a store in this process. */
+export const SEARCH_STEP = 1000;
+
+/** A text as {@link AlarmStore.search} compares it. */
+export const inSmallLetters = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
+/** What {@link AlarmStore.search} looks for. */
+export type AlarmSearch = AlarmFilter & {
+  /** Stands in the label or in the agent's words; `A` to `Z` count as `a` to `z`. */
+  text: string;
+};
+
+/** What {@link AlarmStore.upcoming} is asked for. */
+export type UpcomingRequest = {
+  /** Nothing that is due later. */
+  until?: number;
+  /** Only what comes after this one. */
+  after?: { dueAt: number; alarmId: string };
+  limit: number;
+};
+
 export type ClaimRequest = {
   now: number;
   /** At most this many occurrences. */
@@ -138,6 +159,19 @@ export type AlarmStore = {
 
   /** The owner's alarms, newest (largest id) first. */
   list(owner: string, filter: AlarmFilter): Promise<AlarmState[]>;
+
+  /**
+   * The owner's alarms that hold a text, newest first. Each call looks at so many alarms and no more, so that one that
+   * finds little does not hold up what is due; `reached` is where the next call goes on (its `before`), and is missing
+   * when all have been looked at.
+   */
+  search(owner: string, request: AlarmSearch): Promise<{ found: AlarmState[]; reached: string | undefined }>;
+
+  /**
+   * The owner's active alarms by when their own schedule is due, earliest first, those due at the same instant by id.
+   * What is due and not delivered yet is among them.
+   */
+  upcoming(owner: string, request: UpcomingRequest): Promise<AlarmState[]>;
 
   /**
    * Reads the alarm, applies the transition, writes the difference: the alarm's fields, occurrences that came (a

@@ -13,7 +13,7 @@ import type { FireReceipt } from '../../../src/chronos/alarm/course.ts';
 import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../../../src/chronos/store/difference.ts';
 import { anHourBefore, checkGrowth, checkPins, growthOf } from '../../../src/chronos/store/limits.ts';
-import type { AgentKey, AlarmStore, LeaseKey } from '../../../src/chronos/store/store.ts';
+import { type AgentKey, type AlarmStore, type LeaseKey, SEARCH_STEP } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 
@@ -29,6 +29,13 @@ const byAge = (one: AgentKey, other: AgentKey) =>
 
 const byOwner = (one: { owner: string; publicKey: string }, other: { owner: string; publicKey: string }) =>
   one.owner === other.owner ? (one.publicKey < other.publicKey ? -1 : 1) : one.owner < other.owner ? -1 : 1;
+
+/** Letters of the Latin alphabet without their case, and no others. */
+const folded = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+type Place = { dueAt: number; alarmId: string };
+const byDue = (one: Place, other: Place) =>
+  one.dueAt - other.dueAt || Number(one.alarmId > other.alarmId) - Number(one.alarmId < other.alarmId);
 
 const isOpen = ({ status }: Alarm) => status === 'active' || status === 'paused';
 
@@ -163,6 +170,29 @@ export function makeModelStore(): AlarmStore {
         .filter(({ alarm }) => before === undefined || alarm.id < before)
         .sort((one, other) => (one.alarm.id < other.alarm.id ? 1 : -1))
         .slice(0, limit);
+    },
+    async search(owner, { text, limit, ...filter }) {
+      const step = await this.list(owner, { limit: SEARCH_STEP, ...(filter.before && { before: filter.before }) });
+      const wanted = folded(text);
+      const found = step
+        .filter(({ alarm }) => !filter.status || alarm.status === filter.status)
+        .filter(({ alarm }) => !filter.kind || alarm.kind === filter.kind)
+        .filter(({ alarm }) => folded(alarm.label).includes(wanted) || folded(alarm.wakeMessage).includes(wanted))
+        .slice(0, limit);
+      const end = step.length === SEARCH_STEP ? step.at(-1)!.alarm.id : undefined;
+      return { found, reached: found.length === limit ? found.at(-1)!.alarm.id : end };
+    },
+    async upcoming(owner, { until = Number.POSITIVE_INFINITY, after, limit }) {
+      return statesOf(owner)
+        .filter(({ alarm }) => alarm.status === 'active')
+        .flatMap((state) => {
+          const dueAt = state.occurrences.find(({ source }) => source === 'schedule')?.dueAt ?? null;
+          return dueAt === null || dueAt > until ? [] : [{ state, dueAt, alarmId: state.alarm.id }];
+        })
+        .sort(byDue)
+        .filter((one) => after === undefined || byDue(after, one) < 0)
+        .slice(0, limit)
+        .map(({ state }) => state);
     },
     async update(owner, id, transition, limits = {}) {
       const before = find(owner, id);

@@ -192,6 +192,7 @@ class Walk {
     await this.#both((store) => store.nextDueAt(saturated));
     await this.#both((store) => store.findByKey(owner, 'a'));
     await this.#both((store) => store.list(owner, { limit: 3, status: 'active' }));
+    await this.#both((store) => store.upcoming(owner, { limit: 3 }));
   }
 
   /** Everything that is kept. */

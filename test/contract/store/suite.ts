@@ -7,6 +7,7 @@ import { claimContract, expiredLeaseContract } from './claim.ts';
 import { completeContract } from './complete.ts';
 import { createContract } from './create.ts';
 import { durabilityContract } from './durability.ts';
+import { findContract } from './find.ts';
 import { getContract, listContract } from './get-list.ts';
 import { nextDueContract } from './next-due.ts';
 import { nonceContract } from './nonces.ts';
@@ -27,6 +28,7 @@ export function describeStore(name: string, open: OpenStore): void {
     createContract(open);
     getContract(open);
     listContract(open);
+    findContract(open);
     updateContract(open);
     claimContract(open);
     expiredLeaseContract(open);

@@ -120,6 +120,42 @@ describe('listing', () => {
     assert.deepEqual([first.data.alarms[0]?.id, second.data.alarms[0]?.id], [paused, series]);
   });
 
+  test('by a text that they hold, page by page, however few there are', async (t) => {
+    const bench = await createHttpBench(t);
+    const ada = await bench.agent('ada');
+    const wanted: string[] = [];
+    for (let n = 0; n < 900; n++) {
+      const id = await ada.set({ label: n % 200 === 0 ? `Backup ${n}` : 'hay' });
+      if (n % 200 === 0) wanted.unshift(id);
+    }
+    const first = await ada.call('GET', '/v1/alarms?text=backup&limit=3');
+    const second = await ada.call('GET', `/v1/alarms?text=backup&limit=3&cursor=${first.data.next_cursor}`);
+    const ids = [first, second].flatMap(({ data }) => data.alarms.map(({ id }: { id: string }) => id));
+    assert.deepEqual(ids, wanted);
+    assert.equal(second.data.next_cursor, undefined);
+    assert.equal((await ada.call('GET', '/v1/alarms?text=backup&status=failed')).data.count, 0);
+  });
+
+  test('by when they ring next', async (t) => {
+    const bench = await createHttpBench(t);
+    const ada = await bench.agent('ada');
+    const eve = await bench.agent('eve');
+    await eve.set({ delay_seconds: 5 });
+    const ids: string[] = [];
+    for (const delay_seconds of [600, 60, 300, 60]) ids.push(await ada.set({ delay_seconds }));
+    await ada.call('POST', `/v1/alarms/${await ada.set({ delay_seconds: 1 })}/pause`);
+    const seen: string[] = [];
+    for (let cursor = ''; ; ) {
+      const { data } = await ada.call('GET', `/v1/alarms?sort=next&limit=1${cursor}`);
+      seen.push(...data.alarms.map(({ id }: { id: string }) => id));
+      if (data.next_cursor === undefined) break;
+      cursor = `&cursor=${data.next_cursor}`;
+    }
+    assert.deepEqual(seen, [ids[1], ids[3], ids[2], ids[0]]);
+    const until = new Date(bench.clock.now() + 299_000).toISOString();
+    assert.equal((await ada.call('GET', `/v1/alarms?sort=next&until=${until}`)).data.count, 2);
+  });
+
   test('a query that is wrong is refused by name', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
@@ -129,7 +165,15 @@ describe('listing', () => {
       ['?limit=501', 'limit must be a whole number from 1 to 500 (got "501")'],
       ['?limit=ten', 'limit must be a whole number from 1 to 500 (got "ten")'],
       ['?status=asleep', 'status must be one of active, paused, fired, cancelled, failed (got "asleep")'],
-      ['?owner=eve', 'unknown field "owner"; allowed here: limit, status, kind, cursor'],
+      ['?owner=eve', 'unknown field "owner"; allowed here: limit, status, kind, cursor, text, sort, until'],
+      ['?until=2027-01-01T00:00:00Z', 'until goes with sort=next; add that, or leave it out'],
+      ['?sort=next&text=x', 'text does not go with sort=next, which lists all active alarms; leave one of them out'],
+      [
+        '?sort=next&until=soon',
+        'until must be an RFC 3339 instant with an offset, such as 2026-06-15T08:10:00Z (got "soon")',
+      ],
+      ['?sort=next&cursor=IngI', 'cursor must be the next_cursor of an earlier answer, unchanged'],
+      ['?text=', 'text must have at least 1 character (got "")'],
       ['?cursor=x', 'cursor must be the next_cursor of an earlier answer, unchanged'],
       [
         `?cursor=${Buffer.from('{"owner":"eve"}').toString('base64url')}`,

@@ -1,8 +1,16 @@
 /** Reading alarms with what they owe. */
 
 import { ALARM_KINDS, ALARM_STATUSES } from '../../../wire/alarm.ts';
-import type { AlarmState } from '../../alarm/alarm.ts';
-import type { AlarmFilter, Claim, LeaseKey } from '../store.ts';
+import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
+import {
+  type AlarmFilter,
+  type AlarmSearch,
+  type Claim,
+  inSmallLetters,
+  type LeaseKey,
+  SEARCH_STEP,
+  type UpcomingRequest,
+} from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import type { Executor } from './pool.ts';
 import { readState, STATE_COLUMNS, type Versioned } from './rows.ts';
@@ -73,6 +81,75 @@ export async function list(
           status === undefined ? ALARM_STATUSES : [status],
           kind === undefined ? ALARM_KINDS : [kind],
         ]);
+  return rows.map((row) => readState(row).state);
+}
+
+const LAST_LOOKED_AT = statement(
+  'search_step',
+  `SELECT min(id), count(*) FROM (
+     SELECT id FROM alarms WHERE bucket = $1 AND owner = $2 AND id < $3 ORDER BY id DESC LIMIT ${SEARCH_STEP}) AS step`,
+);
+
+/**
+ * Texts are bytes, for they may hold what no `text` of PostgreSQL can; written with escapes, all of them can be searched.
+ * In the collation "C" lower() folds A to Z and nothing else. Digits may be found in an escape, so that what is found is
+ * looked at again.
+ */
+const folded = (bytes: string) => `lower(encode(${bytes}, 'escape') COLLATE "C")`;
+const SEARCH = statement(
+  'search',
+  `SELECT ${STATE_COLUMNS} FROM alarms AS a
+   WHERE a.bucket = $1 AND a.owner = $2 AND a.id < $3 AND a.id >= $4
+     AND ($5::text IS NULL OR a.status = $5) AND ($6::text IS NULL OR a.kind = $6)
+     AND (strpos(${folded("convert_to(a.label, 'UTF8')")}, ${folded('$7::bytea')}) > 0
+       OR strpos(${folded('a.wake_message')}, ${folded('$7::bytea')}) > 0)
+   ORDER BY a.id DESC LIMIT $8`,
+);
+
+const holds = (text: string, { label, wakeMessage }: Alarm) => {
+  const wanted = inSmallLetters(text);
+  return [label, wakeMessage].some((held) => inSmallLetters(held).includes(wanted));
+};
+
+export async function search(
+  executor: Executor,
+  bucket: number,
+  owner: string,
+  { text, status, kind, before = AFTER_ALL, limit }: AlarmSearch,
+): Promise<{ found: AlarmState[]; reached: string | undefined }> {
+  const [step] = await executor.query(LAST_LOOKED_AT, [bucket, owner, before]);
+  const [oldest, count] = [step![0] as string | null, Number(step![1])];
+  if (oldest === null) return { found: [], reached: undefined };
+  const sought = [bucket, owner, before, oldest, status ?? null, kind ?? null, Buffer.from(text, 'utf8'), limit];
+  const states = (await executor.query(SEARCH, sought)).map((row) => readState(row).state);
+  const end = count === SEARCH_STEP ? oldest : undefined;
+  const reached = states.length === limit ? states.at(-1)!.alarm.id : end;
+  return { found: states.filter(({ alarm }) => holds(text, alarm)), reached };
+}
+
+/** What one owner owes is sorted as a whole: an index by owner and instant would cost every fire a page. */
+const UPCOMING = statement(
+  'upcoming',
+  `SELECT ${STATE_COLUMNS}
+   FROM (
+     SELECT o.alarm_id, o.due_at FROM occurrences AS o
+     JOIN alarms AS a ON a.bucket = $1 AND a.owner = $2 AND a.id = o.alarm_id
+     WHERE o.bucket = $1 AND o.owner = $2 AND o.source = 'schedule' AND o.due_at IS NOT NULL AND o.due_at <= $5::bigint
+       AND (o.due_at, o.alarm_id) > ($3::bigint, $4::text) AND a.status = 'active'
+     ORDER BY o.due_at, o.alarm_id LIMIT $6
+   ) AS page
+   JOIN alarms AS a ON a.bucket = $1 AND a.owner = $2 AND a.id = page.alarm_id
+   ORDER BY page.due_at, page.alarm_id`,
+);
+
+export async function upcoming(
+  executor: Executor,
+  bucket: number,
+  owner: string,
+  { until = Number.MAX_SAFE_INTEGER, after, limit }: UpcomingRequest,
+): Promise<AlarmState[]> {
+  const { dueAt, alarmId } = after ?? { dueAt: Number.MIN_SAFE_INTEGER, alarmId: '' };
+  const rows = await executor.query(UPCOMING, [bucket, owner, dueAt, alarmId, until, limit]);
   return rows.map((row) => readState(row).state);
 }
 

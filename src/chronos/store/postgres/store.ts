@@ -20,7 +20,7 @@ import { usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
 import { hasFire, pruneReceipts, receiptsOf, recordReceipts } from './receipts.ts';
 import { renew } from './renew.ts';
-import { ClaimedStates, countDue, findByKey, list, readOne } from './state.ts';
+import { ClaimedStates, countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
 import { prepareUpdate } from './write.ts';
 
@@ -124,6 +124,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     get: async (owner, alarmId) => (await readOne(pool, buckets, owner, alarmId))?.state,
     findByKey: (owner, key) => findByKey(pool, buckets, owner, key),
     list: (owner, filter) => list(pool, buckets.of(owner), owner, filter),
+    search: (owner, request) => search(pool, buckets.of(owner), owner, request),
+    upcoming: (owner, request) => upcoming(pool, buckets.of(owner), owner, request),
     async update(owner, alarmId, transition, limits) {
       const state = await update(owner, alarmId, transition, limits);
       outlook.forget(buckets.of(owner));

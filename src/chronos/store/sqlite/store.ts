@@ -11,6 +11,7 @@ import { prepareAgentKeys, prepareNonces } from './agent-keys.ts';
 import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } from './alarm-changes.ts';
 import { prepareClaim, prepareCountDue, prepareEndLeases, prepareNextDue, prepareRenew } from './claim.ts';
 import { refuseDeparted } from './departure.ts';
+import { prepareFind } from './find.ts';
 import { prepareForget } from './forget.ts';
 import { prepareList } from './list.ts';
 import { prepareReceipts } from './receipts.ts';
@@ -51,6 +52,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const findByKey = prepareFindByKey(db, tables);
   const create = prepareCreate(tables, findByKey);
   const list = prepareList(db, tables);
+  const find = prepareFind(db, tables);
   const update = prepareUpdateAlarm(tables);
   const endLeases = prepareEndLeases(tables, options.log);
   const claim = prepareClaim(tables);
@@ -78,6 +80,8 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     get: (owner, alarmId) => read(() => tables.find(owner, alarmId)?.state),
     findByKey: (owner, idempotencyKey) => read(() => findByKey(owner, idempotencyKey)),
     list: (owner, filter) => read(() => list(owner, filter)),
+    search: (owner, request) => read(() => find.search(owner, request)),
+    upcoming: (owner, request) => read(() => find.upcoming(owner, request)),
     update: (owner, alarmId, transition, limits) => commits.run(() => update(owner, alarmId, transition, limits)),
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
     pruneAttempts: ({ before, limit }) => commits.run(() => tables.ledger.prune(before, limit)),

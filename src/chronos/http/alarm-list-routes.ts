@@ -1,0 +1,96 @@
+/** Lists of an owner's alarms: the newest, those that hold a text, and those that ring next. By pages. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { z } from 'zod';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
+import { alarmIdSchema, alarmListQuerySchema, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { type AlarmState, scheduledOccurrence } from '../alarm/alarm.ts';
+import { viewAlarm } from '../alarm/view.ts';
+import type { AlarmFilter, AlarmStore } from '../store/store.ts';
+import { decodeCursor, encodeCursor } from './cursor.ts';
+import { CHRONOS_ROUTES } from './routes.ts';
+import { type ChronosService, ownerOfRequest } from './service.ts';
+
+type Query = z.output<typeof alarmListQuerySchema>;
+/** A page, and where the next one begins; without that there is none. */
+type Page = { states: readonly AlarmState[]; next: unknown };
+
+/** Most steps of one search: it answers with what it has then, and where to go on. */
+const STEPS_MAX = 200;
+const dueSchema = z.object({ dueAt: z.int(), alarmId: alarmIdSchema });
+
+const filterOf = ({ status, kind, cursor }: Query) => ({
+  ...(status && { status }),
+  ...(kind && { kind }),
+  ...(cursor !== undefined && { before: decodeCursor(alarmIdSchema, cursor) }),
+});
+
+async function newest(store: AlarmStore, owner: string, query: Query, limit: number): Promise<Page> {
+  const filter: AlarmFilter = { ...filterOf(query), limit: limit + 1 };
+  const found = await store.list(owner, filter);
+  const states = found.slice(0, limit);
+  return { states, next: found.length > limit ? states.at(-1)!.alarm.id : undefined };
+}
+
+/** Between two steps of a search, what is due goes first. */
+async function holding(store: AlarmStore, owner: string, text: string, query: Query, limit: number): Promise<Page> {
+  const states: AlarmState[] = [];
+  const filter = filterOf(query);
+  let before = filter.before;
+  for (let step = 0; step < STEPS_MAX; step++) {
+    const at = before === undefined ? {} : { before };
+    const { found, reached } = await store.search(owner, { ...filter, ...at, text, limit: limit - states.length });
+    states.push(...found);
+    if (reached === undefined || states.length === limit) return { states, next: reached };
+    before = reached;
+    await nextTurn();
+  }
+  return { states, next: before };
+}
+
+async function nextToRing(
+  store: AlarmStore,
+  owner: string,
+  { cursor, until, status, kind, text }: Query,
+  limit: number,
+): Promise<Page> {
+  const foreign = Object.entries({ status, kind, text }).find(([, value]) => value !== undefined);
+  if (foreign)
+    throw new ReveilleError(
+      'invalid_request',
+      `${foreign[0]} does not go with sort=next, which lists all active alarms; leave one of them out`,
+    );
+  const after = cursor === undefined ? undefined : decodeCursor(dueSchema, cursor);
+  const request = { limit: limit + 1, ...(until !== undefined && { until }), ...(after && { after }) };
+  const found = await store.upcoming(owner, request);
+  const states = found.slice(0, limit);
+  const last = found.length > limit ? states.at(-1)! : undefined;
+  return { states, next: last && { dueAt: scheduledOccurrence(last)!.dueAt, alarmId: last.alarm.id } };
+}
+
+function pageOf(store: AlarmStore, owner: string, query: Query, limit: number): Promise<Page> {
+  if (query.sort === 'next') return nextToRing(store, owner, query, limit);
+  if (query.until !== undefined)
+    throw new ReveilleError('invalid_request', 'until goes with sort=next; add that, or leave it out');
+  return query.text === undefined
+    ? newest(store, owner, query, limit)
+    : holding(store, owner, query.text, query, limit);
+}
+
+export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
+  const { store, clock } = service;
+  serve(app, CHRONOS_ROUTES.listAlarms, async (c) => {
+    const owner = await ownerOfRequest(service, c);
+    const query = parseOrThrow(alarmListQuerySchema, c.req.query());
+    const { states, next } = await pageOf(store, owner, query, query.limit ?? LIST_LIMIT_DEFAULT);
+    const now = clock.now();
+    return sendOk(c, {
+      alarms: states.map((state) => viewAlarm(state, now)),
+      count: states.length,
+      next_cursor: next === undefined ? undefined : encodeCursor(next),
+    });
+  });
+}

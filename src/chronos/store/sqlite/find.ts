@@ -1,0 +1,53 @@
+/** Finding an owner's alarms by what stands in them, and by when they ring. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { AlarmState } from '../../alarm/alarm.ts';
+import { type AlarmSearch, SEARCH_STEP, type UpcomingRequest } from '../store.ts';
+import { LIMIT, prepareQuery } from './statements.ts';
+import type { Tables } from './tables.ts';
+
+/** Sorts after every id. */
+const AFTER_ALL = '\u{10ffff}';
+
+export function prepareFind(db: DatabaseSync, tables: Tables) {
+  const last = prepareQuery(
+    db,
+    `SELECT min(id), count(*) FROM (SELECT id FROM alarms WHERE owner = ? AND id < ? ORDER BY id DESC LIMIT ${SEARCH_STEP})`,
+    ([id, count]) => ({ id: id as string | null, count: count as number }),
+  );
+  // `lower` of SQLite folds A to Z and nothing else.
+  const holding = prepareQuery(
+    db,
+    `SELECT a.id FROM alarms AS a CROSS JOIN alarm_texts AS t USING (seq)
+     WHERE a.owner = ?1 AND a.id < ?2 AND a.id >= ?3 AND (?4 IS NULL OR a.status = ?4) AND (?5 IS NULL OR a.kind = ?5)
+       AND (instr(lower(a.label), lower(?6)) > 0 OR instr(lower(t.wake_message), lower(?6)) > 0)
+     ORDER BY a.id DESC ${LIMIT.replace('?', '?7')}`,
+    ([id]) => id as string,
+  );
+  // The line of all owners: an index of each owner's own would cost every fire a page.
+  const due = prepareQuery(
+    db,
+    `SELECT a.id FROM owed AS o INDEXED BY owed_due CROSS JOIN alarms AS a ON a.seq = o.alarm
+     WHERE o.due_at IS NOT NULL AND o.due_at >= ?2 AND o.due_at <= ?4 AND o.owner = ?1 AND o.source = 'schedule'
+       AND a.status = 'active' AND (o.due_at, a.id) > (?2, ?3)
+     ORDER BY o.due_at, a.id ${LIMIT.replace('?', '?5')}`,
+    ([id]) => id as string,
+  );
+  const stateOf = (owner: string) => (id: string) => tables.find(owner, id)!.state;
+
+  return {
+    search(owner: string, { text, status, kind, before = AFTER_ALL, limit }: AlarmSearch) {
+      const { id: oldest, count } = last.get(owner, before)!;
+      if (oldest === null) return { found: [], reached: undefined };
+      const ids = holding.all(owner, before, oldest, status ?? null, kind ?? null, text, limit);
+      const end = count === SEARCH_STEP ? oldest : undefined;
+      return { found: ids.map(stateOf(owner)), reached: ids.length === limit ? ids.at(-1)! : end };
+    },
+
+    upcoming(owner: string, { until = Number.MAX_SAFE_INTEGER, after, limit }: UpcomingRequest): AlarmState[] {
+      const number = tables.owners.seqOf(owner);
+      if (number === undefined) return [];
+      const { dueAt, alarmId } = after ?? { dueAt: Number.MIN_SAFE_INTEGER, alarmId: '' };
+      return due.all(number, dueAt, alarmId, until, limit).map(stateOf(owner));
+    },
+  };
+}
