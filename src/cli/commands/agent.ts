@@ -1,6 +1,7 @@
 /** `reveille agent`: who this machine's agent is, and which keys chronosd accepts for which label. */
 
 import type { ChronosClient } from '../../chronos/client.ts';
+import { fromNow } from '../../kit/clock/local-time.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { loadOrCreateKey, readKeyFile } from '../../kit/identity/keys.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
@@ -12,7 +13,6 @@ import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { loadOrMakeLabel, makeHome } from '../home/home.ts';
 import { columns } from '../screens/columns.ts';
-import { fromNow } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 import { facts, type Look } from '../screens/render.ts';
 

@@ -1,13 +1,13 @@
 /** `reveille alarm watch`: a line whenever an alarm rings or fails, until Ctrl-C. */
 
 import { wait } from '../../kit/clock/clock.ts';
+import { fromNow } from '../../kit/clock/local-time.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { alarmClient, findChronos } from '../access/chronos.ts';
 import { serverTime } from '../access/server-clock.ts';
 import type { CliContext } from '../context.ts';
 import { fit } from '../screens/columns.ts';
-import { fromNow } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 import { preview, renderEvent } from '../screens/render.ts';
 import { LedgerWatch, type RingEvent } from '../up/ledger-watch.ts';

@@ -2,6 +2,7 @@
 
 import { followIntent, type Told, type WaitingGate } from '../../executor/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
+import { wallTime } from '../../kit/clock/local-time.ts';
 import { laidOpen } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
@@ -12,7 +13,6 @@ import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { renderGate } from '../screens/gate-screen.ts';
 import { renderIntent, statusWords } from '../screens/intent-screen.ts';
-import { wallTime } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 import type { Look } from '../screens/render.ts';
 import { findIntentId } from './intent.ts';

@@ -1,4 +1,6 @@
 /** `reveille machine …`: who is woken, within which budget, and what became of it. */
+
+import { localTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { MachinePutAnswer, MachineView } from '../../router/machines/machine-schema.ts';
 import { descriptorOf } from '../../router/providers/descriptors.ts';
@@ -18,7 +20,6 @@ import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { budgetWords } from '../screens/budget-words.ts';
 import { columns } from '../screens/columns.ts';
-import { localTime } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 import { facts, type Look } from '../screens/render.ts';
 import { existingMachine, isOwnNeo, putOwnNeo } from '../up/own-neo.ts';

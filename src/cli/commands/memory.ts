@@ -4,6 +4,7 @@
  */
 
 import { existsSync } from 'node:fs';
+import { shortTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { type Cortex, cortexPath, openCortex } from '../../neo/memory/cortex.ts';
 import { MEMORY_KINDS, type StoredMemory } from '../../neo/memory/memory.ts';
@@ -15,7 +16,6 @@ import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns, fit } from '../screens/columns.ts';
-import { shortTime } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 import { type Look, shortIds } from '../screens/render.ts';
 

@@ -1,6 +1,7 @@
 /** `reveille submitter`: tokens of programs that hand tasks over for one user, and can do nothing else. */
 
 import type { ExecutorAdmin } from '../../executor/client.ts';
+import { shortTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { SUBMITTER_NAME_MAX } from '../../wire/submitter.ts';
@@ -9,7 +10,6 @@ import type { CliContext } from '../context.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns, fit } from '../screens/columns.ts';
-import { shortTime } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 
 const WHOLE_ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;

@@ -2,12 +2,12 @@
 import { createChronosClient } from '../../chronos/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';
+import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmCreated } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
 import { failedRingLine, greeting, ringLines, setLine } from '../screens/up-screen.ts';
-import { plainWakeError } from '../screens/wake-error.ts';
 import { type LocalStack, startLocalStack } from '../up/local-stack.ts';
 import { type Ring, RingWatch, ringRecord } from '../up/ring.ts';
 

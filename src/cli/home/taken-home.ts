@@ -3,11 +3,11 @@
  * at the same moment one wins; `run.json` only says more about the winner.
  */
 import { join } from 'node:path';
+import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import { FileInUse, ownFile } from '../../kit/sqlite/file-owner.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isStopped } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
-import { fromNow, localTime } from '../screens/local-time.ts';
 import { lookOf } from '../screens/look.ts';
 import { makeHome, type RunRecord, readRun } from './home.ts';
 

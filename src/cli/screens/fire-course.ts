@@ -1,9 +1,9 @@
 /** How far the latest fires of an alarm got, stage by stage, for people. Pure. */
 
 import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
+import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import type { FireView } from '../../wire/alarm.ts';
-import { wallTime } from './local-time.ts';
 import { facts, type Look } from './render.ts';
 
 /** Fires that are told in full. */

@@ -1,6 +1,7 @@
 /** Intents and questions as a person reads them. Pure: the reader's clock, zone and terminal are handed in. */
 
 import type { Told, WaitingGate } from '../../executor/client.ts';
+import { localTime, shortTime } from '../../kit/clock/local-time.ts';
 import { laidOpen, oneLine } from '../../kit/text/hidden-characters.ts';
 import { quoted, quotedJson, REMARK } from '../../kit/text/visible.ts';
 import type { IntentStatus } from '../../wire/executor.ts';
@@ -9,7 +10,6 @@ import type { IntentView } from '../../wire/intent-view.ts';
 import { encodeJson, sliceAt } from '../../wire/json.ts';
 import { columns, fit, wrap } from './columns.ts';
 import { markedBlock, renderGate, screenLines } from './gate-screen.ts';
-import { localTime, shortTime } from './local-time.ts';
 import { facts, type Look, shortIds } from './render.ts';
 
 const COLOURS: { readonly [Status in IntentStatus]?: 'green' | 'yellow' | 'red' } = {

@@ -7,9 +7,9 @@ import type { Report, Step } from '../../chronos/store/transfer/progress.ts';
 import type { Survey } from '../../chronos/store/transfer/survey.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { formatDuration } from '../../kit/clock/duration.ts';
+import { localTime } from '../../kit/clock/local-time.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { columns } from './columns.ts';
-import { localTime } from './local-time.ts';
 import type { Output } from './output.ts';
 import type { Look } from './render.ts';
 

@@ -1,12 +1,20 @@
 /** Alarms and their rings as aligned lines for people. Pure: the reader's clock, zone and terminal are handed in. */
 
 import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
+import {
+  calendarTime,
+  fromNow,
+  type Here,
+  localTime,
+  shortTime,
+  wallTime,
+  zoneName,
+} from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
+import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
 import { columns, fit, pad, wrap } from './columns.ts';
-import { calendarTime, fromNow, type Here, localTime, shortTime, wallTime, zoneName } from './local-time.ts';
 import type { Output } from './output.ts';
-import { plainWakeError } from './wake-error.ts';
 
 /** The reader: when and where they are, how wide their terminal is, and how it shows emphasis. */
 export type Look = Here & { width: number; paint: Output['paint'] };

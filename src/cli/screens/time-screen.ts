@@ -1,8 +1,8 @@
 /** The person's day and week on a screen. */
 import { REAL_BREAK_MS } from '../../chronometric/state/state.ts';
+import { zoneName } from '../../kit/clock/local-time.ts';
 import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
 import { fit, pad, textWidth, wrap } from './columns.ts';
-import { zoneName } from './local-time.ts';
 import type { Look } from './render.ts';
 import { dayBar } from './time-bar.ts';
 import {

@@ -1,10 +1,10 @@
 /** How `reveille time` words instants, lengths of time and what people wrote. Pure. */
 
 import { formatDuration, readIsoDuration } from '../../kit/clock/duration.ts';
+import { monthName } from '../../kit/clock/local-time.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import type { BreakLevel } from '../../wire/chronometric-words.ts';
 import { fit, wrap } from './columns.ts';
-import { monthName } from './local-time.ts';
 
 const MINUTE_MS = 60_000;
 

@@ -3,6 +3,7 @@
 import { homedir } from 'node:os';
 import { formatLateness } from '../../kit/clock/duration.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
+import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { TurnOutcome } from '../../router/woken-turn.ts';
 import { VERSION } from '../../wire/version.ts';
 import { whereIs } from '../commands/machine.ts';
@@ -12,7 +13,6 @@ import type { LocalAgent, LocalStack } from '../up/local-stack.ts';
 import type { Ring } from '../up/ring.ts';
 import { fit, wrap } from './columns.ts';
 import type { Output } from './output.ts';
-import { plainWakeError } from './wake-error.ts';
 
 /** Under the time of day, so that the lines of one ring stand together. */
 const INDENT = '          ';

@@ -1,6 +1,6 @@
 /** Instants as a person at this machine reads them: on the wall clock of a zone, and from now. */
-import { formatDuration } from '../../kit/clock/duration.ts';
-import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
+import { formatDuration } from './duration.ts';
+import { formatWithOffset } from './wall-clock.ts';
 
 /** Where and when the reader is. `zone` is an IANA name. */
 export type Here = { now: number; zone: string };
