@@ -77,6 +77,7 @@ const SECURITY: Record<Credential, Json[]> = {
   admin: [{ adminBearer: [] }],
   machine: [{ webhookId: [], webhookTimestamp: [], webhookSignature: [] }],
   user: [{ bearer: [], user: [] }],
+  person: [{ bearer: [] }],
   metrics: [{}, { scrapeBearer: [] }],
 };
 

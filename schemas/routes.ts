@@ -3,6 +3,7 @@ import { CHRONOS_ROUTES } from '../src/chronos/http/routes.ts';
 import { EXECUTOR_ROUTES } from '../src/executor/http/routes.ts';
 import { NEO_ROUTES } from '../src/neo/http/routes.ts';
 import { ROUTER_ROUTES } from '../src/router/http/routes.ts';
+import { PUBLIC_ROUTES } from '../src/router/public/routes.ts';
 import type { Routes } from '../src/wire/route.ts';
 
 export type Api = { readonly name: string; readonly description: string; readonly routes: Routes };
@@ -13,6 +14,12 @@ export const APIS: readonly Api[] = [
     name: 'router',
     description: "Knows where each user's agent lives, starts that machine and delivers its wakes.",
     routes: ROUTER_ROUTES,
+  },
+  {
+    name: 'router-public',
+    description:
+      "The router's public listener: a person's credential reaches their own machine, which a request wakes. Answers are the daemon's own.",
+    routes: PUBLIC_ROUTES,
   },
   {
     name: 'neo',

@@ -1,15 +1,23 @@
 /**
- * What the router asks of a daemon: to take a wake into its conversation, and what became of the turn
- * (docs/contracts.md §4, §5). Neo is one; others serve `POST /chat` and need not tell of their turns.
+ * The clients of an agent daemon (docs/contracts.md §4, §5): what the router asks of it, to take a wake into its
+ * conversation, and what became of the turn; and what a person asks, of the daemon itself or through a router's public
+ * listener. Neo is one; others serve `POST /chat` and need not tell of their turns.
  */
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../kit/clock/clock.ts';
+import type { z } from 'zod';
+import { type Clock, systemClock } from '../kit/clock/clock.ts';
+import { type Attend, type Call, callOf, createCaller, type Daemon, withinTime } from '../kit/http/caller.ts';
 import { below, type Exchange, exchange, reasonOf } from '../kit/http/exchange.ts';
-import { encodeJson } from '../wire/json.ts';
+import type { GateAnswer } from '../wire/executor.ts';
+import { encodeJson, type RawJson } from '../wire/json.ts';
+import type { PersonChat } from '../wire/person.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
-import { pathOf } from '../wire/route.ts';
+import { type PathNames, pathOf, type Route } from '../wire/route.ts';
 import { WAKE_HEADERS, WAKE_ORIGIN, type Wake } from '../wire/wake.ts';
+import { type FollowOptions, followEvents, type NeoEvent } from './follow-events.ts';
 import { NEO_ROUTES } from './http/routes.ts';
+
+export type { FollowOptions, NeoEvent } from './follow-events.ts';
 
 /** A daemon's answer, to be passed on as it is. */
 export type DaemonAnswer = {
@@ -107,3 +115,81 @@ export function askTurn(
     limit: { clock, ms: ASK_MS },
   });
 }
+
+/** The listener that a person talks to: the daemon's own, or the public one of a router. */
+export type NeoPlace = {
+  /** Without a trailing slash. */
+  readonly url: string;
+  /** The daemon's token, or a person's. */
+  readonly token: string | undefined;
+};
+
+export type NeoClientOptions = NeoPlace & {
+  /** Bounds each call; a minute unless told, in which a machine is started. */
+  attend?: Attend;
+  clock?: Clock;
+} & Partial<Pick<Daemon, 'name' | 'remedy' | 'tokenName' | 'explain'>>;
+
+const CALL_MS = 60_000;
+const LOOK = '. It is not known whether it was taken: look at the conversation before you send it again';
+
+type Page = { limit?: number | undefined; cursor?: string | undefined };
+
+/**
+ * A client for a person's agent. A call wakes the machine when it goes through a router.
+ *
+ * @throws ReveilleError `invalid_request` for an address or a token that cannot be used
+ */
+export function createNeoClient(options: NeoClientOptions) {
+  const { token, clock = systemClock, attend = withinTime(clock, CALL_MS) } = options;
+  const {
+    name = 'the agent',
+    remedy = 'is it running? start it with "reveille up"',
+    tokenName = 'the token',
+  } = options;
+  const daemon = { url: options.url, token, name, remedy, tokenName, explain: options.explain };
+  const { address, call, read } = createCaller(daemon);
+  const ask = async <R extends Route>(
+    route: R,
+    given: { readonly [Name in PathNames<R['path']>]: string },
+    more: Pick<Call, 'query' | 'body' | 'ifLost'> = {},
+    signal?: AbortSignal,
+  ): Promise<{ value: z.output<R['data']>; text: RawJson }> => {
+    const request = callOf(route, given, more);
+    const text = await attend((over) => call(request, over), signal);
+    return { value: read(request, route.data, text) as z.output<R['data']>, text };
+  };
+
+  return {
+    /** Says something; resolves when the turn is durable. Without a conversation a new one begins. */
+    chat: async (said: PersonChat, signal?: AbortSignal) =>
+      (await ask(NEO_ROUTES.chat, {}, { body: said, ifLost: LOOK }, signal)).value,
+    /** Newest activity first. */
+    conversations: async (page: Page = {}) => (await ask(NEO_ROUTES.listConversations, {}, { query: page })).value,
+    /** With its turns, in the order in which they were accepted. */
+    conversation: async (id: string, page: Page = {}) =>
+      (await ask(NEO_ROUTES.getConversation, { id }, { query: page })).value,
+    turn: async (conversationId: string, turnId: string) =>
+      (await ask(NEO_ROUTES.getTurn, { id: conversationId, turn_id: turnId })).value,
+    /** Ends a turn for good; one that has ended comes back unchanged. */
+    cancelTurn: async (id: string) => (await ask(NEO_ROUTES.cancelTurn, { id })).value,
+    /** What the model can call, what only the executor may, and what is wrong with either. */
+    tools: async () => (await ask(NEO_ROUTES.tools, {})).value,
+    answerGate: async (intentId: string, nodeId: string, answer: GateAnswer) =>
+      (await ask(NEO_ROUTES.answerGate, { id: intentId, nid: nodeId }, { body: answer })).value,
+    /** As its source text: a verifier wants the very bytes. */
+    receipt: async (intentId: string): Promise<RawJson> => (await ask(NEO_ROUTES.getReceipt, { id: intentId })).text,
+    /** What happens, see {@link followEvents}. */
+    events: (follow: FollowOptions): AsyncGenerator<NeoEvent> =>
+      followEvents(
+        {
+          url: below(address, NEO_ROUTES.events.path),
+          headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+          who: `${name} at ${address}`,
+          clock,
+        },
+        follow,
+      ),
+  };
+}
+export type NeoClient = ReturnType<typeof createNeoClient>;

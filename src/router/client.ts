@@ -7,6 +7,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
 import type { MachineChangeList } from '../wire/machine-change.ts';
 import type { MachineTurnList } from '../wire/machine-turn.ts';
+import type { PersonTokenCreate, PersonTokenMade, PersonTokenView } from '../wire/person.ts';
 import type { PathNames, Route } from '../wire/route.ts';
 import { ROUTER_ROUTES } from './http/routes.ts';
 import type { MachinePut, MachinePutAnswer, MachineView } from './machines/machine-schema.ts';
@@ -35,6 +36,13 @@ export type RouterClient = {
   /** Gives the machine a new token, which is in this answer and in no other. */
   rotateToken(userId: string): Promise<MachinePutAnswer>;
   remove(userId: string): Promise<MachineView>;
+  /** Lets a person in at the public listener. The token is in this answer and in no other, as in the next one. */
+  addUser(userId: string, given: PersonTokenCreate): Promise<PersonTokenMade>;
+  addUserToken(userId: string, given: PersonTokenCreate): Promise<PersonTokenMade>;
+  /** Credentials of one person, or of all. */
+  users(userId?: string): Promise<PersonTokenView[]>;
+  /** Ends one credential, or without an id all of this person's. */
+  revokeUser(userId: string, tokenId?: string): Promise<PersonTokenView[]>;
 };
 
 const CALL_MS = 30_000;
@@ -94,6 +102,23 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
     restore: (userId) => of(userId, ROUTER_ROUTES.restoreMachine),
     rotateToken: (userId) => of(userId, ROUTER_ROUTES.rotateToken),
     remove: (userId) => of(userId, ROUTER_ROUTES.deleteMachine),
+    addUser: async (userId, given) =>
+      (await ask(ROUTER_ROUTES.addUser, {}, { body: { user_id: userId, ...given } })).value,
+    addUserToken: async (userId, body) => (await ask(ROUTER_ROUTES.addUserToken, { user_id: userId }, { body })).value,
+    async users(userId) {
+      const tokens: PersonTokenView[] = [];
+      let cursor: string | undefined;
+      do {
+        const { value: page } = await ask(ROUTER_ROUTES.listUsers, {}, { query: { user_id: userId, cursor } });
+        tokens.push(...page.tokens);
+        cursor = page.next_cursor;
+      } while (cursor !== undefined);
+      return tokens;
+    },
+    async revokeUser(userId, tokenId) {
+      if (tokenId === undefined) return (await ask(ROUTER_ROUTES.revokeUser, { user_id: userId })).value.revoked;
+      return [(await ask(ROUTER_ROUTES.revokeUserToken, { user_id: userId, token_id: tokenId })).value];
+    },
   };
 }
 

@@ -21,6 +21,11 @@ test('the defaults are those of the contract', () => {
     port: 8088,
     allowedHosts: [],
     door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
+    public: {
+      ...{ host: '127.0.0.1', port: 8087, allowedHosts: [], isBehindProxy: false },
+      door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
+      shares: { requestsPerMinute: 600, streams: 32, requests: 32 },
+    },
     dataDir: '/home/a/.reveille/router',
     presetFolder: '/home/a/.reveille/presets',
     wakeToken: secrets.ROUTER_WAKE_TOKEN,

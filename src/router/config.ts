@@ -25,6 +25,13 @@ export const routerSettingsSchema = z.object({
   ROUTER_PORT: portSetting.default(8088),
   ROUTER_ALLOWED_HOSTS: z.string().optional(),
   ...doorSettings('ROUTER'),
+  ROUTER_PUBLIC_HOST: z.string().default('127.0.0.1'),
+  ROUTER_PUBLIC_PORT: portSetting.default(8087),
+  ROUTER_PUBLIC_ALLOWED_HOSTS: z.string().optional(),
+  ...doorSettings('ROUTER_PUBLIC'),
+  ROUTER_PUBLIC_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(600),
+  ROUTER_PUBLIC_STREAMS_PER_USER: wholeNumber(1, 10_000).default(32),
+  ROUTER_PUBLIC_REQUESTS_PER_USER: wholeNumber(1, 10_000).default(32),
   ROUTER_DATA_DIR: z.string().optional(),
   REVEILLE_HOME: z.string().optional(),
   ROUTER_WAKE_TOKEN: secretSetting.optional(),
@@ -46,12 +53,26 @@ export const routerSettingsSchema = z.object({
   DOCKER_HOST: z.string().optional(),
 });
 
+export type PublicConfig = Readonly<{
+  host: string;
+  port: number;
+  /** `Host` values that pass besides loopback names and `host`. */
+  allowedHosts: readonly string[];
+  door: Door;
+  /** Whether something in front has the certificate, so that everybody comes from its address. */
+  isBehindProxy: boolean;
+  /** What one user may take. */
+  shares: Readonly<{ requestsPerMinute: number; streams: number; requests: number }>;
+}>;
+
 export type RouterConfig = Readonly<{
   host: string;
   port: number;
   /** `Host` values that pass besides loopback names and `host`. */
   allowedHosts: readonly string[];
   door: Door;
+  /** The second listener, for people on the way to their machine. */
+  public: PublicConfig;
   dataDir: string;
   /** Where the user's own presets for machines of provider `command` stand. */
   presetFolder: string;
@@ -128,6 +149,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     port: values.ROUTER_PORT,
     allowedHosts: hostNames(values.ROUTER_ALLOWED_HOSTS),
     door: parseDoor('ROUTER', values.ROUTER_HOST, settings),
+    public: publicConfig(values, settings),
     dataDir,
     presetFolder: join(values.REVEILLE_HOME ?? dataDir, 'presets'),
     wakeToken: values.ROUTER_WAKE_TOKEN,
@@ -143,5 +165,23 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     dockerHost: values.DOCKER_HOST,
     separation: values.REVEILLE_SEPARATION,
     warnings,
+  });
+}
+
+function publicConfig(values: z.output<typeof routerSettingsSchema>, settings: Settings): PublicConfig {
+  // Whoever lets the system pick the first port runs several routers side by side, and wants none of them fixed.
+  const isFree = values.ROUTER_PORT === 0 && !settings.ROUTER_PUBLIC_PORT;
+  const host = values.ROUTER_PUBLIC_HOST;
+  return Object.freeze({
+    host,
+    port: isFree ? 0 : values.ROUTER_PUBLIC_PORT,
+    allowedHosts: hostNames(values.ROUTER_PUBLIC_ALLOWED_HOSTS),
+    door: parseDoor('ROUTER_PUBLIC', host, settings),
+    isBehindProxy: values.ROUTER_PUBLIC_TLS !== undefined,
+    shares: {
+      requestsPerMinute: values.ROUTER_PUBLIC_REQUESTS_PER_MINUTE,
+      streams: values.ROUTER_PUBLIC_STREAMS_PER_USER,
+      requests: values.ROUTER_PUBLIC_REQUESTS_PER_USER,
+    },
   });
 }

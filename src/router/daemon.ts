@@ -16,6 +16,7 @@ import { WakeRecords } from './budget/wake-records.ts';
 import type { RouterConfig } from './config.ts';
 import { Fleet } from './fleet.ts';
 import { addMachineRoutes } from './http/machine-routes.ts';
+import { addUserRoutes } from './http/user-routes.ts';
 import { addReceiptKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
 import { IdleKeeper } from './idle-keeper.ts';
 import { type Machine, noMachine, suspendMachine } from './machines/machine.ts';
@@ -26,6 +27,8 @@ import type { ProviderParts } from './providers/descriptor.ts';
 import { DAEMON_PROVIDERS } from './providers/descriptors.ts';
 import { createHealthProbe } from './providers/health.ts';
 import { Separation } from './providers/separation.ts';
+import { type Pages, type PublicListener, startPublicListener } from './public/listener.ts';
+import { PersonTokens } from './public/person-tokens.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { Repetitions } from './repetitions.ts';
 import { Restarter } from './restarter.ts';
@@ -51,6 +54,8 @@ export type RouterOptions = {
   chronosUrl?: () => string | undefined;
   /** Told how far the turns of machines of provider `command` get. It must not throw. */
   onStage?: OnStage;
+  /** Answers what is not the daemon's own at the public listener. */
+  pages?: Pages | undefined;
 };
 
 export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
@@ -59,6 +64,8 @@ export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
    * Takes less than 20 seconds at worst; calling it again gives the same promise.
    */
   close(): Promise<void>;
+  /** Where people come in. */
+  readonly public: Pick<PublicListener, 'url' | 'port' | 'routes' | 'figures'>;
 };
 
 /** A start goes on after the wake that began it has given up, for the next attempt's sake, but not for ever. */
@@ -89,6 +96,8 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   // Looks at health have connections of their own: deliveries that hang must not make a daemon seem dead.
   const deliveries = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
   const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
+  // So have people: what they leave open must not keep wakes waiting.
+  const people = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
   const probe = createHealthProbe(looks, clock, config.probeIntervalMs);
   const startLimitMs = START_LIMIT_WAKES * config.wakeTimeoutMs;
   const reaper = new Reaper({ dataDir: config.dataDir, orphanSeconds: config.orphanSeconds, log });
@@ -142,11 +151,21 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     for (const provider of Object.values(providers)) provider.close();
     reaper.dismiss();
     await targets.close();
-    await Promise.all([deliveries.destroy(), looks.destroy(), errands.destroy()]);
+    await Promise.all([deliveries.destroy(), looks.destroy(), errands.destroy(), people.destroy()]);
     await registry.close();
   };
 
+  const tokens = new PersonTokens({ registry, clock, log });
+  const ready = () => {
+    try {
+      registry.check();
+      return { ready: true };
+    } catch (thrown) {
+      return { ready: false, reasons: [`the registry: ${toReveilleError(thrown).message}`] };
+    }
+  };
   let server: RunningServer | undefined;
+  let listener: PublicListener | undefined;
   try {
     server = await startServer({
       name: 'router',
@@ -159,36 +178,35 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
         addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
         addReceiptKeyRoutes(app, { registry, wakeToken: config.wakeToken });
         addMachineRoutes(app, { registry, fleet, targets, budgets, adminToken: config.adminToken, clock, log });
+        addUserRoutes(app, { tokens, log });
       },
       log,
       clock,
-      ready() {
-        try {
-          registry.check();
-          return { ready: true };
-        } catch (thrown) {
-          return { ready: false, reasons: [`the registry: ${toReveilleError(thrown).message}`] };
-        }
-      },
+      ready,
       drainMs: DRAIN_MS,
       limits: { bodyBytes: WAKE_BODY_MAX_BYTES },
     });
-    // Only a router that got its port touches what an earlier one left; no request is read before this turn of the
+    listener = await startPublicListener({
+      ...{ config: config.public, tokens, version, pages: options.pages, ready, drainMs: DRAIN_MS },
+      ...{ registry, fleet, dispatcher: people, clock, log, timeoutMs: config.wakeTimeoutMs },
+    });
+    // Only a router that got its ports touches what an earlier one left; no request is read before this turn of the
     // event loop ends.
     fleet.recover();
     targets.recover();
     restarter.open();
   } catch (thrown) {
-    await server?.close();
+    await Promise.all([server?.close(), listener?.close()]);
     await release();
     throw thrown;
   }
   const { url, port, routes, close: closeServer } = server;
+  const { close: closeListener, ...open } = listener;
   const close = async () => {
     wakes.close();
     restarter.close();
     keeper.close();
-    await closeServer();
+    await Promise.all([closeServer(), closeListener()]);
     await Promise.all([fleet.close(), targets.close()]);
     await release();
   };
@@ -197,6 +215,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     url,
     routes,
     port,
+    public: open,
     close() {
       closed ??= close();
       return closed;

@@ -32,6 +32,8 @@ export type Lease = {
    * The daemon accepted a wake: until it is seen idle, it owes a turn. Resolves when that is on record; never rejects.
    */
   accepted(): Promise<void>;
+  /** Aborts when the machine is to be stopped: what would stay open without an end lets go. */
+  readonly ending: AbortSignal;
   release(): void;
 };
 
@@ -61,6 +63,7 @@ export class Supervisor {
   /** What was last asked to start, and the machine as it was then: what a stop has to stop. */
   #held: Held | undefined;
   readonly #uses: Uses;
+  #ending = new AbortController();
 
   constructor(userId: string, options: SupervisorOptions) {
     this.#userId = userId;
@@ -243,6 +246,8 @@ export class Supervisor {
 
   #halt(held: Held, reason: Error): Promise<void> {
     const before = this.#phase;
+    this.#ending.abort();
+    this.#ending = new AbortController();
     const { promise: done, resolve } = Promise.withResolvers<void>();
     this.#phase = { name: 'stopping', done };
     const ended = async () => {
@@ -272,7 +277,7 @@ export class Supervisor {
     const accepted = async () => {
       if (this.#providerOf(machine).sleeps) await this.#options.owed.owe(this.#userId);
     };
-    return { daemon, machine, startMs, accepted, release: this.#uses.take() };
+    return { daemon, machine, startMs, accepted, ending: this.#ending.signal, release: this.#uses.take() };
   }
 
   /** A daemon that is stopped while it is idle is not started again for what it had accepted. */

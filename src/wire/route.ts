@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { daemonHealthSchema } from './wake.ts';
 
 /** Which credentials a route asks for; `metrics` is asked of callers on other computers alone. */
-export type Credential = 'none' | 'transport' | 'principal' | 'admin' | 'machine' | 'user' | 'metrics';
+export type Credential = 'none' | 'transport' | 'principal' | 'admin' | 'machine' | 'user' | 'person' | 'metrics';
 
 export type Route = {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';

@@ -34,6 +34,10 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
       ready: async () => ({ ready: true }),
     }),
   router: (t) => startBench(t),
+  'router-public': async (t) => {
+    const { public: listener, close } = await startBench(t);
+    return { ...listener, close };
+  },
   executor: () =>
     startExecutorServer({
       ...{ ...base, config, drainMs: 100, publicKey: '', tools: { failure: () => undefined } },
@@ -50,7 +54,7 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
     }),
 };
 
-const STATUS_WITHOUT_CREDENTIAL = { transport: 401, principal: 401, admin: 401, user: 401 } as const;
+const STATUS_WITHOUT_CREDENTIAL = { transport: 401, principal: 401, admin: 401, user: 401, person: 401 } as const;
 
 for (const { name, routes } of APIS)
   test(`${name} serves what is documented and nothing else, under the credential that the document names`, async (t) => {

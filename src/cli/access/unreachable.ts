@@ -125,7 +125,9 @@ export function whatToDo({ url, home }: Asked): string {
 function pidBehind(home: Home, url: string): number | undefined {
   try {
     const run = readRun(home);
-    return run && [run.chronos_url, run.router_url, run.executor_url].includes(url) ? run.pid : undefined;
+    return run && [run.chronos_url, run.router_url, run.public_url, run.executor_url].includes(url)
+      ? run.pid
+      : undefined;
   } catch (error) {
     // A record that cannot be read says nothing; the doctor tells of it.
     if (error instanceof ReveilleError) return undefined;

@@ -39,11 +39,14 @@ const secretsSchema = secretsOf(MADE_SECRETS);
 const executorSecretsSchema = secretsOf(MADE_EXECUTOR_SECRETS);
 const adminSecretsSchema = secretsOf(MADE_ADMIN_SECRETS);
 const submitterSchema = z.object({ id: z.string(), token: z.string().min(16) });
+const personSchema = z.object({ user_id: z.string(), id: z.string(), token: z.string().min(16) });
 const identitySchema = z.object({ label: labelSchema });
 const runSchema = z.object({
   pid: z.int(),
   chronos_url: z.string(),
   router_url: z.string(),
+  /** Where people come in: the console, and `reveille chat`. */
+  public_url: z.string().optional(),
   executor_url: z.string().optional(),
   started_at: z.string(),
   /** What it registers Neo with, as a machine; secrets are in it by name. */
@@ -71,6 +74,8 @@ export type Home = {
   /** The manifest of Neo's servers, once somebody has changed the one that ships. */
   readonly manifestFile: string;
   readonly accessFile: string;
+  /** The credential of the person whose installation it is, for the router's public listener. */
+  readonly personFile: string;
 };
 
 /** @param configured the value of `REVEILLE_HOME`, if it has one */
@@ -88,6 +93,7 @@ export function homeAt(configured: string | undefined): Home {
     runFile: join(path, 'run.json'),
     manifestFile: join(path, 'agents', 'neo.json'),
     accessFile: join(path, 'agent-access.json'),
+    personFile: join(path, 'person.json'),
   };
 }
 
@@ -229,6 +235,16 @@ export const readSubmitter = (home: Home): OwnSubmitter | undefined =>
 /** Puts another token in the place of one that its executor does not know any more. */
 export function writeSubmitter(home: Home, submitter: OwnSubmitter): void {
   replacePrivateFile(home.submitterFile, `${JSON.stringify(submitter, null, 2)}\n`);
+}
+
+/** With which token the person of this installation talks to their agent. */
+export type OwnCredential = z.output<typeof personSchema>;
+
+export const readCredential = (home: Home): OwnCredential | undefined => readJsonFile(home.personFile, personSchema);
+
+/** Puts another credential in the place of one that its router does not take any more. */
+export function writeCredential(home: Home, credential: OwnCredential): void {
+  replacePrivateFile(home.personFile, `${JSON.stringify(credential, null, 2)}\n`);
 }
 
 /** The label that alarms of this installation are filed under, if it has one. */

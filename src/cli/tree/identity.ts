@@ -1,8 +1,8 @@
-/** `agent …`, `approver …` and `submitter …`: who may ask, and who may approve. */
-
+/** `agent …`, `approver …`, `submitter …` and `user …`: who may ask, who may approve, and who may come in. */
 import type { Command } from 'commander';
 import type { KeyFlags } from '../commands/agent.ts';
 import type { ApproverFlags } from '../commands/approver.ts';
+import type { CredentialFlags } from '../commands/user.ts';
 import { addCommand, addGroup } from './command.ts';
 
 const load = () => import('../commands/agent.ts');
@@ -131,4 +131,44 @@ export function addSubmitter(program: Command): void {
     run: async (context, _flags, [given]) => (await submitter()).submitterRevoke(context, given!),
   });
   group.addHelpText('after', '\nExample:\n  $ reveille submitter list');
+}
+
+const user = () => import('../commands/user.ts');
+
+const ofCredential = (command: Command) =>
+  command
+    .option('--name <words>', 'what the credential is called: a device, a place')
+    .option('--expires-in <duration>', 'it ends by itself after 12h, 90d (default: never)')
+    .option('--expires-at <instant>', 'or at an RFC 3339 instant');
+
+export function addUser(program: Command): void {
+  const group = addGroup(program, 'user', "people who reach their agent through the router's public listener");
+  addCommand<CredentialFlags>(group, {
+    usage: 'add <user_id>',
+    summary: 'let a person in; their token is shown once (needs ROUTER_ADMIN_TOKEN)',
+    example: 'reveille user add alice --expires-in 90d',
+    options: ofCredential,
+    run: async (context, flags, [userId]) => (await user()).userAdd(context, flags, userId!),
+  });
+  addCommand<CredentialFlags>(group, {
+    usage: 'token [user_id]',
+    summary: "make one more token for a person, for another device (default: this machine's own user)",
+    example: 'reveille user token alice --name phone',
+    options: ofCredential,
+    run: async (context, flags, [userId]) => (await user()).userToken(context, flags, userId),
+  });
+  addCommand<{ token?: string }>(group, {
+    usage: 'revoke [user_id]',
+    summary: 'end all tokens of a person at once, or one of them (needs ROUTER_ADMIN_TOKEN)',
+    example: 'reveille user revoke alice --token 3f9a10c25d7e',
+    options: (command) => command.option('--token <id>', 'only this one, by the id that the list shows'),
+    run: async (context, flags, [userId]) => (await user()).userRevoke(context, flags, userId),
+  });
+  addCommand(group, {
+    usage: 'list [user_id]',
+    summary: 'list the tokens of everybody or of one person, without the tokens themselves',
+    example: 'reveille user list',
+    run: async (context, _flags, [userId]) => (await user()).userList(context, userId),
+  });
+  group.addHelpText('after', '\nExample:\n  $ reveille user list');
 }

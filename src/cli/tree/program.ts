@@ -6,7 +6,7 @@ import type { CliProcess } from '../cli-process.ts';
 import { addAlarm } from './alarm.ts';
 import { StrictCommand } from './command.ts';
 import { addDaemons } from './daemons.ts';
-import { addAgent, addApprover, addSubmitter } from './identity.ts';
+import { addAgent, addApprover, addSubmitter, addUser } from './identity.ts';
 import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
 import { addProfile, addTime } from './time.ts';
@@ -34,6 +34,7 @@ export function buildProgram(process: CliProcess): Command {
   addIntent(program);
   addApprover(program);
   addSubmitter(program);
+  addUser(program);
   addReceipt(program);
   addTools(program);
   addPolicy(program);

@@ -43,7 +43,10 @@ async function wordsFor(url: string): Promise<string | undefined> {
 export const PREFIXES = { chronosd: 'CHRONOS', router: 'ROUTER', executor: 'EXECUTOR', neo: 'NEO' } as const;
 export type DaemonName = keyof typeof PREFIXES;
 
-type BindError = NodeJS.ErrnoException & { address?: string; port?: number };
+/** Listeners of a daemon beside its first one, by the names of their servers. */
+const MORE_PREFIXES: Readonly<Record<string, string>> = { 'router-public': 'ROUTER_PUBLIC' };
+
+type BindError = NodeJS.ErrnoException & { address?: string; port?: number; listener?: string };
 
 /**
  * Starts a daemon; an address that cannot be listened on is an error that names the variable to change and, where that
@@ -59,9 +62,11 @@ export async function namingPort<T>(name: DaemonName, start: () => Promise<T>): 
   }
 }
 
-async function refusal(name: DaemonName, { code, message, address = '', port }: BindError): Promise<string> {
+async function refusal(name: DaemonName, error: BindError): Promise<string> {
+  const { code, message, address = '', port, listener = name } = error;
   const host = address.includes(':') ? `[${address}]` : address;
-  const variable = `${PREFIXES[name]}_PORT`;
+  const prefix = MORE_PREFIXES[listener] ?? PREFIXES[name];
+  const variable = `${prefix}_PORT`;
   if (code === 'EADDRINUSE') {
     const reached = /^(0\.0\.0\.0|\[[0:]+\])$/.test(host) ? '127.0.0.1' : host;
     const who = await wordsFor(`http://${reached}:${port}`);
@@ -70,5 +75,5 @@ async function refusal(name: DaemonName, { code, message, address = '', port }: 
   }
   if (code === 'EACCES')
     return `${name} cannot listen on ${host}:${port}: this user may not; choose a port above 1023 with ${variable}`;
-  return `${name} cannot listen on the address that ${PREFIXES[name]}_HOST names: ${message}; choose one of this machine's own, such as 127.0.0.1`;
+  return `${name} cannot listen on the address that ${prefix}_HOST names: ${message}; choose one of this machine's own, such as 127.0.0.1`;
 }

@@ -18,12 +18,14 @@ import { createRouterClient, type RouterClient } from '../../router/client.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
 import type { MachinePut, MachineView } from '../../router/machines/machine-schema.ts';
+import type { Pages } from '../../router/public/listener.ts';
 import type { OnWake } from '../../router/wake.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
 import { executorAdminAt } from '../access/executor.ts';
+import { ensureCredential } from '../access/person.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
 import { ensureApprover, ensureSubmitter } from '../approver/first-approver.ts';
 import type { CliContext } from '../context.ts';
@@ -89,6 +91,8 @@ export type LocalStack = {
 export type LocalStackEvents = {
   onFire: (report: FireReport) => void;
   onWake: OnWake;
+  /** Answers what is not the agent's own at the public listener. */
+  pages?: Pages;
 };
 
 /**
@@ -119,7 +123,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   parts.defer(() => executor?.close());
   // chronosd needs the router's address first, and nobody reports to chronosd before it runs.
   let chronosUrl: string | undefined;
-  const router = await startOwnRouter(installation, events.onWake, () => chronosUrl);
+  const router = await startOwnRouter(installation, events, () => chronosUrl);
   parts.defer(() => router.close());
   const chronos = await startOwnChronosd(installation, router.url, events.onFire);
   // Before the router: while chronosd lets its deliveries finish, they still need it.
@@ -164,7 +168,7 @@ function toolsOf({ context, settings, identity, secrets }: Installation): ToolCo
 
 async function startOwnRouter(
   { context, settings, identity, environment }: Installation,
-  onWake: OnWake,
+  { onWake, pages }: LocalStackEvents,
   ownChronos: () => string | undefined,
 ): Promise<RunningRouter> {
   const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
@@ -178,7 +182,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      onWake,
+      ...{ onWake, pages },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );
@@ -260,11 +264,13 @@ async function registerNeo(
   };
   const machines = createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN });
   const agent = await ensureMachine(machines, identity.owner, { ...neo, token: secrets.NEO_DAEMON_TOKEN });
+  await ensureCredential(machines, home, identity.owner);
   writeAccess(home, { chronos_url: chronos.url, chronos_token: settings.CHRONOS_TOKEN });
   writeRun(home, {
     pid: process.pid,
     chronos_url: chronos.url,
     router_url: router.url,
+    public_url: router.public.url,
     executor_url: executor.url,
     started_at: formatInstant(clock.now()),
     neo,

@@ -174,9 +174,27 @@ export function exchange(transport: Transport, request: ExchangeRequest): Promis
   });
 }
 
+/** Another answer than a stream of events. */
+export class StreamRefused extends Error {
+  readonly status: number;
+  /** The beginning of its body. */
+  readonly text: string;
+  /** `Retry-After` as it came. */
+  readonly retryAfter: unknown;
+
+  constructor(status: number, text: string, retryAfter: unknown) {
+    super(`it answered ${status} instead of an event stream`);
+    this.status = status;
+    this.text = text;
+    this.retryAfter = retryAfter;
+  }
+}
+
+const REFUSAL_BYTES = 64 * 1024;
+
 /**
- * Opens a stream of events; resolves when it stands, and rejects for any other answer. `signal` ends it, and nothing
- * else does.
+ * Opens a stream of events; resolves when it stands, and rejects with {@link StreamRefused} for any other answer.
+ * `signal` ends it, and nothing else does.
  */
 export function openStream(
   url: URL,
@@ -186,6 +204,9 @@ export function openStream(
   return new Promise((resolve, reject) => {
     let sink: ReadableStreamDefaultController<Uint8Array> | undefined;
     let onAbort = () => {};
+    let refusal: { status: number; retryAfter: unknown; chunks: Buffer[]; bytes: number } | undefined;
+    const refuse = ({ status, retryAfter, chunks }: NonNullable<typeof refusal>) =>
+      reject(new StreamRefused(status, Buffer.concat(chunks).toString('utf8'), retryAfter));
     plainTransport.dispatch(optionsOf({ method: 'GET', url, headers: { ...headers, accept: 'text/event-stream' } }), {
       onConnecting(controller) {
         // A request that is sent once more has another controller.
@@ -195,7 +216,7 @@ export function openStream(
       },
       onResponseStart(controller, status, head) {
         if (status !== 200 || !String(head['content-type']).startsWith('text/event-stream')) {
-          controller.abort(new Error(`it answered ${status} instead of an event stream`));
+          refusal = { status, retryAfter: head['retry-after'], chunks: [], bytes: 0 };
           return;
         }
         resolve(
@@ -209,16 +230,24 @@ export function openStream(
         );
       },
       onResponseData(controller, chunk) {
+        if (refusal) {
+          refusal.chunks.push(chunk);
+          refusal.bytes += chunk.length;
+          if (refusal.bytes > REFUSAL_BYTES) controller.abort(new Error('the refusal has no end'));
+          return;
+        }
         sink?.enqueue(chunk);
         if ((sink?.desiredSize ?? 1) <= 0) controller.pause();
       },
       onResponseEnd() {
         signal.removeEventListener('abort', onAbort);
-        sink?.close();
+        if (refusal) refuse(refusal);
+        else sink?.close();
       },
       onResponseError(_, error) {
         signal.removeEventListener('abort', onAbort);
         if (sink) sink.error(error);
+        else if (refusal && !signal.aborted) refuse(refusal);
         else reject(error);
       },
     });

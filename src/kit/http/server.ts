@@ -17,7 +17,7 @@ import { followCertificate, readCertificate } from './certificate.ts';
 import { type ConnectionFigures, type ConnectionLimits, type Connections, trackConnections } from './connections.ts';
 import type { Door } from './door.ts';
 import { failureParts, sendError, sendOk } from './envelope.ts';
-import type { HttpApp, HttpEnv } from './environment.ts';
+import type { HttpApp, HttpContext, HttpEnv } from './environment.ts';
 import { answerClientError } from './malformed.ts';
 import { bracketed, hostCheck, originCheck } from './origin.ts';
 import { serve } from './serve.ts';
@@ -77,6 +77,20 @@ export type ServerOptions = {
   limits?: Partial<HttpLimits>;
   /** The listener as it is configured. With a certificate it speaks HTTPS and nothing else. */
   door?: Door | undefined;
+  /** Refuses requests by what stands in their head, before anything of their body is read. */
+  guard?: ((c: HttpContext) => void | Promise<void>) | undefined;
+  /** Answers what neither a route nor a probe takes; `/` is then its own. */
+  fallback?: Fallback | undefined;
+};
+
+/** A second app behind the same listener: pages, where the routes are an API. */
+export type Fallback = {
+  /** Whether requests with this target (path and query as they came) are its own, in content type and origin too. */
+  owns(target: string): boolean;
+  /** Bounds the bodies of its requests. */
+  readonly bodyBytes: number;
+  /** @param body read and within the limit */
+  answer(c: HttpContext, body: Buffer): Promise<Response>;
 };
 
 /** What happened at the door of a server, for its metrics. */
@@ -176,6 +190,7 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
   const checkHost = hostCheck(options.host, options.allowedHosts ?? []);
   const checkOrigin = originCheck(options.allowedOrigins ?? []);
   const probes = new Set(['/healthz', '/readyz']);
+  const { fallback } = options;
 
   app.onError((thrown, c) => {
     const error = toReveilleError(thrown);
@@ -196,23 +211,26 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
     return sendError(c, error);
   });
   app.notFound((c) => {
+    if (fallback?.owns(c.env.incoming.url ?? '')) return fallback.answer(c, c.get('body'));
     throw new ReveilleError(
       'not_found',
       `${c.req.method} ${c.req.path.slice(0, 200)} is not a route of ${options.name}`,
     );
   });
   app.use(async (c, next) => {
+    const { incoming } = c.env;
+    const isOfFallback = fallback?.owns(incoming.url ?? '') === true;
     checkHost(c.req.header('host'));
-    checkOrigin(c.req.header('origin'));
+    if (!isOfFallback) checkOrigin(c.req.header('origin'));
     if (draining.aborted && !probes.has(c.req.path)) {
       throw new ReveilleError('unavailable', `${options.name} is shutting down`, { retryAfterSeconds: 1 });
     }
-    const { incoming } = c.env;
-    checkContentType(incoming);
-    c.set('body', await readBounded(incoming, limits.bodyBytes));
+    await options.guard?.(c);
+    if (!isOfFallback) checkContentType(incoming);
+    c.set('body', await readBounded(incoming, isOfFallback ? fallback!.bodyBytes : limits.bodyBytes));
     await next();
   });
-  serve(app, PROBES.root, (c) => sendOk(c, { name: options.name, version: options.version }));
+  if (!fallback) serve(app, PROBES.root, (c) => sendOk(c, { name: options.name, version: options.version }));
   serve(app, PROBES.health, (c) => sendOk(c, { status: 'ok', ...options.health?.() }));
   serve(app, PROBES.ready, async (c) => {
     const report = (await options.ready?.()) ?? { ready: true };
@@ -255,7 +273,10 @@ function listen(server: Server, { name, host, port }: ServerOptions): Promise<vo
           ? 'another program listens there; stop it or choose another port'
           : `${cause.message}; choose another address`;
       reject(
-        new ReveilleError('unavailable', `${name} cannot listen on ${bracketed(host)}:${port}: ${why}`, { cause }),
+        new ReveilleError('unavailable', `${name} cannot listen on ${bracketed(host)}:${port}: ${why}`, {
+          // Of a daemon with several listeners, which one it was.
+          cause: Object.assign(cause, { listener: name }),
+        }),
       );
     };
     server.once('error', failed);

@@ -17,7 +17,8 @@ import {
 } from '../../wire/turn.ts';
 import { chatAcceptedSchema, chatRequestSchema } from '../../wire/wake.ts';
 
-export const NEO_ROUTES = {
+/** What a person asks for, at the daemon itself or through a router's public listener. */
+export const PERSON_ROUTES = {
   chat: {
     method: 'post',
     path: '/chat',
@@ -89,6 +90,10 @@ export const NEO_ROUTES = {
     credential: 'transport',
     data: intentReceiptSchema,
   },
+} as const satisfies Routes;
+
+export const NEO_ROUTES = {
+  ...PERSON_ROUTES,
   root: PROBES.root,
   ready: PROBES.ready,
   health: DAEMON_HEALTH,

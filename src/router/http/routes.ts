@@ -7,6 +7,15 @@ import { budgetSchema } from '../../wire/budget.ts';
 import { machineListQuerySchema } from '../../wire/machine.ts';
 import { machineChangeListSchema, machineChangeQuerySchema } from '../../wire/machine-change.ts';
 import { machineTurnListSchema, machineTurnQuerySchema } from '../../wire/machine-turn.ts';
+import {
+  personAddSchema,
+  personListQuerySchema,
+  personListSchema,
+  personRevokedSchema,
+  personTokenCreateSchema,
+  personTokenMadeSchema,
+  personTokenViewSchema,
+} from '../../wire/person.ts';
 import { receiptKeysSchema } from '../../wire/receipt.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
 import { wakeRequestSchema } from '../../wire/wake.ts';
@@ -109,6 +118,44 @@ export const ROUTER_ROUTES = {
     summary: 'give it a new token, which the answer shows once',
     credential: 'admin',
     data: machinePutAnswerSchema,
+  },
+  addUser: {
+    method: 'post',
+    path: '/admin/users',
+    summary: 'let a person in at the public listener; the answer shows their credential once',
+    credential: 'admin',
+    body: personAddSchema,
+    data: personTokenMadeSchema,
+  },
+  listUsers: {
+    method: 'get',
+    path: '/admin/users',
+    summary: 'the credentials of persons, without the tokens',
+    credential: 'admin',
+    query: personListQuerySchema,
+    data: personListSchema,
+  },
+  revokeUser: {
+    method: 'delete',
+    path: '/admin/users/{user_id}',
+    summary: 'end all credentials of a person',
+    credential: 'admin',
+    data: personRevokedSchema,
+  },
+  addUserToken: {
+    method: 'post',
+    path: '/admin/users/{user_id}/tokens',
+    summary: 'make one more credential for a person, for another device; the answer shows it once',
+    credential: 'admin',
+    body: personTokenCreateSchema,
+    data: personTokenMadeSchema,
+  },
+  revokeUserToken: {
+    method: 'delete',
+    path: '/admin/users/{user_id}/tokens/{token_id}',
+    summary: 'end one credential',
+    credential: 'admin',
+    data: personTokenViewSchema,
   },
   ...PROBES,
 } as const satisfies Routes;

@@ -28,6 +28,8 @@ export class Line {
   readonly deliveries: Dispatcher;
   /** For looks at health: deliveries that hang must not make a program seem dead. */
   readonly looks: Dispatcher;
+  /** For people: streams that they leave open must not keep wakes waiting. */
+  readonly people: Dispatcher;
   readonly #agents: readonly Agent[];
   readonly #watch: ListenerWatch;
   readonly #connector = buildConnector({ allowH2: false });
@@ -46,8 +48,10 @@ export class Line {
     };
     const deliveries = new Agent({ connections, pipelining: 1, allowH2: false, connect });
     const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
-    this.#agents = [deliveries, looks];
+    const people = new Agent({ connections, pipelining: 1, allowH2: false, connect });
+    this.#agents = [deliveries, looks, people];
     this.deliveries = deliveries;
+    this.people = people;
     this.looks = looks;
   }
 

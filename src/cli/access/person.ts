@@ -1,0 +1,75 @@
+/** Where a person of this machine talks to their agent, and with which credential. */
+import { z } from 'zod';
+import { createNeoClient, type NeoClient } from '../../neo/client.ts';
+import type { RouterClient } from '../../router/client.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { parseSettings, portSetting, urlSetting } from '../../wire/settings.ts';
+import type { CliContext } from '../context.ts';
+import { type Home, readCredential, readRun, writeCredential } from '../home/home.ts';
+import { localAddress } from './chronos.ts';
+import { attend } from './unreachable.ts';
+
+const schema = z.object({
+  REVEILLE_URL: urlSetting.optional(),
+  REVEILLE_TOKEN: z.string().optional(),
+  ROUTER_PUBLIC_HOST: z.string().optional(),
+  ROUTER_PUBLIC_PORT: portSetting.default(8087),
+  ROUTER_PUBLIC_TLS_CERT: z.string().optional(),
+});
+
+/** `isHere`: it is this machine's own router. */
+export type PersonPlace = { url: string; token: string; isHere: boolean };
+
+/**
+ * Finds the public listener: what `REVEILLE_URL` names, else what runs here, else where it would listen. The credential
+ * of this installation goes to no other router.
+ *
+ * @throws ReveilleError `unauthorized` when there is no credential to go with it
+ */
+export function findPerson({ home, settings }: Pick<CliContext, 'home' | 'settings'>): PersonPlace {
+  const given = parseSettings(schema, settings);
+  const { ROUTER_PUBLIC_HOST, ROUTER_PUBLIC_PORT, ROUTER_PUBLIC_TLS_CERT } = given;
+  const here =
+    readRun(home)?.public_url ?? localAddress(ROUTER_PUBLIC_HOST, ROUTER_PUBLIC_PORT, ROUTER_PUBLIC_TLS_CERT);
+  const url = given.REVEILLE_URL ?? here;
+  const isHere = url === here;
+  const token = given.REVEILLE_TOKEN ?? (isHere ? readCredential(home)?.token : undefined);
+  if (token !== undefined) return { url, token, isHere };
+  const remedy = isHere
+    ? 'run "reveille up", which makes one, or set REVEILLE_URL and REVEILLE_TOKEN'
+    : 'set REVEILLE_TOKEN to the one that "reveille user add" showed there';
+  throw new ReveilleError('unauthorized', `there is no credential for your agent at ${url}: ${remedy}`);
+}
+
+/** A client that speaks to the agent of the person whose command this is. A call may have to wake a machine. */
+export function personClient(context: Pick<CliContext, 'home' | 'settings' | 'clock'>): NeoClient & PersonPlace {
+  const place = findPerson(context);
+  const { home, clock } = context;
+  const client = createNeoClient({
+    ...place,
+    clock,
+    name: 'your agent',
+    tokenName: 'REVEILLE_TOKEN',
+    attend: attend({ url: place.url, home, clock }),
+    explain: (error) => (error.status === 401 ? refused(place) : error),
+  });
+  return { ...client, ...place };
+}
+
+function refused({ url, isHere }: PersonPlace): ReveilleError {
+  const remedy = isHere
+    ? 'start "reveille up" anew, which makes another one, or set REVEILLE_TOKEN'
+    : 'it may have expired or been revoked; ask for another one, and set REVEILLE_TOKEN to it';
+  return new ReveilleError('unauthorized', `the router at ${url} does not take this credential: ${remedy}`);
+}
+
+/** Makes the credential of the person whose installation it is, and another one when the router does not take it any more. */
+export async function ensureCredential(router: RouterClient, home: Home, userId: string): Promise<void> {
+  const own = readCredential(home);
+  const all = await router.users(userId);
+  if (own?.user_id === userId && all.some(({ id, state }) => id === own.id && state === 'active')) return;
+  const given = { name: 'this computer' };
+  const { user_id, id, token } =
+    all.length === 0 ? await router.addUser(userId, given) : await router.addUserToken(userId, given);
+  writeCredential(home, { user_id, id, token });
+}

@@ -1,0 +1,106 @@
+/** `reveille user`: people who reach their agent through the router's public listener, and their tokens. */
+
+import { localTime, shortTime } from '../../kit/clock/local-time.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import {
+  PERSON_NAME_MAX,
+  type PersonTokenCreate,
+  type PersonTokenMade,
+  type PersonTokenView,
+} from '../../wire/person.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+import { routerClient } from '../access/router.ts';
+import type { CliContext } from '../context.ts';
+import { durationFlag, instantFlag } from '../flags/flags.ts';
+import { userOf } from '../flags/machine-user.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { columns, fit } from '../screens/columns.ts';
+import { lookOf } from '../screens/look.ts';
+
+export type CredentialFlags = { name?: string; expiresIn?: string; expiresAt?: string };
+
+/** Enough to know a user by; the whole of it is in the JSON. */
+const USER_CELLS = 16;
+
+function credentialOf({ clock }: CliContext, { name, expiresIn, expiresAt }: CredentialFlags): PersonTokenCreate {
+  if (name !== undefined && (name === '' || name.length > PERSON_NAME_MAX))
+    throw new UsageError(`--name must have 1 to ${PERSON_NAME_MAX} characters`);
+  if (expiresIn !== undefined && expiresAt !== undefined)
+    throw new UsageError('--expires-in and --expires-at say the same thing; give one of them');
+  const seconds = durationFlag('--expires-in', expiresIn, 60);
+  const at =
+    seconds === undefined ? instantFlag('--expires-at', expiresAt) : formatInstant(clock.now() + seconds * 1000);
+  return { ...(name === undefined ? {} : { name }), ...(at === undefined ? {} : { expires_at: at }) };
+}
+
+function show(context: CliContext, made: PersonTokenMade): void {
+  const { out } = context;
+  const until =
+    made.expires_at === undefined
+      ? 'does not expire'
+      : `until ${localTime(Date.parse(made.expires_at), lookOf(context))}`;
+  out.result(made, [
+    `${oneLine(made.user_id)} may come in at the router's public listener with this token (${oneLine(made.name)}, ${until}); it is not shown again:`,
+    `  ${out.paint('bold', made.token)}`,
+    '  It reaches the machine of this user and nothing else: REVEILLE_URL=<address> REVEILLE_TOKEN=<token> reveille chat',
+  ]);
+}
+
+export async function userAdd(context: CliContext, flags: CredentialFlags, userId: string): Promise<void> {
+  show(context, await routerClient(context).addUser(userOf(context, userId), credentialOf(context, flags)));
+}
+
+export async function userToken(context: CliContext, flags: CredentialFlags, userId?: string): Promise<void> {
+  show(context, await routerClient(context).addUserToken(userOf(context, userId), credentialOf(context, flags)));
+}
+
+export async function userRevoke(context: CliContext, { token }: { token?: string }, given?: string): Promise<void> {
+  const userId = userOf(context, given);
+  const router = routerClient(context);
+  const revoked = await router.revokeUser(
+    userId,
+    token === undefined ? undefined : await idMeant(context, userId, token),
+  );
+  const names = revoked.map(({ name, id }) => `${oneLine(name)} (${id})`).join(', ');
+  const words =
+    revoked.length === 0 ? `No token of ${userId} stood` : `Revoked ${names}: streams that are open end now`;
+  context.out.result({ user_id: userId, revoked }, [words]);
+}
+
+/** By the whole id, or the beginning of one. */
+async function idMeant(context: CliContext, userId: string, given: string): Promise<string> {
+  const all = await routerClient(context).users(userId);
+  const found = all.filter(({ id }) => given.length >= 4 && id.startsWith(given.toLowerCase()));
+  if (found.length === 1) return found[0]!.id;
+  const message =
+    found.length === 0
+      ? `${userId} has no token with this id (got ${given}); see: reveille user list ${userId}`
+      : `several tokens are meant by ${given}: ${found.map(({ id }) => id).join(', ')}`;
+  throw new ReveilleError(found.length === 0 ? 'not_found' : 'conflict', message);
+}
+
+export async function userList(context: CliContext, given?: string): Promise<void> {
+  const { out } = context;
+  const found = await routerClient(context).users(given === undefined ? undefined : userOf(context, given));
+  if (out.json) {
+    for (const view of found) out.result(view, []);
+    return;
+  }
+  if (found.length === 0) return out.line('No users. Let a person in with: reveille user add <user_id>');
+  const look = lookOf(context);
+  const when = (instant: string | undefined, none: string) =>
+    instant === undefined ? none : shortTime(Date.parse(instant), look);
+  const stateOf = ({ state, revoked_at, expires_at }: PersonTokenView) =>
+    state === 'active' ? when(expires_at, 'stands') : `${state} ${when(revoked_at ?? expires_at, '')}`;
+  const byUser = found.toSorted((one, other) =>
+    `${one.user_id} ${one.created_at}`.localeCompare(`${other.user_id} ${other.created_at}`),
+  );
+  const rows = byUser.map((view) => [
+    ...[fit(view.user_id, USER_CELLS), view.id, when(view.created_at, ''), when(view.last_used_at, 'never')],
+    ...[view.state === 'active' && view.expires_at !== undefined ? `until ${stateOf(view)}` : stateOf(view)],
+    oneLine(view.name),
+  ]);
+  const [heading, ...lines] = columns([['USER', 'ID', 'SINCE', 'USED', 'STATE', 'NAME'], ...rows], out.columns);
+  for (const line of [out.paint('dim', heading!), ...lines]) out.line(line);
+}

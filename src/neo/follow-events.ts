@@ -1,0 +1,151 @@
+/**
+ * Following an agent's events over as many connections as it takes: a stream that ends is opened again where it was, so
+ * nothing is missed or seen twice, also when the agent's machine was put to sleep and woken meanwhile.
+ */
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { backoff } from '../kit/clock/backoff.ts';
+import { type Clock, wait } from '../kit/clock/clock.ts';
+import { codeOf, openStream, retryAfterOf, StreamRefused } from '../kit/http/exchange.ts';
+import { openEnvelope } from '../wire/envelope.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { type TurnEventData, type TurnEventType, turnEventSchemas } from '../wire/turn.ts';
+
+/** What is told. Without `id` it is about the stream, or of what waits when it opens, and cannot be resumed from. */
+export type NeoEvent = {
+  [Type in TurnEventType]: { readonly id?: string; readonly type: Type; readonly data: TurnEventData<Type> };
+}[TurnEventType];
+
+/** How the following goes: `open` when a stream stands; `lost` when it is tried again, with why. */
+export type Connection = { state: 'open' } | { state: 'lost'; error: ReveilleError; againInMs: number };
+
+export type FollowOptions = {
+  /** Only this conversation's; all when absent. */
+  conversationId?: string | undefined;
+  /** The id of the last event that was seen; absent: only what happens from now on. */
+  after?: string | undefined;
+  /** Ends it. */
+  signal: AbortSignal;
+  /** Must not throw. */
+  onConnection?: ((connection: Connection) => void) | undefined;
+};
+
+type Source = {
+  /** The address of the events, without a query. */
+  url: URL;
+  headers: Readonly<Record<string, string>>;
+  /** As sentences call it. */
+  who: string;
+  clock: Clock;
+};
+
+const pauseMs = backoff({ first: 500, longest: 15_000 });
+/** The daemon says something every 15 s: a stream that is silent for so long is dead. */
+const SILENCE_MS = 50_000;
+
+/**
+ * Yields events until the signal aborts. Refusals that repeating cannot mend are thrown; everything else is told to
+ * `onConnection`, and tried again.
+ *
+ * @throws ReveilleError the daemon's own error, such as `unauthorized` or `not_found`
+ */
+export async function* followEvents(source: Source, options: FollowOptions): AsyncGenerator<NeoEvent> {
+  const { clock } = source;
+  const { signal, onConnection } = options;
+  let after = options.after;
+  for (let failures = 1; !signal.aborted; failures++) {
+    let error: ReveilleError;
+    const connection = new AbortController();
+    const give = () => connection.abort(signal.reason);
+    signal.addEventListener('abort', give);
+    try {
+      for await (const item of readStream(source, { ...options, after, signal: connection.signal })) {
+        failures = 1;
+        if (item === 'open') {
+          onConnection?.({ state: 'open' });
+          continue;
+        }
+        if (item.id !== undefined) after = item.id;
+        yield item;
+      }
+      error = new ReveilleError('unavailable', `${source.who} ended the stream of events`);
+    } catch (thrown) {
+      if (signal.aborted) return;
+      error = errorOf(thrown, source.who);
+      if (!error.retryable) throw error;
+    } finally {
+      signal.removeEventListener('abort', give);
+      connection.abort(new Error('not wanted any more'));
+    }
+    if (signal.aborted) return;
+    const againInMs = Math.max((error.retryAfterSeconds ?? 0) * 1000, pauseMs(failures));
+    onConnection?.({ state: 'lost', error, againInMs });
+    await wait(clock, againInMs, signal);
+  }
+}
+
+async function* readStream(
+  { url, headers, clock }: Source,
+  { conversationId, after, signal }: FollowOptions,
+): AsyncGenerator<NeoEvent | 'open'> {
+  const where = new URL(url);
+  if (conversationId !== undefined) where.searchParams.set('conversation_id', conversationId);
+  const quiet = new AbortController();
+  const both = AbortSignal.any([signal, quiet.signal]);
+  const stream = await openStream(where, {
+    headers: { ...headers, ...(after === undefined ? {} : { 'last-event-id': after }) },
+    signal: both,
+  });
+  yield 'open';
+  let cancel = () => {};
+  const watch = () => {
+    cancel();
+    cancel = clock.after(SILENCE_MS, () => quiet.abort(new Error(`nothing came for ${SILENCE_MS / 1000} s`)));
+  };
+  watch();
+  const noted = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      watch();
+      controller.enqueue(chunk);
+    },
+  });
+  try {
+    const events = stream
+      .pipeThrough(noted)
+      .pipeThrough(new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>)
+      .pipeThrough(new EventSourceParserStream());
+    for await (const { id, event, data } of events) {
+      const read = eventOf(id, event, data);
+      if (read) yield read;
+    }
+  } finally {
+    cancel();
+  }
+}
+
+/** An event of this version; one of another version is passed over. */
+function eventOf(id: string | undefined, type: string | undefined, text: string): NeoEvent | undefined {
+  if (type === undefined || !Object.hasOwn(turnEventSchemas, type)) return undefined;
+  const parsed = turnEventSchemas[type as TurnEventType].safeParse(jsonOf(text));
+  if (!parsed.success) return undefined;
+  return { ...(id === undefined || id === '' ? {} : { id }), type, data: parsed.data } as NeoEvent;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function errorOf(thrown: unknown, who: string): ReveilleError {
+  if (thrown instanceof ReveilleError) return thrown;
+  if (thrown instanceof StreamRefused) {
+    try {
+      openEnvelope(thrown.text, thrown.status, who, retryAfterOf(thrown.retryAfter));
+    } catch (error) {
+      if (error instanceof ReveilleError) return error;
+    }
+  }
+  return new ReveilleError('unavailable', `the events of ${who} were lost (${codeOf(thrown)})`, { cause: thrown });
+}

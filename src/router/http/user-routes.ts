@@ -1,0 +1,69 @@
+/** Persons and their credentials, for operators: `/admin/users` (docs/contracts.md §4a). */
+import { z } from 'zod';
+import { readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
+import { ownerOf } from '../../wire/did.ts';
+import {
+  personAddSchema,
+  personListQuerySchema,
+  personTokenCreateSchema,
+  personTokenIdSchema,
+} from '../../wire/person.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import type { PersonTokens } from '../public/person-tokens.ts';
+import { userIdOf } from './machine-routes.ts';
+import { ROUTER_ROUTES } from './routes.ts';
+
+/** To be called after the check of the admin token was added. */
+export function addUserRoutes(app: HttpApp, { tokens, log }: { tokens: PersonTokens; log: Logger }): void {
+  const note = (action: string, userId: string, ids: readonly string[]) =>
+    log.info({ user_id: userId, action, credentials: ids }, 'credentials of a person changed');
+
+  serve(app, ROUTER_ROUTES.listUsers, (c) => {
+    const { user_id, cursor, limit = LIST_LIMIT_DEFAULT } = parseOrThrow(personListQuerySchema, c.req.query());
+    const found = tokens.list({
+      limit: limit + 1,
+      ...(cursor === undefined ? {} : { after: cursor }),
+      ...(user_id === undefined ? {} : { userId: ownerOf(user_id) }),
+    });
+    const page = found.slice(0, limit);
+    return sendOk(c, { tokens: page, next_cursor: found.length > limit ? page.at(-1)?.id : undefined });
+  });
+
+  serve(app, ROUTER_ROUTES.addUser, async (c) => {
+    const { user_id, ...given } = parseOrThrow(personAddSchema, await readJson(c));
+    const made = await tokens.add(ownerOf(user_id), given);
+    note('add', made.user_id, [made.id]);
+    return sendOk(c, made);
+  });
+
+  serve(app, ROUTER_ROUTES.addUserToken, async (c) => {
+    const made = await tokens.issue(userIdOf(c), parseOrThrow(personTokenCreateSchema, await readJson(c)));
+    note('token', made.user_id, [made.id]);
+    return sendOk(c, made);
+  });
+
+  serve(app, ROUTER_ROUTES.revokeUserToken, async (c) => {
+    const { token_id: id } = parseOrThrow(tokenPathSchema, { token_id: c.req.param('token_id') });
+    const view = await tokens.revoke(userIdOf(c), id);
+    note('revoke', view.user_id, [view.id]);
+    return sendOk(c, view);
+  });
+
+  serve(app, ROUTER_ROUTES.revokeUser, async (c) => {
+    const userId = userIdOf(c);
+    const revoked = await tokens.revokeAll(userId);
+    note(
+      'revoke',
+      userId,
+      revoked.map(({ id }) => id),
+    );
+    return sendOk(c, { user_id: userId, revoked });
+  });
+}
+
+const tokenPathSchema = z.object({ token_id: personTokenIdSchema });

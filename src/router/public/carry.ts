@@ -1,0 +1,165 @@
+/**
+ * One request and its answer through the listener, as they stream: nothing is collected on the way. A reader that is
+ * slower than the daemon holds the daemon up, not memory.
+ */
+import type { ServerResponse } from 'node:http';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import type { Dispatcher } from 'undici';
+import { reasonOf } from '../../kit/http/exchange.ts';
+
+export type Carriage = {
+  dispatcher: Dispatcher;
+  /** The daemon's base address. */
+  url: string;
+  method: string;
+  /** Path and query below it. */
+  path: string;
+  headers: Record<string, string>;
+  body: Buffer | undefined;
+  /** Where the answer goes. */
+  outgoing: ServerResponse;
+  /** Ends an answer that has begun, as if it were whole: for streams, which have no end of their own. */
+  ending: AbortSignal;
+  /** The longest silence of the daemon, in milliseconds; 0: any. */
+  silenceMs: number;
+};
+
+export type Carried =
+  /** The answer, or as much of it as there was, is with the reader. */
+  | { result: 'answered'; status: number; response: Response }
+  /** The reader went away before there was an answer. */
+  | { result: 'left'; response: Response }
+  /** Not a byte of the request left. */
+  | { result: 'unsent'; why: string }
+  /** The request left, and there is no answer that could be passed on. */
+  | { result: 'unknown'; why: string };
+
+/** What of an answer's head is the person's business. */
+const PASSED_ON = ['content-type', 'retry-after', 'x-accel-buffering'] as const;
+
+/** Carries a request to the daemon and its answer back. Never rejects. */
+export function carry(carriage: Carriage): Promise<Carried> {
+  return new Promise((resolve) => {
+    const { dispatcher, url, method, path, headers, body, outgoing, silenceMs } = carriage;
+    const base = new URL(url);
+    const handler = new Passage(carriage, resolve);
+    const options: Dispatcher.DispatchOptions = {
+      origin: base.origin,
+      path: base.pathname.replace(/\/+$/, '') + path,
+      method: method as Dispatcher.HttpMethod,
+      headers,
+      body: body ?? null,
+      headersTimeout: silenceMs,
+      bodyTimeout: silenceMs,
+    };
+    if (outgoing.destroyed) handler.leave();
+    else {
+      try {
+        dispatcher.dispatch(options, handler);
+      } catch (thrown) {
+        handler.fail(thrown instanceof Error ? thrown : new Error(String(thrown)));
+      }
+    }
+  });
+}
+
+class Passage implements Dispatcher.DispatchHandler {
+  readonly #carriage: Carriage;
+  readonly #resolve: (carried: Carried) => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #status: number | undefined;
+  #isOver = false;
+
+  constructor(carriage: Carriage, resolve: (carried: Carried) => void) {
+    this.#carriage = carriage;
+    this.#resolve = resolve;
+    carriage.outgoing.once('close', this.leave);
+    carriage.ending.addEventListener('abort', this.#end);
+  }
+
+  /** The reader has gone: nobody waits for the daemon any more. */
+  readonly leave = (): void => {
+    if (this.#isOver) return;
+    const begun = this.#status;
+    this.#settle(
+      begun === undefined
+        ? { result: 'left', response: RESPONSE_ALREADY_SENT }
+        : { result: 'answered', status: begun, response: RESPONSE_ALREADY_SENT },
+    );
+    this.#controller?.abort(new Error('the reader has gone'));
+  };
+
+  readonly #end = (): void => {
+    if (this.#isOver || this.#status === undefined) return;
+    this.#answered(this.#status);
+    this.#controller?.abort(new Error('the stream was ended'));
+  };
+
+  readonly #drained = (): void => this.#controller?.resume();
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isOver) controller.abort(new Error('the reader has gone'));
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (status < 200 || this.#isOver) return;
+    if ((status >= 300 && status <= 399) || status > 599) {
+      this.#settle({ result: 'unknown', why: `it answered ${status}, which is not passed on` });
+      controller.abort(new Error('not passed on'));
+      return;
+    }
+    const { outgoing, ending } = this.#carriage;
+    const kept = PASSED_ON.flatMap((name) => (typeof headers[name] === 'string' ? [[name, headers[name]]] : []));
+    outgoing.writeHead(status, Object.fromEntries(kept));
+    outgoing.flushHeaders();
+    this.#status = status;
+    if (ending.aborted) this.#end();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { outgoing } = this.#carriage;
+    if (this.#isOver || outgoing.write(chunk)) return;
+    controller.pause();
+    outgoing.once('drain', this.#drained);
+  }
+
+  onResponseEnd(): void {
+    if (!this.#isOver && this.#status !== undefined) this.#answered(this.#status);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.fail(error);
+  }
+
+  fail(error: Error): void {
+    if (this.#isOver) return;
+    if (this.#status !== undefined) {
+      const status = this.#status;
+      this.#settle({ result: 'answered', status, response: RESPONSE_ALREADY_SENT });
+      // Only a connection that breaks tells the reader that this was not all.
+      this.#carriage.outgoing.destroy();
+      return;
+    }
+    this.#settle({ result: this.#controller ? 'unknown' : 'unsent', why: reasonOf(error) });
+  }
+
+  #answered(status: number): void {
+    const { outgoing } = this.#carriage;
+    this.#settle({ result: 'answered', status, response: RESPONSE_ALREADY_SENT });
+    outgoing.end();
+  }
+
+  #settle(carried: Carried): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { outgoing, ending } = this.#carriage;
+    outgoing.off('close', this.leave).off('drain', this.#drained);
+    ending.removeEventListener('abort', this.#end);
+    this.#resolve(carried);
+  }
+}

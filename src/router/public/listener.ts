@@ -1,0 +1,207 @@
+/**
+ * The public listener: people on the way to their machine. It takes the daemon's own routes under a person's credential,
+ * and leaves every other path to the pages that it is given. What the internal listener serves is not here.
+ */
+import { bearerOf, refuseBearer } from '../../kit/http/bearer.ts';
+import { addressOf } from '../../kit/http/connections.ts';
+import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
+import { type Fallback, type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { PERSON_TOKEN } from '../../wire/person.ts';
+import type { RouterConfig } from '../config.ts';
+import { Lockouts } from './lockout.ts';
+import { type PassageOptions, Passages } from './passage.ts';
+import type { Person, PersonTokens } from './person-tokens.ts';
+import { CARRIED_ROUTES, isForPages } from './routes.ts';
+import { Shares } from './shares.ts';
+import { checkTarget, type Place, placeOf } from './target.ts';
+
+/** Who asks, for pages. */
+export type PageInfo = {
+  /** An IPv4 address, or the network of an IPv6 one. */
+  readonly remoteAddress: string;
+  /** Aborts when the listener closes: streams should end. */
+  readonly closing: AbortSignal;
+};
+
+/**
+ * Answers every path that is not the daemon's own. `Host` was checked, `Origin` was not; the body is at most 64 KiB. The
+ * request's signal aborts when the reader goes away.
+ */
+export type Pages = (request: Request, info: PageInfo) => Promise<Response>;
+
+export type PublicListenerOptions = PassageOptions & {
+  config: RouterConfig['public'];
+  tokens: PersonTokens;
+  version: string;
+  pages: Pages | undefined;
+  ready: () => ReadyReport;
+  drainMs: number;
+};
+
+export type PublicFigures = {
+  /** Requests with a token that is no credential that stands. */
+  unauthorized: number;
+  /** Requests that met a lock. */
+  locked: number;
+  /** Requests beyond a user's share. */
+  overShare: number;
+  /** Requests whose target can be read in two ways, or that want another protocol. */
+  malformed: number;
+  /** Requests for which the machine did not come up or did not answer. */
+  notCarried: number;
+  carried: number;
+  /** Streams that are open now. */
+  streams: number;
+};
+
+export type PublicListener = Pick<RunningServer, 'url' | 'port' | 'routes' | 'close'> & {
+  figures(): PublicFigures & { door: ReturnType<RunningServer['figures']> };
+};
+
+const NEEDS_CREDENTIAL = 'this needs "Authorization: Bearer <token>" with a credential of a person that stands';
+const PAGE_BODY_BYTES = 64 * 1024;
+/** How often the credentials of open streams are looked at again. */
+const LOOK_AGAIN_MS = 2000;
+const LOOPBACK = /^(?:127\.|::1$)/;
+
+/** What was found out about a request before its body was read. */
+type Entry = { person: Person; place: Place };
+
+/** @throws ReveilleError as `startServer` */
+export async function startPublicListener(options: PublicListenerOptions): Promise<PublicListener> {
+  const { config, tokens, version, pages, clock, log, ready, drainMs } = options;
+  const counts = { unauthorized: 0, malformed: 0, notCarried: 0, carried: 0 };
+  const passages = new Passages(options);
+  // Behind a proxy, everybody has its address.
+  const isShared = (address: string) => config.isBehindProxy || LOOPBACK.test(address);
+  const lockouts = new Lockouts(clock, isShared);
+  const shares = new Shares(clock, config.shares);
+  const entries = new WeakMap<object, Entry>();
+  const streams = new Streams();
+
+  const authenticate = async (c: HttpContext): Promise<Person> => {
+    const given = bearerOf(c.req.header('authorization')) ?? '';
+    const address = addressOf(c.env.incoming.socket);
+    const tokenId = tokens.knownId(PERSON_TOKEN.exec(given)?.[1]);
+    if (given !== '') lockouts.check(address, tokenId);
+    const person = tokens.holderOf(given);
+    if (person) {
+      lockouts.succeeded(address, person.tokenId);
+      return person;
+    }
+    counts.unauthorized++;
+    if (given !== '') lockouts.failed(address, tokenId);
+    throw await refuseBearer(c, NEEDS_CREDENTIAL);
+  };
+
+  const guard = async (c: HttpContext): Promise<void> => {
+    const { incoming } = c.env;
+    const target = incoming.url ?? '';
+    try {
+      checkTarget(target);
+      refuseUpgrade(c);
+    } catch (thrown) {
+      counts.malformed++;
+      throw thrown;
+    }
+    if (isForPages(target) || isProbe(target)) return;
+    const person = await authenticate(c);
+    const place = placeOf(CARRIED_ROUTES, incoming.method ?? '', target);
+    if (place) entries.set(incoming, { person, place });
+    else throw new ReveilleError('not_found', 'this is no route of the public listener');
+  };
+
+  const carryOn = async (c: HttpContext): Promise<Response> => {
+    const { incoming } = c.env;
+    const entry = entries.get(incoming);
+    if (!entry) throw new ReveilleError('not_found', 'this is no route of the public listener');
+    const { person, place } = entry;
+    const isStream = place.route === CARRIED_ROUTES.events;
+    const leave = shares.enter(person.userId, isStream ? 'streams' : 'requests');
+    const revoked = new AbortController();
+    const forget = isStream ? streams.add({ person, revoked }) : () => {};
+    try {
+      const response = await passages.pass(c, person, place, revoked.signal);
+      counts.carried++;
+      return response;
+    } catch (thrown) {
+      counts.notCarried++;
+      throw thrown;
+    } finally {
+      forget();
+      leave();
+    }
+  };
+
+  const server = await startServer({
+    name: 'router-public',
+    version,
+    ...{ host: config.host, port: config.port, door: config.door, allowedHosts: config.allowedHosts },
+    ...{ log, clock, ready, drainMs, guard },
+    fallback: pages && fallbackOf(pages, config.door.tls !== undefined),
+    routes: (app) => addRoutes(app, carryOn),
+  });
+  const looking = setInterval(() => streams.endThoseWithout((person) => tokens.stands(person)), LOOK_AGAIN_MS).unref();
+  return {
+    ...{ url: server.url, port: server.port, routes: server.routes },
+    figures: () => ({
+      ...counts,
+      ...{ locked: lockouts.refused, overShare: shares.refused, streams: shares.streams },
+      door: server.figures(),
+    }),
+    close() {
+      clearInterval(looking);
+      passages.close();
+      return server.close();
+    },
+  };
+}
+
+/** Streams of events that are open, by whose credential. */
+class Streams {
+  readonly #open = new Set<{ person: Person; revoked: AbortController }>();
+
+  /** @returns takes it out */
+  add(stream: { person: Person; revoked: AbortController }): () => void {
+    this.#open.add(stream);
+    return () => void this.#open.delete(stream);
+  }
+
+  endThoseWithout(stands: (person: Person) => boolean): void {
+    for (const { person, revoked } of this.#open) if (!stands(person)) revoked.abort();
+  }
+}
+
+const isProbe = (target: string) => target === '/healthz' || target === '/readyz';
+
+function refuseUpgrade(c: HttpContext): void {
+  if (c.req.header('upgrade') === undefined) return;
+  throw new ReveilleError('invalid_request', 'this listener speaks HTTP/1.1 and upgrades to nothing else');
+}
+
+function addRoutes(app: HttpApp, carryOn: (c: HttpContext) => Promise<Response>): void {
+  for (const route of Object.values(CARRIED_ROUTES)) serve(app, route, (c) => carryOn(c as HttpContext));
+}
+
+function fallbackOf(pages: Pages, isTls: boolean): Fallback {
+  return {
+    owns: isForPages,
+    bodyBytes: PAGE_BODY_BYTES,
+    answer(c, body) {
+      const { incoming, outgoing, draining } = c.env;
+      const gone = new AbortController();
+      outgoing.once('close', () => gone.abort());
+      const { method = 'GET', url = '/', headers } = incoming;
+      const given = Object.entries(headers).flatMap(([name, value]) =>
+        [value ?? []].flat().map((one): [string, string] => [name, one]),
+      );
+      const request = new Request(`${isTls ? 'https' : 'http'}://${headers.host}${url}`, {
+        ...{ method, headers: given, signal: gone.signal },
+        ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
+      });
+      return pages(request, { remoteAddress: addressOf(incoming.socket), closing: draining });
+    },
+  };
+}

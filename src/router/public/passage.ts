@@ -1,0 +1,183 @@
+/** The way of a person's request to their own machine, which it wakes and keeps awake for as long as it lasts. */
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { readJson } from '../../kit/http/body.ts';
+import type { HttpContext } from '../../kit/http/environment.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import { encodeJson } from '../../wire/json.ts';
+import { personChatSchema } from '../../wire/person.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { RAW_WAKE_FIELDS, WAKE_HEADERS, withoutEmptyMembers } from '../../wire/wake.ts';
+import type { Fleet } from '../fleet.ts';
+import { type DaemonMachine, hasDaemon, wakeable } from '../machines/machine.ts';
+import type { Registry } from '../machines/registry.ts';
+import type { Lease } from '../supervisor.ts';
+import { type Carriage, type Carried, carry } from './carry.ts';
+import type { Person } from './person-tokens.ts';
+import { CARRIED_ROUTES } from './routes.ts';
+import type { Place } from './target.ts';
+
+export type PassageOptions = {
+  registry: Registry;
+  fleet: Fleet;
+  /** Connections that are not those of wakes. */
+  dispatcher: Dispatcher;
+  clock: Clock;
+  log: Logger;
+  /** Bounds starting the machine and becoming ready. */
+  timeoutMs: number;
+};
+
+/** A daemon that says nothing for so long does not answer a request; a stream may be silent for ever. */
+const SILENCE_MS = 60_000;
+/** What a person is told to wait for a machine that is being set up, or does not come up. */
+const AGAIN_SECONDS = 5;
+
+/** Headers of the request that mean something to the daemon. */
+const PASSED_ON = ['accept', 'content-type', 'last-event-id'] as const;
+
+export class Passages {
+  readonly #options: PassageOptions;
+  readonly #closing = new AbortController();
+
+  constructor(options: PassageOptions) {
+    this.#options = options;
+  }
+
+  /** Ends the waiting for machines, and streams. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /**
+   * Passes a request on, with the daemon's token in the place of the person's.
+   *
+   * A request that certainly did not arrive is tried once more. One that may have arrived is not.
+   *
+   * @param revoked ends a stream whose credential stands no longer
+   * @throws ReveilleError 404, 409, 410, 451 when there is no machine that could be talked to; 503 when it does not
+   *   come up; 502 when it does not answer
+   */
+  async pass(c: HttpContext, person: Person, place: Place, revoked: AbortSignal): Promise<Response> {
+    const isStream = place.route === CARRIED_ROUTES.events;
+    const body = await bodyOf(c, place);
+    for (let attempt = 1; ; attempt++) {
+      const lease = await this.#reach(c, person);
+      const letGo = AbortSignal.any([this.#closing.signal, revoked, lease.ending]);
+      try {
+        const carried = await carry({
+          ...this.#to(lease, person, c, place),
+          body,
+          outgoing: c.env.outgoing,
+          // Only a stream is cut short; an answer that is on its way is waited for.
+          ending: isStream ? letGo : new AbortController().signal,
+          silenceMs: isStream ? 0 : SILENCE_MS,
+        });
+        if (place.route === CARRIED_ROUTES.chat && carried.result === 'answered' && carried.status <= 299) {
+          await lease.accepted();
+        }
+        if (carried.result === 'answered' || carried.result === 'left') return carried.response;
+        this.#options.fleet.of(person.userId).doubt(lease.daemon);
+        if (carried.result === 'unsent' && attempt === 1) continue;
+        throw notAnswered(carried, place);
+      } finally {
+        lease.release();
+      }
+    }
+  }
+
+  #to(
+    { daemon, machine }: Lease,
+    person: Person,
+    c: HttpContext,
+    { route, path, query }: Place,
+  ): Omit<Carriage, 'body' | 'outgoing' | 'ending' | 'silenceMs'> {
+    const given = PASSED_ON.flatMap((name) => {
+      const value = c.req.header(name);
+      return value === undefined ? [] : [[name, value]];
+    });
+    const search = new URLSearchParams(query).toString();
+    return {
+      dispatcher: daemon.line?.people ?? this.#options.dispatcher,
+      url: daemon.url,
+      method: route.method.toUpperCase(),
+      path: search === '' ? path : `${path}?${search}`,
+      headers: {
+        ...Object.fromEntries(given),
+        authorization: `Bearer ${machine.token}`,
+        [WAKE_HEADERS.user]: person.userId,
+      },
+    };
+  }
+
+  async #reach(c: HttpContext, { userId }: Person): Promise<Lease> {
+    const { fleet, registry, clock, timeoutMs } = this.#options;
+    let refusal: unknown;
+    const current = () => {
+      try {
+        return talkative(registry, userId);
+      } catch (thrown) {
+        refusal = thrown;
+        throw thrown;
+      }
+    };
+    current();
+    const over = new AbortController();
+    const cancel = clock.after(timeoutMs, () => over.abort(new Error('not ready in time')));
+    const leave = () => over.abort(new Error('the reader has gone'));
+    c.env.outgoing.once('close', leave);
+    try {
+      return await fleet.of(userId).acquire(current, AbortSignal.any([over.signal, this.#closing.signal]));
+    } catch (thrown) {
+      if (thrown === refusal) throw thrown;
+      if (this.#closing.signal.aborted) throw new ReveilleError('unavailable', 'the router is shutting down');
+      const waitsFor = fleet.of(userId).waitsFor;
+      const why =
+        thrown === over.signal.reason
+          ? `it was not ready within ${Math.round(timeoutMs / 1000)} s${waitsFor === undefined ? '' : `: ${waitsFor}`}`
+          : toReveilleError(thrown).message;
+      throw new ReveilleError(
+        'unavailable',
+        `your agent's machine does not come up: ${why}. Nothing was sent to it; try again, and if it stays so, look at it with: reveille machine show ${userId}`,
+        { retryAfterSeconds: AGAIN_SECONDS, cause: thrown },
+      );
+    } finally {
+      cancel();
+      c.env.outgoing.off('close', leave);
+    }
+  }
+}
+
+/** @throws ReveilleError for a person, who cannot register a machine themselves */
+function talkative(registry: Registry, userId: string): DaemonMachine {
+  const found = registry.get(userId);
+  if (found === undefined) {
+    const message = `no machine has been set up for ${userId}; whoever runs this router does it with: reveille machine put ${userId}`;
+    throw new ReveilleError('not_found', message);
+  }
+  const machine = wakeable(found, userId, AGAIN_SECONDS);
+  if (hasDaemon(machine)) return machine;
+  const message = `the agent of ${userId} is a program that is woken for each turn and cannot be talked to; see what it did with: reveille machine turns ${userId}`;
+  throw new ReveilleError('conflict', message);
+}
+
+/** What goes on to the daemon: of a message only the members that are a person's to send. */
+async function bodyOf(c: HttpContext, { route }: Place): Promise<Buffer | undefined> {
+  const given = c.get('body');
+  if (route === CARRIED_ROUTES.chat) {
+    const sent = withoutEmptyMembers(await readJson(c, { raw: RAW_WAKE_FIELDS }));
+    return Buffer.from(encodeJson(parseOrThrow(personChatSchema, sent)));
+  }
+  return given.length === 0 || route.method === 'get' ? undefined : given;
+}
+
+function notAnswered({ result, why }: Extract<Carried, { why: string }>, { route }: Place): ReveilleError {
+  const unsure =
+    result === 'unknown' && route.method !== 'get'
+      ? '; it may or may not have been received: look at the conversation before you send it again'
+      : '; try again';
+  const message = `your agent's machine is up and did not answer (${why})${unsure}`;
+  const retryable = result === 'unsent' || route.method === 'get';
+  return new ReveilleError('unavailable', message, { status: 502, retryable });
+}

@@ -1,0 +1,203 @@
+/** The credentials of persons, in the registry's file. Of a token only its digest is kept. */
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { StatementSync } from 'node:sqlite';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { randomSecret, tokenDigest } from '../../kit/identity/secrets.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { PERSON_TOKEN, type PersonTokenMade, type PersonTokenView } from '../../wire/person.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+import type { Registry } from '../machines/registry.ts';
+
+type Row = {
+  id: string;
+  user_id: string;
+  name: string;
+  digest: string;
+  created_at: number;
+  expires_at: number | null;
+  revoked_at: number | null;
+  last_used_at: number | null;
+};
+
+/** Whose credential it is, and which one. */
+export type Person = { readonly userId: string; readonly tokenId: string };
+
+/** How many credentials of one user may stand at a time. */
+const MOST_STANDING = 64;
+/** A use is written down this often. */
+const USE_EVERY_MS = 60_000;
+/** Compared with where there is no such credential, so that it takes as long. */
+const NO_DIGEST = hash('sha256', 'no such credential', 'buffer');
+
+type Given = { name?: string | undefined; expires_at?: number | undefined };
+
+export class PersonTokens {
+  readonly #registry: Pick<Registry, 'commits'>;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #byId: StatementSync;
+  readonly #ofUser: StatementSync;
+  readonly #page: StatementSync;
+  readonly #add: StatementSync;
+  readonly #revoke: StatementSync;
+  readonly #use: StatementSync;
+
+  constructor({ registry, clock, log }: { registry: Pick<Registry, 'file' | 'commits'>; clock: Clock; log: Logger }) {
+    this.#registry = registry;
+    this.#clock = clock;
+    this.#log = log;
+    const { db } = registry.file;
+    this.#byId = db.prepare('SELECT * FROM person_tokens WHERE id = ?');
+    this.#ofUser = db.prepare('SELECT * FROM person_tokens WHERE user_id = ? ORDER BY created_at, id');
+    this.#page = db.prepare(`
+      SELECT * FROM person_tokens
+      WHERE id > :after AND (:user_id IS NULL OR user_id = :user_id)
+      ORDER BY id
+      LIMIT :limit`);
+    this.#add = db.prepare(`
+      INSERT INTO person_tokens (id, user_id, name, digest, created_at, expires_at)
+      VALUES (:id, :user_id, :name, :digest, :created_at, :expires_at)`);
+    this.#revoke = db.prepare('UPDATE person_tokens SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL');
+    this.#use = db.prepare('UPDATE person_tokens SET last_used_at = :now WHERE id = :id');
+  }
+
+  /**
+   * Whose token it is; `undefined` for one that is malformed, unknown, expired or revoked, found out in the same time.
+   *
+   * @throws ReveilleError `unavailable` when the file cannot be read
+   */
+  holderOf(token: string): Person | undefined {
+    const [, id = ''] = PERSON_TOKEN.exec(token) ?? [];
+    const row = this.#byId.get(id) as Row | undefined;
+    const digest = row === undefined ? NO_DIGEST : Buffer.from(row.digest, 'hex');
+    const matches = timingSafeEqual(hash('sha256', token, 'buffer'), digest);
+    if (!row || !matches || this.#stateOf(row) !== 'active') return undefined;
+    this.#noteUse(row);
+    return { userId: row.user_id, tokenId: row.id };
+  }
+
+  /** The id of a token, when there is a credential with this id; for counting wrong tokens, not for letting in. */
+  knownId(id: string | undefined): string | undefined {
+    return id !== undefined && this.#byId.get(id) !== undefined ? id : undefined;
+  }
+
+  /** Whether a credential still stands: a stream outlives the look at its token. */
+  stands({ tokenId }: Person): boolean {
+    const row = this.#byId.get(tokenId) as Row | undefined;
+    return row !== undefined && this.#stateOf(row) === 'active';
+  }
+
+  /**
+   * Makes the first credential of a user. @throws ReveilleError `conflict` when one stands, and as {@link issue}
+   */
+  add(userId: string, given: Given): Promise<PersonTokenMade> {
+    return this.#make(userId, given, (standing) => {
+      if (standing.length === 0) return;
+      const message = `${userId} is a user already; one more credential is made with: reveille user token ${userId}`;
+      throw new ReveilleError('conflict', message);
+    });
+  }
+
+  /**
+   * Makes one more credential of a user.
+   *
+   * @throws ReveilleError `not_found` for whoever was never added, `conflict` when too many stand, `invalid_request`
+   *   for an instant that has passed
+   */
+  issue(userId: string, given: Given): Promise<PersonTokenMade> {
+    return this.#make(userId, given, (standing, all) => {
+      if (all.length === 0) throw noUser(userId);
+      if (standing.length < MOST_STANDING) return;
+      const message = `${userId} has ${standing.length} credentials that stand, and may have ${MOST_STANDING}; revoke some with: reveille user revoke`;
+      throw new ReveilleError('conflict', message);
+    });
+  }
+
+  /** In order of id. */
+  list({ userId, after = '', limit }: { userId?: string; after?: string; limit: number }): PersonTokenView[] {
+    const rows = this.#page.all({ user_id: userId ?? null, after, limit }) as Row[];
+    return rows.map((row) => this.#viewOf(row));
+  }
+
+  /** @throws ReveilleError `not_found` when this user has no such credential; one that was revoked comes back as it is */
+  async revoke(userId: string, id: string): Promise<PersonTokenView> {
+    const row = await this.#registry.commits.run(() => {
+      const found = this.#byId.get(id) as Row | undefined;
+      if (found?.user_id !== userId) {
+        throw new ReveilleError('not_found', `${userId} has no credential ${id}; see: reveille user list`);
+      }
+      this.#revoke.run({ id, now: this.#clock.now() });
+      return this.#byId.get(id) as Row;
+    });
+    return this.#viewOf(row);
+  }
+
+  /** Revokes all that stand. @throws ReveilleError `not_found` for whoever was never added */
+  async revokeAll(userId: string): Promise<PersonTokenView[]> {
+    const rows = await this.#registry.commits.run(() => {
+      const all = this.#ofUser.all(userId) as Row[];
+      if (all.length === 0) throw noUser(userId);
+      const standing = all.filter(({ revoked_at }) => revoked_at === null);
+      for (const { id } of standing) this.#revoke.run({ id, now: this.#clock.now() });
+      return standing.map(({ id }) => this.#byId.get(id) as Row);
+    });
+    return rows.map((row) => this.#viewOf(row));
+  }
+
+  async #make(
+    userId: string,
+    { name = 'credential', expires_at }: Given,
+    check: (standing: Row[], all: Row[]) => void,
+  ): Promise<PersonTokenMade> {
+    const now = this.#clock.now();
+    if (expires_at !== undefined && expires_at <= now) {
+      const message = `expires_at must be in the future (got ${formatInstant(expires_at)}; it is ${formatInstant(now)})`;
+      throw new ReveilleError('invalid_request', message);
+    }
+    const id = randomBytes(6).toString('hex');
+    const token = `rvp_${id}_${randomSecret()}`;
+    const row = await this.#registry.commits.run(() => {
+      const all = this.#ofUser.all(userId) as Row[];
+      check(
+        all.filter((one) => this.#stateOf(one) === 'active'),
+        all,
+      );
+      this.#add.run({
+        ...{ id, user_id: userId, name, digest: tokenDigest(token) },
+        ...{ created_at: now, expires_at: expires_at ?? null },
+      });
+      return this.#byId.get(id) as Row;
+    });
+    return { ...this.#viewOf(row), token };
+  }
+
+  #stateOf({ revoked_at, expires_at }: Row): PersonTokenView['state'] {
+    if (revoked_at !== null) return 'revoked';
+    return expires_at !== null && expires_at <= this.#clock.now() ? 'expired' : 'active';
+  }
+
+  /** Nobody waits for it, and nothing depends on it. */
+  #noteUse({ id, last_used_at }: Row): void {
+    const now = this.#clock.now();
+    if (last_used_at !== null && Math.abs(now - last_used_at) < USE_EVERY_MS) return;
+    this.#registry.commits
+      .run(() => this.#use.run({ id, now }))
+      .catch((err: unknown) => this.#log.warn({ err }, 'the use of a credential was not written down'));
+  }
+
+  #viewOf(row: Row): PersonTokenView {
+    const instant = (at: number | null) => (at === null ? undefined : formatInstant(at));
+    return {
+      ...{ id: row.id, user_id: row.user_id, name: row.name, state: this.#stateOf(row) },
+      created_at: formatInstant(row.created_at),
+      expires_at: instant(row.expires_at),
+      revoked_at: instant(row.revoked_at),
+      last_used_at: instant(row.last_used_at),
+    };
+  }
+}
+
+function noUser(userId: string): ReveilleError {
+  return new ReveilleError('not_found', `there is no user ${userId}; add one with: reveille user add ${userId}`);
+}

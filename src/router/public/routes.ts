@@ -1,0 +1,40 @@
+/**
+ * What persons reach at the public listener (docs/contracts.md §4a): the daemon's own routes under a person's credential.
+ * The server, the OpenAPI document and the check of targets read this table.
+ */
+import { PERSON_ROUTES } from '../../neo/http/routes.ts';
+import { personChatSchema } from '../../wire/person.ts';
+import { PROBES, type Routes } from '../../wire/route.ts';
+import { rootOf } from './target.ts';
+
+type Carried = {
+  readonly [Name in keyof typeof PERSON_ROUTES]: Omit<(typeof PERSON_ROUTES)[Name], 'credential'> & {
+    readonly credential: 'person';
+  };
+};
+
+const carried = Object.fromEntries(
+  Object.entries(PERSON_ROUTES).map(([name, route]) => [name, { ...route, credential: 'person' }]),
+) as Carried;
+
+/** Passed on to the person's own machine. */
+export const CARRIED_ROUTES = {
+  ...carried,
+  chat: { ...carried.chat, summary: 'say something; 202 once the turn is durable', body: personChatSchema },
+} as const satisfies Routes;
+
+export const PUBLIC_ROUTES = {
+  ...CARRIED_ROUTES,
+  root: { ...PROBES.root, summary: 'the console; name and version where there is none' },
+  health: PROBES.health,
+  ready: PROBES.ready,
+} as const satisfies Routes;
+
+/** First segments that are no page's: the routes above, and what the internal listener has and this one never will. */
+const TAKEN: ReadonlySet<string> = new Set([
+  ...Object.values(PUBLIC_ROUTES).flatMap(({ path }) => rootOf(path) || []),
+  ...['internal', 'admin', 'metrics', 'v1'],
+]);
+
+/** Whether a request target is left to whoever answers the other paths. */
+export const isForPages = (target: string): boolean => !TAKEN.has(rootOf(target).toLowerCase());
