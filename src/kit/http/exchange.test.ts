@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
-import { systemClock } from '../clock/clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { below, exchange, openStream } from './exchange.ts';
 import { plainTransport, type Transport } from './plain-transport.ts';
 
@@ -84,8 +84,10 @@ for (const plain of [false, true])
     });
 
     test('whose time runs out is unknown, and says how long it took', async (t) => {
-      const { url, transport } = await startTcp(t, () => {}, plain);
-      const limit = { clock: systemClock, ms: 50 };
+      // The time passes when the request has arrived: before that it would be unsent.
+      const clock = new ManualClock();
+      const { url, transport } = await startTcp(t, () => clock.advance(50), plain);
+      const limit = { clock, ms: 50 };
       const outcome = await exchange(transport, { method: 'GET', url: below(url, '/'), maxBytes: 10, limit });
       assert.deepEqual(outcome.result === 'unknown' && outcome.error.message, 'no answer within 50 ms');
     });
