@@ -15,7 +15,7 @@ import type { Report, Results } from './results.ts';
 import { peersIn } from './systems/peers.ts';
 import { reveilleOnPostgres } from './systems/reveille-postgres.ts';
 import { reveilleOnSqlite } from './systems/reveille-sqlite.ts';
-import { type ReveilleSystem, Unavailable } from './systems/system.ts';
+import { type System, Unavailable } from './systems/system.ts';
 import { verdictsOf } from './verdicts.ts';
 import { BENCH_FOLDER, Workbench } from './workbench.ts';
 import { measureBoot } from './workloads/boot.ts';
@@ -23,10 +23,12 @@ import { measureBurst } from './workloads/burst.ts';
 import { measureChronometric } from './workloads/chronometric.ts';
 import type { Context } from './workloads/context.ts';
 import { measureCreates } from './workloads/creates.ts';
+import { measureEndurance } from './workloads/endurance.ts';
 import { measureFootprint } from './workloads/footprint.ts';
 import { measureGrowth } from './workloads/growth.ts';
 import { measureLateness } from './workloads/lateness.ts';
 import { measureMemory } from './workloads/memory.ts';
+import { measureQueue } from './workloads/queue.ts';
 import { measureReceipts } from './workloads/receipts.ts';
 import { measureReplicas } from './workloads/replicas.ts';
 import { measureTools } from './workloads/tools.ts';
@@ -46,7 +48,7 @@ const POSTGRES_SETTINGS = [
 ];
 
 function installPeers(progress: Progress): void {
-  if (existsSync(join(PEERS_FOLDER, 'node_modules', 'pg-boss'))) return;
+  if (['pg-boss', 'bullmq'].every((name) => existsSync(join(PEERS_FOLDER, 'node_modules', name)))) return;
   progress.step('installing the peers (once)');
   execFileSync('npm', ['ci', '--no-fund', '--no-audit', '--loglevel=error', '--prefix', PEERS_FOLDER], {
     cwd: PEERS_FOLDER,
@@ -76,6 +78,7 @@ async function serverVersions(bench: Workbench): Promise<Record<string, string>>
     PostgreSQL: String(rows[0].server_version),
     'graphile-worker': installedVersion(PEERS_FOLDER, 'graphile-worker'),
     'pg-boss': installedVersion(PEERS_FOLDER, 'pg-boss'),
+    BullMQ: installedVersion(PEERS_FOLDER, 'bullmq'),
   };
 }
 
@@ -90,9 +93,9 @@ async function settingsOf(bench: Workbench): Promise<Record<string, string>> {
   });
 }
 
-/** Those of Reveille's systems that can be installed here, and why the others cannot. */
-async function tryOut(systems: readonly ReveilleSystem[]) {
-  const available: ReveilleSystem[] = [];
+/** Those of the systems that can be installed here, and why the others cannot. */
+async function tryOut<Kind extends System>(systems: readonly Kind[]) {
+  const available: Kind[] = [];
   const unavailable: Report['unavailable'] = [];
   for (const system of systems) {
     try {
@@ -112,6 +115,8 @@ const MEASURE: { [Name in WorkloadName]: (context: Context) => Promise<NonNullab
   creates: measureCreates,
   growth: measureGrowth,
   replicas: measureReplicas,
+  queue: measureQueue,
+  endurance: measureEndurance,
   footprint: measureFootprint,
   tools: measureTools,
   boot: measureBoot,
@@ -158,11 +163,15 @@ type Schedulers = Pick<Context, 'reveille' | 'peers' | 'peersByDefault'> &
 
 /** Those who keep alarms or jobs, and what is to be known of them. */
 async function lookAtSchedulers(bench: Workbench, options: Options): Promise<Schedulers> {
-  const { available, unavailable } = await tryOut([reveilleOnSqlite(bench), reveilleOnPostgres(bench)]);
   const wanted = ({ name }: { name: string }) => options.systems?.includes(name) ?? true;
-  const reveille = available.filter(wanted);
-  const peers = peersIn(bench, 'best').filter(wanted);
-  const peersByDefault = peersIn(bench, 'default').filter(wanted);
+  const own = await tryOut([reveilleOnSqlite(bench), reveilleOnPostgres(bench)].filter(wanted));
+  const others = await tryOut(peersIn(bench, 'best').filter(wanted));
+  const { available: reveille } = own;
+  const { available: peers } = others;
+  const unavailable = [...own.unavailable, ...others.unavailable];
+  const peersByDefault = peersIn(bench, 'default')
+    .filter(wanted)
+    .filter(({ title }) => !others.unavailable.some((missing) => title.startsWith(missing.title)));
   const systems = [...reveille, ...peers, ...peersByDefault];
   return {
     ...{ reveille, peers, peersByDefault, unavailable },

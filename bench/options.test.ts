@@ -3,9 +3,12 @@ import { test } from 'node:test';
 import { readOptions, WrongOption } from './options.ts';
 import { needsServers, WORKLOADS } from './plan.ts';
 
-test('without options everything is measured and docs is written', () => {
+test('without options everything is measured but what takes an hour, and docs is written', () => {
   const options = readOptions([]);
-  assert.deepEqual(options.only, WORKLOADS);
+  assert.deepEqual(
+    options.only,
+    WORKLOADS.filter((name) => name !== 'endurance'),
+  );
   assert.equal(options.out, 'docs');
 });
 

@@ -1,10 +1,11 @@
 /** The command line of `npm run bench`. Pure. */
 import { parseArgs } from 'node:util';
-import { WORKLOADS, type WorkloadName } from './plan.ts';
+import { ON_REQUEST, WORKLOADS, type WorkloadName } from './plan.ts';
 
 export const USAGE = `npm run bench -- [options]
 
   --only <names>       some of: ${WORKLOADS.join(', ')}
+  --minutes <n>        length of the endurance workload, which runs only when --only names it
   --quick              fewer rounds, shorter windows: about five minutes
   --rounds <n>         rounds whose medians are shown
   --seconds <n>        length of a window of the lateness workload
@@ -22,6 +23,7 @@ export type Options = {
   rounds: number | undefined;
   seconds: number | undefined;
   growthMax: number | undefined;
+  minutes: number | undefined;
   systems: readonly string[] | undefined;
   out: string | undefined;
   profile: string | undefined;
@@ -48,7 +50,7 @@ function namesIn(text: string | undefined): string[] | undefined {
 
 function workloads(text: string | undefined): readonly WorkloadName[] {
   const names = namesIn(text);
-  if (!names) return WORKLOADS;
+  if (!names) return WORKLOADS.filter((name) => !ON_REQUEST.has(name));
   const unknown = names.find((name) => !WORKLOADS.some((known) => known === name));
   if (unknown !== undefined) throw new WrongOption(`--only knows ${WORKLOADS.join(', ')} (got ${unknown})`);
   return WORKLOADS.filter((name) => names.includes(name));
@@ -71,6 +73,7 @@ export function readOptions(words: readonly string[]): Options {
         rounds: text,
         seconds: text,
         'growth-max': text,
+        minutes: text,
         systems: text,
         out: text,
         profile: text,
@@ -88,6 +91,7 @@ export function readOptions(words: readonly string[]): Options {
     rounds: positive('rounds', values.rounds),
     seconds: positive('seconds', values.seconds),
     growthMax: positive('growth-max', values['growth-max']),
+    minutes: positive('minutes', values.minutes),
     systems: namesIn(values.systems),
     out: values.out ?? (values.quick ? undefined : 'docs'),
     profile: values.profile,

@@ -6,6 +6,8 @@ export const WORKLOADS = [
   'creates',
   'growth',
   'replicas',
+  'queue',
+  'endurance',
   'footprint',
   'tools',
   'boot',
@@ -14,6 +16,9 @@ export const WORKLOADS = [
   'chronometric',
 ] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
+
+/** Measured only when they are asked for by name: they take an hour, and what an earlier run found stays on the page. */
+export const ON_REQUEST: ReadonlySet<WorkloadName> = new Set(['endurance']);
 
 /** These are about an agent: they wake nobody and need neither a database server nor the sink. */
 const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory', 'receipts', 'chronometric']);
@@ -38,6 +43,10 @@ export type Plan = {
   creates: { clients: number[]; seconds: number };
   growth: { pending: number[]; rate: number; seconds: number };
   replicas: { counts: number[] };
+  /** Jobs per second, and how long, of each scenario. */
+  queue: { rate: number; seconds: number };
+  /** Creates and fires per second; windows one after the other. */
+  endurance: { rate: number; windows: number; windowSeconds: number };
   footprint: { starts: number };
   /** Calls of each kind through each way in a round. */
   tools: { calls: number };
@@ -63,6 +72,8 @@ const FULL: Plan = {
   creates: { clients: [1, 16, 64], seconds: 4 },
   growth: { pending: [10_000, 1_000_000, 5_000_000], rate: 200, seconds: 8 },
   replicas: { counts: [1, 2, 4] },
+  queue: { rate: 800, seconds: 30 },
+  endurance: { rate: 1_000, windows: 6, windowSeconds: 600 },
   footprint: { starts: 7 },
   tools: { calls: 5_000 },
   boot: { servers: [1, 10], starts: 7 },
@@ -83,6 +94,8 @@ const QUICK: Plan = {
   creates: { clients: [1, 16, 64], seconds: 2 },
   growth: { pending: [10_000, 200_000], rate: 200, seconds: 4 },
   replicas: { counts: [1, 2] },
+  queue: { rate: 800, seconds: 8 },
+  endurance: { rate: 1_000, windows: 4, windowSeconds: 15 },
   footprint: { starts: 3 },
   tools: { calls: 1_000 },
   boot: { servers: [1, 10], starts: 3 },
@@ -97,14 +110,20 @@ export type PlanChanges = {
   /** Length of a window of the lateness workload. */
   seconds?: number | undefined;
   growthMax?: number | undefined;
+  /** How long the endurance workload takes. */
+  minutes?: number | undefined;
 };
 
-export function planOf({ quick, rounds, seconds, growthMax = Number.POSITIVE_INFINITY }: PlanChanges): Plan {
+export function planOf({ quick, rounds, seconds, growthMax = Number.POSITIVE_INFINITY, minutes }: PlanChanges): Plan {
   const base = quick ? QUICK : FULL;
   return {
     ...base,
     rounds: rounds ?? base.rounds,
     lateness: { ...base.lateness, seconds: seconds ?? base.lateness.seconds },
+    endurance: {
+      ...base.endurance,
+      windowSeconds: minutes === undefined ? base.endurance.windowSeconds : (60 * minutes) / base.endurance.windows,
+    },
     growth: { ...base.growth, pending: base.growth.pending.filter((size) => size <= growthMax) },
   };
 }

@@ -35,3 +35,23 @@ export function descendantSeconds(pid: number): number | undefined {
     children.map(of).reduce((a, b) => a + b, 0)
   );
 }
+
+/** What a process has had written to disks so far, in bytes; `undefined` where the system does not say. */
+export function writtenBytes(pid: number): number | undefined {
+  return procNumber(`/proc/${pid}/io`, /^write_bytes: (\d+)/m);
+}
+
+/** The most memory that a process has had resident, in MB (10⁶ bytes); `undefined` where the system does not say. */
+export function peakMegabytes(pid: number): number | undefined {
+  const kibibytes = procNumber(`/proc/${pid}/status`, /^VmHWM:\s+(\d+) kB/m);
+  return kibibytes === undefined ? undefined : (kibibytes * 1024) / 1e6;
+}
+
+function procNumber(path: string, pattern: RegExp): number | undefined {
+  try {
+    const [, digits] = pattern.exec(readFileSync(path, 'utf8')) ?? [];
+    return digits === undefined ? undefined : Number(digits);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,10 +1,13 @@
 /** What all workloads share: a folder, children that do not outlive the run and, where they are wanted, a database server and a sink. */
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { makeAuthority } from '../test/support/certificates.ts';
 import { type PostgresServer, startPostgres } from '../test/support/postgres/server.ts';
 import { Child } from './children.ts';
-import { Sink } from './sink/sink.ts';
+import { RedisServer } from './redis.ts';
+import { Sink, type SinkPorts } from './sink/sink.ts';
 
 export const BENCH_FOLDER = import.meta.dirname;
 
@@ -15,6 +18,9 @@ export class Workbench {
   readonly #children = new Set<Child>();
   #postgres: PostgresServer | undefined;
   #sink: Sink | undefined;
+  #redis: Promise<RedisServer> | undefined;
+  /** What children trust besides what the system does: the sink's certificate. */
+  #authority: string | undefined;
   #folders = 0;
   #closed: Promise<void> | undefined;
 
@@ -29,9 +35,28 @@ export class Workbench {
     const bench = new Workbench(mkdtempSync(join(tmpdir(), 'reveille-bench-')), profiles);
     if (!postgres) return bench;
     bench.#postgres = postgres;
-    const child = bench.start('the sink', [join(BENCH_FOLDER, 'sink', 'server.ts')]);
-    bench.#sink = new Sink(await child.says<{ fires: number; control: number }>());
+    const child = bench.start('the sink', [join(BENCH_FOLDER, 'sink', 'server.ts'), ...bench.#makeCertificate()]);
+    bench.#sink = new Sink(await child.says<SinkPorts>());
     return bench;
+  }
+
+  /** @returns the files of a certificate for loopback and of its key; nothing where there is no openssl to make them */
+  #makeCertificate(): string[] {
+    if (spawnSync('openssl', ['version']).status !== 0) return [];
+    const authority = makeAuthority(this.folder, 'authority');
+    const { certificate, key } = authority.issue();
+    this.#authority = authority.file;
+    return [certificate, key];
+  }
+
+  /**
+   * The one Redis server of a run, started when it is first asked for.
+   *
+   * @throws Unavailable when the machine has none
+   */
+  redis(): Promise<RedisServer> {
+    this.#redis ??= RedisServer.open(this.makeFolder('redis'));
+    return this.#redis;
   }
 
   /** Its settings are PostgreSQL's defaults, so durable; everybody works on this one server, each in a database of their own. */
@@ -51,7 +76,8 @@ export class Workbench {
   /** Starts a Node process; its log is a file in the bench's folder. */
   start(name: string, command: readonly string[], env: Record<string, string> = {}): Child {
     const log = join(this.folder, `${name.replaceAll(/[^a-z0-9]+/gi, '-')}.log`);
-    const child = new Child(name, { command, env, log });
+    const trusted = this.#authority === undefined ? {} : { NODE_EXTRA_CA_CERTS: this.#authority };
+    const child = new Child(name, { command, env: { ...trusted, ...env }, log });
     this.#children.add(child);
     void child.ended().then(() => this.#children.delete(child));
     return child;
@@ -73,6 +99,8 @@ export class Workbench {
   async #close(): Promise<void> {
     await Promise.all([...this.#children].map((child) => child.stop()));
     await this.#postgres?.remove();
+    const redis = await this.#redis?.catch(() => undefined);
+    await redis?.kill();
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -8,19 +8,21 @@ import { tablesOf, verdictsTable } from './tables.ts';
 
 const INTRODUCTION = `# Benchmarks
 
-What Reveille does on one machine: its alarms beside two schedulers that people would otherwise put in their place, its agent's tools
+What Reveille does on one machine: its alarms beside three schedulers that people would otherwise put in their place, its agent's tools
 beside the bare MCP library. Everything here comes from one command, from a checkout after \`npm ci\`:
 
 \`\`\`
 npm run bench                                  # about 50 minutes; writes this page and benchmarks.json
 npm run bench -- --quick                       # about 5 minutes; prints, writes nothing
+npm run bench -- --only endurance              # an hour of lasting load; the rest of the page stays
 npm run bench -- --only lateness,burst         # one or some of: ${WORKLOADS.join(', ')}
 \`\`\`
 
 This page is written by that command. Do not edit it; what the profiles show is kept in \`bench/report/findings.md\`.`;
 
 function method({ plan }: Report): string {
-  const { rounds, lateness, burst, creates, growth, tools, boot, memory, receipts, chronometric } = plan;
+  const { rounds, lateness, burst, creates, growth, queue, endurance, tools, boot, memory, receipts, chronometric } =
+    plan;
   return `## Method
 
 - **One machine, one clock.** The sink that receives the fires is a process of its own: it reads each body to its end, answers 202 and
@@ -29,19 +31,26 @@ function method({ plan }: Report): string {
 - **The same work for all.** A fire is one POST of the same body (about 630 bytes) to the same sink. The peers POST through the
   very code that Reveille's waker uses (undici, 256 connections, keep-alive) and leave out what only Reveille does: it signs each
   wake, keeps a ledger of attempts and never has more than four wakes of one user under way.
-- **The same database for all.** One PostgreSQL server with its default settings, durable as it comes; each run has a fresh
-  database on it, vacuumed, analysed and checkpointed before the window. SQLite runs with \`synchronous=FULL\`.
+- **The same database for all** that want PostgreSQL. One server with its default settings, durable as it comes; each run has a fresh
+  database on it, vacuumed, analysed and checkpointed before the window. SQLite runs with \`synchronous=FULL\`, Redis with \`appendfsync always\`.
 - **Jobs are stored beforehand,** in bulk, so that storing does not disturb firing. Processes are started afterwards and fire at the
   same rate for ${lateness.warmupSeconds} s before the window that counts.
 - **${rounds === 1 ? 'One round' : `Medians of ${rounds} rounds`},** in each of which another system is first. What did not arrive counts as later than
   everything that did.
 - **Lateness:** ${lateness.seconds} s at each rate, the due instants evenly spread, 200 users. After the window, ${'10'} s of patience.
 - **Burst:** ${count(burst.count)} due within ${burst.seconds} s, counted from the first due instant to the last arrival. The raw POST rate is what the client
-  and the sink reach in the same run with 256 POSTs always under way and no scheduler.
+  and the sink reach in the same run with 256 POSTs always under way and no scheduler. The targets behind TLS and with 10 ms to think
+  are this sink too.
 - **Creates:** ${creates.seconds} s; each client is an agent that keeps its connection and token and waits for each answer. A bare insert is one
   row as wide as the alarm's in a transaction of its own, by as many clients at once, through the same driver.
 - **Growth:** ${growth.seconds} s windows at ${growth.rate} fires/s while the others wait for a day or more, a thousand for each user. Claim time is that of
   one \`claim\` of 16 through the store port, in a process of its own.
+- **Queue:** what public benchmarks of job queues in a database look at (the rate and the held transaction are those of PgQue's): ${count(queue.rate)}
+  jobs a second for ${queue.seconds} s; the same while a transaction of isolation level REPEATABLE READ stays open; the same while the store is
+  killed (\`kill -9\` of all its processes) after a third of the time and started again a second later. A process that ends because
+  of it is started again within a second or two, as a supervisor does. One round.
+- **Lasting load:** ${count(endurance.rate)} creates a second over HTTP by 32 clients, each due ten seconds later, so as many fires; ledger and ended alarms are
+  forgotten after one window.
 - **Cold start:** from starting the process until it is of use, after one start that filled Node's compile cache.
 - **Tool calls:** ${count(tools.calls)} calls of each kind a round through each way, all in one process, one call at a time, each way in turn in an order
   that is drawn anew for each call. Each way has a server process of its own, the official files server, new in each round: the

@@ -1,15 +1,18 @@
 /** The results as tables. Pure. */
+import type { OwnWork } from '../measure.ts';
 import type { Results } from '../results.ts';
 import { type Lateness, median } from '../statistics.ts';
 import { bestPeer, type Verdict } from '../verdicts.ts';
 import type { BootRow } from '../workloads/boot.ts';
-import type { BurstResult } from '../workloads/burst.ts';
+import type { BurstResult, Target } from '../workloads/burst.ts';
 import type { ChronometricResult } from '../workloads/chronometric.ts';
 import type { CreatesRow } from '../workloads/creates.ts';
+import type { EnduranceResult } from '../workloads/endurance.ts';
 import type { Footprint } from '../workloads/footprint.ts';
 import type { GrowthRow } from '../workloads/growth.ts';
 import type { LatenessRow } from '../workloads/lateness.ts';
 import type { MemoryRow } from '../workloads/memory.ts';
+import { type QueueRow, SCENARIOS, type Scenario } from '../workloads/queue.ts';
 import type { ReceiptsRow } from '../workloads/receipts.ts';
 import type { ReplicasRow } from '../workloads/replicas.ts';
 import type { ToolsRow } from '../workloads/tools.ts';
@@ -46,21 +49,52 @@ export function latenessTable(rows: readonly LatenessRow[]): Table {
   };
 }
 
+const OWN_WORK = ['CPU µs/fire', 'KiB/fire', 'peak'];
+const ownWorkCells = ({ processorMicroseconds, writtenBytes, peakMegabytes }: OwnWork) => [
+  count(processorMicroseconds),
+  (writtenBytes / 1024).toFixed(1),
+  megabytes(peakMegabytes),
+];
+
 export function burstTable(burst: BurstResult): Table {
   const { count: alarms, seconds, raw, rows } = burst;
   const best = bestPeer(burst);
   const toBest = (median: number) => (best && best.median > 0 ? times(median / best.median) : '');
-  const measured = rows.map(({ title, median, toRaw, processorMicroseconds, rounds }) => {
+  const measured = rows.map(({ title, median, toRaw, own, rounds }) => {
     const missing = rounds.reduce((sum, round) => sum + round.missing, 0);
-    const processor = processorMicroseconds === null ? '' : count(processorMicroseconds);
-    return [title, count(median), times(toRaw), toBest(median), processor, missing === 0 ? '' : count(missing)];
+    const work = own === null ? ['', '', ''] : ownWorkCells(own);
+    return [title, count(median), times(toRaw), toBest(median), ...work, missing === 0 ? '' : count(missing)];
   });
   return {
     title: `A burst: ${count(alarms)} due within ${seconds} s`,
-    headings: ['System', 'fires/s', 'of raw', 'of best peer', 'CPU µs/fire', 'not delivered'],
-    rows: [['no scheduler, the raw POST rate', count(raw.median), times(1), toBest(raw.median), '', ''], ...measured],
-    note: `No more than ${count(alarms / seconds)} fall due per second, so nobody can be faster than that. CPU time is that of the scheduler's own process, the database server's not included.`,
+    headings: ['System', 'fires/s', 'of raw', 'of best peer', ...OWN_WORK, 'not delivered'],
+    rows: [
+      ['no scheduler, the raw POST rate', count(raw.median), times(1), toBest(raw.median), '', '', '', ''],
+      ...measured,
+    ],
+    note: `No more than ${count(alarms / seconds)} fall due per second, so nobody can be faster than that. CPU time, bytes and memory are those of the scheduler's own process, the database server's not included.`,
   };
+}
+
+const TARGETS: Record<Target, string> = {
+  plain: 'that answers at once',
+  tls: 'behind TLS',
+  slow: 'that takes 10 ms to answer',
+};
+
+/** The same burst at other targets than the plain one. */
+export function burstTargetTables({ count: alarms, seconds, targets }: BurstResult): Table[] {
+  return targets.map(({ target, rows }) => ({
+    title: `A burst at a target ${TARGETS[target]}: ${count(alarms)} due within ${seconds} s`,
+    headings: ['System', 'fires/s', ...OWN_WORK, 'not delivered'],
+    rows: rows.map(({ title, drain: { perSecond, own, missing } }) => [
+      title,
+      count(perSecond),
+      ...(own === undefined ? ['', '', ''] : ownWorkCells(own)),
+      missing === 0 ? '' : count(missing),
+    ]),
+    note: 'One round.',
+  }));
 }
 
 /** What the database server did for a fire; `undefined` where no round was measured whole. */
@@ -131,6 +165,65 @@ export function replicasTable(rows: readonly ReplicasRow[]): Table {
     title: 'Replicas on one PostgreSQL: the same burst',
     headings: ['chronosd processes', 'fires/s', 'of one'],
     rows: rows.map(({ replicas, median }) => [String(replicas), count(median), one ? times(median / one) : '']),
+  };
+}
+
+const SCENARIO_TITLES: Record<Scenario, string> = {
+  steady: 'A queue at a steady rate',
+  held: 'The same while a transaction is open that holds back vacuum',
+  restart: 'The same while the store is killed and is back after a second',
+};
+
+const afterRestart = ({ firstFireMs, caughtUpMs, processEnded }: NonNullable<QueueRow['recovery']>) => [
+  firstFireMs === null ? 'never' : count(firstFireMs),
+  count(caughtUpMs),
+  processEnded ? 'ended, started again' : 'stayed',
+];
+
+/** A table for each scenario of the queue workload. */
+export function queueTables(rows: readonly QueueRow[]): Table[] {
+  return SCENARIOS.flatMap((scenario): Table[] => {
+    const own = rows.filter((row) => row.scenario === scenario);
+    if (own.length === 0) return [];
+    const more =
+      scenario === 'restart' ? ['next fire ms', 'caught up ms', 'its process'] : ['dead rows', 'tables and indexes MB'];
+    const note =
+      scenario === 'restart'
+        ? 'Next fire: from when the store takes connections again; with SQLite, where the store is chronosd itself, from when its next process is started. Caught up: from the last due instant to the last arrival. What never arrived was waited for 45 s after the window.'
+        : undefined;
+    return [
+      {
+        title: `${SCENARIO_TITLES[scenario]}, ${count(own[0]!.rate)}/s`,
+        headings: ['System', 'p50', 'p99', 'max', 'missing', 'repeated', ...more],
+        rows: own.map(({ title, lateness, deadRows, bytes, recovery }) => [
+          title,
+          ...[lateness.p50, lateness.p99, lateness.max].map(ms),
+          count(lateness.missing),
+          count(lateness.repeated),
+          ...(recovery
+            ? afterRestart(recovery)
+            : [deadRows === undefined ? '' : count(deadRows), bytes === undefined ? '' : (bytes / 1e6).toFixed(1)]),
+        ]),
+        ...(note === undefined ? {} : { note }),
+      },
+    ];
+  });
+}
+
+/** Lasting load, a row for each window. */
+export function enduranceTable({ rate, windowSeconds, windows }: EnduranceResult): Table {
+  const length = windowSeconds < 120 ? `${windowSeconds} s` : `${Math.round(windowSeconds / 60)} min`;
+  return {
+    title: `Lasting load on SQLite: ${count(rate)} creates and ${count(rate)} fires a second, all forgotten after ${length}`,
+    headings: [`Window of ${length}`, 'fires', 'p50', 'p99', 'max', 'missing', 'resident', 'file MB'],
+    rows: windows.map(({ lateness, residentMegabytes, fileBytes }, index) => [
+      String(index + 1),
+      count(lateness.expected),
+      ...[lateness.p50, lateness.p99, lateness.max].map(ms),
+      count(lateness.missing),
+      megabytes(residentMegabytes),
+      count(fileBytes / 1e6),
+    ]),
   };
 }
 
@@ -252,15 +345,31 @@ export function verdictsTable(verdicts: readonly Verdict[]): Table {
 
 /** All that there are results for, in the order of the page. */
 export function tablesOf(results: Results): Table[] {
-  const { lateness, burst, creates, growth, replicas, footprint, tools, boot, memory, receipts, chronometric } =
-    results;
+  const {
+    lateness,
+    burst,
+    creates,
+    growth,
+    replicas,
+    queue,
+    endurance,
+    footprint,
+    tools,
+    boot,
+    memory,
+    receipts,
+    chronometric,
+  } = results;
   return [
     ...(lateness ? [latenessTable(lateness)] : []),
     ...(burst ? [burstTable(burst)] : []),
     ...(burst ? [databaseWorkTable(burst) ?? []].flat() : []),
+    ...(burst ? burstTargetTables(burst) : []),
     ...(creates ? [createsTable(creates)] : []),
     ...(growth ? [growthTable(growth)] : []),
     ...(replicas ? [replicasTable(replicas)] : []),
+    ...(queue ? queueTables(queue) : []),
+    ...(endurance ? [enduranceTable(endurance)] : []),
     ...(footprint ? [idleTable(footprint), startsTable(footprint)] : []),
     ...(tools ? [toolsTable(tools)] : []),
     ...(boot ? [bootTable(boot)] : []),

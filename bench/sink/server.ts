@@ -1,8 +1,13 @@
 /**
- * The sink, a process of its own: reads every body to its end, answers 202, and remembers when each fire arrived. A
- * second port answers questions about that. It ends when its input does, so that it never outlives the benchmark.
+ * The sink, a process of its own: reads every body to its end, answers 202, and remembers when each fire arrived. It
+ * listens as three targets: one that answers at once, the same behind TLS, and one that thinks for ten milliseconds. A
+ * further port answers questions about arrivals. It ends when its input does, so that it never outlives the benchmark.
+ *
+ * `node server.ts [<certificate file> <key file>]`: without them there is no target behind TLS.
  */
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { latenessOf } from '../statistics.ts';
 import { WallClock } from './wall-clock.ts';
@@ -39,13 +44,24 @@ function take(body: Buffer): void {
 const ANSWER = '{"ok":true}';
 const HEADERS = { 'content-type': 'application/json', 'content-length': String(ANSWER.length) };
 
-function receive(request: IncomingMessage, response: ServerResponse): void {
+/** How long the slow target takes to answer: about what a router does that has to look a machine up. */
+const SLOW_MS = 10;
+
+function read(request: IncomingMessage, then: () => void): void {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
     take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-    response.writeHead(202, HEADERS).end(ANSWER);
+    then();
   });
+}
+
+function receive(request: IncomingMessage, response: ServerResponse): void {
+  read(request, () => response.writeHead(202, HEADERS).end(ANSWER));
+}
+
+function receiveSlowly(request: IncomingMessage, response: ServerResponse): void {
+  read(request, () => setTimeout(() => response.writeHead(202, HEADERS).end(ANSWER), SLOW_MS));
 }
 
 /** What arrived of the fires due in [from, until). */
@@ -79,19 +95,39 @@ function answer(path: string, query: URLSearchParams): unknown {
       return {};
     case '/count':
       return { count: arrivals.size };
+    case '/forget':
+      for (const fireId of arrivals.keys()) if (dueIn(fireId) < Number(query.get('before'))) arrivals.delete(fireId);
+      return {};
+    case '/first': {
+      const after = Number(query.get('after'));
+      const later = arrivals.values().filter((arrival) => arrival >= after);
+      const arrival = later.reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
+      return Number.isFinite(arrival) ? { arrival } : {};
+    }
     default:
       return statistics(Number(query.get('from')), Number(query.get('until')), Number(query.get('expected')));
   }
 }
 
-const fires = createServer({ keepAliveTimeout: 60_000 }, receive);
-const control = createServer((request, response) => {
-  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://sink');
-  response.setHeader('content-type', 'application/json');
-  response.end(JSON.stringify(answer(pathname, searchParams)));
-});
+const KEPT = { keepAliveTimeout: 60_000 };
+const [certificate, key] = process.argv.slice(2);
+const targets = {
+  plain: createServer(KEPT, receive),
+  slow: createServer(KEPT, receiveSlowly),
+  ...(certificate === undefined || key === undefined
+    ? {}
+    : { tls: createTlsServer({ ...KEPT, cert: readFileSync(certificate), key: readFileSync(key) }, receive) }),
+  control: createServer((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://sink');
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(answer(pathname, searchParams)));
+  }),
+};
 
-for (const server of [fires, control]) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-const portOf = (server: typeof fires) => (server.address() as AddressInfo).port;
-process.stdout.write(`${JSON.stringify({ fires: portOf(fires), control: portOf(control) })}\n`);
+const ports: Record<string, number> = {};
+for (const [name, server] of Object.entries(targets)) {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  ports[name] = (server.address() as AddressInfo).port;
+}
+process.stdout.write(`${JSON.stringify(ports)}\n`);
 process.stdin.resume().on('end', () => process.exit());

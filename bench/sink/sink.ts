@@ -9,19 +9,35 @@ export type Arrivals = {
   bodyBytes: number;
 };
 
+/** The ports of the sink's process; without `tls` where no certificate could be made. */
+export type SinkPorts = { plain: number; slow: number; tls?: number; control: number };
+
+const PATH = '/internal/wake';
+
 export class Sink {
-  /** Where a fire is POSTed to. */
+  /** Where a fire is POSTed to, unless a workload says otherwise: it is answered at once. */
   readonly url: string;
+  /** The same, answered after ten milliseconds. */
+  readonly slowUrl: string;
+  /** The same as {@link url} behind TLS. */
+  readonly tlsUrl: string | undefined;
   readonly #control: string;
 
-  constructor(ports: { fires: number; control: number }) {
-    this.url = `http://127.0.0.1:${ports.fires}/internal/wake`;
+  constructor(ports: SinkPorts) {
+    this.url = `http://127.0.0.1:${ports.plain}${PATH}`;
+    this.slowUrl = `http://127.0.0.1:${ports.slow}${PATH}`;
+    this.tlsUrl = ports.tls === undefined ? undefined : `https://127.0.0.1:${ports.tls}${PATH}`;
     this.#control = `http://127.0.0.1:${ports.control}`;
   }
 
   /** Forgets everything. */
   async reset(): Promise<void> {
     await this.#ask('/reset');
+  }
+
+  /** Forgets the fires due before an instant, epoch ms: a long run would fill its memory. */
+  async forget(before: number): Promise<void> {
+    await this.#ask(`/forget?before=${before}`);
   }
 
   /** How many different fires have arrived. */
@@ -33,6 +49,11 @@ export class Sink {
   arrivals(window: { from: number; until: number; expected: number }): Promise<Arrivals> {
     const { from, until, expected } = window;
     return this.#ask(`/arrivals?from=${from}&until=${until}&expected=${expected}`);
+  }
+
+  /** When the first fire arrived at or after an instant, both epoch ms; `undefined` when none has. */
+  async firstAfter(instant: number): Promise<number | undefined> {
+    return (await this.#ask<{ arrival?: number }>(`/first?after=${instant}`)).arrival;
   }
 
   /** Waits until so many different fires have arrived, at most until an instant (epoch ms). Says whether they have. */

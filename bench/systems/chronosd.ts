@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { randomSecret } from '../../src/kit/identity/secrets.ts';
 import type { Child } from '../children.ts';
 import type { Workbench } from '../workbench.ts';
+import type { Running } from './system.ts';
 
 const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
 
@@ -19,7 +20,7 @@ export const CHRONOS_TOKEN = SECRETS.CHRONOS_TOKEN;
 /** Where the data is: a folder for SQLite, the address of a database for PostgreSQL. */
 export type DataPlace = { folder: string } | { uri: string };
 
-export type RunningChronosd = { child: Child; url: string; pid: number; stop(): Promise<void> };
+export type RunningChronosd = Running & { child: Child; url: string };
 
 /** The environment of a chronosd with all defaults, but for what it must be told and `settings`. */
 export function chronosdEnvironment(
@@ -69,5 +70,5 @@ export async function startChronosd(
   const child = bench.start('chronosd', command, chronosdEnvironment(bench, place, settings));
   const { url } = await child.says<{ url: string }>();
   await untilReady(url);
-  return { child, url, pid: child.pid, stop: () => child.stop() };
+  return { child, url, pid: child.pid, alive: () => child.running, stop: () => child.stop() };
 }

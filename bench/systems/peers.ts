@@ -6,11 +6,12 @@ import { BENCH_FOLDER, type Workbench } from '../workbench.ts';
 import type { Installation, Running, System } from './system.ts';
 
 type Setting = 'default' | 'best';
-type Peer = { program: string; settings: Record<Setting, string> };
+type Peer = { program: string; store: 'postgres' | 'redis'; settings: Record<Setting, string> };
 
 const PEERS: readonly Peer[] = [
   {
     program: 'graphile-worker',
+    store: 'postgres',
     settings: {
       default: '`run()` with an empty preset: 1 job at a time, future jobs looked for every 2 s.',
       best: `\`concurrentJobs: 256\`, as many as chronosd has in flight; \`localQueue: {size: 500}\`, \`completeJobBatchDelay: 0\`,
@@ -20,6 +21,7 @@ const PEERS: readonly Peer[] = [
   },
   {
     program: 'pg-boss',
+    store: 'postgres',
     settings: {
       default: '`work(queue, handler)`: 1 job every 2 s, as documented.',
       best: `25 workers with \`pollingIntervalSeconds: 0.5\`, the shortest that is accepted, started 20 ms apart so that together they look
@@ -27,14 +29,26 @@ const PEERS: readonly Peer[] = [
         next without waiting; \`priority: false\`; 25 connections.`,
     },
   },
+  {
+    program: 'bullmq',
+    store: 'redis',
+    settings: {
+      default: '`new Worker(queue, handler)`: 1 job at a time.',
+      best: `\`concurrency: 256\`, as many as chronosd has in flight; \`removeOnComplete\`; \`redis-server\` with \`appendonly yes\` and
+        \`appendfsync always\`, so that a job is on the disk before it is acknowledged, as with the others.`,
+    },
+  },
 ];
+
+/** What is done with a store besides the peer's own work. */
+type Upkeep = { settle(): Promise<void>; drop(): Promise<void> };
 
 const oneLine = (text: string) => text.replaceAll(/\s+/g, ' ');
 
-function peerSystem(bench: Workbench, { program, settings }: Peer, setting: Setting): System {
+function peerSystem(bench: Workbench, { program, store, settings }: Peer, setting: Setting): System {
   const path = join(BENCH_FOLDER, 'peers', `${program}.mjs`);
   const command = (word: string, task: object) =>
-    bench.start(`${program} ${word}`, [path, word, JSON.stringify({ setting, sink: bench.sink.url, ...task })]);
+    bench.start(`${program} ${word}`, [path, word, JSON.stringify({ setting, ...task })]);
 
   /** Runs a command that ends by itself. */
   const run = async (word: string, task: object) => {
@@ -49,23 +63,23 @@ function peerSystem(bench: Workbench, { program, settings }: Peer, setting: Sett
     return template;
   };
 
-  const installationOn = (database: Database): Installation => {
+  const installationOn = (uri: string, { settle, drop }: Upkeep): Installation => {
     let running: Running | undefined;
     return {
-      uri: database.uri,
+      ...(store === 'postgres' ? { uri } : {}),
       async load(series: readonly Series[]) {
-        await run('load', { ...database, series });
-        await settleDatabase(database);
+        await run('load', { uri, series });
+        await settle();
       },
-      async start() {
-        const child = command('work', database);
+      async start(sink = bench.sink.url) {
+        const child = command('work', { uri, sink });
         await child.says();
-        running = { pid: child.pid, stop: () => child.stop() };
+        running = { pid: child.pid, alive: () => child.running, stop: () => child.stop() };
         return running;
       },
       async remove() {
         await running?.stop();
-        await dropDatabase(bench, database);
+        await drop();
       },
     };
   };
@@ -75,12 +89,21 @@ function peerSystem(bench: Workbench, { program, settings }: Peer, setting: Sett
     name: setting === 'best' ? program : `${program}-default`,
     title: setting === 'best' ? program : `${program}, default setting`,
     settings: oneLine(settings[setting]),
-    store: 'postgres',
+    store,
     peer: setting,
     loadRate: 13_000,
     async install() {
+      if (store === 'redis') {
+        const { uri } = await bench.redis();
+        await run('install', { uri });
+        return installationOn(uri, { settle: async () => {}, drop: () => run('install', { uri }) });
+      }
       template ??= makeTemplate();
-      return installationOn(await createDatabase(bench, await template));
+      const database = await createDatabase(bench, await template);
+      return installationOn(database.uri, {
+        settle: () => settleDatabase(database),
+        drop: () => dropDatabase(bench, database),
+      });
     },
   };
 }

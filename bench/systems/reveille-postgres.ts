@@ -75,8 +75,8 @@ async function installCopy(bench: Workbench, template: Database): Promise<Reveil
     place: { uri: database.uri },
     load: (series) => addCopies(database, series.map(copiesOf)),
     addPending: (from, until, onProgress) => addCopies(database, [pendingCopies(from, until, Date.now())], onProgress),
-    async start() {
-      const chronosd = await startChronosd(bench, { uri: database.uri });
+    async start(target = bench.sink.url) {
+      const chronosd = await startChronosd(bench, { uri: database.uri }, { CHRONOS_ROUTER_WAKE_URL: target });
       running.push(chronosd);
       return chronosd;
     },

@@ -104,8 +104,8 @@ async function installCopy(bench: Workbench, template: string): Promise<Reveille
     place: { folder },
     load: (series) => addCopies(folder, series.map(copiesOf)),
     addPending: (from, until, onProgress) => addCopies(folder, [pendingCopies(from, until, Date.now())], onProgress),
-    async start() {
-      running = await startChronosd(bench, { folder });
+    async start(target = bench.sink.url) {
+      running = await startChronosd(bench, { folder }, { CHRONOS_ROUTER_WAKE_URL: target });
       return running;
     },
     async remove() {

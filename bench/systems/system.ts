@@ -9,7 +9,7 @@ export type System = {
   title: string;
   /** How it is configured, and why so. */
   settings: string;
-  store: 'sqlite' | 'postgres';
+  store: 'sqlite' | 'postgres' | 'redis';
   /** A scheduler that others make, in one of its settings. */
   peer?: 'default' | 'best';
   /** How many jobs a second can be loaded, at the very least. */
@@ -27,8 +27,12 @@ export type Installation = {
   uri?: string;
   /** Puts jobs into the store, in bulk. Nothing may be running on it where the store is SQLite. */
   load(series: readonly Series[]): Promise<void>;
-  /** Starts one process; resolves when it would fire what is due. */
-  start(): Promise<Running>;
+  /**
+   * Starts one process; resolves when it would fire what is due.
+   *
+   * @param target where it POSTs; the sink's `url` unless told
+   */
+  start(target?: string): Promise<Running>;
   /** Stops what is running and removes the store. */
   remove(): Promise<void>;
 };
@@ -46,6 +50,8 @@ export type ReveilleInstallation = Installation & {
 
 export type Running = {
   pid: number;
+  /** Whether it has not ended by itself. */
+  alive(): boolean;
   stop(): Promise<void>;
 };
 

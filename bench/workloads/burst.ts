@@ -1,7 +1,7 @@
 /** A burst: many alarms due within a moment, and how fast they are out. */
 import { join } from 'node:path';
 import type { DatabaseWork } from '../database-work.ts';
-import { type RunOptions, runOnce } from '../measure.ts';
+import { type OwnWork, type RunOptions, runOnce } from '../measure.ts';
 import { rotated } from '../plan.ts';
 import { median } from '../statistics.ts';
 import type { System } from '../systems/system.ts';
@@ -15,18 +15,22 @@ export type Drain = {
   /** How many had not arrived when waiting ended; then `perSecond` is over those that had. */
   missing: number;
   repeated: number;
-  /** Processor time of the system's own processes for each fire, µs, where it can be told. */
-  processorMicroseconds?: number;
+  /** What the system's own processes did for each fire, where it can be told. */
+  own?: OwnWork;
   /** What PostgreSQL did for each fire, where it is the store. */
   database?: DatabaseWork;
 };
+
+/** What the fires are sent to: one that answers at once, the same behind TLS, or one that takes ten milliseconds. */
+export type Target = 'plain' | 'tls' | 'slow';
 
 export type BurstRow = {
   system: string;
   title: string;
   median: number;
   toRaw: number;
-  processorMicroseconds: number | null;
+  /** Medians of the rounds in which everything arrived; `null` where none was. */
+  own: OwnWork | null;
   rounds: Drain[];
 };
 
@@ -36,6 +40,8 @@ export type BurstResult = {
   /** POSTs per second of the same client against the same sink with no scheduler. */
   raw: { median: number; rounds: number[] };
   rows: BurstRow[];
+  /** The same burst at the other targets, one round. */
+  targets: { target: Target; rows: { system: string; title: string; drain: Drain }[] }[];
 };
 
 /** So that connections are open and code is compiled, as in a daemon that has run for a while. */
@@ -55,6 +61,15 @@ export async function rawRate(bench: Workbench, count: number): Promise<number> 
   return (1000 * count) / milliseconds;
 }
 
+function medianWork(works: readonly OwnWork[]): OwnWork | null {
+  if (works.length === 0) return null;
+  return {
+    processorMicroseconds: median(works.map((work) => work.processorMicroseconds))!,
+    writtenBytes: median(works.map((work) => work.writtenBytes))!,
+    peakMegabytes: median(works.map((work) => work.peakMegabytes))!,
+  };
+}
+
 /** Drains one burst with so many processes of a system. */
 export async function drainBurst(
   bench: Workbench,
@@ -63,18 +78,21 @@ export async function drainBurst(
     count,
     seconds,
     replicas = 1,
+    target,
     patienceMs = PATIENCE_MS,
     onStart,
   }: {
     count: number;
     seconds: number;
     replicas?: number;
+    /** Where the fires go; the sink's `url` unless told. */
+    target?: string | undefined;
     patienceMs?: number;
     onStart: (endsAt: number) => void;
   },
 ): Promise<Drain> {
-  const options = { phases: burstPhases(count, seconds), replicas, patienceMs, onStart };
-  return runOnce(bench, system, options, async ({ series, arrivals, processorMicroseconds, databaseWork }) => {
+  const options = { phases: burstPhases(count, seconds), replicas, target, patienceMs, onStart };
+  return runOnce(bench, system, options, async ({ series, arrivals, own, databaseWork }) => {
     const burst = series[1]!;
     const { lateness, lastArrival } = await arrivals(burst);
     const arrived = lateness.expected - lateness.missing;
@@ -84,20 +102,28 @@ export async function drainBurst(
       perSecond,
       missing,
       repeated,
-      ...(processorMicroseconds === undefined || missing > 0 ? {} : { processorMicroseconds }),
+      ...(own === undefined || missing > 0 ? {} : { own }),
       ...(databaseWork === undefined || missing > 0 ? {} : { database: databaseWork }),
     };
   });
 }
 
-export async function measureBurst({
-  bench,
-  plan,
-  progress,
-  reveille,
-  peers,
-  peersByDefault,
-}: Context): Promise<BurstResult> {
+/** The burst of every system at a target other than the plain one. */
+async function measureTarget({ bench, plan, progress, reveille, peers }: Context, target: Target, url: string) {
+  const { count, seconds } = plan.burst;
+  const rows: BurstResult['targets'][number]['rows'] = [];
+  for (const system of [...reveille, ...peers]) {
+    const label = `burst of ${figure(count)}, target ${target}: ${system.title}`;
+    progress.step(label);
+    const onStart = (endsAt: number) => progress.step(label, endsAt);
+    const drain = await drainBurst(bench, system, { count, seconds, target: url, onStart });
+    rows.push({ system: system.name, title: system.title, drain });
+  }
+  return { target, rows };
+}
+
+export async function measureBurst(context: Context): Promise<BurstResult> {
+  const { bench, plan, progress, reveille, peers, peersByDefault } = context;
   const { count, seconds, defaultsPatienceSeconds } = plan.burst;
   const raw: number[] = [];
   const drains = new Map<System, Drain[]>();
@@ -122,15 +148,18 @@ export async function measureBurst({
   const rawMedian = median(raw)!;
   const rows = [...drains].map(([{ name, title }, rounds]) => {
     const middle = median(rounds.map(({ perSecond }) => perSecond))!;
-    const times = rounds.flatMap(({ processorMicroseconds }) => processorMicroseconds ?? []);
     return {
       system: name,
       title,
       median: middle,
       toRaw: middle / rawMedian,
-      processorMicroseconds: median(times),
+      own: medianWork(rounds.flatMap(({ own }) => own ?? [])),
       rounds,
     };
   });
-  return { count, seconds, raw: { median: rawMedian, rounds: raw }, rows };
+  const targets: BurstResult['targets'] = [];
+  const { slowUrl, tlsUrl } = bench.sink;
+  if (tlsUrl !== undefined) targets.push(await measureTarget(context, 'tls', tlsUrl));
+  targets.push(await measureTarget(context, 'slow', slowUrl));
+  return { count, seconds, raw: { median: rawMedian, rounds: raw }, rows, targets };
 }

@@ -76,19 +76,21 @@ async function postsPerSecond(
   }
 }
 
-/** Each client is an agent of its own that keeps its principal token. */
-async function createsPerSecond(url: string, clients: number, seconds: number): Promise<number> {
-  const headersOf = async (label: string) => {
-    const identity = agentIdentity(label, generateKey());
-    const { token } = await createChronosClient({ url, token: CHRONOS_TOKEN }).authenticate(identity);
-    return {
-      authorization: `Bearer ${CHRONOS_TOKEN}`,
-      [PRINCIPAL_HEADER]: token,
-      'content-type': 'application/json',
-    };
+/** What the requests of a new agent carry that keeps its principal token. */
+export async function agentHeaders(url: string, label: string) {
+  const identity = agentIdentity(label, generateKey());
+  const { token } = await createChronosClient({ url, token: CHRONOS_TOKEN }).authenticate(identity);
+  return {
+    authorization: `Bearer ${CHRONOS_TOKEN}`,
+    [PRINCIPAL_HEADER]: token,
+    'content-type': 'application/json',
   };
+}
+
+/** Each client is an agent of its own. */
+async function createsPerSecond(url: string, clients: number, seconds: number): Promise<number> {
   const headers = await Promise.all(
-    Array.from({ length: clients }, (_, client) => headersOf(`creator-${Date.now()}-${client}`)),
+    Array.from({ length: clients }, (_, client) => agentHeaders(url, `creator-${Date.now()}-${client}`)),
   );
   return postsPerSecond(`${url}/v1/alarms`, headers, seconds);
 }
@@ -97,7 +99,7 @@ async function createsPerSecond(url: string, clients: number, seconds: number): 
  * A few owners may create more than an installation normally allows; everything else is as always, the bounds are
  * looked at too.
  */
-const SETTINGS = {
+export const UNBOUNDED = {
   CHRONOS_MAX_ACTIVE_ALARMS: '100000000',
   CHRONOS_MAX_STORED_ALARMS: '100000000',
   CHRONOS_MAX_STORED_MIB: '100000000',
@@ -111,7 +113,7 @@ async function measure({ bench, plan }: Context, system: ReveilleSystem, clients
   const installation = await system.install();
   try {
     const inserts = await bareInserts(installation.place, clients, (work) => countPerSecond(clients, seconds, work));
-    const chronosd = await startChronosd(bench, installation.place, SETTINGS);
+    const chronosd = await startChronosd(bench, installation.place, UNBOUNDED);
     try {
       return { creates: await createsPerSecond(chronosd.url, clients, seconds), inserts };
     } finally {

@@ -5,6 +5,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,
   portSetting,
+  retentionDays,
   type Settings,
   secretSetting,
   switchSetting,
@@ -41,7 +42,7 @@ export const chronosSettingsSchema = z.object({
   /** 0 leaves dispatching to other replicas. */
   CHRONOS_DISPATCH: switchSetting.default(true),
   /** Attempts that finished longer ago are forgotten; 0 keeps them for ever. */
-  CHRONOS_LEDGER_RETENTION_DAYS: wholeNumber(0, 36_500).default(30),
+  CHRONOS_LEDGER_RETENTION_DAYS: retentionDays.default(30),
   CHRONOS_TOKEN: secretSetting.optional(),
   CHRONOS_AGENT_AUTH_SECRET: secretSetting.optional(),
   CHRONOS_ADMIN_TOKEN: secretSetting.optional(),
@@ -77,7 +78,7 @@ export const chronosSettingsSchema = z.object({
    * Alarms that were fired, cancelled or failed longer ago are forgotten, with their idempotency keys; 0 keeps them for
    * ever.
    */
-  CHRONOS_TERMINAL_RETENTION_DAYS: wholeNumber(0, 36_500).default(90),
+  CHRONOS_TERMINAL_RETENTION_DAYS: retentionDays.default(90),
   CHRONOS_TOKEN_TTL_SECONDS: wholeNumber(1, 86_400).default(300),
   CHRONOS_DEV: switchSetting.default(false),
 });

@@ -38,3 +38,23 @@ test('attempts and receipts are pruned by one age and alarms by another, each un
   await clock.advance(1000);
   await stopped;
 });
+
+test('what is kept for ten minutes is looked for every minute', async () => {
+  const clock = new ManualClock();
+  let rounds = 0;
+  const store = {
+    now: () => clock.now(),
+    pruneAttempts: async () => {
+      rounds++;
+      return 0;
+    },
+    pruneReceipts: async () => 0,
+    pruneAlarms: async () => 0,
+  } as unknown as AlarmStore;
+  const stop = forgetOldThings(store, { ledgerDays: 10 / 1440, alarmDays: 0, clock, log: silentLogger });
+  await clock.advance(10 * 60_000);
+  assert.ok(rounds >= 9 && rounds <= 11, `${rounds} rounds`);
+  const stopped = stop();
+  await clock.advance(1000);
+  await stopped;
+});

@@ -7,14 +7,18 @@ import type { Logger } from '../kit/log/log.ts';
 import type { AlarmStore } from './store/store.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
+/** Longest from one round to the next. */
 const ROUND_EVERY_MS = 10 * 60 * 1000;
+/** What is kept for a short while is looked at more often: it stays for this share longer at the most. */
+const OVERSTAY = 0.1;
+const SHORTEST_ROUND_MS = 1000;
 const BATCH = 500;
 /** An alarm takes its rows in five tables along. */
 const ALARMS_AT_ONCE = 100;
 /** Between two batches, so that deliveries always come first. */
 const BREATH_MS = 50;
 
-/** In days; 0 keeps them for ever. */
+/** In days, also in parts of one; 0 keeps them for ever. */
 export type Retention = {
   /** Attempts that finished, and receipts that came, so long ago are forgotten. */
   ledgerDays: number;
@@ -31,6 +35,8 @@ export function forgetOldThings(
   store: AlarmStore,
   { ledgerDays, alarmDays, clock, log }: Retention & { clock: Clock; log: Logger },
 ): () => Promise<void> {
+  const shortestDays = Math.min(...[ledgerDays, alarmDays].filter((days) => days > 0));
+  const roundEveryMs = Math.max(SHORTEST_ROUND_MS, Math.min(ROUND_EVERY_MS, shortestDays * DAY_MS * OVERSTAY));
   const stopping = new AbortController();
   const { signal } = stopping;
 
@@ -55,7 +61,7 @@ export function forgetOldThings(
       await round().catch((error: unknown) =>
         log.warn({ err: error }, 'what is over could not be forgotten; trying again later'),
       );
-      await wait(clock, ROUND_EVERY_MS, signal);
+      await wait(clock, roundEveryMs, signal);
     }
   };
   const done = run();

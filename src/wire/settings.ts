@@ -19,6 +19,13 @@ export function wholeNumber(min: number, max: number) {
     .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
 }
 
+/** How long something is kept, in days, also in parts of one: `30`, `0.5`. 0 is for whoever keeps it for ever. */
+export const retentionDays = z
+  .string()
+  .regex(/^\d{1,5}(\.\d{1,6})?$/, 'must be a number of days from 0 to 36500, such as 30 or 0.5')
+  .transform(Number)
+  .refine((days) => days <= 36_500, 'must be a number of days from 0 to 36500, such as 30 or 0.5');
+
 /** A TCP port; 0 lets the system pick one. */
 export const portSetting = wholeNumber(0, 65535);
 

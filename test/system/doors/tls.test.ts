@@ -9,10 +9,10 @@ import { type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { startServer } from '../../../src/kit/http/server.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
+import { type Certificate, makeAuthority } from '../../support/certificates.ts';
 import { reveille, stayingReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-import { type Certificate, makeAuthority } from './certificates.ts';
 
 async function served(t: TestContext, files: Certificate, log = silentLogger) {
   const server = await startServer({

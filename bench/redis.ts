@@ -1,0 +1,75 @@
+/** A Redis server for the peer that needs one: on loopback, durable, gone with the benchmark however that ends. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { freePort } from '../test/support/postgres/server.ts';
+import { Unavailable } from './systems/system.ts';
+
+/** As durable as the others: a write is on the disk before it is answered. */
+const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', ''];
+
+/** Runs the server until its own input ends, as it does when the benchmark is gone. */
+const GUARDED = 'redis-server "$@" & pid=$!; cat > /dev/null; kill -KILL $pid 2> /dev/null; wait $pid';
+
+const START_LIMIT_MS = 10_000;
+
+async function untilListening(port: number): Promise<void> {
+  const limit = Date.now() + START_LIMIT_MS;
+  for (;;) {
+    const socket = connect({ host: '127.0.0.1', port });
+    const open = await new Promise<boolean>((resolve) =>
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false)),
+    );
+    socket.destroy();
+    if (open) return;
+    if (Date.now() > limit) throw new Error(`redis-server does not listen on ${port}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+export class RedisServer {
+  readonly #folder: string;
+  readonly #port: number;
+  #process: ChildProcess | undefined;
+
+  private constructor(folder: string, port: number) {
+    this.#folder = folder;
+    this.#port = port;
+  }
+
+  /**
+   * @param folder where its data goes
+   * @throws Unavailable when the machine has no redis-server
+   */
+  static async open(folder: string): Promise<RedisServer> {
+    if (spawnSync('redis-server', ['--version']).status !== 0)
+      throw new Unavailable('redis-server is not installed; the distribution has it');
+    const server = new RedisServer(folder, await freePort());
+    await server.start();
+    return server;
+  }
+
+  get uri(): string {
+    return `redis://127.0.0.1:${this.#port}/0`;
+  }
+
+  /** Resolves when connections are accepted. */
+  async start(): Promise<void> {
+    const words = ['--port', String(this.#port), '--bind', '127.0.0.1', '--dir', this.#folder, ...DURABLE];
+    this.#process = spawn('/bin/sh', ['-c', GUARDED, 'sh', ...words], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      detached: true,
+    });
+    await untilListening(this.#port);
+  }
+
+  /** Ends it without a chance to tidy up, as a power cut does; resolves when it is gone. */
+  async kill(): Promise<void> {
+    const server = this.#process;
+    if (!server) return;
+    this.#process = undefined;
+    const ended = once(server, 'exit');
+    server.stdin!.end();
+    await ended;
+  }
+}

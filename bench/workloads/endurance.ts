@@ -1,0 +1,121 @@
+/**
+ * Lasting load: as many creates as fires a second, with everything forgotten after a while. The last window must look
+ * like the first: how late fires are, what memory is resident, how large the file is.
+ */
+import { statSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Pool } from 'undici';
+import { encodeJson } from '../../src/wire/json.ts';
+import { residentMegabytes } from '../processes.ts';
+import type { Lateness } from '../statistics.ts';
+import { alarmBody } from '../systems/agent.ts';
+import { startChronosd } from '../systems/chronosd.ts';
+import { SQLITE_FILE } from '../systems/reveille-sqlite.ts';
+import { type Context, figure } from './context.ts';
+import { agentHeaders, UNBOUNDED } from './creates.ts';
+
+export type EnduranceWindow = {
+  lateness: Lateness;
+  /** Of chronosd at its end, MB. */
+  residentMegabytes: number;
+  /** Of the database's file and its log at its end. */
+  fileBytes: number;
+};
+
+export type EnduranceResult = {
+  /** Creates, and fires, per second. */
+  rate: number;
+  windowSeconds: number;
+  windows: EnduranceWindow[];
+};
+
+const CLIENTS = 32;
+/** From a create to its fire: the first window is under full load. */
+const DELAY_SECONDS = 10;
+const PATIENCE_MS = 5_000;
+/** How long the ledger and ended alarms are kept: as long as a window. */
+const retention = (windowSeconds: number) => {
+  const days = (windowSeconds / 86_400).toFixed(6);
+  return { CHRONOS_LEDGER_RETENTION_DAYS: days, CHRONOS_TERMINAL_RETENTION_DAYS: days };
+};
+
+/** Creates alarms at a rate, by clients that wait for each answer, until it is told to stop; counts them by due instant. */
+async function keepCreating(url: string, rate: number) {
+  const headers = await Promise.all(
+    Array.from({ length: CLIENTS }, (_, client) => agentHeaders(url, `lasting-${client}`)),
+  );
+  const pool = new Pool(url, { connections: CLIENTS, pipelining: 1 });
+  const body = encodeJson({ ...alarmBody, delay_seconds: DELAY_SECONDS });
+  const dues: number[] = [];
+  const startedAt = performance.now();
+  let [created, stopped] = [0, false];
+  const createOne = async (client: number) => {
+    const request = { method: 'POST', path: '/v1/alarms', headers: headers[client]!, body } as const;
+    const answer = await pool.request(request);
+    if (answer.statusCode >= 300) throw new Error(`a create was answered ${await answer.body.text()}`);
+    const { next_fire_at: due } = (await answer.body.json()) as { next_fire_at: string };
+    dues.push(Date.parse(due));
+  };
+  const loop = async (client: number) => {
+    while (!stopped) {
+      const aheadMs = (1000 * created++) / rate - (performance.now() - startedAt);
+      if (aheadMs > 0) await pause(aheadMs);
+      if (!stopped) await createOne(client);
+    }
+  };
+  const done = Promise.all(headers.map((_, client) => loop(client)));
+  // A failure counts when somebody waits for it.
+  done.catch(() => {});
+  return {
+    /** How many fall due in [from, until), both epoch ms; forgets those before `until`. */
+    countDue(from: number, until: number): number {
+      const count = dues.reduce((sum, due) => sum + (due >= from && due < until ? 1 : 0), 0);
+      dues.splice(0, dues.length, ...dues.filter((due) => due >= until));
+      return count;
+    },
+    async stop(): Promise<void> {
+      stopped = true;
+      await done;
+      await pool.close();
+    },
+  };
+}
+
+/** On SQLite: one process does all of it, so nothing else can hide what it needs. */
+export async function measureEndurance({ bench, plan, progress, reveille }: Context): Promise<EnduranceResult> {
+  const { rate, windows: count, windowSeconds } = plan.endurance;
+  const windows: EnduranceWindow[] = [];
+  const system = reveille.find(({ store }) => store === 'sqlite');
+  const result = { rate, windowSeconds, windows };
+  if (!system) return result;
+  const label = `lasting load of ${figure(rate)} creates and fires a second`;
+  progress.step(label);
+  const installation = await system.install();
+  const { place } = installation;
+  if (!('folder' in place)) throw new Error('SQLite has no folder');
+  await bench.sink.reset();
+  const chronosd = await startChronosd(bench, place, { ...UNBOUNDED, ...retention(windowSeconds) });
+  try {
+    const creating = await keepCreating(chronosd.url, rate);
+    const begin = Date.now() + DELAY_SECONDS * 1000 + 1000;
+    progress.step(label, begin + count * windowSeconds * 1000);
+    for (let index = 0; index < count; index++) {
+      const [from, until] = [begin + index * windowSeconds * 1000, begin + (index + 1) * windowSeconds * 1000];
+      await pause(until + PATIENCE_MS - Date.now());
+      const { lateness } = await bench.sink.arrivals({ from, until, expected: creating.countDue(from, until) });
+      await bench.sink.forget(until);
+      const sizeOf = (suffix: string) => statSync(`${place.folder}/${SQLITE_FILE}${suffix}`).size;
+      windows.push({
+        lateness,
+        residentMegabytes: residentMegabytes(chronosd.pid),
+        fileBytes: sizeOf('') + sizeOf('-wal'),
+      });
+      progress.detail(`window ${index + 1} of ${count}`);
+    }
+    await creating.stop();
+  } finally {
+    await chronosd.stop();
+    await installation.remove();
+  }
+  return result;
+}
