@@ -71,7 +71,8 @@ async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<
     return { store, opened: Promise.resolve() };
   }
   const { openPostgresStore } = await import('./store/postgres/store.ts');
-  return openEventually(() => openPostgresStore({ uri, clock, log, poolSize, buckets, onHint }), { clock, log });
+  const options = { uri, clock, log, poolSize, buckets, onHint };
+  return openEventually((onOutdated) => openPostgresStore({ ...options, onOutdated }), { clock, log });
 }
 
 /**

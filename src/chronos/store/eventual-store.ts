@@ -17,24 +17,33 @@ export type EventualStore = {
 /**
  * Opens a store now or, when that fails for a reason that may pass, later and later again.
  *
- * @param open rejects with a retryable `ReveilleError` when it makes sense to try again
+ * @param open rejects with a retryable `ReveilleError` when it makes sense to try again; the store may say that it is
+ *   outdated, and is opened anew then
  * @returns after the first attempt, whether it succeeded or will be repeated
  * @throws whatever `open` rejects with, when the first attempt shows that an operator has to mend something
  */
 export async function openEventually(
-  open: () => Promise<AlarmStore>,
+  open: (onOutdated: () => void) => Promise<AlarmStore>,
   { clock, log }: { clock: Clock; log: Logger },
 ): Promise<EventualStore> {
   let store: AlarmStore | undefined;
+  /** Its clock goes on where alarms are opened anew. */
+  let former: AlarmStore | undefined;
   let reason = '';
   const closing = new AbortController();
 
   /** One attempt; says whether the store is there. */
   const attempt = async (): Promise<boolean> => {
     try {
-      const found = await open();
-      if (closing.signal.aborted) await found.close();
+      let found: AlarmStore | undefined;
+      let isOutdated = false;
+      found = await open(() => {
+        isOutdated = true;
+        if (found) outdated(found);
+      });
+      if (closing.signal.aborted || isOutdated) await found.close();
       else store = found;
+      if (isOutdated) reason ||= 'they were changed while they were being opened';
     } catch (error) {
       const known = toReveilleError(error);
       if (reason === '' && !(error instanceof ReveilleError && error.retryable)) throw error;
@@ -51,11 +60,22 @@ export async function openEventually(
     } while (!closing.signal.aborted && !(await attempt()));
     if (!store) await new Promise(() => {});
   };
+  const outdated = (gone: AlarmStore): void => {
+    if (store !== gone) return;
+    former = gone;
+    store = undefined;
+    reason = 'they are being opened anew';
+    log.info('the store was changed below; opening it anew');
+    void (async () => {
+      if (!(await attempt())) await keepTrying();
+      await gone.close().catch((error: unknown) => log.debug({ err: error }, 'closing an outdated store'));
+    })();
+  };
   const opened = (await attempt()) ? Promise.resolve() : keepTrying();
 
   const facade = new Proxy({} as AlarmStore, {
     get(_, operation: keyof AlarmStore) {
-      if (operation === 'now') return () => store?.now() ?? clock.now();
+      if (operation === 'now') return () => (store ?? former)?.now() ?? clock.now();
       if (operation === 'close')
         return async () => {
           closing.abort();

@@ -10,7 +10,7 @@ import { addAgent, addApprover, addSubmitter, addUser } from './identity.ts';
 import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
 import { addProfile, addTime } from './time.ts';
-import { addDoctor, addMemory, addMigrate } from './upkeep.ts';
+import { addDoctor, addMemory, addMigrate, addSpread } from './upkeep.ts';
 
 /** Builds the tree anew; commander keeps parsed values in it. */
 export function buildProgram(process: CliProcess): Command {
@@ -42,6 +42,7 @@ export function buildProgram(process: CliProcess): Command {
   addTime(program);
   addMemory(program);
   addMigrate(program);
+  addSpread(program);
   addDoctor(program);
   return program;
 }

@@ -3,6 +3,7 @@
 import type { Command } from 'commander';
 import type { ForgetFlags, MemoryListFlags } from '../commands/memory.ts';
 import type { MigrateFlags } from '../commands/migrate.ts';
+import type { SpreadFlags } from '../commands/spread.ts';
 import { addCommand, addGroup, type FlagValue } from './command.ts';
 
 export function addDoctor(program: Command): void {
@@ -71,5 +72,22 @@ export function addMigrate(program: Command): void {
         .option('--abandon', 'give the move up and ring the alarms from the SQLite file again')
         .option('--discard', 'with --abandon: also when the database has changed since, or cannot be asked'),
     run: async (context, flags) => (await import('../commands/migrate.ts')).migrate(context, flags),
+  });
+}
+
+export function addSpread(program: Command): void {
+  addCommand<SpreadFlags>(program, {
+    usage: 'spread',
+    summary: 'deal the alarms of a PostgreSQL database out to buckets, and to the servers of Citus',
+    example: 'reveille spread --buckets 64 --citus',
+    options: (command) =>
+      command
+        .requiredOption('--buckets <n>', 'how many: 1 for one server, 64 or more for several (1 to 4096)')
+        .option('--citus', 'hand the tables to Citus, which keeps each bucket on one of its workers')
+        .option(
+          '--to <uri>',
+          'the database (default: CHRONOS_POSTGRES_URI, which shows no password in a process list)',
+        ),
+    run: async (context, flags) => (await import('../commands/spread.ts')).spreadAlarms(context, flags),
   });
 }

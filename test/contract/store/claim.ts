@@ -19,7 +19,7 @@ import {
   paused,
   triggered,
 } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openTeam, together } from './store-under-test.ts';
 
 const dueOf = (claims: readonly Claim[]) => claims.map(({ occurrence }) => occurrence.dueAt);
 const ownersOf = (claims: readonly Claim[]) => claims.map(({ alarm }) => alarm.owner);
@@ -44,9 +44,11 @@ export function claimContract(open: OpenStore): void {
     });
 
     test('takes the earliest due first, over all owners, up to the limit', async (t) => {
-      const { store } = await openFor(t, open);
+      const underTest = await openFor(t, open);
+      const { store } = underTest;
+      const owners = together(underTest, 7);
       const dues = range(30).map((n) => NOW - ((n * 17) % 30) - 1);
-      for (const [n, due] of dues.entries()) await createDue(store, due, { owner: `owner-${n % 7}` });
+      for (const [n, due] of dues.entries()) await createDue(store, due, { owner: owners[n % 7]! });
       const order = dues.toSorted((one, other) => one - other);
       assert.deepEqual(dueOf(await claim(store, { limit: 11 })), order.slice(0, 11));
       assert.deepEqual(dueOf(await claim(store, { limit: 100 })), order.slice(11));
@@ -100,9 +102,10 @@ export function claimContract(open: OpenStore): void {
     });
 
     test("one owner's backlog never hides what others are owed", async (t) => {
-      const { store } = await openFor(t, open);
+      const underTest = await openFor(t, open);
+      const { store } = underTest;
       await Promise.all(range(1500).map((n) => create(store, alarmDue(NOW - 100_000 + n))));
-      const others = range(20).map((n) => `owner-${n}`);
+      const others = together(underTest, 20, ADA);
       for (const [n, owner] of others.entries()) await createDue(store, NOW - 20 + n, { owner });
 
       const first = await claim(store, { limit: 10, perOwner: 4 });
@@ -241,16 +244,18 @@ export function expiredLeaseContract(open: OpenStore): void {
     });
 
     test('many at once are all ended by one claim', async (t) => {
-      const { store } = await openFor(t, open);
-      for (const n of range(3)) {
-        const { alarm } = await createDue(store, NOW - 1, { owner: `owner-${n}` });
-        await store.update(`owner-${n}`, alarm.id, triggered(NOW));
+      const underTest = await openFor(t, open);
+      const { store } = underTest;
+      const owners = together(underTest, 3);
+      for (const owner of owners) {
+        const { alarm } = await createDue(store, NOW - 1, { owner });
+        await store.update(owner, alarm.id, triggered(NOW));
       }
       assert.equal((await claim(store)).length, 6);
       const claims = await claim(store, { now: NOW + LEASE_MS, limit: 2 });
       assert.deepEqual(dueOf(claims), [NOW - 1, NOW - 1]);
       const attempts = await Promise.all(
-        (await Promise.all(range(3).map((n) => store.list(`owner-${n}`, { limit: 9 }))))
+        (await Promise.all(owners.map((owner) => store.list(owner, { limit: 9 }))))
           .flat()
           .map(({ alarm }) => store.attempts(alarm.owner, alarm.id, { limit: 9 })),
       );

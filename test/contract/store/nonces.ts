@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { NOW } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openTeam, together } from './store-under-test.ts';
 
 const DID = 'did:matrix:ada:0123456789abcdef';
 const OTHER = 'did:matrix:bob:0123456789abcdef';
@@ -41,14 +41,16 @@ export function nonceContract(open: OpenStore): void {
     });
 
     test('that have expired make room when a new one comes, and do not take others with them', async (t) => {
-      const { store } = await openFor(t, open);
-      await store.putNonce('old', DID, NOW + 1, NOW);
-      await store.putNonce('young', DID, LATER, NOW);
-      await store.putNonce('new', DID, LATER + 1, NOW + 1);
+      const underTest = await openFor(t, open);
+      const { store } = underTest;
+      const [old, young, fresh] = together(underTest, 3) as [string, string, string];
+      await store.putNonce(old, DID, NOW + 1, NOW);
+      await store.putNonce(young, DID, LATER, NOW);
+      await store.putNonce(fresh, DID, LATER + 1, NOW + 1);
       // Gone, not merely expired: even a clock that went back does not bring it to life.
-      assert.equal(await store.takeNonce('old', DID, NOW), false);
-      assert.equal(await store.takeNonce('young', DID, NOW + 1), true);
-      assert.equal(await store.takeNonce('new', DID, NOW + 1), true);
+      assert.equal(await store.takeNonce(old, DID, NOW), false);
+      assert.equal(await store.takeNonce(young, DID, NOW + 1), true);
+      assert.equal(await store.takeNonce(fresh, DID, NOW + 1), true);
     });
 
     test('of many who take one at once, one gets it', async (t) => {

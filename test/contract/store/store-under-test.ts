@@ -9,6 +9,8 @@ export type StoreUnderTest = {
   reopen(): Promise<AlarmStore>;
   /** Another instance on the same data, open at the same time; only where several processes may share them. */
   openSecond?(): Promise<AlarmStore>;
+  /** Names, of owners or nonces, that are in one bucket with another; any will do where there is one bucket. */
+  inBucketOf?(name: string, count: number): string[];
   /** Closes every instance and removes the data. */
   close(): Promise<void>;
 };
@@ -20,6 +22,11 @@ export async function openFor(context: TestContext, open: OpenStore): Promise<St
   const underTest = await open();
   context.after(() => underTest.close());
   return underTest;
+}
+
+/** The order of what is due, and what one call takes along, hold over the owners of a bucket: names of such. */
+export function together({ inBucketOf }: StoreUnderTest, count: number, name = 'owner-0'): string[] {
+  return inBucketOf ? inBucketOf(name, count) : Array.from({ length: count }, (_, n) => `owner-${n}`);
 }
 
 /**

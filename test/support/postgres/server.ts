@@ -190,14 +190,16 @@ export type PostgresPlace = {
   parent?: string;
   /** What `initdb` is told besides. */
   initdb?: readonly string[];
+  /** Other programs than those that npm installed. */
+  programs?: Pick<Binaries, 'initdb' | 'postgres'>;
 };
 
 /** Makes and starts a server. It listens on 127.0.0.1 only and keeps what it acknowledges, as a real one does. */
 export async function startPostgres(
   settings: Record<string, string> = {},
-  { parent, initdb = [] }: PostgresPlace = {},
+  { parent, initdb = [], programs }: PostgresPlace = {},
 ): Promise<PostgresServer> {
-  const binaries = await findBinaries();
+  const binaries = { ...(await findBinaries()), ...programs };
   const folder = makeFolder('reveille-postgres-', binaries.account, parent);
   const port = await freePort();
   const server = new PostgresServer(folder, port, binaries);

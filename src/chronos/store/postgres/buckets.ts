@@ -14,7 +14,7 @@ export const MOST_BUCKETS = 4096;
 const REMEMBERED = 10_000;
 
 /** What a row's bucket follows from, in each table that has one. */
-const NAMES = {
+export const OWNED_TABLES = {
   alarms: 'owner',
   occurrences: 'owner',
   owners: 'owner',
@@ -24,36 +24,52 @@ const NAMES = {
   auth_nonces: 'nonce',
 } as const;
 
+/** @throws ReveilleError `invalid_request` when there cannot be so many buckets */
+export function checkCount(count: number): void {
+  if (!Number.isInteger(count) || count < 1 || count > MOST_BUCKETS)
+    throw new ReveilleError('invalid_request', `there are 1 to ${MOST_BUCKETS} buckets (got ${count})`);
+}
+
+/** {@link Buckets.of} in SQL. */
+export function bucketOf(name: string, count: number): string {
+  return `('x0' || substr(md5(${name}), 1, 7))::bit(32)::int % ${count}`;
+}
+
 /**
  * The statements that choose the number of buckets and put what is stored into them. Where there are several, replicas
  * that know nothing of buckets can add no row any more.
  */
-export function spread(count: number): string[] {
-  if (!Number.isInteger(count) || count < 1 || count > MOST_BUCKETS)
-    throw new ReveilleError('invalid_request', `there are 1 to ${MOST_BUCKETS} buckets (got ${count})`);
+export function firstBuckets(count: number): string[] {
+  checkCount(count);
   const chosen = `INSERT INTO bucketing (only_one, buckets) VALUES (1, ${count})`;
   if (count === 1) return [chosen];
-  const moved = Object.entries(NAMES).flatMap(([table, name]) => [
+  const moved = Object.entries(OWNED_TABLES).flatMap(([table, name]) => [
     `ALTER TABLE ${table} ALTER COLUMN bucket DROP DEFAULT`,
-    `UPDATE ${table} SET bucket = ('x0' || substr(md5(${name}), 1, 7))::bit(32)::int % ${count}`,
+    `UPDATE ${table} SET bucket = ${bucketOf(name, count)}`,
   ]);
   return [chosen, 'DROP INDEX owners_before_buckets', ...moved];
 }
 
-const READ = statement('buckets', 'SELECT buckets FROM bucketing');
+const READ = statement(
+  'buckets',
+  "SELECT buckets, EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus') FROM bucketing",
+);
 
 /** The buckets of a database. */
 export async function readBuckets(executor: Executor): Promise<Buckets> {
-  const [row] = (await executor.query(READ, [])) as [number][];
-  return new Buckets(row?.[0] ?? 1);
+  const [row] = (await executor.query(READ, [])) as [number, boolean][];
+  return row ? new Buckets(...row) : new Buckets(1);
 }
 
 export class Buckets {
   readonly count: number;
+  /** Whether Citus plans the statements: tables are spread over servers, or may be. */
+  readonly citus: boolean;
   readonly #known = new Map<string, number>();
 
-  constructor(count: number) {
+  constructor(count: number, citus = false) {
     this.count = count;
+    this.citus = citus;
   }
 
   /** All of them, from 0 on. */

@@ -162,6 +162,10 @@ class Places {
   }
 }
 
+function inOrder({ occurrence: one }: Claim, { occurrence: other }: Claim): number {
+  return one.dueAt! - other.dueAt! || (one.alarmId + one.fireId < other.alarmId + other.fireId ? -1 : 1);
+}
+
 type Options = {
   pool: PrimaryPool;
   buckets: Buckets;
@@ -334,16 +338,25 @@ export function prepareClaim({ pool, buckets, outlook, claimed, clock, log }: Op
       }
       const places = new Places(request);
       const claims: Claim[] = [];
-      const due = dueBuckets(request);
+      let due = dueBuckets(request);
+      /** Buckets that had their whole share to give, and may have more. */
+      let rich: number[] = [];
       while (due.length > 0 && claims.length < limit) {
         const wave = due.splice(0, Math.min(AT_ONCE, limit - claims.length));
         const share = Math.ceil((limit - claims.length) / wave.length);
         const found = await Promise.allSettled(
-          wave.map((bucket, index) => {
+          wave.map(async (bucket, index) => {
             const left = Math.min(share, limit - claims.length - index * share);
-            return left > 0 ? claimFrom(bucket, request, places, left) : [];
+            if (left <= 0) {
+              rich.push(bucket);
+              return [];
+            }
+            const taken = await claimFrom(bucket, request, places, left);
+            if (taken.length >= left) rich.push(bucket);
+            return taken;
           }),
         );
+        if (due.length === 0) [due, rich] = [rich, []];
         for (const each of found) if (each.status === 'fulfilled') claims.push(...each.value);
         const failed = found.find((each) => each.status === 'rejected');
         if (failed && claims.length === 0) throw failed.reason;
@@ -352,7 +365,7 @@ export function prepareClaim({ pool, buckets, outlook, claimed, clock, log }: Op
           break;
         }
       }
-      return claims;
+      return buckets.count === 1 ? claims : claims.sort(inOrder);
     },
   };
 }

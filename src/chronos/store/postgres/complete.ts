@@ -76,11 +76,10 @@ export async function settleAll(
   settlements: readonly Settlement[],
 ): Promise<CompletionResult[]> {
   if (settlements.length === 0) return [];
-  const bucket = buckets.of(settlements[0]!.key.owner);
   const alarms = alarmsOf(settlements);
   return untilUndisturbed(clock, async () => {
     const { results, changes } = settleOn(await readStates(pool, buckets, alarms), settlements);
-    return changes.length === 0 || (await writeChanges(pool, bucket, changes)) ? results : undefined;
+    return changes.length === 0 || (await writeChanges(pool, buckets, changes)) ? results : undefined;
   });
 }
 
@@ -103,10 +102,7 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
   /**
    * Settles on what the claims left behind, as far as it is remembered; gives nothing when that has become outdated.
    */
-  async function settleRemembered(
-    bucket: number,
-    settlements: readonly Settlement[],
-  ): Promise<CompletionResult[] | undefined> {
+  async function settleRemembered(settlements: readonly Settlement[]): Promise<CompletionResult[] | undefined> {
     const states = new Map<string, Versioned>();
     for (const { key } of settlements) {
       const remembered = claimed.take(key);
@@ -123,10 +119,10 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
       return undefined;
     }
     const { results, changes } = settled;
-    return changes.length === 0 || (await writeChanges(pool, bucket, changes)) ? results : undefined;
+    return changes.length === 0 || (await writeChanges(pool, buckets, changes)) ? results : undefined;
   }
 
-  async function settleBucket(bucket: number, completions: readonly Completion[]): Promise<CompletionResult[]> {
+  async function settleBucket(completions: readonly Completion[]): Promise<CompletionResult[]> {
     const settlements = completions.map(({ key, attempt, settle }): Settlement => {
       const told: Transition = (state) => {
         const wanted = settle(state);
@@ -135,13 +131,13 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
       };
       return { key, attempt: () => attempt, settle: told };
     });
-    return (await settleRemembered(bucket, settlements)) ?? settleAll(pool, buckets, clock, settlements);
+    return (await settleRemembered(settlements)) ?? settleAll(pool, buckets, clock, settlements);
   }
 
   return async (completions: readonly Completion[]): Promise<CompletionResult[]> => {
     const grouped = buckets.group(completions, ({ key }) => key.owner);
-    if (grouped.length === 1) return settleBucket(...grouped[0]!);
-    const settled = await Promise.all(grouped.map(([bucket, those]) => settleBucket(bucket, those)));
+    if (grouped.length === 1) return settleBucket(completions);
+    const settled = await Promise.all(grouped.map(([, those]) => settleBucket(those)));
     const results = new Map<Completion, CompletionResult>();
     grouped.forEach(([, those], group) => {
       those.forEach((completion, index) => {

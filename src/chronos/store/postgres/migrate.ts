@@ -9,7 +9,7 @@ import type { Logger } from '../../../kit/log/log.ts';
 import { type Migration, readMigrations } from '../../../kit/sqlite/migrations.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
-import { spread } from './buckets.ts';
+import { firstBuckets } from './buckets.ts';
 import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession } from './session.ts';
 
@@ -122,7 +122,7 @@ class Migrator {
     try {
       await this.#client.query(ENTER, [migration.version, migration.name, migration.sha256]);
       await this.#client.query(migration.sql);
-      if (migration.name === BUCKETS) for (const sql of spread(this.#buckets)) await this.#client.query(sql);
+      if (migration.name === BUCKETS) for (const sql of firstBuckets(this.#buckets)) await this.#client.query(sql);
       await this.#client.query('COMMIT');
     } catch (thrown) {
       if (!isConnectionLost(thrown)) await this.#client.query('ROLLBACK');

@@ -108,6 +108,8 @@ export class PrimaryPool implements Executor {
   readonly #turnstile: Turnstile;
   /** Called when another connection than before is the first: clocks, for one, have to be compared anew. */
   onPrimary: (() => void) | undefined;
+  /** Looks at every new connection once more before it is used. */
+  inspect: ((connection: Executor) => Promise<void>) | undefined;
   #line: Line | undefined;
   #finding: Promise<Line> | undefined;
   #lastGood = 0;
@@ -290,7 +292,9 @@ export class PrimaryPool implements Executor {
         client.on('error', (error) =>
           this.#log.debug({ server: server.name, reason: sayingOf(error) }, 'a connection was lost'),
         );
-        return prepareSession(client, server.name);
+        const query: Executor['query'] = async (statement, values) =>
+          rowsOf(await client.query(queryOf(statement, values)));
+        return Promise.all([prepareSession(client, server.name), this.inspect?.({ query })]).then(() => {});
       },
     });
     pool.on('error', (error) =>

@@ -12,6 +12,7 @@ export const STATEMENT_TIMEOUT_MS = 5_000;
  * - The statements rest on READ COMMITTED: what waited for a row sees the row's newest version.
  * - The tables are always reached through an index. A plan made while they were empty, and kept, must not read them
  *   from end to end when they have grown.
+ * - Citus can only send a statement to one server when it knows the bucket, so there each is planned with its values.
  */
 const SETTINGS: Record<string, string> = {
   statement_timeout: String(STATEMENT_TIMEOUT_MS),
@@ -31,7 +32,10 @@ const SETTINGS: Record<string, string> = {
  */
 const PREPARE = `
   SELECT set_config(known.name,
-    CASE WHEN known.name = 'synchronous_commit' AND known.setting = 'remote_apply' THEN 'remote_apply' ELSE wanted.value END,
+    CASE WHEN known.name = 'synchronous_commit' AND known.setting = 'remote_apply' THEN 'remote_apply'
+      WHEN known.name = 'plan_cache_mode' AND EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')
+      THEN 'force_custom_plan'
+      ELSE wanted.value END,
     false)
   FROM unnest($1::text[], $2::text[]) AS wanted (name, value)
   JOIN pg_settings AS known ON known.name = wanted.name`;

@@ -1,6 +1,7 @@
 /** The alarm store on PostgreSQL, for any number of replicas at once. */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
+import { ReveilleError } from '../../../wire/errors.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
 import type { AlarmStore } from '../store.ts';
 import { parseAddress } from './address.ts';
@@ -42,6 +43,11 @@ export type PostgresStoreOptions = {
   onHint?: (dueAt: number) => void;
   /** How many buckets the tables get if they are made, or remade, now; 1 unless told. See `buckets.ts`. */
   buckets?: number;
+  /**
+   * Called when the number of buckets was changed by `spread`: this store is of no use any more, and another is to be
+   * opened in its place.
+   */
+  onOutdated?: () => void;
   /** Whether replicas tell each other at all (LISTEN and NOTIFY); true unless told. */
   hints?: boolean;
 };
@@ -77,6 +83,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await pool.connect();
     await migrate(pool.primary, pool.clientConfig(pool.primary), log, { buckets: options.buckets });
     buckets = await readBuckets(pool);
+    pool.inspect = async (connection) => {
+      const found = await readBuckets(connection);
+      if (found.count === buckets.count && found.citus === buckets.citus) return;
+      options.onOutdated?.();
+      throw new ReveilleError('unavailable', 'alarms have been dealt out anew; try again');
+    };
     await refuseHalfArrived(pool, pool.primary.name);
     await databaseClock.start();
   } catch (thrown) {

@@ -93,13 +93,17 @@ function orGiveWay(wanted: string, written: string): string {
  * The statement that writes alarms, ledger, and one kind of change to what is owed. Each row is written where it still
  * is as it was read: the alarm by its revision, the occurrence by fence and lease. A row that had to be waited for is
  * compared as it is by then. (One statement may change a table only once on some distributed engines: hence a variant
- * each for deletes and moves.)
+ * each for deletes and moves. And Citus sends a statement to one server only if nothing is inserted in its WITH: hence
+ * one without the ledger.)
  *
  * @param members of the alarm that are written
  */
-function writer(name: string, members: readonly (keyof Alarm)[], part: Part): Writer {
+function writer(name: string, members: readonly (keyof Alarm)[], part: Part, withLedger: boolean): Writer {
   const ledger = 6 + members.length;
-  const owed = ledger + ATTEMPT.members.length;
+  const owed = withLedger ? ledger + ATTEMPT.members.length : ledger;
+  const recorded = `, recorded AS (
+        INSERT INTO fire_attempts (bucket, ${ATTEMPT.list()}) SELECT $1, * FROM unnest(${ATTEMPT.arrays(ledger)})
+      )`;
   return {
     statement: statement(
       name,
@@ -111,9 +115,7 @@ function writer(name: string, members: readonly (keyof Alarm)[], part: Part): Wr
         WHERE a.bucket = $1 AND a.owner = w.owner AND a.id = w.id AND a.revision = w.was_revision
         RETURNING 1
       ), owed AS (${part.sql(owed)}
-      ), recorded AS (
-        INSERT INTO fire_attempts (bucket, ${ATTEMPT.list()}) SELECT $1, * FROM unnest(${ATTEMPT.arrays(ledger)})
-      )
+      )${withLedger ? recorded : ''}
       SELECT ${orGiveWay('$2::bigint', '((SELECT count(*) FROM written) + (SELECT count(*) FROM owed))')}`,
     ),
     values(plan) {
@@ -123,16 +125,29 @@ function writer(name: string, members: readonly (keyof Alarm)[], part: Part): Wr
         ...ALARM.bind(alarms, ['owner', 'id']),
         plan.alarms.map(({ revision }) => revision),
         ...ALARM.bind(alarms, members),
-        ...ATTEMPT.bind(plan.ledger),
+        ...(withLedger ? ATTEMPT.bind(plan.ledger) : []),
         ...part.values(plan),
       ];
     },
   };
 }
 
-const WRITERS = {
-  progress: { delete: writer('progress_delete', PROGRESS, DELETE), move: writer('progress_move', PROGRESS, MOVE) },
-  all: { delete: writer('edit_delete', CHANGEABLE, DELETE), move: writer('edit_move', CHANGEABLE, MOVE) },
+function writers(suffix: string, withLedger: boolean) {
+  const of = (name: string, members: readonly (keyof Alarm)[]) => ({
+    delete: writer(`${name}_delete${suffix}`, members, DELETE, withLedger),
+    move: writer(`${name}_move${suffix}`, members, MOVE, withLedger),
+  });
+  return { progress: of('progress', PROGRESS), all: of('edit', CHANGEABLE) };
+}
+
+const WRITERS = { whole: writers('', true), apart: writers('_apart', false) };
+
+const LEDGER = {
+  statement: statement(
+    'insert_attempts',
+    `INSERT INTO fire_attempts (bucket, ${ATTEMPT.list()}) SELECT $1, * FROM unnest(${ATTEMPT.arrays(2)})`,
+  ),
+  values: ({ ledger }: Plan) => ATTEMPT.bind(ledger),
 };
 
 const MOVE_ALONE: Writer = {
@@ -148,18 +163,21 @@ function gaveWay(error: unknown): boolean {
   return sqlState(cause) === '22P02' && (cause as Error).message.includes(GIVE_WAY);
 }
 
-async function write(pool: PrimaryPool, bucket: number, plan: Plan): Promise<void> {
+async function write(pool: PrimaryPool, bucket: number, plan: Plan, citus: boolean): Promise<void> {
   const bind = ({ values }: Pick<Writer, 'values'>) => [bucket, ...values(plan)];
-  const writers = plan.edits ? WRITERS.all : WRITERS.progress;
+  const { all, progress } = citus ? WRITERS.apart : WRITERS.whole;
+  const writers = plan.edits ? all : progress;
   const main = plan.deletes.length > 0 ? writers.delete : writers.move;
   const movesLeft = plan.deletes.length > 0 && plan.moves.length > 0;
-  if (!movesLeft && plan.inserts.length === 0 && plan.grown.size === 0) {
+  const ledgerLeft = citus && plan.ledger.length > 0;
+  if (!movesLeft && !ledgerLeft && plan.inserts.length === 0 && plan.grown.size === 0) {
     await pool.query(main.statement, bind(main));
     return;
   }
   await pool.transaction(async (transaction) => {
     // Sent together; they run one after the other, and none after one that failed.
     const sent = [transaction.query(main.statement, bind(main))];
+    if (ledgerLeft) sent.push(transaction.query(LEDGER.statement, bind(LEDGER)));
     if (movesLeft) sent.push(transaction.query(MOVE_ALONE.statement, bind(MOVE_ALONE)));
     if (plan.inserts.length > 0) sent.push(transaction.query(INSERT.statement, bind(INSERT)));
     if (plan.grown.size > 0) {
@@ -176,9 +194,10 @@ async function write(pool: PrimaryPool, bucket: number, plan: Plan): Promise<voi
  *
  * @returns whether it was written; otherwise nothing was, and everything is to be read again
  */
-export async function writeChanges(pool: PrimaryPool, bucket: number, changes: readonly Change[]): Promise<boolean> {
+export async function writeChanges(pool: PrimaryPool, buckets: Buckets, changes: readonly Change[]): Promise<boolean> {
+  const bucket = buckets.of(changes[0]!.wanted.alarm.owner);
   try {
-    await write(pool, bucket, planOf(changes));
+    await write(pool, bucket, planOf(changes), buckets.citus);
     return true;
   } catch (error) {
     if (gaveWay(error)) return false;
@@ -223,7 +242,7 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock)
         await check(stored.state, wanted, limits);
         const attempts: Attempt[] = abandonedAttempts(stored.state, wanted);
         const change: Change = { stored, wanted, attempts };
-        return (await writeChanges(pool, buckets.of(owner), [change])) ? { state: wanted } : undefined;
+        return (await writeChanges(pool, buckets, [change])) ? { state: wanted } : undefined;
       },
     );
     return state;

@@ -1,0 +1,153 @@
+/**
+ * Copies of the tables, dealt out to another number of buckets, that follow the originals while those are in use:
+ * a trigger repeats every change, in the transaction that makes it, and rows that do not change are copied in batches.
+ */
+import type pg from 'pg';
+import { bucketOf, OWNED_TABLES } from './buckets.ts';
+
+/** Where the copies are made, and where the originals stand after the change of places until they are dropped. */
+export const INCOMING = 'chronos_incoming';
+export const OUTGOING = 'chronos_outgoing';
+
+/** Rows that are copied, and held against changes meanwhile, in one transaction. */
+const BATCH = 1000;
+/** Its unique index is for replicas that know nothing of buckets. */
+const NOT_COPIED = 'owners_before_buckets';
+
+type Shape = {
+  name: string;
+  /** What the bucket follows from. */
+  bucket: string;
+  /** All columns but the bucket and what is computed. */
+  columns: string[];
+  /** The primary key without the bucket. */
+  key: string[];
+};
+
+async function column(client: pg.Client, sql: string, values: unknown[] = []): Promise<string[]> {
+  const { rows } = await client.query<string[]>({ text: sql, values, rowMode: 'array' });
+  return rows.map(([value]) => value!);
+}
+
+async function readShape(client: pg.Client, name: string, count: number): Promise<Shape> {
+  const columns = await column(
+    client,
+    `SELECT attname FROM pg_attribute
+     WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' AND attname <> 'bucket'
+     ORDER BY attnum`,
+    [name],
+  );
+  const key = await column(
+    client,
+    `SELECT a.attname FROM pg_index AS i CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)
+     JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+     WHERE i.indrelid = $1::regclass AND i.indisprimary AND a.attname <> 'bucket' ORDER BY k.place`,
+    [name],
+  );
+  return { name, bucket: bucketOf(OWNED_TABLES[name as keyof typeof OWNED_TABLES], count), columns, key };
+}
+
+/** An empty table like the original, with indexes of the same names. */
+async function makeCopy(client: pg.Client, name: string, count: number): Promise<void> {
+  await client.query(`CREATE TABLE ${INCOMING}.${name} (LIKE ${name} INCLUDING ALL EXCLUDING INDEXES)`);
+  const [options] = await column(
+    client,
+    `SELECT array_to_string(reloptions, ', ') FROM pg_class WHERE oid = $1::regclass`,
+    [name],
+  );
+  if (options) await client.query(`ALTER TABLE ${INCOMING}.${name} SET (${options})`);
+  const keys = await column(
+    client,
+    `SELECT 'ADD CONSTRAINT ' || quote_ident(conname) || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
+     WHERE conrelid = $1::regclass AND contype IN ('p', 'u')`,
+    [name],
+  );
+  for (const key of keys) await client.query(`ALTER TABLE ${INCOMING}.${name} ${key}`);
+  const indexes = await column(
+    client,
+    `SELECT replace(pg_get_indexdef(i.indexrelid), ' ON ' || quote_ident(n.nspname) || '.', ' ON ${INCOMING}.')
+     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE i.indrelid = $1::regclass AND c.relname <> '${NOT_COPIED}'
+       AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = i.indexrelid)`,
+    [name],
+  );
+  for (const index of indexes) await client.query(index);
+  const standing = count === 1 ? 'SET DEFAULT 0' : 'DROP DEFAULT';
+  await client.query(`ALTER TABLE ${INCOMING}.${name} ALTER COLUMN bucket ${standing}`);
+}
+
+function triggerFor({ name, bucket, columns, key }: Shape): string {
+  const of = (row: string) => bucket.replace('(md5(', `(md5(${row}.`);
+  const same = key.map((each) => `${each} = OLD.${each}`).join(' AND ');
+  return `
+    CREATE FUNCTION ${INCOMING}.follow_${name}() RETURNS trigger LANGUAGE plpgsql AS $follow$
+    BEGIN
+      IF TG_OP <> 'INSERT' THEN
+        DELETE FROM ${INCOMING}.${name} WHERE bucket = ${of('OLD')} AND ${same};
+      END IF;
+      IF TG_OP <> 'DELETE' THEN
+        INSERT INTO ${INCOMING}.${name} (bucket, ${columns.join(', ')})
+        VALUES (${of('NEW')}, ${columns.map((each) => `NEW.${each}`).join(', ')});
+      END IF;
+      RETURN NULL;
+    END $follow$;
+    CREATE TRIGGER chronos_follow AFTER INSERT OR UPDATE OR DELETE ON ${name}
+    FOR EACH ROW EXECUTE FUNCTION ${INCOMING}.follow_${name}()`;
+}
+
+/** Takes away copies and triggers, those of an earlier attempt as well. */
+export async function endFollowing(client: pg.Client): Promise<void> {
+  // The triggers go with their functions.
+  await client.query(`DROP SCHEMA IF EXISTS ${INCOMING} CASCADE; DROP SCHEMA IF EXISTS ${OUTGOING} CASCADE`);
+}
+
+/** Makes empty copies that follow from now on. To be called in a transaction of its own. */
+export async function beginFollowing(client: pg.Client, count: number): Promise<void> {
+  await client.query(`CREATE SCHEMA ${INCOMING}`);
+  for (const name of Object.keys(OWNED_TABLES)) {
+    await makeCopy(client, name, count);
+    await client.query(triggerFor(await readShape(client, name, count)));
+  }
+}
+
+/**
+ * Copies the rows of a table that are there. Each batch is locked against changes until its copy is committed: so
+ * whoever changes a row later finds the copy, and the row of whoever was first is there already.
+ *
+ * @param report told after each batch how many rows it was
+ */
+export async function copyRows(
+  client: pg.Client,
+  name: string,
+  count: number,
+  report: (rows: number) => void,
+): Promise<void> {
+  const { bucket, columns, key } = await readShape(client, name, count);
+  const place = key.join(', ');
+  let last: unknown[] | undefined;
+  for (;;) {
+    const beyond = last ? `WHERE (${place}) > (${key.map((_, index) => `$${index + 1}`).join(', ')})` : '';
+    const text = `
+      WITH page AS (SELECT * FROM ${name} ${beyond} ORDER BY ${place} LIMIT ${BATCH} FOR SHARE), copied AS (
+        INSERT INTO ${INCOMING}.${name} (bucket, ${columns.join(', ')})
+        SELECT ${bucket}, ${columns.join(', ')} FROM page ON CONFLICT (bucket, ${place}) DO NOTHING
+      )
+      SELECT ${place}, count(*) OVER () FROM page ORDER BY ${key.map((each) => `${each} DESC`).join(', ')} LIMIT 1`;
+    const { rows } = await client.query<unknown[]>({ text, values: last ?? [], rowMode: 'array' });
+    const found = rows[0];
+    if (!found) return;
+    report(Number(found.at(-1)));
+    last = found.slice(0, -1);
+  }
+}
+
+/** Puts the copies where the originals are. To be called in a transaction that holds all tables for itself. */
+export async function changePlaces(client: pg.Client): Promise<void> {
+  const [home] = await column(client, 'SELECT quote_ident(current_schema())');
+  await client.query(`CREATE SCHEMA ${OUTGOING}`);
+  for (const name of Object.keys(OWNED_TABLES)) {
+    await client.query(`DROP TRIGGER chronos_follow ON ${name}`);
+    await client.query(`ALTER TABLE ${name} SET SCHEMA ${OUTGOING}`);
+    await client.query(`ALTER TABLE ${INCOMING}.${name} SET SCHEMA ${home}`);
+  }
+}

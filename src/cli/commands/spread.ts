@@ -1,0 +1,51 @@
+/** `reveille spread`: another number of buckets for a database in use, and its tables on the servers of Citus. */
+import { parseChronosConfig } from '../../chronos/config.ts';
+import { MOST_BUCKETS } from '../../chronos/store/postgres/buckets.ts';
+import { type SpreadResult, spread } from '../../chronos/store/postgres/spread.ts';
+import type { CliContext } from '../context.ts';
+import { UsageError } from '../flags/usage-error.ts';
+
+export type SpreadFlags = { buckets: string; citus?: boolean; to?: string };
+
+function render({ database, was, buckets, rows, stoodStillMs, distributed }: SpreadResult): string[] {
+  const kept = distributed ? ', which Citus keeps on its workers' : '';
+  if (was === buckets) return [`The alarms in ${database} are in ${buckets} buckets${kept}.`];
+  return [
+    `The alarms in ${database} are in ${buckets} buckets now (${was} before)${kept}.`,
+    `${rows.toLocaleString('en-US')} rows were copied; replicas waited for ${Math.round(stoodStillMs)} ms.`,
+  ];
+}
+
+export async function spreadAlarms(context: CliContext, flags: SpreadFlags): Promise<void> {
+  const { out, clock, settings } = context;
+  const buckets = Number(flags.buckets);
+  if (!Number.isInteger(buckets) || buckets < 1 || buckets > MOST_BUCKETS)
+    throw new UsageError(`--buckets must be a whole number from 1 to ${MOST_BUCKETS} (got ${flags.buckets})`);
+  if (flags.to !== undefined && !/^postgres(?:ql)?:\/\//.test(flags.to))
+    throw new UsageError('--to must begin with postgres:// or postgresql://');
+  // Its secrets, its address and whom it lets in are chronosd's own affair.
+  const own = { CHRONOS_DEV: '1', CHRONOS_HOST: undefined, CHRONOS_ENROLLMENT: 'required' };
+  const uri = flags.to ?? parseChronosConfig({ ...settings, ...own }).CHRONOS_POSTGRES_URI;
+  if (uri === undefined)
+    throw new UsageError('--to is missing; name the database: --to postgres://user:password@host:5432/database');
+  const log = await context.log('spread', 'error');
+  const result = await spread({
+    uri,
+    buckets,
+    citus: flags.citus === true,
+    clock,
+    log,
+    report: (table, rows) => out.progress(`copying ${table}: ${rows.toLocaleString('en-US')} rows so far`),
+  });
+  out.result(
+    {
+      database: result.database,
+      buckets: result.buckets,
+      buckets_before: result.was,
+      copied_rows: result.rows,
+      stood_still_ms: Math.round(result.stoodStillMs),
+      citus: result.distributed,
+    },
+    render(result),
+  );
+}

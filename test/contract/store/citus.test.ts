@@ -1,0 +1,126 @@
+/** The contract on a Citus cluster with two workers, its tables handed over by `spread`. */
+import assert from 'node:assert/strict';
+import { after, before, type TestContext, test } from 'node:test';
+import pg from 'pg';
+import { Buckets, OWNED_TABLES } from '../../../src/chronos/store/postgres/buckets.ts';
+import { spread } from '../../../src/chronos/store/postgres/spread.ts';
+import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
+import type { AlarmStore } from '../../../src/chronos/store/store.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { CitusCluster, noCitus } from '../../support/postgres/citus.ts';
+import { claim, createDue, delivered, edited, NOW } from './fixtures.ts';
+import type { StoreUnderTest } from './store-under-test.ts';
+import { describeStore } from './suite.ts';
+
+const BUCKETS = 4;
+const missing = noCitus();
+
+let cluster: CitusCluster;
+if (missing === undefined) {
+  before(async () => {
+    cluster = await CitusCluster.start();
+    await spread({ uri: cluster.uri, buckets: BUCKETS, citus: true, clock: systemClock, log: silentLogger });
+  });
+  after(() => cluster.remove());
+}
+
+const tables = Object.keys(OWNED_TABLES);
+
+function openStore(): Promise<AlarmStore> {
+  return openPostgresStore({ uri: cluster.uri, clock: systemClock, log: silentLogger, poolSize: 4, onHint: () => {} });
+}
+
+async function openUnderTest(): Promise<StoreUnderTest> {
+  const instances: AlarmStore[] = [];
+  const another = async () => {
+    const store = await openStore();
+    instances.push(store);
+    return store;
+  };
+  const closeAll = () => Promise.all(instances.splice(0).map((store) => store.close()));
+  const buckets = new Buckets(BUCKETS);
+  return {
+    store: await another(),
+    async reopen() {
+      await closeAll();
+      return another();
+    },
+    openSecond: another,
+    inBucketOf(name, count) {
+      const names: string[] = [];
+      for (let n = 0; names.length < count; n++) {
+        const each = `owner-${String(n).padStart(4, '0')}`;
+        if (buckets.of(each) === buckets.of(name)) names.push(each);
+      }
+      return names;
+    },
+    async close() {
+      await closeAll();
+      await cluster.run(tables.map((table) => `DELETE FROM ${table}`).join('; '));
+    },
+  };
+}
+
+if (missing === undefined) describeStore('Citus', openUnderTest);
+else test('the alarm store on Citus', { skip: missing }, () => {});
+
+/** What every statement about alarms that ring comes down to. */
+const HOT = [
+  'claim',
+  'next_due',
+  'states_by_id',
+  'renew',
+  'progress_delete_apart',
+  'progress_move_apart',
+  'edit_move_apart',
+];
+
+test('on Citus the tables are on the workers, and a hot statement is one task on one of them', {
+  skip: missing,
+}, async (t: TestContext) => {
+  const { rows } = await cluster.run(`
+    SELECT count(DISTINCT colocation_id)::int AS groups, count(*)::int AS tables, min(shard_count)::int AS shards
+    FROM citus_tables WHERE distribution_column = 'bucket'`);
+  assert.deepEqual(rows, [{ groups: 1, tables: tables.length, shards: BUCKETS }]);
+
+  const sent = new Map<string, { text: string; values: unknown[] }>();
+  const query = pg.Client.prototype.query as (...given: unknown[]) => unknown;
+  t.mock.method(pg.Client.prototype, 'query', function (this: pg.Client, ...given: unknown[]) {
+    const config = given[0] as { name?: string; text: string; values?: unknown[] };
+    if (config.name) sent.set(config.name.replace('chronos_', ''), { text: config.text, values: config.values ?? [] });
+    return query.apply(this, given);
+  });
+  const { store, close } = await openUnderTest();
+  t.after(close);
+  const kept = await createDue(store, NOW, { owner: 'ada', kind: 'cron', cronExpr: '@every 1s' });
+  await createDue(store, NOW, { owner: 'ada' });
+  await store.nextDueAt(new Set());
+  await store.update('ada', kept.alarm.id, edited({ label: 'other' }));
+  for (const each of await claim(store)) {
+    await store.renew([{ ...each.occurrence }], NOW + 60_000);
+    await store.complete([
+      each.alarm.kind === 'once'
+        ? delivered(each)
+        : {
+            ...delivered(each),
+            settle: ({ alarm, occurrences }) => ({
+              alarm,
+              occurrences: occurrences.map((one) => ({ ...one, dueAt: NOW + 1 })),
+            }),
+          },
+    ]);
+  }
+  t.mock.restoreAll();
+  const client = new pg.Client({ connectionString: cluster.uri });
+  await client.connect();
+  t.after(() => client.end());
+  for (const name of HOT) {
+    const config = sent.get(name);
+    assert.ok(config, `${name} was not sent`);
+    const found = await client.query({ text: `EXPLAIN ${config.text}`, values: config.values });
+    const plan = found.rows.map((row) => row['QUERY PLAN']).join('\n');
+    assert.match(plan, /Task Count: 1\n/, `${name}\n${plan}`);
+    assert.doesNotMatch(plan, /Distributed Subplan/, `${name}\n${plan}`);
+  }
+});
