@@ -18,6 +18,7 @@ import {
   readFileSync,
   readlinkSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -84,13 +85,15 @@ type Options = {
   sealed?: boolean;
   /** Whose MCP server is hostile; the executor's unless told. */
   server?: 'neo';
+  /** Whether all servers that ship run beside it, not the ledger alone. */
+  whole?: boolean;
 };
 
 /**
  * A person with an installation and a key, and a second user of the executor, who is elsewhere and has a key of their
  * own.
  */
-async function startPerson(t: TestContext, { walls, sealed = false, server }: Options) {
+async function startPerson(t: TestContext, { walls, sealed = false, server, whole = false }: Options) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'reveille-attack-')));
   const person = join(folder, 'ada');
   const places = {
@@ -111,6 +114,7 @@ async function startPerson(t: TestContext, { walls, sealed = false, server }: Op
   // Where a person may keep it, too; what it says of tools decides what is asked about.
   const executorManifest = join(folder, 'executor.json');
   const neoManifest = join(places.home, 'neo.json');
+  if (!whole) bundled.servers.length = 1;
   if (server !== 'neo') bundled.servers.push(hostile);
   writeFileSync(executorManifest, JSON.stringify(bundled));
   writeFileSync(neoManifest, JSON.stringify({ servers: server === 'neo' ? [hostile] : [] }));
@@ -269,7 +273,9 @@ async function executorKeyOfPerson({ url, admin }: Person): Promise<string> {
 /** Gives the orders, and reads what came of them. */
 async function raid(folder: string, kind: 'daemon' | 'mcp', orders: Orders): Promise<Report> {
   const file = join(folder, `report-${kind}.json`);
-  writeFileSync(join(folder, 'orders.json'), JSON.stringify(orders), { mode: 0o644 });
+  const ordersFile = join(folder, 'orders.json');
+  writeFileSync(`${ordersFile}.new`, JSON.stringify(orders), { mode: 0o644 });
+  renameSync(`${ordersFile}.new`, ordersFile);
   await eventually('the attack is over', () => existsSync(file), LIMIT_MS);
   const report = JSON.parse(readFileSync(file, 'utf8')) as Report | { failed: string };
   if ('failed' in report) throw new Error(report.failed);
@@ -484,7 +490,7 @@ async function whatItCanDo(
 describe('the attack on the rail', { concurrency: 3 }, () => {
   test('1: behind walls, a hostile machine and a hostile server of the executor approve nothing', async (t) => {
     if (!(await hasBubblewrap(t))) return;
-    const person = await startPerson(t, { walls: true });
+    const person = await startPerson(t, { walls: true, whole: true });
     const at = await scene(person);
     const money = balance(person);
     await replaceNeo(person, at.submitter);

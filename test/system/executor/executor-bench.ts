@@ -16,10 +16,16 @@ export const TOKEN = 'a-token-for-the-tests-of-the-executor';
 const LEDGER = fileURLToPath(new URL('./ledger.fixture.ts', import.meta.url));
 const BUNDLED = fileURLToPath(new URL('../../../agents/executor.json', import.meta.url));
 
-/** The manifest that ships, with its ledger in this folder. @returns the settings of an executor that lives there */
+/**
+ * The manifest that ships, with its ledger in this folder and without its other servers: each would be a process for
+ * every executor of these tests, and none of them is called.
+ *
+ * @returns the settings of an executor that lives there
+ */
 export function executorSettings(folder: string, more: Record<string, string> = {}): Record<string, string> {
   const manifest = JSON.parse(readFileSync(BUNDLED, 'utf8'));
   const [ledger] = manifest.servers;
+  manifest.servers = [ledger];
   ledger.command = process.execPath;
   ledger.args = [LEDGER, join(folder, 'ledger')];
   const { NODE_COMPILE_CACHE } = process.env;
