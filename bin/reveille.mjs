@@ -15,4 +15,5 @@ const { join } = await import('node:path');
 // What lies there is run without another look. Node's own place for it is the folder for temporary files: an agent's program behind walls may
 // write there, and another user may have made that folder first. Beside our code, whoever may change the one may change the other.
 enableCompileCache(join(import.meta.dirname, '..', 'node_modules', '.cache', 'reveille'));
+await import('./lean-modules.ts');
 await import('./reveille.ts');

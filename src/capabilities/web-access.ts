@@ -5,9 +5,9 @@
  */
 import { isIP } from 'node:net';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
-import { Agent } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { addressRefusal } from '../kit/http/addresses.ts';
+import { Agent } from '../kit/http/dispatchers.ts';
 import { type Answered, exchange, reasonOf } from '../kit/http/exchange.ts';
 import { guardedLookup, hostOf, type Resolve, resolveBySystem } from '../kit/http/guarded-lookup.ts';
 import { ReveilleError } from '../wire/errors.ts';

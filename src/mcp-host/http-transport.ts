@@ -6,7 +6,7 @@ import {
   type StreamableHTTPClientTransportOptions,
 } from '@modelcontextprotocol/client';
 import { createParser } from 'eventsource-parser';
-import { Agent, fetch as undiciFetch } from 'undici';
+import { Agent } from '../kit/http/dispatchers.ts';
 import { refuseDepth } from '../wire/json.ts';
 import type { HttpLink } from './manifest.ts';
 import type { RawAnswers } from './raw-answers.ts';
@@ -106,7 +106,9 @@ export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (why: s
   // How long a call may take is not for the connection to say: tools have timeouts of their own, some of hours.
   const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const request: FetchLike = async (url, init) => {
-    const response = (await undiciFetch(String(url), {
+    // Few manifests name a server that is reached like this; the others do not wait for undici to be loaded.
+    const { fetch } = await import('undici');
+    const response = (await fetch(String(url), {
       ...(init as object),
       dispatcher: agent,
     })) as unknown as Response;

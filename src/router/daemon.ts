@@ -2,8 +2,9 @@
  * The router: knows where each user's agent lives, starts that machine and delivers its wakes. Everything is wired
  * here.
  */
-import { Agent, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
+import { Agent } from '../kit/http/dispatchers.ts';
 import { type RunningServer, startServer } from '../kit/http/server.ts';
 import { receiptKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';

@@ -3,6 +3,7 @@
  * test starts find it through NODE_COMPILE_CACHE, where the test hands that on.
  */
 import { enableCompileCache, getCompileCacheDir } from 'node:module';
+import '../../bin/lean-modules.ts';
 
 enableCompileCache();
 process.env.NODE_COMPILE_CACHE ??= getCompileCacheDir();

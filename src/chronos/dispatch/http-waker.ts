@@ -1,6 +1,7 @@
 /** The wake over HTTP: one signed POST to the router (docs/contracts.md §3), and what its answer means. */
-import { Pool } from 'undici';
+
 import type { Clock } from '../../kit/clock/clock.ts';
+import { Pool } from '../../kit/http/dispatchers.ts';
 import { Answer, type Exchange, retryAfterOf } from '../../kit/http/exchange.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import { errorMessageOf } from '../../wire/envelope.ts';

@@ -1,7 +1,7 @@
 /** Provider `docker`: a container that exists already, on an engine that this machine reaches. */
 
-import { Agent } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { Agent } from '../../kit/http/dispatchers.ts';
 import { guardedConnector } from '../targets/guarded-client.ts';
 import type { DockerSpec } from './docker.ts';
 import {

@@ -1,8 +1,8 @@
 /** Provider `fly`: a Fly Machine, reached at its private address, so from within its network. */
 import { isIP } from 'node:net';
-import { Agent } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { Agent } from '../../kit/http/dispatchers.ts';
 import { bracketed } from '../../kit/http/origin.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';

@@ -3,7 +3,8 @@
  * listens. What a stranger who took the port would get is an empty connection that is closed.
  */
 import type { Socket } from 'node:net';
-import { Agent, buildConnector, type Dispatcher } from 'undici';
+import type { buildConnector as Connectors, Dispatcher } from 'undici';
+import { Agent, buildConnector } from '../../kit/http/dispatchers.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { ListenerWatch } from './listeners.ts';
 
@@ -40,7 +41,7 @@ export class Line {
   constructor({ leader, connections, onUnseen }: LineOptions) {
     this.#watch = new ListenerWatch(leader);
     this.#onUnseen = onUnseen;
-    const connect: buildConnector.connector = (options, callback) => {
+    const connect: Connectors.connector = (options, callback) => {
       this.#connect(options).then(
         (socket) => callback(null, socket),
         (thrown: Error) => callback(thrown, null),
@@ -73,7 +74,7 @@ export class Line {
     for (const agent of this.#agents) void agent.destroy();
   }
 
-  async #connect(options: buildConnector.Options): Promise<Socket> {
+  async #connect(options: Connectors.Options): Promise<Socket> {
     const port = Number(options.port);
     // A listener that was there before and after a connection was made is the one that has it.
     const before = this.#watch.last(port);
@@ -85,7 +86,7 @@ export class Line {
     return await this.#connectTo(first, options);
   }
 
-  async #connectTo(sockets: string, options: buildConnector.Options): Promise<Socket> {
+  async #connectTo(sockets: string, options: Connectors.Options): Promise<Socket> {
     const port = Number(options.port);
     const socket = await this.#open(options);
     try {
@@ -98,7 +99,7 @@ export class Line {
     }
   }
 
-  #open(options: buildConnector.Options): Promise<Socket> {
+  #open(options: Connectors.Options): Promise<Socket> {
     return new Promise((resolve, reject) => {
       this.#connector(options, (error, socket) => {
         if (error) reject(error);

@@ -1,8 +1,8 @@
 /** Ending the processes of machines whose router has died and was not replaced. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Agent } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { Agent } from '../../kit/http/dispatchers.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { FileInUse, likelyOwner, ownFile } from '../../kit/sqlite/file-owner.ts';

@@ -1,7 +1,8 @@
 /** The router's HTTP clients that reach only addresses they may: those of webhooks, and those of operators. */
 import { isIP } from 'node:net';
-import { Agent, buildConnector, type Dispatcher } from 'undici';
+import type { buildConnector as Connectors, Dispatcher } from 'undici';
 import { addressRefusal, neverCalled } from '../../kit/http/addresses.ts';
+import { Agent, buildConnector } from '../../kit/http/dispatchers.ts';
 import { guardedLookup, hostOf, RefusedAddress, type Resolve, resolveBySystem } from '../../kit/http/guarded-lookup.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
@@ -34,9 +35,9 @@ export function refuseAddress(url: string | undefined, member: string): void {
 /**
  * Connections for what an operator has registered: anywhere but to link-local addresses and those of metadata services.
  */
-export function guardedConnector(resolve: Resolve = resolveBySystem): buildConnector.connector {
+export function guardedConnector(resolve: Resolve = resolveBySystem): Connectors.connector {
   const lookup = guardedLookup(resolve, neverWords);
-  const connect = buildConnector({ allowH2: false, lookup } as buildConnector.BuildOptions);
+  const connect = buildConnector({ allowH2: false, lookup } as Connectors.BuildOptions);
   return (options, callback) => {
     // No name is looked up for a number.
     const host = options.hostname.replace(/^\[|\]$/g, '');
