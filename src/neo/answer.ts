@@ -117,8 +117,9 @@ export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ 
     else store.gate(turn, notice.gate).catch(unwatched);
   };
   const speech = beginSpeech(clock, (offset, text) => void store.say(turn, offset, text).catch(unwatched));
+  const endpoint: Endpoint = {};
   try {
-    const outcome = await orAborted(work(turn, options, { speech, status, notify }), signal);
+    const outcome = await orAborted(work(turn, options, { speech, status, notify, endpoint }), signal);
     return { outcome, said: speech.end() };
   } catch (thrown) {
     const said = speech.end();
@@ -130,17 +131,26 @@ export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ 
     }
     if (!(thrown instanceof ReveilleError)) log.error({ err: thrown, turn_id: turn.id }, 'a turn failed on our side');
     const error = `${toReveilleError(thrown).message}${afterCalls(store, turn)}`;
-    return { outcome: { status: 'failed', error, model: model.name }, said };
+    const passes = thrown instanceof ReveilleError && thrown === endpoint.failure ? { passes: waitAsked(thrown) } : {};
+    return { outcome: { status: 'failed', error, model: model.name, ...passes }, said };
   }
 }
 
+/** The failure of the model's endpoint that ended a turn, where it is one that passes. */
+type Endpoint = { failure?: ReveilleError };
+
+const waitAsked = ({ retryAfterSeconds }: ReveilleError) =>
+  retryAfterSeconds === undefined ? {} : { afterSeconds: retryAfterSeconds };
+
 type Telling = {
+  endpoint: Endpoint;
   speech: ReturnType<typeof beginSpeech>;
   status: (text: string) => void;
   notify: (notice: ToolNotice) => void;
 };
 
-async function work(turn: Turn, options: AnswerOptions, { speech, status, notify }: Telling): Promise<Outcome> {
+async function work(turn: Turn, options: AnswerOptions, telling: Telling): Promise<Outcome> {
+  const { speech, status, notify, endpoint } = telling;
   const { store, model, memory, clock, log, signal, contextTokens } = options;
   const earlier = store.turnsBefore(turn, OLDER_TURNS_READ + EARLIER_TURNS);
   const history = renderHistory(earlier, ({ id }) => store.journal.steps(id));
@@ -188,6 +198,9 @@ async function work(turn: Turn, options: AnswerOptions, { speech, status, notify
           log.warn({ turn_id: turn.id, tries, reason: error.message }, 'the model did not answer; asking again');
           status(`${error.message}; asking again in ${formatDuration(delayMs)}`);
         },
+      }).catch((thrown: unknown) => {
+        if (thrown instanceof ReveilleError && thrown.retryable) endpoint.failure = thrown;
+        throw thrown;
       });
       window.learn(tokensOfRequest(request), answer.usage?.inputTokens);
       log.debug({ turn_id: turn.id, model: answer.model, ...answer.usage }, 'the model answered');

@@ -17,6 +17,7 @@ import {
   wholeNumber,
 } from '../wire/settings.ts';
 import { parseToolConfig, type ToolConfig } from './tools/settings.ts';
+import { RETRY_LADDER, type RetryLadder } from './turn.ts';
 
 export type NeoConfig = {
   readonly host: string;
@@ -47,6 +48,8 @@ export type NeoConfig = {
   readonly maxQueued?: number;
   /** For how long the same wake without a fire id is one wake; 0: never. A day unless given. */
   readonly repeatMs?: number;
+  /** When wakes' turns are tried again that failed for a reason that passes; as `turn.ts` says unless given. */
+  readonly ladder?: RetryLadder;
   /** Where chronosd takes receipts; without it none are sent. */
   readonly chronosUrl?: string;
   /** Whether its MCP servers run behind walls. */
@@ -76,6 +79,8 @@ export const neoSettingsSchema = z.object({
   NEO_CHRONOS_URL: urlSetting.optional(),
   NEO_MAX_QUEUED: wholeNumber(1, 1_000_000).default(1000),
   NEO_REPEAT_SECONDS: wholeNumber(0, REPEAT_SECONDS_MAX).default(REPEAT_SECONDS),
+  NEO_RETRY_SECONDS: wholeNumber(0, 24 * 3600).default(RETRY_LADDER.firstMs / 1000),
+  NEO_RETRY_HOURS: wholeNumber(0, 24 * 30).default(RETRY_LADDER.giveUpMs / 3600_000),
   NEO_CONTEXT_TOKENS: wholeNumber(4000, 10_000_000).default(128_000),
 });
 
@@ -130,6 +135,11 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
     contextTokens: read.NEO_CONTEXT_TOKENS,
     maxQueued: read.NEO_MAX_QUEUED,
     repeatMs: read.NEO_REPEAT_SECONDS * 1000,
+    ladder: {
+      firstMs: read.NEO_RETRY_SECONDS * 1000,
+      longestMs: Math.max(RETRY_LADDER.longestMs, read.NEO_RETRY_SECONDS * 1000),
+      giveUpMs: read.NEO_RETRY_HOURS * 3600_000,
+    },
     separation: read.REVEILLE_SEPARATION,
     ...(read.NEO_CHRONOS_URL === undefined ? {} : { chronosUrl: read.NEO_CHRONOS_URL }),
     warnings: [

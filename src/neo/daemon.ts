@@ -91,8 +91,8 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     });
     await capabilities.check();
     const { ready: surface, memory, learnFrom: onFinished } = capabilities;
-    const { contextTokens } = config;
-    runner = createRunner({ store, model: speaker, surface, memory, onFinished, contextTokens, clock, log });
+    const { contextTokens, ladder } = config;
+    runner = createRunner({ store, model: speaker, surface, memory, onFinished, contextTokens, ladder, clock, log });
     server = await startNeoServer({
       config,
       store,

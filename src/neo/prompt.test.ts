@@ -16,6 +16,7 @@ function turn(members: Partial<Turn> = {}): Turn {
     message: 'Hello',
     status: 'running',
     attempts: 1,
+    retries: 0,
     createdAt: DUE + 12,
     ...members,
   };

@@ -95,6 +95,7 @@ export function renderArrival(turn: Turn): string {
 /** What came of an earlier turn. */
 function renderReply({ reply, error, status }: Turn): string {
   if (status === 'done') return reply ?? '';
+  if (status === 'queued') return '(This turn has not been answered yet. It is tried again by itself.)';
   const note = `(This turn ended without a whole answer: ${error ?? status}.)`;
   return reply === undefined ? note : `${reply}\n${note}`;
 }

@@ -8,11 +8,12 @@
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model.ts';
 import type { Remembrance } from './prompt.ts';
 import { noTools, type ToolSurface, TurnCancelled } from './tools/surface.ts';
-import type { Turn } from './turn.ts';
+import { RETRY_LADDER, type RetryLadder, retryAt, type Turn } from './turn.ts';
 
 export type RunnerOptions = {
   store: ConversationStore;
@@ -22,6 +23,8 @@ export type RunnerOptions = {
   memory?: Remembrance | undefined;
   /** Called when a turn has ended. */
   onFinished?: (turn: Turn) => void;
+  /** When turns are tried again that failed for a reason that passes. */
+  ladder?: RetryLadder | undefined;
   /** The size of the model's context, in tokens; 128,000 unless told. */
   contextTokens?: number;
   clock: Clock;
@@ -42,8 +45,11 @@ export type Runner = {
    * @throws ReveilleError `unavailable` when Neo stops, or the disk refuses, before the turn has ended
    */
   cancel(turnId: string): Promise<Turn | undefined>;
-  /** `busy` while anything runs or waits; `queued` counts turns that wait. */
-  state(): { busy: boolean; queued: number };
+  /**
+   * `busy` while anything runs or waits; `queued` counts turns that wait to begin. `nextTurnAt`: when the next turn is
+   * tried again that waits for that and for nothing else, epoch milliseconds.
+   */
+  state(): { busy: boolean; queued: number; nextTurnAt?: number };
   /**
    * Begins no more turns and waits for the running ones. What still runs after `graceMs` is stopped and waits for the
    * next start.
@@ -54,10 +60,13 @@ export type Runner = {
 /** Pauses between attempts to store something while the disk refuses. */
 const STORE_RETRY_MS = [1000, 2000, 5000, 10_000, 30_000];
 
+/** The wall clock may be set meanwhile, so it is looked at this often at least. */
+const LONGEST_LOOK_MS = 30_000;
+
 /** Makes a runner over what the last process left behind; nothing runs before `start`. */
 export function createRunner(options: RunnerOptions): Runner {
   const { store, model, memory, onFinished, clock, log, concurrency = 8 } = options;
-  const { surface = async () => noTools, contextTokens = 128_000 } = options;
+  const { surface = async () => noTools, contextTokens = 128_000, ladder = RETRY_LADDER } = options;
   /** Conversations with waiting turns and none running, in the order they come up. */
   const ready = new Set<string>();
   const running = new Map<string, Promise<void>>();
@@ -66,6 +75,7 @@ export function createRunner(options: RunnerOptions): Runner {
   const stopping = new AbortController();
   const cutOff = new AbortController();
   let started = false;
+  let cancelRetry = () => {};
   const unfinished = store.recover();
   let { queued } = unfinished;
   for (const id of unfinished.conversationIds) ready.add(id);
@@ -109,10 +119,47 @@ export function createRunner(options: RunnerOptions): Runner {
       queued++;
       return;
     }
+    const again = retryAt(turn, outcome, { ladder, now: clock.now(), draw: Math.random() });
+    if (again !== undefined && outcome.status === 'failed') return await park(turn, outcome, again);
     const finished = await persist(() => store.finish(turn, outcome, said));
     if (!finished) return;
     logFinished(finished);
     onFinished?.(finished);
+    // The endpoint answers again.
+    if (finished.status === 'done') await release(Number.MAX_SAFE_INTEGER);
+  }
+
+  async function park(turn: Turn, failure: { error: string; model: string }, at: number): Promise<void> {
+    const parked = await persist(() => store.park(turn, failure, at));
+    if (!parked) return;
+    const facts = { turn_id: turn.id, fire_id: turn.fireId, retry_at: formatInstant(at), retries: parked.retries };
+    log.warn({ ...facts, reason: failure.error }, 'turn failed; it is tried again');
+    scheduleRetry();
+  }
+
+  /** Lets turns begin that were to be tried again up to an instant. */
+  async function release(upTo: number): Promise<void> {
+    if ((store.nextRetry() ?? Number.POSITIVE_INFINITY) > upTo) return scheduleRetry();
+    for (const conversationId of await persist(() => store.release(upTo))) {
+      queued++;
+      if (!running.has(conversationId)) ready.add(conversationId);
+    }
+    pump();
+    scheduleRetry();
+  }
+
+  function releaseDue(): void {
+    release(clock.now()).catch((err: unknown) =>
+      log.error({ err }, 'turns to be tried again are left to the next start'),
+    );
+  }
+
+  function scheduleRetry(): void {
+    cancelRetry();
+    const next = store.nextRetry();
+    if (next === undefined || stopping.signal.aborted) return;
+    const pauseMs = Math.min(Math.max(next - clock.now(), 0), LONGEST_LOOK_MS);
+    cancelRetry = clock.after(pauseMs, releaseDue);
   }
 
   function logFinished(turn: Turn): void {
@@ -149,6 +196,7 @@ export function createRunner(options: RunnerOptions): Runner {
       started = true;
       if (queued > 0) log.info({ queued }, 'taking up the turns that the last process left');
       pump();
+      releaseDue();
     },
 
     accepted(conversationId) {
@@ -160,7 +208,9 @@ export function createRunner(options: RunnerOptions): Runner {
     async cancel(turnId) {
       const waiting = await store.endQueued(turnId, 'cancelled on request before it was begun');
       if (waiting) {
-        queued--;
+        // One that was to be tried again was not counted.
+        if (waiting.retryAt === undefined) queued--;
+        else scheduleRetry();
         logFinished(waiting);
         return waiting;
       }
@@ -180,10 +230,14 @@ export function createRunner(options: RunnerOptions): Runner {
       );
     },
 
-    state: () => ({ busy: running.size > 0 || queued > 0, queued }),
+    state() {
+      const nextTurnAt = store.nextRetry();
+      return { busy: running.size > 0 || queued > 0, queued, ...(nextTurnAt === undefined ? {} : { nextTurnAt }) };
+    },
 
     async stop(graceMs) {
       stopping.abort();
+      cancelRetry();
       const cancel = clock.after(graceMs, () => cutOff.abort());
       while (running.size > 0) await Promise.all(running.values());
       cancel();

@@ -11,6 +11,8 @@ import type { Idleness, Supervisor } from './supervisor.ts';
 const SWEEP_MS = 1000;
 /** A daemon that owes a turn is asked this long after its last use, one that is busy is asked again after as long. */
 const BUSY_MS = 5000;
+/** A turn that is tried again sooner than this, and than the machine would go to sleep anew, keeps it awake. */
+const SHORTEST_SLEEP_MS = 60_000;
 
 export class IdleKeeper {
   readonly #fleet: Fleet;
@@ -54,14 +56,21 @@ export class IdleKeeper {
     }
   }
 
+  /** Whether a turn is tried again before the machine would have slept for long. */
+  #isSoon(nextTurnAt: number | undefined, idleSeconds: number | null): boolean {
+    if (nextTurnAt === undefined) return false;
+    return nextTurnAt - this.#clock.now() <= Math.min((idleSeconds ?? 0) * 1000, SHORTEST_SLEEP_MS);
+  }
+
   async #ask(supervisor: Supervisor, idleness: Idleness, maySleep: boolean): Promise<void> {
     const { daemon, machine } = idleness;
     const health = await this.#probe.look(daemon, machine.spec.health_path);
     // A daemon that does not answer may be in the middle of a turn.
     if (!health.healthy && supervisor.owes) supervisor.missed(idleness);
-    if (!isIdle(health) || !supervisor.settleIfStill(idleness)) return;
+    if (!isIdle(health) || !supervisor.settleIfStill(idleness, health.nextTurnAt)) return;
     this.#notBefore.delete(supervisor);
-    if (!maySleep || !supervisor.stopIfStill(idleness)) return;
+    if (!maySleep || this.#isSoon(health.nextTurnAt, machine.idleSeconds)) return;
+    if (!supervisor.stopIfStill(idleness)) return;
     this.#log.info({ user_id: machine.userId, idle_seconds: machine.idleSeconds }, 'an idle machine goes to sleep');
   }
 }

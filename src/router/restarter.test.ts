@@ -96,6 +96,38 @@ describe('a machine in mid-turn is started again without another wake', () => {
     await eventually('it is ready', async () => (await runningOf(router)) === 'ready');
   });
 
+  test('when it sleeps until a turn is tried again, and not before', async (t) => {
+    const house = await woken(t, { busy: false, more: { idle_seconds: 60 } });
+    const { clock, router, folder } = house;
+    const due = clock.now() + 600_000;
+    writeFileSync(join(folder, 'next'), new Date(due).toISOString());
+    clock.advance(61_000);
+    await eventually('it sleeps', async () => (await runningOf(router)) === 'asleep');
+    assert.deepEqual(recordOf(router.dataDir), [USER], 'what it owes is on disk');
+    while (clock.now() < due - 60_000) clock.advance(60_000);
+    assert.equal(startsOf(folder), 1);
+    rmSync(join(folder, 'next'));
+    clock.advance(60_000);
+    await untilStarted(2, house);
+    clock.advance(6000);
+    await eventually('it owes nothing', () => recordOf(router.dataDir).length === 0);
+  });
+
+  test('a turn that is tried again in a moment keeps it awake', async (t) => {
+    const { clock, router, folder } = await woken(t, { busy: false, more: { idle_seconds: 60 } });
+    writeFileSync(join(folder, 'next'), new Date(clock.now() + 90_000).toISOString());
+    clock.advance(61_000);
+    await eventually('it was looked at', () => recordOf(router.dataDir).length === 1);
+    assert.equal(await runningOf(router), 'ready');
+    rmSync(join(folder, 'next'));
+    await eventually('it sleeps', async () => {
+      clock.advance(6000);
+      return (await runningOf(router)) === 'asleep';
+    });
+    assert.deepEqual(recordOf(router.dataDir), []);
+    assert.equal(startsOf(folder), 1);
+  });
+
   test('when its router is stopped and started', async (t) => {
     const dataDir = temporaryFolder(t);
     const folder = temporaryFolder(t);

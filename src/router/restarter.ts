@@ -1,7 +1,7 @@
 /**
  * Starts machines again that do not run although they owe a turn: their daemon was stopped for a change, crashed, or
- * ended with the router, and keeps what it accepted until it runs. Nobody is woken by it, so that budgets have no say
- * here.
+ * ended with the router, and keeps what it accepted until it runs; or it sleeps until it tries a turn again that failed.
+ * Nobody is woken by it, so that budgets have no say here.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -60,7 +60,7 @@ export class Restarter {
     const course = this.#courses.get(userId) ?? { starts: 0, dueAt: undefined };
     this.#courses.set(userId, course);
     const now = clock.monotonic();
-    if (!this.#isWanting(userId)) course.dueAt = undefined;
+    if (!this.#options.owed.isDue(userId, clock.now()) || !this.#isWanting(userId)) course.dueAt = undefined;
     else if (course.dueAt === undefined) course.dueAt = now + restAfter(course.starts + 1);
     else if (now >= course.dueAt) {
       course.starts++;

@@ -155,16 +155,25 @@ export class Supervisor {
     return { daemon, machine, sinceMs: this.#uses.lastAt, uses: this.#uses.total };
   }
 
-  /** Whether the machine's daemon accepted a wake and has not been seen idle since. */
+  /** Whether the machine's daemon accepted a wake and has not been seen idle since, or has a turn to try again by now. */
   get owes(): boolean {
-    return this.#options.owed.has(this.#userId);
+    return this.#options.owed.isDue(this.#userId, this.#options.clock.now());
   }
 
-  /** The daemon said that it has nothing to do: it owes nothing, if nobody has used it since `idleness` was taken. */
-  settleIfStill(idleness: Idleness): boolean {
+  /**
+   * The daemon said that it has nothing to do now: it owes nothing, if nobody has used it since `idleness` was taken, but
+   * for a turn that it tries again at `nextTurnAt`, epoch milliseconds.
+   */
+  settleIfStill(idleness: Idleness, nextTurnAt: number | undefined): boolean {
     if (!this.#isStill(idleness)) return false;
-    this.#options.owed.settle(this.#userId);
+    this.#settle(nextTurnAt);
     return true;
+  }
+
+  #settle(nextTurnAt: number | undefined): void {
+    const { owed } = this.#options;
+    if (nextTurnAt === undefined) owed.settle(this.#userId);
+    else owed.defer(this.#userId, nextTurnAt);
   }
 
   /**
@@ -282,9 +291,9 @@ export class Supervisor {
 
   /** A daemon that is stopped while it is idle is not started again for what it had accepted. */
   #drainCheck({ daemon, machine }: Extract<Phase, { name: 'ready' }>): Promise<void> {
-    const { clock, probe, owed } = this.#options;
-    const onIdle = () => {
-      if (this.#uses.now === 0) owed.settle(this.#userId);
+    const { clock, probe } = this.#options;
+    const onIdle = (nextTurnAt: number | undefined) => {
+      if (this.#uses.now === 0) this.#settle(nextTurnAt);
     };
     return drainCheck({ daemon, machine, owes: () => this.owes, onIdle, probe, clock });
   }
@@ -299,8 +308,8 @@ type DrainCheckOptions = {
   machine: DaemonMachine;
   /** Whether anybody still waits to hear. */
   owes: () => boolean;
-  /** The daemon said that it has nothing to do. */
-  onIdle: () => void;
+  /** The daemon said that it has nothing to do, and when it tries a turn again. */
+  onIdle: (nextTurnAt: number | undefined) => void;
   probe: HealthProbe;
   clock: Clock;
 };
@@ -311,7 +320,8 @@ async function drainCheck(options: DrainCheckOptions): Promise<void> {
   const over = new AbortController();
   const cancel = clock.after(LIMIT_MS, () => over.abort(new Error(`not idle within ${LIMIT_MS} ms`)));
   while (owes() && !daemon.gone.aborted && !over.signal.aborted) {
-    if (isIdle(await probe.look(daemon, machine.spec.health_path, over.signal))) onIdle();
+    const health = await probe.look(daemon, machine.spec.health_path, over.signal);
+    if (isIdle(health)) onIdle(health.nextTurnAt);
     if (owes()) await wait(clock, EVERY_MS, over.signal);
   }
   cancel();

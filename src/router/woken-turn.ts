@@ -21,8 +21,8 @@ export type TurnOutcome =
       error?: string | undefined;
       model?: string | undefined;
     }
-  /** It has not begun, and is tried again later. */
-  | { known: 'waits'; why: string }
+  /** It has not begun, or failed for a reason that passes, and is tried again later; at `until`, RFC 3339. */
+  | { known: 'waits'; why: string; until?: string }
   /** Whoever took it tells no more. `why` is a sentence. */
   | { known: 'accepted'; why: string }
   /** It could be read, but not now. */
@@ -109,8 +109,9 @@ function outcomeOf(text: string, status: number, url: string): TurnOutcome | und
   }
   const turn = turnViewSchema.safeParse(data);
   if (!turn.success) return { known: 'accepted', why: noWord(url) };
-  if (UNFINISHED.has(turn.data.status)) return undefined;
-  const { status: end, reply, error, model } = turn.data;
+  const { status: end, reply, error, model, retry_at: until } = turn.data;
+  if (until !== undefined) return { known: 'waits', why: error ?? 'the model did not answer', until };
+  if (UNFINISHED.has(end)) return undefined;
   return { known: 'end', status: end, reply, error, model };
 }
 

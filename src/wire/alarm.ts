@@ -181,7 +181,10 @@ export const alarmViewSchema = z.object({
 });
 export type AlarmView = z.infer<typeof alarmViewSchema>;
 
-/** `finished_at` without `ok`: what came of the turn cannot be found out. */
+/**
+ * `finished_at` without `ok`: what came of the turn cannot be found out. `retry_at`: it failed for a reason that passes
+ * (`error`), and is tried again then, by itself.
+ */
 const turnCourseSchema = z.object({
   turn_id: z.string().optional(),
   conversation_id: z.string().optional(),
@@ -189,6 +192,9 @@ const turnCourseSchema = z.object({
   finished_at: instantText.optional(),
   ok: z.boolean().optional(),
   error: z.string().optional(),
+  retry_at: instantText.optional(),
+  /** The beginning of what the agent answered. */
+  reply: z.string().optional(),
 });
 
 /** One attempt at one occurrence, as the fire ledger shows it. */

@@ -6,8 +6,11 @@ import { instantSchema } from './instant.ts';
 import { formatInstant } from './rfc3339.ts';
 import { shortText } from './text.ts';
 
-/** What a machine reports. */
-export const TURN_STAGES = ['turn_started', 'turn_finished'] as const;
+/**
+ * What a machine reports. `turn_waits`: the turn failed for a reason that passes and is tried again by itself; the one
+ * stage that may be reported again, and of which the latest report counts.
+ */
+export const TURN_STAGES = ['turn_started', 'turn_waits', 'turn_finished'] as const;
 export type TurnStage = (typeof TURN_STAGES)[number];
 
 /** What came of a turn; `unknown`: it may have run, and nobody can find out what came of it. */
@@ -16,6 +19,8 @@ export type TurnOutcome = (typeof TURN_OUTCOMES)[number];
 
 export const RECEIPTS_MAX = 8;
 export const RECEIPT_ERROR_MAX_CHARACTERS = 500;
+/** Of a reply its beginning is reported; the whole of it stands in the conversation. */
+export const RECEIPT_REPLY_MAX_CHARACTERS = 4000;
 
 const common = {
   /** When it happened, by the machine's clock. */
@@ -27,12 +32,22 @@ const common = {
 const receiptSchema = z.discriminatedUnion('stage', [
   z.strictObject({ stage: z.literal('turn_started'), ...common }),
   z.strictObject({
+    stage: z.literal('turn_waits'),
+    ...common,
+    /** When it is tried again. */
+    retry_at: instantSchema,
+    /** Why it failed. */
+    error: shortText(RECEIPT_ERROR_MAX_CHARACTERS).optional(),
+  }),
+  z.strictObject({
     stage: z.literal('turn_finished'),
     ...common,
     /** Left out where what came of the turn cannot be found out. */
     ok: z.boolean().optional(),
     /** Why it is not ok. */
     error: shortText(RECEIPT_ERROR_MAX_CHARACTERS).optional(),
+    /** The beginning of what the agent answered. */
+    reply: shortText(RECEIPT_REPLY_MAX_CHARACTERS).optional(),
   }),
 ]);
 
@@ -65,26 +80,33 @@ export type TurnReport = {
   /** Of `turn_finished` only. */
   outcome: TurnOutcome | null;
   error: string | null;
+  /** Of `turn_waits` only. */
+  retryAt: number | null;
+  /** Of `turn_finished` only: the beginning of the answer. */
+  reply: string | null;
   turnId: string | null;
   conversationId: string | null;
 };
 
 /** Text as it may stand in a receipt: cut to size, without what some databases cannot store. */
-function storable(text: string): string {
-  return text.slice(0, RECEIPT_ERROR_MAX_CHARACTERS).toWellFormed().replaceAll('\0', '\u{fffd}');
+function storable(text: string, characters = RECEIPT_ERROR_MAX_CHARACTERS): string {
+  return text.slice(0, characters).toWellFormed().replaceAll('\0', '\u{fffd}');
 }
 
 /** The body that reports some stages of one fire. */
 export function receiptBody(userId: string, reports: readonly TurnReport[]): string {
-  const receipts = reports.map(({ stage, at, outcome, error, turnId, conversationId }) => ({
+  const receipts = reports.map(({ stage, at, outcome, error, retryAt, reply, turnId, conversationId }) => ({
     stage,
     at: formatInstant(at),
     turn_id: turnId ?? undefined,
     conversation_id: conversationId ?? undefined,
+    ...(stage === 'turn_started' ? {} : { error: error === null ? undefined : storable(error) }),
+    ...(stage === 'turn_waits' ? { retry_at: formatInstant(retryAt ?? at) } : {}),
     ...(stage === 'turn_finished'
       ? {
           ok: outcome === 'unknown' ? undefined : outcome === 'ok',
-          error: error === null ? undefined : storable(error),
+          // An answer of nothing is no text that may be sent.
+          reply: reply === null || reply === '' ? undefined : storable(reply, RECEIPT_REPLY_MAX_CHARACTERS),
         }
       : {}),
   }));
@@ -101,7 +123,9 @@ export function reportsOf({ receipts }: ReceiptPost): TurnReport[] {
       stage: receipt.stage,
       at: receipt.at,
       outcome: finished ? outcomeOf(finished.ok) : null,
-      error: finished?.error ?? null,
+      error: ('error' in receipt ? receipt.error : undefined) ?? null,
+      retryAt: receipt.stage === 'turn_waits' ? receipt.retry_at : null,
+      reply: finished?.reply ?? null,
       turnId: receipt.turn_id ?? null,
       conversationId: receipt.conversation_id ?? null,
     });

@@ -10,7 +10,8 @@ export type TurnOrigin = (typeof TURN_ORIGINS)[number];
 
 /**
  * `queued` (accepted, not begun) → `running` → `done`, `failed` (the model could not answer) or `interrupted` (the
- * daemon was stopped too often while the turn ran). A daemon that restarts puts a `running` turn back to `queued`.
+ * daemon was stopped too often while the turn ran). A daemon that restarts puts a `running` turn back to `queued`; so is
+ * the turn of a wake that failed for a reason that passes, with `retry_at` and `error`.
  */
 export const TURN_STATUSES = ['queued', 'running', 'done', 'failed', 'interrupted'] as const;
 export type TurnStatus = (typeof TURN_STATUSES)[number];
@@ -34,14 +35,16 @@ export const turnViewSchema = z.object({
   status: z.enum(TURN_STATUSES),
   /** What the agent answered; also the part of an answer that a `failed` turn was cut off after. */
   reply: z.string().optional(),
-  /** Why the turn is `failed` or `interrupted`. */
+  /** Why the turn is `failed` or `interrupted`, or, of one with `retry_at`, why it waits. */
   error: z.string().optional(),
   model: z.string().optional(),
   created_at: z.string(),
   /** When the last attempt began. */
   started_at: z.string().optional(),
   finished_at: z.string().optional(),
-  /** How often the turn was begun; more than 1 when the daemon stopped under it. */
+  /** Of a `queued` turn that failed for a reason that passes: when it is tried again. */
+  retry_at: z.string().optional(),
+  /** How often the turn was begun; more than 1 when the daemon stopped under it, or it was tried again. */
   attempts: z.number(),
 });
 export type TurnView = z.infer<typeof turnViewSchema>;
@@ -86,6 +89,7 @@ export const turnEventSchemas = {
     fire_id: z.string().optional(),
     model: z.string().optional(),
     error: z.string().optional(),
+    retry_at: z.string().optional(),
   }),
   /**
    * A piece of the reply. `offset` counts UTF-16 units from the reply's beginning: the reply so far becomes what stood

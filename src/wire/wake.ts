@@ -147,5 +147,11 @@ export const chatAcceptedSchema = z.object({ conversation_id: z.string(), turn_i
 export type ChatAccepted = z.infer<typeof chatAcceptedSchema>;
 
 /** A daemon's answer to `GET /healthz`; anything else that answers 200 counts as alive and never busy. */
-export const daemonHealthSchema = z.object({ status: z.string(), busy: z.boolean(), queued: z.int().min(0) });
+export const daemonHealthSchema = z.object({
+  status: z.string(),
+  busy: z.boolean(),
+  queued: z.int().min(0),
+  /** When a turn that waits has to be tried again: the daemon may sleep until then, and has to run by then. */
+  next_turn_at: z.iso.datetime({ offset: true }).optional(),
+});
 export type DaemonHealth = z.infer<typeof daemonHealthSchema>;

@@ -32,6 +32,8 @@ const receipt = (change: Partial<FireReceipt>): FireReceipt => ({
   error: null,
   turnId: 't1',
   conversationId: 'c1',
+  retryAt: null,
+  reply: null,
   recordedAt: DUE + 60,
   ...change,
 });

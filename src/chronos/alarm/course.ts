@@ -33,16 +33,16 @@ class Courses {
   }
 
   reached(fireId: string): FireStage | undefined {
-    const { turn_started, turn_finished } = this.#receipts.get(fireId) ?? {};
+    const { turn_started, turn_waits, turn_finished } = this.#receipts.get(fireId) ?? {};
     if (turn_finished) return 'turn_finished';
-    if (turn_started) return 'turn_started';
+    if (turn_started ?? turn_waits) return 'turn_started';
     if (this.#accepted.has(fireId)) return 'accepted';
     return this.#ready.has(fireId) ? 'machine_ready' : undefined;
   }
 
   turn(fireId: string): FireView['turn'] {
-    const { turn_started: started, turn_finished: finished } = this.#receipts.get(fireId) ?? {};
-    const latest = finished ?? started;
+    const { turn_started: started, turn_waits: waits, turn_finished: finished } = this.#receipts.get(fireId) ?? {};
+    const latest = finished ?? waits ?? started;
     if (!latest) return undefined;
     const turnId = latest.turnId ?? started?.turnId;
     const conversationId = latest.conversationId ?? started?.conversationId;
@@ -52,7 +52,9 @@ class Courses {
       ...(started ? { started_at: formatInstant(started.at) } : {}),
       ...(finished ? { finished_at: formatInstant(finished.at) } : {}),
       ...(!finished || finished.outcome === 'unknown' ? {} : { ok: finished.outcome === 'ok' }),
-      ...(finished?.error ? { error: finished.error } : {}),
+      ...(latest.error ? { error: latest.error } : {}),
+      ...(latest.retryAt === null ? {} : { retry_at: formatInstant(latest.retryAt) }),
+      ...(finished?.reply ? { reply: finished.reply } : {}),
     };
   }
 }

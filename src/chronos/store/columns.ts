@@ -100,6 +100,8 @@ export const RECEIPT_COLUMNS: Columns<FireReceipt> = {
   turnId: text('turn_id'),
   conversationId: text('conversation_id'),
   recordedAt: bigint('recorded_at'),
+  retryAt: bigint('retry_at'),
+  reply: text('reply'),
 };
 
 export const AGENT_KEY_COLUMNS: Columns<AgentKey> = {

@@ -222,7 +222,8 @@ export type AlarmStore = {
   usage(): Promise<StoreUsage>;
 
   /**
-   * Records how far a fire got: of each stage the first report counts, later ones are known and change nothing. The
+   * Records how far a fire got: of each stage the first report counts, later ones are known and change
+   * nothing; but of `turn_waits` the latest, by its `at`. The
    * fire must have been attempted: it is owed and was claimed, or the ledger has an attempt at it that began after it
    * was due.
    *

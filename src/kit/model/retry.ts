@@ -49,5 +49,10 @@ export async function generateWithRetries<Request extends ModelRequest>(
 }
 
 function again(error: ReveilleError, what: string): ReveilleError {
-  return new ReveilleError(error.code, `${error.message} (${what})`, { retryable: error.retryable, cause: error });
+  const { code, message, retryable, retryAfterSeconds } = error;
+  return new ReveilleError(code, `${message} (${what})`, {
+    retryable,
+    cause: error,
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  });
 }

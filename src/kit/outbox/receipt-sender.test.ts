@@ -36,6 +36,8 @@ const report = (stage: TurnReport['stage'], change: Partial<TurnReport> = {}): T
   error: null,
   turnId: 't',
   conversationId: 'c',
+  retryAt: null,
+  reply: null,
   ...change,
 });
 
@@ -60,7 +62,8 @@ async function workbench(t: TestContext, script: Script, options: Partial<Receip
   const db = new DatabaseSync(':memory:');
   db.exec(`CREATE TABLE receipts (
     id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
-    at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT, UNIQUE (user_id, fire_id, stage)
+    at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT,
+    retry_at INTEGER, reply TEXT, UNIQUE (user_id, fire_id, stage)
   ) STRICT`);
   const table = receiptTable(db);
   const sender = createReceiptSender({

@@ -4,15 +4,15 @@
  *
  *     CREATE TABLE receipts (
  *       id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
- *       at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT,
+ *       at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT, retry_at INTEGER, reply TEXT,
  *       UNIQUE (user_id, fire_id, stage)
  *     ) STRICT;
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { TurnReport } from '../../wire/receipt.ts';
+import { RECEIPT_REPLY_MAX_CHARACTERS, type TurnReport } from '../../wire/receipt.ts';
 import type { WaitingReceipt } from './receipt-sender.ts';
 
-const COLUMNS = 'user_id, fire_id, stage, at, outcome, error, turn_id, conversation_id';
+const COLUMNS = 'user_id, fire_id, stage, at, outcome, error, turn_id, conversation_id, retry_at, reply';
 
 type Row = {
   id: number;
@@ -24,11 +24,14 @@ type Row = {
   error: string | null;
   turn_id: string | null;
   conversation_id: string | null;
+  retry_at: number | null;
+  reply: string | null;
 };
 
 function waitingOf(row: Row): WaitingReceipt {
-  const { stage, at, outcome, error } = row;
-  const report = { stage, at, outcome, error, turnId: row.turn_id, conversationId: row.conversation_id };
+  const { stage, at, outcome, error, reply } = row;
+  const about = { turnId: row.turn_id, conversationId: row.conversation_id };
+  const report = { ...about, stage, at, outcome, error, retryAt: row.retry_at, reply };
   return { id: row.id, userId: row.user_id, fireId: row.fire_id, report };
 }
 
@@ -37,15 +40,23 @@ function waitingOf(row: Row): WaitingReceipt {
  */
 export function receiptTable(db: DatabaseSync) {
   const put = db.prepare(`
-    INSERT INTO receipts (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO receipts (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (user_id, fire_id, stage) DO NOTHING`);
+  // A row of its own id: one that is being posted is taken out by its id, and must not take the newer one with it.
+  const outdated = db.prepare(`DELETE FROM receipts WHERE user_id = ? AND fire_id = ? AND stage = 'turn_waits'`);
   const waiting = db.prepare(`SELECT id, ${COLUMNS} FROM receipts WHERE id > ? ORDER BY id LIMIT ?`);
   const remove = db.prepare('DELETE FROM receipts WHERE id = ?');
 
   return {
-    /** Puts a receipt in, unless the same stage of the same fire waits already. */
-    put(userId: string, fireId: string, { stage, at, outcome, error, turnId, conversationId }: TurnReport): void {
-      put.run(userId, fireId, stage, at, outcome, error, turnId, conversationId);
+    /**
+     * Puts a receipt in, unless the same stage of the same fire waits already. Of a turn that waits again the latest
+     * report takes the place of the one before; the end of the turn takes it away.
+     */
+    put(userId: string, fireId: string, report: TurnReport): void {
+      const { stage, at, outcome, error, turnId, conversationId, retryAt, reply } = report;
+      if (stage !== 'turn_started') outdated.run(userId, fireId);
+      const kept = reply?.slice(0, RECEIPT_REPLY_MAX_CHARACTERS).toWellFormed() ?? null;
+      put.run(userId, fireId, stage, at, outcome, error, turnId, conversationId, retryAt, kept);
     },
 
     waiting: ({ after, limit }: { after: number; limit: number }): WaitingReceipt[] =>

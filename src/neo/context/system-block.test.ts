@@ -8,7 +8,7 @@ const NOW = Date.UTC(2026, 5, 15, 8, 10);
 
 function turn(members: Partial<Turn> = {}): Turn {
   const facts = { seq: 1, id: 't1', conversationId: 'c1', origin: 'user', message: 'Hello', createdAt: NOW } as const;
-  return { ...facts, status: 'running', attempts: 1, ...members };
+  return { ...facts, status: 'running', attempts: 1, retries: 0, ...members };
 }
 
 const tool = (name: string) => ({ name, description: '', parameters: {} });

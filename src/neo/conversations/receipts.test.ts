@@ -46,7 +46,7 @@ test('a wake leaves a receipt of its start and one of its end, until they are ta
   await store.finish(turn, { status: 'failed', error: 'no model', model: 'm' }, '');
   assert.equal(rung(), 2);
   const [started, finished] = waiting(store);
-  const about = { turnId: 't1', conversationId: 'c1' };
+  const about = { turnId: 't1', conversationId: 'c1', retryAt: null, reply: null };
   const at = clock.now();
   assert.deepEqual(started!.report, { ...about, stage: 'turn_started', at: at - 500, outcome: null, error: null });
   assert.deepEqual(finished!.report, { ...about, stage: 'turn_finished', at, outcome: 'failed', error: 'no model' });

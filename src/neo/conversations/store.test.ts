@@ -53,7 +53,7 @@ test('a turn is kept exactly as it came', async (t) => {
     payload: '{"a": 1.0, "a":1e400, "n": 12345678901234567890 }',
   });
   const { turn: stored } = await store.accept(turn);
-  const expected = { ...turn, seq: 1, status: 'queued', attempts: 0 };
+  const expected = { ...turn, seq: 1, status: 'queued', attempts: 0, retries: 0 };
   assert.deepEqual(stored, expected);
   await store.close();
   assert.deepEqual(open().turnsAfter('c1', 0, 10), { turns: [expected], more: false });

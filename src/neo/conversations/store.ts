@@ -21,10 +21,10 @@ import { type EventFilter, eventLog, type StoredEvent } from './event-log.ts';
 import { stepTable } from './step-table.ts';
 import { turnTable } from './turn-table.ts';
 
-/** How many events a reader can fall behind before it misses some. */
 /** A queue that is full is not soon empty: turns take seconds to minutes. */
 const FULL_RETRY_SECONDS = 60;
 
+/** How many events a reader can fall behind before it misses some. */
 export const EVENTS_RETAINED = 10_000;
 
 /** A page of turns ends early when its text has this many characters, so that no answer grows without bound. */
@@ -78,7 +78,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
    * no news.
    */
   const report = ({ userId, fireId, ...turn }: Turn): boolean => {
-    const news = turn.status === 'running' && turn.attempts > 1 ? undefined : reportOf(turn);
+    const news = turn.status === 'running' && turn.attempts > 1 ? undefined : reportOf(turn, clock.now());
     if (!onReceipt || userId === undefined || fireId === undefined || !isOccurrence(fireId) || !news) return false;
     receipts.put(userId, fireId, news);
     return true;
@@ -99,7 +99,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
   }
 
   function recoverOne(turn: Turn): void {
-    const fate = afterCrash(turn.attempts);
+    const fate = afterCrash(turn);
     if (fate.status === 'interrupted') {
       const given = turns.interrupt(turn.id, fate.error, clock.now());
       steps.shorten(turn.id);
@@ -170,6 +170,25 @@ export function openConversationStore(options: ConversationStoreOptions) {
         return finished;
       });
     },
+
+    /**
+     * Lets a running turn wait until it is tried again.
+     *
+     * @returns the turn as it is now, or `undefined` when this attempt was not running any more
+     */
+    park(turn: Turn, { error, model }: { error: string; model: string }, at: number): Promise<Turn | undefined> {
+      return reporting(() => {
+        const parked = turns.park(turn, { error, model, at });
+        if (parked) tell(parked);
+        return parked;
+      });
+    },
+
+    /** Lets turns begin whose time to be tried again has come. @returns the conversation of each of them */
+    release: (now: number): Promise<string[]> => writes.run(() => turns.release(now)),
+
+    /** When the next turn is tried again, epoch milliseconds; `undefined` when none waits for that. */
+    nextRetry: () => turns.nextRetry(),
 
     /** Ends a turn that has not begun yet; `undefined` when it has begun, or is no turn. */
     endQueued(id: string, error: string): Promise<Turn | undefined> {
@@ -247,7 +266,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
 
     hasQueued: (conversationId: string) => turns.hasQueued(conversationId),
 
-    /** The newest `limit` turns of the conversation that were accepted before this one, oldest first. */
+    /** The newest `limit` turns of the conversation that this one has to know of, oldest first. */
     turnsBefore: (turn: Turn, limit: number) => turns.before(turn.conversationId, turn.seq, limit),
 
     conversation: (id: string): Conversation | undefined => conversations.get(id),

@@ -37,6 +37,8 @@ function turnOf(row: Row): Turn {
     createdAt: row.created_at as number,
     ...member('startedAt', row.started_at as number | null),
     ...member('finishedAt', row.finished_at as number | null),
+    ...member('retryAt', row.retry_at as number | null),
+    retries: row.retries as number,
   };
 }
 
@@ -59,21 +61,32 @@ export function turnTable(db: DatabaseSync) {
     ORDER BY created_at DESC LIMIT 1`);
   const byId = db.prepare('SELECT * FROM turns WHERE id = ? AND conversation_id = ?');
   const begin = db.prepare(`
-    UPDATE turns SET status = 'running', attempts = attempts + 1, started_at = ?
-    WHERE seq = (SELECT seq FROM turns WHERE status = 'queued' AND conversation_id = ? ORDER BY seq LIMIT 1)
+    UPDATE turns SET status = 'running', attempts = attempts + 1, started_at = ?, error = NULL
+    WHERE seq = (
+      SELECT seq FROM turns WHERE status = 'queued' AND retry_at IS NULL AND conversation_id = ? ORDER BY seq LIMIT 1)
     RETURNING *`);
   // The attempt guards against a late finish of a turn that has been begun again since.
   const finish = db.prepare(`
     UPDATE turns SET status = ?, reply = ?, error = ?, model = ?, finished_at = ?
     WHERE id = ? AND status = 'running' AND attempts = ?
     RETURNING *`);
+  const park = db.prepare(`
+    UPDATE turns SET status = 'queued', retry_at = ?, retries = retries + 1, error = ?, model = ?
+    WHERE id = ? AND status = 'running' AND attempts = ?
+    RETURNING *`);
+  const release = db.prepare(`
+    UPDATE turns SET retry_at = NULL WHERE status = 'queued' AND retry_at IS NOT NULL AND retry_at <= ?
+    RETURNING conversation_id AS id`);
+  const nextRetry = db.prepare(`
+    SELECT retry_at AS at FROM turns WHERE status = 'queued' AND retry_at IS NOT NULL ORDER BY retry_at LIMIT 1`);
   const endQueued = db.prepare(`
     UPDATE turns SET status = 'failed', error = ?, finished_at = ?
     WHERE id = ? AND status = 'queued'
     RETURNING *`);
   const byOwnId = db.prepare('SELECT * FROM turns WHERE id = ?');
   const queued = db.prepare(`
-    SELECT * FROM turns WHERE status = 'queued' AND conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?`);
+    SELECT * FROM turns WHERE status = 'queued' AND retry_at IS NULL AND conversation_id = ? AND seq > ?
+    ORDER BY seq LIMIT ?`);
   const putBack = db.prepare(`UPDATE turns SET status = 'queued' WHERE id = ? AND status = 'running' RETURNING *`);
   const interrupt = db.prepare(`
     UPDATE turns SET status = 'interrupted', error = ?, finished_at = ?
@@ -82,10 +95,14 @@ export function turnTable(db: DatabaseSync) {
   const running = db.prepare(`SELECT * FROM turns WHERE status = 'running' ORDER BY seq`);
   const waiting = db.prepare(`
     SELECT conversation_id AS id, count(*) AS turns FROM turns
-    WHERE status = 'queued' GROUP BY conversation_id ORDER BY min(seq)`);
-  const anyQueued = db.prepare(`SELECT 1 FROM turns WHERE status = 'queued' AND conversation_id = ? LIMIT 1`);
+    WHERE status = 'queued' AND retry_at IS NULL GROUP BY conversation_id ORDER BY min(seq)`);
+  const anyQueued = db.prepare(`
+    SELECT 1 FROM turns WHERE status = 'queued' AND retry_at IS NULL AND conversation_id = ? LIMIT 1`);
   const newestDone = db.prepare(`SELECT * FROM turns WHERE status = 'done' ORDER BY seq DESC LIMIT ?`);
-  const before = db.prepare('SELECT * FROM turns WHERE conversation_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?');
+  // A turn that is tried again has been overtaken by others, whose answers it has to know.
+  const before = db.prepare(`
+    SELECT * FROM turns WHERE conversation_id = ?1 AND (seq < ?2 OR (seq > ?2 AND finished_at IS NOT NULL))
+    ORDER BY seq DESC LIMIT ?3`);
   const after = db.prepare('SELECT * FROM turns WHERE conversation_id = ? AND seq > ? ORDER BY seq');
 
   return {
@@ -132,6 +149,16 @@ export function turnTable(db: DatabaseSync) {
       return one(finish, outcome.status, outcome.reply ?? null, error, outcome.model, now, turn.id, turn.attempts);
     },
 
+    /** A running turn waits to be tried again; `undefined` when this attempt no longer runs. */
+    park: (turn: Turn, { error, model, at }: { error: string; model: string; at: number }) =>
+      one(park, at, error, model, turn.id, turn.attempts),
+
+    /** What has waited until now may begin. @returns the conversation of each turn */
+    release: (now: number): string[] => release.all(now).map(({ id }) => id as string),
+
+    /** When the next of them is tried again. */
+    nextRetry: () => nextRetry.get()?.at as number | undefined,
+
     /** Ends a turn that has not begun; `undefined` when it has, or is no turn. */
     endQueued: (id: string, error: string, now: number) => one(endQueued, error, now, id),
 
@@ -149,7 +176,7 @@ export function turnTable(db: DatabaseSync) {
 
     running: (): Turn[] => running.all().map(turnOf),
 
-    /** Conversations in which turns wait, in the order of the oldest waiting turn, with how many wait. */
+    /** Conversations in which turns may begin, in the order of the oldest of these, with how many there are. */
     waiting: () => waiting.all() as { id: string; turns: number }[],
 
     hasQueued: (conversationId: string) => anyQueued.get(conversationId) !== undefined,
@@ -157,7 +184,7 @@ export function turnTable(db: DatabaseSync) {
     /** The turns of all conversations that were accepted last and are done, oldest first. */
     newestDone: (limit: number): Turn[] => newestDone.all(limit).map(turnOf).reverse(),
 
-    /** The newest turns of a conversation before one of its turns, oldest first. */
+    /** The newest turns of a conversation that were accepted before one of its turns, or ended before it began. */
     before: (conversationId: string, seq: number, limit: number): Turn[] =>
       before.all(conversationId, seq, limit).map(turnOf).reverse(),
 

@@ -4,6 +4,7 @@ import { requireBearer } from '../../kit/http/bearer.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Outbox } from '../../kit/outbox/outbox.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { VERSION } from '../../wire/version.ts';
 import { WAKE_BODY_MAX_BYTES } from '../../wire/wake.ts';
 import type { Capabilities } from '../capabilities.ts';
@@ -54,8 +55,9 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
     limits: { bodyBytes: WAKE_BODY_MAX_BYTES },
     // A machine that is put to sleep takes its news with it.
     health: () => {
-      const { busy, queued } = runner.state();
-      return { busy: busy || receipts?.isBusy() === true, queued };
+      const { busy, queued, nextTurnAt } = runner.state();
+      const next = nextTurnAt === undefined ? {} : { next_turn_at: formatInstant(nextTurnAt) };
+      return { busy: busy || receipts?.isBusy() === true, queued, ...next };
     },
     routes: (app) => {
       // `/`, `/healthz` and `/readyz` are routed before this.

@@ -13,6 +13,7 @@ export const TURN: Turn = {
   createdAt: 0,
   status: 'running',
   attempts: 1,
+  retries: 0,
 };
 
 export type TestCall = ToolCallContext & {

@@ -1,4 +1,7 @@
-/** The durable record of who owes a turn: machines whose daemon accepted a wake and has not been seen idle since. */
+/**
+ * The durable record of who owes a turn: machines whose daemon accepted a wake and has not been seen idle since, or has
+ * said when it tries a turn again that failed.
+ */
 import type { StatementSync } from 'node:sqlite';
 import type { Logger } from '../../kit/log/log.ts';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
@@ -9,21 +12,28 @@ export class OwedTurns {
   readonly #log: Logger;
   readonly #add: StatementSync;
   readonly #remove: StatementSync;
-  /** By user id: resolves when it is on disk, or could not be written. */
-  readonly #owing = new Map<string, Promise<void>>();
+  /** By user id. `stored` resolves when it is on disk, or could not be written. */
+  readonly #owing = new Map<string, { stored: Promise<void>; dueAt: number | undefined }>();
 
   constructor({ db }: SqliteFile, commits: GroupCommit, log: Logger) {
     this.#commits = commits;
     this.#log = log;
-    this.#add = db.prepare('INSERT OR REPLACE INTO owed_turns (user_id) VALUES (?)');
+    this.#add = db.prepare('INSERT OR REPLACE INTO owed_turns (user_id, due_at) VALUES (?, ?)');
     this.#remove = db.prepare('DELETE FROM owed_turns WHERE user_id = ?');
-    for (const row of db.prepare('SELECT user_id FROM owed_turns').all()) {
-      this.#owing.set((row as { user_id: string }).user_id, Promise.resolve());
+    for (const row of db.prepare('SELECT user_id, due_at FROM owed_turns').all()) {
+      const { user_id, due_at } = row as { user_id: string; due_at: number | null };
+      this.#owing.set(user_id, { stored: Promise.resolve(), dueAt: due_at ?? undefined });
     }
   }
 
   has(userId: string): boolean {
     return this.#owing.has(userId);
+  }
+
+  /** Whether the machine has to run for it by now, epoch milliseconds. */
+  isDue(userId: string, now: number): boolean {
+    const owing = this.#owing.get(userId);
+    return owing !== undefined && (owing.dueAt ?? now) <= now;
   }
 
   userIds(): string[] {
@@ -35,12 +45,19 @@ export class OwedTurns {
    * accepted, whatever the disk says, and the debt holds for as long as this router lives.
    */
   owe(userId: string): Promise<void> {
-    let stored = this.#owing.get(userId);
-    if (!stored) {
-      const add = () => void this.#add.run(userId);
-      stored = this.#write(add, userId, 'that a machine owes a turn could not be stored; a restart forgets it');
-      this.#owing.set(userId, stored);
-    }
+    const known = this.#owing.get(userId);
+    return known && known.dueAt === undefined ? known.stored : this.#put(userId, undefined);
+  }
+
+  /** All that is left to do is a turn that is tried again at `dueAt`, epoch milliseconds. */
+  defer(userId: string, dueAt: number): void {
+    if (this.#owing.get(userId)?.dueAt !== dueAt) void this.#put(userId, dueAt);
+  }
+
+  #put(userId: string, dueAt: number | undefined): Promise<void> {
+    const add = () => void this.#add.run(userId, dueAt ?? null);
+    const stored = this.#write(add, userId, 'that a machine owes a turn could not be stored; a restart forgets it');
+    this.#owing.set(userId, { stored, dueAt });
     return stored;
   }
 

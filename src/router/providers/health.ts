@@ -6,13 +6,14 @@ import { parseForeignJson } from '../../wire/json.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
 import type { Place, Tell } from './provider.ts';
 
-type Load = Pick<DaemonHealth, 'busy' | 'queued'>;
+/** `nextTurnAt`: when a turn has to be tried again, epoch milliseconds. */
+type Load = Pick<DaemonHealth, 'busy' | 'queued'> & { nextTurnAt?: number };
 
 /** What a look at a daemon showed; `silent`: there was no answer, and no refusal either. */
 export type Health = ({ healthy: true } & Load) | { healthy: false; silent: boolean; why: string };
 
-/** Whether the daemon answered, and has nothing to do. */
-export function isIdle(health: Health): boolean {
+/** Whether the daemon answered, and has nothing to do now. */
+export function isIdle(health: Health): health is Extract<Health, { healthy: true }> {
   return health.healthy && !health.busy && health.queued === 0;
 }
 
@@ -44,7 +45,9 @@ function loadOf(body: Buffer): Load {
   }
   const data = typeof value === 'object' && value !== null && 'data' in value ? value.data : value;
   const health = daemonHealthSchema.safeParse(data);
-  return health.success ? { busy: health.data.busy, queued: health.data.queued } : { busy: false, queued: 0 };
+  if (!health.success) return { busy: false, queued: 0 };
+  const { busy, queued, next_turn_at: next } = health.data;
+  return { busy, queued, ...(next === undefined ? {} : { nextTurnAt: Date.parse(next) }) };
 }
 
 export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, intervalMs: number): HealthProbe {

@@ -251,7 +251,7 @@ export class TurnStore {
   }
 
   /** Puts the receipts of a turn that is over into the outbox, inside the transaction that ends it. */
-  #report(turn: Turn, { status, error, began, at }: Ending): void {
+  #report(turn: Turn, { status, reply, error, began, at }: Ending): void {
     if (!this.#onReceipt || !isOccurrence(turn.fireId) || status === 'accepted') return;
     if (began !== undefined) this.#receipts.put(turn.userId, turn.fireId, startOf(turn, began));
     const about = { turnId: turn.id, conversationId: turn.conversationId };
@@ -262,6 +262,8 @@ export class TurnStore {
       at,
       outcome,
       error: error ?? null,
+      retryAt: null,
+      reply: reply ?? null,
     });
   }
 
@@ -313,7 +315,8 @@ export class TurnStore {
 }
 
 function startOf({ id, conversationId }: Pick<Turn, 'id' | 'conversationId'>, at: number): TurnReport {
-  return { stage: 'turn_started', at, outcome: null, error: null, turnId: id, conversationId };
+  const nothing = { outcome: null, error: null, retryAt: null, reply: null };
+  return { stage: 'turn_started', at, ...nothing, turnId: id, conversationId };
 }
 
 type Key = Pick<Turn, 'userId' | 'conversationId' | 'preset'>;

@@ -75,7 +75,10 @@ const server = createServer((request, response) => {
     note('health');
     const queued = existsSync(file('queued')) ? 1 : 0;
     if (mode === 'unhealthy' || existsSync(file('sick'))) answer(500, {});
-    else answer(200, { status: 'ok', busy: existsSync(file('busy')), queued });
+    else {
+      const next = existsSync(file('next')) ? { next_turn_at: readFileSync(file('next'), 'utf8') } : {};
+      answer(200, { status: 'ok', busy: existsSync(file('busy')), queued, ...next });
+    }
     return;
   }
   const chunks: Buffer[] = [];

@@ -14,6 +14,8 @@ export const STARTED: TurnReport = {
   error: null,
   turnId: 'turn-1',
   conversationId: 'conv-1',
+  retryAt: null,
+  reply: null,
 };
 export const FINISHED: TurnReport = {
   ...STARTED,
@@ -21,6 +23,7 @@ export const FINISHED: TurnReport = {
   at: NOW + 90,
   outcome: 'failed',
   error: 'it said "no" \\ {1,2} 🦘',
+  reply: 'Half of it is done.\n🦘',
 };
 
 function report(fire: { owner: string; alarmId: string; fireId: string }, change: Partial<FireReceipts> = {}) {
@@ -55,6 +58,33 @@ export function receiptsContract(open: OpenStore): void {
       ];
       assert.deepEqual(await kept(store, alarmId, [fireId]), wanted);
       assert.deepEqual(await kept(await reopen(), alarmId, [fireId]), wanted);
+    });
+
+    test('of a turn that waits the latest report counts, and its end stands beside it', async (t) => {
+      const { store } = await openFor(t, open);
+      const claimed = await createClaimed(store);
+      await store.complete([delivered(claimed)]);
+      const fire = keyOf(claimed);
+      const waits = (at: number, error: string): TurnReport => ({
+        ...STARTED,
+        ...{ stage: 'turn_waits', at, error, retryAt: at + 1000 },
+      });
+      const first = waits(NOW + 40, 'the endpoint is away');
+      const second = waits(NOW + 60, 'it is still away');
+      const post = (reports: TurnReport[], recordedAt: number) => report(fire, { reports, recordedAt });
+      assert.deepEqual(
+        await store.recordReceipts(post([STARTED, first], NOW + 100)),
+        new Set(['turn_started', 'turn_waits']),
+      );
+      assert.deepEqual(await store.recordReceipts(post([second], NOW + 200)), new Set(['turn_waits']));
+      assert.deepEqual(await store.recordReceipts(post([first], NOW + 300)), new Set(), 'an older one changes nothing');
+      await store.recordReceipts(post([FINISHED], NOW + 400));
+      const { owner, alarmId, fireId } = fire;
+      assert.deepEqual(await kept(store, alarmId, [fireId]), [
+        { owner, alarmId, fireId, ...FINISHED, recordedAt: NOW + 400 },
+        { owner, alarmId, fireId, ...STARTED, recordedAt: NOW + 100 },
+        { owner, alarmId, fireId, ...second, recordedAt: NOW + 100 },
+      ]);
     });
 
     test('takes news of a fire whose delivery is not on record yet, and none of one that was never attempted', async (t) => {

@@ -30,7 +30,9 @@ const RECORD = statement(
     INSERT INTO fire_receipts (bucket, ${RECEIPT.list()})
     SELECT $1, ${RECEIPT.list('given')} FROM unnest(${RECEIPT.arrays(6)}) AS given (${RECEIPT.list()})
     WHERE EXISTS (SELECT 1 FROM fire)
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (bucket, owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,
+      turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
+    WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at
     RETURNING stage
   )
   SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded)`,

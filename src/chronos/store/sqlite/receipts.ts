@@ -29,7 +29,9 @@ export function prepareReceipts(db: DatabaseSync) {
     INSERT INTO fire_receipts (${RECEIPT.columns}) VALUES (${Object.keys(RECEIPT_COLUMNS)
       .map(() => '?')
       .join(', ')})
-    ON CONFLICT DO NOTHING`);
+    ON CONFLICT (owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,
+      turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
+    WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`);
   const ofFires = prepareQuery(
     db,
     `SELECT ${RECEIPT.columns} FROM fire_receipts
@@ -56,9 +58,9 @@ export function prepareReceipts(db: DatabaseSync) {
       if (!knows(receipts)) return undefined;
       const { owner, alarmId, fireId, reports, recordedAt } = receipts;
       const fresh = new Set<TurnStage>();
-      for (const { stage, at, outcome, error, turnId, conversationId } of reports) {
+      for (const { stage, at, outcome, error, turnId, conversationId, retryAt, reply } of reports) {
         const { changes } = insert.run(
-          ...[owner, alarmId, fireId, stage, at, outcome, error, turnId, conversationId, recordedAt],
+          ...[owner, alarmId, fireId, stage, at, outcome, error, turnId, conversationId, recordedAt, retryAt, reply],
         );
         if (Number(changes) === 1) fresh.add(stage);
       }

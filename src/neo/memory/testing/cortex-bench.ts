@@ -33,6 +33,7 @@ export function doneTurn(id: string, members: Partial<Turn> = {}): Turn {
     reply: `reply of ${id}`,
     status: 'done',
     attempts: 1,
+    retries: 0,
     createdAt: CLOCK_START,
     ...members,
   };
