@@ -181,10 +181,7 @@ export const alarmViewSchema = z.object({
 });
 export type AlarmView = z.infer<typeof alarmViewSchema>;
 
-/**
- * `finished_at` without `ok`: what came of the turn cannot be found out. `retry_at`: it failed for a reason that passes
- * (`error`), and is tried again then, by itself.
- */
+/** `finished_at` without `ok`: what came of the turn cannot be found out. */
 const turnCourseSchema = z.object({
   turn_id: z.string().optional(),
   conversation_id: z.string().optional(),
@@ -192,7 +189,8 @@ const turnCourseSchema = z.object({
   finished_at: instantText.optional(),
   ok: z.boolean().optional(),
   error: z.string().optional(),
-  retry_at: instantText.optional(),
+  /** When it last failed for a reason that passes; without `finished_at` it is tried again by itself, at `retry_at`. */
+  waits: z.object({ at: instantText, retry_at: instantText, error: z.string().optional() }).optional(),
   /** The beginning of what the agent answered. */
   reply: z.string().optional(),
 });

@@ -3,6 +3,7 @@ import type { FireStage, FireView } from '../../wire/alarm.ts';
 import type { TurnReport } from '../../wire/receipt.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt } from './alarm.ts';
+import type { LastTurn } from './lifecycle.ts';
 import { viewAttempt } from './view.ts';
 
 /** A stage that a machine has reported of a fire, as it is kept. */
@@ -16,6 +17,12 @@ export type FireReceipt = TurnReport & {
 
 /** Among so many attempts at an alarm, from when a fire was due on, one at that fire is looked for. */
 export const ATTEMPTS_LOOKED_AT = 1000;
+
+const waitsOf = ({ at, retryAt, error }: FireReceipt) => ({
+  at: formatInstant(at),
+  retry_at: formatInstant(retryAt ?? at),
+  ...(error === null ? {} : { error }),
+});
 
 /** What the fires that some attempts belong to have come to. */
 class Courses {
@@ -52,11 +59,25 @@ class Courses {
       ...(started ? { started_at: formatInstant(started.at) } : {}),
       ...(finished ? { finished_at: formatInstant(finished.at) } : {}),
       ...(!finished || finished.outcome === 'unknown' ? {} : { ok: finished.outcome === 'ok' }),
-      ...(latest.error ? { error: latest.error } : {}),
-      ...(latest.retryAt === null ? {} : { retry_at: formatInstant(latest.retryAt) }),
+      ...(finished?.error ? { error: finished.error } : {}),
+      ...(waits ? { waits: waitsOf(waits) } : {}),
       ...(finished?.reply ? { reply: finished.reply } : {}),
     };
   }
+}
+
+/**
+ * How the turn of an alarm's latest fire that was delivered stands.
+ *
+ * @param attempts at the alarm, latest first
+ * @param receipts of the fires that the attempts belong to
+ */
+export function lastTurnOf(attempts: readonly Attempt[], receipts: readonly FireReceipt[]): LastTurn {
+  const latest = attempts.find(({ outcome }) => outcome === 'delivered');
+  if (!latest) return 'none';
+  const turn = new Courses(attempts, receipts).turn(latest.fireId);
+  if (turn?.finished_at !== undefined) return turn.ok === true ? 'ok' : 'failed';
+  return turn?.waits === undefined ? 'under_way' : 'waits';
 }
 
 /**

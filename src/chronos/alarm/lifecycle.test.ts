@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ReveilleError } from '../../wire/errors.ts';
+import { fireIdOf } from '../../wire/fire-id.ts';
 import type { AlarmState } from './alarm.ts';
 import { cancelAlarm, MAX_WAITING_TRIGGERS, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from './lifecycle.ts';
 import { settleDelivered, settleFailed, settleMissed } from './settlement.ts';
@@ -244,11 +245,33 @@ describe('redriving', () => {
     );
   });
 
+  test('an alarm whose last turn failed rings now, by a fire id of its own, once', () => {
+    const state = fired();
+    const again = redriveAlarm(state, DUE + HOUR, 'failed');
+    const [occurrence] = again.occurrences;
+    assert.equal(again.occurrences.length, 1);
+    assert.deepEqual([occurrence!.source, occurrence!.dueAt], ['trigger', DUE + HOUR]);
+    assert.notEqual(occurrence!.fireId, fireIdOf(state.alarm.id, DUE));
+    assert.deepEqual(again.alarm, state.alarm);
+    assert.equal(redriveAlarm(again, DUE + 2 * HOUR, 'failed'), again);
+    for (const [turn, why] of [
+      ['ok', /is done/],
+      ['waits', /tried again by itself/],
+      ['under_way', /still under way/],
+    ] as const)
+      assert.match(
+        conflict(() => redriveAlarm(state, DUE, turn)),
+        why,
+      );
+    const cancelled = cancelAlarm(single(), NOW);
+    conflict(() => redriveAlarm(cancelled, DUE, 'failed'));
+  });
+
   test('only a failed alarm can be redriven', () => {
     for (const state of [single(), pauseAlarm(single(), NOW), fired(), cancelAlarm(single(), NOW)])
       assert.equal(
         conflict(() => redriveAlarm(state, DUE)),
-        `only a failed alarm can be redriven; this one is ${state.alarm.status}`,
+        `only a failed alarm, or one whose last turn failed, can be redriven; this one is ${state.alarm.status}`,
       );
   });
 });

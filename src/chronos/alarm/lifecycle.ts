@@ -76,11 +76,17 @@ export function resumeAlarm(state: AlarmState, now: number): AlarmState {
 
 /** Fires now, beside the schedule, which goes on as if nothing had happened. */
 export function triggerAlarm(state: AlarmState, now: number): { state: AlarmState; fireId: string } {
-  const { alarm, occurrences } = state;
+  const { alarm } = state;
   if (alarm.status !== 'active' && alarm.status !== 'paused') {
     const remedy = alarm.status === 'failed' ? 'redrive it instead' : 'set a new one';
     throw new ReveilleError('conflict', `this alarm is ${alarm.status} and cannot be triggered; ${remedy}`);
   }
+  return ringNow(state, now);
+}
+
+/** Adds an occurrence that is due now, beside the schedule. */
+function ringNow(state: AlarmState, now: number): { state: AlarmState; fireId: string } {
+  const { alarm, occurrences } = state;
   const waiting = occurrences.filter(({ source, dueAt }) => source === 'trigger' && dueAt !== null);
   if (waiting.length >= MAX_WAITING_TRIGGERS)
     throw new ReveilleError(
@@ -109,14 +115,32 @@ export function triggerAlarm(state: AlarmState, now: number): { state: AlarmStat
   return { state: { alarm, occurrences: [...occurrences, triggered] }, fireId };
 }
 
+/** How the turn of an alarm's latest fire stands, as its machine told it. */
+export type LastTurn = 'none' | 'under_way' | 'waits' | 'ok' | 'failed';
+
+const NOT_TO_REDRIVE: Readonly<Record<Exclude<LastTurn, 'failed'>, string>> = {
+  none: 'only a failed alarm, or one whose last turn failed, can be redriven',
+  ok: 'its last turn is done, so there is nothing to redrive',
+  under_way: 'its last turn is still under way',
+  waits: 'its last turn is tried again by itself',
+};
+
 /**
  * Re-arms a failed alarm: the same occurrence, by the same fire id, with a fresh retry ladder. Its owner wants it now,
  * however late, so a `max_lateness_seconds` that let it go is lifted.
+ *
+ * Of an alarm that was delivered, and whose turn failed, that occurrence has had its turn: it rings now, by a fire id of
+ * its own. Redriving it again while that waits changes nothing.
  */
-export function redriveAlarm(state: AlarmState, now: number): AlarmState {
+export function redriveAlarm(state: AlarmState, now: number, lastTurn: LastTurn = 'none'): AlarmState {
   const { alarm } = state;
-  if (alarm.status !== 'failed')
-    throw new ReveilleError('conflict', `only a failed alarm can be redriven; this one is ${alarm.status}`);
+  if (alarm.status !== 'failed') {
+    if (alarm.status === 'cancelled' || lastTurn !== 'failed') {
+      const why = alarm.status === 'cancelled' ? NOT_TO_REDRIVE.none : NOT_TO_REDRIVE[lastTurn as 'none'];
+      throw new ReveilleError('conflict', `${why}; this one is ${alarm.status}`);
+    }
+    return state.occurrences.some(({ source }) => source === 'trigger') ? state : ringNow(state, now).state;
+  }
   const parked = scheduledOccurrence(state);
   // A series fails only when its next occurrence could not be told, so it owes none: it starts again from now.
   const owed = parked ? { ...parked, dueAt: now, ...NOT_HELD } : nextOccurrence(alarm, now);

@@ -15,6 +15,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
+import { lastTurnOf } from '../alarm/course.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
@@ -60,6 +61,9 @@ function repeated(earlier: AlarmState, asked: Alarm): AlarmCreated {
 
 /** Cancelled alarms that make room for a new one, at most. */
 const FORGOTTEN_FOR_ONE = 100;
+
+/** Among so many of the latest attempts at an alarm the one is looked for that was delivered. */
+const ATTEMPTS_OF_A_FIRE = 100;
 
 type Caller = { owner: string; standing: Standing };
 
@@ -171,7 +175,16 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.cancelAlarm, act(cancelAlarm));
   serve(app, CHRONOS_ROUTES.pauseAlarm, act(pauseAlarm, 'creates'));
   serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates'));
-  serve(app, CHRONOS_ROUTES.redriveAlarm, act(redriveAlarm, 'creates'));
+  serve(app, CHRONOS_ROUTES.redriveAlarm, async (c) => {
+    const caller = await enter(c, 'creates');
+    await refuseBody(c);
+    const now = clock.now();
+    const attempts = await store.attempts(caller.owner, alarmIdOf(c), { limit: ATTEMPTS_OF_A_FIRE });
+    const fireIds = [...new Set(attempts.map(({ fireId }) => fireId))];
+    const receipts = fireIds.length > 0 ? await store.receiptsOf(caller.owner, alarmIdOf(c), fireIds) : [];
+    const lastTurn = lastTurnOf(attempts, receipts);
+    return sendOk(c, viewAlarm(await change(c, caller, (state) => redriveAlarm(state, now, lastTurn)), now));
+  });
 
   serve(app, CHRONOS_ROUTES.triggerAlarm, async (c) => {
     const caller = await enter(c, 'triggers');

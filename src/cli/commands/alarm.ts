@@ -177,7 +177,8 @@ function say(action: AlarmAction, alarm: AlarmView, look: Look): string[] {
     case 'resume':
       return sayRings('Resumed', alarm, look);
     case 'redrive':
-      return sayRings('Redriven', alarm, look);
+      if (alarm.status === 'active') return sayRings('Redriven', alarm, look);
+      return [`Redriven ${alarm.id}`, '  rings now, as a fire of its own: its last turn failed'];
     case 'trigger':
       return [`Triggered ${alarm.id}`, `  rings now, as ${(alarm as TriggeredAlarm).fire_id}; its schedule goes on`];
   }

@@ -1,15 +1,20 @@
 /** `reveille up`: everything on this machine in one process, with one calm line for every ring. */
-import { createChronosClient } from '../../chronos/client.ts';
+import { type ChronosClient, createChronosClient } from '../../chronos/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmCreated } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
-import { failedRingLine, greeting, ringLines, setLine } from '../screens/up-screen.ts';
+import type { LogEntry } from '../log/entries.ts';
+import { renderEntry } from '../screens/log-screen.ts';
+import { lookOf } from '../screens/look.ts';
+import { failedRingLine, greeting, ringLines, setLine, stoppingLine } from '../screens/up-screen.ts';
 import { type LocalStack, startLocalStack } from '../up/local-stack.ts';
 import { type Ring, RingWatch, ringRecord } from '../up/ring.ts';
+import { TurnNews } from '../up/turn-news.ts';
 
 const WELCOME_KEY = 'reveille-welcome';
 const WELCOME_DELAY_SECONDS = 5;
@@ -23,14 +28,12 @@ const ONCE_LIMIT_MS = 120_000;
 /** Never resolves: a drain that is under way ends the process. */
 const ENDED_ELSEWHERE = new Promise<never>(() => {});
 
+const clientOf = ({ clock }: CliContext, { chronos, chronosToken, identity }: LocalStack): ChronosClient =>
+  createChronosClient({ url: chronos.url, token: chronosToken, identity, clock });
+
 /** Sets the welcome alarm: on the first run, and whenever `--once` needs one. */
 async function setWelcome(context: CliContext, stack: LocalStack, once: boolean): Promise<AlarmCreated | undefined> {
-  const client = createChronosClient({
-    url: stack.chronos.url,
-    token: stack.chronosToken,
-    identity: stack.identity,
-    clock: context.clock,
-  });
+  const client = clientOf(context, stack);
   const welcome = {
     kind: 'once',
     label: 'welcome',
@@ -41,6 +44,28 @@ async function setWelcome(context: CliContext, stack: LocalStack, once: boolean)
   const first = await client.createAlarm({ ...welcome, idempotency_key: WELCOME_KEY });
   if (!first.deduped) return first;
   return once ? client.createAlarm(welcome) : undefined;
+}
+
+/** Tells of turns that end when nobody follows them any more. */
+function newsOf(context: CliContext, stack: LocalStack, log: Logger): TurnNews {
+  const { out, clock, home } = context;
+  const client = clientOf(context, stack);
+  const tell = (entry: LogEntry) => {
+    for (const line of renderEntry(entry, lookOf(context))) out.line(line);
+  };
+  return new TurnNews({ client, clock, log, file: home.newsFile, tell });
+}
+
+/** What was told of a ring, or who is to tell what is left of it. */
+function passOn({ fire: { alarm, occurrence }, turn }: Ring, news: TurnNews | undefined): void {
+  const { fireId } = occurrence;
+  const hasMore = turn?.known === 'lost' || (turn?.known === 'waits' && turn.until !== undefined);
+  if (!hasMore) {
+    news?.told(fireId);
+    return;
+  }
+  const { id, label, wakeMessage: wake_message } = alarm;
+  news?.handOver({ id, label, wake_message }, fireId, turn.known === 'waits' ? turn.until : undefined);
 }
 
 /** Counts the seconds down while a person waits for a ring. */
@@ -59,10 +84,12 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   let awaited: string | undefined;
   let outcome: Ring | undefined;
 
+  let news: TurnNews | undefined;
   const watch = new RingWatch((ring) => {
     const failed = ring.fire.result.outcome !== 'delivered';
     if (failed) out.line(failedRingLine(out, ring));
-    else out.result(ringRecord(ring), ringLines(out, ring));
+    else out.result(ringRecord(ring), ringLines(out, ring, lookOf(context)));
+    if (!failed) passOn(ring, news);
     if (ring.fire.alarm.id !== awaited) return;
     outcome = ring;
     rings.dispatchEvent(new Event('awaited'));
@@ -71,18 +98,26 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   let starting: Promise<LocalStack> | undefined;
   const stop = async () => {
     ended.abort();
+    news?.stop();
     watch.stop();
     // What did not start has closed itself.
     const started = await starting?.catch(() => undefined);
     await started?.close();
   };
   // Before anything runs: whoever ends it while it starts is to find nothing left behind either.
-  const removeSignals = onTermination(stop, { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
+  const end = async () => {
+    out.line(stoppingLine(out, watch.underWay));
+    await stop();
+  };
+  const removeSignals = onTermination(end, { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
 
   let stack: LocalStack;
   try {
     starting = startLocalStack(context, {
-      onFire: (report) => watch.fire(report),
+      onFire: (report) => {
+        news?.follows(report.occurrence.fireId);
+        watch.fire(report);
+      },
       onWake: (report, turn) => watch.wake(report, turn),
     });
     stack = await starting;
@@ -101,7 +136,11 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
       out.line(setLine(out, clock.now(), dueAt));
       void countDown(context, dueAt, ended.signal);
     }
-    if (!once) await ENDED_ELSEWHERE;
+    if (!once) {
+      news = newsOf(context, stack, log);
+      void news.start();
+      await ENDED_ELSEWHERE;
+    }
     const limit = new AbortController();
     await Promise.race([awaitedRing, wait(clock, ONCE_LIMIT_MS, limit.signal)]);
     limit.abort();

@@ -76,6 +76,8 @@ export type Home = {
   readonly accessFile: string;
   /** The credential of the person whose installation it is, for the router's public listener. */
   readonly personFile: string;
+  /** Until when `up` has told what came of turns. */
+  readonly newsFile: string;
 };
 
 /** @param configured the value of `REVEILLE_HOME`, if it has one */
@@ -94,6 +96,7 @@ export function homeAt(configured: string | undefined): Home {
     manifestFile: join(path, 'agents', 'neo.json'),
     accessFile: join(path, 'agent-access.json'),
     personFile: join(path, 'person.json'),
+    newsFile: join(path, 'up-told.json'),
   };
 }
 

@@ -4,6 +4,7 @@ import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import type { FireView } from '../../wire/alarm.ts';
+import { replyLines, waitsWords } from './log-screen.ts';
 import { facts, type Look } from './render.ts';
 
 /** Fires that are told in full. */
@@ -44,6 +45,7 @@ function courseOf(attempts: readonly FireView[], look: Look): string[] {
   const acceptedAt = attempts.find(({ accepted_at }) => accepted_at !== undefined)?.accepted_at;
   const finishedAt = at(turn?.finished_at);
   const waits = turn === undefined && acceptedAt !== undefined;
+  const waitsAgain = turn?.waits !== undefined && turn.finished_at === undefined;
   return facts(
     [
       ['due', `${wallTime(due, look)}  ${first.attempt === 1 ? formatLateness(first.lateness_ms) : ''}`.trimEnd()],
@@ -55,9 +57,13 @@ function courseOf(attempts: readonly FireView[], look: Look): string[] {
       ['turn started', at(turn?.started_at)],
       ['turn finished', turn && finishedAt !== undefined ? `${finishedAt}  ${endOf(turn)}` : undefined],
       ['turn', waits ? 'accepted; no word of the turn yet' : undefined],
+      [
+        'turn',
+        waitsAgain ? waitsWords(turn!.waits!.retry_at, turn!.waits!.error, look).replace(/^turn /, '') : undefined,
+      ],
     ],
     look,
-  );
+  ).concat(turn?.reply === undefined ? [] : replyLines(turn.reply, look).map((line) => `  ${line}`));
 }
 
 /** A block for each of the latest fires: when it was due, and when it reached which stage. */

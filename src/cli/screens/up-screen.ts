@@ -2,6 +2,7 @@
 
 import { homedir } from 'node:os';
 import { formatLateness } from '../../kit/clock/duration.ts';
+import type { Here } from '../../kit/clock/local-time.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { TurnOutcome } from '../../router/woken-turn.ts';
@@ -12,6 +13,7 @@ import { PROGRAM } from '../home/package-root.ts';
 import type { LocalAgent, LocalStack } from '../up/local-stack.ts';
 import type { Ring } from '../up/ring.ts';
 import { fit, wrap } from './columns.ts';
+import { waitsWords } from './log-screen.ts';
 import type { Output } from './output.ts';
 
 /** Under the time of day, so that the lines of one ring stand together. */
@@ -88,9 +90,9 @@ function nameOf({ fire: { alarm } }: Ring): string {
 }
 
 /** What became of the turn: the reply, wrapped to the terminal, or why there is none. */
-function turnLines(out: Output, { turn }: Ring): string[] {
+function turnLines(out: Output, { turn }: Ring, here: Here): string[] {
   if (turn === undefined) return [];
-  if (turn.known !== 'end') return noteLines(out, turn);
+  if (turn.known !== 'end') return noteLines(out, turn, here);
   if (turn.reply) {
     const width = out.columns - INDENT.length - 2;
     const wrapped = turn.reply.split('\n').flatMap((line) => wrap(printable(line), width));
@@ -101,8 +103,12 @@ function turnLines(out: Output, { turn }: Ring): string[] {
 }
 
 /** Of a turn whose end is not known: what is. */
-function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>): string[] {
+function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>, here: Here): string[] {
   const why = printable(turn.why);
+  if (turn.known === 'waits' && turn.until !== undefined) {
+    const words = waitsWords(turn.until, turn.why, here);
+    return wrap(words, out.columns - INDENT.length).map((line) => out.paint('yellow', line));
+  }
   const note = {
     accepted: why,
     waits: `the turn has not begun and is tried again: ${why}; see "reveille machine turns"`,
@@ -123,15 +129,25 @@ function metWords({ wake, taken }: Ring): string {
 }
 
 /** One ring: how late, how long the machine took, and what the agent said. */
-export function ringLines(out: Output, ring: Ring): string[] {
+export function ringLines(out: Output, ring: Ring, here: Here): string[] {
   const { fire } = ring;
   const lateness = fire.startedAt - fire.occurrence.scheduledFor;
   const missed = fire.occurrence.missedCount > 0 ? `, standing in for ${fire.occurrence.missedCount} missed` : '';
   const lines = [
     `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${formatLateness(lateness)}${missed}; ${metWords(ring)}`,
   ];
-  lines.push(...turnLines(out, ring).map((line) => `${INDENT}${line}`));
+  lines.push(...turnLines(out, ring, here).map((line) => `${INDENT}${line}`));
   return lines;
+}
+
+/** What an end waits for, and how to leave at once. */
+export function stoppingLine(out: Output, underWay: number): string {
+  const turns = underWay === 1 ? 'a turn that is under way' : `${underWay} turns that are under way`;
+  const waits =
+    underWay === 0
+      ? 'Stopping'
+      : `Stopping: ${turns} may go on for 10 s; what is not done by then goes on at the next start`;
+  return out.paint('dim', `${waits}. Ctrl-C again leaves at once.`);
 }
 
 /** An attempt that was not accepted. */

@@ -36,6 +36,7 @@ export class RingWatch {
   readonly #wakes = new Map<string, { wake: WakeNotice; turn: WokenTurn | undefined }>();
   readonly #onRing: (ring: Ring) => void;
   readonly #stopped = new AbortController();
+  #underWay = 0;
 
   constructor(onRing: (ring: Ring) => void) {
     this.#onRing = onRing;
@@ -52,6 +53,11 @@ export class RingWatch {
     void this.#follow(fire, woken);
   }
 
+  /** How many turns are followed. */
+  get underWay(): number {
+    return this.#underWay;
+  }
+
   stop(): void {
     this.#stopped.abort();
   }
@@ -59,7 +65,9 @@ export class RingWatch {
   async #follow(fire: FireReport, woken: { wake: WakeNotice; turn: WokenTurn | undefined } | undefined): Promise<void> {
     const { signal } = this.#stopped;
     const taken = fire.result.outcome === 'delivered' ? woken?.turn : undefined;
+    this.#underWay++;
     const turn = await taken?.outcome(signal);
+    this.#underWay--;
     if (!signal.aborted) this.#onRing({ fire, wake: woken?.wake, taken, turn });
   }
 }

@@ -143,7 +143,16 @@ export function boundsContract(open: OpenStore): void {
       await fire(store, fired, old);
       const { fireId, alarmId } = fired.occurrence;
       const at = { owner: ADA, alarmId, fireId, dueAt: old };
-      const report = { stage: 'turn_started', at: old, outcome: null, error: null, turnId: null, conversationId: null, retryAt: null, reply: null };
+      const report = {
+        stage: 'turn_started',
+        at: old,
+        outcome: null,
+        error: null,
+        turnId: null,
+        conversationId: null,
+        retryAt: null,
+        reply: null,
+      };
       await store.recordReceipts({ ...at, reports: [report as never], recordedAt: old });
       const failed = await make(BOB, 'failed');
       await fail(store, failed, old);

@@ -1,0 +1,80 @@
+/** `reveille log`: what the agent did: rings, replies, tasks and failures, newest last. */
+import { wait } from '../../kit/clock/clock.ts';
+import { localTime } from '../../kit/clock/local-time.ts';
+import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { alarmClient } from '../access/chronos.ts';
+import { executorClient } from '../access/executor.ts';
+import type { CliContext } from '../context.ts';
+import { durationFlag, instantFlag } from '../flags/flags.ts';
+import { entryOfIntent, inOrder, keyOf, type LogEntry } from '../log/entries.ts';
+import { OpenTurns } from '../log/open-turns.ts';
+import { renderEntry } from '../screens/log-screen.ts';
+import { lookOf } from '../screens/look.ts';
+import { LedgerWatch } from '../up/ledger-watch.ts';
+
+export type LogFlags = { since?: string; follow?: boolean; agent?: string };
+
+const LOOK_EVERY_MS = 1000;
+const DEFAULT_SINCE = '24h';
+
+/** `--since` as epoch milliseconds: an instant, or how long ago. */
+function sinceOf(given: string, now: number): number {
+  if (/^\d{4}-/.test(given)) return Date.parse(instantFlag('--since', given)!);
+  return now - durationFlag('--since', given, 1)! * 1000;
+}
+
+/** The tasks at the executor that are news; none where it does not run, or takes no questions from here. */
+function tasks(context: CliContext, agent: string | undefined, since: number) {
+  const told = new Set<string>();
+  return async (): Promise<LogEntry[]> => {
+    try {
+      const intents = await executorClient(context, agent).list({ limit: LIST_LIMIT_MAX });
+      const entries = intents.map(({ value }) => entryOfIntent(value)).filter(({ at }) => Date.parse(at) >= since);
+      return entries.filter((entry) => !told.has(keyOf(entry)) && told.add(keyOf(entry)));
+    } catch (error) {
+      if (error instanceof ReveilleError) return [];
+      throw error;
+    }
+  };
+}
+
+export async function log(given: CliContext, flags: LogFlags): Promise<void> {
+  const { agent } = flags;
+  const context = agent === undefined ? given : { ...given, settings: { ...given.settings, MATRIX_USER_ID: agent } };
+  const { out, clock } = context;
+  const since = sinceOf(flags.since ?? DEFAULT_SINCE, clock.now());
+  const ended = new AbortController();
+  const { signal } = ended;
+  const client = alarmClient(context);
+  const turns = new OpenTurns({ client, clock, since, signal });
+  const news = tasks(context, agent, since);
+  const tell = (entries: readonly LogEntry[]) => {
+    for (const entry of entries) out.result(entry, renderEntry(entry, lookOf(context)));
+  };
+
+  const begun = clock.now();
+  const past = [...(await turns.survey()), ...(await news())].sort(inOrder);
+  tell(past);
+  if (past.length === 0) out.line(`Nothing has happened since ${localTime(since, lookOf(context))}.`);
+  if (!flags.follow) return;
+
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ended.abort());
+  context.process.stdout.once('error', () => ended.abort());
+  const watch = new LedgerWatch(client, { since: begun, signal });
+  let reached = true;
+  while (!signal.aborted) {
+    try {
+      for (const { alarm } of await watch.look()) turns.watch(alarm);
+      tell([...(await turns.look()), ...(await news())].sort(inOrder));
+      if (!reached) out.remark('chronosd answers again');
+      reached = true;
+    } catch (error) {
+      if (signal.aborted) break;
+      if (!(error instanceof ReveilleError && error.retryable)) throw error;
+      if (reached) out.remark('chronosd does not answer; asking again every second');
+      reached = false;
+    }
+    await wait(clock, LOOK_EVERY_MS, signal);
+  }
+}

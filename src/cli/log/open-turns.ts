@@ -1,0 +1,106 @@
+/** Following turns by the ledger: of some alarms, what has not been told yet. */
+import type { ChronosClient } from '../../chronos/client.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { type AlarmView, type FireView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
+import { entriesOf, inOrder, isOpen, keyOf, type LogEntry, type NamedAlarm } from './entries.ts';
+
+/** A turn that began before an instant can end after it, by so much. */
+const LONGEST_TURN_MS = 25 * 3600_000;
+/** Alarms that are asked about at a time. */
+const AT_ONCE = 8;
+/** What is looked at of an alarm whose turn is followed. */
+const LATEST_FIRES = 20;
+
+export type OpenTurnsOptions = {
+  client: ChronosClient;
+  clock: Clock;
+  /** What happened before this instant is not told, epoch milliseconds. */
+  since: number;
+  signal: AbortSignal;
+};
+
+export class OpenTurns {
+  readonly #options: OpenTurnsOptions;
+  readonly #watched = new Map<string, NamedAlarm>();
+  readonly #told = new Set<string>();
+
+  constructor(options: OpenTurnsOptions) {
+    this.#options = options;
+  }
+
+  /** An alarm has rung: what comes of it is told from the next look on. */
+  watch(alarm: NamedAlarm): void {
+    this.#watched.set(alarm.id, alarm);
+  }
+
+  /** How many alarms are followed. */
+  get size(): number {
+    return this.#watched.size;
+  }
+
+  /**
+   * All that has become of the owner's alarms, and which of them are worth following.
+   *
+   * @throws ReveilleError as the client
+   */
+  async survey(): Promise<LogEntry[]> {
+    const { client, since, signal } = this.#options;
+    let cursor: string | undefined;
+    do {
+      const query = { limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
+      const page = await client.listAlarms(query, { signal });
+      for (const alarm of page.alarms) if (mayTell(alarm, since)) this.watch(alarm);
+      cursor = page.next_cursor;
+    } while (cursor !== undefined);
+    return this.look(true);
+  }
+
+  /**
+   * What is new of the alarms that are followed; those of which no more can come are let go.
+   *
+   * @param whole reads the ledger back to `since` instead of its latest entries
+   * @throws ReveilleError as the client; the next look makes up for one that failed
+   */
+  async look(whole = false): Promise<LogEntry[]> {
+    const alarms = [...this.#watched.values()];
+    const entries: LogEntry[] = [];
+    for (let at = 0; at < alarms.length; at += AT_ONCE) {
+      const some = alarms.slice(at, at + AT_ONCE);
+      const ledgers = await Promise.all(some.map((alarm) => this.#ledger(alarm.id, whole)));
+      for (const [n, fires] of ledgers.entries()) entries.push(...this.#newsOf(some[n]!, fires));
+    }
+    return entries.sort(inOrder);
+  }
+
+  #newsOf(alarm: NamedAlarm, fires: readonly FireView[]): LogEntry[] {
+    const { clock, since } = this.#options;
+    const now = clock.now();
+    if (!fires.some((fire) => isOpen(fire, now))) this.#watched.delete(alarm.id);
+    return entriesOf(alarm, fires).filter((entry) => {
+      if (Date.parse(entry.at) < since) return false;
+      const key = keyOf(entry);
+      return !this.#told.has(key) && this.#told.add(key);
+    });
+  }
+
+  async #ledger(id: string, whole: boolean): Promise<FireView[]> {
+    const { client, since, signal } = this.#options;
+    const from = since - LONGEST_TURN_MS;
+    const fires: FireView[] = [];
+    let cursor: string | undefined;
+    do {
+      const limit = whole ? LIST_LIMIT_MAX : LATEST_FIRES;
+      const page = await client.listFires(id, { limit, ...(cursor === undefined ? {} : { cursor }) }, { signal });
+      fires.push(...page.fires);
+      const last = page.fires.at(-1);
+      cursor = whole && last && Date.parse(last.started_at) >= from ? page.next_cursor : undefined;
+    } while (cursor !== undefined);
+    return fires;
+  }
+}
+
+/** Whether anything can have happened to an alarm since then: of failures it does not say when they were. */
+function mayTell({ last_fired_at: last, last_error, failure_count }: AlarmView, since: number): boolean {
+  if (last_error !== undefined || failure_count > 0) return true;
+  return last !== undefined && Date.parse(last) >= since - LONGEST_TURN_MS;
+}

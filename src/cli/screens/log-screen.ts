@@ -1,0 +1,76 @@
+/** Entries of the log, and what came of a turn, for people. Pure. */
+import { formatLateness } from '../../kit/clock/duration.ts';
+import { wallTime } from '../../kit/clock/local-time.ts';
+import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
+import { plainWakeError } from '../../kit/text/wake-error.ts';
+import type { LogEntry } from '../log/entries.ts';
+import { wrap } from './columns.ts';
+import type { Look } from './render.ts';
+
+/** Under the time of day, so that the lines of one entry stand together. */
+const INDENT = '          ';
+const NARROWEST = 20;
+
+/** What an agent said, wrapped, each line with a bar at its side. */
+export function replyLines(reply: string, look: Pick<Look, 'width' | 'paint'>): string[] {
+  const width = Math.max(NARROWEST, look.width - INDENT.length - 2);
+  const wrapped = reply.split('\n').flatMap((line) => wrap(printable(line), width));
+  return wrapped.map((line) => `${look.paint('cyan', '│')} ${line}`);
+}
+
+/** A turn that failed for a reason that passes. */
+export function waitsWords(retryAt: string, error: string | undefined, look: Pick<Look, 'now' | 'zone'>): string {
+  const why = error === undefined ? '' : `: ${oneLine(error)}`;
+  return `turn failed, tries again ${wallTime(Date.parse(retryAt), look)}${why}`;
+}
+
+const because = (error: string | undefined) => (error === undefined ? '' : `: ${oneLine(error)}`);
+
+/** The word, its colour, and what follows it. */
+function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'red' | 'yellow' | 'cyan', rest: string] {
+  const { label = '', error, lateness_ms, missed_count = 0, status = '', intent_id = '', text } = entry;
+  const name = oneLine(label);
+  switch (entry.kind) {
+    case 'rang': {
+      const stands = missed_count > 0 ? `, standing in for ${missed_count} missed` : '';
+      return ['rang', 'green', `${name}: ${formatLateness(lateness_ms ?? 0)}${stands}`];
+    }
+    case 'reply':
+      return ['reply', 'cyan', name];
+    case 'turn_waits':
+      return ['waits', 'yellow', `${name}: ${waitsWords(entry.retry_at!, error, look)}`];
+    case 'turn_failed':
+      return [
+        'failed',
+        'red',
+        `${name}: the turn failed${because(error)}; again with: reveille alarm redrive ${entry.alarm_id}`,
+      ];
+    case 'turn_unknown':
+      return ['unknown', 'yellow', `${name}: what came of the turn is not known${because(error)}`];
+    case 'missed':
+      return ['missed', 'red', `${name}${because(error)}`];
+    case 'wake_failed':
+      return ['failed', 'red', `${name}: not delivered: ${oneLine(plainWakeError(error ?? ''))}`];
+    case 'task': {
+      const waits = status === 'awaiting_approval' ? `; look at it with: reveille intent show ${intent_id}` : '';
+      const what = text === undefined ? intent_id : oneLine(text);
+      return [
+        'task',
+        status === 'completed' ? 'green' : 'yellow',
+        `${what}: ${status.replaceAll('_', ' ')}${because(error)}${waits}`,
+      ];
+    }
+  }
+}
+
+/** One entry: when, what, and below it what the agent said. */
+export function renderEntry(entry: LogEntry, look: Look): string[] {
+  const [word, colour, rest] = words(entry, look);
+  const time = wallTime(Date.parse(entry.at), look);
+  const [first = '', ...others] = wrap(rest, Math.max(NARROWEST, look.width - time.length - word.length - 4));
+  const reply = entry.kind !== 'task' && entry.text !== undefined ? replyLines(entry.text, look) : [];
+  return [
+    `${look.paint('dim', time)}  ${look.paint(colour, word)}  ${first}`,
+    ...[...others, ...reply].map((line) => `${INDENT}${line}`),
+  ];
+}

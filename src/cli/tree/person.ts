@@ -1,0 +1,18 @@
+/** What a person does beside their agent: reading what it did. */
+import type { Command } from 'commander';
+import type { LogFlags } from '../commands/log.ts';
+import { addCommand } from './command.ts';
+
+export function addLog(program: Command): void {
+  addCommand<LogFlags>(program, {
+    usage: 'log',
+    summary: 'what the agent did: rings, replies, tasks and failures, newest last',
+    example: 'reveille log --since 12h --follow',
+    options: (command) =>
+      command
+        .option('--since <when>', 'from when on: 12h, 2d, or 2026-06-15T09:00:00Z (default: 24h)')
+        .option('--follow', 'go on with what happens, until Ctrl-C')
+        .option('--agent <label>', 'the agent with this label (default: the one of this installation)'),
+    run: async (context, flags) => (await import('../commands/log.ts')).log(context, flags),
+  });
+}
