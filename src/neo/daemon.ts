@@ -97,6 +97,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       config,
       store,
       runner,
+      model: speaker.name,
       receipts,
       capabilities,
       approvers,

@@ -21,6 +21,8 @@ export const surfaceViewSchema = z.object({
   off: z.array(z.object({ alias: z.string(), why: z.string() })).optional(),
   /** What holds for the servers: how long they may take, and how much of a result is shown. Absent in answers of older versions. */
   limits: z.string().optional(),
+  /** Which model answers; `offline`: none is configured. Absent in answers of older versions. */
+  model: z.string().optional(),
   /** Sentences about servers that do not run, and tools that are held back. */
   warnings: z.array(z.string()),
 });

@@ -46,7 +46,7 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
     }),
   neo: () =>
     startNeoServer({
-      ...{ ...base, drainMs: 100, receipts: undefined, config: unused(config) },
+      ...{ ...base, drainMs: 100, receipts: undefined, config: unused(config), model: 'offline' },
       capabilities: unused(),
       runner: unused({ state: () => ({ busy: false, queued: 0 }) }),
       store: unused(),

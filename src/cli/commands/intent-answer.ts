@@ -3,17 +3,12 @@
  * call on the screen, which is worked out here from that very call, and counts for no other.
  */
 
-import { createHash } from 'node:crypto';
 import type { ExecutorClient, WaitingGate } from '../../executor/client.ts';
 import { laidOpen } from '../../kit/text/hidden-characters.ts';
-import { answerText } from '../../wire/approver.ts';
-import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { callDigestSchema } from '../../wire/executor.ts';
 import { executorClient } from '../access/executor.ts';
-import { openApprover } from '../approver/approver-key.ts';
-import { askPassphrase } from '../approver/passphrase.ts';
-import { signedUntil } from '../approver/statements.ts';
+import { digestOf, questionDigestOf, signedAnswer } from '../approver/signed-answer.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { askPerson } from '../screens/gate-prompt.ts';
@@ -38,29 +33,6 @@ async function findGate(client: ExecutorClient, intentId: string, nodeId: string
   throw new ReveilleError('not_found', `no step ${laidOpen(nodeId)} waits for an answer; waiting are: ${names}`);
 }
 
-/** The digest of the call that is shown. @throws ReveilleError `conflict` when the executor gives another one for it */
-function digestOf({ call }: WaitingGate): string {
-  const canonical = canonicalJson({ tool: call.tool, args: call.args });
-  const own = createHash('sha256').update(canonical, 'utf8').digest('hex');
-  if (own === call.call_sha256) return own;
-  throw new ReveilleError(
-    'conflict',
-    `the executor's digest ${call.call_sha256} is not that of the call that it shows; nothing was approved`,
-  );
-}
-
-/**
- * The digest of the question that is shown. @throws ReveilleError `conflict` when the executor gives another one for it
- */
-function questionDigestOf({ question, displayed_sha256: told }: WaitingGate): string {
-  const own = createHash('sha256').update(question, 'utf8').digest('hex');
-  if (own === told) return own;
-  throw new ReveilleError(
-    'conflict',
-    `the executor's digest ${told} is not that of the question that it shows; nothing was answered`,
-  );
-}
-
 /** Whether the digests on the command line, or the person at the terminal, say yes to this call and this question. */
 async function isApproved(
   context: CliContext,
@@ -74,7 +46,7 @@ async function isApproved(
       'conflict',
       `--call-sha256 is that of another call than the one that waits (${shown.call})`,
     );
-  if (isAsked) return askPerson(context, intentId, gate);
+  if (isAsked) return (await askPerson(context, intentId, gate)) === 'yes';
   if (flags.displayedSha256 !== undefined) {
     if (flags.displayedSha256 === shown.displayed) return true;
     throw new ReveilleError(
@@ -143,23 +115,15 @@ async function say(
   client: ExecutorClient,
   given: { intentId: string; gate: WaitingGate; approved: boolean; words: string | undefined },
 ): Promise<void> {
-  const { out, environment, clock } = context;
+  const { out } = context;
   const { intentId, gate, approved, words } = given;
   const { node_id, displayed_sha256 } = gate;
-  const key = await openApprover(environment, askPassphrase(context));
-  const said = {
-    ...{ approved, call_sha256: gate.call.call_sha256, displayed_sha256, expires_at: signedUntil(clock.now()) },
-    ...(words === undefined ? {} : { answer: words }),
-  };
-  const signature = key.sign(answerText({ ...said, intent_id: intentId, node_id }));
-  await client.answer(intentId, node_id, { ...said, approver: key.publicKeyHex, signature });
+  const answer = await signedAnswer(context, { intentId, gate, approved, words });
+  const { approver, call_sha256 } = answer;
+  await client.answer(intentId, node_id, answer);
   const lines = [
-    `${approved ? 'Approved' : 'Denied'} ${laidOpen(node_id)} of ${intentId}, signed by ${key.publicKeyHex.slice(0, 16)}…`,
+    `${approved ? 'Approved' : 'Denied'} ${laidOpen(node_id)} of ${intentId}, signed by ${approver.slice(0, 16)}…`,
     ...(approved ? [`  follow it with: reveille intent watch ${intentId}`] : []),
   ];
-  const { call_sha256 } = said;
-  out.result(
-    { intent_id: intentId, node_id, approved, call_sha256, displayed_sha256, approver: key.publicKeyHex },
-    lines,
-  );
+  out.result({ intent_id: intentId, node_id, approved, call_sha256, displayed_sha256, approver }, lines);
 }

@@ -78,6 +78,8 @@ export type Home = {
   readonly personFile: string;
   /** Until when `up` has told what came of turns. */
   readonly newsFile: string;
+  /** What was typed into `chat`. */
+  readonly chatHistoryFile: string;
 };
 
 /** @param configured the value of `REVEILLE_HOME`, if it has one */
@@ -97,6 +99,7 @@ export function homeAt(configured: string | undefined): Home {
     accessFile: join(path, 'agent-access.json'),
     personFile: join(path, 'person.json'),
     newsFile: join(path, 'up-told.json'),
+    chatHistoryFile: join(path, 'chat-history.json'),
   };
 }
 

@@ -42,19 +42,24 @@ async function page(context: CliContext, lines: readonly string[]): Promise<void
 }
 
 /**
- * Shows a question and asks, until there is a yes or something else. Below the question, right above the prompt, stands
+ * Shows a question and asks, until there is a yes, a no or something else. Below the question, right above the prompt, stands
  * what the call does.
  *
- * @returns whether it is approved
+ * @returns `neither` for anything else, and at the end of the input: the question still waits
  */
-export async function askPerson(context: CliContext, intentId: string, gate: WaitingGate): Promise<boolean> {
+export async function askPerson(
+  context: CliContext,
+  intentId: string,
+  gate: WaitingGate,
+): Promise<'yes' | 'no' | 'neither'> {
   const { out } = context;
   for (;;) {
     const look = lookOf(context);
     for (const line of [...renderGate(intentId, gate, look), '', ...renderGist(gate, look)]) out.line(line);
     const answer = await ask(context, PROMPT);
-    if (answer === 'yes' || answer === 'y') return true;
+    if (answer === 'yes' || answer === 'y') return 'yes';
+    if (answer === 'no' || answer === 'n') return 'no';
     if (answer === 'd' || answer === 'details') await page(context, renderGate(intentId, gate, look, true));
-    else if (answer !== undefined) return false;
+    else if (answer !== undefined) return 'neither';
   }
 }

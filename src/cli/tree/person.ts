@@ -1,7 +1,22 @@
-/** What a person does beside their agent: reading what it did. */
+/** What a person does beside their agent: talking to it, and reading what it did. */
 import type { Command } from 'commander';
+import type { ChatFlags } from '../commands/chat.ts';
 import type { LogFlags } from '../commands/log.ts';
 import { addCommand } from './command.ts';
+
+export function addChat(program: Command): void {
+  addCommand<ChatFlags>(program, {
+    usage: 'chat [question]',
+    summary: 'talk to your agent; with a question, or one from a pipe, print its answer and end',
+    example: 'reveille chat "What is due today?"',
+    options: (command) =>
+      command
+        .option('--conversation <id>', 'go on with this conversation')
+        .option('--last', 'go on with the latest one')
+        .option('--router <url>', "the public listener of another machine's router; its credential is REVEILLE_TOKEN"),
+    run: async (context, flags, [question]) => (await import('../commands/chat.ts')).chat(context, flags, question),
+  });
+}
 
 export function addLog(program: Command): void {
   addCommand<LogFlags>(program, {

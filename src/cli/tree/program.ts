@@ -9,7 +9,7 @@ import { addDaemons } from './daemons.ts';
 import { addAgent, addApprover, addSubmitter, addUser } from './identity.ts';
 import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
-import { addLog } from './person.ts';
+import { addChat, addLog } from './person.ts';
 import { addProfile, addTime } from './time.ts';
 import { addDoctor, addMemory, addMigrate, addSpread } from './upkeep.ts';
 
@@ -30,6 +30,7 @@ export function buildProgram(process: CliProcess): Command {
     });
   addDaemons(program);
   addAlarm(program);
+  addChat(program);
   addLog(program);
   addAgent(program);
   addMachine(program);

@@ -26,6 +26,8 @@ export type NeoServerOptions = {
   runner: Runner;
   /** Sends receipts, where there are any. */
   receipts: Pick<Outbox, 'isBusy'> | undefined;
+  /** The name of the model that answers. */
+  model: string;
   /** What the model can call, and who takes answers to the executor's questions. */
   capabilities: Pick<Capabilities, 'describe' | 'executor'>;
   /** Told of whoever follows the events. */
@@ -67,7 +69,7 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
       conversationRoutes(app, store);
       eventRoutes(app, { feed, clock, log, approvers, executor: capabilities.executor });
       turnRoutes(app, runner);
-      toolRoutes(app, capabilities.describe);
+      toolRoutes(app, capabilities.describe, options.model);
       gateRoutes(app, capabilities.executor);
     },
   });

@@ -71,7 +71,18 @@ async function fill(store: AlarmStore): Promise<void> {
       alarmId,
       fireId,
       dueAt: NOW,
-      reports: [{ stage: 'turn_started', at: NOW + 3, outcome: null, error: null, turnId: null, conversationId: null }],
+      reports: [
+        {
+          stage: 'turn_started',
+          at: NOW + 3,
+          outcome: null,
+          error: null,
+          turnId: null,
+          conversationId: null,
+          retryAt: null,
+          reply: null,
+        },
+      ],
       recordedAt: NOW + 5,
     });
     await store.complete([{ key: keyOf(one), attempt: attemptOf(one), settle: rung(fireId) }]);

@@ -1,0 +1,105 @@
+/** What an agent's events look like in a terminal, as they come: words as they are said, tools as they run. */
+import { formatDuration } from '../../kit/clock/duration.ts';
+import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
+import type { NeoEvent } from '../../neo/client.ts';
+import type { TurnEventData, TurnView } from '../../wire/turn.ts';
+import { fit } from '../screens/columns.ts';
+import { waitsWords } from '../screens/log-screen.ts';
+import type { Look } from '../screens/render.ts';
+
+/** So much of arguments and results is shown. */
+const SHOWN_CELLS = 200;
+
+/** Writes to the terminal; pieces of a line too. */
+export type Write = (text: string) => void;
+
+/** What a turn of somebody else, or of a timer, was begun with. */
+export function arrivalLine({ origin, message, label }: TurnView, look: Look): string {
+  const who = origin === 'user' ? 'elsewhere' : `alarm${label ? ` ${oneLine(label)}` : ''}`;
+  return look.paint('dim', fit(`${who}> ${oneLine(message)}`, look.width - 1));
+}
+
+/** Why there is no answer; `undefined` while there may be one. */
+export function endingWords({ status, error, retry_at }: TurnEventData<'turn'>, look: Look): string | undefined {
+  if (retry_at !== undefined) return waitsWords(retry_at, error, look);
+  if (status !== 'failed' && status !== 'interrupted') return undefined;
+  return `the turn ${status === 'failed' ? 'failed' : 'was given up'}${error === undefined ? '' : `: ${oneLine(error)}`}`;
+}
+
+/** Writes the turns of a conversation as they go. */
+export class Screen {
+  readonly #write: Write;
+  readonly #look: () => Look;
+  /** The turn whose words stand in the line that is not at its end yet, and how many of them. */
+  #speaking: string | undefined;
+  readonly #said = new Map<string, number>();
+  #column = false;
+
+  constructor(write: Write, look: () => Look) {
+    this.#write = write;
+    this.#look = look;
+  }
+
+  /** Ends a line that words stand in. */
+  freshLine(): void {
+    if (this.#column) this.#write('\n');
+    this.#column = false;
+    this.#speaking = undefined;
+  }
+
+  line(text: string): void {
+    this.freshLine();
+    this.#write(`${text}\n`);
+  }
+
+  /** Whether any words of a turn have been shown. */
+  hasSaid(turnId: string): boolean {
+    return (this.#said.get(turnId) ?? 0) > 0;
+  }
+
+  /** The whole of an answer of which no words came as events. */
+  reply(turnId: string, text: string): void {
+    this.#say({ conversation_id: '', turn_id: turnId, offset: 0, text });
+    this.freshLine();
+  }
+
+  show(event: NeoEvent): void {
+    if (event.type === 'say') this.#say(event.data);
+    else if (event.type === 'tool') this.#tool(event.data);
+    else if (event.type === 'status') this.line(this.#look().paint('dim', `  ${oneLine(event.data.text)}`));
+    else if (event.type === 'notice') this.line(this.#look().paint('yellow', oneLine(event.data.text)));
+    else if (event.type === 'turn') this.#turn(event.data);
+  }
+
+  #say({ turn_id, offset, text }: TurnEventData<'say'>): void {
+    const said = this.#said.get(turn_id) ?? 0;
+    // A reader that comes back may be told the whole of it once more.
+    const fresh = offset < said && offset + text.length > said && offset > 0 ? text.slice(said - offset) : text;
+    if (offset > 0 && offset + text.length <= said) return;
+    if (this.#speaking !== turn_id || offset === 0) this.freshLine();
+    this.#speaking = turn_id;
+    this.#said.set(turn_id, offset + text.length);
+    const shown = fresh.split('\n').map(printable).join('\n');
+    this.#write(shown);
+    this.#column = !shown.endsWith('\n');
+  }
+
+  #tool({ name, state, input, is_error, output, took_ms }: TurnEventData<'tool'>): void {
+    const { paint, width } = this.#look();
+    const short = (text: string | undefined) => (text === undefined ? '' : ` ${fit(oneLine(text), SHOWN_CELLS)}`);
+    if (state === 'begun') {
+      this.line(paint('dim', fit(`  · ${oneLine(name)}${short(input)}`, width - 1)));
+      return;
+    }
+    const took = took_ms === undefined ? '' : ` ${formatDuration(took_ms)}`;
+    const words = is_error ? `  ✗ ${oneLine(name)}${took}${short(output)}` : `  ✓ ${oneLine(name)}${took}`;
+    this.line(paint(is_error ? 'red' : 'dim', fit(words, width - 1)));
+  }
+
+  #turn(turn: TurnEventData<'turn'>): void {
+    const look = this.#look();
+    const words = endingWords(turn, look);
+    if (words !== undefined) this.line(look.paint('yellow', words));
+    else if (turn.status === 'done') this.freshLine();
+  }
+}

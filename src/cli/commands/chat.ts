@@ -1,0 +1,89 @@
+/** `reveille chat`: talking to the person's own agent, wherever its machine is. */
+import { text } from 'node:stream/consumers';
+import type { NeoClient } from '../../neo/client.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { personClient } from '../access/person.ts';
+import { arrivalLine } from '../chat/conversation.ts';
+import { askOnce, assertAnswered } from '../chat/once.ts';
+import { talk } from '../chat/session.ts';
+import type { CliContext } from '../context.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { replyLines } from '../screens/log-screen.ts';
+import { lookOf } from '../screens/look.ts';
+
+export type ChatFlags = { conversation?: string; last?: boolean; router?: string };
+
+const TURNS_SHOWN = 3;
+const NO_MODEL =
+  'No language model is configured: the agent can only repeat what reaches it. Set NEO_MODEL_BASE_URL, NEO_MODEL and NEO_MODEL_API_KEY where "reveille up" runs (docs/neo.md), and start it anew.';
+
+/** The conversation that is to go on; `undefined` for a new one. */
+async function conversationOf(client: NeoClient, { conversation, last }: ChatFlags): Promise<string | undefined> {
+  if (conversation !== undefined && last) throw new UsageError('give --conversation or --last, one of the two');
+  if (!last) return conversation;
+  const { conversations } = await client.conversations({ limit: 1 });
+  const [latest] = conversations;
+  if (latest) return latest.id;
+  throw new ReveilleError('not_found', 'there is no conversation yet; begin one with: reveille chat');
+}
+
+/** Wakes the agent, and says what a person should know before the first question. */
+async function greet(context: CliContext, client: NeoClient): Promise<void> {
+  const { out } = context;
+  out.progress('waking your agent…');
+  try {
+    const { model } = await client.tools();
+    out.progress('');
+    if (model === 'offline') out.remark(out.paint('yellow', NO_MODEL));
+  } catch (error) {
+    out.progress('');
+    if (!(error instanceof ReveilleError) || !error.retryable) throw error;
+    out.remark(out.paint('yellow', `${error.message}${DOES_NOT_COME_UP}`));
+  }
+}
+const DOES_NOT_COME_UP =
+  '. See "reveille machine show" and "reveille doctor"; what you type is kept, and sent when you press Enter';
+
+async function showLatest(context: CliContext, client: NeoClient, id: string): Promise<void> {
+  const { out } = context;
+  const turns = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.conversation(id, { cursor });
+    turns.push(...page.turns.slice(-TURNS_SHOWN));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  const look = lookOf(context);
+  for (const turn of turns.slice(-TURNS_SHOWN)) {
+    out.line(arrivalLine(turn, look));
+    for (const line of replyLines(turn.reply ?? turn.error ?? '', look)) out.line(line);
+  }
+}
+
+export async function chat(given: CliContext, flags: ChatFlags, question: string | undefined): Promise<void> {
+  const { router } = flags;
+  const context = router === undefined ? given : { ...given, settings: { ...given.settings, REVEILLE_URL: router } };
+  const { out, process } = context;
+  const isInteractive = question === undefined && process.stdin.isTTY === true;
+  if (isInteractive && out.json)
+    throw new UsageError('--json goes with a question: reveille chat --json "What is due?"');
+  const client = personClient(context);
+  if (!isInteractive) {
+    const message = question ?? (await text(process.stdin));
+    if (message.trim() === '')
+      throw new UsageError('there is no question; for example: reveille chat "What is due today?"');
+    const conversationId = await conversationOf(client, flags);
+    await greet(context, client);
+    const turn = await askOnce(context, { client, message, conversationId });
+    const { conversation_id, id: turn_id, status, reply, error, model } = turn;
+    const record = { conversation_id, turn_id, status, reply, error, model };
+    if (out.json) out.result(record);
+    else if (!out.live && reply) process.stdout.write(`${reply}\n`);
+    return assertAnswered(turn);
+  }
+  const conversationId = await conversationOf(client, flags);
+  await greet(context, client);
+  if (conversationId !== undefined) await showLatest(context, client, conversationId);
+  const talked = await talk(context, { client, conversationId });
+  if (talked !== undefined) out.line(out.paint('dim', `go on with: reveille chat --conversation ${talked}`));
+}
