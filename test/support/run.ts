@@ -13,8 +13,12 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { pathToFileURL } from 'node:url';
 
-/** In the order in which they begin: those that wait for many processes, then those that wait for some, then the rest. */
+/**
+ * In the order in which they begin: the longest of all, those that wait for many processes, those that wait for some,
+ * then the rest.
+ */
 const SUITES = [
+  'test/fault/rail-attack/*.test.ts',
   'test/{fault,end-to-end,system}/**/*.test.ts',
   '{src/router,test}/**/*.test.ts',
   '{src,examples,bench}/**/*.test.ts',
@@ -72,8 +76,11 @@ function joined(system: string): string {
   return file;
 }
 
+/** Short and alone in its process: these fill the cores while the last of the others compute. */
+const isShort = (suite: string) => /^(?:src\/(?!router\/)|examples|bench)/.test(suite) && systemOf(suite) === undefined;
+
 const files = new Set<string>();
-for (const suite of suites) {
+for (const suite of suites.toSorted((a, b) => Number(isShort(a)) - Number(isShort(b)))) {
   const system = systemOf(suite);
   files.add(system === undefined ? resolve(suite) : joined(system));
 }
