@@ -67,6 +67,7 @@ const systemOf = (suite: string): string | undefined =>
 const bySystem = Map.groupBy(suites, systemOf);
 const folder = mkdtempSync(join(tmpdir(), 'reveille-suites-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+process.env.REVEILLE_TEST_CLUSTER = join(folder, 'cluster');
 
 /** @returns a file that is all suites of a system in turn */
 function joined(system: string): string {

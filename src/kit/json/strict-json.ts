@@ -242,23 +242,29 @@ export type PlacedJson = {
  * @throws JsonSyntaxError which quotes nothing else but field names: the text may hold secrets
  */
 export function readPlacedJson(text: string, exact = false): PlacedJson {
-  const spans = new Map<string, { from: number; to: number }>();
-  const reader = new StrictReader(text, {
-    depth: WRITTEN_DEPTH,
-    exact,
-    protoMember: false,
-    onValue: (path, from, to) => spans.set(keyOf(path), { from, to }),
-  });
+  const options = { depth: WRITTEN_DEPTH, exact, protoMember: false };
+  const reader = new StrictReader(text, options);
   const value = reader.onlyDocument();
+  let known: Map<string, { from: number; to: number }> | undefined;
+  // Read once more by whoever has a mistake to place: most files have none, and to note each place takes longer than to
+  // read.
+  const spansOf = () => {
+    if (known !== undefined) return known;
+    const spans = new Map<string, { from: number; to: number }>();
+    const onValue = (path: readonly PropertyKey[], from: number, to: number) => spans.set(keyOf(path), { from, to });
+    new StrictReader(text, { ...options, onValue }).onlyDocument();
+    known = spans;
+    return spans;
+  };
   return {
     value,
     placeOf(path) {
       for (let length = path.length; length >= 0; length--) {
-        const span = spans.get(keyOf(path.slice(0, length)));
+        const span = spansOf().get(keyOf(path.slice(0, length)));
         if (span !== undefined) return reader.placeOf(span.from);
       }
       return reader.placeOf(0);
     },
-    spanOf: (path) => spans.get(keyOf(path)),
+    spanOf: (path) => spansOf().get(keyOf(path)),
   };
 }

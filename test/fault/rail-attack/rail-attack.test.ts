@@ -487,7 +487,7 @@ async function whatItCanDo(
 }
 
 // Side by side: an attacker waits most of the time, for each wrong token.
-describe('the attack on the rail', { concurrency: 3 }, () => {
+describe('the attack on the rail', { concurrency: 5 }, () => {
   test('1: behind walls, a hostile machine and a hostile server of the executor approve nothing', async (t) => {
     if (!(await hasBubblewrap(t))) return;
     const person = await startPerson(t, { walls: true, whole: true });

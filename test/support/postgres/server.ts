@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, chownSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chownSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -194,6 +194,49 @@ export type PostgresPlace = {
   programs?: Pick<Binaries, 'initdb' | 'postgres'>;
 };
 
+/**
+ * Where the suites of a run leave a cluster as `initdb` makes it, for each other to copy: a second of CPU for each that
+ * does not make its own. `run.ts` says where.
+ */
+const SHARED = process.env.REVEILLE_TEST_CLUSTER;
+
+/** A copy that keeps who owns what; the target is whole, or not there. */
+async function copyCluster(from: string, to: string): Promise<void> {
+  const begun = `${to}.${process.pid}`;
+  await promisify(execFile)('cp', ['-Rp', from, begun]);
+  renameSync(begun, to);
+}
+
+async function makeCluster(
+  { initdb, account }: Binaries,
+  folder: string,
+  dataFolder: string,
+  more: readonly string[],
+  shared: string | undefined,
+): Promise<void> {
+  if (shared !== undefined && existsSync(shared)) return copyCluster(shared, dataFolder);
+  const passwordFile = join(folder, 'password');
+  writeFileSync(passwordFile, PASSWORD, { mode: 0o600 });
+  if (account) chownSync(passwordFile, account.uid, account.gid);
+  await promisify(execFile)(
+    initdb,
+    [
+      `--pgdata=${dataFolder}`,
+      `--username=${USER}`,
+      `--pwfile=${passwordFile}`,
+      '--auth=password',
+      '--encoding=UTF8',
+      '--no-locale',
+      '--no-sync',
+      '--no-instructions',
+      ...more,
+    ],
+    { ...account, cwd: folder },
+  );
+  // Another suite may have been first, and then it stays.
+  if (shared !== undefined) await copyCluster(dataFolder, shared).catch(() => undefined);
+}
+
 /** Makes and starts a server. It listens on 127.0.0.1 only and keeps what it acknowledges, as a real one does. */
 export async function startPostgres(
   settings: Record<string, string> = {},
@@ -203,24 +246,8 @@ export async function startPostgres(
   const folder = makeFolder('reveille-postgres-', binaries.account, parent);
   const port = await freePort();
   const server = new PostgresServer(folder, port, binaries);
-  const passwordFile = join(folder, 'password');
-  writeFileSync(passwordFile, PASSWORD, { mode: 0o600 });
-  if (binaries.account) chownSync(passwordFile, binaries.account.uid, binaries.account.gid);
-  await promisify(execFile)(
-    binaries.initdb,
-    [
-      `--pgdata=${server.dataFolder}`,
-      `--username=${USER}`,
-      `--pwfile=${passwordFile}`,
-      '--auth=password',
-      '--encoding=UTF8',
-      '--no-locale',
-      '--no-sync',
-      '--no-instructions',
-      ...initdb,
-    ],
-    { ...binaries.account, cwd: folder },
-  );
+  const isUsual = initdb.length === 0 && programs === undefined;
+  await makeCluster(binaries, folder, server.dataFolder, initdb, isUsual ? SHARED : undefined);
   server.configure({
     listen_addresses: '127.0.0.1',
     port: String(port),
