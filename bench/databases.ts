@@ -22,7 +22,7 @@ export async function createDatabase({ postgres }: Workbench, template?: Databas
 }
 
 /** What autovacuum and the checkpointer would have come round to by themselves, done before a measurement instead of during it. */
-export async function settleDatabase({ uri }: Database): Promise<void> {
+export async function settleDatabase({ uri }: Pick<Database, 'uri'>): Promise<void> {
   await withClient(uri, async (client) => {
     await client.query('VACUUM (ANALYZE)');
     await client.query('CHECKPOINT');

@@ -1,11 +1,13 @@
 /** Reveille on PostgreSQL: any number of chronosd on one database. */
 import type pg from 'pg';
+import { bucketOf, OWNED_TABLES } from '../../src/chronos/store/postgres/buckets.ts';
+import type { CitusCluster } from '../../test/support/postgres/citus.ts';
 import { createDatabase, type Database, dropDatabase, settleDatabase, withClient } from '../databases.ts';
 import type { Workbench } from '../workbench.ts';
 import { SEED_OWNER, setSeedAlarm } from './agent.ts';
 import { startChronosd } from './chronosd.ts';
 import { type Copies, copiesOf, copyRows, identityOf, POSTGRES, pendingCopies } from './copies.ts';
-import { type ReveilleInstallation, type ReveilleSystem, type Running, Unavailable } from './system.ts';
+import { type ReveilleInstallation, type ReveilleSystem, type Running, type System, Unavailable } from './system.ts';
 
 /** Copies made by one statement. */
 const CHUNK = 250_000;
@@ -21,7 +23,9 @@ async function columnsOf(client: pg.Client, table: string): Promise<string[]> {
 }
 
 async function insertCopies(client: pg.Client, copies: Copies): Promise<void> {
-  const own = identityOf(POSTGRES, copies);
+  const { rows } = await client.query<{ buckets: string }>('SELECT buckets FROM bucketing');
+  const identity = identityOf(POSTGRES, copies);
+  const own = { ...identity, bucket: bucketOf(identity.owner!, Number(rows[0]!.buckets)) };
   for (const table of TABLES) {
     const columns = await columnsOf(client, table);
     await client.query(copyRows(POSTGRES, { table, columns, own, seed: `owner = '${SEED_OWNER}'` }, copies));
@@ -31,13 +35,13 @@ async function insertCopies(client: pg.Client, copies: Copies): Promise<void> {
 /** What chronosd keeps per owner, computed afresh: every loaded alarm is active and owes one occurrence. */
 async function refreshOwners(client: pg.Client): Promise<void> {
   await client.query(`
-    INSERT INTO owners (owner, open_at_most)
-    SELECT owner, count(*) FROM occurrences GROUP BY owner
-    ON CONFLICT (owner) DO UPDATE SET open_at_most = excluded.open_at_most`);
+    INSERT INTO owners (bucket, owner, open_at_most)
+    SELECT bucket, owner, count(*) FROM occurrences GROUP BY bucket, owner
+    ON CONFLICT (bucket, owner) DO UPDATE SET open_at_most = excluded.open_at_most`);
 }
 
 async function addCopies(
-  database: Database,
+  database: Pick<Database, 'uri'>,
   copies: readonly Copies[],
   onProgress?: (added: number) => void,
 ): Promise<void> {
@@ -57,9 +61,10 @@ async function addCopies(
 }
 
 /** Makes, once, a database with one alarm in it: what every installation starts from. */
-async function makeTemplate(bench: Workbench): Promise<Database> {
+async function makeTemplate(bench: Workbench, buckets: number): Promise<Database> {
   const database = await createDatabase(bench);
-  const chronosd = await startChronosd(bench, { uri: database.uri }).catch((error: Error) => {
+  const settings = { CHRONOS_POSTGRES_BUCKETS: String(buckets) };
+  const chronosd = await startChronosd(bench, { uri: database.uri }, settings).catch((error: Error) => {
     throw new Unavailable(error.message);
   });
   await setSeedAlarm(chronosd.url);
@@ -87,7 +92,8 @@ async function installCopy(bench: Workbench, template: Database): Promise<Reveil
   };
 }
 
-export function reveilleOnPostgres(bench: Workbench): ReveilleSystem {
+/** @param buckets 1 for one server, as by default */
+export function reveilleOnPostgres(bench: Workbench, buckets = 1): ReveilleSystem {
   let template: Promise<Database> | undefined;
   return {
     name: 'reveille-postgres',
@@ -96,8 +102,40 @@ export function reveilleOnPostgres(bench: Workbench): ReveilleSystem {
     store: 'postgres',
     loadRate: 25_000,
     async install() {
-      template ??= makeTemplate(bench);
+      template ??= makeTemplate(bench, buckets);
       return installCopy(bench, await template);
+    },
+  };
+}
+
+/** On a Citus cluster, whose tables are spread already; every installation empties them. */
+export function reveilleOnCitus(bench: Workbench, cluster: CitusCluster): System {
+  const { uri } = cluster;
+  return {
+    name: 'reveille-citus',
+    title: `Reveille, Citus with ${cluster.workers.length} workers`,
+    settings: 'chronosd with its default settings.',
+    store: 'postgres',
+    loadRate: 2_000,
+    async install() {
+      await cluster.run(
+        Object.keys(OWNED_TABLES)
+          .map((table) => `DELETE FROM ${table}`)
+          .join('; '),
+      );
+      const seeding = await startChronosd(bench, { uri });
+      await setSeedAlarm(seeding.url);
+      await seeding.stop();
+      const running: Running[] = [];
+      return {
+        load: (series) => addCopies({ uri }, series.map(copiesOf)),
+        async start(target = bench.sink.url) {
+          const chronosd = await startChronosd(bench, { uri }, { CHRONOS_ROUTER_WAKE_URL: target });
+          running.push(chronosd);
+          return chronosd;
+        },
+        remove: () => Promise.all(running.map((chronosd) => chronosd.stop())).then(() => {}),
+      };
     },
   };
 }

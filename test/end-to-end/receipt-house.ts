@@ -24,8 +24,15 @@ export const USER = 'alice';
 
 export type ReceiptHouse = Awaited<ReturnType<typeof openReceiptHouse>>;
 
-/** @param environment of the router, of which processes get the allow-listed part */
-export async function openReceiptHouse(t: TestContext, environment: NodeJS.ProcessEnv = process.env) {
+/**
+ * @param environment of the router, of which processes get the allow-listed part
+ * @param settings of chronosd besides
+ */
+export async function openReceiptHouse(
+  t: TestContext,
+  environment: NodeJS.ProcessEnv = process.env,
+  settings: Readonly<Record<string, string>> = {},
+) {
   const folder = realpathSync(temporaryFolder(t));
   let chronos: RunningChronos | undefined;
   let chronosUrl: string | undefined;
@@ -45,6 +52,7 @@ export async function openReceiptHouse(t: TestContext, environment: NodeJS.Proce
         ...{ CHRONOS_TOKEN: TRANSPORT, CHRONOS_WAKE_TOKEN: WAKE_TOKEN, CHRONOS_DEV: '1' },
         CHRONOS_AGENT_AUTH_SECRET: 'a secret for principals, kept over restarts',
         CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake`,
+        ...settings,
       }),
       ...{ clock: systemClock, log: silentLogger },
     });

@@ -22,7 +22,7 @@ if (missing === undefined) {
     cluster = await CitusCluster.start();
     await spread({ uri: cluster.uri, buckets: BUCKETS, citus: true, clock: systemClock, log: silentLogger });
   });
-  after(() => cluster.remove());
+  after(() => cluster.close());
 }
 
 const tables = Object.keys(OWNED_TABLES);

@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AlarmView } from '../../../src/wire/alarm.ts';
-import { House, type HousePlan, type StoreKind } from '../../support/cluster/cluster.ts';
+import { House, type HousePlan } from '../../support/cluster/cluster.ts';
 import { pause } from '../../support/cluster/processes.ts';
 import type { HouseUser } from '../../support/cluster/user.ts';
 import { randomFrom } from '../../support/random/random.ts';
@@ -22,10 +22,11 @@ import { Load } from './load.ts';
 import { journalNeo } from './neo-journal.ts';
 import { reckon, type StrikeRecord } from './reckoning.ts';
 import type { BrokenCampaign, CampaignOutcome } from './report.ts';
+import { type CampaignStore, houseOn, missingFor } from './stores.ts';
 
 export type CampaignPlan = {
   fault: Fault;
-  store: StoreKind;
+  store: CampaignStore;
   seed: number;
   extent: Extent;
   /** Ends the campaign early; what was done by then is judged. */
@@ -55,7 +56,7 @@ const CLOCK_JUMPS_MS = 2 * 3_600_000;
 export async function runCampaign(plan: CampaignPlan): Promise<CampaignOutcome> {
   const { fault, store, seed } = plan;
   const { name, title } = fault;
-  const skipped = fault.missing?.();
+  const skipped = missingFor(store) ?? fault.missing?.();
   if (skipped !== undefined) return { fault: name, title, store, skipped };
   const folder = mkdtempSync(join(tmpdir(), `reveille-chaos-${name}-${store}-`));
   const outcome = await conduct(plan, folder).catch((error: Error): BrokenCampaign => {
@@ -83,8 +84,7 @@ async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutc
   const receiverLog = recordReceiver(receiver.write);
   const housePlan: HousePlan = {
     folder: join(folder, 'house'),
-    store,
-    replicas: store === 'sqlite' ? 1 : 3,
+    ...houseOn(store),
     users: USERS,
     receiver: receiverLog,
     ...special,
@@ -102,7 +102,7 @@ async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutc
   });
   try {
     if (store === 'sqlite') installSqliteAudit(house.sqlitePath);
-    else await installPostgresAudit(house.database.directUri);
+    else if (house.engine?.takesTriggers !== false) await installPostgresAudit(await house.readFrom());
     await load.start();
     const strikes = await strikeAgainAndAgain(plan, house, randomFrom(seed));
     if (strikes.length === 0) throw new Error('the time was up before anything was struck');
@@ -119,6 +119,7 @@ async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutc
     receiver.close();
     return await reckon({
       fault,
+      store,
       house,
       seed,
       folder,

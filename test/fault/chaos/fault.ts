@@ -1,7 +1,8 @@
 /** A way of breaking things, and what it needs. One file in `faults/` for each. */
 import type { AlarmCreateBody } from '../../../src/chronos/client.ts';
-import type { House, HousePlan, StoreKind } from '../../support/cluster/cluster.ts';
+import type { House, HousePlan } from '../../support/cluster/cluster.ts';
 import type { HouseUser } from '../../support/cluster/user.ts';
+import type { CampaignStore } from './stores.ts';
 
 /** What a fault works on. */
 export type Scene = {
@@ -36,11 +37,11 @@ export type Fault = {
   name: string;
   /** For the table. */
   title: string;
-  stores: readonly StoreKind[];
+  stores: readonly CampaignStore[];
   /** Why it cannot be done on this machine and what would help, or nothing. */
   missing?: () => string | undefined;
   /** What the house is made with besides. */
-  house?: (store: StoreKind) => Partial<HousePlan>;
+  house?: (store: CampaignStore) => Partial<HousePlan>;
   /** What an alarm is given besides. */
   extras?: (user: HouseUser, random: () => number) => Partial<AlarmCreateBody>;
   /** Who is troubled by the fault itself; everybody else must not be. */

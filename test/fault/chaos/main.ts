@@ -9,7 +9,8 @@ import { runApart } from './campaign-child.ts';
 import { FAULTS } from './faults/all.ts';
 import { type Job, Misuse, type Options, parseOptions, USAGE } from './options.ts';
 import type { CampaignOutcome } from './report.ts';
-import { complaints, headline, table } from './summary.ts';
+import { CAMPAIGN_STORES } from './stores.ts';
+import { complaints, headline, standstills, table } from './summary.ts';
 
 /** Before the deadline, so that what is at work then can still end, be read and judged. */
 const CLOSING_MS = 30_000;
@@ -41,7 +42,8 @@ async function runAll({ jobs, seed, lanes, deadlineMs, keep }: Options): Promise
     }
   };
   await Promise.all(Array.from({ length: lanes }, lane));
-  const place = ({ fault, store }: Job) => FAULTS.indexOf(fault) * 2 + Number(store === 'postgres');
+  const place = ({ fault, store }: Job) =>
+    FAULTS.indexOf(fault) * CAMPAIGN_STORES.length + CAMPAIGN_STORES.indexOf(store);
   return [...jobs].sort((one, other) => place(one) - place(other)).map((job) => outcomes.get(job)!);
 }
 
@@ -56,6 +58,8 @@ async function main(): Promise<number> {
   const outcomes = await runAll(options);
   const seconds = Math.round((performance.now() - began) / 1000);
   console.log(`\n${table(outcomes)}`);
+  const stood = standstills(outcomes);
+  if (stood.length > 0) console.log(`\n${stood.join('\n')}`);
   const found = complaints(outcomes);
   if (found.length > 0) console.log(`\n${found.join('\n')}`);
   if (options.json !== undefined) {

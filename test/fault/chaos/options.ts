@@ -1,10 +1,10 @@
 /** What `npm run chaos` is told. */
 import { parseArgs } from 'node:util';
-import type { StoreKind } from '../../support/cluster/cluster.ts';
 import type { Extent, Fault } from './fault.ts';
 import { FAULTS } from './faults/all.ts';
+import { CAMPAIGN_STORES, type CampaignStore, USUAL_STORES } from './stores.ts';
 
-export const USAGE = `usage: npm run chaos -- [--short] [--store sqlite|postgres|both] [--faults NAME,…] [--rounds N] [--minutes M]
+export const USAGE = `usage: npm run chaos -- [--short] [--store sqlite|postgres|both|patroni|citus] [--faults NAME,…] [--rounds N] [--minutes M]
                         [--seed N] [--lanes N] [--json FILE] [--keep] [--require-all]
 
   --short        every fault a few times, within five minutes on two cores
@@ -17,7 +17,7 @@ export const USAGE = `usage: npm run chaos -- [--short] [--store sqlite|postgres
   --keep         keeps logs and data even where nothing is wrong
   --require-all  a fault that cannot be produced on this machine is an error`;
 
-export type Job = { fault: Fault; store: StoreKind; extent: Extent };
+export type Job = { fault: Fault; store: CampaignStore; extent: Extent };
 
 export type Options = {
   jobs: readonly Job[];
@@ -52,12 +52,12 @@ function choose<T extends string>(name: string, text: string | undefined, from: 
   });
 }
 
-function storesOf(text: string | undefined): StoreKind[] {
-  return choose('store', text === 'both' ? undefined : text, ['sqlite', 'postgres']);
+function storesOf(text = 'both'): readonly CampaignStore[] {
+  return text === 'both' ? USUAL_STORES : choose('store', text, CAMPAIGN_STORES);
 }
 
 /** Those that take longest come first, so that nobody is left over in the end. */
-function jobsOf(faults: readonly Fault[], stores: readonly StoreKind[], extentOf: (fault: Fault) => Extent): Job[] {
+function jobsOf(faults: readonly Fault[], stores: readonly CampaignStore[], extentOf: (fault: Fault) => Extent): Job[] {
   return faults
     .flatMap((fault) =>
       fault.stores

@@ -12,12 +12,15 @@ import type { Fault, Strike } from './fault.ts';
 import type { Load } from './load.ts';
 import { MACHINE_CLOCK, recoveryMs, type StoreClock, type Wait, waitsOf } from './recovery.ts';
 import { type CampaignReport, latenessOf } from './report.ts';
+import { standstillOf } from './standstill.ts';
+import type { CampaignStore } from './stores.ts';
 
 /** Both instants by the machine's clock. */
 export type StrikeRecord = Strike & { beganAt: number };
 
 export type Remains = {
   fault: Fault;
+  store: CampaignStore;
   house: House;
   seed: number;
   folder: string;
@@ -74,19 +77,21 @@ function latenessIn(waits: readonly Wait[], { troubles }: Fault, { users }: Hous
 }
 
 export async function reckon(remains: Remains): Promise<CampaignReport> {
-  const { fault, house, seed, folder, files, moment, policy, load, lostAnswers, strikes, seconds, besides } = remains;
-  const { store, replicas } = house.plan;
+  const { fault, store, house, seed, folder, files, moment, policy, load, lostAnswers, strikes, seconds, besides } =
+    remains;
+  const { replicas } = house.plan;
   const clock = store === 'sqlite' ? (house.clocks[0] ?? MACHINE_CLOCK) : MACHINE_CLOCK;
   const { log: client } = readClientLogs([files.client]);
   const { log: receiver } = readReceiverLogs([files.receiver]);
-  const database = await readDatabase(store === 'sqlite' ? house.sqlitePath : house.database.directUri, moment);
+  const database = await readDatabase(await house.readFrom(), moment);
   writeFileSync(join(folder, 'database.json'), JSON.stringify(database));
   const verdict = judge({ client, receiver, database, policy });
   const brokenIn = (number: number) => verdict.findings.find((finding) => finding.number === number)!.violations.length;
   const waits = waitsOf(database, clock);
-  const struck = strikes.map(({ what, overAt }, index) => ({
+  const struck = strikes.map(({ what, beganAt, overAt }, index) => ({
     what,
     recoveryMs: Math.round(recoveryMs(waits, overAt, strikes[index + 1]?.beganAt)),
+    standstill: standstillOf(client, receiver, beganAt, strikes[index + 1]?.beganAt ?? moment.wholeSince),
   }));
   return {
     fault: fault.name,

@@ -1,10 +1,13 @@
 /** What came of one campaign: one fault, on one store. */
-import type { StoreKind } from '../../support/cluster/cluster.ts';
+import type { Standstill } from './standstill.ts';
+import type { CampaignStore } from './stores.ts';
 
 export type StrikeReport = {
   what: string;
   /** From its end until nothing was overdue. */
   recoveryMs: number;
+  /** From its beginning: how long creates and fires stood still. */
+  standstill: Standstill;
 };
 
 export type Lateness = { count: number; p50: number; p99: number; max: number };
@@ -12,7 +15,7 @@ export type Lateness = { count: number; p50: number; p99: number; max: number };
 export type CampaignReport = {
   fault: string;
   title: string;
-  store: StoreKind;
+  store: CampaignStore;
   seed: number;
   /** Replicas of chronosd. */
   replicas: number;
@@ -51,12 +54,12 @@ export type CampaignReport = {
 };
 
 /** A campaign that could not be run here. */
-export type SkippedCampaign = { fault: string; title: string; store: StoreKind; skipped: string };
+export type SkippedCampaign = { fault: string; title: string; store: CampaignStore; skipped: string };
 /** A campaign that broke down before there was anything to judge. */
 export type BrokenCampaign = {
   fault: string;
   title: string;
-  store: StoreKind;
+  store: CampaignStore;
   seed: number;
   broke: string;
   /** Where its logs were kept. */

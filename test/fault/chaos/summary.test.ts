@@ -10,7 +10,7 @@ const REPORT: CampaignReport = {
   seed: 7,
   replicas: 1,
   seconds: 40,
-  strikes: [{ what: 'chronosd', recoveryMs: 15_200 }],
+  strikes: [{ what: 'chronosd', recoveryMs: 15_200, standstill: { creates: 0, fires: 0 } }],
   alarms: 1200,
   lostAnswers: 3,
   repeatedCreates: 3,

@@ -1,5 +1,6 @@
 /** The figures of all campaigns as a table, and what was found in sentences. */
-import { type CampaignOutcome, type CampaignReport, wasJudged } from './report.ts';
+import { type CampaignOutcome, type CampaignReport, latenessOf, wasJudged } from './report.ts';
+import { USUAL_STORES } from './stores.ts';
 
 type Column = { head: string; left?: boolean; of: (report: CampaignReport) => string };
 
@@ -40,6 +41,19 @@ export function table(outcomes: readonly CampaignOutcome[]): string {
       return line(row);
     }),
   ].join('\n');
+}
+
+/** How long creates and fires stood still around the strikes, where a database is more than one server. */
+export function standstills(outcomes: readonly CampaignOutcome[]): string[] {
+  return outcomes.filter(wasJudged).flatMap(({ title, store, strikes }) => {
+    if (USUAL_STORES.includes(store)) return [];
+    const kinds = [['all', strikes] as const, ...Map.groupBy(strikes, ({ what }) => what)];
+    return kinds.map(([what, those]) => {
+      const of = (kind: 'creates' | 'fires') => latenessOf(those.map(({ standstill }) => standstill[kind]));
+      const [creates, fires] = [of('creates'), of('fires')];
+      return `${title}, ${what} (${those.length}): creates go on after p50 ${seconds(creates.p50)}, p99 ${seconds(creates.p99)}; fires after p50 ${seconds(fires.p50)}, p99 ${seconds(fires.p99)}`;
+    });
+  });
 }
 
 /** What must not be: the sentences, with the seed and where to look. */

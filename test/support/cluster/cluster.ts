@@ -12,6 +12,7 @@ import { openEnvelope } from '../../../src/wire/envelope.ts';
 import type { ReceiverRecorder } from '../../fault/checker/journal.ts';
 import { Daemon } from './daemon.ts';
 import { HouseDatabase } from './database.ts';
+import type { Engine } from './engine.ts';
 import { Links } from './links.ts';
 import { type NeoGet, readNeo } from './neo-reader.ts';
 import { freePort, PROGRAM } from './processes.ts';
@@ -35,6 +36,8 @@ export type HousePlan = {
   links?: boolean;
   /** PostgreSQL gets a synchronous standby, which chronosd is told of. */
   standby?: boolean;
+  /** The database is this one, which is more than one server; `store` is `postgres` then. */
+  engine?: () => Promise<Engine>;
   /** The data stand on a small disk of this size. */
   diskMegabytes?: number;
   /** Clocks can be made to jump: with SQLite the machine's, with PostgreSQL that of each replica. */
@@ -65,6 +68,7 @@ export class House {
   #router: Daemon | undefined;
   #targets: Targets | undefined;
   #database: HouseDatabase | undefined;
+  #engine: Engine | undefined;
   #disk: SmallDisk | undefined;
   readonly #clocks: WallClock[] = [];
   /** Where clients find each replica. */
@@ -100,6 +104,17 @@ export class House {
   get database(): HouseDatabase {
     if (!this.#database) throw new Error('this house has no PostgreSQL');
     return this.#database;
+  }
+
+  /** The database that is more than one server, if that is what this house has. */
+  get engine(): Engine | undefined {
+    return this.#engine;
+  }
+
+  /** Where the alarms can be read: a file, or a database without any link in between. */
+  async readFrom(): Promise<string> {
+    if (this.plan.store === 'sqlite') return this.sqlitePath;
+    return this.#engine ? this.#engine.readUri() : this.database.directUri;
   }
 
   get disk(): SmallDisk {
@@ -150,6 +165,7 @@ export class House {
     await this.links.close();
     await this.#targets?.close();
     await this.#database?.close();
+    await this.#engine?.close();
     this.#disk?.remove();
   }
 
@@ -160,7 +176,8 @@ export class House {
   async #open(): Promise<void> {
     const { store, replicas, users, standby = false, diskMegabytes, clocksJump, receiver } = this.plan;
     if (diskMegabytes !== undefined) this.#disk = new SmallDisk(diskMegabytes);
-    if (store === 'postgres')
+    this.#engine = await this.plan.engine?.();
+    if (store === 'postgres' && !this.#engine)
       this.#database = await HouseDatabase.open({ links: this.links, standby, disk: this.#disk });
     if (clocksJump)
       for (let n = 0; n < (store === 'sqlite' ? 1 : replicas); n++)
@@ -188,7 +205,7 @@ export class House {
           ...this.#secrets,
           CHRONOS_PORT: String(port),
           CHRONOS_DATA_DIR: this.#chronosData,
-          CHRONOS_POSTGRES_URI: this.#database?.uri ?? '',
+          CHRONOS_POSTGRES_URI: this.#engine?.uri ?? this.#database?.uri ?? '',
           CHRONOS_ENROLLMENT: 'tofu',
           CHRONOS_ROUTER_WAKE_URL: `http://127.0.0.1:${wakePort}/internal/wake`,
         }),

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
+import type { Engine } from '../cluster/engine.ts';
 import { type PostgresServer, startPostgres } from './server.ts';
 
 const DATABASE = 'reveille';
@@ -26,16 +27,19 @@ export function noCitus(): string | undefined {
   return 'Citus is not installed in the PostgreSQL that pg_config names; install it, or name the coordinator of an empty cluster in REVEILLE_TEST_CITUS_URI';
 }
 
-export class CitusCluster {
+export class CitusCluster implements Engine {
+  /** Triggers on distributed tables are not supported. */
+  readonly takesTriggers = false;
   /** The database that is spread over the workers, as chronosd connects to it. */
   readonly uri: string;
-  readonly #coordinator: PostgresServer | undefined;
+  /** None where the cluster is not ours. */
+  readonly coordinator: PostgresServer | undefined;
   /** None where the cluster is not ours. */
   readonly workers: readonly PostgresServer[];
 
   private constructor(uri: string, coordinator: PostgresServer | undefined, workers: readonly PostgresServer[]) {
     this.uri = uri;
-    this.#coordinator = coordinator;
+    this.coordinator = coordinator;
     this.workers = workers;
   }
 
@@ -66,7 +70,7 @@ export class CitusCluster {
       for (const { port } of workers) await coordinator.run(`SELECT citus_add_node('127.0.0.1', ${port})`, DATABASE);
       return cluster;
     } catch (error) {
-      await cluster.remove();
+      await cluster.close();
       throw error;
     }
   }
@@ -82,7 +86,11 @@ export class CitusCluster {
     }
   }
 
-  async remove(): Promise<void> {
-    await Promise.all([this.#coordinator, ...this.workers].map((server) => server?.remove()));
+  async readUri(): Promise<string> {
+    return this.uri;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.coordinator, ...this.workers].map((server) => server?.remove()));
   }
 }

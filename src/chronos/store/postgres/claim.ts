@@ -341,6 +341,7 @@ export function prepareClaim({ pool, buckets, outlook, claimed, clock, log }: Op
       let due = dueBuckets(request);
       /** Buckets that had their whole share to give, and may have more. */
       let rich: number[] = [];
+      const failures: PromiseRejectedResult[] = [];
       while (due.length > 0 && claims.length < limit) {
         const wave = due.splice(0, Math.min(AT_ONCE, limit - claims.length));
         const share = Math.ceil((limit - claims.length) / wave.length);
@@ -358,13 +359,13 @@ export function prepareClaim({ pool, buckets, outlook, claimed, clock, log }: Op
         );
         if (due.length === 0) [due, rich] = [rich, []];
         for (const each of found) if (each.status === 'fulfilled') claims.push(...each.value);
-        const failed = found.find((each) => each.status === 'rejected');
-        if (failed && claims.length === 0) throw failed.reason;
-        if (failed) {
-          log.warn({ err: failed.reason, claimed: claims.length }, 'a claim was cut short');
-          break;
-        }
+        // One of several servers may be away: what the others keep is not to wait for it.
+        failures.push(...found.filter((each) => each.status === 'rejected'));
+        if (found.every((each) => each.status === 'rejected')) break;
       }
+      const [failed] = failures;
+      if (failed && claims.length === 0) throw failed.reason;
+      if (failed) log.warn({ err: failed.reason, claimed: claims.length }, 'a claim was cut short');
       return buckets.count === 1 ? claims : claims.sort(inOrder);
     },
   };

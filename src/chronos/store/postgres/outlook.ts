@@ -114,9 +114,15 @@ export class Outlook {
 
   /** When {@link AlarmStore.claim} could have something to do in any bucket. */
   async nextDueAt(saturated: ReadonlySet<string>, now: number, onLease: (bucket: number, until: number) => void) {
-    const instants = await Promise.all(
-      this.#buckets.all().map((bucket) => this.known(bucket, saturated, now) ?? this.#ask(bucket, saturated, onLease)),
+    const answers = await Promise.allSettled(
+      this.#buckets
+        .all()
+        .map(async (bucket) => this.known(bucket, saturated, now) ?? this.#ask(bucket, saturated, onLease)),
     );
+    const [failed] = answers.filter((answer) => answer.status === 'rejected');
+    const instants = answers.filter((answer) => answer.status === 'fulfilled').map(({ value }) => value);
+    // Where one of several servers is away, the buckets of the others count.
+    if (failed && instants.length === 0) throw failed.reason;
     const next = Math.min(...instants);
     return next === Infinity ? undefined : next;
   }

@@ -34,7 +34,8 @@ export function isConnectionLost(thrown: unknown): boolean {
   if (thrown instanceof ReveilleError) return false;
   const code = sqlState(thrown);
   if (code === undefined) return true;
-  return code === SQLSTATE.READ_ONLY || code === '25P03' || /^(08|57P)/.test(code) || isFatal(thrown);
+  // What a server tells of its way to another one (a worker of Citus) is no loss of the way to it.
+  return code === SQLSTATE.READ_ONLY || code === '25P03' || isFatal(thrown);
 }
 
 function isFatal(thrown: unknown): boolean {

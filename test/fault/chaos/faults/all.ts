@@ -6,8 +6,23 @@ import { failover } from './failover.ts';
 import { kill } from './kill.ts';
 import { links } from './links.ts';
 import { mixed } from './mixed.ts';
+import { primariesOfHosts, primariesOfProxy } from './patroni.ts';
 import { postgres } from './postgres.ts';
 import { stop } from './stop.ts';
 import { targets } from './targets.ts';
+import { workers } from './workers.ts';
 
-export const FAULTS: readonly Fault[] = [kill, stop, postgres, failover, links, targets, clock, disk, mixed];
+export const FAULTS: readonly Fault[] = [
+  kill,
+  stop,
+  postgres,
+  failover,
+  links,
+  targets,
+  clock,
+  disk,
+  mixed,
+  primariesOfHosts,
+  primariesOfProxy,
+  workers,
+];

@@ -10,7 +10,10 @@ export const disk: Fault = {
   title: 'disk full',
   stores: ['sqlite', 'postgres'],
   missing: noSmallDisk,
-  house: (store) => ({ replicas: store === 'sqlite' ? 1 : 2, diskMegabytes: MEGABYTES[store] }),
+  house: (store) => ({
+    replicas: store === 'sqlite' ? 1 : 2,
+    diskMegabytes: store === 'sqlite' ? MEGABYTES.sqlite : MEGABYTES.postgres,
+  }),
   short: { strikes: 2, strikingMs: 12_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
   async strike({ house, random }) {
     house.disk.fill();

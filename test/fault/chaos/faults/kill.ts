@@ -15,7 +15,7 @@ const VICTIMS = ['chronosd', 'router', 'neo'] as const;
 export const kill: Fault = {
   name: 'kill',
   title: 'kill -9',
-  stores: ['sqlite', 'postgres'],
+  stores: ['sqlite', 'postgres', 'citus'],
   short: { strikes: 6, strikingMs: 14_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
   async strike({ house, random, round }: Scene) {
     const victim = VICTIMS[round % VICTIMS.length]!;

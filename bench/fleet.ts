@@ -1,0 +1,75 @@
+/**
+ * `npm run bench:fleet`: what many buckets cost on one server, and what Citus carries with one worker and with two. Prints; the
+ * figures stand in docs/capacity.md.
+ */
+import { spread } from '../src/chronos/store/postgres/spread.ts';
+import { systemClock } from '../src/kit/clock/clock.ts';
+import { silentLogger } from '../src/kit/log/log.ts';
+import { CitusCluster, noCitus } from '../test/support/postgres/citus.ts';
+import { runOnce } from './measure.ts';
+import { median } from './statistics.ts';
+import { reveilleOnCitus, reveilleOnPostgres } from './systems/reveille-postgres.ts';
+import type { System } from './systems/system.ts';
+import { Workbench } from './workbench.ts';
+
+const ROUNDS = 3;
+const BUCKETS = 64;
+/** Everything due within a moment, and an even stream. */
+const LOADS = {
+  burst: { afterMs: 4_000, spanMs: 2_000, count: 20_000 },
+  steady: { afterMs: 4_000, spanMs: 10_000, count: 10_000 },
+} as const;
+const WARMUP = { afterMs: 0, spanMs: 2_000, count: 1_000 };
+
+type Figures = { perSecond: number; p50: number; p99: number; server: number; wal: number; own: number };
+
+async function run(bench: Workbench, system: System, load: keyof typeof LOADS): Promise<Figures> {
+  const phases = [WARMUP, LOADS[load]];
+  return runOnce(bench, system, { phases, patienceMs: 120_000 }, async ({ series, arrivals, own, databaseWork }) => {
+    const { lateness, lastArrival } = await arrivals(series[1]!);
+    if (lateness.missing > 0) throw new Error(`${lateness.missing} did not arrive`);
+    return {
+      perSecond: (1000 * lateness.expected) / (lastArrival - series[1]!.firstDue),
+      p50: lateness.p50 ?? Number.NaN,
+      p99: lateness.p99 ?? Number.NaN,
+      server: databaseWork?.serverMicroseconds ?? Number.NaN,
+      wal: databaseWork?.walBytes === undefined ? Number.NaN : databaseWork.walBytes - databaseWork.walImages,
+      own: own?.processorMicroseconds ?? Number.NaN,
+    };
+  });
+}
+
+async function compare(bench: Workbench, systems: Record<string, System>, load: keyof typeof LOADS): Promise<void> {
+  const found = new Map<string, Figures[]>();
+  for (let round = 0; round < ROUNDS; round++)
+    for (const [title, system] of Object.entries(systems))
+      found.set(title, [...(found.get(title) ?? []), await run(bench, system, load)]);
+  for (const [title, rounds] of found) {
+    const of = (name: keyof Figures, digits = 0) => median(rounds.map((each) => each[name]))!.toFixed(digits);
+    console.log(
+      `${load}, ${title}: ${of('perSecond')} fires/s, late p50 ${of('p50', 1)} ms, p99 ${of('p99', 1)} ms; a fire takes ` +
+        `${of('own')} µs of chronosd, ${of('server')} µs of PostgreSQL, ${of('wal')} B of log without page images`,
+    );
+  }
+}
+
+const bench = await Workbench.open({ servers: true });
+try {
+  const systems = { '1 bucket': reveilleOnPostgres(bench), [`${BUCKETS} buckets`]: reveilleOnPostgres(bench, BUCKETS) };
+  await compare(bench, systems, 'burst');
+  await compare(bench, systems, 'steady');
+  const missing = noCitus();
+  if (missing !== undefined) console.log(`Citus: ${missing}`);
+  for (const workers of missing === undefined ? [1, 2] : []) {
+    const cluster = await CitusCluster.start(workers);
+    try {
+      await spread({ uri: cluster.uri, buckets: 16, citus: true, clock: systemClock, log: silentLogger });
+      const title = `Citus, ${workers} worker${workers === 1 ? '' : 's'}`;
+      await compare(bench, { [title]: reveilleOnCitus(bench, cluster) }, 'burst');
+    } finally {
+      await cluster.close();
+    }
+  }
+} finally {
+  await bench.close();
+}

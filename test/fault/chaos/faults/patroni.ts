@@ -1,0 +1,60 @@
+/**
+ * Patroni's primary is killed with its machine, stands still, is cut off from the cluster alone (clients still reach it),
+ * or from everything. It comes back when another one leads.
+ */
+import { pause } from '../../../support/cluster/processes.ts';
+import { PatroniCluster } from '../../../support/postgres/patroni.ts';
+import { between, type Fault, type Scene, type Strike } from '../fault.ts';
+
+/** What is done to a primary; gives what undoes it. */
+const WAYS: { what: string; harm: (cluster: PatroniCluster, leader: number) => Promise<() => void> | (() => void) }[] =
+  [
+    {
+      what: 'primary killed',
+      async harm(cluster, leader) {
+        await cluster.kill(leader);
+        return () => cluster.revive(leader);
+      },
+    },
+    { what: 'primary frozen', harm: (cluster, leader) => cluster.freeze(leader) },
+    { what: 'primary cut off from the cluster', harm: (cluster, leader) => cluster.cut(leader, ['cluster']) },
+    { what: 'primary cut off', harm: (cluster, leader) => cluster.cut(leader, ['cluster', 'clients']) },
+  ];
+
+/** Another leader is there within Patroni's ttl and what the machine needs besides. */
+const PATIENCE_MS = 90_000;
+
+async function strike({ house, random, round }: Scene): Promise<Strike> {
+  const cluster = house.engine;
+  if (!(cluster instanceof PatroniCluster)) throw new Error('this house has no Patroni');
+  const leader = await cluster.leader();
+  if (leader === undefined) throw new Error('nobody led before the strike');
+  const { what, harm } = WAYS[round % WAYS.length]!;
+  const undo = await harm(cluster, leader);
+  const end = Date.now() + PATIENCE_MS;
+  let heir: number | undefined;
+  while (heir === undefined || heir === leader) {
+    if (Date.now() > end) throw new Error(`nobody took over: ${what}`);
+    await pause(100);
+    heir = await cluster.leaderBut(leader);
+  }
+  const overAt = Date.now();
+  await pause(between(random, 0, 3000));
+  undo();
+  await cluster.whole();
+  return { what, overAt };
+}
+
+function primaries(through: 'hosts' | 'haproxy', title: string): Fault {
+  return {
+    name: `primaries-${through}`,
+    title,
+    stores: ['patroni'],
+    house: () => ({ engine: () => PatroniCluster.start(through) }),
+    short: { strikes: WAYS.length, strikingMs: 150_000, recoveringMs: 0, drainMs: 60_000 },
+    strike,
+  };
+}
+
+export const primariesOfHosts = primaries('hosts', 'Patroni, a URI of three hosts');
+export const primariesOfProxy = primaries('haproxy', 'Patroni behind HAProxy');

@@ -1,0 +1,41 @@
+/** What campaigns are run on: the two stores, and two ways in which PostgreSQL is more than one server. */
+import { spread } from '../../../src/chronos/store/postgres/spread.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import type { HousePlan } from '../../support/cluster/cluster.ts';
+import { CitusCluster, noCitus } from '../../support/postgres/citus.ts';
+import { noPatroni, PatroniCluster } from '../../support/postgres/patroni.ts';
+
+export const CAMPAIGN_STORES = ['sqlite', 'postgres', 'patroni', 'citus'] as const;
+export type CampaignStore = (typeof CAMPAIGN_STORES)[number];
+
+/** Those that every machine has. */
+export const USUAL_STORES: readonly CampaignStore[] = ['sqlite', 'postgres'];
+
+/** A few buckets for each worker. */
+const CITUS_BUCKETS = 16;
+
+/** Why there can be no such store here and what would help, or nothing. */
+export function missingFor(store: CampaignStore): string | undefined {
+  if (store === 'patroni') return noPatroni();
+  return store === 'citus' ? noCitus() : undefined;
+}
+
+async function startCitus(): Promise<CitusCluster> {
+  const cluster = await CitusCluster.start();
+  try {
+    await spread({ uri: cluster.uri, buckets: CITUS_BUCKETS, citus: true, clock: systemClock, log: silentLogger });
+    return cluster;
+  } catch (error) {
+    await cluster.close();
+    throw error;
+  }
+}
+
+/** What a house is made of for it. */
+export function houseOn(store: CampaignStore): Pick<HousePlan, 'store' | 'replicas' | 'engine'> {
+  if (store === 'sqlite') return { store, replicas: 1 };
+  if (store === 'patroni') return { store: 'postgres', replicas: 2, engine: () => PatroniCluster.start('hosts') };
+  if (store === 'citus') return { store: 'postgres', replicas: 2, engine: startCitus };
+  return { store, replicas: 3 };
+}
