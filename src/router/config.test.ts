@@ -30,6 +30,7 @@ test('the defaults are those of the contract', () => {
     presetFolder: '/home/a/.reveille/presets',
     wakeToken: secrets.ROUTER_WAKE_TOKEN,
     adminToken: secrets.ROUTER_ADMIN_TOKEN,
+    metricsToken: undefined,
     wakeTimeoutMs: 30_000,
     separation: 'auto',
     probeIntervalMs: 100,

@@ -36,6 +36,7 @@ export const routerSettingsSchema = z.object({
   REVEILLE_HOME: z.string().optional(),
   ROUTER_WAKE_TOKEN: secretSetting.optional(),
   ROUTER_ADMIN_TOKEN: secretSetting.optional(),
+  ROUTER_METRICS_TOKEN: secretSetting.optional(),
   ROUTER_WAKE_TIMEOUT_MS: wholeNumber(100, 600_000).default(30_000),
   ROUTER_PROBE_INTERVAL_MS: wholeNumber(1, 60_000).default(100),
   ROUTER_REPEAT_SECONDS: wholeNumber(0, REPEAT_SECONDS_MAX).default(REPEAT_SECONDS),
@@ -79,6 +80,8 @@ export type RouterConfig = Readonly<{
   /** `undefined`: every caller passes; only in development and only on loopback. */
   wakeToken: string | undefined;
   adminToken: string | undefined;
+  /** For scrapers on other computers. */
+  metricsToken: string | undefined;
   /** Bounds starting, becoming ready and delivering together. */
   wakeTimeoutMs: number;
   /** Longest pause between two looks at whether a daemon is ready. */
@@ -142,7 +145,9 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     throw new ReveilleError('invalid_request', 'ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME');
   const secrets = ['ROUTER_WAKE_TOKEN', 'ROUTER_ADMIN_TOKEN'] as const;
   const missing = secrets.filter((name) => values[name] === undefined);
-  refuseSharedSecrets(Object.fromEntries(secrets.map((name) => [name, values[name]])));
+  refuseSharedSecrets(
+    Object.fromEntries([...secrets, 'ROUTER_METRICS_TOKEN' as const].map((name) => [name, values[name]])),
+  );
   const warnings = missingSecrets([...missing], values.ROUTER_DEV, values.ROUTER_HOST);
   return Object.freeze({
     host: values.ROUTER_HOST,
@@ -154,6 +159,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     presetFolder: join(values.REVEILLE_HOME ?? dataDir, 'presets'),
     wakeToken: values.ROUTER_WAKE_TOKEN,
     adminToken: values.ROUTER_ADMIN_TOKEN,
+    metricsToken: values.ROUTER_METRICS_TOKEN,
     wakeTimeoutMs: values.ROUTER_WAKE_TIMEOUT_MS,
     probeIntervalMs: values.ROUTER_PROBE_INTERVAL_MS,
     repeatMs: values.ROUTER_REPEAT_SECONDS * 1000,

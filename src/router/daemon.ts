@@ -5,6 +5,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
+import { metricsRoute } from '../kit/http/metrics-route.ts';
 import { type RunningServer, startServer } from '../kit/http/server.ts';
 import { receiptKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -17,12 +18,14 @@ import { WakeRecords } from './budget/wake-records.ts';
 import type { RouterConfig } from './config.ts';
 import { Fleet } from './fleet.ts';
 import { addMachineRoutes } from './http/machine-routes.ts';
+import { ROUTER_ROUTES } from './http/routes.ts';
 import { addUserRoutes } from './http/user-routes.ts';
 import { addReceiptKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
 import { IdleKeeper } from './idle-keeper.ts';
 import { type Machine, noMachine, suspendMachine } from './machines/machine.ts';
 import { OwedTurns } from './machines/owed-turns.ts';
 import { Registry } from './machines/registry.ts';
+import { routerMetrics } from './metrics.ts';
 import { AwakeRecords } from './providers/awake-records.ts';
 import type { ProviderParts } from './providers/descriptor.ts';
 import { DAEMON_PROVIDERS } from './providers/descriptors.ts';
@@ -180,6 +183,10 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
         addReceiptKeyRoutes(app, { registry, wakeToken: config.wakeToken });
         addMachineRoutes(app, { registry, fleet, targets, budgets, adminToken: config.adminToken, clock, log });
         addUserRoutes(app, { tokens, log });
+        metricsRoute(app, ROUTER_ROUTES.metrics, {
+          page: routerMetrics(() => server && listener && { internal: server.figures(), public: listener.figures() }),
+          ...{ scrapeToken: config.metricsToken, tokenName: 'ROUTER_METRICS_TOKEN' },
+        });
       },
       log,
       clock,

@@ -2,6 +2,7 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import type { Door } from '../../kit/http/door.ts';
+import { type MetricsPage, metricsRoute } from '../../kit/http/metrics-route.ts';
 import { type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { VERSION } from '../../wire/version.ts';
@@ -11,9 +12,9 @@ import { agentAdminRoutes, agentRoutes } from './agent-routes.ts';
 import { alarmListRoutes } from './alarm-list-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
-import { type MetricsPage, metricsRoute } from './metrics-route.ts';
 import { refuseQuery } from './no-arguments.ts';
 import { FIRES_PATH, receiptRoutes } from './receipt-routes.ts';
+import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
 
 export type ChronosServerOptions = {
@@ -58,7 +59,7 @@ export function startChronosServer({
     clock,
     ready,
     routes: (app) => {
-      if (metrics) metricsRoute(app, metrics.page, metrics.scrapeToken);
+      if (metrics) metricsRoute(app, CHRONOS_ROUTES.metrics, { ...metrics, tokenName: 'CHRONOS_METRICS_TOKEN' });
       if (!service) return;
       const transport = requireBearer(service.auth.transportToken);
       const admin = requireBearer(service.auth.adminToken);

@@ -61,6 +61,7 @@ const WITHHELD = new Set([
   'EXECUTOR_NOTIFY_SECRET',
   'EXECUTOR_TOKEN',
   'ROUTER_ADMIN_TOKEN',
+  'ROUTER_METRICS_TOKEN',
   'ROUTER_WAKE_TOKEN',
 ]);
 /** What an agent daemon holds for itself, and its MCP servers must not have. */

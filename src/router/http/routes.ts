@@ -157,5 +157,13 @@ export const ROUTER_ROUTES = {
     credential: 'admin',
     data: personTokenViewSchema,
   },
+  metrics: {
+    method: 'get',
+    path: '/metrics',
+    summary: 'how its listeners do, in Prometheus text format',
+    credential: 'metrics',
+    data: z.string(),
+    text: true,
+  },
   ...PROBES,
 } as const satisfies Routes;

@@ -11,6 +11,7 @@ import type { WireError } from '../../wire/errors.ts';
 import { parseRouterConfig } from '../config.ts';
 import { type RunningRouter, startRouter } from '../daemon.ts';
 import type { MachineView } from '../machines/machine-schema.ts';
+import type { Pages } from '../public/listener.ts';
 import type { WakeNotice } from '../wake.ts';
 
 export const WAKE_TOKEN = 'wake-token-of-the-tests';
@@ -135,7 +136,14 @@ export async function startBench(
     log = silentLogger,
     settings = {},
     environment = process.env,
-  }: { clock?: Clock; log?: Logger; settings?: Record<string, string>; environment?: NodeJS.ProcessEnv } = {},
+    pages,
+  }: {
+    pages?: Pages;
+    clock?: Clock;
+    log?: Logger;
+    settings?: Record<string, string>;
+    environment?: NodeJS.ProcessEnv;
+  } = {},
 ): Promise<Bench> {
   const dataDir = settings.ROUTER_DATA_DIR ?? temporaryFolder(t);
   const notices: WakeNotice[] = [];
@@ -149,7 +157,7 @@ export async function startBench(
     ...settings,
   });
   const onWake = (notice: WakeNotice) => notices.push(notice);
-  const router = await startRouter({ config, clock, log, version: '0.0.0', environment, onWake });
+  const router = await startRouter({ config, clock, log, version: '0.0.0', environment, onWake, pages });
   atEnd(t, () => router.close());
   return { ...router, ...clientOf(router.url), notices, dataDir };
 }

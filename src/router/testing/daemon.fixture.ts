@@ -81,6 +81,12 @@ const server = createServer((request, response) => {
     }
     return;
   }
+  if (request.url?.startsWith('/events')) {
+    note('events', { url: request.url, headers: request.headers });
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('id: 7\ndata: hello\n\n');
+    response.on('close', () => note('left'));
+    return;
+  }
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {

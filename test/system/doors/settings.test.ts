@@ -19,6 +19,7 @@ const DAEMONS: Record<string, (settings: Settings) => unknown> = {
     }),
   ROUTER: (settings) =>
     parseRouterConfig({ ...tokens('ROUTER_WAKE_TOKEN', 'ROUTER_ADMIN_TOKEN'), ROUTER_DATA_DIR: '/d', ...settings }),
+  ROUTER_PUBLIC: (settings) => DAEMONS.ROUTER!(settings),
   EXECUTOR: (settings) =>
     parseExecutorConfig({ ...tokens('EXECUTOR_TOKEN', 'EXECUTOR_ADMIN_TOKEN'), EXECUTOR_DATA_DIR: '/d', ...settings }),
   NEO: (settings) => parseNeoConfig({ ...tokens('NEO_DAEMON_TOKEN'), NEO_DATA_DIR: '/d', ...settings }),

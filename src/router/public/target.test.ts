@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CARRIED_ROUTES, isForPages } from './routes.ts';
+import { checkTarget, placeOf } from './target.ts';
+
+const at = (target: string, method = 'GET') => {
+  checkTarget(target);
+  return placeOf(CARRIED_ROUTES, method, target);
+};
+
+test('a target of the table goes on as the table has it, its query as it came', () => {
+  assert.deepEqual(at('/conversations/a.b:c-d_e?limit=3'), {
+    route: CARRIED_ROUTES.getConversation,
+    path: '/conversations/a.b%3Ac-d_e',
+    query: 'limit=3',
+  });
+  assert.equal(at('/conversations/a%3Ab%3ac')?.path, '/conversations/a%3Ab%3Ac');
+  assert.equal(at('/intents/i/gates/n/answer', 'POST')?.path, '/intents/i/gates/n/answer');
+  assert.equal(at('/chat', 'POST')?.route, CARRIED_ROUTES.chat);
+});
+
+test('what is not in the table is no route, and nothing is put right on the way', () => {
+  const none = [
+    '/',
+    '/chats',
+    '/Chat',
+    '/chat/',
+    '/conversations/',
+    '/conversations/a/turns',
+    '/internal/wake',
+    '/ch%61t',
+  ];
+  for (const target of [...none, '/conversations/a%20b', '/conversations/ä'.replace('ä', '%C3%A4')]) {
+    assert.equal(at(target), undefined, target);
+    assert.equal(at(target, 'POST'), undefined, target);
+  }
+  for (const method of ['PUT', 'DELETE', 'HEAD', 'OPTIONS', 'get', 'TRACE'])
+    assert.equal(at('/conversations', method), undefined);
+});
+
+test('what can be read in two ways is refused', () => {
+  const twofold = [
+    ...['', 'chat', '*', 'http://x/chat', '//chat', '/chat//', '/a/./b', '/a/../b', '/..', '/.', '/a/%2e%2e/b'],
+    ...[
+      '/a%2fb',
+      '/a%2Fb',
+      '/a%5cb',
+      '/a\\b',
+      '/a%252fb',
+      '/a%00',
+      '/a%0d%0ab',
+      '/a%',
+      '/a%2',
+      '/a%zz',
+      '/a b',
+      '/a#b',
+    ],
+    ...['/a\u0000b', '/\u00e4', '/a?b c', '/a;/../b', '/a%7f'],
+  ];
+  for (const target of twofold) assert.throws(() => checkTarget(target), { code: 'invalid_request' }, target);
+  for (const target of ['/', '/a/b', '/a/b/?x=%2f..', '/a.b/..c', '/@a/;b=1,2']) checkTarget(target);
+});
+
+test('pages have every path but the daemon’s and the internal ones', () => {
+  for (const target of ['/', '/?x', '/alarms', '/talk/1', '/assets/app.js']) assert.equal(isForPages(target), true);
+  for (const target of [
+    '/chat',
+    '/events?x',
+    '/conversations/1',
+    '/internal/wake',
+    '/admin',
+    '/ADMIN/x',
+    '/metrics',
+    '/healthz',
+  ])
+    assert.equal(isForPages(target), false, target);
+});
