@@ -28,6 +28,7 @@ import { measureFootprint } from './workloads/footprint.ts';
 import { measureGrowth } from './workloads/growth.ts';
 import { measureLateness } from './workloads/lateness.ts';
 import { measureMemory } from './workloads/memory.ts';
+import { measureProxy } from './workloads/proxy.ts';
 import { measureQueue } from './workloads/queue.ts';
 import { measureReceipts } from './workloads/receipts.ts';
 import { measureReplicas } from './workloads/replicas.ts';
@@ -122,6 +123,7 @@ const MEASURE: { [Name in WorkloadName]: (context: Context) => Promise<NonNullab
   boot: measureBoot,
   memory: measureMemory,
   receipts: measureReceipts,
+  proxy: measureProxy,
   chronometric: measureChronometric,
 };
 

@@ -14,6 +14,7 @@ export const WORKLOADS = [
   'memory',
   'receipts',
   'chronometric',
+  'proxy',
 ] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
 
@@ -21,7 +22,7 @@ export type WorkloadName = (typeof WORKLOADS)[number];
 export const ON_REQUEST: ReadonlySet<WorkloadName> = new Set(['endurance']);
 
 /** These are about an agent: they wake nobody and need neither a database server nor the sink. */
-const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory', 'receipts', 'chronometric']);
+const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory', 'receipts', 'chronometric', 'proxy']);
 
 /** Whether any of these workloads is about chronosd, which stores somewhere and wakes somebody. */
 export function needsServers(names: readonly WorkloadName[]): boolean {
@@ -58,6 +59,8 @@ export type Plan = {
   receipts: { seconds: number };
   /** Starts of each server, and calls of each tool in a round. */
   chronometric: { starts: number; calls: number };
+  /** Requests one at a time and length of a window with many in a round; wakes of a machine that sleeps. */
+  proxy: { calls: number; seconds: number; wakes: number };
 };
 
 const FULL: Plan = {
@@ -80,6 +83,7 @@ const FULL: Plan = {
   memory: { memories: [10_000, 100_000], queries: 1_000 },
   receipts: { seconds: 3 },
   chronometric: { starts: 15, calls: 2_000 },
+  proxy: { calls: 5_000, seconds: 5, wakes: 7 },
 };
 
 const QUICK: Plan = {
@@ -102,6 +106,7 @@ const QUICK: Plan = {
   memory: { memories: [10_000, 100_000], queries: 200 },
   receipts: { seconds: 1 },
   chronometric: { starts: 5, calls: 500 },
+  proxy: { calls: 1_500, seconds: 2, wakes: 3 },
 };
 
 export type PlanChanges = {

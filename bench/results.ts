@@ -10,6 +10,7 @@ import type { Footprint } from './workloads/footprint.ts';
 import type { GrowthRow } from './workloads/growth.ts';
 import type { LatenessRow } from './workloads/lateness.ts';
 import type { MemoryRow } from './workloads/memory.ts';
+import type { ProxyResult } from './workloads/proxy.ts';
 import type { QueueRow } from './workloads/queue.ts';
 import type { ReceiptsRow } from './workloads/receipts.ts';
 import type { ReplicasRow } from './workloads/replicas.ts';
@@ -28,6 +29,7 @@ export type Results = {
   boot?: BootRow[];
   memory?: MemoryRow[];
   receipts?: ReceiptsRow[];
+  proxy?: ProxyResult;
   chronometric?: ChronometricResult;
 };
 

@@ -21,8 +21,21 @@ npm run bench -- --only lateness,burst         # one or some of: ${WORKLOADS.joi
 This page is written by that command. Do not edit it; what the profiles show is kept in \`bench/report/findings.md\`.`;
 
 function method({ plan }: Report): string {
-  const { rounds, lateness, burst, creates, growth, queue, endurance, tools, boot, memory, receipts, chronometric } =
-    plan;
+  const {
+    rounds,
+    lateness,
+    burst,
+    creates,
+    growth,
+    queue,
+    endurance,
+    tools,
+    boot,
+    memory,
+    receipts,
+    chronometric,
+    proxy,
+  } = plan;
   return `## Method
 
 - **One machine, one clock.** The sink that receives the fires is a process of its own: it reads each body to its end, answers 202 and
@@ -67,7 +80,10 @@ function method({ plan }: Report): string {
   to its end. Checking it is reading the text strictly, hashes, signatures and whether what it tells can have happened.
 - **Chronometric:** ${count(chronometric.starts)} starts of each server, in turn, after one that filled the compile cache; from starting the process over the
   handshake to the answer of \`get_time_context\`. Then ${count(chronometric.calls)} calls of each tool a round, the five in turn, one at a time, over the pipe. There
-  is no profile, and so no consent to look at the desktop.`;
+  is no profile, and so no consent to look at the desktop.
+- **Public listener:** a daemon that answers at once with 4 KiB, asked with no proxy, through a reverse proxy of a dozen lines over the same HTTP client, and through the router with a
+  person's credential, each in turn, each in a process of its own: ${count(proxy.calls)} requests one at a time, then ${proxy.seconds} s with 32 under way. What is added is the difference to no proxy in the
+  same round. Then ${proxy.wakes} requests that find the machine asleep, beside as many starts of the same program alone.`;
 }
 
 function machineSection({ machine, versions, postgres }: Report): string {

@@ -12,6 +12,7 @@ import type { Footprint } from '../workloads/footprint.ts';
 import type { GrowthRow } from '../workloads/growth.ts';
 import type { LatenessRow } from '../workloads/lateness.ts';
 import type { MemoryRow } from '../workloads/memory.ts';
+import type { ProxyResult } from '../workloads/proxy.ts';
 import { type QueueRow, SCENARIOS, type Scenario } from '../workloads/queue.ts';
 import type { ReceiptsRow } from '../workloads/receipts.ts';
 import type { ReplicasRow } from '../workloads/replicas.ts';
@@ -302,6 +303,24 @@ export function receiptsTable(rows: readonly ReceiptsRow[]): Table {
   };
 }
 
+export function proxyTables({ ways, wakes }: ProxyResult): Table[] {
+  return [
+    {
+      title: "The router's public listener beside a bare reverse proxy",
+      headings: ['Way', 'p50', 'p99', 'added p50', 'added p99', 'requests/s'],
+      rows: ways.map(({ title, p50, p99, addedP50, addedP99, perSecond }) => [
+        ...[title, p50.toFixed(2), p99.toFixed(2), addedP50.toFixed(2), addedP99.toFixed(2), count(perSecond)],
+      ]),
+      note: 'Milliseconds, one request at a time; requests a second with 32 under way.',
+    },
+    {
+      title: 'Waking on the first request, milliseconds',
+      headings: ['What', 'median'],
+      rows: wakes.map(({ title, milliseconds }) => [title, ms(milliseconds)]),
+    },
+  ];
+}
+
 export function chronometricTables({ starts, calls }: ChronometricResult): Table[] {
   const ways = unique(calls.map(({ way }) => way));
   const cells = (tool: string) =>
@@ -359,6 +378,7 @@ export function tablesOf(results: Results): Table[] {
     memory,
     receipts,
     chronometric,
+    proxy,
   } = results;
   return [
     ...(lateness ? [latenessTable(lateness)] : []),
@@ -376,5 +396,6 @@ export function tablesOf(results: Results): Table[] {
     ...(memory ? [memoryTable(memory)] : []),
     ...(receipts ? [receiptsTable(receipts)] : []),
     ...(chronometric ? chronometricTables(chronometric) : []),
+    ...(proxy ? proxyTables(proxy) : []),
   ];
 }

@@ -5,7 +5,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
-import { metricsRoute } from '../kit/http/metrics-route.ts';
+import { type MetricsPage, metricsRoute } from '../kit/http/metrics-route.ts';
 import { type RunningServer, startServer } from '../kit/http/server.ts';
 import { receiptKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -25,7 +25,7 @@ import { IdleKeeper } from './idle-keeper.ts';
 import { type Machine, noMachine, suspendMachine } from './machines/machine.ts';
 import { OwedTurns } from './machines/owed-turns.ts';
 import { Registry } from './machines/registry.ts';
-import { routerMetrics } from './metrics.ts';
+import type { RouterFigures } from './metrics.ts';
 import { AwakeRecords } from './providers/awake-records.ts';
 import type { ProviderParts } from './providers/descriptor.ts';
 import { DAEMON_PROVIDERS } from './providers/descriptors.ts';
@@ -184,7 +184,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
         addMachineRoutes(app, { registry, fleet, targets, budgets, adminToken: config.adminToken, clock, log });
         addUserRoutes(app, { tokens, log });
         metricsRoute(app, ROUTER_ROUTES.metrics, {
-          page: routerMetrics(() => server && listener && { internal: server.figures(), public: listener.figures() }),
+          page: metricsPage(() => server && listener && { internal: server.figures(), public: listener.figures() }),
           ...{ scrapeToken: config.metricsToken, tokenName: 'ROUTER_METRICS_TOKEN' },
         });
       },
@@ -286,4 +286,13 @@ async function openTargets(
     await registry.close();
     throw thrown;
   }
+}
+
+/** What writes metrics is loaded with the first scrape: most routers have none, and every start would pay for it. */
+function metricsPage(figures: () => RouterFigures | undefined): MetricsPage {
+  let page: MetricsPage | undefined;
+  return async () => {
+    page ??= (await import('./metrics.ts')).routerMetrics(figures);
+    return page();
+  };
 }

@@ -4,7 +4,7 @@ import type { MetricsPage } from '../kit/http/metrics-route.ts';
 import type { DoorFigures } from '../kit/http/server.ts';
 import type { PublicFigures } from './public/listener.ts';
 
-type Figures = { internal: DoorFigures; public: PublicFigures & { door: DoorFigures } };
+export type RouterFigures = { internal: DoorFigures; public: PublicFigures & { door: DoorFigures } };
 
 /** What came of a request, by the figure that counts it. */
 const RESULTS = {
@@ -17,7 +17,7 @@ const RESULTS = {
 } as const satisfies Record<string, keyof PublicFigures>;
 
 /** @param figures asked at each scrape; `undefined` before the router listens */
-export function routerMetrics(figures: () => Figures | undefined): MetricsPage {
+export function routerMetrics(figures: () => RouterFigures | undefined): MetricsPage {
   const registry = new Registry();
   const registers = [registry];
   const doors = () => {

@@ -171,7 +171,10 @@ describe('beside an "up" that runs', () => {
     assert.match(said, new RegExp(`Reveille runs already, as process ${run.pid}, since \\d\\d:\\d\\d:\\d\\d`));
     for (const place of [env.REVEILLE_HOME, run.chronos_url, run.router_url, run.executor_url])
       assert.ok(said.includes(place), `${place} is not in ${said}`);
-    assert.match(said, new RegExp(`kill ${run.pid}\\b.*REVEILLE_HOME, CHRONOS_PORT, ROUTER_PORT and EXECUTOR_PORT`));
+    assert.match(
+      said,
+      new RegExp(`kill ${run.pid}\\b.*REVEILLE_HOME, CHRONOS_PORT, ROUTER_PORT, ROUTER_PUBLIC_PORT and EXECUTOR_PORT`),
+    );
     assert.deepEqual(recordIn(env), run);
   });
 
@@ -230,6 +233,7 @@ test('a port that is taken names the variable to change, and what listens there'
   const port = String((other.address() as AddressInfo).port);
   for (const [name, variable] of [
     ['router', 'ROUTER_PORT'],
+    ['router', 'ROUTER_PUBLIC_PORT'],
     ['chronosd', 'CHRONOS_PORT'],
     ['executor', 'EXECUTOR_PORT'],
   ] as const) {

@@ -198,7 +198,7 @@ export async function chronometric(context: CliContext, { byCalls = false }: Chr
 /** A router stops its machines one grace period after its deliveries have ended. */
 const DRAIN_LIMIT_MS = 30_000;
 
-type Daemon = { url: string; close(): Promise<void> };
+type Daemon = { url: string; close(): Promise<void>; public?: { readonly url: string } };
 
 /**
  * Starts a daemon, says where it listens (`--json`: one line on stdout), and stays until SIGTERM or SIGINT has drained
@@ -212,7 +212,12 @@ async function runDaemon(
   const { out, clock } = context;
   const log = await context.log(name, out.live ? 'warn' : 'info');
   const daemon = await namingPort(name, () => start(log));
-  out.result({ system: name, url: daemon.url, pid: process.pid }, `${name} listens on ${daemon.url}; Ctrl-C ends it`);
+  const { url, public: door } = daemon;
+  const more = door === undefined ? '' : `, people come in at ${door.url}`;
+  out.result(
+    { system: name, url, ...(door && { public_url: door.url }), pid: process.pid },
+    `${name} listens on ${url}${more}; Ctrl-C ends it`,
+  );
   onTermination(() => daemon.close(), { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
   await new Promise(() => {});
 }

@@ -50,7 +50,8 @@ function recordOf({ home }: CliContext, owner: number | undefined): RunRecord | 
 function runsAlready(context: CliContext, owner: number | undefined): ReveilleError {
   const run = recordOf(context, owner);
   const home = context.home.path;
-  const another = 'for a second one set REVEILLE_HOME, CHRONOS_PORT, ROUTER_PORT and EXECUTOR_PORT to others';
+  const another =
+    'for a second one set REVEILLE_HOME, CHRONOS_PORT, ROUTER_PORT, ROUTER_PUBLIC_PORT and EXECUTOR_PORT to others';
   if (!run) {
     const who = owner === undefined ? 'another process' : `process ${owner}`;
     const message = `Reveille is just being started, or ended, in ${home} by ${who}: wait a moment; ${another}`;

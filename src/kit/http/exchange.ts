@@ -217,6 +217,8 @@ export function openStream(
       onResponseStart(controller, status, head) {
         if (status !== 200 || !String(head['content-type']).startsWith('text/event-stream')) {
           refusal = { status, retryAfter: head['retry-after'], chunks: [], bytes: 0 };
+          // Only an envelope is worth waiting for.
+          if (!String(head['content-type']).startsWith('application/json')) controller.abort(new Error('no envelope'));
           return;
         }
         resolve(

@@ -19,7 +19,7 @@ export type Carriage = {
   /** Where the answer goes. */
   outgoing: ServerResponse;
   /** Ends an answer that has begun, as if it were whole: for streams, which have no end of their own. */
-  ending: AbortSignal;
+  ending: AbortSignal | undefined;
   /** The longest silence of the daemon, in milliseconds; 0: any. */
   silenceMs: number;
 };
@@ -74,7 +74,7 @@ class Passage implements Dispatcher.DispatchHandler {
     this.#carriage = carriage;
     this.#resolve = resolve;
     carriage.outgoing.once('close', this.leave);
-    carriage.ending.addEventListener('abort', this.#end);
+    carriage.ending?.addEventListener('abort', this.#end);
   }
 
   /** The reader has gone: nobody waits for the daemon any more. */
@@ -118,7 +118,7 @@ class Passage implements Dispatcher.DispatchHandler {
     outgoing.writeHead(status, Object.fromEntries(kept));
     outgoing.flushHeaders();
     this.#status = status;
-    if (ending.aborted) this.#end();
+    if (ending?.aborted) this.#end();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -159,7 +159,7 @@ class Passage implements Dispatcher.DispatchHandler {
     this.#isOver = true;
     const { outgoing, ending } = this.#carriage;
     outgoing.off('close', this.leave).off('drain', this.#drained);
-    ending.removeEventListener('abort', this.#end);
+    ending?.removeEventListener('abort', this.#end);
     this.#resolve(carried);
   }
 }

@@ -8,7 +8,6 @@ import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
 import { type Fallback, type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { PERSON_TOKEN } from '../../wire/person.ts';
 import type { RouterConfig } from '../config.ts';
 import { Lockouts } from './lockout.ts';
 import { type PassageOptions, Passages } from './passage.ts';
@@ -84,9 +83,14 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const authenticate = async (c: HttpContext): Promise<Person> => {
     const given = bearerOf(c.req.header('authorization')) ?? '';
     const address = addressOf(c.env.incoming.socket);
-    const tokenId = tokens.knownId(PERSON_TOKEN.exec(given)?.[1]);
-    if (given !== '') lockouts.check(address, tokenId);
-    const person = tokens.holderOf(given);
+    let tokenId: string | undefined;
+    const person =
+      given === ''
+        ? undefined
+        : tokens.holderOf(given, (id) => {
+            tokenId = id;
+            lockouts.check(address, id);
+          });
     if (person) {
       lockouts.succeeded(address, person.tokenId);
       return person;

@@ -61,9 +61,9 @@ export class Lockouts {
     while (this.#offenders.size > REMEMBERED) this.#offenders.delete(this.#offenders.keys().next().value!);
   }
 
-  /** A right one: mistypings before it do not count any more. */
+  /** A right one: wrong ones with its id do not count any more. Those of the address do. */
   succeeded(address: string, tokenId: string): void {
-    if (this.#offenders.size > 0) for (const key of this.#keysOf(address, tokenId)) this.#offenders.delete(key);
+    this.#offenders.delete(`${address} ${tokenId}`);
   }
 
   #keysOf(address: string, tokenId: string | undefined): string[] {

@@ -40,6 +40,8 @@ const PASSED_ON = ['accept', 'content-type', 'last-event-id'] as const;
 export class Passages {
   readonly #options: PassageOptions;
   readonly #closing = new AbortController();
+  /** What waits for a machine. */
+  readonly #waiting = new Set<AbortController>();
 
   constructor(options: PassageOptions) {
     this.#options = options;
@@ -48,6 +50,7 @@ export class Passages {
   /** Ends the waiting for machines, and streams. */
   close(): void {
     this.#closing.abort();
+    for (const waiting of this.#waiting) waiting.abort(new Error('the router is closing'));
   }
 
   /**
@@ -64,14 +67,13 @@ export class Passages {
     const body = await bodyOf(c, place);
     for (let attempt = 1; ; attempt++) {
       const lease = await this.#reach(c, person);
-      const letGo = AbortSignal.any([this.#closing.signal, revoked, lease.ending]);
       try {
         const carried = await carry({
           ...this.#to(lease, person, c, place),
           body,
           outgoing: c.env.outgoing,
           // Only a stream is cut short; an answer that is on its way is waited for.
-          ending: isStream ? letGo : new AbortController().signal,
+          ending: isStream ? AbortSignal.any([this.#closing.signal, revoked, lease.ending]) : undefined,
           silenceMs: isStream ? 0 : SILENCE_MS,
         });
         if (place.route === CARRIED_ROUTES.chat && carried.result === 'answered' && carried.status <= 299) {
@@ -122,13 +124,14 @@ export class Passages {
         throw thrown;
       }
     };
-    current();
     const over = new AbortController();
+    this.#waiting.add(over);
     const cancel = clock.after(timeoutMs, () => over.abort(new Error('not ready in time')));
     const leave = () => over.abort(new Error('the reader has gone'));
     c.env.outgoing.once('close', leave);
     try {
-      return await fleet.of(userId).acquire(current, AbortSignal.any([over.signal, this.#closing.signal]));
+      if (this.#closing.signal.aborted) over.abort(new Error('the router is closing'));
+      return await fleet.of(userId).acquire(current, over.signal);
     } catch (thrown) {
       if (thrown === refusal) throw thrown;
       if (this.#closing.signal.aborted) throw new ReveilleError('unavailable', 'the router is shutting down');
@@ -144,6 +147,7 @@ export class Passages {
       );
     } finally {
       cancel();
+      this.#waiting.delete(over);
       c.env.outgoing.off('close', leave);
     }
   }

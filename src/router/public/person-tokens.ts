@@ -65,21 +65,18 @@ export class PersonTokens {
   /**
    * Whose token it is; `undefined` for one that is malformed, unknown, expired or revoked, found out in the same time.
    *
-   * @throws ReveilleError `unavailable` when the file cannot be read
+   * @param check told of the id in the token, if there is a credential with this id, before the rest is looked at; what
+   *   it throws ends the look
    */
-  holderOf(token: string): Person | undefined {
+  holderOf(token: string, check: (tokenId: string | undefined) => void = () => {}): Person | undefined {
     const [, id = ''] = PERSON_TOKEN.exec(token) ?? [];
     const row = this.#byId.get(id) as Row | undefined;
+    check(row?.id);
     const digest = row === undefined ? NO_DIGEST : Buffer.from(row.digest, 'hex');
     const matches = timingSafeEqual(hash('sha256', token, 'buffer'), digest);
     if (!row || !matches || this.#stateOf(row) !== 'active') return undefined;
     this.#noteUse(row);
     return { userId: row.user_id, tokenId: row.id };
-  }
-
-  /** The id of a token, when there is a credential with this id; for counting wrong tokens, not for letting in. */
-  knownId(id: string | undefined): string | undefined {
-    return id !== undefined && this.#byId.get(id) !== undefined ? id : undefined;
   }
 
   /** Whether a credential still stands: a stream outlives the look at its token. */
