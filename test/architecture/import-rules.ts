@@ -59,7 +59,9 @@ const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(Object.entries(KIT_ARROWS).map(([kit, others]) => [kit, ['wire', ...others]])),
   ...Object.fromEntries(SYSTEMS.map((system) => [system, ['wire', 'kit', ...SYSTEMS.map(clientOf)]])),
   ...INSIDE_CHRONOS,
-  cli: ['wire', 'kit', ...SYSTEMS],
+  // The page speaks to the systems through their clients, and to the rest of the house through what it is given.
+  console: ['wire', 'kit', ...SYSTEMS.map(clientOf)],
+  cli: ['wire', 'kit', 'console', ...SYSTEMS],
 };
 
 /** What stands against the layers, and why it may. */

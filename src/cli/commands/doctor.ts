@@ -188,8 +188,9 @@ function tellProgress({ out, clock }: CliContext, waiting: ReadonlySet<string>, 
 
 const PROGRESS_AFTER_MS = 2000;
 
-export async function doctor(context: CliContext): Promise<void> {
-  const { clock, out } = context;
+/** All that is looked at, and what runs. */
+export async function examine(context: CliContext): Promise<{ checks: readonly Check[]; running: Running }> {
+  const { clock } = context;
   const waiting = new Set<string>();
   const ended = new AbortController();
   tellProgress(context, waiting, ended.signal);
@@ -223,7 +224,12 @@ export async function doctor(context: CliContext): Promise<void> {
     one('executor files', () => checkExecutorFiles(context)),
   ]);
   ended.abort();
-  const checks = groups.flat();
+  return { checks: groups.flat(), running };
+}
+
+export async function doctor(context: CliContext): Promise<void> {
+  const { out } = context;
+  const { checks, running } = await examine(context);
   const ok = checks.every(({ status }) => status !== 'broken');
   const report = { checks, ok, running: running.up, not_running: running.down };
   out.result(report, renderChecks(checks, running, lookOf(context)));

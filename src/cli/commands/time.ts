@@ -31,7 +31,8 @@ const FIRST_STEPS = [
   'Then say what you are about to do; the agent marks the start and the end of it. More: docs/chronometric.md',
 ];
 
-function instantAt(date: string | undefined, occasion: Occasion): number {
+/** An instant of a day, or now. @throws UsageError for what is no date */
+export function instantAt(date: string | undefined, occasion: Occasion): number {
   if (date === undefined) return occasion.now;
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date))
     throw new UsageError(`--date must be a date such as 2026-06-15 (got ${showValue(date)})`);

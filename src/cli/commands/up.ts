@@ -13,8 +13,11 @@ import { renderEntry } from '../screens/log-screen.ts';
 import { lookOf } from '../screens/look.ts';
 import { failedRingLine, greeting, ringLines, setLine, stoppingLine } from '../screens/up-screen.ts';
 import { type LocalStack, startLocalStack } from '../up/local-stack.ts';
+import { ownConsole } from '../up/own-console.ts';
 import { type Ring, RingWatch, ringRecord } from '../up/ring.ts';
 import { TurnNews } from '../up/turn-news.ts';
+import { personOf } from './alarm-set.ts';
+import { consoleAddress } from './open.ts';
 
 const WELCOME_KEY = 'reveille-welcome';
 const WELCOME_DELAY_SECONDS = 5;
@@ -76,6 +79,15 @@ async function countDown({ out, clock }: CliContext, dueAt: number, signal: Abor
   }
 }
 
+/**
+ * Where the console is: for a person who watches, by an address that works once; in a log, where it would lie about, by
+ * one that opens nothing.
+ */
+function consoleLine({ out, clock }: CliContext, { router, identity }: LocalStack, secret: string): string {
+  const { url } = router.public;
+  return out.live ? consoleAddress(url, secret, identity.owner, clock.now()) : `${url} (with: npx reveille open)`;
+}
+
 export async function up(context: CliContext, flags: { once?: boolean }): Promise<void> {
   const { out, clock } = context;
   const once = flags.once === true;
@@ -85,11 +97,13 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   let outcome: Ring | undefined;
 
   let news: TurnNews | undefined;
+  const console = ownConsole(context, personOf(context, {}) ?? 'you');
   const watch = new RingWatch((ring) => {
     const failed = ring.fire.result.outcome !== 'delivered';
     if (failed) out.line(failedRingLine(out, ring));
     else out.result(ringRecord(ring), ringLines(out, ring, lookOf(context)));
     if (!failed) passOn(ring, news);
+    console.hint('alarms');
     if (ring.fire.alarm.id !== awaited) return;
     outcome = ring;
     rings.dispatchEvent(new Event('awaited'));
@@ -100,6 +114,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     ended.abort();
     news?.stop();
     watch.stop();
+    console.close();
     // What did not start has closed itself.
     const started = await starting?.catch(() => undefined);
     await started?.close();
@@ -117,12 +132,17 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
       onFire: (report) => {
         news?.follows(report.occurrence.fireId);
         watch.fire(report);
+        console.hint('alarms');
       },
-      onWake: (report, turn) => watch.wake(report, turn),
+      onWake: (report, turn) => {
+        watch.wake(report, turn);
+        console.hint('machines');
+      },
+      console,
     });
     stack = await starting;
     if (ended.signal.aborted) await ENDED_ELSEWHERE;
-    for (const line of greeting(out, context.home, stack)) out.line(line);
+    for (const line of greeting(out, context.home, stack, consoleLine(context, stack, console.secret))) out.line(line);
     const awaitedRing = new Promise<void>((resolve) =>
       rings.addEventListener('awaited', () => resolve(), { once: true }),
     );

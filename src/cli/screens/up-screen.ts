@@ -37,7 +37,7 @@ function preview(text: string): string {
 }
 
 /** Who listens where, and what to do next. */
-export function greeting(out: Output, home: Home, stack: LocalStack): string[] {
+export function greeting(out: Output, home: Home, stack: LocalStack, console: string): string[] {
   const row = (name: string, where: string, what: string) =>
     `  ${name.padEnd(10)}${where.padEnd(25)}${out.paint('dim', what)}`;
   return [
@@ -50,6 +50,8 @@ export function greeting(out: Output, home: Home, stack: LocalStack): string[] {
     row('home', tilde(home.path), 'keys, tokens and data'),
     ...(stack.noApprover === undefined ? [] : ['', out.paint('yellow', `  ${printable(stack.noApprover)}`)]),
     '',
+    `  ${out.paint('dim', 'Open the console')}  ${console}`,
+    ...(out.live ? [`                    ${out.paint('dim', 'works once; again with: npx reveille open')}`] : []),
     `  ${out.paint('dim', 'Connect an agent')}  claude mcp add chronos${homeFlag(home)} -- ${process.execPath} ${PROGRAM} mcp`,
     `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Look at the build" --in 10m`,
     `  ${out.paint('dim', 'Stop')}              Ctrl-C; alarms are kept`,

@@ -11,7 +11,7 @@ import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
 import { addChat, addLog } from './person.ts';
 import { addProfile, addTime } from './time.ts';
-import { addDoctor, addMemory, addMigrate, addSpread } from './upkeep.ts';
+import { addDoctor, addMemory, addMigrate, addOpen, addSpread } from './upkeep.ts';
 
 /** Builds the tree anew; commander keeps parsed values in it. */
 export function buildProgram(process: CliProcess): Command {
@@ -29,6 +29,7 @@ export function buildProgram(process: CliProcess): Command {
       getErrHelpWidth: () => (stderr.isTTY ? stderr.columns : 80),
     });
   addDaemons(program);
+  addOpen(program);
   addAlarm(program);
   addChat(program);
   addLog(program);

@@ -16,6 +16,16 @@ export function addDoctor(program: Command): void {
   });
 }
 
+export function addOpen(program: Command): void {
+  addCommand<{ print?: boolean }>(program, {
+    usage: 'open',
+    summary: 'open the console of the running "reveille up" in the browser',
+    example: 'reveille open',
+    options: (command) => command.option('--print', 'print the address, which works once, and nothing else'),
+    run: async (context, flags) => (await import('../commands/open.ts')).open(context, flags),
+  });
+}
+
 const load = () => import('../commands/memory.ts');
 
 const dataDirOption = (command: Command) =>

@@ -91,8 +91,8 @@ export type LocalStack = {
 export type LocalStackEvents = {
   onFire: (report: FireReport) => void;
   onWake: OnWake;
-  /** Answers what is not the agent's own at the public listener. */
-  pages?: Pages;
+  /** Answers what is not the agent's own at the public listener; `secret` opens it. */
+  console?: { readonly pages: Pages; readonly secret: string };
 };
 
 /**
@@ -133,7 +133,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   parts.defer(() => removeRun(home));
   const running = { router, chronos, executor };
   const noApprover = await enrolOwn(installation, running);
-  const agent = await registerNeo(installation, running, tools);
+  const agent = await registerNeo(installation, running, tools, events.console?.secret);
 
   const started = parts.move();
   return {
@@ -168,7 +168,7 @@ function toolsOf({ context, settings, identity, secrets }: Installation): ToolCo
 
 async function startOwnRouter(
   { context, settings, identity, environment }: Installation,
-  { onWake, pages }: LocalStackEvents,
+  { onWake, console }: LocalStackEvents,
   ownChronos: () => string | undefined,
 ): Promise<RunningRouter> {
   const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
@@ -182,7 +182,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pages },
+      ...{ onWake, pages: console?.pages },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );
@@ -240,6 +240,7 @@ async function registerNeo(
   { context, secrets, settings, identity, environment }: Installation,
   { router, chronos, executor }: Running,
   tools: ToolConfig | undefined,
+  consoleSecret: string | undefined,
 ): Promise<LocalAgent> {
   const { home, clock } = context;
   const admin = executorAdminAt(context, executor.url, settings.EXECUTOR_ADMIN_TOKEN);
@@ -271,6 +272,7 @@ async function registerNeo(
     chronos_url: chronos.url,
     router_url: router.url,
     public_url: router.public.url,
+    ...(consoleSecret !== undefined && { console_secret: consoleSecret }),
     executor_url: executor.url,
     started_at: formatInstant(clock.now()),
     neo,

@@ -61,9 +61,9 @@ const codeOf = (character: string) => character.codePointAt(0)!.toString(16);
 export const braced = (character: string) => `\\u{${codeOf(character)}}`;
 
 /** The text with each hidden character written as `\u{200b}`. */
-export function withHiddenShown(text: string): string {
+export function withHiddenShown(text: string, write: (character: string) => string = braced): string {
   return text.replace(HIDDEN, (character, index: number) =>
-    belongs(character, text, index) ? character : braced(character),
+    belongs(character, text, index) ? character : write(character),
   );
 }
 

@@ -18,10 +18,24 @@ const STACK = /(?<=\p{M}{3})\p{M}/gu;
  * The text with characters that cannot be seen, that look like others, or that pile up, written by their code points.
  */
 export function visible(text: string): string {
-  const shown = withHiddenShown(text.replaceAll('\t', '\\t')).replace(STACK, braced);
+  return laidOut(text.replaceAll('\t', '\\t'), braced);
+}
+
+function laidOut(text: string, write: (character: string) => string): string {
+  const shown = withHiddenShown(text, write).replace(STACK, write);
   const alike = new Set(lookalikes(shown));
   if (alike.size === 0) return shown;
-  return [...shown].map((character) => (alike.has(nameOf(character)) ? braced(character) : character)).join('');
+  return [...shown].map((character) => (alike.has(nameOf(character)) ? write(character) : character)).join('');
+}
+
+/** A part of a text: as it was written, or the code point of a character that would not be seen for what it is. */
+export type MarkedPart = { readonly text: string; readonly isOdd: boolean };
+
+/** The same for a page that can set such code points apart from a text that spells them out; tabs stay. */
+export function marked(text: string): MarkedPart[] {
+  // Neither of these two is left in the text: they are in the table themselves.
+  const parts = laidOut(text, (character) => `\u0001${braced(character)}\u0002`).split(/\u0001(.*?)\u0002/su);
+  return parts.flatMap((part, at) => (part === '' ? [] : [{ text: part, isOdd: at % 2 === 1 }]));
 }
 
 /** Plain ASCII: every other character is written by its code point. */

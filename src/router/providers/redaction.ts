@@ -76,7 +76,7 @@ function decoded(part: string): string {
 }
 
 /** One word of a command line, the word before it known. */
-function shownWord(word: string, before: string | undefined): string {
+export function shownWord(word: string, before: string | undefined): string {
   const flag = before === undefined ? undefined : FLAG.exec(before)?.[1];
   const carried = before !== undefined && CARRIERS.test(before);
   const [, name, value] = ASSIGNED.exec(word) ?? [];

@@ -120,7 +120,7 @@ export function breakingOff(...pieces: string[]): Script {
 }
 
 /** Starts an endpoint that plays its scripts in order, the last one again and again. */
-export async function modelEndpoint(t: TestContext, ...scripts: Script[]) {
+export async function modelEndpoint(t: Pick<TestContext, 'after'>, ...scripts: Script[]) {
   const requests: EndpointRequest[] = [];
   const server = createServer(async (incoming, response) => {
     // Not a question to a model: somebody on this computer knocks at a port that was another's a moment ago.

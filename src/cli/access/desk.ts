@@ -1,0 +1,172 @@
+/** The desk of the console for the person of this installation: what it asks of the house, and with which right. */
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { viewDay } from '../../chronometric/view/day-view.ts';
+import { compileSchedule } from '../../chronos/alarm/schedule.ts';
+import type { ApproverPort, Check, Desk, Part, ReceiptVerdict, RingsOf } from '../../console/desk.ts';
+import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { withoutColours } from '../../kit/text/hidden-characters.ts';
+import { shownWord } from '../../router/providers/redaction.ts';
+import { answerText } from '../../wire/approver.ts';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+import { knownApprover, openApprover } from '../approver/approver-key.ts';
+import { signedUntil } from '../approver/statements.ts';
+import { instantAt } from '../commands/time.ts';
+import type { CliContext } from '../context.ts';
+import { userOf } from '../flags/machine-user.ts';
+import { chronometricAccess } from './chronometric.ts';
+import { alarmClient } from './chronos.ts';
+import { executorAdmin, executorClient } from './executor.ts';
+import { personClient } from './person.ts';
+import { routerClient } from './router.ts';
+
+/** A part that is there, or the reason that stands in its way. */
+function part<T>(make: () => T): Part<T> {
+  try {
+    return { there: make() };
+  } catch (thrown) {
+    if (thrown instanceof ReveilleError) return { missing: thrown.message };
+    throw thrown;
+  }
+}
+
+/** The schedule engine of chronosd itself, so that what is said beforehand is what happens. */
+export const ringsOf: RingsOf = ({ cron, zone, after, until, atMost }) => {
+  const schedule = compileSchedule(cron, zone, after);
+  const rings: number[] = [];
+  for (let at = after; rings.length < atMost; ) {
+    const next = schedule.next(at);
+    if (next === undefined || next > until) break;
+    rings.push(next);
+    at = next;
+  }
+  return rings;
+};
+
+/** The key of whoever runs this; each answer is signed when it is given, and nothing is kept open. */
+function approverOf({ environment, clock }: CliContext): ApproverPort {
+  return {
+    known() {
+      const known = knownApprover(environment);
+      return known && { publicKey: known.publicKey, name: known.name, isSealed: known.kept === 'sealed file' };
+    },
+    async sign(said, { intentId, nodeId }, passphrase) {
+      const key = await openApprover(environment, async () => {
+        if (passphrase !== undefined && passphrase !== '') return passphrase;
+        throw new ReveilleError('forbidden', 'the key is sealed: its passphrase is needed');
+      });
+      const answer = { ...said, expires_at: signedUntil(clock.now()) };
+      const signature = key.sign(answerText({ ...answer, intent_id: intentId, node_id: nodeId }));
+      return { ...answer, approver: key.publicKeyHex, signature };
+    },
+  };
+}
+
+const VERDICT_COLUMNS = 100;
+
+/** As `reveille receipt verify` does, with the executor's own key, and the approvers that it has on its roster. */
+async function verify(context: CliContext, user: string, receipt: string): Promise<ReceiptVerdict> {
+  const [{ readValues }, { verifyReceipts }, { linesOf }] = await Promise.all([
+    import('../../executor/receipt/receipt-text.ts'),
+    import('../../executor/receipt/verify-receipt.ts'),
+    import('../screens/receipt-words.ts'),
+  ]);
+  const roster = await executorAdmin(context)
+    .approvers(user)
+    .catch(() => undefined);
+  const keys = roster && [roster.executor];
+  const words = { columns: VERDICT_COLUMNS, paint: (_: unknown, text: string) => text };
+  const lines: string[] = [];
+  let isWhole = true;
+  for await (const checked of verifyReceipts(readValues(receipt), { keys, approvers: undefined })) {
+    if ('unreadable' in checked) return { isWhole: false, lines: [checked.unreadable.message] };
+    const { report, line } = checked;
+    if (report.broken) isWhole = false;
+    const expected = { keyExpected: keys !== undefined && report.broken?.property !== 'key', approverExpected: false };
+    const place = { file: 'this receipt', line, ...expected, keyNamed: keys !== undefined, trustsEmbedded: !keys };
+    lines.push(...linesOf(report, place, words));
+  }
+  return { isWhole, lines };
+}
+
+const LOG_BYTES = 16 * 1024;
+const LOG_LINES = 60;
+
+/** A line of our own log as its words and the time; any other as it is. */
+function plainLine(line: string): string {
+  try {
+    const { time, msg, name } = JSON.parse(line) as { time?: unknown; msg?: unknown; name?: unknown };
+    if (typeof time !== 'number' || typeof msg !== 'string') return line;
+    return `${formatInstant(time)} ${String(name ?? '')}: ${msg}`;
+  } catch {
+    return line;
+  }
+}
+
+/** The last lines of a machine's process, as the router quotes them: without what may be a secret. */
+async function lastLines({ settings }: CliContext, user: string): Promise<readonly string[]> {
+  const name = `${createHash('sha256').update(user).digest('hex').slice(0, 32)}.log`;
+  const path = join(settings.ROUTER_DATA_DIR!, 'machine-logs', name);
+  const file = await open(path, 'r').catch((thrown: NodeJS.ErrnoException) => {
+    if (thrown.code === 'ENOENT') return undefined;
+    throw thrown;
+  });
+  if (!file) return [];
+  try {
+    const { size } = await file.stat();
+    const buffer = Buffer.alloc(Math.min(size, LOG_BYTES));
+    await file.read(buffer, 0, buffer.length, size - buffer.length);
+    const lines = withoutColours(buffer.toString('utf8'))
+      .split('\n')
+      .filter((line) => line.trim() !== '');
+    const quote = (line: string) =>
+      line
+        .split(' ')
+        .map((word, at, words) => shownWord(word, words[at - 1]))
+        .join(' ');
+    return lines.slice(-LOG_LINES).map((line) => quote(plainLine(line)));
+  } finally {
+    await file.close();
+  }
+}
+
+async function checks(context: CliContext): Promise<readonly Check[]> {
+  const { examine } = await import('../commands/doctor.ts');
+  return (await examine(context)).checks;
+}
+
+async function dayOf(context: CliContext, date: string | undefined) {
+  const { occasion, state } = await chronometricAccess(context);
+  try {
+    return viewDay(state, occasion, instantAt(date, occasion));
+  } catch (thrown) {
+    throw new ReveilleError('unavailable', toReveilleError(thrown).message, { cause: thrown });
+  } finally {
+    state.close();
+  }
+}
+
+/** @param onHint told when something happens here; it is called back with what a screen should look at again */
+export function localDesk(context: CliContext, name: string, onHint: Desk['onHint']): Desk {
+  const user = userOf(context, undefined);
+  const { home, settings } = context;
+  const data = ['CHRONOS', 'ROUTER', 'NEO', 'EXECUTOR', 'CHRONOMETRIC'].flatMap((system) => {
+    const where = settings[`${system}_DATA_DIR`];
+    return where ? [{ name: `${system.toLowerCase()} data`, where }] : [];
+  });
+  return {
+    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', onHint, ringsOf },
+    alarms: part(() => alarmClient(context, name)),
+    machines: part(() => routerClient(context)),
+    machineLog: { there: () => lastLines(context, user) },
+    agent: part(() => personClient(context)),
+    intents: part(() => executorClient(context, user)),
+    approver: { there: approverOf(context) },
+    verifyReceipt: (receipt) => verify(context, user, receipt),
+    health: { there: () => checks(context) },
+    places: [{ name: 'home', where: home.path }, { name: 'settings', where: home.configFile }, ...data],
+    day: { there: (date) => dayOf(context, date) },
+  };
+}

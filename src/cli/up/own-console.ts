@@ -1,0 +1,57 @@
+/** The console of `reveille up`: made with the first request for it, for the one person whose installation it is. */
+import type { ConsoleApp, ConsoleInfo } from '../../console/console.ts';
+import type { Hint } from '../../console/desk.ts';
+import { hostNames } from '../../kit/http/door.ts';
+import { randomSecret } from '../../kit/identity/secrets.ts';
+import type { Settings } from '../../wire/settings.ts';
+import type { CliContext } from '../context.ts';
+import { readSecrets } from '../home/home.ts';
+
+export type OwnConsole = {
+  /** Seals one-time codes; `reveille open` makes them with it. New with every start. */
+  readonly secret: string;
+  readonly pages: (request: Request, info: ConsoleInfo) => Promise<Response>;
+  /** Something has happened: open screens look again. */
+  hint(hint: Hint): void;
+  close(): void;
+};
+
+/** @param name who sits here, as alarms say it */
+export function ownConsole(context: CliContext, name: string): OwnConsole {
+  const secret = randomSecret();
+  const listeners = new Set<(hint: Hint) => void>();
+  const onHint = (listener: (hint: Hint) => void) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  };
+  let app: Promise<ConsoleApp> | undefined;
+  const make = async (): Promise<ConsoleApp> => {
+    const [{ createConsole }, { localDesk }] = await Promise.all([
+      import('../../console/console.ts'),
+      import('../access/desk.ts'),
+    ]);
+    // What the first start has made is not among the settings that it was started with.
+    const settings: Settings = { ...readSecrets(context.home), ...context.settings };
+    return createConsole({
+      clock: context.clock,
+      log: await context.log('console', 'error'),
+      isTls: settings.ROUTER_PUBLIC_TLS_CERT !== undefined,
+      hosts: hostNames(settings.ROUTER_PUBLIC_ALLOWED_HOSTS),
+      codeSecret: secret,
+      deskOf: () => localDesk({ ...context, settings }, name, onHint),
+    });
+  };
+  return {
+    secret,
+    async pages(request, info) {
+      app ??= make();
+      return (await app).fetch(request, info);
+    },
+    hint(hint) {
+      for (const listener of [...listeners]) listener(hint);
+    },
+    close() {
+      void app?.then((made) => made.close());
+    },
+  };
+}

@@ -1,0 +1,37 @@
+/** Our own files: one style sheet, one script, an icon. Named by what is in them, so that they can be kept for good. */
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { HEADERS } from './door.ts';
+import type { Assets } from './page.ts';
+
+const FOLDER = join(import.meta.dirname, 'assets');
+const FILES = {
+  css: { file: 'console.css', type: 'text/css; charset=utf-8' },
+  script: { file: 'console.js', type: 'text/javascript; charset=utf-8' },
+  icon: { file: 'icon.svg', type: 'image/svg+xml' },
+  manifest: { file: 'manifest.webmanifest', type: 'application/manifest+json' },
+} as const;
+
+export type LoadedAssets = Assets & { serve(name: string): Response | undefined };
+
+export function loadAssets(): LoadedAssets {
+  const loaded = Object.values(FILES).map(({ file, type }) => {
+    const text = readFileSync(join(FOLDER, file), 'utf8');
+    return { file, type, text, name: file.replace('.', `.${hash('sha256', text).slice(0, 12)}.`) };
+  });
+  const addressOf = (file: string) => `/assets/${loaded.find((one) => one.file === file)!.name}`;
+  return {
+    css: addressOf('console.css'),
+    script: addressOf('console.js'),
+    icon: addressOf('icon.svg'),
+    serve(name) {
+      const found = loaded.find((one) => one.name === name || one.file === name);
+      if (!found) return undefined;
+      const kept = found.name === name ? 'public, max-age=31536000, immutable' : 'no-cache';
+      return new Response(found.text, {
+        headers: { ...HEADERS, 'content-type': found.type, 'cache-control': kept },
+      });
+    },
+  };
+}

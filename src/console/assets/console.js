@@ -1,0 +1,304 @@
+// Live updates and keys. Everything else works without this file; nothing here makes markup of what others wrote: what is
+// put into a page comes whole from the server, which has made text of it.
+
+const body = document.body;
+const main = () => document.getElementById('main');
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const PATH_KEPT = 'reveille-base';
+
+// A session lives below a path of its own; the plain address leads there.
+const base = new URL(document.baseURI).pathname;
+if (base.startsWith('/~')) localStorage.setItem(PATH_KEPT, base);
+else if (location.pathname === '/' && document.querySelector('[data-way-in]')) {
+  const kept = localStorage.getItem(PATH_KEPT);
+  localStorage.removeItem(PATH_KEPT);
+  if (kept && /^\/~[A-Za-z0-9_-]{22}\/$/.test(kept)) location.replace(`${kept}ahead`);
+}
+if (body.dataset.leadsOn) location.replace(document.getElementById('onward').href);
+
+// Times that say how far off they are go on saying it.
+function fromNow(at, now) {
+  const distance = Math.abs(at - now);
+  if (distance < 1000) return 'now';
+  const whole = Math.round(distance / 1000);
+  const units = [
+    [86400, 'd'],
+    [3600, 'h'],
+    [60, 'min'],
+    [1, 's'],
+  ];
+  const first = units.findIndex(([size]) => whole >= size);
+  const [size, name] = units[first];
+  const big = Math.floor(whole / size);
+  const next = units[first + 1];
+  const rest = next ? Math.floor((whole - big * size) / next[0]) : 0;
+  const words = rest > 0 && next ? `${big} ${name} ${rest} ${next[1]}` : `${big} ${name}`;
+  return at > now ? `in ${words}` : `${words} ago`;
+}
+function tick() {
+  const now = Date.now();
+  for (const element of all('.rel[data-at]')) element.textContent = fromNow(Number(element.dataset.at), now);
+}
+setInterval(tick, 5000);
+
+// What is marked, typed or opened stays when the page is looked at anew.
+const isBusy = () => {
+  const active = document.activeElement;
+  const isTyping =
+    active && main().contains(active) && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName) && active.type !== 'checkbox';
+  return isTyping || all('textarea', main()).some((field) => field.value !== field.defaultValue);
+};
+
+const seenQuestions = new Map();
+function noteQuestions() {
+  for (const { dataset } of all('[data-question]'))
+    if (!seenQuestions.has(dataset.question)) seenQuestions.set(dataset.question, performance.now());
+}
+
+let looking;
+let lookAgain = false;
+async function look(always = false) {
+  if (looking) {
+    lookAgain = true;
+    return;
+  }
+  const old = main();
+  if (!always && isBusy() && !old.querySelector('[data-talk]')) {
+    lookAgain = true;
+    return;
+  }
+  looking = true;
+  lookAgain = false;
+  try {
+    const answer = await fetch(location.href, { headers: { 'x-reveille-part': 'main' }, credentials: 'same-origin' });
+    if (answer.status === 401) return location.reload();
+    if (!(answer.headers.get('content-type') ?? '').startsWith('text/html')) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('main');
+    if (fresh) replace(old, fresh);
+  } catch {
+    // The stream says that the connection is gone, and brings the next look.
+  } finally {
+    looking = false;
+    if (lookAgain) setTimeout(look, 400);
+  }
+}
+
+function replace(old, fresh) {
+  const marked = new Set(all('input[type=checkbox]:checked', old).map(({ value }) => value));
+  const opened = all('details', old).map(({ open }) => open);
+  const atHand = rows().indexOf(old.querySelector('[data-at-hand]'));
+  const focused =
+    document.activeElement && old.contains(document.activeElement) ? selectorOf(document.activeElement) : undefined;
+  const typed = new Map(all('textarea, input[type=password]', old).map((field) => [field.name, field.value]));
+  const scrolled = all('pre, .chart', old).map(({ scrollTop, scrollLeft }) => [scrollTop, scrollLeft]);
+  const tools = new Map(all('[data-turn]', old).map((turn) => [turn.dataset.turn, turn.querySelector('[data-tools]')]));
+  const replies = new Map(
+    all('[data-turn]', old).map((turn) => [turn.dataset.turn, turn.querySelector('[data-reply]')]),
+  );
+  old.replaceWith(fresh);
+  for (const box of all('input[type=checkbox]', fresh)) if (marked.has(box.value)) box.checked = true;
+  all('details', fresh).forEach((detail, at) => {
+    if (opened[at]) detail.open = true;
+  });
+  all('pre, .chart', fresh).forEach((part, at) => {
+    if (scrolled[at]) [part.scrollTop, part.scrollLeft] = scrolled[at];
+  });
+  for (const field of all('textarea, input[type=password]', fresh))
+    if (typed.get(field.name)) field.value = typed.get(field.name);
+  for (const turn of all('[data-turn]', fresh)) {
+    const list = tools.get(turn.dataset.turn);
+    if (list) turn.querySelector('[data-tools]').replaceWith(list);
+    const said = replies.get(turn.dataset.turn);
+    const now = turn.querySelector('[data-reply]');
+    if (said && said.textContent.length > now.textContent.length && turn.querySelector('.state.running'))
+      now.replaceWith(said);
+  }
+  if (atHand >= 0) takeToHand(rows()[Math.min(atHand, rows().length - 1)], false);
+  if (focused) fresh.querySelector(focused)?.focus({ preventScroll: true });
+  noteQuestions();
+  tick();
+}
+
+function selectorOf(element) {
+  if (element.id) return `#${CSS.escape(element.id)}`;
+  if (element.getAttribute('href')) return `[href="${CSS.escape(element.getAttribute('href'))}"]`;
+  return element.name ? `[name="${CSS.escape(element.name)}"][value="${CSS.escape(element.value)}"]` : undefined;
+}
+
+// Server-sent events, as long as somebody looks: a page in the background lets the agent's machine sleep.
+let stream;
+let later;
+function show(state, words) {
+  const light = document.querySelector('.live');
+  if (!light) return;
+  light.dataset.state = state;
+  light.setAttribute('aria-label', words);
+}
+function follow() {
+  if (stream || !base.startsWith('/~')) return;
+  const talk = document.querySelector('[data-talk]')?.dataset.talk;
+  stream = new EventSource(`${base}live${talk ? `?talk=${encodeURIComponent(talk)}` : ''}`);
+  let wasOpen = false;
+  stream.addEventListener('hello', () => {
+    show('on', 'live');
+    if (wasOpen) look();
+    wasOpen = true;
+  });
+  stream.addEventListener('error', () => show('lost', 'no connection; it is tried again'));
+  stream.addEventListener('hint', ({ data }) => {
+    if ((main().dataset.looksAt ?? '').split(' ').includes(data)) look();
+    if (data === 'approvals') count();
+  });
+  const turnOf = ({ turn }) => main().querySelector(`[data-turn="${CSS.escape(turn ?? '')}"]`);
+  const told = (name, act) => stream.addEventListener(name, ({ data }) => act(JSON.parse(data)));
+  told('say', (said) => {
+    const reply = turnOf(said)?.querySelector('[data-reply]');
+    if (!reply) return look();
+    reply.innerHTML = said.html;
+    keepInSight(reply);
+  });
+  told('tool', (said) => {
+    const list = turnOf(said)?.querySelector('[data-tools]');
+    if (!list) return;
+    const known = list.querySelector(`[data-call="${CSS.escape(said.call)}"]`);
+    const item = known ?? list.appendChild(document.createElement('li'));
+    item.dataset.call = said.call;
+    item.innerHTML = said.html;
+  });
+  told('status', (said) => {
+    const state = turnOf(said)?.querySelector('[data-state]');
+    if (state) state.innerHTML = said.html;
+  });
+  told('notice', ({ html }) => {
+    const line = main().querySelector('[data-notice]') ?? main().appendChild(document.createElement('p'));
+    line.dataset.notice = 'yes';
+    line.className = 'trouble';
+    line.innerHTML = html;
+  });
+}
+function keepInSight(element) {
+  const { bottom } = element.getBoundingClientRect();
+  if (bottom > innerHeight && bottom < innerHeight + 200) scrollBy(0, bottom - innerHeight + 40);
+}
+function leave() {
+  stream?.close();
+  stream = undefined;
+  show('off', 'no live updates');
+}
+document.addEventListener('visibilitychange', () => {
+  clearTimeout(later);
+  if (document.hidden) later = setTimeout(leave, 60000);
+  else if (!stream) {
+    follow();
+    look();
+  }
+});
+addEventListener('pagehide', leave);
+
+/** How many questions wait, in the navigation. */
+async function count() {
+  const answer = await fetch(`${base}approvals`, { credentials: 'same-origin' });
+  const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  const link = (within) => within.querySelector('nav a[href="approvals"]');
+  if (link(page) && link(document)) link(document).innerHTML = link(page).innerHTML;
+}
+
+// A time is read back while it is typed.
+let reading;
+document.addEventListener('input', ({ target }) => {
+  const form = target.closest('[data-reads]');
+  if (!form || !['when', 'zone'].includes(target.name)) return;
+  clearTimeout(reading);
+  reading = setTimeout(async () => {
+    const query = new URLSearchParams({ when: form.elements.when.value, zone: form.elements.zone.value });
+    const answer = await fetch(`${base}${form.dataset.reads}?${query}`, { headers: { 'x-reveille-part': 'main' } });
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    document.getElementById('reading').innerHTML = page.getElementById('main')?.innerHTML ?? '';
+  }, 200);
+});
+document.addEventListener('change', ({ target }) => {
+  if (target.tagName === 'SELECT') target.closest('[data-filters]')?.requestSubmit();
+});
+document.addEventListener('click', ({ target }) => {
+  const filled = target.closest('[data-fill]');
+  if (filled) {
+    const field = document.getElementById(filled.dataset.fill);
+    field.value = filled.textContent;
+    field.focus();
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+  if (target.closest('[data-opens]')) document.getElementById('keys').showModal();
+});
+
+// Keys.
+const rows = () => all('[data-row]', main());
+function takeToHand(row, withFocus = true) {
+  if (!row) return;
+  for (const other of all('[data-at-hand]')) delete other.dataset.atHand;
+  row.dataset.atHand = 'yes';
+  if (!withFocus) return;
+  (row.querySelector('[data-open]') ?? row).focus({ preventScroll: true });
+  row.scrollIntoView({ block: 'nearest' });
+}
+function move(by) {
+  const list = rows();
+  const at = list.findIndex((row) => row.dataset.atHand || row.contains(document.activeElement));
+  takeToHand(list[at < 0 ? (by > 0 ? 0 : list.length - 1) : Math.max(0, Math.min(list.length - 1, at + by))]);
+}
+/** The one question that a key can mean, and only when it has been seen for a moment. */
+function answer(key) {
+  const questions = all('[data-question]');
+  const atHand = questions.find((one) => one.dataset.atHand || one.contains(document.activeElement));
+  const question = atHand ?? (questions.length === 1 ? questions[0] : undefined);
+  if (!question || performance.now() - (seenQuestions.get(question.dataset.question) ?? Infinity) < 700) return;
+  const button = question.querySelector(`[data-answer="${key}"]`);
+  button?.form.requestSubmit(button);
+}
+let going;
+document.addEventListener('keydown', (event) => {
+  const { key, target } = event;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.type !== 'checkbox';
+  if (key === 'Escape' && isTyping) return target.blur();
+  if (isTyping && target.closest('[data-say]') && key === 'Enter' && !event.shiftKey && target.tagName === 'TEXTAREA') {
+    event.preventDefault();
+    return target.form.requestSubmit();
+  }
+  if (isTyping || document.querySelector('dialog[open]')) return;
+  if (going) {
+    going = undefined;
+    const link = document.querySelector(`[data-go="${CSS.escape(key)}"]`);
+    if (link) link.click();
+    return;
+  }
+  const act = {
+    g: () => {
+      going = true;
+      setTimeout(() => {
+        going = undefined;
+      }, 1500);
+    },
+    '?': () => document.getElementById('keys')?.showModal(),
+    j: () => move(1),
+    k: () => move(-1),
+    x: () => {
+      const box = document.querySelector('[data-at-hand] input[type=checkbox]');
+      if (box) box.checked = !box.checked;
+    },
+    y: () => answer('y'),
+    d: () => answer('d'),
+  }[key];
+  const marked = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  if (act) {
+    event.preventDefault();
+    act();
+  } else if (marked) {
+    event.preventDefault();
+    if (/^(INPUT|TEXTAREA)$/.test(marked.tagName)) marked.focus();
+    else marked.click();
+  }
+});
+
+for (const opener of all('[data-opens]')) opener.hidden = false;
+noteQuestions();
+follow();

@@ -1,0 +1,238 @@
+/**
+ * The console: the page at which a person sees what their agent has set, is asked, and answers. It answers requests that
+ * somebody else's listener has taken; start reading here.
+ */
+import { Hono } from 'hono';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { ReveilleError, toReveilleError } from '../wire/errors.ts';
+import { loadAssets } from './assets.ts';
+import type { Desk } from './desk.ts';
+import { createDoor, type DoorFigures, HEADERS } from './door.ts';
+import { openLive } from './live.ts';
+import { type Frame, mainOf, type Page, wholePage } from './page.ts';
+import { Pulse } from './pulse.ts';
+import { SCREEN_ROUTES } from './screens/routes.ts';
+import { followTalk } from './screens/talk-events.ts';
+import { errorMain, openedPage, signInPage } from './screens/way-in.ts';
+import { type SessionFigures, Sessions } from './sessions.ts';
+import { SharedReads } from './shared-reads.ts';
+import { Undo } from './undo.ts';
+import type { Screen, Visit } from './visit.ts';
+import { waitingOf } from './waiting.ts';
+
+export type ConsoleOptions = {
+  clock: Clock;
+  log: Logger;
+  /** Whether the listener speaks TLS: the cookie is then for TLS alone. */
+  isTls: boolean;
+  /** Names in `Host` that pass besides loopback's. */
+  hosts: readonly string[];
+  /** Seals one-time codes; without it nobody comes in by one. */
+  codeSecret?: string | undefined;
+  /**
+   * Whose token a person has typed, for a console of many; `undefined` for none that stands. It may reject with
+   * `rate_limited`. Without it, there is no such form.
+   */
+  signIn?: ((token: string, remoteAddress: string) => Promise<string | undefined>) | undefined;
+  /** The desk of a person. It is asked for once, and kept. */
+  deskOf: (user: string) => Desk;
+};
+
+/** Who asks, as the listener knows. */
+export type ConsoleInfo = {
+  readonly remoteAddress: string;
+  /** Aborts when the listener closes. */
+  readonly closing: AbortSignal;
+};
+
+export type ConsoleFigures = DoorFigures & SessionFigures & { streams: number };
+
+export type ConsoleApp = {
+  fetch(request: Request, info: ConsoleInfo): Promise<Response>;
+  figures(): ConsoleFigures;
+  close(): void;
+};
+
+type Env = { Bindings: { info: ConsoleInfo } };
+
+/** Long enough that pages that look at the same hint share what is read for it. */
+const SHARED_MS = 1000;
+const BODY_BYTES = 64 * 1024;
+const STREAMS_PER_SESSION = 12;
+const BASE = '/:base{~[A-Za-z0-9_-]{22}}';
+
+export function createConsole(options: ConsoleOptions): ConsoleApp {
+  const { clock, log, isTls, codeSecret, signIn } = options;
+  const assets = loadAssets();
+  const door = createDoor(options.hosts);
+  const reads = new SharedReads(clock, SHARED_MS);
+  const sessions = new Sessions({ clock, codeSecret, isTls, makeUndo: () => new Undo() });
+  const pulse = new Pulse({ clock, waiting: (desk) => waitingOf(desk, reads), onHint: () => reads.forget() });
+  const desks = new Map<string, Desk>();
+  const streams = new Map<string, number>();
+  const deskOf = (user: string): Desk => {
+    const desk = desks.get(user) ?? options.deskOf(user);
+    desks.set(user, desk);
+    return desk;
+  };
+
+  const respond = (text: string, status = 200, headers: Record<string, string> = {}) =>
+    new Response(text, { status, headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8', ...headers } });
+  const onward = (to: string, headers: Record<string, string> = {}) =>
+    new Response(null, { status: 303, headers: { ...HEADERS, location: to, ...headers } });
+  const outside = async (status = 401, complaint?: string) =>
+    respond(String(await signInPage({ assets, complaint, byToken: signIn !== undefined })), status);
+
+  /** What is asked for, by whom: nobody who is not in gets further. */
+  const visitOf = async (request: Request, params: Record<string, string>): Promise<Visit | undefined> => {
+    const { base = '', ...others } = params;
+    const session = sessions.find(`/${base}/`, request.headers.get('cookie'));
+    if (!session) return undefined;
+    const url = new URL(request.url);
+    const desk = deskOf(session.user);
+    const form = request.method === 'POST' ? await readForm(request) : new URLSearchParams();
+    if (request.method === 'POST' && !sessions.isFrom(session, form.get('csrf') ?? undefined))
+      throw new ReveilleError('forbidden', 'this form is not from a page of this session; open the page again');
+    return {
+      ...{ session, desk, clock, form, reads, params: others, query: url.searchParams, signal: request.signal },
+      here: { now: clock.now(), zone: desk.zone },
+      path: url.pathname.slice(session.base.length),
+    };
+  };
+
+  const pageFor = async (visit: Visit, page: Page, onlyMain: boolean): Promise<Response> => {
+    const { status = 200 } = page;
+    if (onlyMain) return respond(String(await mainOf(page)), status);
+    const { session, desk, here } = visit;
+    const waiting = await waitingOf(desk, reads)
+      .look()
+      .then(({ length }) => length)
+      .catch(() => undefined);
+    const path = `${visit.path}${visit.query.size > 0 ? `?${visit.query}` : ''}`;
+    const frame: Frame = { session, desk, here, assets, told: session.undo.take(), waiting, path };
+    return respond(String(await wholePage(page, frame)), status);
+  };
+
+  const show = async (visit: Visit, screen: Screen, request: Request): Promise<Response> => {
+    const onlyMain = request.headers.get('x-reveille-part') === 'main';
+    try {
+      const answer = await screen(visit);
+      if (request.method === 'POST') reads.forget();
+      if ('download' in answer) {
+        const { name, text } = answer.download;
+        return respond(text, 200, {
+          'content-type': 'application/json; charset=utf-8',
+          'content-disposition': `attachment; filename="${name}"`,
+        });
+      }
+      return 'to' in answer ? onward(visit.session.base + answer.to) : await pageFor(visit, answer, onlyMain);
+    } catch (thrown) {
+      const error = toReveilleError(thrown);
+      if (error.code === 'internal') log.error({ err: thrown, path: visit.path }, 'a page of the console failed');
+      return pageFor(visit, { ...errorMain(error, visit), status: error.status }, onlyMain);
+    }
+  };
+
+  const live = async (visit: Visit, info: ConsoleInfo, talk: string | undefined): Promise<Response> => {
+    const { session, desk } = visit;
+    const open = streams.get(session.base) ?? 0;
+    if (open >= STREAMS_PER_SESSION)
+      throw new ReveilleError('rate_limited', `one session has at most ${STREAMS_PER_SESSION} live pages`);
+    const stream = openLive(clock, AbortSignal.any([info.closing, visit.signal]), HEADERS);
+    streams.set(session.base, open + 1);
+    const stop = pulse.watch(desk, (hint) => {
+      if (sessions.stands(session)) stream.send({ event: 'hint', data: hint });
+      else stream.close();
+    });
+    stream.closed.addEventListener('abort', () => {
+      stop();
+      const left = (streams.get(session.base) ?? 1) - 1;
+      if (left > 0) streams.set(session.base, left);
+      else streams.delete(session.base);
+    });
+    stream.send({ event: 'hello', data: '' });
+    if (talk !== undefined) void followTalk(visit, talk, stream);
+    return stream.response;
+  };
+
+  const app = new Hono<Env>();
+  app.get('/assets/:name', (c) => assets.serve(c.req.param('name')) ?? outside(404));
+  app.get('/manifest.webmanifest', () => assets.serve('manifest.webmanifest')!);
+  app.get('/', () => outside(200));
+  app.get('/open', async (c) => {
+    const user = sessions.takeCode(c.req.query('code') ?? '');
+    if (user === undefined)
+      return outside(401, 'That address has been used, or is too old. Open the console with: reveille open');
+    const { session, setCookie } = sessions.open(user);
+    // A page and not a redirect: a browser that came from elsewhere would follow that without its new cookie.
+    return respond(String(await openedPage(session.base, assets)), 200, { 'set-cookie': setCookie });
+  });
+  app.post('/sign-in', async (c) => {
+    if (!signIn) return outside(404);
+    const form = await readForm(c.req.raw);
+    const user = await signIn(form.get('token')?.trim() ?? '', c.env.info.remoteAddress).catch((thrown: unknown) => {
+      if (thrown instanceof ReveilleError && thrown.code === 'rate_limited') return thrown;
+      throw thrown;
+    });
+    if (user instanceof ReveilleError) return outside(429, user.message);
+    if (user === undefined) return outside(401, 'unauthorized');
+    const { session, setCookie } = sessions.open(user);
+    return respond(String(await openedPage(session.base, assets)), 200, { 'set-cookie': setCookie });
+  });
+  app.get(`${BASE}/`, (c) => onward(`/${c.req.param('base')}/ahead`));
+  app.post(`${BASE}/sign-out`, async (c) => {
+    const visit = await visitOf(c.req.raw, c.req.param());
+    return visit ? onward('/', { 'set-cookie': sessions.close(visit.session) }) : outside();
+  });
+  app.get(`${BASE}/live`, async (c) => {
+    const visit = await visitOf(c.req.raw, c.req.param());
+    return visit ? live(visit, c.env.info, c.req.query('talk')) : outside();
+  });
+  for (const { method, path, screen } of SCREEN_ROUTES)
+    app.on(method, [`${BASE}/${path}`], async (c) => {
+      const visit = await visitOf(c.req.raw, c.req.param());
+      return visit ? show(visit, screen, c.req.raw) : outside();
+    });
+  app.notFound(async (c) => {
+    const base = /^\/(~[A-Za-z0-9_-]{22})\//.exec(c.req.path)?.[1];
+    const visit = base === undefined || c.req.method === 'POST' ? undefined : await visitOf(c.req.raw, { base });
+    const nowhere: Screen = () => Promise.reject(new ReveilleError('not_found', 'there is no such page here'));
+    return visit ? show(visit, nowhere, c.req.raw) : outside(404);
+  });
+  app.onError((thrown) => {
+    const error = toReveilleError(thrown);
+    if (error.code === 'internal') log.error({ err: thrown }, 'a request to the console failed');
+    return respond(`<!doctype html><title>Reveille</title><p>${escaped(error.message)}</p>`, error.status);
+  });
+
+  return {
+    async fetch(request, info) {
+      try {
+        door.check(request);
+      } catch (thrown) {
+        const { status, message } = toReveilleError(thrown);
+        return new Response(message, { status, headers: { ...HEADERS, 'content-type': 'text/plain; charset=utf-8' } });
+      }
+      return app.fetch(request, { info });
+    },
+    figures: () => ({
+      ...{ ...door.figures, ...sessions.figures },
+      streams: [...streams.values()].reduce((sum, open) => sum + open, 0),
+    }),
+    close: () => pulse.close(),
+  };
+}
+
+const escaped = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+
+/** @throws ReveilleError `invalid_request` for a body that is no form, 413 for one that is too large */
+async function readForm(request: Request): Promise<URLSearchParams> {
+  const type = request.headers.get('content-type') ?? '';
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
+    throw new ReveilleError('invalid_request', 'content-type must be application/x-www-form-urlencoded');
+  const text = await request.text();
+  if (text.length > BODY_BYTES)
+    throw new ReveilleError('invalid_request', `the form must be at most ${BODY_BYTES} bytes`, { status: 413 });
+  return new URLSearchParams(text);
+}

@@ -1,0 +1,80 @@
+/**
+ * What the console asks of the house, for one person: the clients of the systems, each with the person's own right and
+ * no other, and what only the installation around it knows. A part that is not there says why, in a sentence with what
+ * to do; its screens show that sentence.
+ */
+import type { ChronosClient } from '../chronos/client.ts';
+import type { ExecutorClient } from '../executor/client.ts';
+import type { NeoClient } from '../neo/client.ts';
+import type { RouterClient } from '../router/client.ts';
+import type { DayView } from '../wire/chronometric-view.ts';
+import type { GateAnswer } from '../wire/executor.ts';
+
+/** A part of the house, or why it is not there. */
+export type Part<T> = { readonly there: T } | { readonly missing: string };
+
+/** The key with which the person's answers are signed on this side. */
+export type ApproverPort = {
+  /** Whose key it is, and whether a passphrase has to open it. */
+  known(): { readonly publicKey: string; readonly name: string; readonly isSealed: boolean } | undefined;
+  /**
+   * Signs an answer. @throws ReveilleError `forbidden` for a wrong passphrase, `not_found` without a key, `unavailable`
+   * where the system's store does not give it out
+   */
+  sign(
+    answer: Pick<GateAnswer, 'approved' | 'answer' | 'call_sha256' | 'displayed_sha256'>,
+    about: { intentId: string; nodeId: string },
+    passphrase: string | undefined,
+  ): Promise<GateAnswer>;
+};
+
+export type Check = {
+  readonly name: string;
+  readonly status: 'ok' | 'note' | 'warning' | 'broken';
+  readonly detail: string;
+  readonly remedy?: string;
+};
+
+/** Where something lies or listens. */
+export type Place = { readonly name: string; readonly where: string };
+
+/** What a receipt says when it is checked as `reveille receipt verify` does. */
+export type ReceiptVerdict = { readonly isWhole: boolean; readonly lines: readonly string[] };
+
+/** What may have changed: screens that show it look again. */
+export const HINTS = ['alarms', 'approvals', 'machines', 'day'] as const;
+export type Hint = (typeof HINTS)[number];
+
+/** When a schedule rings: cron fields read in a zone, or `@every …` counted from an instant. */
+export type RingsOf = (schedule: {
+  readonly cron: string;
+  readonly zone: string;
+  /** Epoch ms; rings come after it. */
+  readonly after: number;
+  readonly until: number;
+  readonly atMost: number;
+}) => readonly number[];
+
+export type Desk = {
+  /** Whose alarms and machine these are. */
+  readonly user: string;
+  /** Who sits here, as receipts and alarms name them. */
+  readonly name: string;
+  /** IANA; every time is shown in it. */
+  readonly zone: string;
+  readonly alarms: Part<ChronosClient>;
+  readonly machines: Part<Pick<RouterClient, 'show' | 'changes' | 'suspend' | 'restore' | 'turns'>>;
+  /** The last lines that the machine wrote, oldest first; without secrets. */
+  readonly machineLog: Part<() => Promise<readonly string[]>>;
+  /** The person's own daemon, reached as a person; a call wakes the machine. */
+  readonly agent: Part<NeoClient>;
+  readonly intents: Part<ExecutorClient>;
+  readonly approver: Part<ApproverPort>;
+  readonly verifyReceipt: (receipt: string) => Promise<ReceiptVerdict>;
+  readonly health: Part<() => Promise<readonly Check[]>>;
+  readonly places: readonly Place[];
+  readonly day: Part<(date: string | undefined) => Promise<DayView>>;
+  readonly ringsOf: RingsOf;
+  /** Calls back when something may have changed; it must be cheap to have many. @returns ends it */
+  readonly onHint: (listener: (hint: Hint) => void) => () => void;
+};

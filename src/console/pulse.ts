@@ -1,0 +1,113 @@
+/**
+ * Finds out that something has changed, once for each person however many of their consoles are open: by what the
+ * installation tells, and by looking, as long as somebody watches.
+ */
+import { type Clock, wait } from '../kit/clock/clock.ts';
+import type { Desk, Hint, Part } from './desk.ts';
+import type { Waiting } from './waiting.ts';
+
+/** Together with the way to the page, less than a second. */
+const LOOK_EVERY_MS = 700;
+/** With many people, each is looked at less often. */
+const PER_PERSON_MS = 5;
+const ALARMS_LOOKED_AT = 20;
+
+type Watched = { listeners: Set<(hint: Hint) => void>; stop: () => void };
+
+export class Pulse {
+  readonly #clock: Clock;
+  readonly #waiting: (desk: Desk) => Waiting;
+  readonly #onHint: (user: string) => void;
+  readonly #watched = new Map<string, Watched>();
+
+  /** @param options.onHint told first, so that nobody is given what was read before it */
+  constructor(options: { clock: Clock; waiting: (desk: Desk) => Waiting; onHint: (user: string) => void }) {
+    this.#clock = options.clock;
+    this.#waiting = options.waiting;
+    this.#onHint = options.onHint;
+  }
+
+  /** @returns ends it */
+  watch(desk: Desk, listener: (hint: Hint) => void): () => void {
+    const watched = this.#watched.get(desk.user) ?? this.#begin(desk);
+    watched.listeners.add(listener);
+    return () => {
+      watched.listeners.delete(listener);
+      if (watched.listeners.size > 0) return;
+      watched.stop();
+      if (this.#watched.get(desk.user) === watched) this.#watched.delete(desk.user);
+    };
+  }
+
+  close(): void {
+    for (const { stop } of this.#watched.values()) stop();
+    this.#watched.clear();
+  }
+
+  #begin(desk: Desk): Watched {
+    const over = new AbortController();
+    const watched: Watched = { listeners: new Set(), stop: () => over.abort() };
+    const tell = (hint: Hint) => {
+      this.#onHint(desk.user);
+      for (const listener of [...watched.listeners]) listener(hint);
+    };
+    this.#watched.set(desk.user, watched);
+    const stopListening = desk.onHint(tell);
+    over.signal.addEventListener('abort', stopListening);
+    void this.#look(desk, tell, over.signal);
+    return watched;
+  }
+
+  async #look(desk: Desk, tell: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
+    const seen = new Map<Hint, string>();
+    const compare = async (hint: Hint, look: () => Promise<string | undefined>) => {
+      // What cannot be asked now is told by the page that asks for it.
+      const found = await look().catch(() => undefined);
+      const before = seen.get(hint);
+      if (found === undefined || signal.aborted) return;
+      seen.set(hint, found);
+      if (before !== undefined && before !== found) tell(hint);
+    };
+    while (!signal.aborted) {
+      await Promise.all([
+        compare('alarms', () =>
+          of(desk.alarms, async (alarms) => {
+            const [newest, next] = await Promise.all([
+              alarms.listAlarms({ limit: ALARMS_LOOKED_AT }, { signal }),
+              alarms.listAlarms({ limit: ALARMS_LOOKED_AT, sort: 'next' }, { signal }),
+            ]);
+            return JSON.stringify([newest.alarms, next.alarms].flat().map(outline));
+          }),
+        ),
+        compare('approvals', async () => {
+          const gates = await this.#waiting(desk).look();
+          return JSON.stringify(gates.map(({ gate }) => gate.displayed_sha256));
+        }),
+        compare('machines', () =>
+          of(desk.machines, async (machines) => {
+            const { state, running, updated_at } = await machines.show(desk.user);
+            return JSON.stringify([state, running, updated_at]);
+          }),
+        ),
+      ]);
+      await wait(this.#clock, Math.max(LOOK_EVERY_MS, this.#watched.size * PER_PERSON_MS), signal);
+    }
+  }
+}
+
+const of = async <T>(part: Part<T>, look: (there: T) => Promise<string>) =>
+  'there' in part ? look(part.there) : undefined;
+
+type Outlined = {
+  id: string;
+  status: string;
+  next_fire_at?: string | undefined;
+  fire_count: number;
+  failure_count: number;
+};
+const outline = (
+  alarm: Outlined & { in_flight: boolean; label: string; wake_message: string; last_error?: string | undefined },
+) => [
+  ...[alarm.id, alarm.status, alarm.next_fire_at, alarm.fire_count, alarm.failure_count],
+  ...[alarm.in_flight, alarm.label, alarm.wake_message, alarm.last_error],
+];

@@ -1,0 +1,199 @@
+/** One alarm: its words, its payload digit for digit, every fire with how far it got. */
+import { html, raw } from 'hono/html';
+import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
+import { calendarTime } from '../../kit/clock/local-time.ts';
+import { plainWakeError } from '../../kit/text/wake-error.ts';
+import type { AlarmView, FireView } from '../../wire/alarm.ts';
+import type { TurnView } from '../../wire/turn.ts';
+import {
+  hasTrouble,
+  instantOf,
+  keepsWallTime,
+  nameOf,
+  ringTime,
+  scheduleWords,
+  seconds,
+  stateMark,
+  trouble,
+} from '../alarm-words.ts';
+import { csrfField } from '../page.ts';
+import { block, type Html, NOTHING, shown } from '../shown.ts';
+import { type Here, time } from '../times.ts';
+import { there, type Visit, withQuery } from '../visit.ts';
+
+const FIRES = 20;
+
+const fact = (name: string, value: Html | string | undefined): Html =>
+  value === undefined || value === '' ? NOTHING : html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
+
+/** What may be done with it now; each is a write of its own. */
+function actions({ id, status, kind, in_flight }: AlarmView, csrf: string): Html {
+  const act = (verb: string, words: string, key?: string) =>
+    html`<form method="post" action="alarms/${id}/${verb}" class="inline">${csrfField(csrf)}<button${key ? raw(` data-key="${key}"`) : ''}>${words}</button></form>`;
+  const isOpen = status === 'active' || status === 'paused';
+  return html`<div class="actions" role="group" aria-label="What to do with it">
+${isOpen ? html`<a class="button" href="alarms/${id}/edit" data-key="e">Edit</a>` : NOTHING}
+${(status === 'active' && kind === 'cron') || status === 'active' ? act('pause', 'Pause') : NOTHING}
+${status === 'paused' ? act('resume', 'Resume') : NOTHING}
+${status === 'failed' ? act('redrive', 'Redrive') : NOTHING}
+${in_flight ? NOTHING : html`<a class="button" href="alarms/${id}/trigger">Ring now</a>`}
+<a class="button" href="alarms/new?like=${id}">Set one like it</a>
+${isOpen ? html`<a class="button danger" href="alarms/${id}/cancel">Cancel</a>` : NOTHING}
+</div>`;
+}
+
+function facts(alarm: AlarmView, { desk, here }: Visit): Html {
+  const { cron_expr: cron, timezone = 'UTC', max_fires, ends_at } = alarm;
+  const next = instantOf(alarm.next_fire_at);
+  const rings =
+    cron === undefined || next === undefined || alarm.status !== 'active'
+      ? []
+      : desk.ringsOf({
+          cron,
+          zone: timezone,
+          after: next,
+          until: instantOf(ends_at) ?? Number.MAX_SAFE_INTEGER,
+          atMost: 2,
+        });
+  const then = rings.length === 0 ? NOTHING : html`, then ${rings.map((at) => calendarTime(at, here)).join(', ')}`;
+  const rung =
+    alarm.fire_count === 0 ? undefined : `${alarm.fire_count}${max_fires === undefined ? '' : ` of ${max_fires}`}`;
+  return html`<dl class="facts">
+${fact('rings', html`${ringTime(alarm, here)}${then}`)}
+${fact('schedule', html`${scheduleWords(alarm, here)}${cron !== undefined && keepsWallTime(cron) ? html` <code class="dim">${shown(cron)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
+${fact('set by', alarm.set_by ? shown(alarm.set_by.name) : 'the agent')}
+${fact('set', time(alarm.created_at, here))}
+${fact('rang', rung)}
+${fact('last ring', alarm.last_fired_at === undefined ? undefined : time(alarm.last_fired_at, here))}
+${fact('ends', ends_at === undefined ? undefined : time(ends_at, here))}
+${fact('at most late', seconds(alarm.max_lateness_seconds))}
+${fact('spread over', seconds(alarm.jitter_seconds))}
+${fact('urgent', alarm.urgent ? 'quiet hours do not hold it back' : undefined)}
+${fact('gives up after', `${alarm.max_failures} failures`)}
+${fact('conversation', alarm.conversation_id === undefined ? undefined : html`<a href="talk/${encodeURIComponent(alarm.conversation_id)}">${shown(alarm.conversation_id)}</a>`)}
+${fact('id', html`<code>${alarm.id}</code>`)}
+</dl>`;
+}
+
+const STAGES = ['due', 'machine ready', 'accepted', 'turn started', 'turn finished'] as const;
+
+/** The attempts of each fire, latest fire first; of each the earliest attempt first. */
+function byFire(fires: readonly FireView[]): FireView[][] {
+  const attempts = new Map<string, FireView[]>();
+  for (const fire of fires) attempts.set(fire.fire_id, [fire, ...(attempts.get(fire.fire_id) ?? [])]);
+  return [...attempts.values()];
+}
+
+/** When each stage was reached, epoch ms; `undefined` for what was not, or is not known. */
+function stagesOf(attempts: readonly FireView[]): (number | undefined)[] {
+  const last = attempts.at(-1)!;
+  const at = (pick: (fire: FireView) => string | undefined) =>
+    instantOf(attempts.map(pick).find((text) => text !== undefined));
+  return [
+    instantOf(last.scheduled_for),
+    at(({ machine_ready_at }) => machine_ready_at),
+    at(({ accepted_at }) => accepted_at),
+    instantOf(last.turn?.started_at),
+    instantOf(last.turn?.finished_at),
+  ];
+}
+
+/** Four steps from due to done, filled as far as the fire got. */
+function bar(stages: readonly (number | undefined)[], isBad: boolean): Html {
+  const reached = stages.findLastIndex((at) => at !== undefined);
+  const words = reached === 0 ? 'due, and not further' : `reached: ${STAGES[reached]}`;
+  const parts = STAGES.slice(1).map((_, at) => {
+    const state = at < reached ? 'full' : isBad && at === reached ? 'bad' : 'none';
+    return html`<rect class="${state}" x="${at * 26}" y="0" width="24" height="8" rx="2"/>`;
+  });
+  return html`<svg class="bar" viewBox="0 0 104 8" width="104" height="8" role="img" aria-label="${words}${isBad ? ', failed' : ''}">${parts}</svg>`;
+}
+
+const OUTCOMES = { delivered: 'delivered', failed: 'failed', unknown: 'nobody knows', missed: 'missed' } as const;
+
+function reply(turn: TurnView | undefined, { turn: course }: FireView): Html {
+  if (turn?.reply) return html`<div class="reply"><h3>The reply</h3>${block(turn.reply)}</div>`;
+  if (course?.conversation_id === undefined) return NOTHING;
+  const to = withQuery(`talk/${encodeURIComponent(course.conversation_id)}`, new URLSearchParams(), {});
+  return html`<p><a href="${to}">Read the reply in its conversation</a></p>`;
+}
+
+/** How the turn ended, in words; what happens next, where it failed. */
+function endOf({ turn }: FireView): Html {
+  if (turn?.finished_at === undefined)
+    return turn?.started_at === undefined ? html`no word of the turn yet` : html`the turn runs`;
+  if (turn.ok === true) return html`done`;
+  const why = turn.error === undefined ? NOTHING : html`: ${shown(turn.error)}`;
+  return turn.ok === false ? html`the turn failed${why}` : html`what came of the turn is not known${why}`;
+}
+
+function fireBlock(attempts: readonly FireView[], turn: TurnView | undefined, here: Here): Html {
+  const last = attempts.at(-1)!;
+  const stages = stagesOf(attempts);
+  const due = stages[0] ?? here.now;
+  const isBad = last.outcome !== 'delivered' || last.turn?.ok === false;
+  const steps = stages
+    .slice(1)
+    .map((at, n) =>
+      at === undefined
+        ? NOTHING
+        : html`<div><dt>${STAGES[n + 1]!}</dt><dd>${at < due ? calendarTime(at, here) : html`+${formatDuration(at - due)}`}</dd></div>`,
+    );
+  const failed = attempts.filter(({ error }) => error !== undefined);
+  const errors = failed.map(
+    ({ attempt, error = '', outcome }) =>
+      html`<li>attempt ${attempt} ${OUTCOMES[outcome]}: ${shown(plainWakeError(error))}</li>`,
+  );
+  return html`<li class="fire">
+<div class="line">${time(due, here)} ${bar(stages, isBad)} <span class="${isBad ? 'bad' : 'good'}">${last.outcome === 'delivered' ? endOf(last) : OUTCOMES[last.outcome]}</span></div>
+<p class="dim">${attempts[0]!.attempt === 1 ? formatLateness(attempts[0]!.lateness_ms) : NOTHING}${last.missed_count ? html`; stands for ${last.missed_count} that were missed` : NOTHING}</p>
+<dl class="steps">${steps}</dl>
+${errors.length === 0 ? NOTHING : html`<ul class="errors">${errors}</ul>`}
+${reply(turn, last)}
+</li>`;
+}
+
+/** The replies of the latest fires, where the machine is awake anyway: nobody is woken for a look. */
+async function repliesOf(visit: Visit, fires: readonly FireView[][]): Promise<(TurnView | undefined)[]> {
+  const { desk, reads } = visit;
+  if ('missing' in desk.agent || 'missing' in desk.machines) return [];
+  const machines = desk.machines.there;
+  const running = await reads.read(`${desk.user} machine`, () => machines.show(desk.user)).catch(() => undefined);
+  if (running?.running !== 'ready') return [];
+  const agent = desk.agent.there;
+  return Promise.all(
+    fires.slice(0, 3).map(([fire]) => {
+      const { turn_id, conversation_id } = fire!.turn ?? {};
+      if (turn_id === undefined || conversation_id === undefined) return undefined;
+      return agent.turn(conversation_id, turn_id).catch(() => undefined);
+    }),
+  );
+}
+
+export async function detailOf(visit: Visit, id: string): Promise<Html> {
+  const { here, session, desk, query } = visit;
+  const alarms = there(desk.alarms);
+  const before = query.get('fires') ?? undefined;
+  const [alarm, page] = await Promise.all([
+    alarms.getAlarm(id),
+    alarms.listFires(id, { limit: FIRES, ...(before === undefined ? {} : { cursor: before }) }),
+  ]);
+  const fires = byFire(page.fires);
+  const replies = await repliesOf(visit, fires);
+  const more =
+    page.next_cursor === undefined
+      ? NOTHING
+      : html`<p><a class="button" href="${withQuery(`alarms/${id}`, query, { fires: page.next_cursor })}">Earlier fires</a></p>`;
+  const next = alarm.next_fire_at === undefined ? NOTHING : html` It rings ${ringTime(alarm, here)}.`;
+  return html`<h1 dir="auto">${nameOf(alarm, 120)}</h1>
+<p>${stateMark(alarm)}</p>
+${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}
+${actions(alarm, session.csrf)}
+<h2>${alarm.set_by ? 'The words' : 'In the agent’s own words'}</h2>
+${block(alarm.wake_message)}
+${alarm.payload === undefined ? NOTHING : html`<h2>Payload</h2><pre class="payload" tabindex="0" aria-label="Payload">${shown(alarm.payload.text)}</pre>`}
+${facts(alarm, visit)}
+<h2>Fires</h2>
+${fires.length === 0 ? html`<p class="dim">It has not rung yet.${next}</p>` : html`<ol class="fires">${fires.map((attempts, at) => fireBlock(attempts, replies[at], here))}</ol>`}
+${more}`;
+}

@@ -1,0 +1,158 @@
+/** Approvals: what waits for the person, and what was decided, with receipts that are checked here. */
+import { html } from 'hono/html';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import type { IntentStatus } from '../../wire/executor.ts';
+import type { IntentView } from '../../wire/intent-view.ts';
+import { encodeJson } from '../../wire/json.ts';
+import { empty, missing, type Page } from '../page.ts';
+import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
+import { type Here, time } from '../times.ts';
+import { field, type Onward, there, type Visit } from '../visit.ts';
+import { waitingOf } from '../waiting.ts';
+import { isTrue, questionBlock } from './question.ts';
+
+const MARKS: Partial<Record<IntentStatus, string>> = {
+  completed: 'good',
+  awaiting_approval: 'held',
+  failed: 'failed',
+  denied: 'failed',
+  unknown: 'failed',
+};
+
+const state = ({ status }: Pick<IntentView, 'status'>): Html =>
+  html`<span class="state ${MARKS[status] ?? 'calm'}">${status.replaceAll('_', ' ')}</span>`;
+
+const taskOf = ({ prose, intent }: IntentView): Html =>
+  prose === undefined ? html`${shown(intent?.verb ?? 'a plan')}` : brief(prose, 120);
+
+const row = (view: IntentView, here: Here): Html =>
+  html`<li class="row" data-row><a class="name" href="approvals/${view.intent_id}" data-open dir="auto">${taskOf(view)}</a><span class="when">${time(view.ended_at ?? view.created_at, here)}</span>${state(view)}</li>`;
+
+/** `approvals`. */
+export async function approvalsScreen(visit: Visit): Promise<Page> {
+  const { desk, here, reads } = visit;
+  const { intents } = desk;
+  if ('missing' in intents)
+    return {
+      screen: 'approvals',
+      title: 'Approvals',
+      main: html`<h1>Approvals</h1>${missing('Nothing is asked here', intents.missing)}`,
+    };
+  const [waiting, all] = await Promise.all([
+    waitingOf(desk, reads).look(),
+    reads.read(`${desk.user} intents`, () => intents.there.list({ limit: 50 })),
+  ]);
+  const past = all.map(({ value }) => value).filter(({ status }) => status !== 'awaiting_approval');
+  const questions =
+    waiting.length === 0
+      ? empty(
+          'Nothing waits for you',
+          html`When your agent wants to do what cannot be undone, it is asked about here first. <code>reveille policy --help</code> says what is asked.`,
+        )
+      : html`<div data-list>${waiting.map((question) => questionBlock(question, visit, 'approvals'))}</div>`;
+  const history =
+    past.length === 0
+      ? NOTHING
+      : html`<h2>What was decided</h2><ul class="rows intents"${waiting.length === 0 ? html` data-list` : NOTHING}>${past.map((view) => row(view, here))}</ul>`;
+  return {
+    screen: 'approvals',
+    title: 'Approvals',
+    looksAt: ['approvals'],
+    main: html`<h1>Approvals</h1>${questions}${history}`,
+  };
+}
+
+async function receiptBlock({ desk }: Visit, id: string): Promise<Html> {
+  try {
+    const { text } = await there(desk.intents).receipt(id);
+    const { isWhole, lines } = await desk.verifyReceipt(text);
+    return html`<h2>Receipt</h2><p class="told ${isWhole ? 'good' : 'bad'}">${isWhole ? 'It was checked just now: every envelope, signature and digest holds.' : 'It does NOT hold.'}</p><pre class="whole" tabindex="0" aria-label="What the receipt says">${shown(lines.join('\n'))}</pre><p><a class="button" href="approvals/${id}/receipt" download="receipt-${id}.json">Take it with you</a> <span class="dim">and check it anywhere: <code>reveille receipt verify</code></span></p>`;
+  } catch (thrown) {
+    const { code, message } = toReveilleError(thrown);
+    return code === 'not_found' ? NOTHING : html`<h2>Receipt</h2><p class="told bad">${shown(message)}</p>`;
+  }
+}
+
+/** `approvals/{id}`: one intent, its questions, what came of it, and its receipt. */
+export async function intentScreen(visit: Visit): Promise<Page> {
+  const { desk, here, params, reads } = visit;
+  const { id = '' } = params;
+  const { value: view } = await there(desk.intents).view(id);
+  const waiting = (await waitingOf(desk, reads).look()).filter(({ intent }) => intent.intent_id === id);
+  const nodes = view.nodes.map(
+    ({ node_id, state: stands, detail }) =>
+      html`<li><code>${shown(node_id)}</code> <span class="state ${stands}">${stands.replaceAll('_', ' ')}</span>${detail === undefined ? NOTHING : html` ${shown(detail)}`}</li>`,
+  );
+  const main = html`<p class="back"><a href="approvals">All approvals</a></p><h1 class="quiet">${taskOf(view)}</h1><p>${state(view)} ${time(view.created_at, here)}</p>
+${waiting.map((question) => questionBlock(question, visit, `approvals/${id}`))}
+${view.prose === undefined ? NOTHING : html`<h2>The task</h2>${block(view.prose)}`}
+${view.clarify === undefined ? NOTHING : html`<h2>It has to know first</h2>${block(view.clarify)}`}
+${view.error === undefined ? NOTHING : html`<h2>Why it did not happen</h2>${block(view.error.message)}`}
+${view.result === undefined ? NOTHING : html`<h2>What came of it</h2><pre class="payload" tabindex="0" aria-label="What came of it">${shown(encodeJson(view.result))}</pre>`}
+${nodes.length === 0 ? NOTHING : html`<h2>Steps</h2><ul class="plain">${nodes}</ul>`}
+${view.conversation_id === undefined ? NOTHING : html`<p><a href="talk/${encodeURIComponent(view.conversation_id)}">The conversation that it comes from</a></p>`}
+${await receiptBlock(visit, id)}`;
+  return { screen: 'approvals', title: 'Approval', looksAt: ['approvals'], main };
+}
+
+/** `approvals/{id}/receipt`: the very bytes. */
+export async function receiptFile({ desk, params }: Visit) {
+  const { text } = await there(desk.intents).receipt(params.id!);
+  return { download: { name: `receipt-${params.id!.replace(/[^A-Za-z0-9._-]/g, '_')}.json`, text } };
+}
+
+const must = (visit: Visit, name: string): string => {
+  const value = field(visit, name);
+  if (value !== undefined) return value;
+  throw new ReveilleError('invalid_request', `${name} is missing; open the question again`);
+};
+
+/** Who was first, where somebody else has answered; `undefined` where nobody has. */
+async function firstAnswer({ desk }: Visit, intentId: string, nodeId: string): Promise<string | undefined> {
+  const { value } = await there(desk.intents).view(intentId);
+  const node = value.nodes.find(({ node_id }) => node_id === nodeId);
+  if (!node || node.state === 'awaiting_approval') return undefined;
+  return `This question does not wait any more: its step is ${node.state.replaceAll('_', ' ')}${node.detail === undefined ? '' : ` (${node.detail})`}. The first answer counts; its receipt says whose it was.`;
+}
+
+/** `approvals/answer`, sent: an answer to the very question that was shown, signed on this side. */
+export async function answerQuestion(visit: Visit): Promise<Page | Onward> {
+  const { desk, form, session } = visit;
+  const [intentId, nodeId] = [must(visit, 'intent_id'), must(visit, 'node_id')];
+  const [call, displayed] = [must(visit, 'call_sha256'), must(visit, 'displayed_sha256')];
+  const verdict = must(visit, 'do');
+  if (verdict !== 'approve' && verdict !== 'deny')
+    throw new ReveilleError('invalid_request', 'an answer is approve or deny');
+  const back =
+    /^(?:approvals(?:\/[A-Za-z0-9._:-]{1,128})?|talk\/[A-Za-z0-9._:-]{1,128})$/.exec(form.get('back') ?? '')?.[0] ??
+    'approvals';
+  const intents = there(desk.intents);
+  const gates = await intents.gates(intentId);
+  const gate = gates.map(({ value }) => value).find(({ node_id }) => node_id === nodeId);
+  if (!gate) {
+    session.undo.complain((await firstAnswer(visit, intentId, nodeId)) ?? 'This question does not wait any more.');
+    return { to: `approvals/${intentId}` };
+  }
+  const isShown = gate.call.call_sha256 === call && gate.displayed_sha256 === displayed && isTrue(gate);
+  if (!isShown) {
+    session.undo.complain(
+      'Another question waits now than the one that was shown: nothing was answered. Look at it again.',
+    );
+    return { to: back };
+  }
+  const approved = verdict === 'approve';
+  try {
+    const said = { approved, call_sha256: call, displayed_sha256: displayed };
+    const answer = await there(desk.approver).sign(said, { intentId, nodeId }, form.get('passphrase') ?? undefined);
+    await intents.answer(intentId, nodeId, answer);
+    session.undo.say(`${approved ? 'Approved' : 'Denied'}, signed by ${answer.approver.slice(0, 16)}…`);
+    return { to: back };
+  } catch (thrown) {
+    const { code, message } = toReveilleError(thrown);
+    if (code === 'internal') throw thrown;
+    session.undo.complain(
+      (await firstAnswer(visit, intentId, nodeId).catch(() => undefined)) ?? `Nothing was answered: ${message}`,
+    );
+    return { to: back };
+  }
+}

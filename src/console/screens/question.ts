@@ -1,0 +1,142 @@
+/**
+ * A question that waits, on a page: what will happen first, the exact call below, then all that was signed over. Nothing
+ * can be approved whose digest is not that of what is shown here.
+ */
+import { createHash } from 'node:crypto';
+import { html } from 'hono/html';
+import type { WaitingGate } from '../../executor/client.ts';
+import { argumentLines, MARK, REMARK } from '../../kit/text/visible.ts';
+import { canonicalJson } from '../../wire/canonical-json.ts';
+import { sliceAt } from '../../wire/json.ts';
+import { csrfField } from '../page.ts';
+import { brief, type Html, NOTHING, shown } from '../shown.ts';
+import { time } from '../times.ts';
+import type { Visit } from '../visit.ts';
+import type { WaitingQuestion } from '../waiting.ts';
+
+const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
+
+/** Whether the executor's digests are those of the call and the question that it sent. */
+export function isTrue({ call, question, displayed_sha256 }: WaitingGate): boolean {
+  const own = sha256(canonicalJson({ tool: call.tool, args: call.args }));
+  return own === call.call_sha256 && sha256(question) === displayed_sha256;
+}
+
+type Section = { readonly title: string; readonly lines: readonly string[] };
+
+/** Lines of ours, each with the marked lines of others below it. */
+function sectionsOf(question: string): Section[] {
+  const sections: { title: string; lines: string[] }[] = [];
+  for (const line of question.split('\n')) {
+    const isMarked = line.startsWith(MARK) || line.startsWith(REMARK);
+    if (!isMarked) sections.push({ title: line, lines: [] });
+    else sections.at(-1)?.lines.push(line.slice(MARK.length));
+  }
+  return sections;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+const isRecord = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const plain = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** What a dry run says stands before and after: each member that differs, beside those that say of what. */
+function changes(text: string): { what: string; from: string; to: string }[] | undefined {
+  let said: unknown;
+  try {
+    said = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isRecord(said)) return undefined;
+  const [before, after] = [[said.before].flat(), [said.after].flat()];
+  const pairs = before.map((was, at) => [was, after[at]] as const);
+  if (before.length !== after.length || !pairs.every((pair): pair is [Fields, Fields] => pair.every(isRecord)))
+    return undefined;
+  const found = pairs.flatMap(([was, is]) => {
+    const names = Object.keys(was).filter((name) => name in is);
+    const same = names.filter((name) => plain(was[name]) === plain(is[name])).map((name) => plain(was[name]));
+    const differ = names.filter((name) => plain(was[name]) !== plain(is[name]));
+    return differ.map((name) => ({ what: [...same, name].join(' '), from: plain(was[name]), to: plain(is[name]) }));
+  });
+  return found.length > 0 ? found : undefined;
+}
+
+/** What the dry run said: as what changes, where it says that; its own words below. */
+function trial(words: readonly string[]): Html {
+  const text = words.join('\n');
+  const found = changes(text);
+  const own = html`<pre class="trial" tabindex="0" aria-label="The dry run in its own words">${shown(text)}</pre>`;
+  if (!found) return own;
+  const lines = found.map(
+    ({ what, from, to }) =>
+      html`<li><span class="dim">${shown(what)}</span> ${shown(from)} → <strong>${shown(to)}</strong></li>`,
+  );
+  return html`<ul class="changes">${lines}</ul><details><summary>In its own words</summary>${own}</details>`;
+}
+
+/** What stands first: the amount, who gets it, and what the dry run says would come of it. */
+function gist(gate: WaitingGate): Html {
+  const sections = sectionsOf(gate.question);
+  const fact = (starts: string, name: string) => {
+    const found = sections.find(({ title }) => title.startsWith(starts));
+    if (!found) return NOTHING;
+    const said = found.lines.length > 0 ? found.lines.join('\n') : found.title.slice(starts.length).trim();
+    return html`<div><dt>${name}</dt><dd>${shown(said)}</dd></div>`;
+  };
+  const tried = sections.findIndex(({ title }) => title.startsWith('Dry run:'));
+  const outcome = sections[tried]?.title.replace(/^Dry run: /, '').replace(/ This was called:$/, '');
+  const words = sections[tried + 1]?.title === 'In its own words:' ? sections[tried + 1]!.lines : [];
+  return html`<dl class="facts gist"><div><dt>tool</dt><dd><code>${shown(gate.call.tool)}</code></dd></div>
+${outcome === undefined ? NOTHING : html`<div><dt>tried out</dt><dd>${shown(outcome)}${words.length === 0 ? NOTHING : trial(words)}</dd></div>`}
+${fact('Amount:', 'amount')}${fact('Recipient:', 'to')}${fact('Effect:', 'effect')}</dl>`;
+}
+
+/** Where each value comes from, as the executor traced it. */
+function sources(question: string): Html {
+  const found = sectionsOf(question).find(({ title }) => title.startsWith('Where the values come from'));
+  if (!found) return NOTHING;
+  return html`<h3>Where each value comes from</h3><ul class="sources">${found.lines.map((line) => html`<li>${shown(line)}</li>`)}</ul>`;
+}
+
+/** @param back where an answer leads to, below the base */
+export function questionBlock(
+  { intent, gate, text }: WaitingQuestion,
+  { session, desk, here }: Visit,
+  back: string,
+): Html {
+  const { node_id, call, displayed_sha256, expires_at, question } = gate;
+  const approver = 'there' in desk.approver ? desk.approver.there.known() : undefined;
+  const why =
+    'missing' in desk.approver
+      ? desk.approver.missing
+      : approver === undefined
+        ? 'There is no key to sign with here: make one and enrol it with "reveille approver enroll".'
+        : isTrue(gate)
+          ? undefined
+          : 'The executor’s digests are not those of what it shows: nothing can be answered here.';
+  const args = sliceAt(text, ['call', 'args']) ?? 'null';
+  const lines = argumentLines(call.args).map((line) => line.slice(MARK.length));
+  const hidden = { intent_id: intent.intent_id, node_id, call_sha256: call.call_sha256, displayed_sha256, back };
+  const fields = Object.entries(hidden).map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+  );
+  const passphrase = approver?.isSealed
+    ? html`<div class="field"><label for="pass-${displayed_sha256.slice(0, 12)}">Passphrase of your key</label><input type="password" id="pass-${displayed_sha256.slice(0, 12)}" name="passphrase" autocomplete="off" required></div>`
+    : NOTHING;
+  const answer =
+    why === undefined
+      ? html`<form method="post" action="approvals/answer" class="answer">${csrfField(session.csrf)}${fields}${passphrase}
+<div class="actions"><button name="do" value="approve" class="primary" data-answer="y">Approve <kbd>y</kbd></button><button name="do" value="deny" class="danger" data-answer="d">Deny <kbd>d</kbd></button></div>
+<p class="dim">Signed by ${shown(approver!.name)}, <code>${approver!.publicKey.slice(0, 16)}…</code></p></form>`
+      : html`<p class="told bad">${shown(why)}</p>`;
+  return html`<section class="ask" data-row data-question="${displayed_sha256}" aria-label="A question that waits" tabindex="-1">
+<p class="who">${intent.prose === undefined ? 'A plan' : brief(intent.prose, 160)} <span class="dim">asked, waits until ${time(expires_at, here)}</span></p>
+<h2>What will happen</h2>${gist(gate)}
+${answer}
+<h3>The exact call</h3><pre class="payload" tabindex="0" aria-label="The exact call">${shown(call.tool)}\n${lines.map((line) => html`${shown(line)}\n`)}</pre>
+<details><summary>As it is sent, digit for digit</summary><pre class="payload" tabindex="0" aria-label="As it is sent">${shown(args)}</pre></details>
+${sources(question)}
+<details><summary>The whole question, as it is signed</summary><pre class="whole" tabindex="0" aria-label="The whole question">${shown(question)}</pre><p class="dim">call <code>${call.call_sha256}</code><br>question <code>${displayed_sha256}</code></p></details>
+</section>`;
+}

@@ -1,0 +1,135 @@
+/** Talk: conversations with the agent, what it says and does as it comes, and questions where they come up. */
+import { html } from 'hono/html';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import type { TurnView } from '../../wire/turn.ts';
+import { lastTurns } from '../agent.ts';
+import { csrfField, empty, missing, type Page } from '../page.ts';
+import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
+import { type Here, time } from '../times.ts';
+import { field, type Onward, there, type Visit, withQuery } from '../visit.ts';
+import { waitingOf } from '../waiting.ts';
+import { questionBlock } from './question.ts';
+
+const CONVERSATION = /^[A-Za-z0-9._:-]{1,128}$/;
+
+const sayForm = (
+  action: string,
+  csrf: string,
+  typed = '',
+): Html => html`<form method="post" action="${action}" class="say" data-say>
+${csrfField(csrf)}<label for="message" class="sr">What you say</label><textarea id="message" name="message" rows="2" required placeholder="Say something" data-key="/">\n${typed}</textarea><button class="primary">Send</button></form>`;
+
+/** `talk`: the conversations, and a place to begin one. */
+export async function talkScreen(visit: Visit): Promise<Page> {
+  const { desk, here, session, query } = visit;
+  if ('missing' in desk.agent)
+    return {
+      screen: 'talk',
+      title: 'Talk',
+      main: html`<h1>Talk</h1>${missing('Nobody to talk to from here', desk.agent.missing)}`,
+    };
+  const cursor = query.get('cursor') ?? undefined;
+  const { conversations, next_cursor: next } = await desk.agent.there.conversations({ limit: 30, cursor });
+  const rows = conversations.map(
+    (one) =>
+      html`<li class="row" data-row><a class="name" href="talk/${encodeURIComponent(one.id)}" data-open dir="auto">${brief(one.last_message, 100)}</a><span class="when">${time(one.last_activity_at, here)}</span><span class="dim">${one.turn_count === 1 ? '1 turn' : `${one.turn_count} turns`} · ${shown(one.id)}</span></li>`,
+  );
+  const list =
+    rows.length === 0
+      ? empty(
+          'Nothing was said yet',
+          html`Say something above; your agent wakes for it. Its alarms begin conversations, too.`,
+        )
+      : html`<ul class="rows talks" data-list>${rows}</ul>`;
+  const more =
+    next === undefined
+      ? NOTHING
+      : html`<p class="pages"><a class="button" rel="next" href="${withQuery('talk', query, { cursor: next })}">Earlier ones</a></p>`;
+  return {
+    screen: 'talk',
+    title: 'Talk',
+    main: html`<h1>Talk</h1>${sayForm('talk', session.csrf)}<h2>Conversations</h2>${list}${more}`,
+  };
+}
+
+const WAKES = 'woken by an alarm';
+const STATUSES = {
+  queued: 'waits for its turn',
+  running: 'thinks',
+  done: '',
+  failed: 'failed',
+  interrupted: 'was interrupted',
+} as const;
+
+function whose({ origin, set_by, label }: TurnView): Html {
+  if (origin === 'user') return html`you`;
+  const by = set_by === undefined ? NOTHING : html`, in the words of ${shown(set_by)}`;
+  return html`${WAKES}${label ? html` (${shown(label)})` : NOTHING}${by}`;
+}
+
+function turnBlock(turn: TurnView, csrf: string, here: Here): Html {
+  const { id, status, reply, error, conversation_id } = turn;
+  const isOpen = status === 'queued' || status === 'running';
+  const stop = isOpen
+    ? html`<form method="post" action="talk/${encodeURIComponent(conversation_id)}/stop" class="inline">${csrfField(csrf)}<input type="hidden" name="turn" value="${id}"><button data-key="s">Stop</button></form>`
+    : NOTHING;
+  return html`<li class="turn" id="turn-${id}" data-turn="${id}">
+<div class="said ${turn.origin === 'user' ? 'person' : 'alarm'}"><p class="who">${whose(turn)} <span class="dim">${time(turn.created_at, here)}</span></p>${block(turn.message)}</div>
+<ul class="tools" data-tools></ul>
+<div class="said agent"><p class="who">the agent${turn.model === undefined ? NOTHING : html` <span class="dim">${shown(turn.model)}</span>`} <span class="state ${status}" data-state>${STATUSES[status]}</span> ${stop}</p><div class="words" dir="auto" data-reply>${shown(reply ?? '')}</div>${error === undefined ? NOTHING : html`<p class="trouble">${shown(error)}</p>`}</div>
+</li>`;
+}
+
+/** `talk/{id}`: one conversation. */
+export async function conversationScreen(visit: Visit): Promise<Page> {
+  const { desk, here, session, params, reads } = visit;
+  const { id = '' } = params;
+  if (!CONVERSATION.test(id)) throw new ReveilleError('not_found', 'there is no such conversation');
+  const agent = there(desk.agent);
+  const talk = await lastTurns(agent, id).catch((thrown: unknown) => {
+    if (toReveilleError(thrown).code === 'not_found') return { turns: [], count: 0 };
+    throw thrown;
+  });
+  const waiting = await waitingOf(desk, reads)
+    .look()
+    .catch(() => []);
+  const questions = waiting
+    .filter(({ intent }) => intent.conversation_id === id)
+    .map((question) => questionBlock(question, visit, `talk/${id}`));
+  const earlier = talk.count - talk.turns.length;
+  const main = html`<p class="back"><a href="talk">All conversations</a></p><h1 class="quiet">${talk.turns[0] === undefined ? 'A new conversation' : brief(talk.turns.at(-1)!.message, 60)}</h1>
+${earlier > 0 ? html`<p class="dim">${earlier} earlier turns are not shown here.</p>` : NOTHING}
+<ol class="turns" data-talk="${id}" aria-live="polite">${talk.turns.map((turn) => turnBlock(turn, session.csrf, here))}</ol>
+${questions}
+${sayForm(`talk/${encodeURIComponent(id)}`, session.csrf)}`;
+  return { screen: 'talk', title: 'Talk', main, looksAt: ['approvals', 'talk'] };
+}
+
+/** `talk` and `talk/{id}`, sent. */
+export async function sayScreen(visit: Visit): Promise<Page | Onward> {
+  const { desk, form, params, session } = visit;
+  const message = form.get('message')?.replace(/\r\n/g, '\n').trim() ?? '';
+  const { id } = params;
+  const back = id === undefined ? 'talk' : `talk/${encodeURIComponent(id)}`;
+  if (message === '') return { to: back };
+  try {
+    const said = { message, ...(id === undefined ? {} : { conversation_id: id }) };
+    const { conversation_id } = await there(desk.agent).chat(said);
+    return { to: `talk/${encodeURIComponent(conversation_id)}` };
+  } catch (thrown) {
+    // What was typed is not lost.
+    const { message: why, status } = toReveilleError(thrown);
+    const main = html`<h1>Talk</h1><p class="told bad" role="alert">Your agent could not be told: ${shown(why)}</p><p>Your words are kept here; send them again when that is mended.</p>${sayForm(back, session.csrf, message)}`;
+    return { screen: 'talk', title: 'Talk', main, status };
+  }
+}
+
+/** `talk/{id}/stop`, sent. */
+export async function stopScreen(visit: Visit): Promise<Onward> {
+  const { desk, params, session } = visit;
+  const turn = field(visit, 'turn');
+  if (turn === undefined) throw new ReveilleError('invalid_request', 'turn must name what is to be stopped');
+  const { status } = await there(desk.agent).cancelTurn(turn);
+  session.undo.say(status === 'done' ? 'It had finished already.' : 'Stopped.');
+  return { to: `talk/${encodeURIComponent(params.id!)}` };
+}

@@ -1,0 +1,47 @@
+/** Pages for whoever is not in, and for what went wrong. */
+import { html } from 'hono/html';
+import type { ReveilleError } from '../../wire/errors.ts';
+import { type Assets, outsidePage, type Page, SCREENS } from '../page.ts';
+import { type Html, NOTHING, shown } from '../shown.ts';
+import type { Visit } from '../visit.ts';
+
+/** @param byToken whether a person's token opens it */
+export function signInPage(given: { assets: Assets; complaint: string | undefined; byToken: boolean }): Html {
+  const { assets, complaint, byToken } = given;
+  const form = html`<form method="post" action="/sign-in" class="stack">
+<label for="token">Your token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<p class="hint">An operator makes one for you with <code>reveille user token</code>.</p>
+<button class="primary">Sign in</button>
+</form>`;
+  const local = html`<p>Open it from a terminal on this computer:</p>
+<p><code class="command">reveille open</code></p>
+<p class="hint">That makes an address that works once. <code>reveille open --print</code> prints it, for a shell elsewhere.</p>`;
+  return outsidePage(
+    'Sign in',
+    html`<section class="empty" data-way-in="yes"><h1>The console is closed</h1>
+${complaint === undefined ? NOTHING : html`<p class="told bad" role="alert">${complaint}</p>`}
+${byToken ? form : local}</section>`,
+    assets,
+  );
+}
+
+/** Leads on to a session that has just been opened. */
+export const openedPage = (base: string, assets: Assets): Html =>
+  outsidePage(
+    'Opening',
+    html`<p><a id="onward" href="${base}ahead">Go on to the console</a></p>`,
+    assets,
+    `${base}ahead`,
+  );
+
+/** What went wrong, in the frame of the page that was asked for. */
+export function errorMain({ code, message, retryable }: ReveilleError, { path }: Pick<Visit, 'path'>): Page {
+  const screen = SCREENS.find(({ name }) => path.startsWith(name))?.name ?? 'ahead';
+  const title = code === 'not_found' ? 'Not here' : 'That did not work';
+  return {
+    ...{ screen, title },
+    main: html`<section class="empty"><h1>${title}</h1><p role="alert">${shown(message)}</p>
+<p>${retryable ? html`It may work in a moment. ` : NOTHING}<a href="${screen}">Go to ${SCREENS.find(({ name }) => name === screen)!.title}</a></p></section>`,
+  };
+}

@@ -1,0 +1,33 @@
+/** Instants on a page: absolute and relative together, in one zone, which is named. */
+import { html } from 'hono/html';
+import { calendarTime, fromNow, type Here, zoneName } from '../kit/clock/local-time.ts';
+import { formatInstant, parseInstant } from '../wire/rfc3339.ts';
+import type { Html } from './shown.ts';
+
+/** Two units at most, the smaller one only where it says something. */
+function roughly(at: number, now: number): string {
+  const distance = Math.abs(at - now);
+  if (distance < 60_000) return fromNow(Math.round(at / 1000) * 1000, Math.round(now / 1000) * 1000);
+  return fromNow(at, now);
+}
+
+/** `Mon 23 Nov 09:00 · in 3 h`; the exact instant is in the `datetime`. */
+export function time(at: number | string, here: Here): Html {
+  const epochMs = typeof at === 'string' ? (parseInstant(at) ?? Number.NaN) : at;
+  if (Number.isNaN(epochMs)) return html`${String(at)}`;
+  const exact = formatInstant(epochMs);
+  return html`<time datetime="${exact}" title="${exact}">${calendarTime(epochMs, here)} <span class="rel" data-at="${epochMs}">${roughly(epochMs, here.now)}</span></time>`;
+}
+
+/** The time alone, for a narrow place beside another one that says the rest. */
+export function absolute(epochMs: number, here: Here): Html {
+  return html`<time datetime="${formatInstant(epochMs)}">${calendarTime(epochMs, here)}</time>`;
+}
+
+/** `Europe/Berlin (CET)`. */
+export function zoneWords({ now, zone }: Here): string {
+  const short = zoneName(now, zone);
+  return short === zone ? zone : `${zone} (${short})`;
+}
+
+export type { Here };

@@ -1,0 +1,70 @@
+/** Times as people type them, and the reading that is echoed: nothing is set that was not said back. */
+import { html } from 'hono/html';
+import { calendarTime, fromNow } from '../kit/clock/local-time.ts';
+import { isZone } from '../kit/clock/zone.ts';
+import { readPhrase } from '../kit/phrase/phrase.ts';
+import { PhraseError, type Reading } from '../kit/phrase/reading.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
+import { keepsWallTime } from './alarm-words.ts';
+import type { RingsOf } from './desk.ts';
+import { type Html, shown } from './shown.ts';
+import type { Here } from './times.ts';
+
+const RINGS_TOLD = 3;
+
+/** @throws PhraseError for what cannot be read, or in two ways; ReveilleError `invalid_request` for a zone that is none */
+export function readTyped(when: string, zone: string | undefined, here: Here): Reading {
+  const chosen = zone ?? here.zone;
+  if (!isZone(chosen))
+    throw new ReveilleError(
+      'invalid_request',
+      `zone must be an IANA time zone such as Europe/Berlin (got "${chosen}")`,
+    );
+  return readPhrase(when, { now: here.now, zone: chosen });
+}
+
+/** The instants that a reading names, the next ones of a series. */
+export function ringsRead(reading: Reading, ringsOf: RingsOf, { now }: Here): readonly number[] {
+  switch (reading.kind) {
+    case 'instant':
+      return [reading.at];
+    case 'delay':
+      return [now + reading.seconds * 1000];
+    case 'series':
+      return ringsOf({ ...reading, after: now, until: Number.MAX_SAFE_INTEGER, atMost: RINGS_TOLD });
+  }
+}
+
+/** As chronosd takes it. */
+export function scheduleOf(reading: Reading) {
+  switch (reading.kind) {
+    case 'delay':
+      return { delay_seconds: reading.seconds };
+    case 'instant':
+      return { fire_at: formatInstant(reading.at) };
+    case 'series':
+      return { cron_expr: reading.cron, ...(keepsWallTime(reading.cron) ? { timezone: reading.zone } : {}) };
+  }
+}
+
+/** What was understood: the next rings, in the zone in which they were read, which is named. */
+export function echo(reading: Reading, ringsOf: RingsOf, here: Here): Html {
+  const zone = reading.kind === 'delay' ? here.zone : reading.zone;
+  const [first, ...then] = ringsRead(reading, ringsOf, here);
+  if (first === undefined) return html`<p class="reading bad" role="alert">That never rings.</p>`;
+  const said = (at: number) => calendarTime(at, { now: here.now, zone });
+  return html`<p class="reading" role="status">Rings <strong>${said(first)}</strong> ${fromNow(first, here.now)}${then.map((at) => html`, then <strong>${said(at)}</strong>`)} <span class="dim">${zone}</span></p>`;
+}
+
+/** Why it is not read, with the choices ready to be taken. */
+export function refusal(thrown: unknown): Html {
+  if (thrown instanceof PhraseError) {
+    const choices = thrown.choices.map(
+      (choice) => html`<li><button type="button" class="choice" data-fill="when">${choice}</button></li>`,
+    );
+    return html`<div class="reading bad" role="alert"><p>${shown(thrown.problem)}${choices.length > 0 ? '. Say one of:' : ''}</p>${choices.length > 0 ? html`<ul class="choices">${choices}</ul>` : ''}</div>`;
+  }
+  if (thrown instanceof ReveilleError) return html`<p class="reading bad" role="alert">${shown(thrown.message)}</p>`;
+  throw thrown;
+}

@@ -1,0 +1,45 @@
+/** What a session says once on its next page, and what was done that it can take back. In memory; a few at a time. */
+import { randomSecret } from '../kit/identity/secrets.ts';
+
+const MOST = 16;
+
+export type Told = {
+  readonly text: string;
+  readonly tone: 'good' | 'bad';
+  /** Names what can be taken back. */
+  readonly undo?: string | undefined;
+};
+
+export class Undo {
+  readonly #steps = new Map<string, () => Promise<string>>();
+  #told: Told | undefined;
+
+  /** @param step takes it back, and says what it did */
+  say(text: string, step?: () => Promise<string>): void {
+    const undo = step && randomSecret(9);
+    if (undo !== undefined) {
+      this.#steps.set(undo, step!);
+      const [oldest] = this.#steps.keys();
+      if (this.#steps.size > MOST) this.#steps.delete(oldest!);
+    }
+    this.#told = { text, tone: 'good', undo };
+  }
+
+  complain(text: string): void {
+    this.#told = { text, tone: 'bad' };
+  }
+
+  /** What has to be said, once. */
+  take(): Told | undefined {
+    const told = this.#told;
+    this.#told = undefined;
+    return told;
+  }
+
+  /** What takes the named thing back, once. */
+  step(name: string): (() => Promise<string>) | undefined {
+    const step = this.#steps.get(name);
+    this.#steps.delete(name);
+    return step;
+  }
+}

@@ -1,0 +1,33 @@
+/** The questions that wait for one person. */
+import type { ExecutorClient, Told, WaitingGate } from '../executor/client.ts';
+import type { IntentView } from '../wire/intent-view.ts';
+import type { Desk } from './desk.ts';
+import type { SharedReads } from './shared-reads.ts';
+
+/** A question, the intent that it belongs to, and the source text of the call, whose numbers have all their digits. */
+export type WaitingQuestion = { readonly intent: IntentView; readonly gate: WaitingGate; readonly text: string };
+
+export type Waiting = {
+  /** What waits, oldest intent first; nothing where there is no executor. Rejects when it cannot be asked. */
+  look(): Promise<readonly WaitingQuestion[]>;
+};
+
+const MOST = 50;
+
+async function ask(intents: ExecutorClient): Promise<WaitingQuestion[]> {
+  const found = await intents.list({ status: 'awaiting_approval', limit: MOST });
+  const gates = await Promise.all(
+    found.reverse().map(async ({ value: intent }) => {
+      const waiting: Told<WaitingGate>[] = await intents.gates(intent.intent_id);
+      return waiting.map(({ value: gate, text }) => ({ intent, gate, text: text.text }));
+    }),
+  );
+  return gates.flat();
+}
+
+export const waitingOf = (desk: Desk, reads: SharedReads): Waiting => ({
+  look() {
+    const { intents } = desk;
+    return 'there' in intents ? reads.read(`${desk.user} waiting`, () => ask(intents.there)) : Promise.resolve([]);
+  },
+});

@@ -1,0 +1,51 @@
+/** `reveille up` as a process of its own, with a model that follows a script, and the console that belongs to it. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { homeAt, type RunRecord, readRun } from '../../../src/cli/home/home.ts';
+import { modelEndpoint, type Script } from '../../../src/kit/model/testing/model-endpoint.ts';
+import { START_LIMIT_MS } from '../../support/cluster/processes.ts';
+import { reveille, stayingReveille } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
+
+export type House = {
+  readonly home: string;
+  readonly run: RunRecord;
+  /** Runs a command of this installation, which must succeed. */
+  reveille(...words: string[]): Promise<string>;
+  /** An address that opens the console once. */
+  address(): Promise<string>;
+};
+
+export async function startHouse(owner: Owner, script: Script): Promise<House> {
+  const folder = temporaryFolder(owner);
+  const model = await modelEndpoint(owner, script);
+  const env = {
+    ...{ CHRONOS_PORT: '0', ROUTER_PORT: '0', ROUTER_PUBLIC_PORT: '0', EXECUTOR_PORT: '0' },
+    ...{ REVEILLE_APPROVER_DIR: join(folder, 'approver'), REVEILLE_APPROVER_STORE: 'file' },
+    ...{ NEO_MODEL: 'agent', NEO_MODEL_BASE_URL: model.baseUrl, NEO_CHEAP_MODEL: 'none' },
+  };
+  const up = stayingReveille(owner, folder, ['up'], { env });
+  atEnd(owner, () => up.end('SIGTERM'));
+  const home = homeAt(folder);
+  await eventually(
+    'up is there',
+    () => {
+      if (up.outcome.status !== null) throw new Error(`it ended: ${up.outcome.stderr}`);
+      return existsSync(home.runFile);
+    },
+    START_LIMIT_MS,
+  );
+  const run = readRun(home)!;
+  const house: House = {
+    home: folder,
+    run,
+    async reveille(...words) {
+      const { status, stdout, stderr } = await reveille(folder, words, { env });
+      if (status !== 0) throw new Error(`reveille ${words.join(' ')} ended with ${status}: ${stderr}`);
+      return stdout;
+    },
+    address: async () => (await house.reveille('open', '--print')).trim(),
+  };
+  return house;
+}

@@ -1,0 +1,133 @@
+/**
+ * Every screen in a real browser, at 360 and 1,440 pixels, light and dark: nothing that axe finds, nothing that has to be
+ * scrolled sideways, and each of them also without script.
+ */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import AxeBuilder from '@axe-core/playwright';
+import type { Page } from 'playwright-core';
+import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
+import { startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
+import { sharedOwner } from '../../support/temporary.ts';
+import { type House, startHouse } from './bench.ts';
+import { TRANSFER } from './transfer.ts';
+
+const EVERYTHING = process.env.REVEILLE_ROUNDS === 'all';
+const LOOKS = [1440, 360].flatMap((width) => (['light', 'dark'] as const).map((scheme) => ({ width, scheme })));
+
+describe('the screens of the console', () => {
+  const owner = sharedOwner();
+  let house: House;
+  let browser: TestBrowser;
+  let page: Page;
+  let base: string;
+
+  before(async () => {
+    [house, browser] = await Promise.all([startHouse(owner, saying('Good morning.')), startBrowser(owner)]);
+    await house.reveille(
+      'alarm',
+      'set',
+      'I look at the builds of the night.',
+      'every weekday at 9:00',
+      '--label',
+      'stand-up',
+    );
+    await house.reveille(
+      'alarm',
+      'set',
+      'Water the plants',
+      'in 3 hours',
+      '--payload',
+      '{"n":12345678901234567890.10}',
+    );
+    await house.reveille('machine', 'budget', '--quiet', '22:00-09:30', '--zone', 'Europe/Berlin');
+    const file = join(house.home, 'transfer.json');
+    writeFileSync(file, JSON.stringify(TRANSFER));
+    await house.reveille('intent', 'submit', '--json-file', file);
+    ({ page } = await browser.open());
+    await page.goto(await house.address());
+    await page.waitForURL(/\/ahead$/);
+    base = page.url().slice(0, -'ahead'.length);
+    await eventually('the question waits', async () =>
+      (await house.reveille('intent', 'list')).includes('awaiting approval'),
+    );
+  });
+  after(() => owner.end());
+
+  const firstAlarm = async () => {
+    await page.goto(`${base}alarms?sort=newest`);
+    return (await page.locator('a.name').first().getAttribute('href'))!.split('?')[0]!;
+  };
+  const screens: Record<string, () => string | Promise<string>> = {
+    ahead: () => 'ahead',
+    alarms: () => 'alarms',
+    'an alarm': firstAlarm,
+    'setting an alarm': () => 'alarms/new',
+    'editing an alarm': async () => `${await firstAlarm()}/edit`,
+    'a question before cancelling': async () => `${await firstAlarm()}/cancel`,
+    talk: () => 'talk',
+    approvals: () => 'approvals',
+    machine: () => 'machine',
+    'a question before suspending': () => 'machine/suspend',
+    day: () => 'day',
+    health: () => 'health',
+    'what is not there': () => 'alarms/nothing',
+  };
+
+  for (const [name, pathOf] of Object.entries(screens))
+    test(`${name}: nothing that axe finds, in any look`, async () => {
+      const path = await pathOf();
+      const answer = await page.goto(base + path);
+      assert.equal(answer?.status(), name === 'what is not there' ? 404 : 200, path);
+      for (const { width, scheme } of LOOKS) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.emulateMedia({ colorScheme: scheme });
+        const axe = new AxeBuilder({ page }).setLegacyMode(true);
+        // What a colour scheme changes is contrast; `npm run test:rounds` looks for everything in each.
+        if (!EVERYTHING && scheme === 'dark') axe.withRules(['color-contrast']);
+        const { violations } = await axe.analyze();
+        const told = violations.map(
+          ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`,
+        );
+        assert.deepEqual(told, [], `${name} at ${width} px, ${scheme}`);
+        const over = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        assert.ok((over as number) <= 0, `${name} is ${over} px too wide at ${width} px`);
+      }
+    });
+
+  test('whoever is not in is told how to come in, and sees nothing else', async () => {
+    const stranger = await browser.open({ width: 360 });
+    await stranger.page.goto(`${house.run.public_url}/`);
+    const { violations } = await new AxeBuilder({ page: stranger.page }).analyze();
+    assert.deepEqual(violations, []);
+    assert.match((await stranger.page.textContent('main')) ?? '', /reveille open/);
+    const answer = await stranger.page.goto(`${base}alarms`);
+    assert.equal(answer?.status(), 401);
+    assert.doesNotMatch(await stranger.page.content(), /plants|stand-up/);
+    await stranger.context.close();
+  });
+
+  test('every screen is there without script, and an alarm can be set and paused', async () => {
+    const plain = await browser.open({ width: 360, script: false });
+    await plain.page.goto(await house.address());
+    await plain.page.waitForURL(/\/ahead$/);
+    for (const screen of ['Alarms', 'Talk', 'Approvals', 'Machine', 'Day', 'Health', 'Ahead']) {
+      await plain.page.click(`nav >> text=${screen}`);
+      assert.notEqual(await plain.page.textContent('h1'), 'That did not work', screen);
+    }
+    await plain.page.click('nav >> text=Alarms');
+    await plain.page.click('text=Set an alarm');
+    await plain.page.fill('#words', 'Call the plumber');
+    await plain.page.fill('#when', 'tomorrow 9am');
+    await plain.page.click('text=Read the time back');
+    assert.match((await plain.page.textContent('#reading')) ?? '', /09:00.*Europe\/Berlin/);
+    await plain.page.click('text=Set it');
+    assert.match((await plain.page.textContent('[role=status]')) ?? '', /Set\. It rings .* 09:00, Europe\/Berlin/);
+    await plain.page.click('.detail >> text="Pause"');
+    assert.match((await plain.page.textContent('main .detail')) ?? '', /paused/);
+    await plain.context.close();
+  });
+});
