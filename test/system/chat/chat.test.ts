@@ -1,0 +1,162 @@
+/**
+ * Talking to the agent as a person does: `reveille chat` in a real pseudo-terminal, over the public listener of a
+ * running `reveille up`, with a model that follows a script and money that needs an approval.
+ */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import {
+  beginStream,
+  calling,
+  modelEndpoint,
+  type Script,
+  saying,
+  sendPiece,
+} from '../../../src/kit/model/testing/model-endpoint.ts';
+import { PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
+import { reveille } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { HAS_SCRIPT, watchedIn } from '../approval-screen/pseudo-terminal.ts';
+import { balancesOf } from '../rail/executor-process.ts';
+
+const SIZE = { columns: 100, rows: 50 };
+const PAY = 'Transfer 25.00 EUR from alice to bob.';
+/** The prompt, and nothing typed. */
+const AT_PROMPT = /\n>$/;
+
+const compiler: Script = (response, request) => {
+  const { messages } = request.body;
+  if (messages.at(-1)!.role !== 'tool') return calling({ name: 'ledger__accounts', args: {} })(response, request);
+  const args = { from: 'alice', to: 'bob', amount: '25.00', currency: 'EUR' };
+  const plan = { id: 'pay', kind: 'call', tool: 'ledger/transfer', args };
+  return calling({ name: 'submit_intent', args: { verb: 'pay', plan } })(response, request);
+};
+
+const agent: Script = (response, request) => {
+  const { messages } = request.body;
+  const asked = messages.findLastIndex(({ role }) => role === 'user');
+  const words = messages[asked]!.content;
+  const results = messages.slice(asked).filter(({ role }) => role === 'tool');
+  if (words.includes(PAY)) {
+    if (results.length === 0) return calling({ name: 'core_execute', args: { intent: PAY } })(response, request);
+    return saying('The money ', 'is sent.')(response, request);
+  }
+  if (words.includes('count for ever')) {
+    beginStream(response);
+    sendPiece(response, 'one two three');
+    return;
+  }
+  if (words.includes('what did I say')) {
+    const all = messages.map(({ content }) => content).join('\n');
+    return saying(all.includes('good morning') ? 'You said good morning.' : 'Nothing.')(response, request);
+  }
+  return saying('Good ', 'morning ', 'to you.')(response, request);
+};
+
+async function startUp(t: TestContext, more: Record<string, string>) {
+  const home = temporaryFolder(t);
+  const env = {
+    ...{ PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home },
+    ...{ CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0', ROUTER_PUBLIC_PORT: '0' },
+    ...{ REVEILLE_APPROVER_DIR: join(home, 'approver'), REVEILLE_APPROVER_STORE: 'file' },
+    ...more,
+  };
+  const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const gone = once(up, 'exit');
+  t.after(async () => {
+    up.kill('SIGTERM');
+    await gone;
+  });
+  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  const run = (words: string[], options: { env?: Record<string, string>; input?: string } = {}) =>
+    reveille(home, words, { input: options.input ?? '', env: { ...env, ...options.env } });
+  const done = async (...words: string[]) => {
+    const { status, stdout, stderr } = await run(words);
+    assert.equal(status, 0, stderr);
+    return stdout;
+  };
+  const terminal = (words: string[], others: Record<string, string> = {}) => {
+    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, 'chat', ...words], { ...env, ...others });
+    let isOver = false;
+    t.after(() => isOver || watched.end());
+    const end = async () => {
+      isOver = true;
+      await watched.end();
+    };
+    return { ...watched, end, text: () => watched.all().join('\n') };
+  };
+  return { home, run, done, terminal };
+}
+
+test('a person talks, approves, stops, leaves and goes on, here and from another home', {
+  skip: HAS_SCRIPT ? false : 'script (util-linux) makes the terminals',
+}, async (t) => {
+  const parts: Record<string, Script> = { compiler, agent };
+  const model = await modelEndpoint(t, (response, request) => parts[request.body.model]!(response, request));
+  const { home, run, done, terminal } = await startUp(t, {
+    ...{ NEO_MODEL: 'agent', NEO_MODEL_BASE_URL: model.baseUrl, NEO_CHEAP_MODEL: 'none' },
+    ...{ EXECUTOR_MODEL: 'compiler', EXECUTOR_MODEL_BASE_URL: model.baseUrl },
+  });
+
+  const chat = terminal([]);
+  await chat.until(/(?:^|\n)>$/);
+  await chat.type('good morning\r', /Good morning to you\.\n>$/);
+
+  await chat.type(`${PAY}\r`, /Approve\? yes, no, d for details:$/);
+  const asked = chat.text();
+  assert.match(asked, /· core_execute/);
+  const gist = asked.lastIndexOf('Amount:');
+  assert.ok(gist > 0 && asked.indexOf('call_sha256') < gist, 'what the call does stands right above the prompt');
+  assert.match(asked.slice(gist), /25\.00 EUR[\s\S]*bob/);
+  assert.equal(balancesOf(home).alice, '5000.00');
+  await chat.type('y\r', /The money is sent\.\n>$/);
+  assert.match(chat.text(), /Approved pay, signed by [0-9a-f]{16}…[\s\S]*✓ core_execute/);
+  assert.deepEqual([balancesOf(home).alice, balancesOf(home).bob], ['4975.00', '1025.00']);
+
+  await chat.type('count for ever\r', /one two three$/);
+  await chat.type('\u0003', AT_PROMPT);
+  assert.match(chat.text(), /stopping the turn; Ctrl-C again leaves[\s\S]*the turn failed: cancelled on request/);
+  await chat.type('\u0004', /go on with: reveille chat --conversation \S+$/).catch(() => {});
+  assert.match(chat.text(), /go on with: reveille chat --conversation/);
+  await chat.end();
+  const history = join(home, 'chat-history.json');
+  assert.deepEqual(JSON.parse(readFileSync(history, 'utf8')), ['count for ever', PAY, 'good morning']);
+  assert.equal(statSync(history).mode & 0o777, 0o600);
+
+  const { user_id } = JSON.parse(readFileSync(join(home, 'person.json'), 'utf8'));
+  // Its machine sleeps in between.
+  await done('machine', 'suspend', user_id);
+  await eventually('it sleeps', async () => /asleep/.test(await done('machine', 'show', user_id, '--json')));
+  await done('machine', 'restore', user_id);
+  const { public_url } = JSON.parse(readFileSync(join(home, 'run.json'), 'utf8'));
+  const { token } = JSON.parse(await done('user', 'token', user_id, '--name', 'laptop', '--json'));
+  const elsewhere = { REVEILLE_HOME: join(temporaryFolder(t), 'second'), REVEILLE_TOKEN: token };
+  const second = terminal(['--last', '--router', public_url], elsewhere);
+  await second.until(/(?:^|\n)>$/);
+  assert.match(second.text(), /The money is sent\./, 'it shows where it goes on');
+  await second.type('what did I say\r', /You said good morning\.\n>$/);
+  await second.end();
+
+  const piped = await run(['chat', '--json', '--last'], { input: 'what did I say' });
+  assert.equal(piped.status, 0, piped.stderr);
+  const { reply, status } = JSON.parse(piped.stdout);
+  assert.deepEqual([reply, status], ['You said good morning.', 'done']);
+  const wrong = await run(['chat', 'hello'], { env: { REVEILLE_TOKEN: `${token.slice(0, -4)}AAAA` } });
+  assert.equal(wrong.status, 1);
+  assert.match(wrong.stderr, /does not take this credential/);
+});
+
+test('without a model that is said before the first question', async (t) => {
+  const { run } = await startUp(t, { NEO_MANIFEST: 'none' });
+  const { status, stdout, stderr } = await run(['chat', 'hello']);
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /No language model is configured/);
+  assert.match(stdout, /I am the offline model/);
+  const empty = await run(['chat']);
+  assert.equal(empty.status, 2);
+  assert.match(empty.stderr, /there is no question/);
+});
