@@ -2,6 +2,7 @@
  * A conversation at a terminal. Lines go to the agent, its events come back, questions are answered where they come up.
  * Events are taken one by one: while a question is on the screen, what follows waits in the stream.
  */
+import { wait } from '../../kit/clock/clock.ts';
 import type { NeoClient, NeoEvent } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
@@ -12,6 +13,8 @@ import { answerInline } from './gates.ts';
 import { LineEditor } from './line-editor.ts';
 
 const PROMPT = '> ';
+/** After a refusal that only somebody else can mend. */
+const AGAIN_MS = 3000;
 const LEAVES = 'Ctrl-C again leaves; the agent goes on with what it has';
 
 export type SessionOptions = {
@@ -25,7 +28,7 @@ export async function talk(
   context: CliContext,
   { client, conversationId: given }: SessionOptions,
 ): Promise<string | undefined> {
-  const { out, process } = context;
+  const { process } = context;
   const ended = new AbortController();
   const look = () => lookOf(context);
   const screen = new Screen((text) => void process.stdout.write(text), look);
@@ -160,24 +163,39 @@ export async function talk(
   }
 
   let reached = true;
-  const events = client.events({
-    signal: ended.signal,
-    onConnection(connection) {
-      if (connection.state === 'open') {
-        if (!reached) say(look().paint('dim', 'your agent is there again'));
-        else first.resolve();
-        reached = true;
-        settle();
-      } else {
-        if (reached) say(look().paint('yellow', `${connection.error.message}; trying again`));
-        reached = false;
-        first.resolve();
-      }
-    },
-  });
-  const first = Promise.withResolvers<void>();
+  let last: string | undefined;
+  const events = () =>
+    client.events({
+      signal: ended.signal,
+      after: last,
+      onConnection(connection) {
+        if (connection.state === 'open') {
+          if (!reached) say(look().paint('dim', 'your agent is there again'));
+          reached = true;
+          settle();
+        } else {
+          if (reached) say(look().paint('yellow', `${connection.error.message}; trying again`));
+          reached = false;
+        }
+      },
+    });
   try {
-    for await (const event of events) await follow(event).catch((error: unknown) => out.remark(wordsOf(error)));
+    while (!ended.signal.aborted) {
+      try {
+        for await (const event of events()) {
+          last = event.id ?? last;
+          await follow(event).catch((error: unknown) => say(look().paint('red', wordsOf(error))));
+        }
+      } catch (error) {
+        if (!(error instanceof ReveilleError) || error.code === 'unauthorized') throw error;
+        // A machine that was suspended can be restored: the person stays, and so does what they typed.
+        if (reached) say(look().paint('yellow', `${error.message}; trying again`));
+        reached = false;
+        running.clear();
+        settle();
+        await wait(context.clock, AGAIN_MS, ended.signal);
+      }
+    }
   } finally {
     editor.end();
     screen.freshLine();

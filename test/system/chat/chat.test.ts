@@ -120,6 +120,12 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   await chat.type('count for ever\r', /one two three$/);
   await chat.type('\u0003', AT_PROMPT);
   assert.match(chat.text(), /stopping the turn; Ctrl-C again leaves[\s\S]*the turn failed: cancelled on request/);
+  const piped = await run(['chat', '--json', '--last'], { input: 'what did I say' });
+  assert.equal(piped.status, 0, piped.stderr);
+  const { reply, status } = JSON.parse(piped.stdout);
+  assert.deepEqual([reply, status], ['You said good morning.', 'done']);
+  // What is said elsewhere in this conversation appears here too.
+  await chat.until(/elsewhere> what did I say\nYou said good morning\.\n>$/);
   await chat.type('\u0004', /go on with: reveille chat --conversation \S+$/).catch(() => {});
   assert.match(chat.text(), /go on with: reveille chat --conversation/);
   await chat.end();
@@ -137,14 +143,16 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   const elsewhere = { REVEILLE_HOME: join(temporaryFolder(t), 'second'), REVEILLE_TOKEN: token };
   const second = terminal(['--last', '--router', public_url], elsewhere);
   await second.until(/(?:^|\n)>$/);
-  assert.match(second.text(), /The money is sent\./, 'it shows where it goes on');
+  assert.match(second.text(), /You said good morning\./, 'it shows where it goes on');
   await second.type('what did I say\r', /You said good morning\.\n>$/);
+  await done('machine', 'suspend', user_id);
+  await second.until(/trying again\n>$/);
+  await second.type('are you there\r', /\n> are you there$/);
+  assert.match(second.text(), /not sent: .*suspended/, 'it says why, and the line is kept');
+  await done('machine', 'restore', user_id);
+  await second.type('\r', /Good morning to you\.\n(?:.*there again\n)?>$/);
   await second.end();
 
-  const piped = await run(['chat', '--json', '--last'], { input: 'what did I say' });
-  assert.equal(piped.status, 0, piped.stderr);
-  const { reply, status } = JSON.parse(piped.stdout);
-  assert.deepEqual([reply, status], ['You said good morning.', 'done']);
   const wrong = await run(['chat', 'hello'], { env: { REVEILLE_TOKEN: `${token.slice(0, -4)}AAAA` } });
   assert.equal(wrong.status, 1);
   assert.match(wrong.stderr, /does not take this credential/);

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { FireView } from '../../wire/alarm.ts';
+import { entriesOf, isOpen } from '../log/entries.ts';
+import { renderEntry } from './log-screen.ts';
+import type { Look } from './render.ts';
+
+const look: Look = {
+  now: Date.parse('2026-06-15T12:20:00Z'),
+  zone: 'Europe/Paris',
+  width: 80,
+  paint: (_, text) => text,
+};
+const ALARM = { id: '019ed2b4-7c11-7000-8000-000000000001', label: 'build', wake_message: 'Look' };
+const fire = (change: Partial<FireView> = {}): FireView => ({
+  fire_id: `${ALARM.id}@1781525400000`,
+  scheduled_for: '2026-06-15T12:10:00.000Z',
+  attempt: 1,
+  started_at: '2026-06-15T12:10:00.012Z',
+  finished_at: '2026-06-15T12:10:01.300Z',
+  accepted_at: '2026-06-15T12:10:01.300Z',
+  lateness_ms: 12,
+  outcome: 'delivered',
+  ...change,
+});
+const waits = { at: '2026-06-15T12:10:10.000Z', retry_at: '2026-06-15T12:10:40.000Z', error: 'the endpoint\nis away' };
+const lines = (...fires: FireView[]) => entriesOf(ALARM, fires).flatMap((entry) => renderEntry(entry, look));
+
+test('a ring, the failure that passed and the reply stand in the order in which they happened', () => {
+  const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: true, reply: 'Green.\nAll of it.', waits };
+  assert.deepEqual(lines(fire({ turn })), [
+    '14:10:01  rang  build: 12 ms late',
+    '14:10:10  waits  build: turn failed, tries again 14:10:40: the endpoint\\nis away',
+    '14:10:45  reply  build',
+    '          │ Green.',
+    '          │ All of it.',
+  ]);
+});
+
+test('an attempt that was not accepted, a turn that failed and one that was missed say what to do', () => {
+  const refused = fire({ outcome: 'failed', error: 'busy', finished_at: '2026-06-15T12:10:00.500Z' });
+  const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: false, error: 'no such model' };
+  const told = lines(
+    fire({ attempt: 2, turn }),
+    refused,
+    fire({ fire_id: 'x@1', outcome: 'missed', error: 'too late' }),
+  );
+  assert.match(told.join('\n'), /failed {2}build: not delivered: busy/);
+  assert.match(
+    told.join('\n'),
+    /failed {2}build: the turn failed: no such model; again with: reveille\s+alarm redrive/,
+  );
+  assert.match(told.join('\n'), /missed {2}build: too late/);
+});
+
+test('text of others is never obeyed by the terminal', () => {
+  const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: true, reply: 'a\u001b[2Jb' };
+  assert.ok(lines(fire({ turn })).every((line) => !line.includes('\u001b')));
+});
+
+test('a turn is followed until it has ended, and one of which there is no word not for long', () => {
+  const at = Date.parse('2026-06-15T12:11:00Z');
+  assert.equal(isOpen(fire(), at), true);
+  assert.equal(isOpen(fire(), at + 3600_000), false);
+  assert.equal(isOpen(fire({ turn: { waits } }), at + 3600_000), true);
+  assert.equal(isOpen(fire({ turn: { finished_at: waits.at, ok: true } }), at), false);
+  assert.equal(isOpen(fire({ outcome: 'failed' }), at), false);
+});
