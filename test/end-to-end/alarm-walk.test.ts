@@ -54,8 +54,9 @@ function neoRuns(): boolean {
   return existsSync(join(home, 'neo'));
 }
 
-test('an alarm set over MCP by an agent that is gone arrives byte for byte in one turn of its conversation', async () => {
+test('an alarm set over MCP by an agent that is gone arrives byte for byte in one turn of its conversation', async (t) => {
   const client = new Client({ name: 'test', version: '1.0.0' });
+  t.after(() => client.close());
   await client.connect(new StdioClientTransport({ command: process.execPath, args: [PROGRAM, 'mcp'], env }));
   // The payload is the value of a raw JSON source text, so that this client does not round it either.
   const payload = {
@@ -76,16 +77,17 @@ test('an alarm set over MCP by an agent that is gone arrives byte for byte in on
   await client.close();
   assert.equal(neoRuns(), false, 'Neo must not exist before the alarm rings');
 
-  await eventually('it rang', () => rings.some((ring) => ring.alarm_id === id), 30_000);
+  await eventually('it rang', () => rings.some((ring) => ring.alarm_id === id));
   const ring = rings.find((one) => one.alarm_id === id)!;
   assert.equal(ring.conversation_id, 'the-conversation-it-left');
   assert.ok((ring.lateness_ms as number) >= 0, 'it rang early');
   assert.equal(typeof ring.reply, 'string');
 });
 
-test('a payload with every trap of JSON arrives as the text that was sent', async () => {
+test('a payload with every trap of JSON arrives as the text that was sent', async (t) => {
   // Written by hand: no JSON library stands between this text and the server.
   const server = spawn(process.execPath, [PROGRAM, 'mcp'], { env, stdio: ['pipe', 'pipe', 'inherit'] });
+  t.after(() => server.kill('SIGKILL'));
   const answers: Record<string, unknown>[] = [];
   createInterface({ input: server.stdout }).on('line', (line) => answers.push(JSON.parse(line)));
   const send = (text: string) => server.stdin.write(`${text}\n`);
@@ -95,10 +97,10 @@ test('a payload with every trap of JSON arrives as the text that was sent', asyn
   send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
   const argumentsText = `{"kind":"once","delay_seconds":1,"wake_message":${JSON.stringify(MESSAGE)},"conversation_id":"raw","payload":${PAYLOAD}}`;
   send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"alarm_set","arguments":${argumentsText}}}`);
-  await eventually('the call is answered', () => answers.some((answer) => answer.id === 2), 15_000);
+  await eventually('the call is answered', () => answers.some((answer) => answer.id === 2));
   server.stdin.end();
   const { result } = answers.find((answer) => answer.id === 2) as { result: { structuredContent: { id: string } } };
-  await eventually('it rang', () => rings.some((ring) => ring.alarm_id === result.structuredContent.id), 30_000);
+  await eventually('it rang', () => rings.some((ring) => ring.alarm_id === result.structuredContent.id));
 });
 
 test('what Neo keeps is what was sent, and there is one turn for each alarm', async () => {
