@@ -151,9 +151,9 @@ class Spreading {
     const found = await sessions();
     const pids = found.map((name) => Number.parseInt(name, 10));
     await this.#client.query('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS session (pid)', [pids]);
-    const end = performance.now() + ENDING_MS;
+    const end = this.#options.clock.monotonic() + ENDING_MS;
     for (let left = found; left.length > 0; ) {
-      if (performance.now() > end)
+      if (this.#options.clock.monotonic() > end)
         throw new ReveilleError('unavailable', 'a session of chronosd did not end; nothing was changed, try again');
       await wait(this.#options.clock, 5);
       const there = new Set(await sessions());
@@ -164,13 +164,13 @@ class Spreading {
   /** A transaction that has tables for itself; waits for them in short turns. */
   async #alone(mode: string, tables: readonly string[], work: () => Promise<void>): Promise<void> {
     for (let round = 1; ; round++) {
-      const began = performance.now();
+      const began = this.#options.clock.monotonic();
       try {
         await this.#client.query(`BEGIN; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
         await this.#client.query(`LOCK TABLE ${tables.join(', ')} IN ${mode} MODE`);
         await work();
         await this.#client.query('COMMIT');
-        this.stoodStillMs = performance.now() - began;
+        this.stoodStillMs = this.#options.clock.monotonic() - began;
         return;
       } catch (thrown) {
         await this.#client.query('ROLLBACK');
