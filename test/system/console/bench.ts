@@ -17,13 +17,14 @@ export type House = {
   address(): Promise<string>;
 };
 
-export async function startHouse(owner: Owner, script: Script): Promise<House> {
+export async function startHouse(owner: Owner, script: Script, more: Record<string, string> = {}): Promise<House> {
   const folder = temporaryFolder(owner);
   const model = await modelEndpoint(owner, script);
   const env = {
     ...{ CHRONOS_PORT: '0', ROUTER_PORT: '0', ROUTER_PUBLIC_PORT: '0', EXECUTOR_PORT: '0' },
     ...{ REVEILLE_APPROVER_DIR: join(folder, 'approver'), REVEILLE_APPROVER_STORE: 'file' },
     ...{ NEO_MODEL: 'agent', NEO_MODEL_BASE_URL: model.baseUrl, NEO_CHEAP_MODEL: 'none' },
+    ...more,
   };
   const up = stayingReveille(owner, folder, ['up'], { env });
   atEnd(owner, () => up.end('SIGTERM'));

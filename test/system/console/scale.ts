@@ -1,0 +1,69 @@
+/**
+ * `node test/system/console/scale.ts`: how soon the console shows something with 100,000 alarms, and what 200 open
+ * consoles cost. Prints figures; nothing is judged.
+ */
+import { join } from 'node:path';
+import { createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
+import { homeAt, readLabel, readSecrets } from '../../../src/cli/home/home.ts';
+import { agentIdentity } from '../../../src/kit/identity/agent.ts';
+import { readKeyFile } from '../../../src/kit/identity/keys.ts';
+import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
+import { startBrowser } from '../../support/browser.ts';
+import { sharedOwner } from '../../support/temporary.ts';
+import { startHouse } from './bench.ts';
+
+const ALARMS = Number(process.argv[2] ?? 100_000);
+const owner = sharedOwner();
+const open = {
+  CHRONOS_MAX_ACTIVE_ALARMS: String(2 * ALARMS),
+  CHRONOS_CREATES_PER_MINUTE: '10000000',
+  CHRONOS_CREATES_PER_MINUTE_IN_ALL: '10000000',
+  CHRONOS_MAX_STORED_ALARMS: String(3 * ALARMS),
+  CHRONOS_MAX_STORED_MIB: '10000',
+};
+const house = await startHouse(owner, saying('Yes.'), open);
+const home = homeAt(house.home);
+const identity = agentIdentity(readLabel(home)!, readKeyFile(join(home.path, 'keys', 'agent.key')));
+const client = createChronosClient({
+  url: house.run.chronos_url,
+  token: readSecrets(home)!.CHRONOS_TOKEN,
+  identity,
+  principal: holdPrincipal(),
+});
+await client.listAlarms({ limit: 1 });
+for (let made = 0; made < ALARMS; made += 200)
+  await Promise.all(
+    Array.from({ length: 200 }, (_, n) =>
+      client.createAlarm({
+        kind: 'once',
+        wake_message: `look at number ${made + n}`,
+        label: n === 7 ? 'needle' : 'hay',
+        delay_seconds: 3600 + ((made + n) % 500_000),
+      }),
+    ),
+  );
+const browser = await startBrowser(owner);
+const { page } = await browser.open();
+await page.goto(await house.address());
+await page.waitForURL(/\/ahead$/);
+const base = page.url().slice(0, -'ahead'.length);
+for (const path of [
+  'alarms',
+  'alarms?sort=newest',
+  'alarms?status=failed',
+  'alarms?text=needle',
+  'alarms?text=nowhere',
+  'ahead',
+]) {
+  const paints: number[] = [];
+  for (let n = 0; n < 5; n++) {
+    await page.goto(`${base}health`);
+    await page.goto(base + path);
+    paints.push(
+      (await page.evaluate(`performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1`)) as number,
+    );
+  }
+  paints.sort((one, other) => one - other);
+  console.log(`${path}: first paint ${paints.map(Math.round).join(', ')} ms`);
+}
+await owner.end();
