@@ -24,7 +24,8 @@ function startUp(t: TestContext, env: Record<string, string>): { child: ChildPro
     });
   t.after(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill('SIGKILL');
+    // Not killed: its machines would be left behind.
+    child.kill('SIGTERM');
     await once(child, 'close');
   });
   return { child, text: () => text };
