@@ -7,6 +7,7 @@ import { Pool } from 'undici';
 import { randomSecret } from '../../src/kit/identity/secrets.ts';
 import { createRouterClient, type RouterClient } from '../../src/router/client.ts';
 import { rotated } from '../plan.ts';
+import { processorSeconds } from '../processes.ts';
 import { median, percentile } from '../statistics.ts';
 import { reveille } from '../systems/chronosd.ts';
 import { BENCH_FOLDER, type Workbench } from '../workbench.ts';
@@ -24,10 +25,14 @@ export type ProxyResult = {
     addedP99: number;
     /** Requests per second with many under way. */
     perSecond: number;
-    rounds: { p50: number; p99: number; perSecond: number }[];
+    /** Processor time of the proxy for one of them, where there is one and the system says; other work on the machine does not change it. */
+    processorMicros: number | null;
+    rounds: Round[];
   }[];
   wakes: { title: string; milliseconds: number; rounds: number[] }[];
 };
+
+type Round = { p50: number; p99: number; perSecond: number; processorMicros: number | null };
 
 const TITLES = {
   direct: 'no proxy',
@@ -42,7 +47,7 @@ const USER = 'bench';
 const CLIENTS = 32;
 const PATH = '/conversations?limit=20';
 
-type Place = { url: string; token?: string | undefined };
+type Place = { url: string; token?: string | undefined; pid?: number };
 
 async function startRouter(bench: Workbench) {
   const adminToken = randomSecret();
@@ -60,7 +65,7 @@ async function startRouter(bench: Workbench) {
   const { url, public_url } = await child.says<{ url: string; public_url: string }>();
   const client = createRouterClient({ url, token: adminToken });
   const { token } = await client.addUser(USER, {});
-  return { child, client, place: { url: public_url, token } };
+  return { child, client, place: { url: public_url, token, pid: child.pid } };
 }
 
 /** Sends requests over so many connections; `more` says whether there is another one. @returns how long each took */
@@ -85,12 +90,17 @@ async function send({ url, token }: Place, clients: number, more: () => boolean)
 const times = (count: number) => () => count-- > 0;
 const until = (end: number) => () => performance.now() < end;
 
-async function round(place: Place, calls: number, seconds: number) {
+async function round(place: Place, calls: number, seconds: number): Promise<Round> {
   const took = (await send(place, 1, times(calls))).sort((one, other) => one - other);
+  const used = () => (place.pid === undefined ? undefined : processorSeconds(place.pid));
+  const before = used();
   const began = performance.now();
   const many = await send(place, CLIENTS, until(began + seconds * 1000));
   const perSecond = (many.length * 1000) / (performance.now() - began);
-  return { p50: percentile(took, 0.5)!, p99: percentile(took, 0.99)!, perSecond };
+  const after = used();
+  const spent = before === undefined || after === undefined ? undefined : after - before;
+  const processorMicros = spent === undefined ? null : (1e6 * spent) / many.length;
+  return { p50: percentile(took, 0.5)!, p99: percentile(took, 0.99)!, perSecond, processorMicros };
 }
 
 /** From the request that finds the machine asleep to its answer. */
@@ -116,12 +126,12 @@ export async function measureProxy({ bench, plan, progress }: Context): Promise<
   const target = bench.start('the target', [PROGRAM, 'target']);
   const direct = await target.says<Place>();
   const proxy = bench.start('the bare proxy', [PROGRAM, 'bare', direct.url]);
-  const bare = await proxy.says<Place>();
+  const bare = { ...(await proxy.says<Place>()), pid: proxy.pid };
   const router = await startRouter(bench);
   await router.client.put(USER, { provider: 'http', spec: { url: direct.url } });
   const places: { readonly [Way in ProxyWay]: Place } = { direct, bare, listener: router.place };
   const ways = Object.keys(TITLES) as ProxyWay[];
-  const found = new Map<ProxyWay, Awaited<ReturnType<typeof round>>[]>(ways.map((way) => [way, []]));
+  const found = new Map<ProxyWay, Round[]>(ways.map((way) => [way, []]));
   for (const way of ways) await round(places[way], 500, 1);
   for (let number = 0; number < plan.rounds; number++) {
     progress.step(`proxy: round ${number + 1} of ${plan.rounds}`);
@@ -149,6 +159,7 @@ export async function measureProxy({ bench, plan, progress }: Context): Promise<
         addedP50: middle((at) => rounds[at]!.p50 - base[at]!.p50),
         addedP99: middle((at) => rounds[at]!.p99 - base[at]!.p99),
         perSecond: middle((at) => rounds[at]!.perSecond),
+        processorMicros: median(rounds.map(({ processorMicros }) => processorMicros)),
       };
     }),
     wakes: [
