@@ -18,8 +18,8 @@ type Query = z.output<typeof alarmListQuerySchema>;
 /** A page, and where the next one begins; without that there is none. */
 type Page = { states: readonly AlarmState[]; next: unknown };
 
-/** Most steps of one search: it answers with what it has then, and where to go on. */
-const STEPS_MAX = 200;
+/** A search answers after this long with what it has, and where to go on: somebody waits. */
+const SEARCH_MS = 75;
 const dueSchema = z.object({ dueAt: z.int(), alarmId: alarmIdSchema });
 
 const filterOf = ({ status, kind, cursor }: Query) => ({
@@ -36,18 +36,25 @@ async function newest(store: AlarmStore, owner: string, query: Query, limit: num
 }
 
 /** Between two steps of a search, what is due goes first. */
-async function holding(store: AlarmStore, owner: string, text: string, query: Query, limit: number): Promise<Page> {
+async function holding(
+  { store, clock }: ChronosService,
+  owner: string,
+  text: string,
+  query: Query,
+  limit: number,
+): Promise<Page> {
+  const began = clock.monotonic();
   const states: AlarmState[] = [];
   const filter = filterOf(query);
   let before = filter.before;
-  for (let step = 0; step < STEPS_MAX; step++) {
+  do {
     const at = before === undefined ? {} : { before };
     const { found, reached } = await store.search(owner, { ...filter, ...at, text, limit: limit - states.length });
     states.push(...found);
     if (reached === undefined || states.length === limit) return { states, next: reached };
     before = reached;
     await nextTurn();
-  }
+  } while (clock.monotonic() - began < SEARCH_MS);
   return { states, next: before };
 }
 
@@ -71,21 +78,22 @@ async function nextToRing(
   return { states, next: last && { dueAt: scheduledOccurrence(last)!.dueAt, alarmId: last.alarm.id } };
 }
 
-function pageOf(store: AlarmStore, owner: string, query: Query, limit: number): Promise<Page> {
+function pageOf(service: ChronosService, owner: string, query: Query, limit: number): Promise<Page> {
+  const { store } = service;
   if (query.sort === 'next') return nextToRing(store, owner, query, limit);
   if (query.until !== undefined)
     throw new ReveilleError('invalid_request', 'until goes with sort=next; add that, or leave it out');
   return query.text === undefined
     ? newest(store, owner, query, limit)
-    : holding(store, owner, query.text, query, limit);
+    : holding(service, owner, query.text, query, limit);
 }
 
 export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
-  const { store, clock } = service;
+  const { clock } = service;
   serve(app, CHRONOS_ROUTES.listAlarms, async (c) => {
     const owner = await ownerOfRequest(service, c);
     const query = parseOrThrow(alarmListQuerySchema, c.req.query());
-    const { states, next } = await pageOf(store, owner, query, query.limit ?? LIST_LIMIT_DEFAULT);
+    const { states, next } = await pageOf(service, owner, query, query.limit ?? LIST_LIMIT_DEFAULT);
     const now = clock.now();
     return sendOk(c, {
       alarms: states.map((state) => viewAlarm(state, now)),

@@ -13,11 +13,11 @@ import type { Visit } from '../visit.ts';
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
-const MOST_ALARMS = 500;
+const MOST_ALARMS = 300;
 /** Marks on the timeline. */
-const MOST_MARKS = 1000;
+const MOST_MARKS = 500;
 /** Alarms listed for one day. */
-const MOST_LISTED = 60;
+const MOST_LISTED = 25;
 const WEEKDAYS = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
 
 async function budgetOf({ desk, reads }: Visit): Promise<Budget | undefined> {

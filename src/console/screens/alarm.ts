@@ -27,15 +27,15 @@ const fact = (name: string, value: Html | string | undefined): Html =>
   value === undefined || value === '' ? NOTHING : html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
 
 /** What may be done with it now; each is a write of its own. */
-function actions({ id, status, kind, in_flight }: AlarmView, csrf: string): Html {
+function actions({ id, status, in_flight }: AlarmView, csrf: string, lastTurnFailed: boolean): Html {
   const act = (verb: string, words: string, key?: string) =>
     html`<form method="post" action="alarms/${id}/${verb}" class="inline">${csrfField(csrf)}<button${key ? raw(` data-key="${key}"`) : ''}>${words}</button></form>`;
   const isOpen = status === 'active' || status === 'paused';
   return html`<div class="actions" role="group" aria-label="What to do with it">
 ${isOpen ? html`<a class="button" href="alarms/${id}/edit" data-key="e">Edit</a>` : NOTHING}
-${(status === 'active' && kind === 'cron') || status === 'active' ? act('pause', 'Pause') : NOTHING}
+${status === 'active' ? act('pause', 'Pause') : NOTHING}
 ${status === 'paused' ? act('resume', 'Resume') : NOTHING}
-${status === 'failed' ? act('redrive', 'Redrive') : NOTHING}
+${status === 'failed' || lastTurnFailed ? act('redrive', 'Redrive') : NOTHING}
 ${in_flight ? NOTHING : html`<a class="button" href="alarms/${id}/trigger">Ring now</a>`}
 <a class="button" href="alarms/new?like=${id}">Set one like it</a>
 ${isOpen ? html`<a class="button danger" href="alarms/${id}/cancel">Cancel</a>` : NOTHING}
@@ -188,7 +188,7 @@ export async function detailOf(visit: Visit, id: string): Promise<Html> {
   return html`<h1 dir="auto">${nameOf(alarm, 120)}</h1>
 <p>${stateMark(alarm)}</p>
 ${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}
-${actions(alarm, session.csrf)}
+${actions(alarm, session.csrf, fires[0]?.at(-1)?.turn?.ok === false)}
 <h2>${alarm.set_by ? 'The words' : 'In the agent’s own words'}</h2>
 ${block(alarm.wake_message)}
 ${alarm.payload === undefined ? NOTHING : html`<h2>Payload</h2><pre class="payload" tabindex="0" aria-label="Payload">${shown(alarm.payload.text)}</pre>`}

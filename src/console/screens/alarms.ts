@@ -72,7 +72,9 @@ ${csrfField(csrf)}<span class="dim">Marked:</span>
 <button name="do" value="pause">Pause</button><button name="do" value="resume">Resume</button><button name="do" value="trigger">Ring now</button><button name="do" value="redrive">Redrive</button><button name="do" value="cancel" class="danger">Cancel</button>
 </form>`;
 
-function nothingFound(query: URLSearchParams): Html {
+function nothingFound(query: URLSearchParams, goesOn: boolean): Html {
+  if (goesOn)
+    return html`<div class="empty"><h2>Nothing so far</h2><p>The newest alarms were looked through; <em>More</em> goes on with the older ones.</p></div>`;
   if (query.size > 0)
     return html`<div class="empty"><h2>Nothing matches</h2><p>${query.has('cursor') ? html`This page is behind the last alarm. ` : NOTHING}<a href="alarms">Show all that wait</a></p></div>`;
   return empty(
@@ -95,7 +97,7 @@ async function list(visit: Visit, query: URLSearchParams, chosen: string | undef
   return html`<section class="list" aria-label="Alarms">
 <div class="title">${chosen === undefined ? html`<h1>Alarms</h1>` : html`<h2>Alarms</h2>`}<a class="button primary" href="alarms/new" data-key="n">Set an alarm</a></div>
 ${filters(query)}
-${alarms.length === 0 ? nothingFound(query) : html`<ul class="rows" data-list>${rows}</ul>${several(session.csrf)}`}
+${alarms.length === 0 ? nothingFound(query, next !== undefined) : html`<ul class="rows" data-list>${rows}</ul>${several(session.csrf)}`}
 <p class="pages">${first}${older}</p>
 </section>`;
 }

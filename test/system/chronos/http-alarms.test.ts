@@ -295,7 +295,12 @@ describe('what an owner does to an alarm', () => {
     const ada = await bench.agent('ada');
     const id = await ada.set({ delay_seconds: 1 });
     const redrive = () => ada.call('POST', `/v1/alarms/${id}/redrive`);
-    refused(await redrive(), 409, 'conflict', 'only a failed alarm can be redriven; this one is active');
+    refused(
+      await redrive(),
+      409,
+      'conflict',
+      'only a failed alarm, or one whose last turn failed, can be redriven; this one is active',
+    );
     await bench.clock.advance(1000);
     await fail(bench);
     const failed = await ada.call('GET', `/v1/alarms/${id}`);
