@@ -8,6 +8,8 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { AlarmStore, Completion } from '../store/store.ts';
 
 const MAX_BATCH = 256;
+/** While the store is writing a batch, a second one is not sent before it is worth its own trip. */
+const FULL_ENOUGH = 96;
 const RETRY_MS = 500;
 
 type Waiting = { completion: Completion; done: () => void };
@@ -23,24 +25,30 @@ export class CompletionBuffer {
   readonly #log: Logger;
   readonly #onFlushed: () => void;
   readonly #gatherMs: number;
+  readonly #atOnce: number;
   #waiting: Waiting[] = [];
   #timer: CancelTimer | undefined;
-  #flushing = false;
+  /** The timer is for as soon as possible. */
+  #hurried = false;
+  /** Batches that the store is writing. */
+  #underWay = 0;
   /** The store refused the last batch; it is given time. */
   #refused = false;
   #stopped = false;
 
   /**
    * @param options.gatherMs how long an outcome may wait for company
+   * @param options.atOnce how many batches the store may be writing at once
    * @param options.onFlushed called after each batch that the store has taken: what is due next may have changed
    */
   constructor(
     store: AlarmStore,
     clock: Clock,
     log: Logger,
-    { gatherMs, onFlushed }: { gatherMs: number; onFlushed: () => void },
+    { gatherMs, atOnce = 1, onFlushed }: { gatherMs: number; atOnce?: number; onFlushed: () => void },
   ) {
     this.#gatherMs = gatherMs;
+    this.#atOnce = atOnce;
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
@@ -54,9 +62,7 @@ export class CompletionBuffer {
   add(completion: Completion): Promise<void> {
     return new Promise((done) => {
       this.#waiting.push({ completion, done });
-      if (this.#stopped) return;
-      if (this.#waiting.length >= MAX_BATCH && !this.#refused) this.#flushAfter(0);
-      else if (!this.#timer) this.#flushAfter(this.#gatherMs);
+      this.#schedule(this.#gatherMs);
     });
   }
 
@@ -78,6 +84,15 @@ export class CompletionBuffer {
       );
   }
 
+  /** Sees to it that what is waiting is written, within this time where nothing is being written. */
+  #schedule(delayMs: number): void {
+    if (this.#stopped || this.#refused || this.#waiting.length === 0 || this.#underWay >= this.#atOnce) return;
+    const isFull = this.#waiting.length >= (this.#underWay === 0 ? MAX_BATCH : FULL_ENOUGH);
+    if (isFull && !this.#hurried) this.#flushAfter(0);
+    else if (!this.#timer && this.#underWay === 0) this.#flushAfter(delayMs);
+    this.#hurried ||= isFull;
+  }
+
   #flushAfter(delayMs: number): void {
     this.#timer?.();
     this.#timer = this.#clock.after(delayMs, () => void this.#flush());
@@ -85,13 +100,17 @@ export class CompletionBuffer {
 
   async #flush(): Promise<void> {
     this.#timer = undefined;
-    if (this.#flushing) return;
-    this.#flushing = true;
-    const unwritten = await this.#write(this.#waiting.splice(0, MAX_BATCH));
+    this.#hurried = false;
+    if (this.#underWay >= (this.#refused ? 1 : this.#atOnce)) return;
+    this.#underWay++;
+    const written = this.#write(this.#waiting.splice(0, MAX_BATCH));
+    this.#schedule(0);
+    const unwritten = await written;
+    this.#underWay--;
     this.#waiting.unshift(...unwritten);
     this.#refused = unwritten.length > 0;
-    this.#flushing = false;
-    if (this.#waiting.length > 0 && !this.#stopped) this.#flushAfter(this.#refused ? RETRY_MS : 0);
+    if (!this.#refused) this.#schedule(0);
+    else if (!this.#stopped) this.#flushAfter(RETRY_MS);
   }
 
   /** Writes a batch; returns what must be tried again. */

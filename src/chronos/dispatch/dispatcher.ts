@@ -122,6 +122,8 @@ const ASK_AGAIN_MS = 15 * 60_000;
 /** How long an outcome waits for company; longer where the next claim takes it along. */
 const GATHER_MS = 5;
 const GATHER_FOR_CLAIM_MS = 10;
+/** Batches of outcomes on their way to a store to which each is a trip. */
+const BATCHES_AT_ONCE = 2;
 /** What a drain gives up needs this long at most to end as an outcome in the store. */
 const GIVE_UP_MS = 1000;
 
@@ -146,6 +148,7 @@ export class Dispatcher {
     this.#leases = new LeaseKeeper(store, clock, log, config.leaseMs);
     this.#completions = new CompletionBuffer(store, clock, log, {
       gatherMs: config.sharedCommits ? GATHER_FOR_CLAIM_MS : GATHER_MS,
+      atOnce: config.sharedCommits ? 1 : BATCHES_AT_ONCE,
       onFlushed: () => this.#wakeSignal.notify(),
     });
   }

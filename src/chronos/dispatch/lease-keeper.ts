@@ -3,6 +3,9 @@ import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { AlarmStore, LeaseKey } from '../store/store.ts';
 
+/** A lease of which less than this share has gone by is not renewed yet. */
+const YOUNG_SHARE = 1 / 6;
+
 type Lease = { readonly key: LeaseKey; until: number };
 
 export class LeaseKeeper {
@@ -40,7 +43,7 @@ export class LeaseKeeper {
    */
   async renewOverdue(now: number): Promise<void> {
     for (const { until } of this.#held.values()) {
-      if (until <= now) return this.#renew();
+      if (until <= now) return this.#renew([...this.#held.values()]);
     }
   }
 
@@ -57,15 +60,16 @@ export class LeaseKeeper {
 
   async #renewRegularly(): Promise<void> {
     try {
-      await this.#renew();
+      // What was claimed a moment ago has time until the next turn; most of it is over by then.
+      const young = this.#clock.now() + (1 - YOUNG_SHARE) * this.#leaseMs;
+      await this.#renew([...this.#held.values()].filter(({ until }) => until <= young));
     } catch (error) {
       this.#log.warn({ err: error, leases: this.#held.size }, 'leases could not be renewed; trying again');
     }
     this.#timer = this.#held.size > 0 && !this.#stopped ? this.#renewLater() : undefined;
   }
 
-  async #renew(): Promise<void> {
-    const leases = [...this.#held.values()];
+  async #renew(leases: readonly Lease[]): Promise<void> {
     if (leases.length === 0) return;
     const until = this.#clock.now() + this.#leaseMs;
     const renewed = await this.#store.renew(
