@@ -192,6 +192,7 @@ export class House {
     this.#router = this.#makeDaemon('router', ['router'], routerPort, {
       ...this.#onMachineClock(),
       ROUTER_PORT: String(routerPort),
+      ROUTER_PUBLIC_PORT: '0',
       ROUTER_WAKE_TOKEN: this.#secrets.CHRONOS_WAKE_TOKEN,
       ROUTER_ADMIN_TOKEN: this.#secrets.ROUTER_ADMIN_TOKEN,
     });

@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
-import type { AlarmState } from '../../alarm/alarm.ts';
+import type { AlarmState, Occurrence } from '../../alarm/alarm.ts';
 import { interruptedAttempt, settleInterrupted } from '../../alarm/settlement.ts';
 import { checkTransition } from '../difference.ts';
 import type { Claim, ClaimRequest, LeaseKey } from '../store.ts';
@@ -51,8 +51,8 @@ const EXPIRED = statement(
 
 /**
  * Leases what is due and gives it back with its alarm, in one trip. The first columns stand in every row: how many rows
- * were looked at, how far the look went, and when the next is due, unless somebody else is changing one of those that
- * are due by now. Where a full owner's backlog is the oldest, `first` gets past it in the index alone; locking rows
+ * were looked at, how far the look went, and when the next is due, unless there may be more that is due by now, or
+ * somebody else is changing some of that. Where a full owner's backlog is the oldest, `first` gets past it in the index alone; locking rows
  * means fetching them.
  */
 const CLAIM = statement(
@@ -93,7 +93,7 @@ const CLAIM = statement(
     SELECT count(*) AS seen, max(look_at) AS until FROM seen
   )
   SELECT looked.seen, looked.until,
-    CASE WHEN looked.seen = (SELECT count(*) FROM due) THEN COALESCE((
+    CASE WHEN looked.seen < $5 AND looked.seen = (SELECT count(*) FROM due) THEN COALESCE((
       SELECT look_at FROM occurrences
       WHERE bucket = $1 AND look_at > $2 AND lease_until IS NULL AND owner <> ALL ($4::text[])
       ORDER BY look_at LIMIT 1
@@ -104,8 +104,7 @@ const CLAIM = statement(
     ), ${OCCURRENCE.list('claimed')}, ${ALARM.list('a')}
   FROM looked
   LEFT JOIN claimed ON true
-  LEFT JOIN alarms AS a ON a.bucket = $1 AND a.owner = claimed.owner AND a.id = claimed.alarm_id
-  ORDER BY claimed.due_at, claimed.alarm_id, claimed.fire_id`,
+  LEFT JOIN alarms AS a ON a.bucket = $1 AND a.owner = claimed.owner AND a.id = claimed.alarm_id`,
 );
 
 type Look = {
@@ -132,7 +131,12 @@ function readLook(rows: readonly Row[]): Look {
     if (revision !== revisionOfAlarm) look.torn.push(claim);
     else if (owed === 1) look.whole.push({ claim, revision: revision as number });
   }
+  look.claims.sort((one, other) => byDueInstant(one.occurrence, other.occurrence));
   return look;
+}
+
+function byDueInstant(one: Occurrence, other: Occurrence): number {
+  return one.dueAt! - other.dueAt! || (one.fireId < other.fireId ? -1 : 1);
 }
 
 /** Counts the places that owners have left. */
