@@ -37,7 +37,7 @@ import { Reaper } from './reaper/reaper.ts';
 import { Repetitions } from './repetitions.ts';
 import { Restarter } from './restarter.ts';
 import type { SupervisorOptions } from './supervisor.ts';
-import { guardedConnector } from './targets/guarded-client.ts';
+import { guardedConnector } from '../kit/http/guarded-client.ts';
 import { Targets } from './targets/targets.ts';
 import type { OnStage } from './targets/turn.ts';
 import { type OnWake, Wakes } from './wake.ts';

@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 
 /** Systems stand beside each other above `wire` and `kit`, and see of each other the typed client at most. */
-const SYSTEMS = ['chronos', 'chronos-mcp', 'router', 'mcp-host', 'neo', 'executor', 'chronometric', 'capabilities'];
+const SYSTEMS = ['chronos', 'chronos-mcp', 'router', 'mcp-host', 'neo', 'executor', 'chronometric', 'capabilities', 'notify'];
 
 /** Kits that every folder above `wire` may use; other arrows between kits are named. */
 const LEAVES = ['kit/clock', 'kit/log'];
@@ -20,7 +20,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/sqlite': [],
   'kit/model': [],
   'kit/yaml': ['kit/text'],
-  'kit/outbox': ['kit/identity', 'kit/http'],
+  'kit/outbox': ['kit/identity', 'kit/http', 'kit/process'],
 };
 
 const DOMAIN = ['wire', 'chronos/alarm'];

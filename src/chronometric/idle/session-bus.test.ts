@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { busAddress } from '../../kit/process/session-bus.ts';
 import type { IdleHost } from './idle.ts';
-import { askBus, busAddress, numberOfBusctl, numberOfGdbus } from './session-bus.ts';
+import { askBus, numberOfBusctl, numberOfGdbus } from './session-bus.ts';
 
 type Run = { path: string; args: readonly string[] };
 

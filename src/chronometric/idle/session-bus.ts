@@ -1,7 +1,7 @@
 /** Asking a desktop a question on the person's D-Bus session bus, through the programs that come with it. */
+import { busAddress, findProgram } from '../../kit/process/session-bus.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost } from './idle.ts';
-import { findProgram, runtimeFolder } from './place.ts';
 
 /** A method without arguments that returns one unsigned number. */
 export type BusQuestion = {
@@ -22,24 +22,6 @@ export async function askBus(host: IdleHost, question: BusQuestion, signal: Abor
   if (busctl) return await askByBusctl(host, busctl, address, question, signal);
   if (gdbus) return await askByGdbus(host, gdbus, address, question, signal);
   throw new ReveilleError('unavailable', 'neither busctl nor gdbus is installed');
-}
-
-/**
- * The socket of the bus. Other transports are refused: `tcp:` is the network, `unixexec:` and `autolaunch:` start
- * programs.
- *
- * @throws `unavailable`
- */
-export function busAddress(host: IdleHost): string {
-  const { DBUS_SESSION_BUS_ADDRESS: told } = host.environment;
-  if (told) {
-    const local = told.split(';').find((address) => /^unix:(path|abstract)=/.test(address));
-    if (local !== undefined) return local;
-    throw new ReveilleError('unavailable', 'DBUS_SESSION_BUS_ADDRESS names no local socket (unix:path=…)');
-  }
-  const folder = runtimeFolder(host);
-  if (folder !== undefined && host.exists(`${folder}/bus`)) return `unix:path=${folder}/bus`;
-  throw new ReveilleError('unavailable', 'there is no session bus');
 }
 
 async function askByBusctl(

@@ -6,10 +6,10 @@
 
 import type { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { codeOf, exchange } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
-import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { postNotice, signedHeaders } from '../../kit/outbox/notice-post.ts';
+import { runNotice } from '../../kit/outbox/notice-program.ts';
 import { createOutbox, type Delivery, type Outbox, type OutboxStore } from '../../kit/outbox/outbox.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type gateSchema, isIntentOver } from '../../wire/executor.ts';
@@ -19,7 +19,6 @@ import type { Settings } from '../../wire/settings.ts';
 import type { ExecutorConfig } from '../config.ts';
 import type { ExecutorRail, IntentView } from '../rail.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
-import { runNotice } from './command.ts';
 import { createWaker } from './wake.ts';
 import { wakePayload, wakeWords } from './wake-words.ts';
 
@@ -49,6 +48,8 @@ export type ExecutorOutboxOptions = {
   /** Uniform in [0, 1); spreads retries. */
   readonly random: () => number;
 };
+
+type Webhook = NonNullable<ExecutorConfig['notify']['webhook']>;
 
 /** Messages that are delivered at the same time. */
 const CONCURRENCY = 8;
@@ -114,12 +115,21 @@ class Messenger {
       return delivery;
     };
     const told = await Promise.all([
-      ...(webhook ? [once('webhook', () => postNotice(webhook, { id, body }, { clock, signal }))] : []),
+      ...(webhook ? [once('webhook', () => this.#post(webhook, { id, body }, signal))] : []),
       ...(command ? [once('command', () => runNotice(command, body, { variables, clock, signal }))] : []),
     ]);
     const failed = told.filter((delivery) => delivery.result === 'later');
     if (failed.length > 0) return { result: 'later', why: failed.map(({ why }) => why).join('; ') };
     return told.find(({ result }) => result === 'drop') ?? { result: 'done' };
+  }
+
+  #post({ url, secret }: Webhook, message: { id: string; body: string }, signal: AbortSignal): Promise<Delivery> {
+    const { clock } = this.#options;
+    const headers = { ...signedHeaders(secret, message, clock), 'content-type': 'application/json' };
+    return postNotice(
+      { who: 'the webhook', url: new URL(url), headers, body: message.body },
+      { transport: plainTransport, clock, signal },
+    );
   }
 }
 
@@ -165,33 +175,4 @@ function noticeText(user: string, view: IntentView, gate: WaitingGate, receipt: 
       answer_with: `reveille intent approve ${intent_id} ${gate.node_id}`,
     },
   });
-}
-
-export type Webhook = { readonly url: string; readonly secret: string | undefined };
-
-const TIMEOUT_MS = 20_000;
-const SHOWN_BYTES = 300;
-const GONE = 410;
-
-/** Posts once; never rejects. */
-async function postNotice(
-  { url, secret }: Webhook,
-  { id, body }: { id: string; body: string },
-  { clock, signal }: { clock: Clock; signal: AbortSignal },
-): Promise<Delivery> {
-  const timestampSeconds = clock.now() / 1000;
-  const signed = secret === undefined ? { 'webhook-id': id } : webhookSigner(secret)({ id, timestampSeconds, body });
-  const answer = await exchange(plainTransport, {
-    method: 'POST',
-    url: new URL(url),
-    headers: { ...signed, 'content-type': 'application/json', 'user-agent': 'reveille' },
-    ...{ body, signal, maxBytes: SHOWN_BYTES, limit: { clock, ms: TIMEOUT_MS } },
-  });
-  if (answer.result !== 'answered')
-    return { result: 'later', why: `the webhook was not reached: ${codeOf(answer.error)}` };
-  const { status } = answer;
-  if (status >= 200 && status <= 299) return { result: 'done' };
-  const said = new TextDecoder().decode(answer.body).replaceAll(/\s+/g, ' ').trim();
-  const why = `the webhook answered ${status}${said === '' ? '' : `: ${said}`}`;
-  return status === GONE ? { result: 'drop', why } : { result: 'later', why };
 }

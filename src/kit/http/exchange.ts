@@ -31,7 +31,7 @@ export type ExchangeRequest = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   url: URL;
   headers?: Record<string, string>;
-  body?: string | undefined;
+  body?: string | Uint8Array | undefined;
   /** Of the answer's body, no more than this is kept; what is over is not read. */
   maxBytes: number;
   /** Gives the exchange up. */

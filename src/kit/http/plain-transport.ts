@@ -80,7 +80,7 @@ const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE']
 function send(options: Dispatcher.DispatchOptions, handler: Handler, isAnew: boolean): void {
   const { origin, path, method, headers, body } = options;
   const { protocol, hostname, port } = new URL(origin!);
-  const text = body as string | undefined;
+  const bytes = body as string | Uint8Array | null | undefined;
   const isTls = protocol === 'https:';
   // An `import` of `node:http` reads every export of it, and one of them loads the client behind `fetch`.
   const { request: ask } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http');
@@ -92,7 +92,7 @@ function send(options: Dispatcher.DispatchOptions, handler: Handler, isAnew: boo
     path,
     method,
     // Node leaves the length of a body away where a method is not expected to have one.
-    headers: { ...(headers as OutgoingHttpHeaders), ...(text && { 'content-length': Buffer.byteLength(text) }) },
+    headers: { ...(headers as OutgoingHttpHeaders), ...(bytes && { 'content-length': Buffer.byteLength(bytes) }) },
     ...(isAnew && { agent: false }),
   });
   handler.onConnecting?.(started);
@@ -112,7 +112,7 @@ function send(options: Dispatcher.DispatchOptions, handler: Handler, isAnew: boo
     if (request.reusedSocket) start();
     else socket.once(isTls ? 'secureConnect' : 'connect', start);
   });
-  request.end(text);
+  request.end(bytes ?? undefined);
 }
 
 export const plainTransport: Transport = {

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../kit/clock/clock.ts';
 import { Agent } from '../../kit/http/dispatchers.ts';
-import { guardedConnector } from '../targets/guarded-client.ts';
+import { guardedConnector } from '../../kit/http/guarded-client.ts';
 import type { DockerSpec } from './docker.ts';
 import {
   addressOf,

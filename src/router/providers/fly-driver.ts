@@ -6,7 +6,7 @@ import { Agent } from '../../kit/http/dispatchers.ts';
 import { bracketed } from '../../kit/http/origin.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { guardedConnector } from '../targets/guarded-client.ts';
+import { guardedConnector } from '../../kit/http/guarded-client.ts';
 import type { FlySpec } from './fly.ts';
 import type { Provider } from './provider.ts';
 import { type ApiAnswer, ProviderApi, TransientProviderError } from './provider-api.ts';

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
 import { atEnd } from '../../../test/support/temporary.ts';
+import { GuardedClient, guardedConnector } from '../../kit/http/guarded-client.ts';
 import { RefusedAddress } from '../../kit/http/guarded-lookup.ts';
 import { startBench } from '../testing/bench.ts';
 import { call } from './call.ts';
-import { GuardedClient, guardedConnector } from './guarded-client.ts';
 
 type Address = { address: string; family: number };
 
@@ -21,7 +21,7 @@ async function start(t: TestContext, answers: (Address[] | Error)[]) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   atEnd(t, () => server.close());
   let asked = 0;
-  const client = new GuardedClient((_, done) => {
+  const client = new GuardedClient({ who: 'it', remedy: 'allow it' }, (_, done) => {
     const answer = answers[Math.min(asked++, answers.length - 1)]!;
     if (answer instanceof Error) done(answer, []);
     else done(null, answer);

@@ -4,6 +4,7 @@
 import type { Dispatcher } from 'undici';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { GuardedClient } from '../../kit/http/guarded-client.ts';
 import type { Resolve } from '../../kit/http/guarded-lookup.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Outbox } from '../../kit/outbox/outbox.ts';
@@ -18,7 +19,6 @@ import type { Separation } from '../providers/separation.ts';
 import { turnOnRecord, type WokenTurn } from '../woken-turn.ts';
 import { a2aTarget } from './a2a.ts';
 import { Attempts, type Worker } from './attempts.ts';
-import { GuardedClient } from './guarded-client.ts';
 import { Handovers } from './handovers.ts';
 import { openclawTarget } from './openclaw.ts';
 import { opencodeTarget } from './opencode.ts';
@@ -72,6 +72,11 @@ const RUNS_PER_USER = 4;
 const KEPT_MS = 30 * 24 * 3600 * 1000;
 const PRUNE_MS = 3600 * 1000;
 
+const GUARD_WORDS = {
+  who: 'the webhook',
+  remedy: 'if that is meant, register the machine with --allow-private',
+};
+
 export class Targets {
   readonly store: TurnStore;
   readonly #options: TargetsOptions;
@@ -94,7 +99,7 @@ export class Targets {
     const { dataDir, clock, log, dispatcher, environment, machineOf } = options;
     this.#options = options;
     this.#presets = new Presets(options.presetFolder);
-    this.#client = new GuardedClient(options.resolve);
+    this.#client = new GuardedClient(GUARD_WORDS, options.resolve);
     this.#runFolder = `${dataDir}/runs`;
     this.#makers = {
       terminal: terminalTarget({ runFolder: this.#runFolder, environment, separation: options.separation, clock, log }),

@@ -3,6 +3,7 @@
  * v1.0.0).
  */
 import type { Clock } from '../../kit/clock/clock.ts';
+import type { GuardedClient } from '../../kit/http/guarded-client.ts';
 import { RefusedAddress } from '../../kit/http/guarded-lookup.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import { ANSWER_MAX_BYTES } from '../../neo/client.ts';
@@ -10,7 +11,6 @@ import { encodeJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Wake } from '../../wire/wake.ts';
 import { call, within } from './call.ts';
-import type { GuardedClient } from './guarded-client.ts';
 import type { PresetOf } from './preset.ts';
 import type { DirectTarget, Handover, TargetMaker } from './target.ts';
 

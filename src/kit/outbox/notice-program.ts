@@ -4,14 +4,16 @@
  * by it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import type { Clock } from '../../kit/clock/clock.ts';
-import type { Delivery } from '../../kit/outbox/outbox.ts';
-import { inheritedVariables } from '../../kit/process/inherited-variables.ts';
 import type { Settings } from '../../wire/settings.ts';
+import type { Clock } from '../clock/clock.ts';
+import { inheritedVariables } from '../process/inherited-variables.ts';
+import type { Delivery } from './outbox.ts';
 
 export type CommandOptions = {
   /** Our own variables; the program gets an allow-list of them. */
   readonly variables: Settings;
+  /** What it gets besides. */
+  readonly more?: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 };
@@ -20,6 +22,8 @@ const TIMEOUT_MS = 30_000;
 const SHOWN_BYTES = 1000;
 /** A program that daemonizes may leave its pipes to a child; what has ended is not waited for longer. */
 const PIPES_MS = 1000;
+
+const ENDING = 'this process is shutting down';
 
 const HAS_GROUPS = process.platform !== 'win32';
 
@@ -51,13 +55,13 @@ function beginningOf(child: ChildProcess): () => string {
 export function runNotice(
   [program, ...args]: readonly [string, ...string[]],
   notice: string,
-  { variables, clock, signal }: CommandOptions,
+  { variables, more, clock, signal }: CommandOptions,
 ): Promise<Delivery> {
-  if (signal.aborted) return Promise.resolve({ result: 'later', why: 'the executor is shutting down' });
+  if (signal.aborted) return Promise.resolve({ result: 'later', why: ENDING });
   return new Promise((resolve) => {
     let why: string | undefined;
     const child = spawn(program, args, {
-      env: inheritedVariables(variables),
+      env: { ...inheritedVariables(variables), ...more },
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: HAS_GROUPS,
       windowsHide: true,
@@ -67,7 +71,7 @@ export function runNotice(
       why ??= reason;
       end(child);
     };
-    const stop = () => giveUp('the executor is shutting down');
+    const stop = () => giveUp(ENDING);
     const cancels = [clock.after(TIMEOUT_MS, () => giveUp(`it did not end within ${TIMEOUT_MS / 1000} s`))];
     signal.addEventListener('abort', stop);
     const settle = (carried: Delivery) => {

@@ -1,17 +1,13 @@
-/** The router's HTTP clients that reach only addresses they may: those of webhooks, and those of operators. */
+/** HTTP clients that reach only addresses they may: those that anybody may name, and those of operators. */
 import { isIP } from 'node:net';
 import type { buildConnector as Connectors, Dispatcher } from 'undici';
-import { addressRefusal, neverCalled } from '../../kit/http/addresses.ts';
-import { Agent, buildConnector } from '../../kit/http/dispatchers.ts';
-import { guardedLookup, hostOf, RefusedAddress, type Resolve, resolveBySystem } from '../../kit/http/guarded-lookup.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { addressRefusal, neverCalled } from './addresses.ts';
+import { Agent, buildConnector } from './dispatchers.ts';
+import { guardedLookup, hostOf, RefusedAddress, type Resolve, resolveBySystem } from './guarded-lookup.ts';
 
-const REMEDY = 'if that is meant, register the machine with --allow-private';
-
-function refusalWords(host: string, address: string, refusal: string, allowPrivate: boolean): string {
-  const what = isIP(host) ? `${host} is ${refusal}` : `${host} leads to ${address}, ${refusal}`;
-  return `the webhook may not go there: ${what}${allowPrivate ? '' : `; ${REMEDY}`}`;
-}
+/** Who is refused, and how an operator allows a private address. */
+export type GuardWords = { readonly who: string; readonly remedy: string };
 
 function neverWords(host: string, address: string): string | undefined {
   const refusal = neverCalled(address);
@@ -47,11 +43,14 @@ export function guardedConnector(resolve: Resolve = resolveBySystem): Connectors
   };
 }
 
+/** Connections for what anybody may name: to the internet, and to private addresses where that is allowed. */
 export class GuardedClient {
+  readonly #words: GuardWords;
   readonly #resolve: Resolve;
   readonly #agents = new Map<boolean, Agent>();
 
-  constructor(resolve: Resolve = resolveBySystem) {
+  constructor(words: GuardWords, resolve: Resolve = resolveBySystem) {
+    this.#words = words;
     this.#resolve = resolve;
   }
 
@@ -63,7 +62,7 @@ export class GuardedClient {
     const host = hostOf(url);
     if (!isIP(host)) return undefined;
     const refusal = addressRefusal(host, allowPrivate);
-    return refusal === undefined ? undefined : refusalWords(host, host, refusal, allowPrivate);
+    return refusal === undefined ? undefined : this.#refusal(host, host, refusal, allowPrivate);
   }
 
   /** Connections through it fail with {@link RefusedAddress} where they may not lead. */
@@ -72,12 +71,18 @@ export class GuardedClient {
     if (!agent) {
       const lookup = guardedLookup(this.#resolve, (host, address) => {
         const refusal = addressRefusal(address, allowPrivate);
-        return refusal === undefined ? undefined : refusalWords(host, address, refusal, allowPrivate);
+        return refusal === undefined ? undefined : this.#refusal(host, address, refusal, allowPrivate);
       });
       agent = new Agent({ connections: 32, pipelining: 1, allowH2: false, connect: { lookup, timeout: 10_000 } });
       this.#agents.set(allowPrivate, agent);
     }
     return agent;
+  }
+
+  #refusal(host: string, address: string, refusal: string, allowPrivate: boolean): string {
+    const { who, remedy } = this.#words;
+    const what = isIP(host) ? `${host} is ${refusal}` : `${host} leads to ${address}, ${refusal}`;
+    return `${who} may not go there: ${what}${allowPrivate ? '' : `; ${remedy}`}`;
   }
 
   async close(): Promise<void> {
