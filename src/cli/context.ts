@@ -37,6 +37,7 @@ function homeDefaults(home: Home, made: KnownSecrets | undefined): Record<string
     NEO_DATA_DIR: join(home.path, 'neo'),
     EXECUTOR_DATA_DIR: join(home.path, 'executor'),
     CHRONOMETRIC_DATA_DIR: join(home.path, 'chronometric'),
+    NOTIFY_DATA_DIR: join(home.path, 'notify'),
     LEDGER_DATA_DIR: join(home.path, 'ledger'),
     ...(existsSync(home.manifestFile) && { NEO_MANIFEST: home.manifestFile }),
     ...made,

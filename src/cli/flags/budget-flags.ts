@@ -36,7 +36,8 @@ function secondsFlag(name: string, given: string | undefined): number | undefine
   return seconds === undefined ? undefined : Math.ceil(seconds);
 }
 
-function quietOf({ quiet, zone, quietDays }: BudgetFlags): QuietHours | undefined {
+/** @throws UsageError for hours that are none, or flags that go only with them */
+export function quietOf({ quiet, zone, quietDays }: BudgetFlags): QuietHours | undefined {
   if (quiet === undefined) {
     const foreign = zone !== undefined ? '--zone' : quietDays !== undefined ? '--quiet-days' : undefined;
     if (foreign) throw new UsageError(`${foreign} goes only with --quiet; give the hours, such as --quiet 22:00-07:00`);

@@ -4,6 +4,7 @@ import { mcpSettingsSchema } from '../../chronos-mcp/mcp-settings.ts';
 import { executorSettingsSchema } from '../../executor/config.ts';
 import { neoSettingsSchema } from '../../neo/config.ts';
 import { toolSettingsSchema } from '../../neo/tools/settings.ts';
+import { notifySettingsSchema } from '../../notify/config.ts';
 import { routerSettingsSchema } from '../../router/config.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 
@@ -26,7 +27,7 @@ const keysOf = ({ shape }: { shape: object }) => Object.keys(shape);
 
 const KNOWN: ReadonlySet<string> = new Set([
   ...[chronosSettingsSchema, routerSettingsSchema, neoSettingsSchema, toolSettingsSchema].flatMap(keysOf),
-  ...[mcpSettingsSchema, executorSettingsSchema].flatMap(keysOf),
+  ...[mcpSettingsSchema, executorSettingsSchema, notifySettingsSchema].flatMap(keysOf),
   ...COMMON,
 ]);
 

@@ -10,6 +10,7 @@ import { addAgent, addApprover, addSubmitter, addUser } from './identity.ts';
 import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
 import { addChat, addLog } from './person.ts';
+import { addNotify } from './notify.ts';
 import { addProfile, addTime } from './time.ts';
 import { addDoctor, addMemory, addMigrate, addOpen, addSpread } from './upkeep.ts';
 
@@ -39,6 +40,7 @@ export function buildProgram(process: CliProcess): Command {
   addApprover(program);
   addSubmitter(program);
   addUser(program);
+  addNotify(program);
   addReceipt(program);
   addTools(program);
   addPolicy(program);

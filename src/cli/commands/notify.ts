@@ -1,0 +1,212 @@
+/** `reveille notify`: where a person is told of what, and `reveille notifier`, which tells. */
+import { shortTime } from '../../kit/clock/local-time.ts';
+import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { onTermination } from '../../kit/http/drain.ts';
+import { signingSecret } from '../../kit/identity/secrets.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
+import { CHANNEL_NAMES, type ChannelName } from '../../notify/channels/channels.ts';
+import { type ChannelView, NotifyDesk } from '../../notify/client.ts';
+import { parseNotifyConfig } from '../../notify/config.ts';
+import { startNotifier } from '../../notify/daemon.ts';
+import { TOLD_KINDS, type ToldKind } from '../../notify/news.ts';
+import { NotifyStore } from '../../notify/store.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { showValue } from '../../wire/validate.ts';
+import { alarmClient } from '../access/chronos.ts';
+import { executorClient, findExecutor } from '../access/executor.ts';
+import type { CliContext } from '../context.ts';
+import { quietOf } from '../flags/budget-flags.ts';
+import { fileFlag } from '../flags/flags.ts';
+import { userOf } from '../flags/machine-user.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { columns } from '../screens/columns.ts';
+import { lookOf } from '../screens/look.ts';
+
+export type NotifyAddFlags = {
+  name?: string;
+  about?: string;
+  quiet?: string;
+  zone?: string;
+  quietDays?: string;
+  quietAll?: boolean;
+  allowPrivate?: boolean;
+  user?: string;
+  server?: string;
+  topic?: string;
+  token?: string;
+  tokenFile?: string;
+  url?: string;
+  secret?: string;
+  subscriptionFile?: string;
+};
+export type NotifyUserFlags = { user?: string };
+
+/** Which flags make the specification of which channel. */
+const FLAGS_OF = {
+  ntfy: ['server', 'topic', 'token', 'tokenFile', 'allowPrivate'],
+  webhook: ['url', 'secret', 'allowPrivate'],
+  webpush: ['subscriptionFile', 'allowPrivate'],
+  command: [],
+  desktop: [],
+} as const satisfies Record<ChannelName, readonly (keyof NotifyAddFlags)[]>;
+
+const flagName = (name: string) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+function kindOf(given: string): ChannelName {
+  const kind = CHANNEL_NAMES.find((name) => name === given);
+  if (kind !== undefined) return kind;
+  throw new UsageError(`the channel must be one of ${CHANNEL_NAMES.join(', ')} (got ${showValue(given)})`);
+}
+
+function toldOf(about: string | undefined): readonly ToldKind[] | undefined {
+  if (about === undefined) return undefined;
+  if (about === 'all') return TOLD_KINDS;
+  const words = about.split(',').map((word) => word.trim());
+  const wrong = words.find((word) => !TOLD_KINDS.some((kind) => kind === word));
+  if (wrong === undefined) return TOLD_KINDS.filter((kind) => words.includes(kind));
+  throw new UsageError(`--about must be all, or some of ${TOLD_KINDS.join(',')} (got ${showValue(wrong)})`);
+}
+
+function subscriptionOf(file: string | undefined): object {
+  if (file === undefined)
+    throw new UsageError('--subscription-file is missing: what PushSubscription.toJSON() gave in the browser, in a file');
+  try {
+    const read: unknown = JSON.parse(fileFlag('--subscription-file', file));
+    if (typeof read === 'object' && read !== null) return read;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+  }
+  throw new UsageError(`--subscription-file ${file} must hold a JSON object, as PushSubscription.toJSON() gives it`);
+}
+
+function tokenOf({ token, tokenFile }: NotifyAddFlags): string | undefined {
+  if (token !== undefined && tokenFile !== undefined)
+    throw new UsageError('--token and --token-file say the same thing; give one of them');
+  return tokenFile === undefined ? token : fileFlag('--token-file', tokenFile).trim();
+}
+
+/** What a command line says about a channel; what is missing or wrong is for its schema to say. */
+function specOf(kind: ChannelName, flags: NotifyAddFlags, words: readonly string[]): object {
+  const foreign = Object.values(FLAGS_OF)
+    .flat()
+    .find((name) => flags[name] !== undefined && !(FLAGS_OF[kind] as readonly string[]).includes(name));
+  if (foreign !== undefined) throw new UsageError(`${flagName(foreign)} does not go with ${kind}`);
+  if (kind !== 'command' && words.length > 0)
+    throw new UsageError(`${kind} takes no further words (got ${showValue(words[0]!)})`);
+  const isPrivate = flags.allowPrivate ? { allow_private: true } : {};
+  if (kind === 'command') {
+    if (words.length === 0)
+      throw new UsageError('the program is missing: reveille notify add command -- /usr/bin/notify-me --now');
+    return { command: words };
+  }
+  if (kind === 'webpush') return { ...subscriptionOf(flags.subscriptionFile), ...isPrivate };
+  if (kind === 'webhook') {
+    if (flags.url === undefined) throw new UsageError('--url is missing: the address that is posted to');
+    return { url: flags.url, secret: flags.secret ?? signingSecret(), ...isPrivate };
+  }
+  if (kind === 'desktop') return {};
+  if (flags.topic === undefined)
+    throw new UsageError('--topic is missing: the topic that your phone is subscribed to; who knows it can read it');
+  const [{ server, topic }, token] = [flags, tokenOf(flags)];
+  return { ...(server && { server }), topic, ...(token && { token }), ...isPrivate };
+}
+
+/** Opens the desk for one command. */
+async function atDesk<T>(context: CliContext, work: (desk: NotifyDesk) => T | Promise<T>): Promise<T> {
+  const desk = new NotifyDesk({ dir: parseNotifyConfig(context.settings).dataDir, clock: context.clock });
+  try {
+    return await work(desk);
+  } finally {
+    await desk.close();
+  }
+}
+
+/** What a list shows in JSON. */
+const inJson = ({ lastToldAt, ...view }: ChannelView) => ({
+  ...view,
+  ...(lastToldAt === undefined ? {} : { last_told_at: new Date(lastToldAt).toISOString() }),
+});
+
+const quietWords = ({ quiet }: ChannelView) => (quiet ? `, quiet ${quiet.from}-${quiet.to} ${quiet.timezone}` : '');
+
+export async function notifyAdd(
+  context: CliContext,
+  flags: NotifyAddFlags,
+  [given, ...words]: readonly string[],
+): Promise<void> {
+  const kind = kindOf(given!);
+  const told = toldOf(flags.about);
+  const spec = specOf(kind, flags, words);
+  const zone = flags.zone ?? (flags.quiet === undefined ? undefined : machineZone(context.environment.TZ));
+  const quiet = quietOf({ ...flags, ...(zone === undefined ? {} : { zone }) });
+  if (flags.quietAll && quiet === undefined) throw new UsageError('--quiet-all goes only with --quiet');
+  const wish = { user: userOf(context, flags.user), kind, name: flags.name, spec, told, quiet };
+  const view = await atDesk(context, (desk) => desk.add({ ...wish, quietAll: flags.quietAll === true }));
+  const made = kind === 'webhook' && flags.secret === undefined ? (spec as { secret: string }).secret : undefined;
+  context.out.result({ ...inJson(view), ...(made === undefined ? {} : { secret: made }) }, [
+    `${oneLine(view.name)} is told of ${view.told.join(', ')} at ${oneLine(view.place)}${quietWords(view)}`,
+    ...(made === undefined ? [] : [`Its receiver checks with this secret, which is not shown again: ${made}`]),
+    `Try it: reveille notify test ${oneLine(view.name)}`,
+  ]);
+}
+
+export async function notifyList(context: CliContext, flags: NotifyUserFlags): Promise<void> {
+  const { out } = context;
+  const user = flags.user === undefined ? undefined : userOf(context, flags.user);
+  const views = await atDesk(context, (desk) => desk.list(user));
+  if (out.json) {
+    for (const view of views) out.result(inJson(view), []);
+    return;
+  }
+  if (views.length === 0)
+    return out.line('Nobody is told of anything. Tell your phone: reveille notify add ntfy --topic <topic>');
+  const look = lookOf(context);
+  const rows = views.map((view) => [
+    ...[oneLine(view.name), view.kind, oneLine(view.place), view.told.join(',')],
+    ...[view.lastToldAt === undefined ? 'never' : shortTime(view.lastToldAt, look), String(view.waiting)],
+    oneLine(view.paused ? 'paused' : (view.last_error ?? quietWords(view).replace(', ', ''))),
+  ]);
+  const heading = ['NAME', 'KIND', 'WHERE', 'TOLD OF', 'TOLD', 'WAIT', 'NOTE'];
+  const [first, ...lines] = columns([heading, ...rows], out.columns);
+  for (const line of [out.paint('dim', first!), ...lines]) out.line(line);
+}
+
+export async function notifyTest(context: CliContext, flags: NotifyUserFlags, name: string): Promise<void> {
+  const { signal } = new AbortController();
+  const tools = { variables: context.settings, signal };
+  const user = userOf(context, flags.user);
+  const { channel, why } = await atDesk(context, (desk) => desk.test(user, name, tools));
+  if (why !== undefined) throw new ReveilleError('unavailable', `${oneLine(channel.name)} was not reached: ${why}`);
+  context.out.result({ name: channel.name, told: true }, `${oneLine(channel.name)} took it; look whether you see it`);
+}
+
+export async function notifyRemove(context: CliContext, flags: NotifyUserFlags, name: string): Promise<void> {
+  const user = userOf(context, flags.user);
+  const { channel, lost } = await atDesk(context, (desk) => desk.remove(user, name));
+  const words = lost === 0 ? '' : `; ${lost} that ${lost === 1 ? 'was' : 'were'} on the way to it will not be told`;
+  context.out.result({ name: channel.name, removed: true, lost }, `${oneLine(channel.name)} is told no more${words}`);
+}
+
+/** Tells in a process of its own, with the rights of this machine's user. */
+export async function notifier(context: CliContext): Promise<void> {
+  const { settings, clock, out, environment } = context;
+  const { dataDir, consoleUrl } = parseNotifyConfig(settings);
+  const log = await context.log('notifier', out.live ? 'warn' : 'info');
+  const user = userOf(context, undefined);
+  const hasExecutor = findExecutor(context).token !== undefined;
+  const store = new NotifyStore({ dir: dataDir, clock, lock: 'exclusive' });
+  const running = startNotifier({
+    ...{ store, user, consoleUrl, variables: settings, clock, log, random: Math.random },
+    alarms: alarmClient(context),
+    tasks: hasExecutor ? executorClient(context, undefined) : undefined,
+    zone: machineZone(environment.TZ) ?? 'UTC',
+  });
+  const asked = hasExecutor ? '' : '; no executor is known (NEO_EXECUTOR_TOKEN), so nothing is said about approvals';
+  out.result({ system: 'notifier', user, pid: process.pid }, `${user} is told of what happens${asked}; Ctrl-C ends it`);
+  const stop = async () => {
+    await running.close();
+    store.close();
+  };
+  onTermination(stop, { log, clock, hardLimitMs: 30_000 });
+  await new Promise(() => {});
+}

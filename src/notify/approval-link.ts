@@ -1,0 +1,134 @@
+/**
+ * Links by which one question can be answered from a notification. A link is for one user, one question with its very
+ * call, one answer, and a few minutes; using it uses up every link of that question. Whoever has the secret can make one;
+ * what was used is kept on disk. A page at {@link APPROVAL_PATH} shows what {@link ApprovalLinks.read} gives, which
+ * changes nothing, and asks once more; only its form may call {@link ApprovalLinks.use}.
+ */
+import { hash } from 'node:crypto';
+import type { Clock } from '../kit/clock/clock.ts';
+import { randomSecret, sameSecret, seal } from '../kit/identity/secrets.ts';
+import type { WaitingGate } from '../executor/client.ts';
+import type { Question } from './news.ts';
+import type { NotifyStore } from './store.ts';
+
+/** Below the address of the console; the link's token follows. */
+export const APPROVAL_PATH = '/answer/';
+/** From the moment at which a notification is sent. */
+export const LINK_MS = 15 * 60_000;
+
+const VERSION = 'a1';
+/** Longer than any that we make. */
+const MOST_CHARACTERS = 1200;
+
+/** What a link says. */
+export type ApprovalLink = {
+  readonly user: string;
+  readonly intentId: string;
+  readonly nodeId: string;
+  readonly callSha256: string;
+  readonly displayedSha256: string;
+  readonly approved: boolean;
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
+};
+
+export const LINK_REFUSALS = ['malformed', 'forged', 'expired', 'used', 'changed'] as const;
+/**
+ * `malformed`, `forged`: nobody here has made it. `expired`: too old. `used`: its question was answered by a link.
+ * `changed`: the question does not wait any more as it was told.
+ */
+export type LinkRefusal = (typeof LINK_REFUSALS)[number];
+
+export type LinkVerdict =
+  | { readonly ok: true; readonly link: ApprovalLink }
+  | { readonly ok: false; readonly why: LinkRefusal };
+
+export type LinkFigures = Record<LinkRefusal | 'accepted', number>;
+
+const encoded = (text: string) => Buffer.from(text, 'utf8').toString('base64url');
+const decoded = (text: string) => Buffer.from(text, 'base64url').toString('utf8');
+const digest = (hex: string) => Buffer.from(hex, 'hex').toString('base64url');
+const undigest = (text: string) => Buffer.from(text, 'base64url').toString('hex');
+
+/** A token for one answer to one question. */
+export function makeApprovalToken(
+  secret: string,
+  { user, question, approved }: { user: string; question: Question; approved: boolean },
+  now: number,
+): string {
+  const { intent_id, node_id, call_sha256, displayed_sha256, expires_at } = question;
+  const expiresAt = Math.min(now + LINK_MS, Date.parse(expires_at));
+  const text = [
+    ...[VERSION, encoded(user), encoded(intent_id), encoded(node_id), digest(call_sha256), digest(displayed_sha256)],
+    ...[approved ? 'y' : 'n', expiresAt.toString(36), randomSecret(9)],
+  ].join('.');
+  return `${text}.${seal(secret, text)}`;
+}
+
+const TOKEN = /^a1(?:\.[A-Za-z0-9_-]+){3}(?:\.[A-Za-z0-9_-]{43}){2}\.[yn]\.[0-9a-z]{1,11}\.[A-Za-z0-9_-]{12}\.[A-Za-z0-9_-]{43}$/;
+
+/** Reads tokens and uses them up, each at most once, also across a restart. */
+export class ApprovalLinks {
+  readonly #store: NotifyStore;
+  readonly #secret: string;
+  readonly #clock: Clock;
+  /** What was accepted, and what was refused for which reason. */
+  readonly figures: LinkFigures = { accepted: 0, malformed: 0, forged: 0, expired: 0, used: 0, changed: 0 };
+
+  constructor({ store, secret, clock }: { store: NotifyStore; secret: string; clock: Clock }) {
+    this.#store = store;
+    this.#secret = secret;
+    this.#clock = clock;
+  }
+
+  /** What a link says, where it may still be used. Changes nothing but the count of refusals. */
+  read(token: string): LinkVerdict {
+    const verdict = this.#verdict(token);
+    if (!verdict.ok) this.figures[verdict.why]++;
+    return verdict;
+  }
+
+  /**
+   * Uses a link up. Only then, and only once, may the answer be given that it says.
+   *
+   * @param waiting the questions of the link's intent that wait now, as the executor tells
+   */
+  use(token: string, waiting: readonly WaitingGate[]): LinkVerdict {
+    const verdict = this.#verdict(token);
+    const outcome = verdict.ok ? this.#useUp(verdict.link, waiting) : verdict;
+    this.figures[outcome.ok ? 'accepted' : outcome.why]++;
+    return outcome;
+  }
+
+  #useUp(link: ApprovalLink, waiting: readonly WaitingGate[]): LinkVerdict {
+    const gate = waiting.find(({ node_id }) => node_id === link.nodeId);
+    const isSame = gate?.displayed_sha256 === link.displayedSha256 && gate.call.call_sha256 === link.callSha256;
+    if (!isSame) return { ok: false, why: 'changed' };
+    const add = this.#store.sql('INSERT OR IGNORE INTO used_links (question, expires_at) VALUES (?, ?)');
+    // Longer than any link of this question that may have been made by now.
+    const { changes } = add.run(questionOf(link), this.#clock.now() + 2 * LINK_MS);
+    return changes === 1 ? { ok: true, link } : { ok: false, why: 'used' };
+  }
+
+  #verdict(token: string): LinkVerdict {
+    if (token.length > MOST_CHARACTERS || !TOKEN.test(token)) return { ok: false, why: 'malformed' };
+    const end = token.lastIndexOf('.');
+    const text = token.slice(0, end);
+    if (!sameSecret(token.slice(end + 1), seal(this.#secret, text))) return { ok: false, why: 'forged' };
+    const [, user, intent, node, call, displayed, answer, expires] = text.split('.') as string[];
+    const link: ApprovalLink = {
+      ...{ user: decoded(user!), intentId: decoded(intent!), nodeId: decoded(node!) },
+      ...{ callSha256: undigest(call!), displayedSha256: undigest(displayed!) },
+      ...{ approved: answer === 'y', expiresAt: Number.parseInt(expires!, 36) },
+    };
+    const now = this.#clock.now();
+    // One that is made for later than we make them is from before a clock was put back.
+    if (link.expiresAt <= now || link.expiresAt > now + LINK_MS) return { ok: false, why: 'expired' };
+    const isUsed = this.#store.sql('SELECT 1 FROM used_links WHERE question = ?').get(questionOf(link)) !== undefined;
+    return isUsed ? { ok: false, why: 'used' } : { ok: true, link };
+  }
+}
+
+/** A question asked anew is another one. */
+const questionOf = ({ user, intentId, nodeId, displayedSha256 }: ApprovalLink) =>
+  hash('sha256', JSON.stringify([user, intentId, nodeId, displayedSha256]));

@@ -1,0 +1,183 @@
+/**
+ * The notifier: looks at what happened to one person's alarms and tasks, and tells them where they want to be told. It
+ * asks with the person's own rights, and nobody waits for it: a wake goes on whatever becomes of a notification.
+ */
+import webpush from 'web-push';
+import type { ChronosClient } from '../chronos/client.ts';
+import type { ExecutorClient } from '../executor/client.ts';
+import { type Clock, wait } from '../kit/clock/clock.ts';
+import { GuardedClient } from '../kit/http/guarded-client.ts';
+import type { Resolve } from '../kit/http/guarded-lookup.ts';
+import { randomSecret } from '../kit/identity/secrets.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { createOutbox, type Delivery } from '../kit/outbox/outbox.ts';
+import type { Settings } from '../wire/settings.ts';
+import { AlarmFeed, type Look } from './alarm-feed.ts';
+import { APPROVAL_PATH, makeApprovalToken } from './approval-link.ts';
+import type { ChannelTools, Message } from './channels/channel.ts';
+import { CHANNELS } from './channels/channels.ts';
+import type { News } from './news.ts';
+import { type Outgoing, outgoingOf } from './outgoing.ts';
+import type { NotifyStore } from './store.ts';
+import { TaskFeed } from './task-feed.ts';
+
+export type NotifierOptions = {
+  /** Opened with `exclusive`: one process tells. */
+  readonly store: NotifyStore;
+  readonly user: string;
+  readonly alarms: Pick<ChronosClient, 'listAlarms' | 'listFires'>;
+  /** Without an executor, nobody is asked about anything. */
+  readonly tasks: Pick<ExecutorClient, 'list' | 'gates'> | undefined;
+  /** Where phones reach the console, without a trailing slash; without it, no message has links. */
+  readonly consoleUrl: string | undefined;
+  /** IANA; summaries name times in it. */
+  readonly zone: string;
+  /** Our own variables; programs get an allow-list of them. */
+  readonly variables: Settings;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Uniform in [0, 1); spreads retries. */
+  readonly random: () => number;
+  /** Told of everything that is new, whatever channels there are. */
+  readonly onNews?: ((news: News) => void) | undefined;
+  /** How names are resolved for channels; as the system does unless told. */
+  readonly resolve?: Resolve;
+  readonly firstPauseMs?: number;
+};
+
+export type Notifier = {
+  /** Says that something may have happened: it is looked at now. */
+  hint(): void;
+  /** Ends what is under way; the next process takes it up. */
+  close(): Promise<void>;
+};
+
+const LOOK_EVERY_MS = 2000;
+/** Looking takes at most so much of the time, however many alarms there are. */
+const SHARE_OF_TIME = 20;
+/** Several hints in a row are one look. */
+const HINT_MS = 50;
+const FAILED_MS = 10_000;
+const PRUNE_EVERY_MS = 3_600_000;
+const FIRST_PAUSE_MS = 2000;
+const LONGEST_PAUSE_MS = 15 * 60_000;
+/** With these pauses about a day. */
+const MOST_ATTEMPTS = 104;
+const CONCURRENCY = 16;
+const NOBODY = 'mailto:nobody@reveille.invalid';
+
+export const GUARD_WORDS = { who: 'a notification', remedy: 'if that is meant, add the channel with --allow-private' };
+
+/** What seals approval links; made once. */
+export const linkSecret = (store: NotifyStore) => store.secret('links', randomSecret);
+
+/** Identifies us to push services: made once, for a browser subscribes to this very key. */
+export function vapidOf(store: NotifyStore, consoleUrl: string | undefined): ChannelTools['vapid'] {
+  const made = JSON.parse(store.secret('vapid', () => JSON.stringify(webpush.generateVAPIDKeys())));
+  // Push services want to know whom to write to; one of them refuses addresses of this computer.
+  return { ...made, subject: consoleUrl?.startsWith('https://') ? consoleUrl : NOBODY };
+}
+
+/** Starts it; it looks at once. */
+export function startNotifier(options: NotifierOptions): Notifier {
+  const { store, user, alarms, tasks, consoleUrl, zone, variables, clock, log, random, onNews } = options;
+  const over = new AbortController();
+  const http = new GuardedClient(GUARD_WORDS, ...(options.resolve ? [options.resolve] : []));
+  const vapid = vapidOf(store, consoleUrl);
+  const begun = (source: string) => store.cursor(user, source, clock.now());
+  const feeds = {
+    alarms: new AlarmFeed({ client: alarms, clock, ...begun('alarms') }),
+    tasks: tasks && new TaskFeed({ client: tasks, now: () => clock.now(), ...begun('tasks') }),
+  };
+
+  const deliver = async ({ id, channel, told }: Outgoing, signal: AbortSignal): Promise<Delivery> => {
+    const { question } = told;
+    if (question && feeds.tasks && !(await feeds.tasks.waits(question, signal)))
+      return { result: 'drop', why: 'the question does not wait any more' };
+    const now = clock.now();
+    const link = (approved: boolean) =>
+      `${consoleUrl}${APPROVAL_PATH}${makeApprovalToken(linkSecret(store), { user, question: question!, approved }, now)}`;
+    const links =
+      question && consoleUrl !== undefined
+        ? [
+            { label: 'Approve …', url: link(true) },
+            { label: 'Deny …', url: link(false) },
+          ]
+        : [];
+    const { kinds, at, title, text, about } = told;
+    const message: Message = { id, kinds, at, title, text, about, links };
+    return CHANNELS[channel.kind].tell(channel.spec, message, { http, clock, signal, variables, vapid });
+  };
+  const outbox = createOutbox<Outgoing>({
+    store: outgoingOf(store, { zone, now: () => clock.now() }),
+    deliver,
+    now: () => clock.now(),
+    ...{ clock, log, random, concurrency: CONCURRENCY },
+    ...{ firstPauseMs: options.firstPauseMs ?? FIRST_PAUSE_MS, longestPauseMs: LONGEST_PAUSE_MS, lastRoundMs: 0 },
+    mostAttempts: () => MOST_ATTEMPTS,
+    noun: 'a notification',
+    about: ({ id: notification, channel }) => ({ notification, channel: channel.name }),
+  });
+
+  const hinted = new Set<() => void>();
+  const take = (source: string, { news, settle }: Look, since: number) => {
+    const fresh = store.record({ user, source, news, since }, clock.now());
+    settle();
+    if (fresh.length > 0) outbox.wake();
+    for (const one of fresh) onNews?.(one);
+  };
+
+  /** Looks at one source for as long as this runs; a source that cannot be asked holds up no other. */
+  const follow = async (source: string, look: ((signal: AbortSignal) => Promise<Look>) | undefined) => {
+    let isDown = false;
+    while (look !== undefined && !over.signal.aborted) {
+      const began = { at: clock.now(), tick: clock.monotonic() };
+      let pause: number;
+      const cut = new AbortController();
+      const onHint = () => cut.abort();
+      hinted.add(onHint);
+      try {
+        take(source, await look(over.signal), began.at);
+        pause = Math.max(LOOK_EVERY_MS, SHARE_OF_TIME * (clock.monotonic() - began.tick));
+        if (isDown) log.info({ source }, 'what there is to tell can be asked for again');
+        isDown = false;
+      } catch (err) {
+        if (over.signal.aborted) return;
+        if (!isDown) log.warn({ err, source }, 'what there is to tell cannot be asked for; trying again');
+        isDown = true;
+        pause = FAILED_MS;
+      }
+      await wait(clock, pause, AbortSignal.any([over.signal, cut.signal]));
+      hinted.delete(onHint);
+      if (cut.signal.aborted) await wait(clock, HINT_MS, over.signal);
+    }
+  };
+
+  const prune = async () => {
+    while (!over.signal.aborted) {
+      try {
+        store.prune(clock.now());
+      } catch (err) {
+        log.warn({ err }, 'old notifications could not be forgotten; trying again');
+      }
+      await wait(clock, PRUNE_EVERY_MS, over.signal);
+    }
+  };
+
+  outbox.start();
+  const following = [
+    follow('alarms', (signal) => feeds.alarms.look(signal)),
+    follow('tasks', feeds.tasks && ((signal) => feeds.tasks!.look(signal))),
+    prune(),
+  ];
+  return {
+    hint() {
+      for (const onHint of hinted) onHint();
+    },
+    async close() {
+      over.abort();
+      await Promise.all([outbox.close(), ...following]);
+      await http.close();
+    },
+  };
+}

@@ -1,0 +1,167 @@
+/** What a person may be told of: news, made of the fire ledger and of the executor's intents. Pure. */
+import { formatLateness } from '../kit/clock/duration.ts';
+import { clip } from '../kit/text/excerpt.ts';
+import { visible } from '../kit/text/visible.ts';
+import { plainWakeError } from '../kit/text/wake-error.ts';
+import type { AlarmView, FireView } from '../wire/alarm.ts';
+import type { gateSchema } from '../wire/executor.ts';
+import type { IntentView } from '../wire/intent-view.ts';
+
+/**
+ * What a channel can be told of. `approvals`: a question waits. `failures`: a turn or a task failed, or a wake does not
+ * get through. `missed`: a ring that never came, or stands for others. `rings`: every ring, and what the agent said.
+ */
+export const TOLD_KINDS = ['approvals', 'failures', 'missed', 'rings'] as const;
+export type ToldKind = (typeof TOLD_KINDS)[number];
+
+/** A question at the executor, as exactly as an answer has to name it. */
+export type Question = {
+  readonly intent_id: string;
+  readonly node_id: string;
+  readonly call_sha256: string;
+  readonly displayed_sha256: string;
+  /** RFC 3339. */
+  readonly expires_at: string;
+};
+
+/** One thing that happened. Title and text show what others wrote with nothing hidden in it. */
+export type News = {
+  /** The same whenever it is found again, and no other's of this user. */
+  readonly key: string;
+  /** A channel that is told of one of these is told. */
+  readonly kinds: readonly ToldKind[];
+  /** When it happened, epoch milliseconds. */
+  readonly at: number;
+  /** One line. */
+  readonly title: string;
+  readonly text: string;
+  /** Which alarm, fire, conversation, turn or intent it is about. */
+  readonly about: Readonly<Record<string, string>>;
+  readonly question?: Question | undefined;
+};
+
+const TITLE_CHARACTERS = 120;
+/** Every channel has a bound of its own below this. */
+const TEXT_CHARACTERS = 8000;
+/** A wake is tried again within seconds; somebody is told when that has not helped. */
+const TOLD_FROM_ATTEMPT = 3;
+
+const shownText = (text: string) =>
+  visible(clip(text, TEXT_CHARACTERS).replaceAll('\r\n', '\n')).replaceAll('\r', '\\r');
+const shownLine = (text: string) => visible(clip(text, TITLE_CHARACTERS).replaceAll(/[\r\n\t]+/g, ' '));
+
+/** What names an alarm. */
+type NamedAlarm = Pick<AlarmView, 'id' | 'label' | 'wake_message'>;
+const nameOf = ({ label, wake_message }: NamedAlarm) => shownLine(label || wake_message);
+
+function ringNews(alarm: AlarmView, fire: FireView): News | undefined {
+  const { fire_id, outcome, attempt, lateness_ms, missed_count = 0, accepted_at, finished_at, error } = fire;
+  const name = nameOf(alarm);
+  const common = { about: { alarm_id: alarm.id, fire_id }, at: Date.parse(accepted_at ?? finished_at) };
+  if (outcome === 'delivered') {
+    const stands = missed_count > 0 ? `, standing in for ${missed_count} missed` : '';
+    const kinds: ToldKind[] = missed_count > 0 ? ['rings', 'missed'] : ['rings'];
+    const text = `${formatLateness(lateness_ms)}${stands}\n${alarm.wake_message}`;
+    return { ...common, key: `rang ${fire_id}`, kinds, title: `Rang: ${name}`, text: shownText(text) };
+  }
+  const why = shownText(plainWakeError(error ?? 'no reason was kept'));
+  if (outcome === 'missed')
+    return { ...common, key: `missed ${fire_id}`, kinds: ['missed'], title: `Missed: ${name}`, text: why };
+  if (attempt < TOLD_FROM_ATTEMPT && alarm.status !== 'failed') return undefined;
+  const next = alarm.status === 'failed' ? 'It was given up' : 'It is tried again';
+  return {
+    ...{ ...common, key: `wake ${fire_id}`, kinds: ['failures'] },
+    ...{ title: `Does not get through: ${name}`, text: `${why}\n${next}; see: reveille alarm show ${alarm.id}` },
+  };
+}
+
+/** Members that a newer chronosd tells of a turn. */
+type Turn = NonNullable<FireView['turn']> & {
+  readonly reply?: string | undefined;
+  readonly waits?: { readonly at: string; readonly retry_at: string; readonly error?: string | undefined } | undefined;
+};
+
+function turnNews(alarm: AlarmView, { fire_id, turn }: FireView): News[] {
+  if (turn === undefined) return [];
+  const { turn_id, conversation_id, finished_at, ok, error, reply, waits }: Turn = turn;
+  const name = nameOf(alarm);
+  const about = {
+    ...{ alarm_id: alarm.id, fire_id },
+    ...(turn_id === undefined ? {} : { turn_id }),
+    ...(conversation_id === undefined ? {} : { conversation_id }),
+  };
+  const news: News[] = [];
+  if (waits) {
+    const text = `${waits.error ?? 'it failed for a reason that passes'}\nIt is tried again at ${waits.retry_at}.`;
+    const common = { about, key: `waits ${fire_id}`, at: Date.parse(waits.at), kinds: ['failures'] as const };
+    news.push({ ...common, title: `Turn failed, tries again: ${name}`, text: shownText(text) });
+  }
+  if (finished_at === undefined) return news;
+  const common = { about, key: `turn ${fire_id}`, at: Date.parse(finished_at) };
+  if (ok) return [...news, { ...common, kinds: ['rings'], title: `Done: ${name}`, text: shownText(reply ?? '') }];
+  const [title, fallback] =
+    ok === undefined
+      ? [`Outcome unknown: ${name}`, 'nobody can say what came of the turn']
+      : [`Turn failed: ${name}`, 'no reason was kept'];
+  return [...news, { ...common, kinds: ['failures'], title, text: shownText(error ?? fallback) }];
+}
+
+/**
+ * What has become of an alarm, oldest first.
+ *
+ * @param fires attempts at it, latest first
+ */
+export function alarmNews(alarm: AlarmView, fires: readonly FireView[]): News[] {
+  const news: News[] = [];
+  const turns = new Set<string>();
+  for (const fire of fires) {
+    const ring = ringNews(alarm, fire);
+    if (ring) news.push(ring);
+    if (turns.has(fire.fire_id)) continue;
+    turns.add(fire.fire_id);
+    news.push(...turnNews(alarm, fire));
+  }
+  return news.sort((one, other) => one.at - other.at);
+}
+
+/** No turn is followed for longer than this. */
+export const LONGEST_TURN_MS = 25 * 3_600_000;
+
+/** Whether more can be told of a fire's turn. */
+export function isOpen({ outcome, finished_at, turn }: FireView, now: number): boolean {
+  if (turn?.finished_at !== undefined || (outcome !== 'delivered' && turn === undefined)) return false;
+  return now - Date.parse(finished_at) < LONGEST_TURN_MS;
+}
+
+type Gate = ReturnType<(typeof gateSchema)['parse']>;
+
+/** A question that waits. The executor wrote it: what will happen stands first, and what others wrote is marked. */
+export function questionNews(intent: IntentView, gate: Gate, foundAt: number): News {
+  const { intent_id } = intent;
+  const { node_id, displayed_sha256, expires_at, call } = gate;
+  return {
+    key: `asked ${intent_id} ${node_id} ${displayed_sha256}`,
+    kinds: ['approvals'],
+    at: foundAt,
+    title: shownLine(`Approve? ${call.tool}`),
+    text: `${clip(gate.question, TEXT_CHARACTERS)}\nAnswer with: reveille intent approve ${intent_id} ${node_id}`,
+    about: { intent_id, node_id },
+    question: { intent_id, node_id, call_sha256: call.call_sha256, displayed_sha256, expires_at },
+  };
+}
+
+/** A task that failed, or whose outcome nobody knows; `undefined` for any other. */
+export function taskNews(intent: IntentView): News | undefined {
+  const { intent_id, status, ended_at, created_at, error, prose } = intent;
+  if (status !== 'failed' && status !== 'unknown') return undefined;
+  const task = prose ?? intent.intent?.verb ?? 'a task';
+  const why = shownText(error?.message ?? 'no reason was kept');
+  return {
+    key: `task ${intent_id} ${status}`,
+    kinds: ['failures'],
+    at: Date.parse(ended_at ?? created_at),
+    title: `${status === 'failed' ? 'Task failed' : 'Outcome of a task unknown'}: ${shownLine(task)}`,
+    text: `${why}\nSee: reveille intent show ${intent_id}`,
+    about: { intent_id },
+  };
+}

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { atEnd, temporaryFolder } from '../../test/support/temporary.ts';
+import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
+import type { News } from './news.ts';
+import { outgoingOf } from './outgoing.ts';
+import { type ChannelAdd, NotifyStore } from './store.ts';
+
+/** 23:00 in Berlin. */
+const NOW = Date.parse('2026-11-22T22:00:00Z');
+const HOUR = 3_600_000;
+const QUIET = { from: '22:00', to: '07:00', timezone: 'Europe/Berlin' };
+
+function bench(t: TestContext, dir = temporaryFolder(t)) {
+  const clock = new ManualClock(NOW);
+  const store = new NotifyStore({ dir, clock, lock: 'shared' });
+  atEnd(t, () => store.close());
+  const outgoing = outgoingOf(store, { zone: 'Europe/Berlin', now: () => clock.now() });
+  return {
+    ...{ clock, store, outgoing, dir },
+    add: (more: Partial<ChannelAdd> = {}) =>
+      store.addChannel(
+        {
+          ...{ user: 'ada', name: 'phone', kind: 'ntfy', spec: { topic: 't', token: 'tk_sesame' } },
+          ...{ told: ['approvals', 'failures', 'missed', 'rings'], quiet: undefined, quietAll: false, ...more },
+        },
+        clock.now(),
+      ),
+    find: (...news: News[]) => store.record({ user: 'ada', source: 'alarms', news, since: clock.now() }, clock.now()),
+    titles: () => outgoing.due(clock.now(), 100).map(({ told }) => told.title),
+    async tellAll() {
+      const told: string[] = [];
+      for (let due = outgoing.due(clock.now(), 100); due.length > 0; due = outgoing.due(clock.now(), 100)) {
+        for (const { id, told: one } of due) {
+          told.push(`${one.title}\n${one.text}`);
+          await outgoing.done(id);
+        }
+      }
+      return told;
+    },
+  };
+}
+
+function newsOf(title: string, more: Partial<News> = {}): News {
+  return { key: title, kinds: ['rings'], at: NOW, title, text: 'words', about: {}, ...more };
+}
+
+const question = {
+  ...{ intent_id: 'i', node_id: 'n', call_sha256: 'a'.repeat(64), displayed_sha256: 'b'.repeat(64) },
+  expires_at: '2026-11-24T00:00:00Z',
+};
+
+test('what is found again is told once, also by another process, and each channel gets what it is told of', async (t) => {
+  const { store, dir, add, find, tellAll } = bench(t);
+  add();
+  add({ name: 'desk', told: ['failures'] });
+  assert.equal(find(newsOf('one'), newsOf('two', { kinds: ['failures'] })).length, 2);
+  assert.equal(find(newsOf('one'), newsOf('two', { kinds: ['failures'] })).length, 0);
+  const other = bench(t, dir);
+  assert.deepEqual(
+    other.find(newsOf('one'), newsOf('three')).map(({ title }) => title),
+    ['three'],
+  );
+  assert.deepEqual((await tellAll()).map((text) => text.split('\n')[0]).sort(), ['one', 'three', 'two', 'two']);
+  assert.equal(store.waiting(store.channel('ada', 'phone').id), 0);
+  assert.equal(statSync(join(dir, 'notify.db')).mode & 0o777, 0o600);
+});
+
+test('quiet hours hold back all but questions, and what they held comes as one summary at their end', async (t) => {
+  const { clock, store, add, find, tellAll, titles, outgoing } = bench(t);
+  const { id } = add({ quiet: QUIET });
+  find(newsOf('first'), newsOf('Approve?', { kinds: ['approvals'], question }));
+  clock.jump(HOUR);
+  find(newsOf('second', { kinds: ['failures'], at: clock.now() }));
+  assert.deepEqual(titles(), ['Approve?']);
+  await tellAll();
+  assert.equal(store.waiting(id), 2);
+  assert.equal(outgoing.nextDue(), Date.parse('2026-11-23T06:00:00Z'));
+  // A notifier that ends looks at what waits once more; that does not end quiet hours.
+  assert.deepEqual(outgoing.due(Number.POSITIVE_INFINITY, 10), []);
+  clock.jump(7 * HOUR);
+  assert.deepEqual(await tellAll(), [
+    '2 things happened meanwhile\nSun 22 Nov 23:00  first\nMon 23 Nov 00:00  second',
+  ]);
+  assert.equal(store.waiting(id), 0);
+  assert.equal(outgoing.nextDue(), undefined);
+});
+
+test('a single one that was held comes as itself, and a question that was held is never part of a summary', async (t) => {
+  const { clock, add, find, tellAll } = bench(t);
+  add({ quiet: QUIET, quietAll: true });
+  find(newsOf('alone'), newsOf('Approve?', { kinds: ['approvals'], question }));
+  assert.deepEqual(await tellAll(), []);
+  clock.jump(8 * HOUR);
+  assert.deepEqual((await tellAll()).sort(), ['Approve?\nwords', 'alone\nwords']);
+});
+
+test('what is found long after it happened comes as one summary, and so does a flood', async (t) => {
+  const { clock, store, add, find, tellAll } = bench(t);
+  const { id } = add();
+  clock.jump(HOUR);
+  find(...Array.from({ length: 40 }, (_, n) => newsOf(`old ${n}`)));
+  assert.equal(store.waiting(id), 40);
+  clock.jump(2000);
+  const [summary] = await tellAll();
+  assert.match(summary!, /^40 things happened meanwhile\n[^]*and 10 more; see: reveille log$/);
+  // A channel that is down: the first fifty wait for it one by one, the others become a summary.
+  find(...Array.from({ length: 80 }, (_, n) => newsOf(`flood ${n}`, { at: clock.now() })));
+  clock.jump(2000);
+  const told = await tellAll();
+  assert.equal(told.length, 50);
+  clock.jump(60_000);
+  assert.match((await tellAll()).join(), /^30 things happened meanwhile/);
+});
+
+test('a channel that fails keeps no other waiting, and its list says what is wrong', async (t) => {
+  const { clock, store, add, find, outgoing } = bench(t);
+  add();
+  add({ name: 'desk' });
+  find(newsOf('one'), newsOf('two'));
+  const due = outgoing.due(clock.now(), 10);
+  assert.deepEqual(
+    due.map(({ channel, told }) => [channel.name, told.title]),
+    [
+      ['phone', 'one'],
+      ['desk', 'one'],
+    ],
+  );
+  await outgoing.later(due[0]!.id, clock.now() + 60_000, 'ntfy answered 503');
+  await outgoing.done(due[1]!.id);
+  assert.deepEqual(
+    outgoing.due(clock.now(), 10).map(({ channel, told }) => [channel.name, told.title]),
+    [
+      ['phone', 'two'],
+      ['desk', 'two'],
+    ],
+  );
+  assert.equal(store.channel('ada', 'phone').lastError, 'ntfy answered 503');
+  assert.equal(store.channel('ada', 'desk').lastError, undefined);
+});
+
+test('a channel that is removed takes along what was on the way to it; a paused one is not written for', (t) => {
+  const { store, add, find, outgoing, clock } = bench(t);
+  const phone = add();
+  const desk = add({ name: 'desk' });
+  store.pauseChannel(desk.id, true);
+  find(newsOf('one'), newsOf('two'));
+  assert.equal(store.removeChannel(phone.id), 2);
+  assert.deepEqual(outgoing.due(clock.now(), 10), []);
+  assert.equal(outgoing.nextDue(), undefined);
+  assert.throws(() => store.channel('ada', 'phone'), /ada has no channel phone; see: reveille notify list/);
+  assert.throws(() => add({ name: 'desk' }), /ada has a channel desk already; choose another one with --name/);
+});

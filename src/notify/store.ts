@@ -1,0 +1,242 @@
+/**
+ * What the notifier keeps, in one SQLite file of its owner's alone: channels with their secrets, what was found already,
+ * and from when on the sources are looked at. The command line and the notifier have it open at the same time.
+ */
+import { hash, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { SQLInputValue, StatementSync } from 'node:sqlite';
+import type { Clock } from '../kit/clock/clock.ts';
+import { quietUntil } from '../kit/clock/quiet-hours.ts';
+import { openDatabase, type SqliteFile } from '../kit/sqlite/open.ts';
+import { type QuietHours, quietHoursSchema } from '../wire/budget.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { ChannelName } from './channels/channels.ts';
+import type { News, ToldKind } from './news.ts';
+
+export type Channel = {
+  readonly id: string;
+  readonly user: string;
+  readonly name: string;
+  readonly kind: ChannelName;
+  /** With its secrets. */
+  readonly spec: unknown;
+  readonly told: readonly ToldKind[];
+  readonly quiet: QuietHours | undefined;
+  /** Whether quiet hours hold approvals back as well. */
+  readonly quietAll: boolean;
+  readonly paused: boolean;
+  /** Epoch milliseconds, as all instants here. */
+  readonly createdAt: number;
+  readonly lastToldAt: number | undefined;
+  readonly lastError: string | undefined;
+};
+
+export type ChannelAdd = Pick<Channel, 'user' | 'name' | 'kind' | 'spec' | 'told' | 'quiet' | 'quietAll'>;
+
+export type ChannelRow = Record<
+  'id' | 'user_id' | 'name' | 'kind' | 'spec' | 'told',
+  string
+> & {
+  quiet: string | null;
+  quiet_all: number;
+  paused: number;
+  created_at: number;
+  last_told_at: number | null;
+  last_error: string | null;
+};
+
+/** What was found, and how far its source has been looked through. */
+export type Find = {
+  readonly user: string;
+  readonly source: string;
+  readonly news: readonly News[];
+  /** The source was looked through up to here. */
+  readonly since: number;
+};
+
+const MOST_CHANNELS = 32;
+/** Found later than this, an event is no news: several of them become one summary. */
+const LATE_MS = 10 * 60_000;
+/** With so many on their way to a channel, the next ones become a summary. */
+const CROWD = 50;
+const GATHER_MS = 2000;
+const KEPT_ENDED_MS = 7 * 86_400_000;
+const KEPT_FOUND_MS = 40 * 86_400_000;
+const COUNT_OPEN = `SELECT count(*) AS n FROM notifications WHERE channel_id = ? AND state IN ('waiting', 'held')`;
+
+export function channelOf(row: ChannelRow): Channel {
+  return {
+    ...{ id: row.id, user: row.user_id, name: row.name, kind: row.kind as ChannelName },
+    ...{ spec: JSON.parse(row.spec), told: JSON.parse(row.told) as ToldKind[] },
+    quiet: row.quiet === null ? undefined : quietHoursSchema.parse(JSON.parse(row.quiet)),
+    ...{ quietAll: row.quiet_all === 1, paused: row.paused === 1, createdAt: row.created_at },
+    ...{ lastToldAt: row.last_told_at ?? undefined, lastError: row.last_error ?? undefined },
+  };
+}
+
+/** The name of a notification: the same for the same news on the same channel. */
+export const notificationId = (channelId: string, key: string) =>
+  `ntf_${hash('sha256', `${channelId} ${key}`).slice(0, 32)}`;
+
+export class NotifyStore {
+  readonly file: SqliteFile;
+  readonly #statements = new Map<string, StatementSync>();
+
+  /**
+   * @param options.lock `exclusive` for the one process that tells; `shared` for whoever only adds channels
+   * @throws ReveilleError as `openDatabase`
+   */
+  constructor(options: { dir: string; clock: Clock; lock: 'exclusive' | 'shared' }) {
+    const { dir, clock, lock } = options;
+    const migrations = new URL('./migrations', import.meta.url);
+    this.file = openDatabase({ path: join(dir, 'notify.db'), migrations, clock, lock });
+  }
+
+  close(): void {
+    this.file.close();
+  }
+
+  /** A statement, prepared once. */
+  sql(text: string): StatementSync {
+    const statement = this.#statements.get(text) ?? this.file.db.prepare(text);
+    this.#statements.set(text, statement);
+    return statement;
+  }
+
+  /** All of it is on disk afterwards, or nothing. */
+  transaction<T>(work: () => T): T {
+    const { db } = this.file;
+    db.exec('BEGIN IMMEDIATE');
+    try {
+      const result = work();
+      db.exec('COMMIT');
+      return result;
+    } catch (thrown) {
+      if (db.isTransaction) db.exec('ROLLBACK');
+      throw thrown;
+    }
+  }
+
+  /**
+   * @throws ReveilleError `conflict` when the user has a channel of this name, or too many
+   */
+  addChannel({ user, name, kind, spec, told, quiet, quietAll }: ChannelAdd, now: number): Channel {
+    return this.transaction(() => {
+      const all = this.channels(user);
+      if (all.some((channel) => channel.name === name)) {
+        const remedy = `choose another one with --name, or remove it first: reveille notify remove ${name}`;
+        throw new ReveilleError('conflict', `${user} has a channel ${name} already; ${remedy}`);
+      }
+      if (all.length >= MOST_CHANNELS)
+        throw new ReveilleError('conflict', `${user} has ${all.length} channels, and may have ${MOST_CHANNELS}`);
+      const id = randomUUID().slice(0, 8);
+      this.sql(`
+        INSERT INTO channels (id, user_id, name, kind, spec, told, quiet, quiet_all, created_at)
+        VALUES (:id, :user, :name, :kind, :spec, :told, :quiet, :quiet_all, :now)`).run({
+        ...{ id, user, name, kind, spec: JSON.stringify(spec), told: JSON.stringify(told), now },
+        ...{ quiet: quiet === undefined ? null : JSON.stringify(quiet), quiet_all: quietAll ? 1 : 0 },
+      });
+      return this.channels(user).find((channel) => channel.id === id)!;
+    });
+  }
+
+  /** Of one user, or of all, oldest first. */
+  channels(user?: string): Channel[] {
+    const rows = this.sql('SELECT * FROM channels WHERE :user IS NULL OR user_id = :user ORDER BY created_at, id');
+    return (rows.all({ user: user ?? null }) as unknown as ChannelRow[]).map(channelOf);
+  }
+
+  /** A channel of a user, by its name or its id. @throws ReveilleError `not_found` */
+  channel(user: string, nameOrId: string): Channel {
+    const found = this.channels(user).find(({ id, name }) => name === nameOrId || id === nameOrId);
+    if (found) return found;
+    throw new ReveilleError('not_found', `${user} has no channel ${nameOrId}; see: reveille notify list`);
+  }
+
+  /** Removes a channel, with what is on its way to it. @returns how much that was */
+  removeChannel(id: string): number {
+    return this.transaction(() => {
+      const open = this.#count(COUNT_OPEN, id);
+      this.sql('DELETE FROM channels WHERE id = ?').run(id);
+      return open;
+    });
+  }
+
+  /** A channel that is paused is neither told nor written for. */
+  pauseChannel(id: string, paused: boolean): void {
+    this.sql('UPDATE channels SET paused = ? WHERE id = ?').run(paused ? 1 : 0, id);
+  }
+
+  /** How many notifications wait for a channel. */
+  waiting(channelId: string): number {
+    return this.#count(COUNT_OPEN, channelId);
+  }
+
+  /** A secret of the notifier's own, made when it is first asked for. */
+  secret(name: string, make: () => string): string {
+    const find = () => this.sql('SELECT value FROM secrets WHERE name = ?').get(name) as { value: string } | undefined;
+    const there = find();
+    if (there) return there.value;
+    this.sql('INSERT OR IGNORE INTO secrets (name, value) VALUES (?, ?)').run(name, make());
+    return find()!.value;
+  }
+
+  /** From when on a source is looked at: what happened before `begunAt` is nobody's news. */
+  cursor(user: string, source: string, now: number): { begunAt: number; since: number } {
+    this.sql(`
+      INSERT OR IGNORE INTO cursors (user_id, source, begun_at, since)
+      VALUES (:user, :source, :now, :now)`).run({ user, source, now });
+    const row = this.sql('SELECT begun_at, since FROM cursors WHERE user_id = ? AND source = ?').get(user, source);
+    const { begun_at, since } = row as { begun_at: number; since: number };
+    return { begunAt: begun_at, since };
+  }
+
+  /**
+   * Takes in what was found: what is new is written for every channel that is told of it, and the cursor is moved, in
+   * one transaction.
+   *
+   * @returns what is new
+   */
+  record({ user, source, news, since }: Find, now: number): News[] {
+    return this.transaction(() => {
+      const channels = news.length === 0 ? [] : this.channels(user).filter(({ paused }) => !paused);
+      const fresh = news.filter(({ key }) => this.#isNew(user, key, now));
+      for (const one of fresh) for (const channel of channels) this.#write(channel, one, now);
+      this.sql('UPDATE cursors SET since = max(since, :since) WHERE user_id = :user AND source = :source').run({
+        ...{ user, source, since },
+      });
+      return fresh;
+    });
+  }
+
+  /** Forgets what is over. */
+  prune(now: number): void {
+    this.sql('DELETE FROM notifications WHERE ended_at < ?').run(now - KEPT_ENDED_MS);
+    this.sql('DELETE FROM found WHERE found_at < ?').run(now - KEPT_FOUND_MS);
+    this.sql('DELETE FROM used_links WHERE expires_at < ?').run(now);
+  }
+
+  #isNew(user: string, key: string, now: number): boolean {
+    const add = this.sql('INSERT OR IGNORE INTO found (user_id, key, found_at) VALUES (?, ?, ?)');
+    return add.run(user, key, now).changes === 1;
+  }
+
+  #write(channel: Channel, news: News, now: number): void {
+    if (!news.kinds.some((kind) => channel.told.includes(kind))) return;
+    const isQuestion = news.question !== undefined;
+    const isQuiet = channel.quiet !== undefined && (!isQuestion || channel.quietAll);
+    const until = isQuiet ? quietUntil(channel.quiet, now) : undefined;
+    const isLate = !isQuestion && (now - news.at > LATE_MS || this.waiting(channel.id) >= CROWD);
+    const held = until !== undefined || isLate;
+    this.sql(`
+      INSERT OR IGNORE INTO notifications (id, channel_id, news, state, created_at, due_at)
+      VALUES (:id, :channel, :news, :state, :now, :due)`).run({
+      ...{ id: notificationId(channel.id, news.key), channel: channel.id, news: JSON.stringify(news), now },
+      ...{ state: held ? 'held' : 'waiting', due: until ?? (held ? now + GATHER_MS : now) },
+    });
+  }
+
+  #count(text: string, ...values: SQLInputValue[]): number {
+    return (this.sql(text).get(...values) as { n: number }).n;
+  }
+}
