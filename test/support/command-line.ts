@@ -86,7 +86,7 @@ export type Staying = {
   outcome: Outcome;
   /** Resolves when `done` holds for the output; it is looked at whenever something arrives. */
   until(done: (outcome: Outcome) => boolean): Promise<void>;
-  end(signal: 'SIGINT' | 'SIGTERM'): Promise<Outcome>;
+  end(signal: 'SIGINT' | 'SIGTERM' | 'SIGKILL'): Promise<Outcome>;
   /** Resolves when it has ended by itself. */
   ended: Promise<void>;
 };

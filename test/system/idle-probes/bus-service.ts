@@ -1,10 +1,14 @@
 /**
  * A service on a real D-Bus bus, in as much of the protocol as it needs (D-Bus specification 0.43): it takes names and
- * answers each call of a method without arguments as it is told to, or not at all.
+ * answers each call as it is told to, or not at all.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { type Owner, temporaryFolder } from '../../support/temporary.ts';
 import { type BusMessage, encodeMessage, MESSAGE, readMessage, uint32At } from './bus-message.ts';
+import { pathOf } from './desktop-tools.ts';
+import { startProgram } from './started-program.ts';
 
 /** What a method answers: an unsigned number of 64 or 32 bits, a text, an error by its name, or nothing ever. */
 export type BusAnswer = { t: bigint } | { u: number } | { s: string } | { error: string } | 'silence';
@@ -15,6 +19,8 @@ const OWNED = new Set([1, 4]);
 export class BusService {
   /** The methods called, by name, latest last; those of the bus itself left out. */
   readonly calls: string[] = [];
+  /** What they were called with, as it came. */
+  readonly bodies: Buffer[] = [];
   readonly #socket: Socket;
   readonly #answers: Map<string, BusAnswer>;
   readonly #replies = new Map<number, (message: BusMessage) => void>();
@@ -83,6 +89,7 @@ export class BusService {
 
   #answer(call: BusMessage): void {
     this.calls.push(call.member!);
+    this.bodies.push(call.body);
     const answer = this.#answers.get(`${call.path} ${call.interface}.${call.member}`) ?? {
       error: 'org.freedesktop.DBus.Error.UnknownMethod',
     };
@@ -97,4 +104,12 @@ export class BusService {
     const [[signature, value]] = Object.entries(answer) as [[string, bigint | number | string]];
     this.#socket.write(encodeMessage({ ...reply, type: MESSAGE.reply, signature, body: [value] }));
   }
+}
+
+/** A session bus of our own. @returns the path of its socket */
+export async function startBus(t: Owner): Promise<string> {
+  const socket = join(temporaryFolder(t), 'bus');
+  const options = ['--session', '--nofork', '--print-address=3', `--address=unix:path=${socket}`];
+  await startProgram(t, pathOf('dbus-daemon'), options, 3);
+  return socket;
 }

@@ -1,35 +1,17 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readIdle } from '../../../src/chronometric/idle/attempt.ts';
 import type { IdleHost, IdleProbe } from '../../../src/chronometric/idle/idle.ts';
 import { gnomeMutterProbe, kdeProbe } from '../../../src/chronometric/idle/linux.ts';
 import { programHost } from '../../../src/chronometric/idle/program-host.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
-import { type BusAnswer, BusService } from './bus-service.ts';
+import { type BusAnswer, BusService, startBus } from './bus-service.ts';
 import { type DesktopTool, hasTools, pathOf } from './desktop-tools.ts';
-import { startProgram } from './started-program.ts';
 
 const MUTTER = 'org.gnome.Mutter.IdleMonitor';
 const MUTTER_METHOD = `/org/gnome/Mutter/IdleMonitor/Core ${MUTTER}.GetIdletime`;
 const KDE_NAMES = ['org.freedesktop.ScreenSaver', 'org.kde.screensaver'];
 const KDE_METHOD = '/ScreenSaver org.freedesktop.ScreenSaver.GetSessionIdleTime';
-
-/** A session bus of our own, and the path of its socket. */
-async function startBus(t: TestContext): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'reveille-bus-'));
-  t.after(() => rmSync(folder, { recursive: true }));
-  const socket = join(folder, 'bus');
-  await startProgram(
-    t,
-    pathOf('dbus-daemon'),
-    ['--session', '--nofork', '--print-address=3', `--address=unix:path=${socket}`],
-    3,
-  );
-  return socket;
-}
 
 async function startService(t: TestContext, socket: string, names: string[], answers: [string, BusAnswer][]) {
   const service = await BusService.start(socket, names, new Map(answers));

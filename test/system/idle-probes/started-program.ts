@@ -1,7 +1,7 @@
 /** A program that a test starts, waits for and ends. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { TestContext } from 'node:test';
+import { atEnd, type Owner } from '../../support/temporary.ts';
 
 /**
  * Starts a program that says on a file descriptor of its own when it is ready, and ends it after the test.
@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test';
  * @returns the line that it said
  */
 export async function startProgram(
-  t: TestContext,
+  t: Owner,
   path: string,
   args: readonly string[],
   announcesOn: 1 | 3,
@@ -20,7 +20,7 @@ export async function startProgram(
   child.stderr!.on('data', (chunk) => {
     complaints += chunk;
   });
-  t.after(async () => {
+  atEnd(t, async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill('SIGKILL');
     await once(child, 'exit');
