@@ -120,7 +120,10 @@ test('of 10,000 forged or replayed links none is accepted', (t) => {
   const { accepted, ...refused } = links.figures;
   t.diagnostic(`10,000 forged or replayed links: ${accepted - before} accepted; ${JSON.stringify(refused)}`);
   assert.equal(accepted - before, 0);
-  assert.equal(Object.values(refused).reduce((sum, count) => sum + count, 0), 10_000);
+  assert.equal(
+    Object.values(refused).reduce((sum, count) => sum + count, 0),
+    10_000,
+  );
   assert.ok(refused.forged > 3000 && refused.used > 2000 && refused.malformed > 1000, JSON.stringify(refused));
   // The genuine ones still work.
   assert.ok(open.every((question, n) => links.use(denials[n]!, [gateOf(question)]).ok));

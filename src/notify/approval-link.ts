@@ -5,9 +5,9 @@
  * changes nothing, and asks once more; only its form may call {@link ApprovalLinks.use}.
  */
 import { hash } from 'node:crypto';
+import type { WaitingGate } from '../executor/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { randomSecret, sameSecret, seal } from '../kit/identity/secrets.ts';
-import type { WaitingGate } from '../executor/client.ts';
 import type { Question } from './news.ts';
 import type { NotifyStore } from './store.ts';
 
@@ -65,7 +65,8 @@ export function makeApprovalToken(
   return `${text}.${seal(secret, text)}`;
 }
 
-const TOKEN = /^a1(?:\.[A-Za-z0-9_-]+){3}(?:\.[A-Za-z0-9_-]{43}){2}\.[yn]\.[0-9a-z]{1,11}\.[A-Za-z0-9_-]{12}\.[A-Za-z0-9_-]{43}$/;
+const TOKEN =
+  /^a1(?:\.[A-Za-z0-9_-]+){3}(?:\.[A-Za-z0-9_-]{43}){2}\.[yn]\.[0-9a-z]{1,11}\.[A-Za-z0-9_-]{12}\.[A-Za-z0-9_-]{43}$/;
 
 /** Reads tokens and uses them up, each at most once, also across a restart. */
 export class ApprovalLinks {

@@ -2,7 +2,7 @@
  * The notifier: looks at what happened to one person's alarms and tasks, and tells them where they want to be told. It
  * asks with the person's own rights, and nobody waits for it: a wake goes on whatever becomes of a notification.
  */
-import webpush from 'web-push';
+import { createECDH } from 'node:crypto';
 import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
@@ -52,7 +52,7 @@ export type Notifier = {
   close(): Promise<void>;
 };
 
-const LOOK_EVERY_MS = 2000;
+const LOOK_EVERY_MS = 1000;
 /** Looking takes at most so much of the time, however many alarms there are. */
 const SHARE_OF_TIME = 20;
 /** Several hints in a row are one look. */
@@ -71,9 +71,24 @@ export const GUARD_WORDS = { who: 'a notification', remedy: 'if that is meant, a
 /** What seals approval links; made once. */
 export const linkSecret = (store: NotifyStore) => store.secret('links', randomSecret);
 
+type VapidKeys = Pick<ChannelTools['vapid'], 'publicKey' | 'privateKey'>;
+
+/** A key pair on P-256 (RFC 8292 §3.2), as JSON. */
+function newVapidKeys(): string {
+  const pair = createECDH('prime256v1');
+  const keys: VapidKeys = {
+    publicKey: pair.generateKeys('base64url'),
+    // The library wants all 32 bytes, also where the first ones are zero.
+    privateKey: Buffer.concat([Buffer.alloc(32), pair.getPrivateKey()])
+      .subarray(-32)
+      .toString('base64url'),
+  };
+  return JSON.stringify(keys);
+}
+
 /** Identifies us to push services: made once, for a browser subscribes to this very key. */
 export function vapidOf(store: NotifyStore, consoleUrl: string | undefined): ChannelTools['vapid'] {
-  const made = JSON.parse(store.secret('vapid', () => JSON.stringify(webpush.generateVAPIDKeys())));
+  const made = JSON.parse(store.secret('vapid', newVapidKeys)) as VapidKeys;
   // Push services want to know whom to write to; one of them refuses addresses of this computer.
   return { ...made, subject: consoleUrl?.startsWith('https://') ? consoleUrl : NOBODY };
 }

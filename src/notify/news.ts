@@ -75,15 +75,9 @@ function ringNews(alarm: AlarmView, fire: FireView): News | undefined {
   };
 }
 
-/** Members that a newer chronosd tells of a turn. */
-type Turn = NonNullable<FireView['turn']> & {
-  readonly reply?: string | undefined;
-  readonly waits?: { readonly at: string; readonly retry_at: string; readonly error?: string | undefined } | undefined;
-};
-
 function turnNews(alarm: AlarmView, { fire_id, turn }: FireView): News[] {
   if (turn === undefined) return [];
-  const { turn_id, conversation_id, finished_at, ok, error, reply, waits }: Turn = turn;
+  const { turn_id, conversation_id, finished_at, ok, error, reply, waits } = turn;
   const name = nameOf(alarm);
   const about = {
     ...{ alarm_id: alarm.id, fire_id },

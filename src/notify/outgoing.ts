@@ -106,7 +106,11 @@ export function outgoingOf(
           WHERE c.paused = 0
           ORDER BY n.due_at
           LIMIT :limit`)
-        .all({ now: Math.min(now, Number.MAX_SAFE_INTEGER), limit }) as unknown as (ChannelRow & { notification: string; attempts: number; news: string })[];
+        .all({ now: Math.min(now, Number.MAX_SAFE_INTEGER), limit }) as unknown as (ChannelRow & {
+        notification: string;
+        attempts: number;
+        news: string;
+      })[];
       return rows.map((row) => ({
         ...{ id: row.notification, attempts: row.attempts },
         ...{ channel: channelOf(row), told: JSON.parse(row.news) as Told },

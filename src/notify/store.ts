@@ -33,10 +33,7 @@ export type Channel = {
 
 export type ChannelAdd = Pick<Channel, 'user' | 'name' | 'kind' | 'spec' | 'told' | 'quiet' | 'quietAll'>;
 
-export type ChannelRow = Record<
-  'id' | 'user_id' | 'name' | 'kind' | 'spec' | 'told',
-  string
-> & {
+export type ChannelRow = Record<'id' | 'user_id' | 'name' | 'kind' | 'spec' | 'told', string> & {
   quiet: string | null;
   quiet_all: number;
   paused: number;
@@ -90,6 +87,8 @@ export class NotifyStore {
     const { dir, clock, lock } = options;
     const migrations = new URL('./migrations', import.meta.url);
     this.file = openDatabase({ path: join(dir, 'notify.db'), migrations, clock, lock });
+    // A token of a channel that was removed is not to stay in free pages.
+    this.file.db.exec('PRAGMA secure_delete = ON');
   }
 
   close(): void {

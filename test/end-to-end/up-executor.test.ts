@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { type Outcome, reveille } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
+import { startStandInNtfy } from '../support/stand-ins/ntfy.ts';
 
 const PORTS = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
 
@@ -57,9 +58,17 @@ test('"up" has an executor: a transfer that is parked and approved wakes the age
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   const json = (words: string[], input = '') => reveille(home, [...words, '--json'], { env: PORTS, input });
+  const ntfy = await startStandInNtfy(t);
+  const phone = ['--server', ntfy.url, '--topic', 'ada', '--allow-private', '--about', 'all'];
+  dataOf(await json(['notify', 'add', 'ntfy', ...phone]));
   const submit = ['intent', 'submit', '--json-file', '-', '--conversation', 'talk'];
   const { intent_id: id } = dataOf(await json(submit, JSON.stringify(TRANSFER)));
   const gate = await eventually('it asks', async () => dataOf(await json(['intent', 'show', id])).gates[0]);
+  await eventually('the terminal shows that it asks', () => /asks {2}Approve\? ledger\/transfer/.test(up.said()));
+  assert.match(up.said(), new RegExp(`Answer with: reveille intent approve ${id} pay`));
+  const shown = (title: string) => ntfy.shown().find((message) => message.title === title);
+  const asked = await eventually('the phone shows it', () => shown('Approve? ledger/transfer'));
+  assert.match(asked.message, /12\.50/);
   const { EXECUTOR_TOKEN } = JSON.parse(readFileSync(join(home, 'executor-secrets.json'), 'utf8'));
   assert.equal(statSync(join(home, 'executor-secrets.json')).mode & 0o777, 0o600);
   const { label } = JSON.parse(readFileSync(join(home, 'identity.json'), 'utf8'));
@@ -90,6 +99,7 @@ test('"up" has an executor: a transfer that is parked and approved wakes the age
     assert.equal(checks.find((check) => check.name === name)?.status, 'ok', name);
   assert.match(up.said(), /executor {2}http:\/\/127\.0\.0\.1:\d+ +asks you before what cannot be undone/);
   await eventually('the turn is told', () => up.said().includes('task is over'));
+  await eventually('the phone shows the ring', () => shown('Rang: task is over'));
   assert.equal(await up.end(), 0);
 });
 

@@ -11,7 +11,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, portSetting, urlSetting } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { userOf } from '../flags/machine-user.ts';
-import { readRun } from '../home/home.ts';
+import { readRun, readSubmitter } from '../home/home.ts';
 import { localAddress } from './chronos.ts';
 import { attend } from './unreachable.ts';
 
@@ -36,6 +36,18 @@ export function findExecutor({
   // The token of this machine's executor goes to no other.
   const isHere = url === here;
   return { url, token: given.NEO_EXECUTOR_TOKEN ?? (isHere ? given.EXECUTOR_TOKEN : undefined), isHere };
+}
+
+/**
+ * Where this machine's user has their tasks, with a token that is for this user alone where there is one.
+ *
+ * @param here the executor of a `reveille up` in this process, which stands in no record yet
+ */
+export function taskPlace(context: Pick<CliContext, 'home' | 'settings'>, here?: string): ExecutorPlace {
+  const { url, token, isHere } = findExecutor(context);
+  const isOwn = isHere || url === here;
+  const own = isOwn ? readSubmitter(context.home)?.token : undefined;
+  return { url: isHere && here !== undefined ? here : url, token: own ?? token };
 }
 
 /** A client for the intents of one user: the one named, or this machine's own. */

@@ -1,4 +1,5 @@
 /** `reveille notify`: where a person is told of what, and `reveille notifier`, which tells. */
+import { createExecutorClient } from '../../executor/client.ts';
 import { shortTime } from '../../kit/clock/local-time.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { onTermination } from '../../kit/http/drain.ts';
@@ -13,7 +14,7 @@ import { NotifyStore } from '../../notify/store.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import { alarmClient } from '../access/chronos.ts';
-import { executorClient, findExecutor } from '../access/executor.ts';
+import { taskPlace } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import { quietOf } from '../flags/budget-flags.ts';
 import { fileFlag } from '../flags/flags.ts';
@@ -69,7 +70,9 @@ function toldOf(about: string | undefined): readonly ToldKind[] | undefined {
 
 function subscriptionOf(file: string | undefined): object {
   if (file === undefined)
-    throw new UsageError('--subscription-file is missing: what PushSubscription.toJSON() gave in the browser, in a file');
+    throw new UsageError(
+      '--subscription-file is missing: what PushSubscription.toJSON() gave in the browser, in a file',
+    );
   try {
     const read: unknown = JSON.parse(fileFlag('--subscription-file', file));
     if (typeof read === 'object' && read !== null) return read;
@@ -193,12 +196,13 @@ export async function notifier(context: CliContext): Promise<void> {
   const { dataDir, consoleUrl } = parseNotifyConfig(settings);
   const log = await context.log('notifier', out.live ? 'warn' : 'info');
   const user = userOf(context, undefined);
-  const hasExecutor = findExecutor(context).token !== undefined;
+  const place = taskPlace(context);
+  const hasExecutor = place.token !== undefined;
   const store = new NotifyStore({ dir: dataDir, clock, lock: 'exclusive' });
   const running = startNotifier({
     ...{ store, user, consoleUrl, variables: settings, clock, log, random: Math.random },
     alarms: alarmClient(context),
-    tasks: hasExecutor ? executorClient(context, undefined) : undefined,
+    tasks: hasExecutor ? createExecutorClient({ ...place, userId: user }) : undefined,
     zone: machineZone(environment.TZ) ?? 'UTC',
   });
   const asked = hasExecutor ? '' : '; no executor is known (NEO_EXECUTOR_TOKEN), so nothing is said about approvals';

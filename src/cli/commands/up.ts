@@ -4,6 +4,8 @@ import { wait } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
+import type { Notifier } from '../../notify/daemon.ts';
+import type { News } from '../../notify/news.ts';
 import type { AlarmCreated } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
@@ -11,7 +13,15 @@ import type { CliContext } from '../context.ts';
 import type { LogEntry } from '../log/entries.ts';
 import { renderEntry } from '../screens/log-screen.ts';
 import { lookOf } from '../screens/look.ts';
-import { failedRingLine, greeting, ringLines, setLine, stoppingLine } from '../screens/up-screen.ts';
+import {
+  failedRingLine,
+  greeting,
+  questionLines,
+  rangLine,
+  replyLines,
+  setLine,
+  stoppingLine,
+} from '../screens/up-screen.ts';
 import { type LocalStack, startLocalStack } from '../up/local-stack.ts';
 import { ownConsole } from '../up/own-console.ts';
 import { type Ring, RingWatch, ringRecord } from '../up/ring.ts';
@@ -50,13 +60,36 @@ async function setWelcome(context: CliContext, stack: LocalStack, once: boolean)
 }
 
 /** Tells of turns that end when nobody follows them any more. */
-function newsOf(context: CliContext, stack: LocalStack, log: Logger): TurnNews {
+function newsOf(context: CliContext, stack: LocalStack, log: Logger, onLine: () => void): TurnNews {
   const { out, clock, home } = context;
   const client = clientOf(context, stack);
   const tell = (entry: LogEntry) => {
     for (const line of renderEntry(entry, lookOf(context))) out.line(line);
+    onLine();
   };
   return new TurnNews({ client, clock, log, file: home.newsFile, tell });
+}
+
+/** Tells the person where they want to be told; without it, everything else goes on. */
+async function tellOf(
+  context: CliContext,
+  stack: LocalStack,
+  log: Logger,
+  onLine: () => void,
+): Promise<Notifier | undefined> {
+  const { out } = context;
+  const onQuestion = (news: News) => {
+    for (const line of questionLines(out, news)) out.line(line);
+    onLine();
+  };
+  try {
+    const { startOwnNotifier } = await import('../up/own-notifier.ts');
+    return startOwnNotifier(context, stack, { log, onQuestion });
+  } catch (error) {
+    if (!(error instanceof ReveilleError)) throw error;
+    out.remark(`Nobody is told of anything: ${error.message}`);
+    return undefined;
+  }
 }
 
 /** What was told of a ring, or who is to tell what is left of it. */
@@ -98,10 +131,22 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
 
   let news: TurnNews | undefined;
   const console = ownConsole(context, personOf(context, {}) ?? 'you');
-  const watch = new RingWatch((ring) => {
+  let notifier: Notifier | undefined;
+  /** The fire whose line stands last on the screen. */
+  let above: string | undefined;
+  const onRang = (ring: Ring) => {
+    out.line(rangLine(out, ring));
+    above = ring.fire.occurrence.fireId;
+  };
+  const watch = new RingWatch(onRang, (ring) => {
     const failed = ring.fire.result.outcome !== 'delivered';
     if (failed) out.line(failedRingLine(out, ring));
-    else out.result(ringRecord(ring), ringLines(out, ring, lookOf(context)));
+    else {
+      if (ring.taken === undefined) onRang(ring);
+      const isBelow = above === ring.fire.occurrence.fireId;
+      out.result(ringRecord(ring), replyLines(out, ring, lookOf(context), isBelow));
+    }
+    above = undefined;
     if (!failed) passOn(ring, news);
     console.hint('alarms');
     if (ring.fire.alarm.id !== awaited) return;
@@ -113,6 +158,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   const stop = async () => {
     ended.abort();
     news?.stop();
+    await notifier?.close();
     watch.stop();
     console.close();
     // What did not start has closed itself.
@@ -132,6 +178,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
       onFire: (report) => {
         news?.follows(report.occurrence.fireId);
         watch.fire(report);
+        notifier?.hint();
         console.hint('alarms');
       },
       onWake: (report, turn) => {
@@ -157,8 +204,13 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
       void countDown(context, dueAt, ended.signal);
     }
     if (!once) {
-      news = newsOf(context, stack, log);
+      const onLine = () => {
+        above = undefined;
+      };
+      news = newsOf(context, stack, log, onLine);
       void news.start();
+      notifier = await tellOf(context, stack, log, onLine);
+      if (ended.signal.aborted) await notifier?.close();
       await ENDED_ELSEWHERE;
     }
     const limit = new AbortController();

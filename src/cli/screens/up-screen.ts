@@ -5,6 +5,7 @@ import { formatLateness } from '../../kit/clock/duration.ts';
 import type { Here } from '../../kit/clock/local-time.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
+import type { News } from '../../notify/news.ts';
 import type { TurnOutcome } from '../../router/woken-turn.ts';
 import { VERSION } from '../../wire/version.ts';
 import { whereIs } from '../commands/machine.ts';
@@ -19,6 +20,7 @@ import type { Output } from './output.ts';
 /** Under the time of day, so that the lines of one ring stand together. */
 const INDENT = '          ';
 const PREVIEW_CHARACTERS = 60;
+const QUESTION_LINES = 8;
 
 function timeOfDay(epochMs: number): string {
   return new Date(epochMs).toLocaleTimeString('en-GB', { hour12: false });
@@ -130,16 +132,39 @@ function metWords({ wake, taken }: Ring): string {
   return startMs > 0 ? `the agent started in ${Math.round(startMs)} ms` : 'the agent was awake';
 }
 
-/** One ring: how late, how long the machine took, and what the agent said. */
-export function ringLines(out: Output, ring: Ring, here: Here): string[] {
+/** One ring: how late, and how long the machine took. */
+export function rangLine(out: Output, ring: Ring): string {
   const { fire } = ring;
   const lateness = fire.startedAt - fire.occurrence.scheduledFor;
   const missed = fire.occurrence.missedCount > 0 ? `, standing in for ${fire.occurrence.missedCount} missed` : '';
-  const lines = [
-    `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${formatLateness(lateness)}${missed}; ${metWords(ring)}`,
+  return `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${formatLateness(lateness)}${missed}; ${metWords(ring)}`;
+}
+
+/**
+ * What came of a ring.
+ *
+ * @param isBelow whether the line of this ring stands right above it
+ */
+export function replyLines(out: Output, ring: Ring, here: Here, isBelow: boolean): string[] {
+  const lines = turnLines(out, ring, here).map((line) => `${INDENT}${line}`);
+  if (isBelow || lines.length === 0) return lines;
+  return [`${out.paint('dim', timeOfDay(here.now))}  ${out.paint('green', 'reply')}  ${nameOf(ring)}`, ...lines];
+}
+
+/** A question that waits: its first lines say what will happen. */
+export function questionLines(out: Output, news: News): string[] {
+  const lines = news.text.split('\n');
+  const [shown, answer] = [lines.slice(0, QUESTION_LINES), lines.at(-1)!];
+  const more =
+    lines.length - 1 > QUESTION_LINES ? [`… (all of it with: reveille intent show ${news.about.intent_id})`] : [];
+  const width = out.columns - INDENT.length;
+  return [
+    `${out.paint('dim', timeOfDay(news.at))}  ${out.paint('yellow', 'asks')}  ${printable(news.title)}`,
+    ...[...shown.filter((line) => line !== answer), ...more]
+      .flatMap((line) => wrap(printable(line), width))
+      .map((line) => `${INDENT}${line}`),
+    `${INDENT}${out.paint('bold', printable(answer))}`,
   ];
-  lines.push(...turnLines(out, ring, here).map((line) => `${INDENT}${line}`));
-  return lines;
 }
 
 /** What an end waits for, and how to leave at once. */

@@ -9,8 +9,8 @@ import { addDaemons } from './daemons.ts';
 import { addAgent, addApprover, addSubmitter, addUser } from './identity.ts';
 import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
-import { addChat, addLog } from './person.ts';
 import { addNotify } from './notify.ts';
+import { addChat, addLog } from './person.ts';
 import { addProfile, addTime } from './time.ts';
 import { addDoctor, addMemory, addMigrate, addOpen, addSpread } from './upkeep.ts';
 

@@ -34,11 +34,17 @@ export function ringRecord({ fire, wake, turn }: Ring) {
 /** Puts together what chronosd and the router each know about a ring, then waits for the turn it caused. */
 export class RingWatch {
   readonly #wakes = new Map<string, { wake: WakeNotice; turn: WokenTurn | undefined }>();
+  readonly #onRang: (ring: Ring) => void;
   readonly #onRing: (ring: Ring) => void;
   readonly #stopped = new AbortController();
   #underWay = 0;
 
-  constructor(onRing: (ring: Ring) => void) {
+  /**
+   * @param onRang called when a wake was accepted whose turn is followed now
+   * @param onRing called when no more is found out about a ring
+   */
+  constructor(onRang: (ring: Ring) => void, onRing: (ring: Ring) => void) {
+    this.#onRang = onRang;
     this.#onRing = onRing;
   }
 
@@ -66,6 +72,7 @@ export class RingWatch {
     const { signal } = this.#stopped;
     const taken = fire.result.outcome === 'delivered' ? woken?.turn : undefined;
     this.#underWay++;
+    if (taken) this.#onRang({ fire, wake: woken?.wake, taken, turn: undefined });
     const turn = await taken?.outcome(signal);
     this.#underWay--;
     if (!signal.aborted) this.#onRing({ fire, wake: woken?.wake, taken, turn });

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import webpush from 'web-push';
 import { atEnd, listening, temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { GuardedClient } from '../../kit/http/guarded-client.ts';
 import type { Resolve } from '../../kit/http/guarded-lookup.ts';
-import { GUARD_WORDS } from '../daemon.ts';
+import { GUARD_WORDS, vapidOf } from '../daemon.ts';
+import { NotifyStore } from '../store.ts';
 import type { ChannelTools, Message } from './channel.ts';
 import { CHANNELS, type ChannelName, readSpec } from './channels.ts';
 
@@ -30,7 +30,9 @@ async function receiver(t: TestContext, status: () => number = () => 200, header
 function toolsOf(t: TestContext, resolve?: Resolve): ChannelTools {
   const http = new GuardedClient(GUARD_WORDS, ...(resolve ? [resolve] : []));
   atEnd(t, () => http.close());
-  const vapid = { ...webpush.generateVAPIDKeys(), subject: 'https://console.example' };
+  const store = new NotifyStore({ dir: temporaryFolder(t), clock: systemClock, lock: 'shared' });
+  atEnd(t, () => store.close());
+  const vapid = vapidOf(store, 'https://console.example');
   const variables = { PATH: process.env.PATH, CHRONOS_ADMIN_TOKEN: 'not-for-programs' };
   return { http, clock: systemClock, signal: new AbortController().signal, variables, vapid };
 }
@@ -131,9 +133,7 @@ function vapidClaims(header: string): Record<string, unknown> {
   const [x, y] = [point.subarray(1, 33), point.subarray(33)].map((half) => half.toString('base64url'));
   const publicKey = createPublicKey({ key: { kty: 'EC', crv: 'P-256', x: x!, y: y! }, format: 'jwk' });
   const signed = Buffer.from(signature, 'base64url');
-  assert.ok(
-    verify('sha256', Buffer.from(`${head}.${claims}`), { key: publicKey, dsaEncoding: 'ieee-p1363' }, signed),
-  );
+  assert.ok(verify('sha256', Buffer.from(`${head}.${claims}`), { key: publicKey, dsaEncoding: 'ieee-p1363' }, signed));
   return JSON.parse(Buffer.from(claims, 'base64url').toString());
 }
 
@@ -200,9 +200,17 @@ test('what is wrong with a channel is said by its member, without its secrets', 
     ['ntfy', { topic: 'a b' }, /^topic: must be 1 to 64 of A-Z a-z 0-9 _ -$/],
     ['ntfy', { topic: 'a', token: 'tk sesame' }, /^token: must be printable ASCII without spaces$/],
     ['ntfy', { topic: 'a', server: 'ftp://x' }, /^server: must be an http:\/\/ or https:\/\/ address$/],
-    ['webhook', { url: 'https://ada:sesame@x.example', secret: 'a-long-secret-it-is' }, /^url: .*user name or password$/],
+    [
+      'webhook',
+      { url: 'https://ada:sesame@x.example', secret: 'a-long-secret-it-is' },
+      /^url: .*user name or password$/,
+    ],
     ['webhook', { url: 'https://x.example', secret: 'short' }, /^secret: must have at least 16 characters$/],
-    ['webpush', { endpoint: 'https://x.example', keys: { p256dh: 'AA', auth: 'AA' } }, /^keys\.p256dh: must be 65 bytes/],
+    [
+      'webpush',
+      { endpoint: 'https://x.example', keys: { p256dh: 'AA', auth: 'AA' } },
+      /^keys\.p256dh: must be 65 bytes/,
+    ],
     ['command', { command: [''] }, /^command/],
   ];
   for (const [kind, spec, expected] of wrong)

@@ -1,7 +1,6 @@
 /** Channels that are an HTTP address: ntfy, signed webhooks, and the push services of browsers. */
 import { hash } from 'node:crypto';
 import { isIP } from 'node:net';
-import webpush from 'web-push';
 import { z } from 'zod';
 import { hostOf } from '../../kit/http/guarded-lookup.ts';
 import { type NoticePost, postNotice, signedHeaders } from '../../kit/outbox/notice-post.ts';
@@ -144,6 +143,8 @@ export const webPush: ChannelKind<z.output<typeof webpushSpec>> = {
   place: ({ endpoint }) => new URL(endpoint).origin,
   refusal: (spec, tools) => refusalOf(spec.endpoint, spec, tools),
   async tell(spec, message, tools) {
+    // Few need it, and it takes long to load.
+    const { default: webpush } = await import('web-push');
     try {
       const { endpoint, headers, body } = webpush.generateRequestDetails(
         { endpoint: spec.endpoint, keys: spec.keys },

@@ -33,8 +33,7 @@ export type DesktopCommand = {
 /** GVariant text format: JSON's escapes are among its own. */
 const gvariant = (text: string) => JSON.stringify(text);
 /** Servers may read markup in the text of a notification (Desktop Notifications Specification, "Markup"). */
-const withoutMarkup = (text: string) =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+const withoutMarkup = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 function linuxCommand(title: string, text: string, urgent: boolean, variables: Settings): DesktopCommand {
   const place = { environment: variables, uid: process.getuid?.(), exists: existsSync };
@@ -57,7 +56,12 @@ function linuxCommand(title: string, text: string, urgent: boolean, variables: S
 
 /** The words are arguments of the script, and never part of it. */
 const OSASCRIPT = [
-  ...['-e', 'on run argv', '-e', 'display notification (item 2 of argv) with title "Reveille" subtitle (item 1 of argv)'],
+  ...[
+    '-e',
+    'on run argv',
+    '-e',
+    'display notification (item 2 of argv) with title "Reveille" subtitle (item 1 of argv)',
+  ],
   ...['-e', 'end run', '--'],
 ];
 

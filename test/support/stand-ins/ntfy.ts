@@ -48,7 +48,9 @@ export async function startStandInNtfy(owner: Owner, token?: string): Promise<St
     const message = { ...given, id: randomBytes(6).toString('hex'), sequence_id: given.sequence_id };
     published.push(message);
     if (ntfy.misbehave?.(response, 'published')) return undefined;
-    return void response.setHeader('content-type', 'application/json').end(JSON.stringify({ ...message, event: 'message' }));
+    return void response
+      .setHeader('content-type', 'application/json')
+      .end(JSON.stringify({ ...message, event: 'message' }));
   });
   const ntfy: StandInNtfy = {
     url: await listening(owner, server),

@@ -89,7 +89,9 @@ test('a notifier that is killed again and again, before a receiver that fails, l
     return JSON.parse(channel!).waiting === 0;
   });
   const repeated = ntfy.published.length - ntfy.shown().length;
-  t.diagnostic(`3 kills, ${unanswered.length} posts unanswered, ${fails} failed: ${wanted.length} told, ${repeated} repetitions`);
+  t.diagnostic(
+    `3 kills, ${unanswered.length} posts unanswered, ${fails} failed: ${wanted.length} told, ${repeated} repetitions`,
+  );
   assert.deepEqual(
     ntfy
       .shown()

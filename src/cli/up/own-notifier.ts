@@ -1,0 +1,72 @@
+/** The notifier of `reveille up`: tells this installation's user, also on the desktop where somebody sits before it. */
+import { createChronosClient, holdPrincipal } from '../../chronos/client.ts';
+import { createExecutorClient } from '../../executor/client.ts';
+import { machineZone } from '../../kit/clock/machine-zone.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { noDesktop } from '../../notify/channels/local-channels.ts';
+import { parseNotifyConfig } from '../../notify/config.ts';
+import { type Notifier, startNotifier } from '../../notify/daemon.ts';
+import { type News, TOLD_KINDS } from '../../notify/news.ts';
+import { NotifyStore } from '../../notify/store.ts';
+import { taskPlace } from '../access/executor.ts';
+import type { CliContext } from '../context.ts';
+import type { LocalStack } from './local-stack.ts';
+
+const DESKTOP = 'desktop';
+
+/**
+ * The channel that `up` makes by itself. It is told on a terminal of a desktop session; started anywhere else, it is
+ * paused, so that nothing waits for somebody who is not there.
+ */
+function setDesktop({ settings, out, clock }: CliContext, store: NotifyStore, user: string, wanted: boolean): void {
+  const isThere = wanted && out.live && noDesktop(process.platform, settings) === undefined;
+  const channel = store.channels(user).find(({ name, kind }) => name === DESKTOP && kind === DESKTOP);
+  if (channel) store.pauseChannel(channel.id, !isThere);
+  else if (isThere) {
+    const add = { user, name: DESKTOP, kind: DESKTOP, spec: {}, told: TOLD_KINDS, quiet: undefined, quietAll: false };
+    store.addChannel(add as Parameters<NotifyStore['addChannel']>[0], clock.now());
+  }
+}
+
+/**
+ * Starts it.
+ *
+ * @param onQuestion a question waits that was not told before
+ * @throws ReveilleError when its settings are wrong, or its data cannot be used
+ */
+export function startOwnNotifier(
+  context: CliContext,
+  { chronos, chronosToken, executor, identity }: Pick<LocalStack, 'chronos' | 'chronosToken' | 'executor' | 'identity'>,
+  { log, onQuestion }: { log: Logger; onQuestion: (news: News) => void },
+): Notifier {
+  const { settings, clock, environment } = context;
+  const { dataDir, consoleUrl, desktop } = parseNotifyConfig(settings);
+  const user = identity.owner;
+  const store = new NotifyStore({ dir: dataDir, clock, lock: 'exclusive' });
+  try {
+    setDesktop(context, store, user, desktop);
+    const notifier = startNotifier({
+      ...{ store, user, consoleUrl, variables: settings, clock, log, random: Math.random },
+      alarms: createChronosClient({
+        url: chronos.url,
+        token: chronosToken,
+        identity,
+        principal: holdPrincipal(),
+        clock,
+      }),
+      tasks: createExecutorClient({ ...taskPlace(context, executor.url), userId: user }),
+      zone: machineZone(environment.TZ) ?? 'UTC',
+      onNews: (news) => {
+        if (news.question) onQuestion(news);
+      },
+    });
+    const close = async () => {
+      await notifier.close();
+      store.close();
+    };
+    return { hint: () => notifier.hint(), close };
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}

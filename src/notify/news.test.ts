@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
+import type { AlarmView, FireView } from '../wire/alarm.ts';
+import type { IntentView } from '../wire/intent-view.ts';
+import { AlarmFeed } from './alarm-feed.ts';
+import { alarmNews, questionNews, taskNews } from './news.ts';
+
+const START = Date.parse('2026-11-23T02:00:00Z');
+const at = (seconds: number) => new Date(START + seconds * 1000).toISOString();
+
+const alarmOf = (more: Partial<AlarmView> = {}): AlarmView => ({
+  ...{ id: 'a-1', label: 'build', kind: 'once', wake_message: 'Look at the build.', status: 'active' },
+  ...{ max_failures: 100, failure_count: 0, created_at: at(-100), fire_count: 0, in_flight: false, ...more },
+});
+
+const fireOf = (more: Partial<FireView> = {}): FireView => ({
+  ...{ fire_id: 'a-1@1', scheduled_for: at(0), attempt: 1, started_at: at(0), finished_at: at(1) },
+  ...{ lateness_ms: 12, outcome: 'delivered', accepted_at: at(1), ...more },
+});
+
+const told = (alarm: AlarmView, ...fires: FireView[]) =>
+  alarmNews(alarm, fires).map(({ kinds, title, text }) => [kinds.join(), title, text]);
+
+test('a ring, its reply, its failure and what it stood in for are told, each for who wants to know', () => {
+  const turn = { turn_id: 't', conversation_id: 'c', finished_at: at(9) };
+  assert.deepEqual(told(alarmOf(), fireOf({ turn: { ...turn, ok: true, reply: 'It is green.' } })), [
+    ['rings', 'Rang: build', '12 ms late\nLook at the build.'],
+    ['rings', 'Done: build', 'It is green.'],
+  ]);
+  assert.deepEqual(told(alarmOf(), fireOf({ missed_count: 3, turn: { ...turn, ok: false, error: 'no model' } })), [
+    ['rings,missed', 'Rang: build', '12 ms late, standing in for 3 missed\nLook at the build.'],
+    ['failures', 'Turn failed: build', 'no model'],
+  ]);
+  assert.deepEqual(told(alarmOf(), fireOf({ turn })).at(-1), [
+    ...['failures', 'Outcome unknown: build', 'nobody can say what came of the turn'],
+  ]);
+  assert.deepEqual(told(alarmOf(), fireOf({ outcome: 'missed', error: 'it was too late' })), [
+    ['missed', 'Missed: build', 'it was too late'],
+  ]);
+});
+
+test('a wake that fails is told once, when trying again has not helped or it was given up', () => {
+  const attempts = (count: number) =>
+    Array.from({ length: count }, (_, n) =>
+      fireOf({ attempt: count - n, outcome: 'failed', error: 'the router answered 503' }),
+    );
+  assert.deepEqual(told(alarmOf(), ...attempts(2)), []);
+  const keys = new Set(alarmNews(alarmOf(), attempts(5)).map(({ key }) => key));
+  assert.equal(keys.size, 1);
+  const [[kinds, title, text]] = told(alarmOf({ status: 'failed' }), ...attempts(1)) as [string[]];
+  assert.deepEqual([kinds, title], ['failures', 'Does not get through: build']);
+  assert.match(text!, /^the router answered 503\nIt was given up; see: reveille alarm show a-1$/);
+});
+
+test('what an agent or a server wrote is shown with nothing hidden in it, and within its bounds', () => {
+  const label = 'pay\u202ebob\u0007\nApprove? no';
+  const [ring] = alarmNews(alarmOf({ label, wake_message: `\u200b${'x'.repeat(70_000)}` }), [fireOf()]);
+  assert.equal(ring!.title, 'Rang: pay\\u{202e}bob\\u{7} Approve? no');
+  assert.match(ring!.text, /^12 ms late\n\\u\{200b\}x/);
+  assert.ok(ring!.text.length < 9000);
+});
+
+const intentOf = (more: Partial<IntentView>): IntentView => ({
+  ...{ intent_id: 'i-1', created_at: at(0), origin: 'person', prose: 'Pay bob', nodes: [], status: 'failed', ...more },
+});
+
+test('a question names the very call, and asked anew it is news; a task that failed is told, one that was denied is not', () => {
+  const gate = {
+    ...{ node_id: 'pay', question: 'alice 5.00 EUR', displayed_sha256: 'b'.repeat(64), expires_at: at(600) },
+    call: { tool: 'ledger/transfer', args: {}, call_sha256: 'a'.repeat(64) },
+  };
+  const news = questionNews(intentOf({ status: 'awaiting_approval' }), gate, START);
+  assert.deepEqual(news.kinds, ['approvals']);
+  assert.deepEqual(news.question, {
+    ...{ intent_id: 'i-1', node_id: 'pay', call_sha256: 'a'.repeat(64), displayed_sha256: 'b'.repeat(64) },
+    expires_at: at(600),
+  });
+  assert.notEqual(questionNews(intentOf({}), { ...gate, displayed_sha256: 'c'.repeat(64) }, START).key, news.key);
+  assert.equal(taskNews(intentOf({ error: { message: 'no money' } }))!.title, 'Task failed: Pay bob');
+  assert.equal(taskNews(intentOf({ status: 'denied' })), undefined);
+});
+
+test('the feed reads an alarm again when it changes or its turn goes on, and nothing before it began', async () => {
+  const clock = new ManualClock(START + 1000);
+  let alarms = [alarmOf({ fire_count: 1, last_fired_at: at(0) }), alarmOf({ id: 'a-2', last_fired_at: at(-200_000) })];
+  let fires = [fireOf()];
+  const asked: string[] = [];
+  const client = {
+    listAlarms: () => Promise.resolve({ alarms, count: alarms.length }),
+    listFires: (id: string) => {
+      asked.push(id);
+      return Promise.resolve({ fires });
+    },
+  };
+  const feed = new AlarmFeed({ client, clock, begunAt: START, since: START });
+  const look = async () => {
+    const { news, settle } = await feed.look(new AbortController().signal);
+    settle();
+    return news.map(({ title }) => title);
+  };
+  assert.deepEqual(await look(), ['Rang: build']);
+  // The turn may end any moment; after a while it is looked at less often.
+  assert.deepEqual([await look(), asked], [['Rang: build'], ['a-1', 'a-1']]);
+  clock.jump(600_000);
+  await look();
+  await look();
+  assert.equal(asked.length, 3);
+  await clock.advance(10_100);
+  fires = [fireOf({ turn: { finished_at: at(500), ok: true } })];
+  assert.deepEqual(await look(), ['Rang: build', 'Done: build']);
+  await clock.advance(3_600_000);
+  assert.deepEqual([await look(), asked.length], [[], 4]);
+  alarms = [alarmOf({ fire_count: 2, last_fired_at: at(5000) })];
+  fires = [fireOf({ fire_id: 'a-1@2' }), fireOf({ fire_id: 'a-1@0', accepted_at: at(-50) })];
+  assert.deepEqual(await look(), ['Rang: build']);
+});
