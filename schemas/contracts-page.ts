@@ -8,6 +8,7 @@ import { mcpSettingsSchema } from '../src/chronos-mcp/mcp-settings.ts';
 import { executorSettingsSchema } from '../src/executor/config.ts';
 import { neoSettingsSchema } from '../src/neo/config.ts';
 import { toolSettingsSchema } from '../src/neo/tools/settings.ts';
+import { notifySettingsSchema } from '../src/notify/config.ts';
 import { routerSettingsSchema } from '../src/router/config.ts';
 import { machinePutSchema, machineViewSchema } from '../src/router/machines/machine-schema.ts';
 import { alarmCreateSchema, alarmViewSchema } from '../src/wire/alarm.ts';
@@ -129,6 +130,7 @@ const PARTS: Readonly<Record<string, () => string>> = {
   'settings router': () => settings(routerSettingsSchema),
   'settings neo': () => settings(neoSettingsSchema, toolSettingsSchema),
   'settings executor': () => settings(executorSettingsSchema),
+  'settings notifier': () => settings(notifySettingsSchema),
   'settings mcp': () => settings(mcpSettingsSchema),
 };
 

@@ -5,6 +5,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
+import { guardedConnector } from '../kit/http/guarded-client.ts';
 import { type MetricsPage, metricsRoute } from '../kit/http/metrics-route.ts';
 import { type RunningServer, startServer } from '../kit/http/server.ts';
 import { receiptKey } from '../kit/identity/webhook-signature.ts';
@@ -37,7 +38,6 @@ import { Reaper } from './reaper/reaper.ts';
 import { Repetitions } from './repetitions.ts';
 import { Restarter } from './restarter.ts';
 import type { SupervisorOptions } from './supervisor.ts';
-import { guardedConnector } from '../kit/http/guarded-client.ts';
 import { Targets } from './targets/targets.ts';
 import type { OnStage } from './targets/turn.ts';
 import { type OnWake, Wakes } from './wake.ts';

@@ -3,7 +3,17 @@ import { existsSync, globSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 
 /** Systems stand beside each other above `wire` and `kit`, and see of each other the typed client at most. */
-const SYSTEMS = ['chronos', 'chronos-mcp', 'router', 'mcp-host', 'neo', 'executor', 'chronometric', 'capabilities', 'notify'];
+const SYSTEMS = [
+  'chronos',
+  'chronos-mcp',
+  'router',
+  'mcp-host',
+  'neo',
+  'executor',
+  'chronometric',
+  'capabilities',
+  'notify',
+];
 
 /** Kits that every folder above `wire` may use; other arrows between kits are named. */
 const LEAVES = ['kit/clock', 'kit/log'];
