@@ -133,11 +133,19 @@ async function measureInto<Name extends WorkloadName>(report: Report, name: Name
   report.measuredAt[name] = new Date().toISOString();
 }
 
+/** Bursts that were measured before these figures were: they have none, and the page leaves their cells empty. */
+function adoptBurst({ burst }: Results): void {
+  if (!burst) return;
+  burst.targets ??= [];
+  for (const row of burst.rows) row.own ??= null;
+}
+
 /** What an earlier run left in the folder, without the results of the workloads that this one measures. */
 function earlierReport(options: Options): Report | undefined {
   const path = options.out === undefined ? undefined : join(options.out, 'benchmarks.json');
   if (path === undefined || !existsSync(path)) return undefined;
   const report = JSON.parse(readFileSync(path, 'utf8')) as Report;
+  adoptBurst(report.results);
   for (const name of options.only) {
     delete report.results[name];
     delete report.measuredAt[name];
