@@ -3,6 +3,8 @@
  * test starts find it through NODE_COMPILE_CACHE, where the test hands that on.
  */
 import { enableCompileCache, getCompileCacheDir } from 'node:module';
+import { after } from 'node:test';
+import { isMainThread } from 'node:worker_threads';
 import '../../bin/lean-modules.ts';
 
 enableCompileCache();
@@ -13,3 +15,16 @@ if (process.env.REVEILLE_SEED !== undefined) {
   const { default: check } = await import('fast-check');
   check.configureGlobal({ seed: Number(process.env.REVEILLE_SEED) });
 }
+
+/** How long a file may stay after its last test. */
+const OPEN_MS = 30_000;
+
+// What a failed test has left open, a program that it had started say, would keep the whole run waiting.
+if (isMainThread)
+  after(() => {
+    const open = () => {
+      console.error(`still open after its last test: ${process.getActiveResourcesInfo().join(', ')}`);
+      process.exit(1);
+    };
+    setTimeout(open, OPEN_MS).unref();
+  });
