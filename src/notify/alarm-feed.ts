@@ -21,8 +21,8 @@ const AT_ONCE = 4;
 
 /** Of an alarm that is known, the latest attempts are enough most of the time. */
 const LATEST = 20;
-/** An attempt stands in the ledger when it has ended; it may have begun so much earlier. */
-const LONGEST_ATTEMPT_MS = 5 * 60_000;
+/** An attempt stands in the ledger when it has ended, by chronosd's clock, which may be so far from ours. */
+const CLOCKS_DIFFER_MS = 3_600_000;
 /** A turn that takes long is looked at less often: at most so much of its time passes before its end is found. */
 const SHARE_OF_TURN = 1 / 60;
 
@@ -103,7 +103,7 @@ export class AlarmFeed {
   #knownOf(alarm: AlarmView, fires: readonly FireView[], readAt: number): Known {
     const { clock } = this.#options;
     const open = fires.filter((fire) => isOpen(fire, readAt));
-    const from = Math.min(readAt, ...open.map(({ started_at }) => Date.parse(started_at))) - LONGEST_ATTEMPT_MS;
+    const from = Math.min(readAt, ...open.map(({ started_at }) => Date.parse(started_at))) - CLOCKS_DIFFER_MS;
     const latest = Math.max(...open.map(({ finished_at }) => Date.parse(finished_at)));
     const age = Math.max(0, readAt - latest);
     const again = open.length === 0 ? undefined : clock.monotonic() + age * SHARE_OF_TURN;
@@ -123,6 +123,7 @@ export class AlarmFeed {
       const last = page.fires.at(-1);
       cursor = last && Date.parse(last.started_at) >= from ? page.next_cursor : undefined;
     } while (cursor !== undefined);
-    return fires;
+    // What is older was told, or forgotten as told.
+    return fires.filter(({ finished_at }) => Date.parse(finished_at) >= from);
   }
 }

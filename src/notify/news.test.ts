@@ -93,7 +93,7 @@ test('the feed reads an alarm again when it changes or its turn goes on, and not
       return Promise.resolve({ fires });
     },
   };
-  const feed = new AlarmFeed({ client, clock, begunAt: START, since: START });
+  const feed = new AlarmFeed({ client, clock, begunAt: START - 36_000_000, since: START });
   const look = async () => {
     const { news, settle } = await feed.look(new AbortController().signal);
     settle();
@@ -109,9 +109,12 @@ test('the feed reads an alarm again when it changes or its turn goes on, and not
   await clock.advance(10_100);
   fires = [fireOf({ turn: { finished_at: at(500), ok: true } })];
   assert.deepEqual(await look(), ['Rang: build', 'Done: build']);
-  await clock.advance(3_600_000);
+  await clock.advance(7_200_000);
   assert.deepEqual([await look(), asked.length], [[], 4]);
-  alarms = [alarmOf({ fire_count: 2, last_fired_at: at(5000) })];
-  fires = [fireOf({ fire_id: 'a-1@2' }), fireOf({ fire_id: 'a-1@0', accepted_at: at(-50) })];
+  alarms = [alarmOf({ fire_count: 2, last_fired_at: at(9000) })];
+  // An attempt of long ago stands in the ledger as well: that it was told may be forgotten by now.
+  const latest = { started_at: at(9000), accepted_at: at(9000), finished_at: at(9001) };
+  const before = { started_at: at(-9000), accepted_at: at(-9000), finished_at: at(-8999) };
+  fires = [fireOf({ fire_id: 'a-1@2', ...latest }), fireOf({ fire_id: 'a-1@1', ...before })];
   assert.deepEqual(await look(), ['Rang: build']);
 });

@@ -57,6 +57,8 @@ const LATE_MS = 10 * 60_000;
 /** With so many on their way to a channel, the next ones become a summary. */
 const CROWD = 50;
 const GATHER_MS = 2000;
+/** A cursor that is a little behind costs a look at what is known; moving it costs a write. */
+const CURSOR_STEP_MS = 60_000;
 const KEPT_ENDED_MS = 7 * 86_400_000;
 const KEPT_FOUND_MS = 40 * 86_400_000;
 const COUNT_OPEN = `SELECT count(*) AS n FROM notifications WHERE channel_id = ? AND state IN ('waiting', 'held')`;
@@ -201,8 +203,12 @@ export class NotifyStore {
       const channels = news.length === 0 ? [] : this.channels(user).filter(({ paused }) => !paused);
       const fresh = news.filter(({ key }) => this.#isNew(user, key, now));
       for (const one of fresh) for (const channel of channels) this.#write(channel, one, now);
-      this.sql('UPDATE cursors SET since = max(since, :since) WHERE user_id = :user AND source = :source').run({
-        ...{ user, source, since },
+      this.sql(`
+        UPDATE cursors SET since = :since
+        WHERE user_id = :user AND source = :source AND since < :since - ${CURSOR_STEP_MS}`).run({
+        user,
+        source,
+        since,
       });
       return fresh;
     });

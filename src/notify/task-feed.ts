@@ -11,23 +11,37 @@ export type TaskFeedOptions = {
   readonly now: () => number;
   /** What ended before is nobody's news, epoch milliseconds. A question that waits is. */
   readonly begunAt: number;
+  /** Up to when everything was found by an earlier process. */
+  readonly since: number;
 };
 
 const AT_ONCE = 4;
+/** Of what ended, looked at each time. */
+const LATEST = 50;
+/** A task may be found over so much later than it ended. */
+const LATEST_MS = 24 * 3_600_000;
 
 export class TaskFeed {
   readonly #options: TaskFeedOptions;
+  /** What ended before was told, or forgotten as told. */
+  #from: number;
+  #isFirst = true;
 
   constructor(options: TaskFeedOptions) {
     this.#options = options;
+    this.#from = options.since - LATEST_MS;
   }
 
   /** @throws ReveilleError as the client; the next look makes up for one that failed */
   async look(signal: AbortSignal): Promise<Look> {
-    const { client, begunAt } = this.#options;
+    const { client, begunAt, now } = this.#options;
+    const began = now();
+    const from = Math.max(begunAt, this.#from);
     const [waiting, failed, unknown] = await Promise.all(
       (['awaiting_approval', 'failed', 'unknown'] as const).map(async (status) => {
-        const found = await client.list({ status, limit: LIST_LIMIT_MAX }, signal);
+        // A question may be old; of what ended, the newest are enough after the first look.
+        const isAll = status === 'awaiting_approval' || this.#isFirst;
+        const found = await client.list({ status, limit: isAll ? LIST_LIMIT_MAX : LATEST }, signal);
         return found.map(({ value }) => value);
       }),
     );
@@ -36,8 +50,12 @@ export class TaskFeed {
       const some = waiting!.slice(at, at + AT_ONCE);
       news.push(...(await Promise.all(some.map((intent) => this.#questions(intent, signal)))).flat());
     }
+    const settle = () => {
+      this.#isFirst = false;
+      this.#from = began - LATEST_MS;
+    };
     const ended = [...failed!, ...unknown!].map(taskNews).filter((one) => one !== undefined);
-    return { news: [...news, ...ended.filter(({ at }) => at >= begunAt)], settle: () => {} };
+    return { news: [...news, ...ended.filter(({ at }) => at >= from)], settle };
   }
 
   /**
