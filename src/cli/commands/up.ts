@@ -71,12 +71,7 @@ function newsOf(context: CliContext, stack: LocalStack, log: Logger, onLine: () 
 }
 
 /** Tells the person where they want to be told; without it, everything else goes on. */
-async function tellOf(
-  context: CliContext,
-  stack: LocalStack,
-  log: Logger,
-  onLine: () => void,
-): Promise<Notifier | undefined> {
+async function tellOf(context: CliContext, stack: LocalStack, onLine: () => void): Promise<Notifier | undefined> {
   const { out } = context;
   const onQuestion = (news: News) => {
     for (const line of questionLines(out, news)) out.line(line);
@@ -84,7 +79,8 @@ async function tellOf(
   };
   try {
     const { startOwnNotifier } = await import('../up/own-notifier.ts');
-    return startOwnNotifier(context, stack, { log, onQuestion });
+    // What a channel answers stands in its list, and not between the rings.
+    return startOwnNotifier(context, stack, { log: await context.log('notifier', 'error'), onQuestion });
   } catch (error) {
     if (!(error instanceof ReveilleError)) throw error;
     out.remark(`Nobody is told of anything: ${error.message}`);
@@ -209,7 +205,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
       };
       news = newsOf(context, stack, log, onLine);
       void news.start();
-      notifier = await tellOf(context, stack, log, onLine);
+      notifier = await tellOf(context, stack, onLine);
       if (ended.signal.aborted) await notifier?.close();
       await ENDED_ELSEWHERE;
     }

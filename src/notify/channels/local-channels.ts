@@ -96,6 +96,10 @@ export function desktopCommand(message: Message, platform: NodeJS.Platform, vari
 
 /** Why there is no desktop to show anything on; `undefined` where there is one. */
 export function noDesktop(platform: NodeJS.Platform, variables: Settings): string | undefined {
+  if (variables.SSH_CONNECTION) return 'somebody is there over ssh, and not before this computer';
+  const hasDisplay = Boolean(variables.DISPLAY || variables.WAYLAND_DISPLAY);
+  // A server has a session bus as well, and nobody who shows anything.
+  if (platform !== 'darwin' && platform !== 'win32' && !hasDisplay) return 'neither DISPLAY nor WAYLAND_DISPLAY is set';
   const nothing: Message = { id: '', kinds: [], at: 0, title: '', text: '', about: {}, links: [] };
   try {
     desktopCommand(nothing, platform, variables);

@@ -44,7 +44,10 @@ test('a message is shown on a real session bus, word for word, and a desktop tha
   const service = await BusService.start(socket, [NAME], answers);
   t.after(() => service.stop());
   const tools = toolsOn({ PATH: process.env.PATH, DBUS_SESSION_BUS_ADDRESS: `unix:path=${socket}` });
-  assert.equal(noDesktop('linux', tools.variables), undefined);
+  assert.equal(noDesktop('linux', { ...tools.variables, DISPLAY: ':0' }), undefined);
+  assert.match(noDesktop('linux', tools.variables)!, /neither DISPLAY nor WAYLAND_DISPLAY is set/);
+  const remote = { ...tools.variables, DISPLAY: ':10', SSH_CONNECTION: '10.0.0.1 5 10.0.0.2 22' };
+  assert.match(noDesktop('linux', remote)!, /over ssh/);
   assert.deepEqual(await desktop.tell({}, message, tools), { result: 'done' });
   const body = service.bodies[service.calls.indexOf('Notify')]!;
   assert.deepEqual(notified(body), {
@@ -58,8 +61,11 @@ test('a message is shown on a real session bus, word for word, and a desktop tha
 });
 
 test('without a session there is no desktop, and a bus that is no local socket is none', () => {
-  assert.match(noDesktop('linux', { XDG_RUNTIME_DIR: '/nowhere' })!, /there is no session bus/);
-  assert.match(noDesktop('linux', { DBUS_SESSION_BUS_ADDRESS: 'tcp:host=x,port=1' })!, /names no local socket/);
+  assert.match(noDesktop('linux', { DISPLAY: ':0', XDG_RUNTIME_DIR: '/nowhere' })!, /there is no session bus/);
+  assert.match(
+    noDesktop('linux', { DISPLAY: ':0', DBUS_SESSION_BUS_ADDRESS: 'tcp:host=x,port=1' })!,
+    /names no local socket/,
+  );
 });
 
 test('on macOS and Windows the words are arguments or variables, and never part of a script', () => {
