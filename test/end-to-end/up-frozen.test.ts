@@ -44,6 +44,7 @@ const ASKS_CHRONOSD = [
   'agent list',
   'agent enroll',
   'agent revoke --label somebody',
+  'log',
 ];
 const ASKS_THE_ROUTER = [
   'machine put --provider http --url http://127.0.0.1:9',
@@ -56,6 +57,11 @@ const ASKS_THE_ROUTER = [
   'machine suspend somebody',
   'machine restore somebody',
   'machine delete somebody',
+  'chat hello',
+  'user add somebody',
+  'user token somebody',
+  'user revoke somebody',
+  'user list',
 ];
 const ASKS_THE_EXECUTOR = [
   'intent submit hello',
@@ -98,10 +104,16 @@ const ASKS_NOBODY = [
   'neo server review',
   'neo server remove notes',
   'mcp --selftest',
+  'notify add command --name bell -- true',
+  'notify list',
+  'notify test bell',
+  'notify remove bell',
+  'open --print',
+  'spread --buckets 2 --to postgres://nobody@127.0.0.1:1/none',
   'doctor',
 ];
 /** Daemons, which stay; `up` has a test of its own below. */
-const STAYS = ['up', 'chronosd', 'router', 'executor', 'neo', 'ledger', 'chronometric', 'capability', 'mcp'];
+const STAYS = ['up', 'chronosd', 'router', 'executor', 'neo', 'ledger', 'chronometric', 'capability', 'mcp', 'notifier'];
 
 let up: ChildProcess;
 

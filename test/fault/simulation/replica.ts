@@ -5,6 +5,7 @@
  */
 import { Hono } from 'hono';
 import { Dispatcher } from '../../../src/chronos/dispatch/dispatcher.ts';
+import { alarmListRoutes } from '../../../src/chronos/http/alarm-list-routes.ts';
 import { alarmRoutes } from '../../../src/chronos/http/alarm-routes.ts';
 import { fireRoutes } from '../../../src/chronos/http/fire-routes.ts';
 import { openEventually } from '../../../src/chronos/store/eventual-store.ts';
@@ -256,6 +257,7 @@ export class Replica {
       alarmIds: this.#world.alarmIds,
     } as const;
     alarmRoutes(app, service);
+    alarmListRoutes(app, service);
     fireRoutes(app, service);
     return app;
   }
