@@ -57,12 +57,12 @@ const ASKS_THE_ROUTER = [
   'machine suspend somebody',
   'machine restore somebody',
   'machine delete somebody',
-  'chat hello',
   'user add somebody',
   'user token somebody',
   'user revoke somebody',
   'user list',
 ];
+const ASKS_THE_AGENT = ['chat hello'];
 const ASKS_THE_EXECUTOR = [
   'intent submit hello',
   'intent list',
@@ -113,7 +113,18 @@ const ASKS_NOBODY = [
   'doctor',
 ];
 /** Daemons, which stay; `up` has a test of its own below. */
-const STAYS = ['up', 'chronosd', 'router', 'executor', 'neo', 'ledger', 'chronometric', 'capability', 'mcp', 'notifier'];
+const STAYS = [
+  'up',
+  'chronosd',
+  'router',
+  'executor',
+  'neo',
+  'ledger',
+  'chronometric',
+  'capability',
+  'mcp',
+  'notifier',
+];
 
 let up: ChildProcess;
 
@@ -152,6 +163,7 @@ async function ofAll(commands: readonly string[], look: (words: string, ended: E
 for (const [daemon, commands] of [
   ['chronosd', ASKS_CHRONOSD],
   ['the router', ASKS_THE_ROUTER],
+  ['your agent', ASKS_THE_AGENT],
   ['the executor', ASKS_THE_EXECUTOR],
 ] as const) {
   test(`what asks ${daemon} says that it listens without answering, and how to wake it`, async () => {
@@ -177,7 +189,14 @@ test('every command stands in one of the lists of this file', () => {
       const own = child.commands.length === 0 || ['neo', 'time'].includes(name) ? [name] : [];
       return [...own, ...leaves(child, `${name} `)];
     });
-  const listed = [...ASKS_CHRONOSD, ...ASKS_THE_ROUTER, ...ASKS_THE_EXECUTOR, ...ASKS_NOBODY, ...STAYS];
+  const listed = [
+    ...ASKS_CHRONOSD,
+    ...ASKS_THE_ROUTER,
+    ...ASKS_THE_AGENT,
+    ...ASKS_THE_EXECUTOR,
+    ...ASKS_NOBODY,
+    ...STAYS,
+  ];
   const missing = leaves(buildProgram(process), '').filter(
     (name) => !listed.some((words) => words === name || words.startsWith(`${name} `)),
   );

@@ -27,8 +27,12 @@ async function conversationOf(client: NeoClient, { conversation, last }: ChatFla
   throw new ReveilleError('not_found', 'there is no conversation yet; begin one with: reveille chat');
 }
 
-/** Wakes the agent, and says what a person should know before the first question. */
-async function greet(context: CliContext, client: NeoClient): Promise<void> {
+/**
+ * Wakes the agent, and says what a person should know before the first question.
+ *
+ * @param staying whether the person can type on when the agent does not come up now
+ */
+async function greet(context: CliContext, client: NeoClient, { staying }: { staying: boolean }): Promise<void> {
   const { out } = context;
   out.progress('waking your agent…');
   try {
@@ -37,7 +41,7 @@ async function greet(context: CliContext, client: NeoClient): Promise<void> {
     if (model === 'offline') out.remark(out.paint('yellow', NO_MODEL));
   } catch (error) {
     out.progress('');
-    if (!(error instanceof ReveilleError) || !error.retryable) throw error;
+    if (!staying || !(error instanceof ReveilleError) || !error.retryable) throw error;
     out.remark(out.paint('yellow', `${error.message}${DOES_NOT_COME_UP}`));
   }
 }
@@ -73,7 +77,7 @@ export async function chat(given: CliContext, flags: ChatFlags, question: string
     if (message.trim() === '')
       throw new UsageError('there is no question; for example: reveille chat "What is due today?"');
     const conversationId = await conversationOf(client, flags);
-    await greet(context, client);
+    await greet(context, client, { staying: false });
     const turn = await askOnce(context, { client, message, conversationId });
     const { conversation_id, id: turn_id, status, reply, error, model } = turn;
     const record = { conversation_id, turn_id, status, reply, error, model };
@@ -82,7 +86,7 @@ export async function chat(given: CliContext, flags: ChatFlags, question: string
     return assertAnswered(turn);
   }
   const conversationId = await conversationOf(client, flags);
-  await greet(context, client);
+  await greet(context, client, { staying: true });
   if (conversationId !== undefined) await showLatest(context, client, conversationId);
   const talked = await talk(context, { client, conversationId });
   if (talked !== undefined) out.line(out.paint('dim', `go on with: reveille chat --conversation ${talked}`));
