@@ -45,7 +45,9 @@ test('the fields of alarm_list and alarm_cancel agree with what is checked', () 
   const shape = (name: string) => shapeOf(tools.get(name)!.inputSchema as unknown as JsonSchema);
   assert.deepEqual(shape('alarm_list'), wireShape(alarmListArguments));
   assert.deepEqual(shape('alarm_cancel'), wireShape(alarmCancelArguments));
-  assert.deepEqual(Object.keys(alarmListArguments.shape).sort(), Object.keys(alarmListQuerySchema.shape).sort());
+  // Searching and what rings next are for people, who have more alarms before their eyes than an agent.
+  const { text, sort, until, ...query } = alarmListQuerySchema.shape;
+  assert.deepEqual(Object.keys(alarmListArguments.shape).sort(), Object.keys(query).sort());
 });
 
 test('limits of bytes are told in the descriptions', () => {

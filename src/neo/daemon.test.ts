@@ -150,7 +150,8 @@ test('a data folder in use and a taken port stop the start with the reason', asy
 
 test('without a manifest tools are honestly none', async (t) => {
   const neo = await startedNeo(t);
-  assert.deepEqual(dataOf(await ask(neo, '/tools')), { tools: [], escalate: [], escalated: [], warnings: [] });
+  const none = { tools: [], escalate: [], escalated: [], warnings: [] };
+  assert.deepEqual(dataOf(await ask(neo, '/tools')), { ...none, model: 'offline' });
 });
 
 test('a turn is cancelled over HTTP, and one that is not there is not found', async (t) => {

@@ -219,11 +219,19 @@ export function makeModelStore(): AlarmStore {
     async recordReceipts(given) {
       if (!knows(given)) return undefined;
       const { owner, alarmId, fireId, reports, recordedAt } = given;
-      const fresh = reports.filter(
-        ({ stage }) => !receipts.some((one) => one.owner === owner && one.fireId === fireId && one.stage === stage),
-      );
-      receipts = [...receipts, ...fresh.map((report) => ({ owner, alarmId, fireId, ...report, recordedAt }))];
-      return new Set(fresh.map(({ stage }) => stage));
+      const news = new Set<(typeof reports)[number]['stage']>();
+      for (const report of reports) {
+        const at = receipts.findIndex(
+          (one) => one.owner === owner && one.fireId === fireId && one.stage === report.stage,
+        );
+        const known = receipts[at];
+        // A stage is reported once; of a turn that waits the latest report counts.
+        if (known && !(report.stage === 'turn_waits' && report.at > known.at)) continue;
+        const kept = { owner, alarmId, fireId, ...report, recordedAt: known?.recordedAt ?? recordedAt };
+        receipts = known ? receipts.with(at, kept) : [...receipts, kept];
+        news.add(report.stage);
+      }
+      return news;
     },
     async receiptsOf(owner, alarmId, fireIds) {
       return receipts.filter((one) => one.owner === owner && one.alarmId === alarmId && fireIds.includes(one.fireId));
