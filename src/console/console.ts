@@ -12,6 +12,7 @@ import { createDoor, type DoorFigures, HEADERS } from './door.ts';
 import { openLive } from './live.ts';
 import { type Frame, mainOf, type Page, wholePage } from './page.ts';
 import { Pulse } from './pulse.ts';
+import { type LinkPage, type Links, type LinkVisit, showLink, useLink } from './screens/link.ts';
 import { SCREEN_ROUTES } from './screens/routes.ts';
 import { followTalk } from './screens/talk-events.ts';
 import { errorMain, openedPage, signInPage } from './screens/way-in.ts';
@@ -35,6 +36,8 @@ export type ConsoleOptions = {
    * `rate_limited`. Without it, there is no such form.
    */
   signIn?: ((token: string, remoteAddress: string) => Promise<string | undefined>) | undefined;
+  /** Links of notifications, each to one answer; without them there is no page behind any. */
+  links?: Links | undefined;
   /** The desk of a person. It is asked for once, and kept. */
   deskOf: (user: string) => Desk;
 };
@@ -63,7 +66,7 @@ const STREAMS_PER_SESSION = 12;
 const BASE = '/:base{~[A-Za-z0-9_-]{22}}';
 
 export function createConsole(options: ConsoleOptions): ConsoleApp {
-  const { clock, log, isTls, codeSecret, signIn } = options;
+  const { clock, log, isTls, codeSecret, signIn, links } = options;
   const assets = loadAssets();
   const door = createDoor(options.hosts);
   const reads = new SharedReads(clock, SHARED_MS);
@@ -179,6 +182,18 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     if (user === undefined) return outside(401, 'unauthorized');
     const { session, setCookie } = sessions.open(user);
     return respond(String(await openedPage(session.base, assets)), 200, { 'set-cookie': setCookie });
+  });
+  const linked = async (token: string, look: (visit: LinkVisit) => Promise<LinkPage>) => {
+    if (!links) return outside(404);
+    const here = ({ zone }: Desk) => ({ now: clock.now(), zone });
+    const { status, page } = await look({ links, token, assets, here, deskOf });
+    reads.forget();
+    return respond(String(await page), status);
+  };
+  app.get('/answer/:token', (c) => linked(c.req.param('token'), showLink));
+  app.post('/answer/:token', async (c) => {
+    const form = await readForm(c.req.raw);
+    return linked(c.req.param('token'), (visit) => useLink(visit, form));
   });
   app.get(`${BASE}/`, (c) => onward(`/${c.req.param('base')}/ahead`));
   app.post(`${BASE}/sign-out`, async (c) => {

@@ -3,6 +3,7 @@ import type { ConsoleApp, ConsoleInfo } from '../../console/console.ts';
 import type { Hint } from '../../console/desk.ts';
 import { hostNames } from '../../kit/http/door.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
+import type { NotifyDesk } from '../../notify/client.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { readSecrets } from '../home/home.ts';
@@ -25,15 +26,22 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
     return () => void listeners.delete(listener);
   };
   let app: Promise<ConsoleApp> | undefined;
+  let desk: NotifyDesk | undefined;
   const make = async (): Promise<ConsoleApp> => {
-    const [{ createConsole }, { localDesk }] = await Promise.all([
+    const [{ createConsole }, { localDesk }, { NotifyDesk }, { parseNotifyConfig }] = await Promise.all([
       import('../../console/console.ts'),
       import('../access/desk.ts'),
+      import('../../notify/client.ts'),
+      import('../../notify/config.ts'),
     ]);
     // What the first start has made is not among the settings that it was started with.
     const settings: Settings = { ...readSecrets(context.home), ...context.settings };
+    const { clock } = context;
+    const notifying = new NotifyDesk({ dir: parseNotifyConfig(settings).dataDir, clock });
+    desk = notifying;
     return createConsole({
-      clock: context.clock,
+      clock,
+      links: notifying.links,
       log: await context.log('console', 'error'),
       isTls: settings.ROUTER_PUBLIC_TLS_CERT !== undefined,
       hosts: hostNames(settings.ROUTER_PUBLIC_ALLOWED_HOSTS),
@@ -51,7 +59,7 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
       for (const listener of [...listeners]) listener(hint);
     },
     close() {
-      void app?.then((made) => made.close());
+      void app?.then((made) => made.close()).finally(() => desk?.close());
     },
   };
 }

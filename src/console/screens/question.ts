@@ -99,37 +99,36 @@ function sources(question: string): Html {
   return html`<h3>Where each value comes from</h3><ul class="sources">${found.lines.map((line) => html`<li>${shown(line)}</li>`)}</ul>`;
 }
 
-/** @param back where an answer leads to, below the base */
-export function questionBlock(
+/** The key that signs, as it is known. */
+export type Signer = { readonly publicKey: string; readonly name: string; readonly isSealed: boolean };
+
+/** What an answer to a sealed key needs besides. */
+export function passphraseField({ isSealed }: Signer, id: string): Html {
+  if (!isSealed) return NOTHING;
+  return html`<div class="field"><label for="pass-${id}">Passphrase of your key</label><input type="password" id="pass-${id}" name="passphrase" autocomplete="off" required></div>`;
+}
+
+/**
+ * A question, whole.
+ *
+ * @param form how it is answered, once it is known who signs and that the digests are those of what is shown
+ */
+export function questionSection(
   { intent, gate, text }: WaitingQuestion,
-  { session, desk, here }: Visit,
-  back: string,
+  { desk, here }: Pick<Visit, 'desk' | 'here'>,
+  form: (signer: Signer) => Html,
 ): Html {
-  const { node_id, call, displayed_sha256, expires_at, question } = gate;
+  const { call, displayed_sha256, expires_at, question } = gate;
   const approver = 'there' in desk.approver ? desk.approver.there.known() : undefined;
   const why =
     'missing' in desk.approver
       ? desk.approver.missing
-      : approver === undefined
+      : isTrue(gate)
         ? 'There is no key to sign with here: make one and enrol it with "reveille approver enroll".'
-        : isTrue(gate)
-          ? undefined
-          : 'The executor’s digests are not those of what it shows: nothing can be answered here.';
+        : 'The executor’s digests are not those of what it shows: nothing can be answered here.';
   const args = sliceAt(text, ['call', 'args']) ?? 'null';
   const lines = argumentLines(call.args).map((line) => line.slice(MARK.length));
-  const hidden = { intent_id: intent.intent_id, node_id, call_sha256: call.call_sha256, displayed_sha256, back };
-  const fields = Object.entries(hidden).map(
-    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-  );
-  const passphrase = approver?.isSealed
-    ? html`<div class="field"><label for="pass-${displayed_sha256.slice(0, 12)}">Passphrase of your key</label><input type="password" id="pass-${displayed_sha256.slice(0, 12)}" name="passphrase" autocomplete="off" required></div>`
-    : NOTHING;
-  const answer =
-    why === undefined
-      ? html`<form method="post" action="approvals/answer" class="answer">${csrfField(session.csrf)}${fields}${passphrase}
-<div class="actions"><button name="do" value="approve" class="primary" data-answer="y">Approve <kbd>y</kbd></button><button name="do" value="deny" class="danger" data-answer="d">Deny <kbd>d</kbd></button></div>
-<p class="dim">Signed by ${shown(approver!.name)}, <code>${approver!.publicKey.slice(0, 16)}…</code></p></form>`
-      : html`<p class="told bad">${shown(why)}</p>`;
+  const answer = approver !== undefined && isTrue(gate) ? form(approver) : html`<p class="told bad">${shown(why)}</p>`;
   return html`<section class="ask" data-row data-question="${displayed_sha256}" aria-label="A question that waits" tabindex="-1">
 <p class="who">${intent.prose === undefined ? 'A plan' : brief(intent.prose, 160)} <span class="dim">asked, waits until ${time(expires_at, here)}</span></p>
 <h2>What will happen</h2>${gist(gate)}
@@ -139,4 +138,23 @@ ${answer}
 ${sources(question)}
 <details><summary>The whole question, as it is signed</summary><pre class="whole" tabindex="0" aria-label="The whole question">${shown(question)}</pre><p class="dim">call <code>${call.call_sha256}</code><br>question <code>${displayed_sha256}</code></p></details>
 </section>`;
+}
+
+/** @param back where an answer leads to, below the base */
+export function questionBlock(asked: WaitingQuestion, visit: Visit, back: string): Html {
+  const { intent, gate } = asked;
+  const { node_id, call, displayed_sha256 } = gate;
+  const hidden = { intent_id: intent.intent_id, node_id, call_sha256: call.call_sha256, displayed_sha256, back };
+  const fields = Object.entries(hidden).map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+  );
+  return questionSection(
+    asked,
+    visit,
+    (
+      signer,
+    ) => html`<form method="post" action="approvals/answer" class="answer">${csrfField(visit.session.csrf)}${fields}${passphraseField(signer, displayed_sha256.slice(0, 12))}
+<div class="actions"><button name="do" value="approve" class="primary" data-answer="y">Approve <kbd>y</kbd></button><button name="do" value="deny" class="danger" data-answer="d">Deny <kbd>d</kbd></button></div>
+<p class="dim">Signed by ${shown(signer.name)}, <code>${signer.publicKey.slice(0, 16)}…</code></p></form>`,
+  );
 }

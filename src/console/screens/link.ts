@@ -1,0 +1,121 @@
+/**
+ * The page behind a link of a notification. It needs no session: whoever has the link may give the one answer that it
+ * says to the one question that it was made for. Looking at it changes nothing; its form asks once more.
+ */
+import { html } from 'hono/html';
+import type { WaitingGate } from '../../executor/client.ts';
+import type { NotifyDesk } from '../../notify/client.ts';
+import { toReveilleError } from '../../wire/errors.ts';
+import type { Desk } from '../desk.ts';
+import { type Assets, outsidePage } from '../page.ts';
+import { type Html, NOTHING, shown } from '../shown.ts';
+import type { Here } from '../times.ts';
+import { there } from '../visit.ts';
+import type { WaitingQuestion } from '../waiting.ts';
+import { isTrue, passphraseField, questionSection } from './question.ts';
+
+/** Reads links, and uses them up. */
+export type Links = Pick<NotifyDesk['links'], 'read' | 'use'>;
+type Verdict = ReturnType<Links['read']>;
+type Link = Extract<Verdict, { ok: true }>['link'];
+type Refusal = Extract<Verdict, { ok: false }>['why'];
+
+/** Who made a link up, and whose is too old, must not be told apart by whoever guesses. */
+const NO_LINK = 'This link does not stand. It may be too old: it holds a quarter of an hour.';
+const REFUSALS: Record<Refusal, string> = {
+  malformed: NO_LINK,
+  forged: NO_LINK,
+  expired: NO_LINK,
+  used: 'This question was answered by a link already. Each link answers once.',
+  changed: 'The question does not wait any more as it was told to you: nothing was answered.',
+};
+
+export type LinkPage = { readonly status: number; readonly page: Html };
+
+export type LinkVisit = {
+  readonly links: Links;
+  readonly token: string;
+  readonly assets: Assets;
+  readonly here: (desk: Desk) => Here;
+  readonly deskOf: (user: string) => Desk;
+};
+
+function said(assets: Assets, title: string, text: string, tone: 'good' | 'bad'): Html {
+  const main = html`<section class="empty"><h1>${title}</h1><p class="told ${tone}" role="status">${shown(text)}</p>
+<p class="hint">In a terminal: <code>reveille intent list</code>, or <code>reveille open</code> for the console.</p></section>`;
+  return outsidePage(title, main, assets);
+}
+
+const refused = (assets: Assets, why: Refusal): LinkPage => ({
+  status: why === 'used' || why === 'changed' ? 409 : 401,
+  page: said(assets, 'Not answered', REFUSALS[why], 'bad'),
+});
+
+/** The question that a link was made for, if it waits with the very call; `undefined` otherwise. */
+async function questionOf(
+  link: Link,
+  desk: Desk,
+): Promise<{ asked: WaitingQuestion; gates: WaitingGate[] } | undefined> {
+  const intents = there(desk.intents);
+  const told = await intents.gates(link.intentId);
+  const found = told.find(({ value }) => value.node_id === link.nodeId);
+  if (!found) return undefined;
+  const { call, displayed_sha256 } = found.value;
+  if (call.call_sha256 !== link.callSha256 || displayed_sha256 !== link.displayedSha256) return undefined;
+  const { value: intent } = await intents.view(link.intentId);
+  return { asked: { intent, gate: found.value, text: found.text.text }, gates: told.map(({ value }) => value) };
+}
+
+function asking(link: Link, asked: WaitingQuestion, visit: LinkVisit, desk: Desk, complaint?: string): Html {
+  const { assets, here, token } = visit;
+  const button = link.approved
+    ? html`<button class="primary">Approve this call</button>`
+    : html`<button class="danger">Deny this call</button>`;
+  const main = html`<h1>${link.approved ? 'Approve?' : 'Deny?'}</h1>
+${complaint === undefined ? NOTHING : html`<p class="told bad" role="alert">${shown(complaint)}</p>`}
+${questionSection(
+  asked,
+  { desk, here: here(desk) },
+  (signer) => html`<form method="post" action="/answer/${token}" class="answer">${passphraseField(signer, 'link')}
+<div class="actions">${button}</div>
+<p class="dim">Signed by ${shown(signer.name)}, <code>${signer.publicKey.slice(0, 16)}…</code></p></form>`,
+)}`;
+  return outsidePage(link.approved ? 'Approve' : 'Deny', main, assets);
+}
+
+/** `GET /answer/{token}`: shows the question and asks; changes nothing. */
+export async function showLink(visit: LinkVisit): Promise<LinkPage> {
+  const { links, token, assets, deskOf } = visit;
+  const verdict = links.read(token);
+  if (!verdict.ok) return refused(assets, verdict.why);
+  const desk = deskOf(verdict.link.user);
+  const found = desk.user === verdict.link.user ? await questionOf(verdict.link, desk) : undefined;
+  if (!found) return refused(assets, 'changed');
+  return { status: 200, page: asking(verdict.link, found.asked, visit, desk) };
+}
+
+/** `POST /answer/{token}`: the answer that the link says, once, signed on this side. */
+export async function useLink(visit: LinkVisit, form: URLSearchParams): Promise<LinkPage> {
+  const { links, token, assets, deskOf } = visit;
+  const verdict = links.read(token);
+  if (!verdict.ok) return refused(assets, verdict.why);
+  const { link } = verdict;
+  const desk = deskOf(link.user);
+  const found = desk.user === link.user ? await questionOf(link, desk) : undefined;
+  if (!found || !isTrue(found.asked.gate)) return refused(assets, 'changed');
+  const { approved, callSha256: call_sha256, displayedSha256: displayed_sha256, intentId, nodeId } = link;
+  try {
+    const body = { approved, call_sha256, displayed_sha256 };
+    // Before the link is used up: a wrong passphrase may be typed again.
+    const answer = await there(desk.approver).sign(body, { intentId, nodeId }, form.get('passphrase') ?? undefined);
+    const used = links.use(token, found.gates);
+    if (!used.ok) return refused(assets, used.why);
+    await there(desk.intents).answer(intentId, nodeId, answer);
+    const words = `${approved ? 'Approved' : 'Denied'}, signed by ${answer.approver.slice(0, 16)}…`;
+    return { status: 200, page: said(assets, approved ? 'Approved' : 'Denied', words, 'good') };
+  } catch (thrown) {
+    const { code, message, status } = toReveilleError(thrown);
+    if (code === 'internal') throw thrown;
+    return { status, page: asking(link, found.asked, visit, desk, `Nothing was answered: ${message}`) };
+  }
+}

@@ -1,0 +1,111 @@
+/** The page behind a link of a notification: looked at, answered once, forged, replayed, and out of date. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
+import { startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
+import { diceOf, rounds } from '../../support/random/random.ts';
+import { sharedOwner } from '../../support/temporary.ts';
+import { type House, startHouse } from './bench.ts';
+import { TRANSFER } from './transfer.ts';
+
+describe('a link of a notification', () => {
+  const owner = sharedOwner();
+  let house: House;
+  let browser: TestBrowser;
+  let origin: string;
+  /** What the channel was handed, a line of JSON each. */
+  let told: string;
+
+  before(async () => {
+    // The port is not known before the start; what counts of a link is its path.
+    const more = { NOTIFY_CONSOLE_URL: 'https://console.example' };
+    [house, browser] = await Promise.all([startHouse(owner, saying('Yes.'), more), startBrowser(owner)]);
+    origin = house.run.public_url!;
+    told = join(house.home, 'told');
+    await house.reveille('notify', 'add', 'command', '--name', 'bell', '--', 'tee', '-a', told);
+  });
+  after(() => owner.end());
+
+  /** Submits the transfer, and waits until both links of its question have come. */
+  async function asked(): Promise<{ id: string; approve: string; deny: string }> {
+    const file = join(house.home, 'transfer.json');
+    writeFileSync(file, JSON.stringify(TRANSFER));
+    const before = linksTold().length;
+    const id = /Submitted (\S+)/.exec(await house.reveille('intent', 'submit', '--json-file', file))![1]!;
+    const [approve, deny] = await eventually('its links are told', () => {
+      const links = linksTold().slice(before);
+      return links.length >= 2 && links;
+    });
+    return { id, approve: approve!, deny: deny! };
+  }
+  const linksTold = () =>
+    existsSync(told)
+      ? [...readFileSync(told, 'utf8').matchAll(/https:\/\/console\.example(\/answer\/[A-Za-z0-9._-]+)/g)].map(
+          ([, path]) => path!,
+        )
+      : [];
+  const stateOf = async (id: string) => JSON.parse(await house.reveille('intent', 'show', id, '--json')).status;
+  const post = (path: string, headers: Record<string, string> = { origin }) =>
+    fetch(origin + path, { method: 'POST', headers, body: new URLSearchParams() });
+
+  test('shows the call and asks once more; one press answers, and both links are used up', async () => {
+    const { id, approve, deny } = await asked();
+    const { page } = await browser.open();
+    await page.goto(origin + approve);
+    await page.goto(origin + approve);
+    assert.match((await page.textContent('[data-question] .changes')) ?? '', /alice EUR balance 5000\.00 → 4975\.00/);
+    assert.match((await page.textContent('[data-question] .payload')) ?? '', /"amount": "25\.00"/);
+    assert.equal(await page.locator('form.answer button').count(), 1, 'a link is for one answer');
+    assert.equal(await stateOf(id), 'awaiting_approval', 'looking changes nothing');
+    await page.click('text=Approve this call');
+    await page.waitForSelector('text=Approved, signed by');
+    await eventually('it is done', async () => (await stateOf(id)) === 'completed');
+    for (const link of [approve, deny]) {
+      const again = await post(link);
+      assert.equal(again.status, 409);
+      assert.match(await again.text(), /answered by a link already/);
+    }
+  });
+
+  test('denies, and nothing moves', async () => {
+    const { id, deny } = await asked();
+    assert.equal((await post(deny)).status, 200);
+    await eventually('it is denied', async () => (await stateOf(id)) === 'denied');
+  });
+
+  test('forged, cut short and replayed ones, and pages of others, answer nothing', async (t) => {
+    const { id, approve, deny } = await asked();
+    const dice = diceOf(t);
+    const tokens = [approve, deny].map((path) => path.slice('/answer/'.length));
+    const forged = Array.from({ length: rounds(300, 10_000) }, () => {
+      const token = tokens[dice(2)]!;
+      const at = dice(token.length);
+      const other = 'abcdefghABCDEFGH01234567_-.'[dice(27)]!;
+      const kind = dice(4);
+      if (kind === 0) return token.slice(0, at);
+      if (kind === 1) return `${token}${other}`;
+      if (kind === 2) return token.replace(/\.([yn])\./, (_, answer) => `.${answer === 'y' ? 'n' : 'y'}.`);
+      return token.slice(0, at) + (token[at] === other ? 'Z' : other) + token.slice(at + 1);
+    });
+    let accepted = 0;
+    for (const token of forged) {
+      const { status } = await post(`/answer/${token}`);
+      if (status < 400) accepted++;
+    }
+    assert.equal(accepted, 0);
+    assert.equal((await post(approve, { origin: 'https://evil.example' })).status, 403);
+    assert.equal((await post(approve, {})).status, 403, 'a write that does not say where it comes from');
+    assert.equal(await stateOf(id), 'awaiting_approval');
+    t.diagnostic(`${forged.length} forged links: ${accepted} accepted`);
+
+    // Called off elsewhere: the link is out of date, and says so.
+    await house.reveille('intent', 'cancel', id);
+    await eventually('it is called off', async () => (await stateOf(id)) === 'cancelled');
+    const late = await post(approve);
+    assert.equal(late.status, 409);
+    assert.match(await late.text(), /does not wait any more/);
+  });
+});
