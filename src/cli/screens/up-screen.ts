@@ -56,6 +56,7 @@ export function greeting(out: Output, home: Home, stack: LocalStack, console: st
     ...(out.live ? [`                    ${out.paint('dim', 'works once; again with: npx reveille open')}`] : []),
     `  ${out.paint('dim', 'Connect an agent')}  claude mcp add chronos${homeFlag(home)} -- ${process.execPath} ${PROGRAM} mcp`,
     `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Look at the build" --in 10m`,
+    `  ${out.paint('dim', 'Talk to it')}        npx reveille chat`,
     `  ${out.paint('dim', 'Stop')}              Ctrl-C; alarms are kept`,
     '',
   ];
