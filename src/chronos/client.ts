@@ -26,6 +26,7 @@ import {
   type alarmCreateSchema,
   type alarmPatchSchema,
   type FireView,
+  LIST_LIMIT_MAX,
   RAW_ALARM_FIELDS,
 } from '../wire/alarm.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -302,4 +303,47 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     health: (callOptions) => probe(CHRONOS_ROUTES.health, callOptions),
     ready: (callOptions) => probe(CHRONOS_ROUTES.ready, callOptions),
   };
+}
+
+/**
+ * All alarms that a query finds, newest first; a page is asked for when the one before is used up.
+ *
+ * @throws ReveilleError as the client
+ */
+export async function* eachAlarm(
+  client: Pick<ChronosClient, 'listAlarms'>,
+  query: Omit<AlarmQuery, 'limit' | 'cursor'> = {},
+  options?: CallOptions,
+): AsyncGenerator<AlarmView, void, void> {
+  let cursor: string | undefined;
+  do {
+    const asked = { ...query, limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
+    const page = await client.listAlarms(asked, options);
+    yield* page.alarms;
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+}
+
+/**
+ * The attempts at an alarm, latest first, by whole pages: those that began since an instant, and some before it.
+ *
+ * @param from epoch milliseconds
+ * @param limit attempts on a page
+ * @throws ReveilleError as the client
+ */
+export async function firesSince(
+  client: Pick<ChronosClient, 'listFires'>,
+  id: string,
+  { from, limit = LIST_LIMIT_MAX }: { from: number; limit?: number },
+  options?: CallOptions,
+): Promise<FireView[]> {
+  const fires: FireView[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.listFires(id, { limit, ...(cursor === undefined ? {} : { cursor }) }, options);
+    fires.push(...page.fires);
+    const last = page.fires.at(-1);
+    cursor = last && Date.parse(last.started_at) >= from ? page.next_cursor : undefined;
+  } while (cursor !== undefined);
+  return fires;
 }

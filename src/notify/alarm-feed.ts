@@ -1,5 +1,5 @@
 /** Finds out what has become of one owner's alarms, by asking chronosd: losing what is in memory here loses nothing. */
-import type { ChronosClient } from '../chronos/client.ts';
+import { type ChronosClient, eachAlarm, firesSince } from '../chronos/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { type AlarmView, type FireView, LIST_LIMIT_MAX } from '../wire/alarm.ts';
 import { alarmNews, isOpen, LONGEST_TURN_MS, type News } from './news.ts';
@@ -79,13 +79,7 @@ export class AlarmFeed {
   async #changed(signal: AbortSignal): Promise<AlarmView[]> {
     const { client } = this.#options;
     const changed: AlarmView[] = [];
-    let cursor: string | undefined;
-    do {
-      const query = { limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
-      const page = await client.listAlarms(query, { signal });
-      changed.push(...page.alarms.filter((alarm) => this.#mayTell(alarm)));
-      cursor = page.next_cursor;
-    } while (cursor !== undefined);
+    for await (const alarm of eachAlarm(client, {}, { signal })) if (this.#mayTell(alarm)) changed.push(alarm);
     return changed;
   }
 
@@ -115,14 +109,7 @@ export class AlarmFeed {
     const { client, since } = this.#options;
     const known = this.#known.get(id);
     const [from, limit] = known ? [known.from, LATEST] : [since - LONGEST_TURN_MS, LIST_LIMIT_MAX];
-    const fires: FireView[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await client.listFires(id, { limit, ...(cursor === undefined ? {} : { cursor }) }, { signal });
-      fires.push(...page.fires);
-      const last = page.fires.at(-1);
-      cursor = last && Date.parse(last.started_at) >= from ? page.next_cursor : undefined;
-    } while (cursor !== undefined);
+    const fires = await firesSince(client, id, { from, limit }, { signal });
     // What is older was told, or forgotten as told.
     return fires.filter(({ finished_at }) => Date.parse(finished_at) >= from);
   }

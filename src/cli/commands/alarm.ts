@@ -2,7 +2,7 @@
  * `reveille alarm list`, `show`, `cancel`, `pause`, `resume`, `trigger` and `redrive`, and how an alarm is named on a
  * command line.
  */
-import type { AlarmQuery, ChronosClient, TriggeredAlarm } from '../../chronos/client.ts';
+import { type ChronosClient, eachAlarm, type TriggeredAlarm } from '../../chronos/client.ts';
 import {
   ALARM_KINDS,
   ALARM_STATUSES,
@@ -37,14 +37,11 @@ function ambiguous(word: string, found: readonly AlarmView[]): ReveilleError {
 
 async function beginningWith(client: ChronosClient, prefix: string): Promise<AlarmView[]> {
   const found: AlarmView[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.listAlarms({ limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) });
-    found.push(...page.alarms.filter(({ id }) => id.startsWith(prefix)));
-    const last = page.alarms.at(-1);
+  for await (const alarm of eachAlarm(client)) {
     // Ids are UUIDv7 and come newest first: below the prefix there is nothing left to find.
-    cursor = last !== undefined && last.id >= prefix ? page.next_cursor : undefined;
-  } while (cursor !== undefined);
+    if (alarm.id < prefix) break;
+    if (alarm.id.startsWith(prefix)) found.push(alarm);
+  }
   return found;
 }
 
@@ -52,10 +49,10 @@ async function beginningWith(client: ChronosClient, prefix: string): Promise<Ala
 async function labelled(client: ChronosClient, label: string): Promise<AlarmView[]> {
   const isIt = (alarm: AlarmView) => alarm.label === label;
   for (const status of PRESENT) {
-    const found = (await everyAlarm(client, { status })).filter(isIt);
+    const found = (await Array.fromAsync(eachAlarm(client, { status }))).filter(isIt);
     if (found.length > 0) return found;
   }
-  return (await everyAlarm(client)).filter(isIt);
+  return (await Array.fromAsync(eachAlarm(client))).filter(isIt);
 }
 
 /**
@@ -85,22 +82,6 @@ const LIMIT_MAX = 1_000_000;
 /** What is not over: it rings, waits to be resumed, or waits for somebody to look at it. */
 export const PRESENT: readonly AlarmStatus[] = ['active', 'paused', 'failed'];
 
-/** All alarms that a query finds, page by page. */
-export async function everyAlarm(client: ChronosClient, query: AlarmQuery = {}): Promise<AlarmView[]> {
-  const alarms: AlarmView[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.listAlarms({
-      ...query,
-      limit: LIST_LIMIT_MAX,
-      ...(cursor === undefined ? {} : { cursor }),
-    });
-    alarms.push(...page.alarms);
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
-  return alarms;
-}
-
 /** When an alarm rings next, or infinitely far away. */
 const ahead = ({ next_fire_at: next }: AlarmView) => (next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next));
 /** When something last happened to it. */
@@ -126,7 +107,7 @@ export async function alarmList(context: CliContext, flags: ListFlags): Promise<
 
   const found: AlarmView[] = [];
   for (const one of statuses)
-    found.push(...(await everyAlarm(client, one === undefined ? filter : { ...filter, status: one })));
+    found.push(...(await Array.fromAsync(eachAlarm(client, one === undefined ? filter : { ...filter, status: one }))));
   const shown = found.sort(byTime).slice(0, limit);
   if (out.json) for (const alarm of shown) out.result(alarm, []);
   else {

@@ -1,7 +1,7 @@
 /** Following turns by the ledger: of some alarms, what has not been told yet. */
-import type { ChronosClient } from '../../chronos/client.ts';
+import { type ChronosClient, eachAlarm, firesSince } from '../../chronos/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { type AlarmView, type FireView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
+import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { entriesOf, inOrder, isOpen, keyOf, type LogEntry, type NamedAlarm } from './entries.ts';
 
 /** A turn that began before an instant can end after it, by so much. */
@@ -45,13 +45,7 @@ export class OpenTurns {
    */
   async survey(): Promise<LogEntry[]> {
     const { client, since, signal } = this.#options;
-    let cursor: string | undefined;
-    do {
-      const query = { limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
-      const page = await client.listAlarms(query, { signal });
-      for (const alarm of page.alarms) if (mayTell(alarm, since)) this.watch(alarm);
-      cursor = page.next_cursor;
-    } while (cursor !== undefined);
+    for await (const alarm of eachAlarm(client, {}, { signal })) if (mayTell(alarm, since)) this.watch(alarm);
     return this.look(true);
   }
 
@@ -85,16 +79,8 @@ export class OpenTurns {
 
   async #ledger(id: string, whole: boolean): Promise<FireView[]> {
     const { client, since, signal } = this.#options;
-    const from = since - LONGEST_TURN_MS;
-    const fires: FireView[] = [];
-    let cursor: string | undefined;
-    do {
-      const limit = whole ? LIST_LIMIT_MAX : LATEST_FIRES;
-      const page = await client.listFires(id, { limit, ...(cursor === undefined ? {} : { cursor }) }, { signal });
-      fires.push(...page.fires);
-      const last = page.fires.at(-1);
-      cursor = whole && last && Date.parse(last.started_at) >= from ? page.next_cursor : undefined;
-    } while (cursor !== undefined);
+    if (whole) return firesSince(client, id, { from: since - LONGEST_TURN_MS }, { signal });
+    const { fires } = await client.listFires(id, { limit: LATEST_FIRES }, { signal });
     return fires;
   }
 }

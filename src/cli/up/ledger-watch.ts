@@ -1,6 +1,6 @@
 /** Following the rings of all alarms of one owner, or of one of them, by asking again and again. */
-import type { ChronosClient } from '../../chronos/client.ts';
-import { type AlarmView, type FireView, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
+import { type ChronosClient, eachAlarm } from '../../chronos/client.ts';
+import { type AlarmView, type FireView, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /** An attempt that has ended, and the alarm as it is now. */
@@ -81,13 +81,7 @@ export class LedgerWatch {
     }
     add((await this.#client.listAlarms({ limit: LIST_LIMIT_DEFAULT }, { signal: this.#signal })).alarms);
     for (const status of ['active', 'paused'] as const) {
-      let cursor: string | undefined;
-      do {
-        const query = { status, limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
-        const page = await this.#client.listAlarms(query, { signal: this.#signal });
-        add(page.alarms);
-        cursor = page.next_cursor;
-      } while (cursor !== undefined);
+      add(await Array.fromAsync(eachAlarm(this.#client, { status }, { signal: this.#signal })));
     }
     const left = [...(this.#known?.values() ?? [])].filter(({ alarm }) => !isOver(alarm) && !alarms.has(alarm.id));
     for (const { alarm } of left) add(await this.#again(alarm.id));
