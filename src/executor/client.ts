@@ -2,12 +2,14 @@
  * The typed clients of the executor (docs/contracts.md §6, §9a): one for intents and their questions, one for the
  * rosters; and following an intent.
  */
+import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { type Clock, systemClock, wait } from '../kit/clock/clock.ts';
 import { type Attend, type Call, callOf, createCaller, type Daemon, withinTime } from '../kit/http/caller.ts';
 import { below, openStream } from '../kit/http/exchange.ts';
 import { shellWord } from '../kit/identity/private-file.ts';
 import type { ApproverList, ApproverRequest, ApproverView, RevocationRequest } from '../wire/approver.ts';
+import { canonicalJson } from '../wire/canonical-json.ts';
 import {
   type GateAnswer,
   type gateSchema,
@@ -25,6 +27,18 @@ import { EXECUTOR_ROUTES } from './http/routes.ts';
 
 /** A step that waits for a human. */
 export type WaitingGate = z.output<typeof gateSchema>;
+
+/**
+ * The digests of the call and of the question that a gate shows, worked out from these very texts: an answer may only be
+ * signed over them, and only where they are those that the executor gives.
+ */
+export function digestsOf({ call, question }: WaitingGate): { call_sha256: string; displayed_sha256: string } {
+  const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
+  return {
+    call_sha256: sha256(canonicalJson({ tool: call.tool, args: call.args })),
+    displayed_sha256: sha256(question),
+  };
+}
 /** How an intent stands. */
 export type IntentState = z.output<typeof intentStateSchema>;
 

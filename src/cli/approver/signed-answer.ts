@@ -2,10 +2,8 @@
  * An answer to a question of the executor, signed by the key of whoever sits here. It carries the digests of the call and
  * of the question on the screen, which are worked out here from these very texts, and counts for no others.
  */
-import { createHash } from 'node:crypto';
-import type { WaitingGate } from '../../executor/client.ts';
+import { digestsOf, type WaitingGate } from '../../executor/client.ts';
 import { answerText } from '../../wire/approver.ts';
-import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import type { CliContext } from '../context.ts';
@@ -14,9 +12,9 @@ import { askPassphrase } from './passphrase.ts';
 import { signedUntil } from './statements.ts';
 
 /** The digest of the call that is shown. @throws ReveilleError `conflict` when the executor gives another one for it */
-export function digestOf({ call }: WaitingGate): string {
-  const canonical = canonicalJson({ tool: call.tool, args: call.args });
-  const own = createHash('sha256').update(canonical, 'utf8').digest('hex');
+export function digestOf(gate: WaitingGate): string {
+  const { call } = gate;
+  const own = digestsOf(gate).call_sha256;
   if (own === call.call_sha256) return own;
   throw new ReveilleError(
     'conflict',
@@ -27,8 +25,9 @@ export function digestOf({ call }: WaitingGate): string {
 /**
  * The digest of the question that is shown. @throws ReveilleError `conflict` when the executor gives another one for it
  */
-export function questionDigestOf({ question, displayed_sha256: told }: WaitingGate): string {
-  const own = createHash('sha256').update(question, 'utf8').digest('hex');
+export function questionDigestOf(gate: WaitingGate): string {
+  const { displayed_sha256: told } = gate;
+  const own = digestsOf(gate).displayed_sha256;
   if (own === told) return own;
   throw new ReveilleError(
     'conflict',

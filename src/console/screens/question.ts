@@ -2,11 +2,9 @@
  * A question that waits, on a page: what will happen first, the exact call below, then all that was signed over. Nothing
  * can be approved whose digest is not that of what is shown here.
  */
-import { createHash } from 'node:crypto';
 import { html } from 'hono/html';
-import type { WaitingGate } from '../../executor/client.ts';
+import { digestsOf, type WaitingGate } from '../../executor/client.ts';
 import { argumentLines, MARK, REMARK } from '../../kit/text/visible.ts';
-import { canonicalJson } from '../../wire/canonical-json.ts';
 import { sliceAt } from '../../wire/json.ts';
 import { csrfField } from '../page.ts';
 import { brief, type Html, NOTHING, shown } from '../shown.ts';
@@ -14,12 +12,10 @@ import { time } from '../times.ts';
 import type { Visit } from '../visit.ts';
 import type { WaitingQuestion } from '../waiting.ts';
 
-const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
-
 /** Whether the executor's digests are those of the call and the question that it sent. */
-export function isTrue({ call, question, displayed_sha256 }: WaitingGate): boolean {
-  const own = sha256(canonicalJson({ tool: call.tool, args: call.args }));
-  return own === call.call_sha256 && sha256(question) === displayed_sha256;
+export function isTrue(gate: WaitingGate): boolean {
+  const own = digestsOf(gate);
+  return own.call_sha256 === gate.call.call_sha256 && own.displayed_sha256 === gate.displayed_sha256;
 }
 
 type Section = { readonly title: string; readonly lines: readonly string[] };
