@@ -15,7 +15,7 @@ import { Pulse } from './pulse.ts';
 import { type LinkPage, type Links, type LinkVisit, showLink, useLink } from './screens/link.ts';
 import { SCREEN_ROUTES } from './screens/routes.ts';
 import { followTalk } from './screens/talk-events.ts';
-import { errorMain, openedPage, signInPage } from './screens/way-in.ts';
+import { errorMain, errorPage, openedPage, signInPage } from './screens/way-in.ts';
 import { type SessionFigures, Sessions } from './sessions.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Undo } from './undo.ts';
@@ -215,10 +215,10 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     const nowhere: Screen = () => Promise.reject(new ReveilleError('not_found', 'there is no such page here'));
     return visit ? show(visit, nowhere, c.req.raw) : outside(404);
   });
-  app.onError((thrown) => {
+  app.onError(async (thrown) => {
     const error = toReveilleError(thrown);
     if (error.code === 'internal') log.error({ err: thrown }, 'a request to the console failed');
-    return respond(`<!doctype html><title>Reveille</title><p>${escaped(error.message)}</p>`, error.status);
+    return respond(String(await errorPage(error, assets)), error.status);
   });
 
   return {
@@ -238,8 +238,6 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     close: () => pulse.close(),
   };
 }
-
-const escaped = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
 /** @throws ReveilleError `invalid_request` for a body that is no form, 413 for one that is too large */
 async function readForm(request: Request): Promise<URLSearchParams> {

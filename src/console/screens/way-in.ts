@@ -35,6 +35,14 @@ export const openedPage = (base: string, assets: Assets): Html =>
     `${base}ahead`,
   );
 
+/** What went wrong where nobody is known to be in. */
+export const errorPage = ({ message }: ReveilleError, assets: Assets): Html =>
+  outsidePage(
+    'That did not work',
+    html`<section class="empty"><h1>That did not work</h1><p role="alert">${shown(message)}</p></section>`,
+    assets,
+  );
+
 /** What went wrong, in the frame of the page that was asked for. */
 export function errorMain({ code, message, retryable }: ReveilleError, { path }: Pick<Visit, 'path'>): Page {
   const screen = SCREENS.find(({ name }) => path.startsWith(name))?.name ?? 'ahead';

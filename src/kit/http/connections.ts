@@ -54,7 +54,8 @@ type Connection = {
   looks: number;
 };
 
-const LOOPBACK = /^(?:127\.|::1$)/;
+/** Whether an address, as {@link addressOf} gives it, is of this computer. */
+export const isLoopback = (address: string): boolean => /^(?:127\.|::1$)/.test(address);
 
 /** IPv6 hosts choose among the 2^64 addresses of their network, so these count as one. */
 export function addressOf(socket: Socket): string {
@@ -87,7 +88,7 @@ function rankOf({ stream, requests, proven, looks }: Connection): number | undef
 export function trackConnections(
   server: Server,
   limits: ConnectionLimits,
-  isShared: (address: string) => boolean = (address) => LOOPBACK.test(address),
+  isShared: (address: string) => boolean = (address) => isLoopback(address),
 ): Connections {
   /** In the order in which they last became idle. */
   const connections = new Map<Duplex, Connection>();

@@ -1,13 +1,12 @@
 /** `GET /metrics`: for a scraper on this machine, or one that carries the scrape token. */
 import type { Route } from '../../wire/route.ts';
 import { bearerMatches, refuseBearer } from './bearer.ts';
+import { addressOf, isLoopback } from './connections.ts';
 import type { HttpApp } from './environment.ts';
 import { serve } from './serve.ts';
 
 /** A page of metrics and how it is encoded. */
 export type MetricsPage = () => Promise<{ contentType: string; text: string }>;
-
-const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/;
 
 export type MetricsRouteOptions = {
   page: MetricsPage;
@@ -19,7 +18,7 @@ export type MetricsRouteOptions = {
 
 export function metricsRoute(app: HttpApp, route: Route, { page, scrapeToken, tokenName }: MetricsRouteOptions): void {
   serve(app, route, async (c) => {
-    const near = LOOPBACK.test(c.env.incoming.socket.remoteAddress ?? '');
+    const near = isLoopback(addressOf(c.env.incoming.socket));
     const known = scrapeToken !== undefined && bearerMatches(c.req.header('authorization'), scrapeToken);
     if (!near && !known)
       throw await refuseBearer(

@@ -3,7 +3,7 @@
  * and leaves every other path to the pages that it is given. What the internal listener serves is not here.
  */
 import { bearerOf, refuseBearer } from '../../kit/http/bearer.ts';
-import { addressOf } from '../../kit/http/connections.ts';
+import { addressOf, isLoopback } from '../../kit/http/connections.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
 import { type Fallback, type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
@@ -63,7 +63,6 @@ const NEEDS_CREDENTIAL = 'this needs "Authorization: Bearer <token>" with a cred
 const PAGE_BODY_BYTES = 64 * 1024;
 /** How often the credentials of open streams are looked at again. */
 const LOOK_AGAIN_MS = 2000;
-const LOOPBACK = /^(?:127\.|::1$)/;
 
 /** What was found out about a request before its body was read. */
 type Entry = { person: Person; place: Place };
@@ -74,7 +73,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const counts = { unauthorized: 0, malformed: 0, notCarried: 0, carried: 0 };
   const passages = new Passages(options);
   // Behind a proxy, everybody has its address.
-  const isShared = (address: string) => config.isBehindProxy || LOOPBACK.test(address);
+  const isShared = (address: string) => config.isBehindProxy || isLoopback(address);
   const lockouts = new Lockouts(clock, isShared);
   const shares = new Shares(clock, config.shares);
   const entries = new WeakMap<object, Entry>();
