@@ -57,10 +57,9 @@ export type Installation = {
   attempt(words: readonly string[], options?: RunOptions): Promise<Outcome>;
 };
 
-/** What `reveille up` would leave and start, but for Neo. */
-export async function startInstallation(owner: Owner): Promise<Installation> {
-  const folder = temporaryFolder(owner);
-  const home = homeAt(join(folder, 'home'));
+/** What `reveille up` would leave and start, but for Neo; in a new home, or in one that is there. */
+export async function startInstallation(owner: Owner, at?: string): Promise<Installation> {
+  const home = homeAt(at ?? join(temporaryFolder(owner), 'home'));
   makeHome(home);
   const secrets = loadOrMakeSecrets(home);
   const label = loadOrMakeLabel(home);

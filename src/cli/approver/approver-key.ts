@@ -17,8 +17,8 @@ import { choiceFlag } from '../flags/flags.ts';
 import { type KeyStore, systemKeyStore } from './key-store.ts';
 import { openSeed, sealedSchema, sealSeed } from './sealing.ts';
 
-/** The variables of this folder. They come from the environment alone, and go to no program that is started. */
-export const APPROVER_VARIABLES = /^REVEILLE_APPROVER_/;
+/** The variables of this folder and of backups. They come from the environment alone, and go to no program that is started. */
+export const APPROVER_VARIABLES = /^REVEILLE_(?:APPROVER|BACKUP)_/;
 
 const FORMAT = 'reveille-approver/1';
 const STORES = ['keyring', 'file'] as const;

@@ -52,6 +52,18 @@ async function piped({ stdin }: CliProcess): Promise<string> {
   return text.split(/\r?\n/)[0]!;
 }
 
+type Passphrase = {
+  /** The variable that may name a file with it. */
+  readonly variable: `REVEILLE_${'APPROVER' | 'BACKUP'}_PASSPHRASE_FILE`;
+  /** Why it is needed, for whoever has no terminal. */
+  readonly why: string;
+};
+
+const OF_APPROVER: Passphrase = {
+  variable: 'REVEILLE_APPROVER_PASSPHRASE_FILE',
+  why: "the approver's key is sealed",
+};
+
 /**
  * @param isNew asks twice on a terminal, so that nobody seals a key with a slip of the finger
  * @throws UsageError when there is neither a terminal nor a line to read
@@ -60,20 +72,20 @@ export function passphraseFrom(
   { process, environment }: Asking,
   question: string,
   isNew = false,
+  { variable, why } = OF_APPROVER,
 ): () => Promise<string> {
   return async () => {
-    const { REVEILLE_APPROVER_PASSPHRASE_FILE: file } = environment;
+    const file = environment[variable];
     if (file) {
       const text = readPrivateFile(file);
-      if (text === undefined)
-        throw new UsageError(`REVEILLE_APPROVER_PASSPHRASE_FILE ${file} cannot be read: there is no such file`);
+      if (text === undefined) throw new UsageError(`${variable} ${file} cannot be read: there is no such file`);
       return text.split(/\r?\n/)[0]!;
     }
     if (!process.stdin.isTTY) {
       const line = await piped(process);
       if (line !== '') return line;
       throw new UsageError(
-        "the approver's key is sealed, and nobody can be asked here: name a file with REVEILLE_APPROVER_PASSPHRASE_FILE, or write the passphrase to standard input",
+        `${why}, and nobody can be asked here: name a file with ${variable}, or write the passphrase to standard input`,
       );
     }
     const given = await typed(process, `${question}: `);

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /** Takes some 128 MiB and a third of a second: what one guess costs whoever has the file. */
-const COST = { N: 2 ** 17, r: 8, p: 1 } as const;
+export const COST = { N: 2 ** 17, r: 8, p: 1 } as const;
 /** Parameters that take more than this are refused: a file must not bring the program down. In bytes. */
 const MEMORY_MAX = 1024 * 1024 * 1024;
 export const PASSPHRASE_MIN = 8;
@@ -15,26 +15,41 @@ export const PASSPHRASE_MIN = 8;
 const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`));
 const isPowerOfTwo = (n: number) => Number.isInteger(Math.log2(n));
 
+const KDF = {
+  kdf: z.literal('scrypt'),
+  N: z
+    .int()
+    .min(2 ** 14)
+    .max(2 ** 20)
+    .refine(isPowerOfTwo),
+  r: z.int().min(1).max(32),
+  p: z.int().min(1).max(16),
+  salt: hex(16),
+};
+const isAffordable = ({ N, r }: { N: number; r: number }) => 128 * N * r <= MEMORY_MAX;
+
 export const sealedSchema = z
   .strictObject({
-    kdf: z.literal('scrypt'),
-    N: z
-      .int()
-      .min(2 ** 14)
-      .max(2 ** 20)
-      .refine(isPowerOfTwo),
-    r: z.int().min(1).max(32),
-    p: z.int().min(1).max(16),
-    salt: hex(16),
+    ...KDF,
     cipher: z.literal('aes-256-gcm'),
     nonce: hex(12),
     text: hex(32),
     tag: hex(16),
   })
-  .refine(({ N, r }) => 128 * N * r <= MEMORY_MAX);
+  .refine(isAffordable);
 export type Sealed = z.output<typeof sealedSchema>;
 
-function derive(passphrase: string, { N, r, p, salt }: Pick<Sealed, 'N' | 'r' | 'p' | 'salt'>): Promise<Buffer> {
+/** @throws ReveilleError `invalid_request` for a passphrase that is too short */
+export function checkPassphrase(passphrase: string): void {
+  if ([...passphrase].length < PASSPHRASE_MIN)
+    throw new ReveilleError('invalid_request', `the passphrase must have at least ${PASSPHRASE_MIN} characters`);
+}
+
+/** What stands beside a text that a passphrase keeps, for {@link derive}. */
+export const kdfSchema = z.strictObject(KDF).refine(isAffordable);
+
+/** The key that a passphrase stands for, 32 bytes. */
+export function derive(passphrase: string, { N, r, p, salt }: Pick<Sealed, 'N' | 'r' | 'p' | 'salt'>): Promise<Buffer> {
   // Normalised, so that the same keys give the same passphrase on every keyboard.
   const secret = passphrase.normalize('NFKC');
   return new Promise((resolve, reject) => {
@@ -50,8 +65,7 @@ const aboutOf = (publicKey: string, { N, r, p }: Pick<Sealed, 'N' | 'r' | 'p'>) 
 
 /** @throws ReveilleError `invalid_request` for a passphrase that is too short */
 export async function sealSeed(seedHex: string, publicKey: string, passphrase: string): Promise<Sealed> {
-  if ([...passphrase].length < PASSPHRASE_MIN)
-    throw new ReveilleError('invalid_request', `the passphrase must have at least ${PASSPHRASE_MIN} characters`);
+  checkPassphrase(passphrase);
   const salt = randomBytes(16).toString('hex');
   const nonce = randomBytes(12);
   const cipher = createCipheriv('aes-256-gcm', await derive(passphrase, { ...COST, salt }), nonce);

@@ -3,7 +3,6 @@
  * writing.
  */
 import { accessSync, constants, existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { parseAddress, withoutPassword } from '../../chronos/store/postgres/address.ts';
@@ -11,18 +10,11 @@ import { refuseDeparted } from '../../chronos/store/sqlite/departure.ts';
 import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CliContext } from '../context.ts';
+import { DATABASES, databasePath } from '../home/databases.ts';
 import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';
 
 const CONNECT_MS = 3000;
 const BUSY_MS = 1000;
-const FILES = [
-  ['CHRONOS_DATA_DIR', 'chronos.db'],
-  ['ROUTER_DATA_DIR', 'router.db'],
-  ['ROUTER_DATA_DIR', 'turns.db'],
-  ['EXECUTOR_DATA_DIR', 'journal.db'],
-  ['NEO_DATA_DIR', 'neo.db'],
-  ['NEO_DATA_DIR', 'cortex.db'],
-] as const;
 
 function postgresUri({ settings }: CliContext): string | undefined {
   return orUndefined(() => parseChronosConfig({ ...STAND_INS, ...settings }))?.CHRONOS_POSTGRES_URI;
@@ -61,7 +53,7 @@ function checkDeparture(path: string): void {
 /** The SQLite files of this installation, as far as there are any. */
 export function checkStores(context: CliContext): Check[] {
   const name = 'databases';
-  const there = FILES.map(([folder, file]) => join(context.settings[folder]!, file)).filter((path) => existsSync(path));
+  const there = DATABASES.map((known) => databasePath(context.settings, known)).filter((path) => existsSync(path));
   const onPostgres = postgresUri(context) !== undefined;
   const wrong = there.flatMap((path): Check[] => {
     try {

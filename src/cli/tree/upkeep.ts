@@ -1,6 +1,7 @@
-/** `doctor`, `memory …` and `migrate`. */
+/** `doctor`, `memory …`, `backup`, `restore` and `migrate`. */
 
 import type { Command } from 'commander';
+import type { BackupFlags, RestoreFlags } from '../commands/backup.ts';
 import type { ForgetFlags, MemoryListFlags } from '../commands/memory.ts';
 import type { MigrateFlags } from '../commands/migrate.ts';
 import type { SpreadFlags } from '../commands/spread.ts';
@@ -66,6 +67,32 @@ export function addMemory(program: Command): void {
     options: dataDirOption,
     settings,
     run: async (context) => (await load()).memoryExport(context),
+  });
+}
+
+export function addBackup(program: Command): void {
+  addCommand<BackupFlags>(program, {
+    usage: 'backup [file]',
+    summary: 'copy everything of this installation into one sealed file, while it runs',
+    example: 'reveille backup /media/disk/reveille.backup',
+    options: (command) =>
+      command
+        .option('--check <file>', 'instead, read such a file to its end and say what it holds')
+        .option('--with-approver-key', "also the approver's key, with which questions are answered"),
+    run: async (context, flags, [file]) => (await import('../commands/backup.ts')).backup(context, flags, file),
+  });
+  addCommand<RestoreFlags>(program, {
+    usage: 'restore <file>',
+    summary: 'make a home of what is in a backup',
+    example: 'reveille restore reveille.backup --home ~/.reveille',
+    options: (command) =>
+      command
+        .option('--home <folder>', 'where to: a folder that is empty or not there (default: REVEILLE_HOME)')
+        .option('--check', 'only read the file to its end and say what it holds')
+        .option('--with-approver-key', "also the approver's key, if the backup holds one and there is none"),
+    settings: ({ home }) => ({ REVEILLE_HOME: typeof home === 'string' ? home : undefined }),
+    tolerant: true,
+    run: async (context, flags, [file]) => (await import('../commands/backup.ts')).restore(context, flags, file!),
   });
 }
 

@@ -1,0 +1,112 @@
+/** Which files of an installation a backup holds, and under which path: everything in its home but what a start makes anew. */
+import { constants, lstatSync, readdirSync, readlinkSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { Settings } from '../../wire/settings.ts';
+import { DATA_FOLDERS, DATABASES, databasePath } from '../home/databases.ts';
+import type { Home } from '../home/home.ts';
+import type { Part } from './archive.ts';
+
+const PIECE = 256 * 1024;
+
+/** What one computer or one run has and no other: made anew by whoever starts. */
+const MADE_ANEW = new Set(['run.json', 'up.lock', 'up.pid', 'neo/compiled']);
+/** Copies that are being made, by the number of the process. */
+export const COPIES = /^\.backup-(\d+)$/;
+/** What SQLite and its owner keep beside a database. */
+const BESIDE_DATABASE = ['', '-wal', '-shm', '-journal', '.lock', '.pid'];
+/** What is not whole yet: files are written beside, then renamed. */
+const DRAFT = /\.[0-9a-f]{12}\.tmp$/;
+
+const isGone = (thrown: unknown) => (thrown as NodeJS.ErrnoException).code === 'ENOENT';
+
+function unlessGone<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (thrown) {
+    if (isGone(thrown)) return undefined;
+    throw thrown;
+  }
+}
+
+async function* contentOf(file: FileHandle): AsyncGenerator<Buffer> {
+  try {
+    for (;;) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(PIECE), 0, PIECE, null);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/** A file as a part, read as it is now; one that grows is read as far as it goes. `undefined` when it is gone. */
+export async function filePart(source: string, path: string): Promise<Part | undefined> {
+  let file: FileHandle;
+  try {
+    // Never through a link, and a pipe must not hang us: an agent's programs write to some of these folders.
+    file = await open(source, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+  } catch (thrown) {
+    if (isGone(thrown) || (thrown as NodeJS.ErrnoException).code === 'ELOOP') return undefined;
+    throw thrown;
+  }
+  const stat = await file.stat();
+  if (!stat.isFile()) {
+    await file.close();
+    return undefined;
+  }
+  return { head: { kind: 'file', path, mode: stat.mode & 0o700 }, content: contentOf(file) };
+}
+
+/** Walks a folder, parents before what is in them, names in order; links are kept as links. */
+async function* walk(
+  folder: string,
+  path: string,
+  skips: (path: string, source: string) => boolean,
+): AsyncGenerator<Part> {
+  const entries = unlessGone(() => readdirSync(folder, { withFileTypes: true })) ?? [];
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const source = join(folder, entry.name);
+    const inside = path === '' ? entry.name : `${path}/${entry.name}`;
+    if (skips(inside, source)) continue;
+    if (entry.isDirectory()) {
+      const stat = unlessGone(() => lstatSync(source));
+      if (stat === undefined) continue;
+      yield { head: { kind: 'folder', path: inside, mode: stat.mode & 0o700 } };
+      yield* walk(source, inside, skips);
+    } else if (entry.isSymbolicLink()) {
+      const target = unlessGone(() => readlinkSync(source));
+      if (target !== undefined) yield { head: { kind: 'link', path: inside, target } };
+    } else if (entry.isFile()) {
+      const part = await filePart(source, inside);
+      if (part !== undefined) yield part;
+    }
+  }
+}
+
+/** The data folders that a setting has put outside of the home, with their names in one. */
+export function foldersElsewhere(home: Home, settings: Settings): [folder: string, path: string][] {
+  return [...DATA_FOLDERS].flatMap(([variable, name]): [string, string][] => {
+    const folder = resolve(settings[variable]!);
+    return folder === join(home.path, name) ? [] : [[folder, name]];
+  });
+}
+
+/** Every file of an installation but its databases and what is made anew. */
+export async function* inventory(home: Home, settings: Settings): AsyncGenerator<Part> {
+  const besides = new Set(
+    DATABASES.flatMap((known) => BESIDE_DATABASE.map((suffix) => resolve(databasePath(settings, known)) + suffix)),
+  );
+  const elsewhere = foldersElsewhere(home, settings);
+  const replaced = new Set(elsewhere.map(([, name]) => name));
+  const skips = (path: string, source: string) =>
+    MADE_ANEW.has(path) || COPIES.test(path) || DRAFT.test(path) || besides.has(source);
+  // A folder in the home that a setting has put elsewhere is an old one.
+  yield* walk(home.path, '', (path, source) => replaced.has(path) || skips(path, source));
+  for (const [folder, name] of elsewhere) {
+    if (unlessGone(() => lstatSync(folder)) === undefined) continue;
+    yield { head: { kind: 'folder', path: name, mode: 0o700 } };
+    yield* walk(folder, name, skips);
+  }
+}

@@ -1,0 +1,199 @@
+/** Making a backup: one file, sealed, whole or not there; and looking whether one is whole. */
+import { createWriteStream, existsSync, readdirSync, rmSync } from 'node:fs';
+import { link, mkdir, open, rename } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createGzip } from 'node:zlib';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Settings } from '../../wire/settings.ts';
+import type { Home } from '../home/home.ts';
+import { type About, type End, type Part, readArchive, type Visitor, writeArchive } from './archive.ts';
+import { COPIES, filePart, inventory } from './inventory.ts';
+import { sealing, unseal } from './sealed-stream.ts';
+import { type Cut, fixDatabases } from './snapshot.ts';
+
+/** Where an approver's key is in a backup that holds one. */
+export const APPROVER_PATH = 'approver.json';
+const PIECE = 256 * 1024;
+const NO_ROOM: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'ERR_SQLITE_ERROR']);
+
+export type Making = {
+  readonly home: Home;
+  /** With the data folders. */
+  readonly settings: Settings;
+  readonly file: string;
+  readonly passphrase: string;
+  readonly about: Pick<About, 'reveille' | 'made_at' | 'alarms'>;
+  /** The file of the approver's key, when it is to be in it. */
+  readonly approver?: string | undefined;
+  readonly onProgress?: (bytes: number) => void;
+};
+
+export type Made = { readonly about: About; readonly end: End; readonly bytes: number };
+type Written = Made & { readonly key: Buffer };
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (thrown) {
+    return (thrown as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Takes away what one that was killed has left in a folder, by the number of its process in the name. */
+export function sweep(folder: string, name: RegExp): void {
+  for (const entry of existsSync(folder) ? readdirSync(folder) : []) {
+    const pid = name.exec(entry)?.[1];
+    if (pid !== undefined && (Number(pid) === process.pid || !isAlive(Number(pid))))
+      rmSync(join(folder, entry), { recursive: true, force: true });
+  }
+}
+
+export const escaped = (name: string) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+/** What a failed write is called, and that nothing is left. */
+export function writingError(thrown: unknown, what: string): unknown {
+  if (thrown instanceof ReveilleError || !(thrown instanceof Error) || !('code' in thrown)) return thrown;
+  const { code, message } = thrown;
+  const isFull = code === 'ERR_SQLITE_ERROR' ? /full|disk I\/O/.test(message) : NO_ROOM.has(code);
+  const why = isFull ? `there is no room left for it (${message})` : message;
+  const remedy = isFull ? 'make room, or name a file on another disk' : 'name a place that this user can write to';
+  return new ReveilleError('unavailable', `${what}: ${why}; nothing was left behind: ${remedy}`, {
+    retryable: false,
+    cause: thrown,
+  });
+}
+
+/** The databases as parts: each copied beside the data, from where it is gone once it has been read. */
+async function* databaseParts(cut: Cut, copies: string): AsyncGenerator<Part> {
+  for (const { path, copyTo } of cut.databases) {
+    const copy = join(copies, basename(path));
+    await copyTo(copy);
+    const part = await filePart(copy, path);
+    rmSync(copy, { force: true });
+    yield part!;
+  }
+}
+
+async function* partsOf(making: Making, cut: Cut, copies: string): AsyncGenerator<Part> {
+  const folders = new Set(cut.databases.map(({ path }) => dirname(path)));
+  for (const path of folders) yield { head: { kind: 'folder', path, mode: 0o700 } };
+  yield* databaseParts(cut, copies);
+  // After the databases: a key or a token that a row speaks of was written before the row.
+  yield* inventory(making.home, making.settings);
+  const key = making.approver === undefined ? undefined : await filePart(making.approver, APPROVER_PATH);
+  if (key !== undefined) yield key;
+}
+
+async function writeAll(making: Making, cut: Cut, copies: string, draft: string): Promise<Written> {
+  const schemas = Object.fromEntries(cut.databases.map(({ path, schema }) => [path, schema]));
+  const about: About = { ...making.about, cut: cut.kind, schemas };
+  const { key, seal } = await sealing(making.passphrase);
+  let end: End | undefined;
+  const archive = writeArchive(about, partsOf(making, cut, copies), (reached) => {
+    end = reached;
+  });
+  let bytes = 0;
+  async function* counted(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const piece of source) {
+      bytes += piece.length;
+      making.onProgress?.(bytes);
+      yield piece;
+    }
+  }
+  await pipeline(
+    Readable.from(archive, { objectMode: false }),
+    createGzip({ level: 1 }),
+    seal,
+    counted,
+    createWriteStream(draft, { flags: 'wx', mode: 0o600, flush: true }),
+  );
+  return { about, end: end!, bytes, key };
+}
+
+/**
+ * Reads a backup from its beginning to its end.
+ *
+ * @param secret asks for the passphrase, or the key where it is at hand
+ * @throws ReveilleError `forbidden` for a wrong passphrase, `invalid_request` for a file that is damaged, cut off or
+ *   something else, `not_found` when there is none
+ */
+export async function readBackup(
+  file: string,
+  secret: Buffer | (() => Promise<string>),
+  visitor: Visitor,
+): Promise<End> {
+  const source = await open(file, 'r').catch((cause: NodeJS.ErrnoException) => {
+    const why = cause.code === 'ENOENT' ? 'there is no such file' : cause.message;
+    throw new ReveilleError('not_found', `${file} cannot be read: ${why}`, { cause });
+  });
+  const plain = createGunzip();
+  const feeding = pipeline(
+    source.createReadStream({ highWaterMark: PIECE }),
+    (bytes: AsyncIterable<Buffer>) => unseal(bytes, file, secret),
+    plain,
+  );
+  // What is wrong with the file reaches the reader through the stream as well; it is told once.
+  const failed = feeding.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  try {
+    return await readArchive(plain, file, visitor);
+  } catch (thrown) {
+    plain.destroy();
+    const cause = await failed;
+    throw cause instanceof ReveilleError ? cause : thrown;
+  } finally {
+    await source.close().catch(() => {});
+  }
+}
+
+/**
+ * Makes a backup while Reveille runs, or while it does not. It is read back and compared before it gets its name.
+ *
+ * @throws ReveilleError `conflict` when there is such a file, `unavailable` when it cannot be written
+ */
+export async function makeBackup(making: Making): Promise<Made> {
+  const file = resolve(making.file);
+  const taken = () => new ReveilleError('conflict', `${file} exists already and is never written over; name another`);
+  if (existsSync(file)) throw taken();
+  const draft = `${file}.part-${process.pid}`;
+  const copies = join(making.home.path, `.backup-${process.pid}`);
+  sweep(dirname(file), new RegExp(`^${escaped(basename(file))}\\.part-(\\d+)$`));
+  sweep(making.home.path, COPIES);
+  let cut: Cut | undefined;
+  try {
+    cut = await fixDatabases(making.settings);
+    await mkdir(copies, { mode: 0o700 });
+    const { key, ...made } = await writeAll(making, cut, copies, draft);
+    await readBackup(draft, key, { about: () => {}, part: async () => undefined });
+    // A link fails where a rename would write over what somebody has put there meanwhile; not every disk has links.
+    await link(draft, file).catch(async (thrown: NodeJS.ErrnoException) => {
+      if (thrown.code === 'EEXIST') throw taken();
+      await rename(draft, file);
+    });
+    await syncFolder(dirname(file));
+    return made;
+  } catch (thrown) {
+    throw writingError(thrown, `the backup ${file} was not made`);
+  } finally {
+    cut?.close();
+    rmSync(draft, { force: true });
+    rmSync(copies, { recursive: true, force: true });
+  }
+}
+
+/** Makes names in a folder survive a power cut. */
+export async function syncFolder(folder: string): Promise<void> {
+  // Windows keeps no such promise, and refuses to open a folder.
+  if (process.platform === 'win32') return;
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,150 @@
+/** `reveille backup` and `reveille restore`: everything of an installation in one sealed file, and out of it. */
+import { existsSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+import { VERSION } from '../../wire/version.ts';
+import { approverPlace, knownApprover } from '../approver/approver-key.ts';
+import { passphraseFrom } from '../approver/passphrase.ts';
+import { checkPassphrase } from '../approver/sealing.ts';
+import type { About, End } from '../backup/archive.ts';
+import { makeBackup } from '../backup/make.ts';
+import { checkBackup, restoreBackup } from '../backup/restore.ts';
+import type { CliContext } from '../context.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { DATA_FOLDERS } from '../home/databases.ts';
+
+export type BackupFlags = { check?: string; withApproverKey?: boolean };
+export type RestoreFlags = { home?: string; check?: boolean; withApproverKey?: boolean };
+
+const PASSPHRASE = {
+  variable: 'REVEILLE_BACKUP_PASSPHRASE_FILE',
+  why: 'a backup is sealed with a passphrase',
+} as const;
+
+const POSTGRES_REMARK =
+  'The alarms are in PostgreSQL, and not in this file: back that database up with its own tools (pg_dump, or a base backup with its log), as close to the same time as can be';
+
+const MIB = 1024 * 1024;
+const inMib = (bytes: number) =>
+  bytes < MIB / 10 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`;
+
+const askPassphrase = (context: CliContext) => passphraseFrom(context, 'Passphrase of the backup', false, PASSPHRASE);
+
+/** @returns once it is known to be good enough: a person is not to wait for that */
+async function newPassphrase(context: CliContext): Promise<string> {
+  const passphrase = await passphraseFrom(context, 'Passphrase for the backup', true, PASSPHRASE)();
+  checkPassphrase(passphrase);
+  return passphrase;
+}
+
+/** The file of the approver's key. @throws ReveilleError when the key is not in a file */
+function approverFile({ environment }: CliContext): string {
+  const known = knownApprover(environment);
+  if (known === undefined)
+    throw new UsageError(`--with-approver-key: there is no approver's key at ${approverPlace(environment).file}`);
+  if (known.kept === 'file' || known.kept === 'sealed file') return known.file;
+  throw new ReveilleError(
+    'conflict',
+    `the approver's key is in the ${known.kept} of this system, which a backup cannot read; seal it into its file first: reveille approver seal`,
+  );
+}
+
+/** `reveille-2026-11-23T0411Z.backup` in the folder one is in. */
+function usualName({ clock, process }: CliContext): string {
+  const [date, time] = formatInstant(clock.now()).split('T');
+  return resolve(process.cwd(), `reveille-${date}T${time!.slice(0, 5).replace(':', '')}Z.backup`);
+}
+
+const isBelow = (folder: string, file: string) => !/^\.\.(?:[/\\]|$)|^[/\\]|^[a-z]:/i.test(relative(folder, file));
+
+function record(about: About, { parts, bytes, sha256 }: End) {
+  return { ...about, parts, part_bytes: bytes, sha256 };
+}
+
+function contentLines(about: About, { parts, bytes }: End): string[] {
+  const cut = {
+    instant: 'as they were at one moment',
+    ordered: 'fixed within milliseconds of each other, while they were being written to',
+  }[about.cut];
+  return [
+    `  holds      ${parts} files, ${inMib(bytes)} unpacked; ${Object.keys(about.schemas).length} databases, ${cut}`,
+    `  made       ${about.made_at} by Reveille ${about.reveille}`,
+  ];
+}
+
+export async function backup(context: CliContext, flags: BackupFlags, name: string | undefined): Promise<void> {
+  const { home, settings, out, clock } = context;
+  if (flags.check !== undefined) {
+    if (name !== undefined) throw new UsageError('--check names the file itself; leave the other one out');
+    return check(context, flags.check);
+  }
+  const file = name === undefined ? usualName(context) : resolve(context.process.cwd(), name);
+  if (!existsSync(home.secretsFile) && !existsSync(home.keyFile))
+    throw new ReveilleError(
+      'not_found',
+      `there is no installation in ${home.path} to back up; name one with REVEILLE_HOME`,
+    );
+  const inside = [home.path, ...[...DATA_FOLDERS.keys()].map((variable) => settings[variable]!)];
+  if (inside.some((folder) => isBelow(resolve(folder), file)))
+    throw new UsageError(`${file} would lie in what it is a copy of; name a file elsewhere, best on another disk`);
+  if (existsSync(file))
+    throw new ReveilleError('conflict', `${file} exists already and is never written over; name another`);
+  const approver = flags.withApproverKey ? approverFile(context) : undefined;
+  const alarms = settings.CHRONOS_POSTGRES_URI ? 'postgresql' : 'file';
+  const passphrase = await newPassphrase(context);
+  const about = { reveille: VERSION, made_at: formatInstant(clock.now()), alarms } as const;
+  const onProgress = (bytes: number) => out.progress(`  ${inMib(bytes)} written`);
+  const made = await makeBackup({ home, settings, file, passphrase, about, approver, onProgress });
+  out.result({ file, bytes: made.bytes, ...record(made.about, made.end) }, [
+    `Backed up ${home.path} to ${file} (${inMib(made.bytes)}, sealed)`,
+    ...contentLines(made.about, made.end),
+    `Keep the passphrase apart from it: without it nobody can read the file, you neither.`,
+  ]);
+  if (alarms === 'postgresql') out.remark(POSTGRES_REMARK);
+}
+
+async function check(context: CliContext, name: string): Promise<void> {
+  const file = resolve(context.process.cwd(), name);
+  const { about, end, parts } = await checkBackup(file, askPassphrase(context));
+  const files = parts.map(({ path, size, sha256 }) => ({ path, size, sha256 }));
+  context.out.result({ file, ...record(about, end), files }, [
+    `${file} is whole: every part is what it was`,
+    ...contentLines(about, end),
+  ]);
+  if (about.alarms === 'postgresql') context.out.remark(POSTGRES_REMARK);
+}
+
+export async function restore(context: CliContext, flags: RestoreFlags, name: string): Promise<void> {
+  if (flags.check) return check(context, name);
+  const { out, environment } = context;
+  const home = context.home.path;
+  const file = resolve(context.process.cwd(), name);
+  const approver = flags.withApproverKey ? approverPlace(environment).file : undefined;
+  const {
+    about,
+    end,
+    folderLines,
+    approver: key,
+  } = await restoreBackup({
+    ...{ file, home, approver },
+    passphrase: askPassphrase(context),
+  });
+  const shown = join(home, '');
+  out.result({ home, file, ...record(about, end), approver_key: key, folder_lines: folderLines }, [
+    `Restored ${file} to ${shown}`,
+    ...contentLines(about, end),
+  ]);
+  out.remark(
+    `This home has the alarms, the keys and the name of the one that the backup was made of: start it only where that one is off and stays off. If both run, every alarm rings twice, once in each`,
+  );
+  for (const line of folderLines) out.remark(`config.yaml: "${line}" was made a remark; that data lies in ${home} now`);
+  for (const variable of DATA_FOLDERS.keys())
+    if (environment[variable])
+      out.remark(`${variable} is set to ${environment[variable]}: unset it, or what was restored is not looked at`);
+  if (about.alarms === 'postgresql') out.remark(POSTGRES_REMARK.replace('back that', 'restore that'));
+  if (key === 'left out')
+    out.remark("The backup holds an approver's key too, which was left out; restore it with --with-approver-key");
+  if (key === 'kept another')
+    out.remark(`The approver's key was left out: there is another one at ${approver}, which is never written over`);
+}
