@@ -357,10 +357,11 @@ export class PhraseReader {
     // `9.30` is a time for some and a day for others; `24.12` and `24.12.` are days.
     const isTime = first < 24 && second < 60 && other.length === 2 && !text.endsWith('.');
     if (mark === '.' && year === undefined && isTime)
-      throw new PhraseError(`"${text}" can be a time or a day`, [
-        `${first}:${other}`,
-        ...(isDay(second, first) ? [`${MONTHS[second - 1]} ${first}`] : []),
-      ]);
+      throw new PhraseError(
+        `"${text}" can be a time or a day`,
+        [`${first}:${other}`, ...(isDay(second, first) ? [`${MONTHS[second - 1]} ${first}`] : [])],
+        { replaces: new RegExp(RegExp.escape(text)) },
+      );
     if (mark === '-') throw new PhraseError(`"${text}" can be read in several ways; write the year first: 2026-12-01`);
     const write = (month: number, day: number) =>
       `${year === undefined ? '' : `${year} `}${MONTHS[month - 1]} ${day}`.replace(/^(\d{4}) (.*)$/, '$2 $1');
