@@ -6,7 +6,7 @@ import {
   type StreamableHTTPClientTransportOptions,
 } from '@modelcontextprotocol/client';
 import { createParser } from 'eventsource-parser';
-import { Agent } from '../kit/http/dispatchers.ts';
+import { Agent, lateFetch } from '../kit/http/dispatchers.ts';
 import { refuseDepth } from '../wire/json.ts';
 import type { HttpLink } from './manifest.ts';
 import type { RawAnswers } from './raw-answers.ts';
@@ -107,8 +107,7 @@ export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (why: s
   const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const request: FetchLike = async (url, init) => {
     // Few manifests name a server that is reached like this; the others do not wait for undici to be loaded.
-    const { fetch } = await import('undici');
-    const response = (await fetch(String(url), {
+    const response = (await lateFetch()(String(url), {
       ...(init as object),
       dispatcher: agent,
     })) as unknown as Response;

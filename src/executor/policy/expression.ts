@@ -67,7 +67,7 @@ function checkLanguage(source: string): void {
 /**
  * Loaded with the first expression: most policies have none, and it takes longer to load than the rest of the policy.
  */
-const load = createRequire(import.meta.url);
+const require = createRequire(import.meta.url);
 
 /**
  * Makes a matcher for whole texts.
@@ -76,7 +76,7 @@ const load = createRequire(import.meta.url);
  */
 export function compileExpression(source: string): (text: string) => boolean {
   checkLanguage(source);
-  const { RE2JS } = load('re2js') as typeof import('re2js');
+  const { RE2JS } = require('re2js') as typeof import('re2js');
   let compiled: ReturnType<typeof RE2JS.compile>;
   try {
     compiled = RE2JS.compile(source, RE2JS.DOTALL);

@@ -11,3 +11,6 @@ export const Agent: typeof Undici.Agent = require('undici/lib/dispatcher/agent.j
 export type Agent = Undici.Agent;
 export const Pool: typeof Undici.Pool = require('undici/lib/dispatcher/pool.js');
 export const buildConnector: typeof Undici.buildConnector = require('undici/lib/core/connect.js');
+
+/** The standard's `fetch`, which takes the dispatchers above; loaded when it is asked for. */
+export const lateFetch = (): typeof Undici.fetch => require('undici/lib/web/fetch/index.js').fetch;

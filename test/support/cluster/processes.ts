@@ -2,8 +2,9 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 
-/** The program under test. */
-export const PROGRAM = join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.mjs');
+/** The program under test: the sources, unless a test of the package names the one that it installed. */
+export const PROGRAM =
+  process.env.REVEILLE_TEST_PROGRAM ?? join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.mjs');
 export const START_LIMIT_MS = 60_000;
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

@@ -1,0 +1,139 @@
+/**
+ * `npm run package`: makes the package that a registry serves, `dist/reveille-<version>.tgz`.
+ *
+ * The sources are compiled, the files that the program and its exports can load are traced, and just those are laid out
+ * below `dist/package` as they lie in the repository: `src/cli/run.ts` is `src/cli/run.js` there. The dependencies come
+ * along, pinned and without what nothing loads (docs/decisions/0046-the-package.md).
+ */
+import { execFileSync } from 'node:child_process';
+import { cpSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, sep } from 'node:path';
+import { carriedManifest, EXPORTS, type Manifest, packageManifest, ROOT, readManifest } from './manifest.ts';
+import { mapByLine } from './source-map.ts';
+import { isInstalled, packageRootOf, traceFiles } from './trace.ts';
+
+const COMPILED = join(ROOT, 'dist', 'compiled');
+const STAGED = join(ROOT, 'dist', 'package');
+const INSTALLED = join(ROOT, 'node_modules');
+
+/** Read while it runs, or looked up by people: as they lie. */
+const CARRIED = [
+  ...['LICENSE', 'README.md', 'CHANGELOG.md', 'agents/*', 'skills/**/*', 'docs/*.md'],
+  ...['schemas/*.json', 'examples/*/*.{md,json,yaml}', '{src,examples}/**/migrations/*.sql'],
+  ...['src/console/assets/*', 'src/**/presets/*.json', 'src/*/*.json'],
+];
+
+/** Programs that no import leads to. */
+const PROGRAMS = ['bin/reveille.mjs'];
+/** MCP servers that manifests start, by their own entries. */
+const SERVERS = ['@modelcontextprotocol/server-filesystem/dist/index.js'];
+
+/** The binaries of `koffi`, each a package for one platform: npm installs the one that fits. */
+const NOT_CARRIED = '@koromix';
+
+function compile(): void {
+  rmSync(join(ROOT, 'dist'), { recursive: true, force: true });
+  execFileSync('tsc', ['-p', join(import.meta.dirname, 'tsconfig.json')], { stdio: 'inherit' });
+  // tsc rewrites what is imported, not the programs of threads and child processes that stand in a URL.
+  for (const name of globSync('**/*.js', { cwd: COMPILED })) {
+    const file = join(COMPILED, name);
+    const source = readFileSync(file, 'utf8');
+    const rewritten = source.replace(/(new URL\((['"])\.[^'"\n]+)\.ts(\2, import\.meta\.url\))/g, '$1.js$3');
+    if (rewritten !== source) writeFileSync(file, rewritten);
+  }
+  // The compiled files resolve packages, and say what kind of modules they are, as those of the repository do.
+  cpSync(join(ROOT, 'package.json'), join(COMPILED, 'package.json'));
+}
+
+/** The declarations that somebody who compiles against the exports reads, ours and those of dependencies. */
+function declarations(): string[] {
+  const entries = Object.values(EXPORTS).map((source) => join(COMPILED, source.replace(/\.ts$/, '.d.ts')));
+  if (entries.length === 0) return [];
+  const flags = ['--listFilesOnly', '--ignoreConfig', '--module', 'nodenext', '--types', '', '--lib', 'es2024'];
+  const listed = execFileSync('tsc', [...flags, ...entries], { encoding: 'utf8' });
+  const ofLanguage = /[\\/]node_modules[\\/](?:@typescript|typescript|@types)[\\/]/;
+  return listed.split('\n').filter((file) => file !== '' && !ofLanguage.test(file));
+}
+
+function write(target: string, text: string): void {
+  mkdirSync(dirname(target), { recursive: true });
+  writeFileSync(target, text);
+}
+
+function copy(from: string, to: string): void {
+  mkdirSync(dirname(to), { recursive: true });
+  cpSync(from, to);
+}
+
+/** Lays a dependency out: what is loaded of it, its licence, and what it says of itself. */
+function layOutDependency(root: string, files: readonly string[], isCarried: (name: string) => boolean): void {
+  const target = join(STAGED, relative(ROOT, root));
+  for (const file of files) {
+    const to = join(target, relative(root, file));
+    if (file === join(root, 'package.json')) write(to, carriedManifest(readFileSync(file, 'utf8'), isCarried));
+    else copy(file, to);
+  }
+  for (const name of readdirSync(root))
+    if (/^(?:licen[cs]e|notice|copying|copyright)/i.test(name)) copy(join(root, name), join(target, name));
+}
+
+function layOut(): { ours: number; carried: number } {
+  const entries = [
+    ...[...PROGRAMS, ...Object.values(EXPORTS).map((source) => source.replace(/\.ts$/, '.js'))].map((name) =>
+      join(COMPILED, name),
+    ),
+    ...SERVERS.map((name) => join(INSTALLED, name)),
+  ];
+  const traced = traceFiles(entries, (file) => file.startsWith(`${join(INSTALLED, NOT_CARRIED)}${sep}`));
+  const files = [...new Set([...traced, ...declarations()])];
+
+  const ours = files.filter((file) => !isInstalled(file) && basename(file) !== 'package.json');
+  for (const file of ours) {
+    copy(file, join(STAGED, relative(COMPILED, file)));
+    if (/\.m?js$/.test(file))
+      write(join(STAGED, `${relative(COMPILED, file)}.map`), mapByLine(readFileSync(`${file}.map`, 'utf8')));
+  }
+  for (const name of globSync(CARRIED, { cwd: ROOT }))
+    if (statSync(join(ROOT, name)).isFile()) copy(join(ROOT, name), join(STAGED, name));
+
+  const installed = Map.groupBy(files.filter(isInstalled), packageRootOf);
+  const names = new Set([...installed.keys()].map((root) => root.slice(root.lastIndexOf('node_modules') + 13)));
+  for (const [root, parts] of installed) layOutDependency(root, parts, (name) => names.has(name));
+
+  const { dependencies, optionalDependencies } = readManifest(ROOT);
+  const direct = Object.keys({ ...dependencies, ...optionalDependencies });
+  const unused = direct.filter((name) => !names.has(name));
+  if (unused.length > 0)
+    throw new Error(`nothing loads ${unused.join(', ')}: not dependencies, or loaded by a name that no import shows`);
+  const manifest: Manifest = packageManifest(direct, process.env.REVEILLE_REPOSITORY || undefined);
+  write(join(STAGED, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  return { ours: ours.length, carried: installed.size };
+}
+
+const bytesBelow = (folder: string): number =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+
+/** @returns the path of the tarball */
+export function makePackage(say: (line: string) => void): string {
+  const started = performance.now();
+  compile();
+  const { ours, carried } = layOut();
+  const flags = ['--json', '--ignore-scripts', '--pack-destination', join(ROOT, 'dist')];
+  const [packed] = JSON.parse(execFileSync('npm', ['pack', ...flags], { cwd: STAGED, encoding: 'utf8' })) as [
+    { filename: string; size: number; unpackedSize: number; entryCount: number },
+  ];
+  const tarball = join(ROOT, 'dist', packed.filename);
+  const bytes = bytesBelow(join(STAGED, 'node_modules'));
+  say(
+    `${relative(ROOT, tarball)}: ${megabytes(packed.size)}, unpacked ${megabytes(packed.unpackedSize)} in ${packed.entryCount} files`,
+  );
+  say(`of it ${megabytes(bytes)} are ${carried} dependencies, and ${ours} files are compiled from ours`);
+  say(`made in ${((performance.now() - started) / 1000).toFixed(1)} s`);
+  return tarball;
+}
+
+if (import.meta.main) makePackage((line) => console.log(line));

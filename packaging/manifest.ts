@@ -1,0 +1,65 @@
+/** The `package.json` of the package, made of the one of the repository: name, version and dependencies stand there once. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export const ROOT = join(import.meta.dirname, '..');
+
+export type Manifest = {
+  name: string;
+  version: string;
+  dependencies?: Record<string, string>;
+  optionalDependencies?: Record<string, string>;
+  [field: string]: unknown;
+};
+
+export const readManifest = (folder: string): Manifest =>
+  JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+
+/** What programs import, by the name that follows the package's: sources of the entries. */
+export const EXPORTS: Readonly<Record<string, string>> = {};
+
+/** Fields that are about working on the repository. */
+const OF_THE_REPOSITORY = ['private', 'scripts', 'devDependencies', 'allowScripts', 'overrides'];
+
+/** The system that calls into native code is Windows alone (`idle/windows.ts`): npm installs its binary there. */
+function platformBinaries(): Record<string, string> {
+  const { optionalDependencies = {} } = readManifest(join(ROOT, 'node_modules', 'koffi'));
+  return Object.fromEntries(Object.entries(optionalDependencies).filter(([name]) => name.includes('-win32-')));
+}
+
+/**
+ * @param bundled the direct dependencies that the package carries in itself
+ * @param address the repository's, which the registry holds a signed provenance against; left out where it is not known
+ */
+export function packageManifest(bundled: readonly string[], address: string | undefined): Manifest {
+  const own = readManifest(ROOT);
+  const { dependencies, optionalDependencies } = own;
+  const kept = Object.fromEntries(Object.entries(own).filter(([field]) => !OF_THE_REPOSITORY.includes(field)));
+  const exports = Object.entries(EXPORTS).map(([name, source]) => {
+    const compiled = `./${source.replace(/\.ts$/, '')}`;
+    return [name, { types: `${compiled}.d.ts`, default: `${compiled}.js` }];
+  });
+  return {
+    ...(kept as Manifest),
+    ...(address === undefined ? {} : { repository: { type: 'git', url: address } }),
+    dependencies: { ...dependencies, ...optionalDependencies },
+    optionalDependencies: platformBinaries(),
+    exports: { ...Object.fromEntries(exports), './package.json': './package.json' },
+    bundleDependencies: [...bundled],
+    publishConfig: { access: 'public', provenance: true },
+  };
+}
+
+/** What installing a dependency is about, not running it. */
+const OF_INSTALLING = ['scripts', 'devDependencies', 'bin', 'man'];
+
+/** The `package.json` of a dependency that is carried: it asks only for what is carried as well. */
+export function carriedManifest(text: string, isCarried: (name: string) => boolean): string {
+  const manifest = JSON.parse(text) as Manifest;
+  for (const field of OF_INSTALLING) delete manifest[field];
+  for (const field of ['dependencies', 'optionalDependencies', 'peerDependencies', 'peerDependenciesMeta']) {
+    const wanted = manifest[field] as Record<string, unknown> | undefined;
+    if (wanted) manifest[field] = Object.fromEntries(Object.entries(wanted).filter(([name]) => isCarried(name)));
+  }
+  return `${JSON.stringify(manifest, null, 2)}\n`;
+}

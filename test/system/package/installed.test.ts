@@ -1,0 +1,151 @@
+/** What `npm pack` alone gives: installed into an empty folder with an empty home, without a registry and without scripts. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { VERSION } from '../../../src/wire/version.ts';
+import type { Vector } from '../../contract/receipt-vectors/vectors.ts';
+import { type InstalledPackage, installPackage } from '../../support/package.ts';
+import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+/** Unpacked, with everything that comes along. */
+const LIMIT_BYTES = 15_000_000;
+
+type Failed = { code: number; stdout: string; stderr: string };
+
+const owner = sharedOwner();
+let installed: InstalledPackage;
+
+before(async () => {
+  installed = await installPackage(owner);
+});
+after(() => owner.end());
+
+/** Runs the installed command with this Node. */
+function reveille(...words: string[]) {
+  const { folder, env, program } = installed;
+  return run(process.execPath, [program, ...words], { cwd: folder, env });
+}
+
+/** A script beside the installation, which imports as any program there would. */
+function script(source: string) {
+  const { folder, env } = installed;
+  return run(process.execPath, ['--input-type=module', '--eval', source], { cwd: folder, env });
+}
+
+test('everything that comes along stays under 15 MB, and no package of it has a script that npm would run', () => {
+  const { folder } = installed;
+  const below = { cwd: join(folder, 'node_modules') };
+  const files = globSync('**', { ...below, exclude: ['**/.cache/**'] }).map((name) => join(below.cwd, name));
+  const bytes = files.map((file) => statSync(file)).reduce((sum, stat) => sum + (stat.isFile() ? stat.size : 0), 0);
+  assert.ok(files.includes(installed.program) && bytes < LIMIT_BYTES, `${(bytes / 1e6).toFixed(1)} MB`);
+  for (const manifest of files.filter((file) => file.endsWith('package.json'))) {
+    const { scripts = {} } = JSON.parse(readFileSync(manifest, 'utf8'));
+    assert.deepEqual(Object.keys(scripts), [], manifest);
+  }
+});
+
+test('npm calls the installation whole, and "npx reveille" answers with the version of package.json', async () => {
+  const { folder, env } = installed;
+  await run('npm', ['ls', '--all', '--offline'], { cwd: folder, env });
+  const { stdout } = await run('npx', ['--no-install', 'reveille', '--version'], { cwd: folder, env });
+  assert.equal(stdout, `${VERSION}\n`);
+});
+
+test('every module of ours finds what it imports, and every command has its help', async () => {
+  const { program } = installed;
+  const root = join(program, '..', '..');
+  // Programs of their own, which begin to work when they are loaded.
+  const programs = ['src/kit/sqlite/checkpoint-thread.js', 'src/router/reaper/main.js'];
+  const modules = globSync('{src,examples}/**/*.js', { cwd: root, exclude: ['src/console/assets/**'] });
+  const { stdout } = await script(`
+    for (const name of ${JSON.stringify(modules.filter((name) => !programs.includes(name)))})
+      await import(${JSON.stringify(root)} + '/' + name);
+    const { buildProgram } = await import(${JSON.stringify(join(root, 'src/cli/tree/program.js'))});
+    let commands = 0;
+    const walk = (command) => {
+      commands += 1;
+      if (!command.helpInformation().includes(command.name())) throw new Error(command.name());
+      for (const below of command.commands) walk(below);
+    };
+    walk(buildProgram(process));
+    console.log(commands);
+  `);
+  assert.ok(Number(stdout) > 60, `${stdout.trim()} commands`);
+});
+
+test('"up --once --json" rings: an alarm starts the agent of the package, which answers', async (t) => {
+  const { env } = installed;
+  const home = temporaryFolder(t);
+  const ports = { REVEILLE_HOME: home, CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
+  const { stdout, stderr } = await run(process.execPath, [installed.program, 'up', '--once', '--json'], {
+    env: { ...env, ...ports },
+  });
+  assert.equal(stderr, '');
+  const ring = JSON.parse(stdout);
+  assert.ok(ring.lateness_ms >= 0 && ring.machine_start_ms > 0, stdout);
+  assert.match(ring.reply, /A timer woke me/);
+});
+
+test('"mcp" and "chronometric" list their tools to an MCP client', async () => {
+  const { env, program, folder } = installed;
+  const toolsOf = async (command: string) => {
+    const client = new Client({ name: 'test', version: '1.0.0' });
+    await client.connect(
+      new StdioClientTransport({ command: process.execPath, args: [program, command], env, cwd: folder }),
+    );
+    const { tools } = await client.listTools();
+    await client.close();
+    return tools.map(({ name }) => name).sort();
+  };
+  const [alarms, time] = await Promise.all([toolsOf('mcp'), toolsOf('chronometric')]);
+  assert.deepEqual(alarms, ['alarm_cancel', 'alarm_list', 'alarm_set']);
+  assert.deepEqual(time, [
+    ...['get_time_context', 'idle_status', 'mark_session_end', 'mark_session_start', 'request_break_if_needed'],
+  ]);
+});
+
+test('"receipt verify" passes a receipt that holds and fails one of which something was removed', async (t) => {
+  const textOf = (list: 'valid' | 'broken', wanted: string) =>
+    readFileSync(join(ROOT, 'test', 'contract', 'receipt-vectors', `${list}.jsonl`), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Vector)
+      .find(({ name }) => name === wanted)!.text;
+  const file = join(temporaryFolder(t), 'receipt.json');
+  writeFileSync(file, textOf('valid', 'transfer-approved'));
+  const { stdout } = await reveille('receipt', 'verify', file, '--trust-embedded', '--json');
+  assert.equal(JSON.parse(stdout).valid, true);
+
+  writeFileSync(file, textOf('broken', 'removed'));
+  await assert.rejects(reveille('receipt', 'verify', file, '--trust-embedded', '--json'), (failed: Failed) => {
+    assert.deepEqual([failed.code, JSON.parse(failed.stdout).valid], [1, false]);
+    return true;
+  });
+});
+
+test('on an older Node it says in one sentence which one it needs, before anything else', async (t) => {
+  const { program, env } = installed;
+  const older = join(temporaryFolder(t), 'older.cjs');
+  writeFileSync(older, "Object.defineProperty(process.versions, 'node', { value: '20.20.2' });");
+  const withOlder = (...words: string[]) => run(process.execPath, ['--require', older, program, ...words], { env });
+  await assert.rejects(withOlder('up'), ({ code, stdout, stderr }: Failed) => {
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /^reveille needs Node 24 or newer and this is Node 20\.20\.2: [^\n]+\n$/);
+    return true;
+  });
+  // A prompt goes on without the time.
+  assert.equal((await withOlder('time', 'hook')).stdout, '');
+});
+
+test('the end-to-end walk of an alarm holds for the installed package', async () => {
+  const { env, program } = installed;
+  const walk = join(ROOT, 'test', 'end-to-end', 'alarm-walk.test.ts');
+  await run(process.execPath, ['--test-reporter=dot', walk], { env: { ...env, REVEILLE_TEST_PROGRAM: program } });
+});
