@@ -347,3 +347,17 @@ export async function firesSince(
   } while (cursor !== undefined);
   return fires;
 }
+
+/** A turn that began before an instant can end after it, by so much; no turn is followed for longer. */
+export const LONGEST_TURN_MS = 25 * 3_600_000;
+
+/**
+ * Whether more can be told of the turn of an attempt.
+ *
+ * @param now epoch milliseconds
+ * @param noWordMs how long a machine is waited for that has told nothing of the turn
+ */
+export function isTurnOpen({ outcome, finished_at, turn }: FireView, now: number, noWordMs = LONGEST_TURN_MS): boolean {
+  if (turn?.finished_at !== undefined || (outcome !== 'delivered' && turn === undefined)) return false;
+  return now - Date.parse(finished_at) < (turn === undefined ? noWordMs : LONGEST_TURN_MS);
+}

@@ -13,6 +13,7 @@ import { encodeJson, type RawJson } from '../wire/json.ts';
 import type { PersonChat } from '../wire/person.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { type PathNames, pathOf, type Route } from '../wire/route.ts';
+import type { TurnView } from '../wire/turn.ts';
 import { WAKE_HEADERS, WAKE_ORIGIN, type Wake } from '../wire/wake.ts';
 import { type FollowOptions, followEvents, type NeoEvent } from './follow-events.ts';
 import { NEO_ROUTES } from './http/routes.ts';
@@ -193,3 +194,29 @@ export function createNeoClient(options: NeoClientOptions) {
   };
 }
 export type NeoClient = ReturnType<typeof createNeoClient>;
+
+/** Turns of a conversation that are asked for at a time. */
+const TURNS_PAGE = 100;
+
+/**
+ * The last turns of a conversation, in the order in which they were accepted, and how many there are in all.
+ *
+ * @param most how many turns are given at most
+ * @throws ReveilleError as the client
+ */
+export async function lastTurns(
+  client: Pick<NeoClient, 'conversation'>,
+  id: string,
+  most: number,
+): Promise<{ turns: TurnView[]; count: number }> {
+  let turns: TurnView[] = [];
+  let cursor: string | undefined;
+  let count = 0;
+  do {
+    const page = await client.conversation(id, { limit: TURNS_PAGE, cursor });
+    turns = [...turns, ...page.turns].slice(-most);
+    count = page.turn_count;
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  return { turns, count };
+}

@@ -1,8 +1,8 @@
 /** Finds out what has become of one owner's alarms, by asking chronosd: losing what is in memory here loses nothing. */
-import { type ChronosClient, eachAlarm, firesSince } from '../chronos/client.ts';
+import { type ChronosClient, eachAlarm, firesSince, isTurnOpen, LONGEST_TURN_MS } from '../chronos/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { type AlarmView, type FireView, LIST_LIMIT_MAX } from '../wire/alarm.ts';
-import { alarmNews, isOpen, LONGEST_TURN_MS, type News } from './news.ts';
+import { alarmNews, type News } from './news.ts';
 
 /** What was found, and what to call when it is on disk. */
 export type Look = { readonly news: readonly News[]; readonly settle: () => void };
@@ -96,7 +96,7 @@ export class AlarmFeed {
 
   #knownOf(alarm: AlarmView, fires: readonly FireView[], readAt: number): Known {
     const { clock } = this.#options;
-    const open = fires.filter((fire) => isOpen(fire, readAt));
+    const open = fires.filter((fire) => isTurnOpen(fire, readAt));
     const from = Math.min(readAt, ...open.map(({ started_at }) => Date.parse(started_at))) - CLOCKS_DIFFER_MS;
     const latest = Math.max(...open.map(({ finished_at }) => Date.parse(finished_at)));
     const age = Math.max(0, readAt - latest);

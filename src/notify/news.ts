@@ -118,15 +118,6 @@ export function alarmNews(alarm: AlarmView, fires: readonly FireView[]): News[] 
   return news.sort((one, other) => one.at - other.at);
 }
 
-/** No turn is followed for longer than this. */
-export const LONGEST_TURN_MS = 25 * 3_600_000;
-
-/** Whether more can be told of a fire's turn. */
-export function isOpen({ outcome, finished_at, turn }: FireView, now: number): boolean {
-  if (turn?.finished_at !== undefined || (outcome !== 'delivered' && turn === undefined)) return false;
-  return now - Date.parse(finished_at) < LONGEST_TURN_MS;
-}
-
 type Gate = ReturnType<(typeof gateSchema)['parse']>;
 
 /** A question that waits. The executor wrote it: what will happen stands first, and what others wrote is marked. */

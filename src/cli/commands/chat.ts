@@ -1,6 +1,6 @@
 /** `reveille chat`: talking to the person's own agent, wherever its machine is. */
 import { text } from 'node:stream/consumers';
-import type { NeoClient } from '../../neo/client.ts';
+import { lastTurns, type NeoClient } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { personClient } from '../access/person.ts';
 import { arrivalLine } from '../chat/conversation.ts';
@@ -50,15 +50,9 @@ const DOES_NOT_COME_UP =
 
 async function showLatest(context: CliContext, client: NeoClient, id: string): Promise<void> {
   const { out } = context;
-  const turns = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.conversation(id, { cursor });
-    turns.push(...page.turns.slice(-TURNS_SHOWN));
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
+  const { turns } = await lastTurns(client, id, TURNS_SHOWN);
   const look = lookOf(context);
-  for (const turn of turns.slice(-TURNS_SHOWN)) {
+  for (const turn of turns) {
     out.line(arrivalLine(turn, look));
     for (const line of replyLines(turn.reply ?? turn.error ?? '', look)) out.line(line);
   }

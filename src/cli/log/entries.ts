@@ -98,18 +98,6 @@ export function entriesOf(alarm: NamedAlarm, fires: readonly FireView[]): LogEnt
   return entries.sort(inOrder);
 }
 
-/** A machine that does not tell how its turns end is not waited for any longer than this. */
-const NO_WORD_MS = 10 * 60_000;
-/** Nor is any turn for longer than this. */
-const LONGEST_MS = 25 * 3600_000;
-
-/** Whether more can be told of a fire's turn. */
-export function isOpen({ outcome, finished_at, turn }: FireView, now: number): boolean {
-  if (turn?.finished_at !== undefined || (outcome !== 'delivered' && turn === undefined)) return false;
-  const ageMs = now - Date.parse(finished_at);
-  return ageMs < (turn === undefined ? NO_WORD_MS : LONGEST_MS);
-}
-
 /** What has become of a task: that it was handed over and waits for somebody, or how it ended. */
 export function entryOfIntent(intent: IntentView): LogEntry {
   const { intent_id, status, created_at, ended_at, prose, conversation_id, error } = intent;

@@ -1,11 +1,11 @@
 /** Following turns by the ledger: of some alarms, what has not been told yet. */
-import { type ChronosClient, eachAlarm, firesSince } from '../../chronos/client.ts';
+import { type ChronosClient, eachAlarm, firesSince, isTurnOpen, LONGEST_TURN_MS } from '../../chronos/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
-import { entriesOf, inOrder, isOpen, keyOf, type LogEntry, type NamedAlarm } from './entries.ts';
+import { entriesOf, inOrder, keyOf, type LogEntry, type NamedAlarm } from './entries.ts';
 
-/** A turn that began before an instant can end after it, by so much. */
-const LONGEST_TURN_MS = 25 * 3600_000;
+/** A machine that does not tell how its turns end is not waited for any longer than this. */
+export const NO_WORD_MS = 10 * 60_000;
 /** Alarms that are asked about at a time. */
 const AT_ONCE = 8;
 /** What is looked at of an alarm whose turn is followed. */
@@ -69,7 +69,7 @@ export class OpenTurns {
   #newsOf(alarm: NamedAlarm, fires: readonly FireView[]): LogEntry[] {
     const { clock, since } = this.#options;
     const now = clock.now();
-    if (!fires.some((fire) => isOpen(fire, now))) this.#watched.delete(alarm.id);
+    if (!fires.some((fire) => isTurnOpen(fire, now, NO_WORD_MS))) this.#watched.delete(alarm.id);
     return entriesOf(alarm, fires).filter((entry) => {
       if (Date.parse(entry.at) < since) return false;
       const key = keyOf(entry);

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { isTurnOpen } from '../../chronos/client.ts';
 import type { FireView } from '../../wire/alarm.ts';
-import { entriesOf, isOpen } from '../log/entries.ts';
+import { entriesOf } from '../log/entries.ts';
+import { NO_WORD_MS } from '../log/open-turns.ts';
 import { renderEntry } from './log-screen.ts';
 import type { Look } from './render.ts';
 
@@ -60,9 +62,9 @@ test('text of others is never obeyed by the terminal', () => {
 
 test('a turn is followed until it has ended, and one of which there is no word not for long', () => {
   const at = Date.parse('2026-06-15T12:11:00Z');
-  assert.equal(isOpen(fire(), at), true);
-  assert.equal(isOpen(fire(), at + 3600_000), false);
-  assert.equal(isOpen(fire({ turn: { waits } }), at + 3600_000), true);
-  assert.equal(isOpen(fire({ turn: { finished_at: waits.at, ok: true } }), at), false);
-  assert.equal(isOpen(fire({ outcome: 'failed' }), at), false);
+  assert.equal(isTurnOpen(fire(), at, NO_WORD_MS), true);
+  assert.equal(isTurnOpen(fire(), at + 3600_000, NO_WORD_MS), false);
+  assert.equal(isTurnOpen(fire({ turn: { waits } }), at + 3600_000), true);
+  assert.equal(isTurnOpen(fire({ turn: { finished_at: waits.at, ok: true } }), at), false);
+  assert.equal(isTurnOpen(fire({ outcome: 'failed' }), at), false);
 });

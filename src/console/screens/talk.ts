@@ -1,14 +1,17 @@
 /** Talk: conversations with the agent, what it says and does as it comes, and questions where they come up. */
 import { html } from 'hono/html';
+import { lastTurns } from '../../neo/client.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { TurnView } from '../../wire/turn.ts';
-import { lastTurns } from '../agent.ts';
 import { csrfField, empty, missing, type Page } from '../page.ts';
 import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
 import { type Here, time } from '../times.ts';
 import { field, type Onward, there, type Visit, withQuery } from '../visit.ts';
 import { waitingOf } from '../waiting.ts';
 import { questionBlock } from './question.ts';
+
+/** What is shown of a long conversation: its end. */
+const TURNS_SHOWN = 100;
 
 const CONVERSATION = /^[A-Za-z0-9._:-]{1,128}$/;
 
@@ -86,7 +89,7 @@ export async function conversationScreen(visit: Visit): Promise<Page> {
   const { id = '' } = params;
   if (!CONVERSATION.test(id)) throw new ReveilleError('not_found', 'there is no such conversation');
   const agent = there(desk.agent);
-  const talk = await lastTurns(agent, id).catch((thrown: unknown) => {
+  const talk = await lastTurns(agent, id, TURNS_SHOWN).catch((thrown: unknown) => {
     if (toReveilleError(thrown).code === 'not_found') return { turns: [], count: 0 };
     throw thrown;
   });

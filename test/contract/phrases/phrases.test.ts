@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { offsetAt } from '../clock/zone.ts';
-import { readPhrase } from './phrase.ts';
-import { PhraseError, type Reading } from './reading.ts';
+import { offsetAt } from '../../../src/kit/clock/zone.ts';
+import { readPhrase } from '../../../src/kit/phrase/phrase.ts';
+import { PhraseError, type Reading } from '../../../src/kit/phrase/reading.ts';
 
 /** Five zones: two that put their clocks in opposite seasons, one by half an hour, one never, one 5 h 45 min ahead. */
 const ZONES = ['Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'America/Sao_Paulo', 'Asia/Kathmandu'];
@@ -39,7 +39,7 @@ type Row = { readonly now: string; readonly phrase: string; readonly wanted: str
 function readTable(): Row[] {
   const rows: Row[] = [];
   let now = '';
-  for (const line of readFileSync(join(import.meta.dirname, 'testing', 'phrases.txt'), 'utf8').split('\n')) {
+  for (const line of readFileSync(join(import.meta.dirname, 'phrases.txt'), 'utf8').split('\n')) {
     if (line.startsWith('## ')) now = line.slice(3);
     const row = /^(?!#)(.*?)\s+= (.*)$/.exec(line);
     if (row) rows.push({ now, phrase: row[1]!, wanted: row[2]! });
