@@ -20,6 +20,7 @@ import {
 } from '../wire/executor.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
+import type { OfferedPasskey, PasskeyRequest } from '../wire/passkey.ts';
 import type { PathNames, Route } from '../wire/route.ts';
 import type { SubmitterView, submitterMadeSchema } from '../wire/submitter.ts';
 import { WAKE_HEADERS } from '../wire/wake.ts';
@@ -133,6 +134,10 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
       return entries(callOf(EXECUTOR_ROUTES.listGates, { id }), page, 'pending', page.value.pending);
     },
 
+    /** With which passkeys a question of theirs may be answered. */
+    passkeys: async (): Promise<readonly OfferedPasskey[]> =>
+      (await told(EXECUTOR_ROUTES.listPasskeys, {})).value.passkeys,
+
     /** Passes a person's answer on as it is: it is signed, and a changed one would count for nothing. */
     async answer(id: string, nodeId: string, answer: GateAnswer): Promise<void> {
       const ifLost = look(answer.approved ? 'your approval' : 'your refusal', id);
@@ -244,7 +249,8 @@ export function createExecutorAdmin({ attend, ...place }: ExecutorPlace & { atte
   return {
     url: place.url,
     approvers: (user?: string): Promise<ApproverList> => value(EXECUTOR_ROUTES.listApprovers, { query: { user } }),
-    enroll: (body: ApproverRequest): Promise<ApproverView> => value(EXECUTOR_ROUTES.enrollApprover, { body }),
+    enroll: (body: ApproverRequest | PasskeyRequest): Promise<ApproverView> =>
+      value(EXECUTOR_ROUTES.enrollApprover, { body }),
     revoke: (body: RevocationRequest): Promise<ApproverView> => value(EXECUTOR_ROUTES.revokeApprover, { body }),
     submitters: async (user?: string): Promise<readonly SubmitterView[]> =>
       (await value(EXECUTOR_ROUTES.listSubmitters, { query: { user } })).submitters,

@@ -45,9 +45,9 @@ export function answerText(statement: AnswerStatement): string {
 }
 
 /** Another key's signature under the same statement: of somebody who may answer already. */
-const voucherSchema = z.strictObject({ approver: approverKeySchema, signature: signatureSchema });
+export const voucherSchema = z.strictObject({ approver: approverKeySchema, signature: signatureSchema });
 
-const enrollmentShape = {
+export const enrollmentShape = {
   /** The new key. */
   approver: approverKeySchema,
   name: shortText(APPROVER_NAME_MAX).min(1),
@@ -93,6 +93,7 @@ export type RevocationRequest = z.output<typeof revocationRequestSchema>;
 export const approverQuerySchema = z.strictObject({ user: labelSchema.optional() });
 
 export const approverViewSchema = z.object({
+  /** An Ed25519 public key, or the id of a passkey. */
   approver: z.string(),
   name: z.string(),
   user: z.string(),
@@ -102,6 +103,10 @@ export const approverViewSchema = z.object({
   revoked_at: z.string().optional(),
   /** The key that said so; `operator` for a reset. */
   revoked_by: z.string().optional(),
+  /** Of a passkey: where it may be asked for, and how often it says that it has signed (0 where it does not count). */
+  passkey: z
+    .object({ credential_id: z.string(), origin: z.string(), rp_id: z.string(), sign_count: z.int() })
+    .optional(),
   /** Its row was changed behind the executor's back, so it does not count. */
   forged: z.literal(true).optional(),
 });

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
 import { approverKeySchema, signatureSchema, signedInstantSchema } from './approver.ts';
 import { RawJson } from './json.ts';
+import { assertionSchema } from './passkey.ts';
 import { shortText, verbatimText } from './text.ts';
 
 const INTENT_END_STATUSES = ['completed', 'failed', 'denied', 'cancelled', 'unknown'] as const;
@@ -126,19 +127,29 @@ export const gateListSchema = z.object({ pending: z.array(gateSchema) });
  * `POST /intents/{id}/gates/{node_id}/answer`, on the executor and on an agent daemon that passes it on. Whoever sends
  * it needs no right of their own: what counts is the signature of an approver of the intent's user (`approver.ts`).
  */
-export const gateAnswerSchema = z.strictObject({
-  approved: z.boolean(),
-  /** One of the gate's options, or words. */
-  answer: verbatimText(16 * 1024).optional(),
-  /** The call and the question that were shown; the answer counts for no others. */
-  call_sha256: callDigestSchema,
-  displayed_sha256: callDigestSchema,
-  /** The public key of whoever answers. */
-  approver: approverKeySchema,
-  /** Until when the answer may be taken; at most 24 hours ahead. */
-  expires_at: signedInstantSchema,
-  signature: signatureSchema,
-});
+export const gateAnswerSchema = z
+  .strictObject({
+    approved: z.boolean(),
+    /** One of the gate's options, or words. */
+    answer: verbatimText(16 * 1024).optional(),
+    /** The call and the question that were shown; the answer counts for no others. */
+    call_sha256: callDigestSchema,
+    displayed_sha256: callDigestSchema,
+    /** The public key of whoever answers, or the id of their passkey. */
+    approver: approverKeySchema,
+    /** Until when the answer may be taken; at most 24 hours ahead. */
+    expires_at: signedInstantSchema,
+    /** Of a key. */
+    signature: signatureSchema.optional(),
+    /** Of a passkey; the digest of the answer is its challenge. */
+    passkey: assertionSchema.optional(),
+  })
+  .refine(({ signature, passkey }) => (signature === undefined) !== (passkey === undefined), {
+    path: ['signature'],
+    message: 'is required, or passkey in its place',
+    // Beside what else is wrong.
+    when: () => true,
+  });
 export type GateAnswer = z.output<typeof gateAnswerSchema>;
 
 /** What an agent daemon says to an answer that the executor took. */

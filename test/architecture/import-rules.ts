@@ -25,7 +25,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/phrase': [],
   'kit/mcp': [],
   'kit/process': [],
-  'kit/identity': [],
+  'kit/identity': ['kit/json'],
   'kit/http': [],
   'kit/sqlite': [],
   'kit/model': [],

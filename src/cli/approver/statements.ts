@@ -8,6 +8,7 @@ import {
   type RevocationStatement,
   revocationText,
 } from '../../wire/approver.ts';
+import { type PasskeyRequest, passkeyEnrollmentText } from '../../wire/passkey.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 
 /** How long what is signed here may be used; long enough for clocks that differ, too short to be kept. */
@@ -28,8 +29,8 @@ export function enrollmentRequest(key: AgentKey, about: Omit<Ours, 'approver'>, 
 }
 
 /** The same with the word of an approver who stands. */
-export function vouchedFor(request: ApproverRequest, key: AgentKey): ApproverRequest {
-  const signature = key.sign(enrollmentText(request));
+export function vouchedFor<Request extends ApproverRequest | PasskeyRequest>(request: Request, key: AgentKey): Request {
+  const signature = key.sign('passkey' in request ? passkeyEnrollmentText(request) : enrollmentText(request));
   return { ...request, voucher: { approver: key.publicKeyHex, signature } };
 }
 

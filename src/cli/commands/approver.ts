@@ -11,6 +11,7 @@ import {
   approverRequestSchema,
 } from '../../wire/approver.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { type PasskeyRequest, passkeyRequestSchema } from '../../wire/passkey.ts';
 import { checkInput } from '../../wire/validate.ts';
 import { executorAdmin } from '../access/executor.ts';
 import {
@@ -151,18 +152,20 @@ export async function approverEnroll(context: CliContext, flags: ApproverFlags):
   context.process.exitCode = EXIT.failed;
 }
 
-function requestIn(file: string): ApproverRequest {
+function requestIn(file: string): ApproverRequest | PasskeyRequest {
   const text = fileFlag('--request-file', file);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
     throw new UsageError(
-      `--request-file ${file} must hold what "reveille approver enroll" printed on the other machine`,
+      `--request-file ${file} must hold what "reveille approver enroll" printed on the other machine, or what the console gave you`,
       cause,
     );
   }
-  const checked = checkInput(approverRequestSchema, (value as { request?: unknown } | null)?.request);
+  const request = (value as { request?: object } | null)?.request;
+  const isPasskey = typeof request === 'object' && request !== null && 'passkey' in request;
+  const checked = isPasskey ? checkInput(passkeyRequestSchema, request) : checkInput(approverRequestSchema, request);
   if ('problems' in checked) throw new UsageError(`--request-file ${file}: ${checked.problems[0]!.sentence}`);
   return checked.value;
 }
@@ -178,7 +181,8 @@ async function vouch(context: CliContext, file: string): Promise<void> {
       'conflict',
       `the request is for another executor (${request.executor}) than the one at ${admin.url}`,
     );
-  out.line(`${request.approver} (${oneLine(request.name)}) asks to approve for ${request.user}.`);
+  const who = 'passkey' in request ? `A passkey for ${oneLine(request.passkey.origin)}` : request.approver;
+  out.line(`${who} (${oneLine(request.name)}) asks to approve for ${request.user}.`);
   const key = await openApprover(environment, askPassphrase(context));
   enrolled(context, await admin.enroll(vouchedFor(request, key)));
 }
@@ -190,8 +194,10 @@ const state = ({ revoked_at, forged }: ApproverView) =>
   forged ? 'DOES NOT COUNT' : revoked_at === undefined ? 'stands' : 'revoked';
 
 /** What there is to say of a key beside its row. */
-function stateLines({ revoked_at, revoked_by, forged, enrolled_at, enrolled_by }: ApproverView, out: Output): string[] {
-  const enrolledLine = out.paint('dim', `    enrolled ${enrolled_at} by ${enrolled_by.slice(0, 16)}`);
+function stateLines(view: ApproverView, out: Output): string[] {
+  const { revoked_at, revoked_by, forged, enrolled_at, enrolled_by, passkey } = view;
+  const where = passkey === undefined ? '' : `a passkey for ${oneLine(passkey.origin)}, `;
+  const enrolledLine = out.paint('dim', `    ${where}enrolled ${enrolled_at} by ${enrolled_by.slice(0, 16)}`);
   if (forged) return [enrolledLine, out.paint('red', `    ${FORGED}`)];
   if (revoked_at === undefined) return [enrolledLine];
   return [enrolledLine, out.paint('yellow', `    revoked ${revoked_at} by ${revoked_by?.slice(0, 16)}`)];

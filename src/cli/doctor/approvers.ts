@@ -42,7 +42,10 @@ function checkStanding({ approvers }: ApproverList, user: string, known: KnownAp
     const remedy = own ? anew(known!) : 'enrol a key with: reveille approver enroll';
     return { name, status: 'warning', detail, remedy };
   }
-  const count = standing.length === 1 ? '1 key stands' : `${standing.length} keys stand`;
+  const keys = standing.filter(({ passkey }) => passkey === undefined).length;
+  const passkeys = standing.length - keys;
+  const also = passkeys === 0 ? '' : passkeys === 1 ? ' and 1 passkey' : ` and ${passkeys} passkeys`;
+  const count = `${keys === 1 ? '1 key' : `${keys} keys`}${also} stand${standing.length === 1 ? 's' : ''}`;
   if (known === undefined) {
     const detail = `${count} for ${user}; this computer has none, so nothing is approved from here`;
     return { name, status: 'note', detail, remedy: 'make one and ask for it with: reveille approver enroll' };

@@ -77,9 +77,12 @@ function consentOf({ decided, gate }: NodeRecord): string {
   return gate?.expired ? 'asked, and nobody answered in time' : `to be asked (${because})`;
 }
 
-function signedBy({ approver, name }: NonNullable<Gate['answered']>): string {
+function signedBy({ approver, name, passkey }: NonNullable<Gate['answered']>): string {
   if (approver === undefined) return '; the receipt is of before answers were signed, and names no approver’s key';
-  return `, signed by ${approver}${name === undefined ? '' : ` (${shown(name)})`}`;
+  const called = name === undefined ? '' : ` (${shown(name)})`;
+  return passkey === undefined
+    ? `, signed by ${approver}${called}`
+    : `, signed with the passkey ${approver}${called} at ${shown(passkey.origin)}`;
 }
 
 function outcomeOf(record: NodeRecord): string {
@@ -232,6 +235,8 @@ export function factsOf(report: ReceiptReport, place: ReceiptPlace) {
         ...{ effect: decided?.effect, rule: decided?.rule },
         answered: answer && {
           ...{ by: answer.by, at: answer.at, approved: answer.approved, approver: answer.approver, name: answer.name },
+          ...(answer.approver !== undefined && { signed_with: answer.passkey ? 'passkey' : 'key' }),
+          ...(answer.passkey && { origin: answer.passkey.origin, credential_id: answer.passkey.credential_id }),
         },
         ...{ started_at: started?.at, status: standingOf(record), reason: reasonOf(record) },
         references: finished?.references,

@@ -10,6 +10,7 @@ import {
   approverRequestSchema,
   revocationRequestSchema,
 } from '../../wire/approver.ts';
+import { passkeyRequestSchema } from '../../wire/passkey.ts';
 import {
   type SubmitterView,
   submitterQuerySchema,
@@ -24,7 +25,9 @@ import { EXECUTOR_ROUTES } from './routes.ts';
 /** @param executor the public key that the executor signs receipts with: what is signed to enrol a key names it */
 export function approverRoutes(app: HttpApp, roster: Roster, executor: string): void {
   serve(app, EXECUTOR_ROUTES.enrollApprover, async (c) => {
-    const request = parseOrThrow(approverRequestSchema, await readJson(c));
+    const body = await readJson(c);
+    const isPasskey = typeof body === 'object' && body !== null && 'passkey' in body;
+    const request = isPasskey ? parseOrThrow(passkeyRequestSchema, body) : parseOrThrow(approverRequestSchema, body);
     return sendOk(c, roster.enroll(request) satisfies ApproverView);
   });
   serve(app, EXECUTOR_ROUTES.listApprovers, (c) => {

@@ -25,6 +25,7 @@ import {
   intentListQuerySchema,
 } from '../../wire/intent-view.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import type { Roster } from '../journal/roster.ts';
 import type { ExecutorRail, IntentEvent } from '../rail.ts';
 import { userOf } from './principal.ts';
 import { EXECUTOR_ROUTES } from './routes.ts';
@@ -101,7 +102,15 @@ export function intentRoutes(app: HttpApp, rail: ExecutorRail): void {
   });
 }
 
-export function gateRoutes(app: HttpApp, rail: Pick<ExecutorRail, 'gates' | 'answer'>): void {
+export function gateRoutes(
+  app: HttpApp,
+  rail: Pick<ExecutorRail, 'gates' | 'answer'>,
+  roster: Pick<Roster, 'passkeys'>,
+): void {
+  serve(app, EXECUTOR_ROUTES.listPasskeys, async (c) => {
+    await refuseArguments(c);
+    return sendOk(c, { passkeys: roster.passkeys(userOf(c)) });
+  });
   serve(app, EXECUTOR_ROUTES.listGates, async (c) => {
     await refuseArguments(c);
     return sendOk(c, { pending: rail.gates(userOf(c), intentIdOf(c)) });

@@ -29,6 +29,7 @@ import {
   intentListSchema,
   intentViewSchema,
 } from '../../wire/intent-view.ts';
+import { passkeyListSchema, passkeyRequestSchema } from '../../wire/passkey.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
 import {
   submitterListSchema,
@@ -90,9 +91,16 @@ export const EXECUTOR_ROUTES = {
     method: 'post',
     path: '/intents/{id}/gates/{node_id}/answer',
     summary:
-      "a person's word on a step, signed by their approver's key; it counts for the question that was shown and for no other",
+      "a person's word on a step, signed by their approver's key or with their passkey; it counts for the question that was shown and for no other",
     body: gateAnswerSchema,
     data: gateAnsweredSchema,
+  },
+  listPasskeys: {
+    credential: 'user',
+    method: 'get',
+    path: '/passkeys',
+    summary: 'the passkeys with which your questions may be answered',
+    data: passkeyListSchema,
   },
   cancelIntent: {
     credential: 'user',
@@ -129,15 +137,16 @@ export const EXECUTOR_ROUTES = {
     credential: 'admin',
     method: 'post',
     path: '/approvers',
-    summary: "let a key answer for a user; after the user's first one it takes the signature of a key that stands",
-    body: approverRequestSchema,
+    summary:
+      "let a key or a passkey answer for a user; after the user's first one it takes the signature of a key that stands",
+    body: z.union([approverRequestSchema, passkeyRequestSchema]),
     data: approverViewSchema,
   },
   listApprovers: {
     credential: 'admin',
     method: 'get',
     path: '/approvers',
-    summary: 'whose keys may answer, revoked ones included',
+    summary: 'whose keys and passkeys may answer, revoked ones included',
     query: approverQuerySchema,
     data: approverListSchema,
   },

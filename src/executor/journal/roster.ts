@@ -2,24 +2,34 @@
  * The roster: whose keys may answer the questions of which user. The first key of a user is enrolled on the operator's
  * word, and, where the executor is one person's, on that of an approver besides; each further one needs the signature
  * of a key that stands, and so does an end. So whoever reads the operator's token cannot make itself an approver where
- * there is one. Every method is synchronous; what changes the roster runs inside a transaction of its own.
+ * there is one. A passkey is never the first and vouches for nobody: what opens in a browser answers, and lets nobody
+ * in. Every method is synchronous; what changes the roster runs inside a transaction of its own, but for `used`.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { verifySignature } from '../../kit/identity/keys.ts';
+import { passkeyId, placeProblem, signCountOf } from '../../kit/identity/passkey.ts';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import {
   APPROVERS_PER_USER,
   type ApproverRequest,
   type ApproverView,
-  type EnrollmentStatement,
   enrollmentText,
   type RevocationRequest,
   revocationText,
   SIGNED_AHEAD_MS,
 } from '../../wire/approver.ts';
+import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import {
+  type Assertion,
+  type OfferedPasskey,
+  type Passkey,
+  type PasskeyRequest,
+  passkeyEnrollmentText,
+  passkeySchema,
+} from '../../wire/passkey.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 
 const OPERATOR = 'operator';
@@ -32,6 +42,9 @@ const OPERATOR = 'operator';
 export const ENROLLMENTS = ['operator', 'vouched'] as const;
 export type Enrollment = (typeof ENROLLMENTS)[number];
 
+/** A credential, and the last counter that an answer of it came with. */
+type KeptPasskey = { readonly credential: Passkey; readonly signCount: number };
+
 type Row = {
   readonly seq: number;
   readonly user: string;
@@ -39,8 +52,10 @@ type Row = {
   readonly name: string;
   readonly enrolledAt: number;
   readonly expiresAt: string;
+  /** By the key itself; a passkey has none. */
   readonly signature: string;
   readonly voucher: { readonly approver: string; readonly signature: string } | undefined;
+  readonly passkey: KeptPasskey | undefined;
   readonly revokedAt: number | undefined;
   readonly revokedBy: string | undefined;
 };
@@ -50,17 +65,25 @@ type Judged = { readonly row: Row; readonly isGenuine: boolean };
 
 export type RosterReset = { readonly user: string; readonly at: string };
 
+/** Somebody who may answer. */
+export type StandingApprover = { readonly name: string; readonly passkey?: KeptPasskey };
+
 export type Roster = {
-  /** What an approver who stands for this user is called; `undefined` for any other key. */
-  standing(user: string, publicKey: string): string | undefined;
+  /** An approver who stands for this user, by their key or the id of their passkey; `undefined` for any other. */
+  standing(user: string, approver: string): StandingApprover | undefined;
+  /** The passkeys that stand for a user. */
+  passkeys(user: string): OfferedPasskey[];
+  /** Keeps the counter of an answer that counts; in the transaction that takes the answer. */
+  used(user: string, approver: string, assertion: Assertion): void;
   /** In order of enrolment, revoked ones included. @param user of everybody unless told */
   list(user?: string): ApproverView[];
   resets(user?: string): RosterReset[];
   /**
    * @throws ReveilleError `conflict` for a key that was enrolled before or a statement for another executor,
-   * `forbidden` without a signature that is needed, `rate_limited`
+   * `forbidden` without a signature that is needed, `invalid_request` for a passkey that nobody can have,
+   * `rate_limited`
    */
-  enroll(request: ApproverRequest): ApproverView;
+  enroll(request: ApproverRequest | PasskeyRequest): ApproverView;
   /**
    * @throws ReveilleError `not_found`, `forbidden` without the signature of a key that stands, `conflict` for the last
    * key that stands
@@ -73,6 +96,18 @@ export type Roster = {
   reset(user: string): number;
 };
 
+/** Of a row that somebody has changed, whatever it says: its id does not fit then. */
+function keptPasskey(text: string | null, signCount: number): KeptPasskey | undefined {
+  if (text === null) return undefined;
+  const none = { credential_id: '', origin: '', public_key: '', rp_id: '' };
+  try {
+    const { success, data } = passkeySchema.safeParse(JSON.parse(text));
+    return { credential: success ? data : none, signCount };
+  } catch {
+    return { credential: none, signCount };
+  }
+}
+
 function rowOf(row: Record<string, SQLOutputValue>): Row {
   const voucher = row.voucher as string | null;
   return {
@@ -84,16 +119,28 @@ function rowOf(row: Record<string, SQLOutputValue>): Row {
     expiresAt: row.expires_at as string,
     signature: row.signature as string,
     voucher: voucher === null ? undefined : { approver: voucher, signature: row.voucher_signature as string },
+    passkey: keptPasskey(row.passkey as string | null, row.sign_count as number),
     revokedAt: (row.revoked_at as number | null) ?? undefined,
     revokedBy: (row.revoked_by as string | null) ?? undefined,
   };
 }
 
+function offered({ publicKey, name, passkey }: Row): OfferedPasskey[] {
+  if (!passkey) return [];
+  const { credential_id, origin, rp_id } = passkey.credential;
+  return [{ approver: publicKey, name, credential_id, origin, rp_id }];
+}
+
+function passkeyView({ credential: { credential_id, origin, rp_id }, signCount }: KeptPasskey) {
+  return { passkey: { credential_id, origin, rp_id, sign_count: signCount } };
+}
+
 function viewOf({ row, isGenuine }: Judged): ApproverView {
-  const { publicKey, name, user, enrolledAt, voucher, revokedAt, revokedBy } = row;
+  const { publicKey, name, user, enrolledAt, voucher, passkey, revokedAt, revokedBy } = row;
   return {
     ...{ approver: publicKey, name, user, enrolled_at: formatInstant(enrolledAt) },
     enrolled_by: voucher?.approver ?? OPERATOR,
+    ...(passkey && passkeyView(passkey)),
     ...(revokedAt === undefined ? {} : { revoked_at: formatInstant(revokedAt), revoked_by: revokedBy ?? OPERATOR }),
     ...(isGenuine ? {} : { forged: true as const }),
   };
@@ -123,8 +170,10 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
   const resetsOf = db.prepare('SELECT user_id, at, after_seq FROM approver_resets WHERE user_id = ? ORDER BY rowid');
   const allResets = db.prepare('SELECT user_id, at, after_seq FROM approver_resets ORDER BY rowid');
   const insert = db.prepare(`
-    INSERT INTO approvers (user_id, public_key, name, enrolled_at, expires_at, signature, voucher, voucher_signature)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
+    INSERT INTO approvers
+      (user_id, public_key, name, enrolled_at, expires_at, signature, voucher, voucher_signature, passkey)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+  const count = db.prepare('UPDATE approvers SET sign_count = ? WHERE user_id = ? AND public_key = ?');
   const end = db.prepare(
     'UPDATE approvers SET revoked_at = ?, revoked_by = ? WHERE user_id = ? AND public_key = ? AND revoked_at IS NULL',
   );
@@ -135,9 +184,12 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
     INSERT INTO approver_resets (user_id, at, after_seq)
     SELECT ?, ?, coalesce(max(seq), 0) FROM approvers WHERE user_id = ?`);
 
-  const statementOf = ({ publicKey, name, user, expiresAt }: Row): EnrollmentStatement => ({
-    ...{ approver: publicKey, name, user, executor, expires_at: expiresAt },
-  });
+  /** What was signed to let a row in. */
+  function textOf({ publicKey, name, user, expiresAt, passkey }: Row): string {
+    const about = { name, user, executor, expires_at: expiresAt };
+    if (passkey) return passkeyEnrollmentText({ ...about, passkey: passkey.credential });
+    return enrollmentText({ ...about, approver: publicKey });
+  }
 
   /**
    * A user's rows; one counts only if its signatures hold: a line that was written into the file makes nobody an
@@ -152,14 +204,18 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
       const row = rowOf(found);
       for (const seq of begins) if (seq >= before && seq < row.seq) isFirst = true;
       if (isFirst) known.clear();
-      const text = enrollmentText(statementOf(row));
-      const { voucher } = row;
+      const text = textOf(row);
+      const { voucher, passkey } = row;
       const isVouched =
         voucher === undefined
-          ? isFirst
-          : (isFirst || known.has(voucher.approver)) && verifySignature(voucher.approver, text, voucher.signature);
-      const isGenuine = isVouched && verifySignature(row.publicKey, text, row.signature);
-      if (isGenuine) {
+          ? isFirst && !passkey
+          : ((isFirst && !passkey) || known.has(voucher.approver)) &&
+            verifySignature(voucher.approver, text, voucher.signature);
+      const isItself = passkey
+        ? passkeyId(passkey.credential) === row.publicKey
+        : verifySignature(row.publicKey, text, row.signature);
+      const isGenuine = isVouched && isItself;
+      if (isGenuine && !passkey) {
         known.add(row.publicKey);
         isFirst = false;
       }
@@ -179,7 +235,7 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
    */
   function holdToVoucher(whose: string | undefined, text: string, voucher: ApproverRequest['voucher']): void {
     const there = whose === undefined ? [...users()].flatMap(standingOf) : standingOf(whose);
-    const keys = there.map(({ row }) => row.publicKey);
+    const keys = there.flatMap(({ row }) => (row.passkey ? [] : [row.publicKey]));
     const who = whose === undefined ? 'this executor' : whose;
     if (voucher === undefined)
       throw new ReveilleError(
@@ -200,10 +256,51 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
     throw new ReveilleError('conflict', `executor must be this executor's public key, ${executor} (got ${given})`);
   }
 
+  /** @throws ReveilleError `forbidden` for a key that nobody is shown to have */
+  function newKey(request: ApproverRequest) {
+    const { approver, signature } = request;
+    const text = enrollmentText({ ...request, user: ownerOf(request.user) });
+    if (approver === executor)
+      throw new ReveilleError('forbidden', 'approver must not be the key of the executor itself');
+    if (!verifySignature(approver, text, signature))
+      throw new ReveilleError('forbidden', 'signature is not one of approver over this statement');
+    return { approver, text, signature, passkey: null };
+  }
+
+  /** @throws ReveilleError `invalid_request` for one that nobody can have */
+  function newPasskey(request: PasskeyRequest) {
+    const { passkey } = request;
+    const problem = placeProblem(passkey);
+    if (problem !== undefined) throw new ReveilleError('invalid_request', `passkey.${problem}`);
+    const text = passkeyEnrollmentText({ ...request, user: ownerOf(request.user) });
+    return { approver: passkeyId(passkey), text, signature: '', passkey: canonicalJson(passkey) };
+  }
+
+  /** @throws ReveilleError `conflict` for one that is or was there, `rate_limited` */
+  function refuseKnown(known: readonly Judged[], approver: string): void {
+    const before = known.find(({ row }) => row.publicKey === approver)?.row;
+    if (before?.revokedAt !== undefined)
+      throw new ReveilleError(
+        'conflict',
+        `${approver} was revoked for ${before.user} and cannot come back; use a new key`,
+      );
+    if (before) throw new ReveilleError('conflict', `${approver} is an approver of ${before.user} already`);
+    if (known.length < APPROVERS_PER_USER) return;
+    const message = `${known[0]!.row.user} has had ${APPROVERS_PER_USER} approvers; that is the limit`;
+    throw new ReveilleError('rate_limited', message);
+  }
+
   const judgedOf = (user: string, publicKey: string) => rows(user).find(({ row }) => row.publicKey === publicKey);
 
   return {
-    standing: (user, publicKey) => standingOf(user).find(({ row }) => row.publicKey === publicKey)?.row.name,
+    standing(user, approver) {
+      const row = standingOf(user).find((one) => one.row.publicKey === approver)?.row;
+      return row && { name: row.name, ...(row.passkey && { passkey: row.passkey }) };
+    },
+
+    passkeys: (user) => standingOf(ownerOf(user)).flatMap(({ row }) => offered(row)),
+
+    used: (user, approver, { authenticator_data }) => void count.run(signCountOf(authenticator_data), user, approver),
 
     list(user) {
       const whose = user === undefined ? users() : [ownerOf(user)];
@@ -219,31 +316,25 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
       writes.runNow(() => {
         const now = clock.now();
         const user = ownerOf(request.user);
-        const { approver, name, expires_at, signature, voucher } = request;
         refuseOther(request.executor);
-        refuseStale(expires_at, now);
-        const text = enrollmentText({ ...request, user });
-        if (approver === executor)
-          throw new ReveilleError('forbidden', 'approver must not be the key of the executor itself');
-        if (!verifySignature(approver, text, signature))
-          throw new ReveilleError('forbidden', 'signature is not one of approver over this statement');
+        refuseStale(request.expires_at, now);
+        const { approver, text, signature, passkey } = 'passkey' in request ? newPasskey(request) : newKey(request);
         const known = rows(user);
-        const before = known.find(({ row }) => row.publicKey === approver);
-        if (before?.row.revokedAt !== undefined)
-          throw new ReveilleError(
-            'conflict',
-            `${approver} was revoked for ${user} and cannot come back; use a new key`,
-          );
-        if (before) throw new ReveilleError('conflict', `${approver} is an approver of ${user} already`);
-        if (known.length >= APPROVERS_PER_USER)
-          throw new ReveilleError('rate_limited', `${user} has had ${APPROVERS_PER_USER} approvers; that is the limit`);
+        refuseKnown(known, approver);
         const begun = resetsOf.all(user).reduce((seq, { after_seq }) => Math.max(seq, after_seq as number), 0);
         const isFirst = !known.some(({ row, isGenuine }) => isGenuine && row.seq > begun);
+        if (isFirst && passkey !== null)
+          throw new ReveilleError(
+            'forbidden',
+            `a passkey cannot be the first approver of ${user}: enrol a key with "reveille approver enroll"`,
+          );
         const isAlone =
           isFirst && (enrollment === 'operator' || ![...users()].some((one) => standingOf(one).length > 0));
+        const { name, expires_at, voucher } = request;
         if (!isAlone) holdToVoucher(isFirst ? undefined : user, text, voucher);
         const by = isAlone ? undefined : voucher!;
-        insert.run(user, approver, name, now, expires_at, signature, by?.approver ?? null, by?.signature ?? null);
+        const signed = [signature, by?.approver ?? null, by?.signature ?? null] as const;
+        insert.run(user, approver, name, now, expires_at, ...signed, passkey);
         return viewOf(judgedOf(user, approver)!);
       }),
 
@@ -258,9 +349,9 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
         if (!found) throw new ReveilleError('not_found', `${approver} is no approver of ${user}`);
         if (found.row.revokedAt !== undefined) return viewOf(found);
         holdToVoucher(user, revocationText({ ...request, user }), voucher);
-        const standing = standingOf(user);
-        if (standing.length === 1 && standing[0]!.row.publicKey === approver) {
-          const message = `${approver} is the last approver of ${user}: enrol another one first, or have the operator stop the executor and run "reveille approver reset --user ${user}"`;
+        const keys = standingOf(user).filter(({ row }) => !row.passkey);
+        if (keys.length === 1 && keys[0]!.row.publicKey === approver) {
+          const message = `${approver} is the last approver of ${user} that is a key: enrol another one first, or have the operator stop the executor and run "reveille approver reset --user ${user}"`;
           throw new ReveilleError('conflict', message);
         }
         end.run(now, voucher.approver, user, approver);

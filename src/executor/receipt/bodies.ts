@@ -5,6 +5,7 @@
 import type { ContextPiece } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
 import type { ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
+import type { PasskeySignature } from '../../wire/passkey.ts';
 import type { PlanReference, ResolvedValue } from '../intent/reference.ts';
 
 /** Instants are in UTC, with milliseconds: `2026-06-15T08:10:00.000Z`. */
@@ -129,11 +130,15 @@ export type ReceiptBodies = {
     /** Whose intent it is. */
     readonly by: string;
     readonly answer?: string;
-    /** Together or not at all: the question that was answered, by which key, and its signature (`wire/approver.ts`). */
+    /**
+     * Together or not at all: the question that was answered, by which key, and its signature (`wire/approver.ts`), or
+     * by which passkey, and its assertion (`wire/passkey.ts`).
+     */
     readonly displayed_sha256?: string;
     readonly approver?: string;
     readonly expires_at?: string;
     readonly signature?: string;
+    readonly passkey?: PasskeySignature;
     /** What the executor's roster calls the key. */
     readonly name?: string;
   };

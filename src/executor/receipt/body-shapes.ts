@@ -11,6 +11,7 @@ import type { ReceiptBodies } from './bodies.ts';
 const text = z.string();
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
 const signature = z.string().regex(/^[0-9a-f]{128}$/, 'must be 128 lower-case hex digits');
+const hex = z.string().regex(/^(?:[0-9a-f]{2})+$/, 'must be lower-case hex digits, two for each byte');
 const UTC = 'must be an instant in UTC with milliseconds, such as 2026-06-15T08:10:00.000Z';
 
 const instant = z.string().refine(isWrittenInstant, UTC);
@@ -46,6 +47,11 @@ const valueSource = z.looseObject({
 
 const planReference = z.looseObject({ node_id: text, place: text, from: text, pointer: text });
 const resolvedValue = z.looseObject({ place: text, ref: text, json: text });
+
+const passkey = z.looseObject({
+  ...{ credential_id: hex, origin: text, public_key: hex, rp_id: text },
+  ...{ authenticator_data: hex, client_data: text, signature: hex },
+});
 
 export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBodies[Kind]> } = {
   'intent.accepted': z.looseObject({
@@ -105,6 +111,7 @@ export const BODY_SHAPES: { readonly [Kind in ReceiptKind]: z.ZodType<ReceiptBod
     name: text.exactOptional(),
     expires_at: instant.exactOptional(),
     signature: signature.exactOptional(),
+    passkey: passkey.exactOptional(),
   }),
   'gate.refused': z.looseObject({
     ...ofCall,

@@ -2,8 +2,7 @@
  * What must hold of a chain (docs/receipts.md, "What must hold"): each envelope is held against the state that the ones
  * before it come to, and only then taken in. Pure.
  */
-import { verifySignature } from '../../kit/identity/keys.ts';
-import { answerText, SIGNED_AHEAD_MS } from '../../wire/approver.ts';
+import { SIGNED_AHEAD_MS } from '../../wire/approver.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { type CallNode, type Intent, intentSchema, type WaitNode } from '../../wire/intent.ts';
 import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
@@ -16,6 +15,7 @@ import {
   standsInPlan,
   withValues,
 } from '../intent/reference.ts';
+import { signatureProblem } from './answer-signature.ts';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from './bodies.ts';
 import {
   type AnyChainState,
@@ -193,11 +193,11 @@ function openQuestion(record: NodeRecord, nodeId: string, callSha256: string, wh
  * left out, but not done wrongly.
  */
 function checkSignature(question: Gate, body: ReceiptBodies['gate.answered'], intentId: string, rules: number): void {
-  const { node_id: nodeId, at, displayed_sha256, approver, expires_at, signature } = body;
-  const signed = [displayed_sha256, approver, expires_at, signature];
+  const { node_id: nodeId, at, displayed_sha256, approver, expires_at, signature, passkey } = body;
+  const signed = [displayed_sha256, approver, expires_at, signature ?? passkey];
   if (rules < SIGNED_APPROVALS && signed.every((member) => member === undefined)) return;
   const wrong = (what: string): never => refuse('approver', `the answer at "${nodeId}" ${what}`);
-  if (displayed_sha256 === undefined || approver === undefined || expires_at === undefined || signature === undefined)
+  if (displayed_sha256 === undefined || approver === undefined || expires_at === undefined)
     throw wrong('does not say whose key signed it, or what and until when');
   if (displayed_sha256 !== question.asked.displayed_sha256)
     wrong('is about another question than the one that was shown');
@@ -205,8 +205,8 @@ function checkSignature(question: Gate, body: ReceiptBodies['gate.answered'], in
   if (given >= until) wrong(`was taken at ${at}; it counted only before ${expires_at}`);
   if (until > given + SIGNED_AHEAD_MS) wrong(`was to count until ${expires_at}, more than 24 hours after ${at}`);
   const statement = { ...body, displayed_sha256, expires_at, intent_id: intentId };
-  if (!verifySignature(approver, answerText(statement), signature))
-    wrong(`is not signed by ${approver}: somebody without that key gave it, or changed it`);
+  const problem = signatureProblem(statement, { approver, signature, passkey });
+  if (problem !== undefined) wrong(problem);
 }
 
 function checkAnswer(before: Before, body: ReceiptBodies['gate.answered']): void {

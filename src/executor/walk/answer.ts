@@ -2,12 +2,13 @@
  * Whether a person's answer counts: it must be about the question that waits, and signed by an approver who stands.
  * What does not count is put down as well, but not without end. Pure.
  */
-import { verifySignature } from '../../kit/identity/keys.ts';
-import { answerText } from '../../wire/approver.ts';
+import { signCountOf } from '../../kit/identity/passkey.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
+import type { PasskeySignature } from '../../wire/passkey.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
-import { refuseStale } from '../journal/roster.ts';
+import { refuseStale, type StandingApprover } from '../journal/roster.ts';
+import { signatureProblem } from '../receipt/answer-signature.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainState, isOver, recordOf } from '../receipt/chain-state.ts';
 
@@ -25,9 +26,14 @@ type Given = {
   readonly by: string;
   readonly answer: GateAnswer;
   readonly now: number;
-  /** What the roster calls the key that answers; `undefined` when it does not stand for the intent's user. */
-  readonly approver: string | undefined;
+  /** What the roster knows of whoever answers; `undefined` when they do not stand for the intent's user. */
+  readonly approver: StandingApprover | undefined;
 };
+
+/** An assertion together with the credential that the roster has: what a browser says of that does not count. */
+function passkeyOf({ answer, approver }: Given): PasskeySignature | undefined {
+  return answer.passkey && approver?.passkey && { ...approver.passkey.credential, ...answer.passkey };
+}
 
 const NO_GATE = 'the gates that wait are listed by GET /intents/{id}/gates';
 
@@ -45,13 +51,19 @@ function closed(state: ChainState, nodeId: string, now: number): string | undefi
 }
 
 /** Why whoever signed cannot have answered this question; nothing here depends on who has sent it. */
-function unsigned(state: ChainState, { nodeId, answer, now, approver }: Given): ReveilleError | undefined {
+function unsigned(state: ChainState, given: Given): ReveilleError | undefined {
+  const { nodeId, answer, now, approver } = given;
   const { approver: key, expires_at, signature } = answer;
   const { intent_id, principal } = state.accepted;
-  if (approver === undefined)
-    return new ReveilleError('forbidden', `approver ${key} does not stand as an approver of ${principal.user}`);
-  if (!verifySignature(key, answerText({ ...answer, intent_id, node_id: nodeId }), signature))
-    return new ReveilleError('forbidden', `signature is not one of ${key} over this answer to this question`);
+  const forbidden = (message: string) => new ReveilleError('forbidden', message);
+  if (approver === undefined) return forbidden(`approver ${key} does not stand as an approver of ${principal.user}`);
+  const passkey = passkeyOf(given);
+  if ((answer.passkey === undefined) !== (approver.passkey === undefined))
+    return forbidden(`approver ${key} is ${approver.passkey ? 'a passkey' : 'a key'} and answers as what it is`);
+  const wrong = signatureProblem({ ...answer, intent_id, node_id: nodeId }, { approver: key, signature, passkey });
+  if (wrong !== undefined) return forbidden(`the answer ${wrong}`);
+  if (passkey && hasGoneBack(signCountOf(passkey.authenticator_data), approver.passkey!.signCount))
+    return forbidden(`the passkey ${key} has counted back: it may have been copied; look at "reveille approver list"`);
   try {
     refuseStale(expires_at, now);
   } catch (thrown) {
@@ -60,6 +72,9 @@ function unsigned(state: ChainState, { nodeId, answer, now, approver }: Given): 
   }
   return undefined;
 }
+
+/** WebAuthn §6.1.1: an authenticator that counts goes on with every signature; many do not count and say 0. */
+const hasGoneBack = (count: number, before: number) => (count !== 0 || before !== 0) && count <= before;
 
 /** Why an answer does not count. */
 function objection(state: ChainState, given: Given): ReveilleError | undefined {
@@ -92,10 +107,16 @@ export function judgeAnswer(state: ChainState, given: Given): Judged {
     };
     return { entries: state.refusals < REFUSALS_KEPT ? [entry] : [], refusal };
   }
-  const { answer: words, ...signed } = answer;
+  const { answer: words, passkey: _, signature, ...said } = answer;
+  const passkey = passkeyOf(given);
   const entry: ReceiptEntry = {
     kind: 'gate.answered',
-    body: { ...body, by, ...signed, name: approver!, ...(words === undefined ? {} : { answer: words }) },
+    body: {
+      ...{ ...body, by, ...said, name: approver!.name },
+      ...(signature === undefined ? {} : { signature }),
+      ...(passkey === undefined ? {} : { passkey }),
+      ...(words === undefined ? {} : { answer: words }),
+    },
   };
   return { entries: [entry], refusal: undefined };
 }

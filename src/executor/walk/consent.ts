@@ -122,8 +122,8 @@ function isAbout({ gate }: NodeRecord, call: BoundCall): boolean {
  * there were any, or of a key that was revoked since, is asked for anew.
  */
 function isApprovedBy({ parts }: Course, { accepted }: ChainState, { gate }: NodeRecord): boolean {
-  const { approved, approver, signature } = gate?.answered ?? {};
-  if (approved !== true || approver === undefined || signature === undefined) return false;
+  const { approved, approver, signature, passkey } = gate?.answered ?? {};
+  if (approved !== true || approver === undefined || (signature ?? passkey) === undefined) return false;
   return parts.journal.roster.standing(accepted.principal.user, approver) !== undefined;
 }
 

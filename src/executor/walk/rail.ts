@@ -143,6 +143,7 @@ export function createRail(parts: RailParts): ExecutorRail {
         const approver = journal.roster.standing(before.accepted.principal.user, answer.approver);
         const judged = judgeAnswer(before, { nodeId, by: user, answer, now: clock.now(), approver });
         refusal = judged.refusal;
+        if (refusal === undefined && answer.passkey) journal.roster.used(row.user, answer.approver, answer.passkey);
         return judged.entries;
       });
       if (row.user !== user) journal.load(user, intentId);

@@ -4,6 +4,7 @@ import type { ResolvedValue } from '../../../src/executor/intent/reference.ts';
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import type { InvariantRule } from '../../../src/executor/receipt/invariants.ts';
 import type { PlanNode } from '../../../src/wire/intent.ts';
+import { FALSE_PASSKEY_STORIES } from './passkey-stories.ts';
 import * as tell from './stories.ts';
 import { INTENT_ID, looking, nodes, payNode, sequence, TRANSFER, waiting } from './stories.ts';
 
@@ -277,4 +278,5 @@ export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
   ),
   'broken-somewhere-else': wrong('journal', ...upTo(6), tell.broken(4)),
   'goes-on-after-a-broken-journal': wrong('journal', ...upTo(5), tell.broken(5), started()),
+  ...FALSE_PASSKEY_STORIES,
 };

@@ -8,7 +8,7 @@ import type { PlanNode } from '../../../src/wire/intent.ts';
 import type { ReceiptKind } from '../../../src/wire/intent-receipt.ts';
 
 export const INTENT_ID = 'intent-1';
-const USER = 'alice';
+export const USER = 'alice';
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -81,6 +81,7 @@ export const decided = (change: Partial<ReceiptBodies['call.decided']> = {}) =>
   });
 
 const SHOWN = 'ledger/transfer\namount: 100.00 EUR\nfrom: alice-main\nto: bob';
+export const SHOWN_SHA256 = sha256(SHOWN);
 
 export const asked = (change: Partial<ReceiptBodies['gate.asked']> = {}) =>
   entry('gate.asked', {

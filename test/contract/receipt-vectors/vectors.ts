@@ -3,7 +3,10 @@
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import type { BrokenProperty } from '../../../src/executor/receipt/verify.ts';
 import { canonicalJson } from '../../../src/wire/canonical-json.ts';
+import type { PasskeySignature } from '../../../src/wire/passkey.ts';
 import { FALSE_STORIES } from './false-stories.ts';
+import { passkeyTransfer, TRUE_PASSKEY_STORIES } from './passkey-stories.ts';
+import { KNOWN, knownPasskeyAnswer } from './passkeys.ts';
 import { KEY, OTHER_KEY, receiptOf, seal } from './sealing.ts';
 import {
   APPROVER_KEY,
@@ -64,7 +67,7 @@ function nestedVectors(): Vector[] {
 }
 
 function trueVectors(): Vector[] {
-  const stories = Object.entries(TRUE_STORIES).map(([name, entries]): Vector => {
+  const stories = Object.entries({ ...TRUE_STORIES, ...TRUE_PASSKEY_STORIES }).map(([name, entries]): Vector => {
     const ended = entries.some(({ kind }) => ENDINGS.has(kind));
     const expected = { valid: true, envelopes: entries.length, ended, last_kind: entries.at(-1)!.kind } as const;
     return { name, text: canonicalJson(receiptOf(seal(entries))), expected };
@@ -89,13 +92,14 @@ function trueVectors(): Vector[] {
 
 /** Receipts whose approver the reader has named. */
 function approvedVectors(): Vector[] {
-  const named = (name: string, entries: readonly ReceiptEntry[]): Vector => {
+  const named = (name: string, entries: readonly ReceiptEntry[], approver = APPROVER_KEY): Vector => {
     const ended = entries.some(({ kind }) => ENDINGS.has(kind));
     const expected = { valid: true, envelopes: entries.length, ended, last_kind: entries.at(-1)!.kind } as const;
-    return { name, text: canonicalJson(receiptOf(seal(entries))), approver: APPROVER_KEY, expected };
+    return { name, text: canonicalJson(receiptOf(seal(entries))), approver, expected };
   };
   return [
     named('approved-by-whom-the-reader-named', signedTransfer),
+    named('approved-with-the-passkey-that-the-reader-named', passkeyTransfer, KNOWN.approver),
     named('nothing-started-whoever-was-named', TRUE_STORIES['answered-no-by-a-key']!),
     named('only-looked-whoever-was-named', TRUE_STORIES['read-repeated-after-a-crash']!),
   ];
@@ -110,6 +114,7 @@ function notApproved(): Vector[] {
   };
   return [
     vector('approved-by-another-than-the-reader-named', signedTransfer, KEY.publicKeyHex),
+    vector('approved-with-a-passkey-and-the-reader-named-a-key', passkeyTransfer),
     vector('approved-by-no-key-and-the-reader-named-one', transfer),
     vector('allowed-by-a-rule-and-the-reader-named-one', TRUE_STORIES['allowed-by-a-rule-since-answers-are-signed']!),
   ];
@@ -235,6 +240,7 @@ function wrongInside(): Vector[] {
     const entries = [...transfer.slice(0, seq - 1), entry as (typeof transfer)[number]];
     return { name, text: canonicalJson(receiptOf(seal(entries))), expected: { valid: false, seq, property } };
   };
+  const knownPasskey = (knownPasskeyAnswer() as { body: { passkey: PasskeySignature } }).body.passkey;
   const read = { tool: 'ledger/balance', args: {}, args_sha256: wrong, is_error: false };
   return [
     vector('wrong-hash-of-arguments', 3, 'digest', decided({ call: { ...PAY, args_sha256: wrong } })),
@@ -274,6 +280,16 @@ function wrongInside(): Vector[] {
       7,
       'malformed',
       signedAnswer({ expires_at: '2026-06-15T08:20:30Z' }),
+    ),
+    ...Object.entries({
+      'passkey-that-is-no-object': 'c0ffee',
+      'passkey-without-client-data': { ...knownPasskey, client_data: undefined },
+      'passkey-with-client-data-as-an-object': { ...knownPasskey, client_data: {} },
+      'passkey-with-an-empty-signature': { ...knownPasskey, signature: '' },
+      'passkey-with-half-a-byte': { ...knownPasskey, credential_id: 'c0ffe' },
+      'passkey-with-a-key-in-capitals': { ...knownPasskey, public_key: knownPasskey.public_key.toUpperCase() },
+    }).map(([name, passkey]) =>
+      vector(name, 7, 'malformed', knownPasskeyAnswer({ passkey: JSON.parse(JSON.stringify(passkey)) } as never)),
     ),
     vector('plan-of-another-shape', 2, 'malformed', compiled({ id: 'x', kind: 'loop' } as never)),
   ];

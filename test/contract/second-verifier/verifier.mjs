@@ -254,6 +254,7 @@ const TYPES = {
   object_or_list: (value) => value instanceof Map || Array.isArray(value),
   hash: matches(/^[0-9a-f]{64}$/),
   signature: matches(/^[0-9a-f]{128}$/),
+  hex: matches(/^(?:[0-9a-f][0-9a-f])+$/),
   whole: isWhole,
   position: (value) => isWhole(value) && value >= 1,
   two: (value) => value === 2,
@@ -286,6 +287,8 @@ const SHAPES = {
   provenance: 'node_id:text place:text value:text from:text tool?:text',
   amount: 'value:text currency:text',
   reference: 'node_id:text place:text from:text pointer:text',
+  passkey:
+    'credential_id:hex public_key:hex rp_id:text origin:text authenticator_data:hex client_data:text signature:hex',
   resolved: 'place:text ref:text json:text',
   call: 'tool:text args:object args_sha256:hash call_sha256:hash definition_sha256:hash',
   intent: '! verb:verb objects?:object_or_list constraints?:object_or_list deadline?:deadline plan:node',
@@ -307,7 +310,7 @@ const BODIES = new Map(
     'call.tried': `tool:text args:object args_sha256:hash ${STATUS} ${RECEIVED}`,
     'gate.asked': 'call_sha256:hash displayed:text displayed_sha256:hash expires_at:moment',
     'gate.answered':
-      'call_sha256:hash approved:true_or_false by:text answer?:text displayed_sha256?:hash approver?:hash expires_at?:moment signature?:signature name?:text',
+      'call_sha256:hash approved:true_or_false by:text answer?:text displayed_sha256?:hash approver?:hash expires_at?:moment signature?:signature passkey?:passkey name?:text',
     'gate.refused': 'by:text reason:text call_sha256?:text approver?:text',
     'gate.expired': 'call_sha256:hash',
     'call.started': 'call:call surface:natural|escalate idempotency_key?:text',
@@ -507,21 +510,64 @@ class Past {
 
 // ---- Answers and the keys that sign them. ----
 
-const SIGNED_MEMBERS = ['displayed_sha256', 'approver', 'expires_at', 'signature'];
+const SIGNED_MEMBERS = ['displayed_sha256', 'approver', 'expires_at'];
+const SIGNATURES = ['signature', 'passkey'];
 const STATEMENT = ['answer', 'approved', 'call_sha256', 'displayed_sha256', 'expires_at'];
 const DAY = 24 * 60 * 60 * 1000;
 
-/** Whether an approver's key has signed this answer; where the receipt is of before there were any, whether nothing says so. */
+/** Whether an approver has signed this answer; where the receipt is of before there were any, whether nothing says so. */
 function answeredByKey(answer, past) {
   const needed = past.last('intent.accepted').get('rules') === 2;
-  if (!needed && !SIGNED_MEMBERS.some((name) => answer.has(name))) return true;
+  if (!needed && ![...SIGNED_MEMBERS, ...SIGNATURES].some((name) => answer.has(name))) return true;
   if (!SIGNED_MEMBERS.every((name) => answer.has(name))) return false;
+  if (SIGNATURES.filter((name) => answer.has(name)).length !== 1) return false;
   const [at, until] = ['at', 'expires_at'].map((name) => instant(answer.get(name)));
   if (answer.get('displayed_sha256') !== past.question(answer).get('displayed_sha256')) return false;
   if (at >= until || until - at > DAY) return false;
   const said = STATEMENT.filter((name) => answer.has(name)).map((name) => [name, answer.get(name)]);
-  const statement = new Map([...said, ['intent_id', past.intentId], ['node_id', answer.get('node_id')]]);
-  return holdsUnder(answer.get('approver'), answer.get('signature'), Buffer.from(canonical(statement)));
+  const statement = canonical(new Map([...said, ['intent_id', past.intentId], ['node_id', answer.get('node_id')]]));
+  return answer.has('passkey')
+    ? assertedBy(answer.get('approver'), answer.get('passkey'), statement)
+    : holdsUnder(answer.get('approver'), answer.get('signature'), Buffer.from(statement));
+}
+
+// ---- Passkeys. ----
+
+const IDENTITY = ['credential_id', 'origin', 'public_key', 'rp_id'];
+const POINT_OF_P256 = '3059301306072a8648ce3d020106082a8648ce3d03010703420004';
+const POINT_OF_ED25519 = '302a300506032b6570032100';
+const WITHOUT_SHA256 = null;
+
+/** Whether bytes are signed with a key of one of the three sorts. */
+function signedWithAny(spki, signature, bytes) {
+  const begins = (prefix, length) => spki.length === 2 * length && spki.startsWith(prefix);
+  try {
+    const key = createPublicKey({ key: Buffer.from(spki, 'hex'), format: 'der', type: 'spki' });
+    const { modulusLength = 0 } = key.asymmetricKeyDetails;
+    const isRsa = key.asymmetricKeyType === 'rsa' && modulusLength >= 2048 && modulusLength <= 4096;
+    const isEdwards = begins(POINT_OF_ED25519, 44);
+    if (!isRsa && !isEdwards && !begins(POINT_OF_P256, 91)) return false;
+    return verifySignature(isEdwards ? WITHOUT_SHA256 : 'sha256', bytes, key, Buffer.from(signature, 'hex'));
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a passkey is an assertion of this approver over a text. */
+function assertedBy(approver, passkey, text) {
+  if (hashOf(without(passkey, (name) => !IDENTITY.includes(name))) !== approver) return false;
+  const spoken = passkey.get('client_data');
+  const client = readOne(spoken)?.value;
+  if (!(client instanceof Map)) return false;
+  const challenge = createHash('sha256').update(text).digest('base64url');
+  const wanted = { type: 'webauthn.get', challenge, origin: passkey.get('origin') };
+  if (Object.entries(wanted).some(([name, value]) => client.get(name) !== value)) return false;
+  if (client.has('topOrigin') || (client.has('crossOrigin') && client.get('crossOrigin') !== false)) return false;
+  const data = Buffer.from(passkey.get('authenticator_data'), 'hex');
+  if (data.length < 37 || data.toString('hex', 0, 32) !== sha256(passkey.get('rp_id'))) return false;
+  if ((data[32] & 0b101) !== 0b101) return false;
+  const bytes = Buffer.concat([data, createHash('sha256').update(spoken).digest()]);
+  return signedWithAny(passkey.get('public_key'), passkey.get('signature'), bytes);
 }
 
 /** Whether one of the approvers whom the reader has named approved what is started here. */

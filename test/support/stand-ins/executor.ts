@@ -199,7 +199,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     if (given.displayed_sha256 !== sha256(gate.question))
       throw new ReveilleError('conflict', 'displayed_sha256 is that of another question');
     const signed = answerText({ ...given, intent_id: intent.id, node_id: nodeId });
-    if (given.approver !== PERSON.approver || !verifySignature(given.approver, signed, given.signature))
+    if (given.approver !== PERSON.approver || !verifySignature(given.approver, signed, given.signature ?? ''))
       throw new ReveilleError('forbidden', 'the answer is not signed by an approver');
     intent.pending = intent.pending.filter((one) => one !== gate);
     intent.answers.push({ nodeId, answer: given });

@@ -7,7 +7,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { ADMIN_TOKEN } from '../../support/cluster/approval.ts';
+import { testPasskey } from '../../../src/kit/identity/testing/passkey.ts';
+import { ADMIN_TOKEN, executorKeyOf } from '../../support/cluster/approval.ts';
 import { type Outcome, reveille } from '../../support/command-line.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { callerOf, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
@@ -207,4 +208,34 @@ test('a submitter is added, listed and revoked, and its token is shown once', as
     (await desk(['submitter', 'list'], { EXECUTOR_ADMIN_TOKEN: '' })).stderr,
     /EXECUTOR_ADMIN_TOKEN is not set/,
   );
+});
+
+test('a passkey that a page has made is let in from the command line, listed with its address, and revoked', async (t) => {
+  const { executor, desk, folder, ada } = await open(t);
+  done(await desk(['approver', 'enroll']));
+  const passkey = testPasskey();
+  const file = join(folder, 'request.json');
+  const request = passkey.enrollment(await executorKeyOf(executor.url), 'ada');
+  writeFileSync(file, JSON.stringify({ request }));
+  const vouched = done(await desk(['approver', 'enroll', '--request-file', file]));
+  assert.match(vouched, /A passkey for http:\/\/localhost:8087 \(ada's passkey\) asks to approve for ada/);
+  assert.match(
+    done(await desk(['approver', 'list'])),
+    /ada's passkey\n +a passkey for http:\/\/localhost:8087, enrolled/,
+  );
+  const id = await ada.submit({ intent: transfer() });
+  assert.equal((await ada.sendAnswer(id, 'pay', passkey.answer(id, await ada.waiting(id)))).status, 200);
+  await ada.until(id, 'completed');
+  const receipt = join(folder, 'receipt.json');
+  writeFileSync(receipt, JSON.stringify(await ada.data('GET', `/intents/${id}/receipt`)));
+  const words = ['receipt', 'verify', receipt, '--trust-embedded', '--approver', passkey.approver];
+  const said = done(await desk(words)).replace(/\s+/g, ' ');
+  assert.match(
+    said,
+    new RegExp(`signed with the passkey ${passkey.approver} \\(ada's passkey\\) at http://localhost:8087`),
+  );
+  const [{ answered }] = JSON.parse(done(await desk([...words, '--json']))).calls;
+  assert.deepEqual([answered.signed_with, answered.origin], ['passkey', 'http://localhost:8087']);
+  done(await desk(['approver', 'revoke', passkey.approver.slice(0, 12)]));
+  assert.match(done(await desk(['approver', 'list'])), /revoked +ada's passkey/);
 });

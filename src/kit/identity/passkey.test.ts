@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { createPublicKey } from 'node:crypto';
+import { test } from 'node:test';
+import { verifyAuthenticationResponse } from '@simplewebauthn/server';
+import { diceOf } from '../../../test/support/random/random.ts';
+import type { Assertion, Passkey } from '../../wire/passkey.ts';
+import { assertionProblem, challengeOf, passkeyId, placeProblem, registrationProblem, signCountOf } from './passkey.ts';
+import { changedAssertion, type Oddity, type PasskeyAlgorithm, testPasskey } from './testing/passkey.ts';
+
+const TEXT = '{"approved":true}';
+const ALGORITHMS: readonly PasskeyAlgorithm[] = ['es256', 'eddsa', 'rs256'];
+
+/** The key as an authenticator writes it (RFC 9053), which is what the library takes. */
+function coseOf({ public_key }: Passkey): Uint8Array<ArrayBuffer> {
+  const jwk = createPublicKey({ key: Buffer.from(public_key, 'hex'), format: 'der', type: 'spki' }).export({
+    format: 'jwk',
+  });
+  const bytes = (text: unknown) => Buffer.from(String(text), 'base64url').toString('hex');
+  if (jwk.kty === 'EC')
+    return Uint8Array.from(Buffer.from(`a5010203262001215820${bytes(jwk.x)}225820${bytes(jwk.y)}`, 'hex'));
+  if (jwk.kty === 'OKP')
+    return Uint8Array.from(Buffer.from(`a401010327200621 5820${bytes(jwk.x)}`.replace(' ', ''), 'hex'));
+  return Uint8Array.from(Buffer.from(`a401030339010020590100${bytes(jwk.n)}2143${bytes(jwk.e)}`, 'hex'));
+}
+
+/** What a library that others keep says of an assertion. */
+async function isTaken(passkey: Passkey, { authenticator_data, client_data, signature }: Assertion): Promise<boolean> {
+  const text = (hex: string) => Buffer.from(hex, 'hex').toString('base64url');
+  const id = text(passkey.credential_id);
+  try {
+    const { verified } = await verifyAuthenticationResponse({
+      response: {
+        ...{ id, rawId: id, type: 'public-key' as const, clientExtensionResults: {} },
+        response: {
+          authenticatorData: text(authenticator_data),
+          clientDataJSON: Buffer.from(client_data).toString('base64url'),
+          signature: text(signature),
+        },
+      },
+      expectedChallenge: challengeOf(TEXT),
+      expectedOrigin: passkey.origin,
+      expectedRPID: passkey.rp_id,
+      credential: { id, publicKey: coseOf(passkey), counter: 0 },
+      requireUserVerification: true,
+    });
+    return verified;
+  } catch {
+    return false;
+  }
+}
+
+test('an assertion over the text holds, and one over any other does not, with each sort of key', async () => {
+  for (const algorithm of ALGORITHMS) {
+    const { passkey, assertion } = testPasskey({ algorithm });
+    const given = assertion(TEXT);
+    assert.equal(assertionProblem(passkey, given, TEXT), undefined, algorithm);
+    assert.equal(await isTaken(passkey, given), true, algorithm);
+    assert.match(assertionProblem(passkey, given, `${TEXT} `)!, /its challenge is another one/);
+    assert.equal(signCountOf(given.authenticator_data), 1);
+  }
+});
+
+test('what is odd about an assertion is named, and a well-kept library takes none of it either', async () => {
+  const { passkey, assertion } = testPasskey();
+  const odd: [RegExp, Oddity][] = [
+    [/type webauthn\.get/, { type: 'webauthn.create' }],
+    [/challenge/, { challenge: challengeOf('another text') }],
+    [/another address than http:\/\/localhost:8087/, { origin: 'http://localhost:3000' }],
+    [/another name than localhost/, { rpId: 'evil.example' }],
+    [/UP/, { flags: 0x04 }],
+    [/UV/, { flags: 0x01 }],
+  ];
+  for (const [said, what] of odd) {
+    const given = assertion(TEXT, what);
+    assert.match(assertionProblem(passkey, given, TEXT)!, said);
+    assert.equal(await isTaken(passkey, given), false, String(said));
+  }
+  // Beyond what the library asks.
+  assert.match(assertionProblem(passkey, assertion(TEXT, { more: { crossOrigin: true } }), TEXT)!, /inside a page/);
+});
+
+test('0 of 1,000 assertions with something changed in them hold, by us or by a well-kept library', async (t) => {
+  const dice = diceOf(t);
+  const made = ALGORITHMS.map((algorithm) => testPasskey({ algorithm }));
+  const given = made.map(({ assertion }) => assertion(TEXT));
+  let taken = 0;
+  let takenThere = 0;
+  for (let tried = 0; tried < 1000; tried++) {
+    const at = dice(made.length);
+    const forged = changedAssertion(given[at]!, dice);
+    if (assertionProblem(made[at]!.passkey, forged, TEXT) === undefined) taken++;
+    if (tried < 150 && (await isTaken(made[at]!.passkey, forged))) takenThere++;
+  }
+  t.diagnostic(`1000 tried, ${taken} taken by us; 150 tried, ${takenThere} taken by the library`);
+  assert.deepEqual([taken, takenThere], [0, 0]);
+});
+
+test('garbage for a key, a signature or data is no assertion, and nothing throws', (t) => {
+  const dice = diceOf(t);
+  const garbage = (most: number) =>
+    Buffer.from(Array.from({ length: 1 + dice(most) }, () => dice(256))).toString('hex');
+  const { passkey, assertion } = testPasskey();
+  const given = assertion(TEXT);
+  for (let tried = 0; tried < 300; tried++) {
+    assert.ok(assertionProblem({ ...passkey, public_key: garbage(120) }, given, TEXT));
+    assert.ok(assertionProblem({ ...passkey, public_key: passkey.public_key.slice(0, 54) + garbage(64) }, given, TEXT));
+    assert.ok(assertionProblem(passkey, { ...given, signature: garbage(80) }, TEXT));
+    assert.ok(assertionProblem(passkey, { ...given, authenticator_data: garbage(60) }, TEXT));
+  }
+});
+
+test('the id of a passkey is that of its key, its name and its one address', () => {
+  const { passkey } = testPasskey();
+  const ids = [
+    passkey,
+    { ...passkey, origin: 'http://localhost:1' },
+    { ...passkey, rp_id: 'other' },
+    { ...passkey, credential_id: 'ab' },
+    { ...passkey, public_key: 'ab' },
+  ].map(passkeyId);
+  assert.equal(new Set(ids).size, ids.length);
+});
+
+test('a credential that was just made is held to its name, address, challenge and id', () => {
+  const { passkey, assertion } = testPasskey();
+  const id = Buffer.from(passkey.credential_id, 'hex');
+  const length = Buffer.of(id.length >> 8, id.length & 0xff);
+  const attested = (own: Buffer) => (head: Buffer) =>
+    Buffer.concat([head, Buffer.alloc(16), length, own, Buffer.alloc(77)]);
+  const made = (odd: Oddity = {}) =>
+    assertion('', { type: 'webauthn.create', challenge: 'C', flags: 0x45, data: attested(id), ...odd });
+  assert.equal(registrationProblem(passkey, made(), 'C'), undefined);
+  const odd: [RegExp, Oddity][] = [
+    [/type webauthn\.create/, { type: 'webauthn.get' }],
+    [/challenge/, { challenge: 'D' }],
+    [/address/, { origin: 'https://evil.example' }],
+    [/name/, { rpId: 'evil.example' }],
+    [/UV/, { flags: 0x41 }],
+    [/another credential/, { flags: 0x05 }],
+    [/another credential/, { data: attested(Buffer.alloc(id.length)) }],
+    [/another credential/, { data: (head) => head }],
+  ];
+  for (const [said, what] of odd) assert.match(registrationProblem(passkey, made(what), 'C')!, said);
+  for (const place of [
+    { origin: 'http://console.example', rp_id: 'console.example' },
+    { origin: 'https://console.example', rp_id: 'example' },
+    { origin: 'https://console.example/', rp_id: 'console.example' },
+    { origin: 'http://localhost:80', rp_id: 'localhost' },
+    { origin: 'nothing' },
+  ])
+    assert.match(placeProblem({ ...passkey, ...place })!, /^(origin|rp_id) must be/);
+  assert.equal(
+    placeProblem({ ...passkey, origin: 'https://console.example:8443', rp_id: 'console.example' }),
+    undefined,
+  );
+});

@@ -1,0 +1,109 @@
+/** Passkeys for tests: an authenticator and the browser before it, as far as a signature shows of them. */
+import { createPrivateKey, createPublicKey, generateKeyPairSync, hash, type KeyObject, sign } from 'node:crypto';
+import { answerText } from '../../../wire/approver.ts';
+import type { GateAnswer } from '../../../wire/executor.ts';
+import { type Assertion, type Passkey, type PasskeyRequest, passkeyEnrollmentText } from '../../../wire/passkey.ts';
+import { formatInstant } from '../../../wire/rfc3339.ts';
+import type { AgentKey } from '../keys.ts';
+import { challengeOf, passkeyId } from '../passkey.ts';
+import type { AskedGate } from './approver.ts';
+
+const MINUTE_MS = 60_000;
+
+/** What may be otherwise than it should be. */
+export type Oddity = {
+  readonly type?: string;
+  readonly challenge?: string;
+  readonly origin?: string;
+  /** The name that the authenticator was asked for. */
+  readonly rpId?: string;
+  /** UP and UV unless told. */
+  readonly flags?: number;
+  readonly count?: number;
+  /** Members that client data has besides. */
+  readonly more?: object;
+  /** What becomes of both before they are signed. */
+  readonly clientData?: (text: string) => string;
+  readonly data?: (bytes: Buffer) => Buffer;
+};
+
+const NEW_KEYS = {
+  es256: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey,
+  eddsa: () => generateKeyPairSync('ed25519').privateKey,
+  rs256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey,
+};
+export type PasskeyAlgorithm = keyof typeof NEW_KEYS;
+
+/** @param given.key a private key in PKCS#8 PEM; a fresh one of `algorithm` unless told */
+export function testPasskey(
+  given: {
+    algorithm?: PasskeyAlgorithm;
+    key?: string;
+    credentialId?: string;
+    origin?: string;
+    now?: () => number;
+  } = {},
+) {
+  const { algorithm = 'es256', origin = 'http://localhost:8087', now = Date.now } = given;
+  const key: KeyObject = given.key === undefined ? NEW_KEYS[algorithm]() : createPrivateKey(given.key);
+  const public_key = createPublicKey(key).export({ format: 'der', type: 'spki' }).toString('hex');
+  const credential_id = given.credentialId ?? hash('sha256', public_key).slice(0, 32);
+  const passkey: Passkey = { credential_id, origin, public_key, rp_id: new URL(origin).hostname };
+  const approver = passkeyId(passkey);
+  const soon = () => formatInstant(now() + 10 * MINUTE_MS);
+  let counted = 0;
+
+  /** What a browser and an authenticator make of a text that is to be signed. */
+  function assertion(text: string, odd: Oddity = {}): Assertion {
+    const said = { type: 'webauthn.get', challenge: challengeOf(text), origin, crossOrigin: false };
+    const { type = said.type, challenge = said.challenge, rpId = passkey.rp_id, flags = 0x05, more } = odd;
+    const { clientData = (all: string) => all, data: change = (all: Buffer) => all } = odd;
+    const client_data = clientData(JSON.stringify({ ...said, type, challenge, origin: odd.origin ?? origin, ...more }));
+    const counter = Buffer.alloc(4);
+    counted = odd.count ?? counted + 1;
+    counter.writeUInt32BE(counted);
+    const data = change(Buffer.concat([hash('sha256', rpId, 'buffer'), Buffer.of(flags), counter]));
+    const signed = Buffer.concat([data, hash('sha256', client_data, 'buffer')]);
+    const signature = sign(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', signed, key).toString('hex');
+    return { authenticator_data: data.toString('hex'), client_data, signature };
+  }
+
+  return {
+    passkey,
+    approver,
+    assertion,
+
+    /** A signed answer to a gate; what is `said` may contradict it. */
+    answer(intentId: string, gate: AskedGate, said: Partial<GateAnswer> = {}, odd: Oddity = {}): GateAnswer {
+      const { node_id, call, displayed_sha256 } = gate;
+      const statement = {
+        ...{ approved: true, call_sha256: call.call_sha256, displayed_sha256, expires_at: soon() },
+        ...said,
+      };
+      const signed = assertion(answerText({ ...statement, intent_id: intentId, node_id }), odd);
+      return { ...statement, approver, passkey: signed, ...said };
+    },
+
+    /** What makes it an approver, on the word of a key that stands. */
+    enrollment(executor: string, user: string, by?: AgentKey): PasskeyRequest {
+      const statement = { passkey, name: `${user}'s passkey`, user, executor, expires_at: soon() };
+      if (!by) return statement;
+      const signature = by.sign(passkeyEnrollmentText(statement));
+      return { ...statement, voucher: { approver: by.publicKeyHex, signature } };
+    },
+  };
+}
+
+const MEMBERS = ['authenticator_data', 'client_data', 'signature'] as const;
+const OTHERS = '0123456789abcdef"{},:';
+
+/** An assertion with one character of it exchanged for another. */
+export function changedAssertion(assertion: Assertion, dice: (sides: number) => number): Assertion {
+  const name = MEMBERS[dice(MEMBERS.length)]!;
+  const text = assertion[name];
+  const at = dice(text.length);
+  // Of what is binary a digit for a digit, so that it is the signature that has to show it.
+  const others = name === 'client_data' ? OTHERS : OTHERS.slice(0, 16);
+  const other = [...others].filter((one) => one !== text[at]);
+  return { ...assertion, [name]: text.slice(0, at) + other[dice(other.length)]! + text.slice(at + 1) };
+}
