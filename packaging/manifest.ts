@@ -16,7 +16,12 @@ export const readManifest = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
 
 /** What programs import, by the name that follows the package's: sources of the entries. */
-export const EXPORTS: Readonly<Record<string, string>> = {};
+export const EXPORTS: Readonly<Record<string, string>> = {
+  '.': 'src/exports/index.ts',
+  './client': 'src/exports/client.ts',
+  './verify': 'src/exports/verify.ts',
+  './tools': 'src/exports/tools.ts',
+};
 
 /** Fields that are about working on the repository. */
 const OF_THE_REPOSITORY = ['private', 'scripts', 'devDependencies', 'allowScripts', 'overrides'];

@@ -72,6 +72,11 @@ const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   // The page speaks to the systems through their clients, and to the rest of the house through what it is given.
   console: ['wire', 'kit', ...SYSTEMS.map(clientOf)],
   cli: ['wire', 'kit', 'console', ...SYSTEMS],
+  // What programs import of the package: clients, the verifier and tools, for what stands on this machine as the commands find it.
+  exports: [
+    ...['wire', 'kit', ...SYSTEMS.map(clientOf), 'chronos-mcp', 'executor/receipt'],
+    ...['cli/access', 'cli/home', 'cli/context.ts'],
+  ],
 };
 
 /** What stands against the layers, and why it may. */

@@ -26,7 +26,8 @@ const changedAt = (file: string) => statSync(file).mtimeMs;
 function current(): string | undefined {
   const [tarball] = globSync('*.tgz', { cwd: DIST }).map((name) => join(DIST, name));
   if (tarball === undefined) return undefined;
-  const sources = globSync(SOURCES, { cwd: ROOT }).map((name) => changedAt(join(ROOT, name)));
+  const exclude = ['**/*.test.ts', '**/testing/**'];
+  const sources = globSync(SOURCES, { cwd: ROOT, exclude }).map((name) => changedAt(join(ROOT, name)));
   return Math.max(...sources) < changedAt(tarball) ? tarball : undefined;
 }
 

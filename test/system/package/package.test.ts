@@ -1,7 +1,10 @@
-/** What `npm pack` alone gives: installed into an empty folder with an empty home, without a registry and without scripts. */
+/**
+ * What `npm pack` alone gives: installed into an empty folder with an empty home, without a registry and without
+ * scripts. Its commands, and its exports as programs import them.
+ */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { globSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -14,8 +17,46 @@ import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..', '..');
+const LIBRARIES = join(ROOT, 'node_modules');
 /** Unpacked, with everything that comes along. */
 const LIMIT_BYTES = 15_000_000;
+
+/** Each export as its own page shows it, with the types that somebody would name. */
+const CONSUMER = `
+import { ReveilleError, VERSION } from 'reveille';
+import type { AlarmView, ChatRequest, FireView, IntentReceipt } from 'reveille';
+import { agentIdentity, createChronosClient, createExecutorClient, createRouterClient, generateKey, localClients } from 'reveille/client';
+import { alarmTools, mcpServers } from 'reveille/tools';
+import { checkReceipts } from 'reveille/verify';
+import { generateText, type ToolSet } from 'ai';
+import type { StdioServerParameters } from '@modelcontextprotocol/client/stdio';
+
+const identity = agentIdentity('build-agent', generateKey());
+const chronos = createChronosClient({ url: 'http://127.0.0.1:1', token: 'a-token-of-a-server', identity });
+const router = createRouterClient({ url: 'http://127.0.0.1:1', token: 'a-token-of-a-server' });
+const executor = createExecutorClient({ url: 'http://127.0.0.1:1', token: 'a-token-of-a-server', userId: 'build-agent' });
+
+export const tools: ToolSet = alarmTools();
+export const ask = (model: Parameters<typeof generateText>[0]['model']) =>
+  generateText({ model, prompt: 'Wake me in ten minutes.', tools: alarmTools() });
+export const server: StdioServerParameters = mcpServers().chronos;
+export const words = (chat: ChatRequest, alarm: AlarmView, fire: FireView, receipt: IntentReceipt): (string | undefined)[] =>
+  [chat.message, chat.alarm_id, alarm.status, fire.outcome, receipt.intent_id];
+export const machines = (): Promise<string[]> => router.list().then((list) => list.map(({ user_id }) => user_id));
+
+// @ts-expect-error an alarm has no such field
+export const wrong = (alarm: AlarmView) => alarm.does_not_exist;
+// @ts-expect-error words are needed
+void (() => chronos.createAlarm({ kind: 'once', delay_seconds: 5 }));
+
+const refused = await chronos.listAlarms().then(() => 'reached', (error: unknown) =>
+  error instanceof ReveilleError ? error.code : String(error));
+const [unreadable] = await checkReceipts('{"format":1,"format":2}');
+console.log(JSON.stringify({
+  version: VERSION, refused, tools: Object.keys(tools), why: unreadable?.why, args: server.args,
+  kinds: [typeof executor.submit, typeof localClients],
+}));
+`;
 
 type Failed = { code: number; stdout: string; stderr: string };
 
@@ -148,4 +189,60 @@ test('the end-to-end walk of an alarm holds for the installed package', async ()
   const { env, program } = installed;
   const walk = join(ROOT, 'test', 'end-to-end', 'alarm-walk.test.ts');
   await run(process.execPath, ['--test-reporter=dot', walk], { env: { ...env, REVEILLE_TEST_PROGRAM: program } });
+});
+
+test('a TypeScript program compiles against the declarations, all checked, and runs', async () => {
+  const { folder, env } = installed;
+  // What somebody who uses them has beside the package: the libraries that the tools are for.
+  for (const name of ['ai', '@modelcontextprotocol', '@types', 'undici-types'])
+    symlinkSync(join(LIBRARIES, name), join(folder, 'node_modules', name));
+  writeFileSync(join(folder, 'package.json'), '{"type":"module","dependencies":{"reveille":"*"}}');
+  writeFileSync(join(folder, 'program.ts'), CONSUMER);
+  const compilerOptions = {
+    ...{ module: 'nodenext', moduleResolution: 'nodenext', target: 'es2024', lib: ['es2024'], types: ['node'] },
+    // Those of other libraries are not ours to check, but reading ours is the point.
+    ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: true },
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }));
+  await run(join(LIBRARIES, '.bin', 'tsc'), ['-p', folder], { env }).catch((failed: { stdout: string }) => {
+    assert.fail(failed.stdout);
+  });
+  const { stdout } = await run(process.execPath, [join(folder, 'program.js')], { cwd: folder, env });
+  const { args, ...told } = JSON.parse(stdout);
+  assert.deepEqual(told, {
+    version: VERSION,
+    refused: 'unavailable',
+    tools: ['alarm_set', 'alarm_list', 'alarm_cancel'],
+    why: 'line 1, column 13: the field "format" is there twice',
+    kinds: ['function', 'function'],
+  });
+  assert.deepEqual(args, [installed.program, 'mcp']);
+});
+
+test('our declarations hold by themselves, without skipLibCheck', async () => {
+  const { folder, env } = installed;
+  const file = join(folder, 'declarations.ts');
+  const names = ['reveille', 'reveille/client', 'reveille/verify', 'reveille/tools'];
+  writeFileSync(file, names.map((name, at) => `export * as part${at} from '${name}';\n`).join(''));
+  const flags = [
+    '--ignoreConfig',
+    '--noEmit',
+    '--strict',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2024',
+    '--types',
+    'node',
+  ];
+  await run(join(LIBRARIES, '.bin', 'tsc'), [...flags, file], { cwd: folder, env }).catch(
+    (failed: { stdout: string }) => {
+      assert.fail(failed.stdout);
+    },
+  );
+});
+
+test('what is not exported cannot be imported', async () => {
+  const source = "await import('reveille/src/cli/run.js').catch(({ code }) => console.log(code));";
+  assert.equal((await script(source)).stdout, 'ERR_PACKAGE_PATH_NOT_EXPORTED\n');
 });

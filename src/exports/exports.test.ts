@@ -1,0 +1,105 @@
+/** What programs import, against real daemons. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { generateText, stepCountIs } from 'ai';
+import { MockLanguageModelV4 } from 'ai/test';
+import type { Vector } from '../../test/contract/receipt-vectors/vectors.ts';
+import { type Installation, startInstallation } from '../../test/support/installation.ts';
+import { sharedOwner, temporaryFolder } from '../../test/support/temporary.ts';
+import { localClients } from './client.ts';
+import { ReveilleError, VERSION } from './index.ts';
+import { alarmTools, mcpServers } from './tools.ts';
+import { checkReceipts } from './verify.ts';
+
+const owner = sharedOwner();
+let installation: Installation;
+before(async () => {
+  installation = await startInstallation(owner);
+});
+after(() => owner.end());
+
+test('the clients of this machine find its daemons and speak as its agent', async () => {
+  const { chronos, router } = await localClients({ REVEILLE_HOME: installation.home.path });
+  const { id } = await chronos.createAlarm({
+    ...{ kind: 'once', delay_seconds: 600, wake_message: 'look', conversation_id: 'builds' },
+  });
+  const page = await installation.client.listAlarms();
+  assert.deepEqual(
+    page.alarms.map((alarm) => alarm.id),
+    [id],
+  );
+  await chronos.cancelAlarm(id);
+  assert.deepEqual(await router.list(), []);
+});
+
+test('where nothing was set up, the clients say what to do', async (t) => {
+  await assert.rejects(localClients({ REVEILLE_HOME: temporaryFolder(t) }), (error: unknown) => {
+    assert.ok(error instanceof ReveilleError);
+    assert.match(error.message, /reveille up/);
+    return true;
+  });
+});
+
+test('the AI SDK takes the tools as they are: a model that calls alarm_set has set an alarm', async () => {
+  const input = { kind: 'once', delay_seconds: 600, wake_message: 'Grüße', conversation_id: 'c' };
+  const call = { type: 'tool-call', toolCallId: '1', toolName: 'alarm_set', input: JSON.stringify(input) } as const;
+  const usage = {
+    inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: 1, text: 1, reasoning: 0 },
+  };
+  const answer = (content: unknown[], unified: 'tool-calls' | 'stop') =>
+    ({ content, finishReason: { unified, raw: unified }, usage, warnings: [] }) as never;
+  const model = new MockLanguageModelV4({
+    doGenerate: [answer([call], 'tool-calls'), answer([{ type: 'text', text: 'done' }], 'stop')],
+  });
+  const tools = alarmTools({ home: installation.home.path });
+  const { text, steps } = await generateText({ model, prompt: 'Remind me.', tools, stopWhen: stepCountIs(2) });
+  assert.equal(text, 'done');
+  const { id } = steps[0]!.toolResults[0]!.output as { id: string };
+  assert.equal((await installation.client.getAlarm(id)).wake_message, 'Grüße');
+  // The model was told of the same arguments that MCP clients are told of.
+  const given = model.doGenerateCalls[0]!.tools!.map((tool) => [tool.name, 'inputSchema' in tool && tool.inputSchema]);
+  const listed = JSON.parse(readFileSync(join(import.meta.dirname, '../chronos-mcp/chronos-tools.json'), 'utf8'));
+  const expected = listed.tools.map((tool: { name: string; inputSchema: object }) => [tool.name, tool.inputSchema]);
+  assert.deepEqual(given, expected);
+});
+
+test('a call of a tool that chronosd refuses is an error that says why', async () => {
+  const { alarm_set, alarm_cancel } = alarmTools({ home: installation.home.path });
+  await assert.rejects(alarm_set.execute({ kind: 'once', delay_seconds: -5 }), /delay_seconds/);
+  const missing = alarm_cancel.execute({ alarm_id: '01a206a3-09b9-75e1-9cfa-bb6341bc3a57' });
+  await assert.rejects(missing, (error: unknown) => error instanceof ReveilleError && error.code === 'not_found');
+});
+
+test('an MCP server of the package is this Node and its own program', () => {
+  const { chronos, chronometric } = mcpServers();
+  assert.deepEqual(chronos.command, process.execPath);
+  assert.match(chronos.args.join(' '), /bin.reveille\.mjs mcp$/);
+  assert.match(chronometric.args.join(' '), /bin.reveille\.mjs chronometric$/);
+  assert.match(VERSION, /^\d+\.\d+\.\d+/);
+});
+
+test('the verifier says of every vector what the specification says', async () => {
+  const folder = join(import.meta.dirname, '../../test/contract/receipt-vectors');
+  const lines = ['valid', 'broken'].flatMap((name) =>
+    readFileSync(join(folder, `${name}.jsonl`), 'utf8')
+      .trim()
+      .split('\n'),
+  );
+  const expected = (key: string | undefined) => (key === undefined ? [] : [key.toUpperCase()]);
+  for (const line of lines) {
+    const vector = JSON.parse(line) as Vector;
+    const given = {
+      ...(vector.key === undefined ? {} : { keys: expected(vector.key) }),
+      ...(vector.approver === undefined ? {} : { approvers: expected(vector.approver) }),
+    };
+    const checked = await checkReceipts(vector.text, given);
+    assert.equal(checked.length > 0 && checked.every(({ valid }) => valid), vector.expected.valid, vector.name);
+    if (vector.expected.valid) continue;
+    const broken = checked.find(({ valid }) => !valid)!;
+    assert.equal(broken.report?.broken?.property ?? 'unreadable', vector.expected.property, vector.name);
+    assert.ok(broken.why);
+  }
+});
