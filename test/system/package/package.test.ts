@@ -191,22 +191,25 @@ test('the end-to-end walk of an alarm holds for the installed package', async ()
   await run(process.execPath, ['--test-reporter=dot', walk], { env: { ...env, REVEILLE_TEST_PROGRAM: program } });
 });
 
-test('a TypeScript program compiles against the declarations, all checked, and runs', async () => {
+/** As a project with the strictest options would, in the folder of the installation. */
+async function compile(words: readonly string[]): Promise<void> {
+  const { folder, env } = installed;
+  const options = ['--module', 'nodenext', '--target', 'es2024', '--types', 'node', '--strict'];
+  const flags = ['--ignoreConfig', ...options, '--exactOptionalPropertyTypes', ...words];
+  await run(join(LIBRARIES, '.bin', 'tsc'), flags, { cwd: folder, env }).catch((failed: { stdout: string }) => {
+    assert.fail(failed.stdout);
+  });
+}
+
+test('a TypeScript program compiles against the declarations and runs as JavaScript', async () => {
   const { folder, env } = installed;
   // What somebody who uses them has beside the package: the libraries that the tools are for.
   for (const name of ['ai', '@modelcontextprotocol', '@types', 'undici-types'])
     symlinkSync(join(LIBRARIES, name), join(folder, 'node_modules', name));
   writeFileSync(join(folder, 'package.json'), '{"type":"module","dependencies":{"reveille":"*"}}');
   writeFileSync(join(folder, 'program.ts'), CONSUMER);
-  const compilerOptions = {
-    ...{ module: 'nodenext', moduleResolution: 'nodenext', target: 'es2024', lib: ['es2024'], types: ['node'] },
-    // Those of other libraries are not ours to check, but reading ours is the point.
-    ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: true },
-  };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }));
-  await run(join(LIBRARIES, '.bin', 'tsc'), ['-p', folder], { env }).catch((failed: { stdout: string }) => {
-    assert.fail(failed.stdout);
-  });
+  // Those of other libraries are not ours to check; ours are, below.
+  await compile(['--skipLibCheck', 'program.ts']);
   const { stdout } = await run(process.execPath, [join(folder, 'program.js')], { cwd: folder, env });
   const { args, ...told } = JSON.parse(stdout);
   assert.deepEqual(told, {
@@ -219,27 +222,23 @@ test('a TypeScript program compiles against the declarations, all checked, and r
   assert.deepEqual(args, [installed.program, 'mcp']);
 });
 
+test('every example of docs/library.md compiles', async () => {
+  const { folder } = installed;
+  const page = readFileSync(join(ROOT, 'docs', 'library.md'), 'utf8');
+  const examples = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1]!);
+  assert.equal(examples.length, 6);
+  const files = examples.map((example, at) => {
+    writeFileSync(join(folder, `example-${at}.ts`), `${example}export {};\n`);
+    return `example-${at}.ts`;
+  });
+  await compile(['--skipLibCheck', ...files]);
+});
+
 test('our declarations hold by themselves, without skipLibCheck', async () => {
-  const { folder, env } = installed;
-  const file = join(folder, 'declarations.ts');
   const names = ['reveille', 'reveille/client', 'reveille/verify', 'reveille/tools'];
-  writeFileSync(file, names.map((name, at) => `export * as part${at} from '${name}';\n`).join(''));
-  const flags = [
-    '--ignoreConfig',
-    '--noEmit',
-    '--strict',
-    '--module',
-    'nodenext',
-    '--target',
-    'es2024',
-    '--types',
-    'node',
-  ];
-  await run(join(LIBRARIES, '.bin', 'tsc'), [...flags, file], { cwd: folder, env }).catch(
-    (failed: { stdout: string }) => {
-      assert.fail(failed.stdout);
-    },
-  );
+  const lines = names.map((name, at) => `export * as part${at} from '${name}';\n`);
+  writeFileSync(join(installed.folder, 'declarations.ts'), lines.join(''));
+  await compile(['declarations.ts']);
 });
 
 test('what is not exported cannot be imported', async () => {
