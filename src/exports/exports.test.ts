@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { generateText, stepCountIs } from 'ai';
 import { MockLanguageModelV4 } from 'ai/test';
-import type { Vector } from '../../test/contract/receipt-vectors/vectors.ts';
 import { type Installation, startInstallation } from '../../test/support/installation.ts';
 import { sharedOwner, temporaryFolder } from '../../test/support/temporary.ts';
 import { localClients } from './client.ts';
@@ -90,7 +89,7 @@ test('the verifier says of every vector what the specification says', async () =
   );
   const expected = (key: string | undefined) => (key === undefined ? [] : [key.toUpperCase()]);
   for (const line of lines) {
-    const vector = JSON.parse(line) as Vector;
+    const vector = JSON.parse(line);
     const given = {
       ...(vector.key === undefined ? {} : { keys: expected(vector.key) }),
       ...(vector.approver === undefined ? {} : { approvers: expected(vector.approver) }),
