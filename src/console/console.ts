@@ -4,6 +4,7 @@
  */
 import { Hono } from 'hono';
 import type { Clock } from '../kit/clock/clock.ts';
+import { isZone } from '../kit/clock/zone.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { loadAssets } from './assets.ts';
@@ -16,7 +17,14 @@ import { type LinkPage, type Links, type LinkVisit, showLink, useLink } from './
 import { SCREEN_ROUTES } from './screens/routes.ts';
 import { followTalk } from './screens/talk-events.ts';
 import { errorMain, errorPage, openedPage, signInPage } from './screens/way-in.ts';
-import { type SessionFigures, Sessions } from './sessions.ts';
+import {
+  type CookieKind,
+  type Entry,
+  type Session,
+  type SessionBook,
+  type SessionFigures,
+  Sessions,
+} from './sessions.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Undo } from './undo.ts';
 import type { Screen, Visit } from './visit.ts';
@@ -25,21 +33,28 @@ import { waitingOf } from './waiting.ts';
 export type ConsoleOptions = {
   clock: Clock;
   log: Logger;
-  /** Whether the listener speaks TLS: the cookie is then for TLS alone. */
-  isTls: boolean;
+  cookie: CookieKind;
   /** Names in `Host` that pass besides loopback's. */
   hosts: readonly string[];
   /** Seals one-time codes; without it nobody comes in by one. */
   codeSecret?: string | undefined;
-  /**
-   * Whose token a person has typed, for a console of many; `undefined` for none that stands. It may reject with
-   * `rate_limited`. Without it, there is no such form.
-   */
-  signIn?: ((token: string, remoteAddress: string) => Promise<string | undefined>) | undefined;
+  /** How people come in to a console of many. */
+  people?: PeopleDoor | undefined;
   /** Links of notifications, each to one answer; without them there is no page behind any. */
   links?: Links | undefined;
-  /** The desk of a person. It is asked for once, and kept. */
-  deskOf: (user: string) => Desk;
+  /** The desk of a person; it is asked for with every request, and should be the same one. */
+  deskOf: (entry: Entry) => Desk;
+};
+
+export type PeopleDoor = {
+  /** Whose token it is; `undefined` for one that does not stand. It may throw `rate_limited`. */
+  signIn(token: string, remoteAddress: string): Entry | undefined;
+  /** Uses a one-time code up; `undefined` for one that does not stand. */
+  redeem(code: string): Promise<Entry | undefined>;
+  /** Whether what let somebody in still does. */
+  stands(credential: string): boolean;
+  /** Where sessions are kept. */
+  readonly sessions: SessionBook;
 };
 
 /** Who asks, as the listener knows. */
@@ -58,34 +73,39 @@ export type ConsoleApp = {
 };
 
 type Env = { Bindings: { info: ConsoleInfo } };
+type Open = { readonly session: Session; close(): void };
 
 /** Long enough that pages that look at the same hint share what is read for it. */
 const SHARED_MS = 1000;
 const BODY_BYTES = 64 * 1024;
+/** How often the sessions of open streams are looked at again. */
+const LOOK_AGAIN_MS = 1000;
 const STREAMS_PER_SESSION = 12;
 const BASE = '/:base{~[A-Za-z0-9_-]{22}}';
 
 export function createConsole(options: ConsoleOptions): ConsoleApp {
-  const { clock, log, isTls, codeSecret, signIn, links } = options;
+  const { clock, log, codeSecret, people, links, deskOf } = options;
   const assets = loadAssets();
   const door = createDoor(options.hosts);
   const reads = new SharedReads(clock, SHARED_MS);
-  const sessions = new Sessions({ clock, codeSecret, isTls, makeUndo: () => new Undo() });
+  const sessions = new Sessions({
+    ...{ clock, codeSecret, cookie: options.cookie, makeUndo: () => new Undo() },
+    ...{ book: people?.sessions, credentialStands: people && ((credential) => people.stands(credential)) },
+  });
   const pulse = new Pulse({ clock, waiting: (desk) => waitingOf(desk, reads), onHint: () => reads.forget() });
-  const desks = new Map<string, Desk>();
-  const streams = new Map<string, number>();
-  const deskOf = (user: string): Desk => {
-    const desk = desks.get(user) ?? options.deskOf(user);
-    desks.set(user, desk);
-    return desk;
-  };
+  const streams = new Map<string, Set<Open>>();
+  // Nothing may come for long: whoever is not in any more must not go on listening.
+  const looking = setInterval(() => {
+    for (const open of [...streams.values()].flatMap((those) => [...those]))
+      if (!sessions.stands(open.session)) open.close();
+  }, LOOK_AGAIN_MS).unref();
 
   const respond = (text: string, status = 200, headers: Record<string, string> = {}) =>
     new Response(text, { status, headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8', ...headers } });
   const onward = (to: string, headers: Record<string, string> = {}) =>
     new Response(null, { status: 303, headers: { ...HEADERS, location: to, ...headers } });
   const outside = async (status = 401, complaint?: string) =>
-    respond(String(await signInPage({ assets, complaint, byToken: signIn !== undefined })), status);
+    respond(String(await signInPage({ assets, complaint, byToken: people !== undefined })), status);
 
   /** What is asked for, by whom: nobody who is not in gets further. */
   const visitOf = async (request: Request, params: Record<string, string>): Promise<Visit | undefined> => {
@@ -93,7 +113,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     const session = sessions.find(`/${base}/`, request.headers.get('cookie'));
     if (!session) return undefined;
     const url = new URL(request.url);
-    const desk = deskOf(session.user);
+    const desk = deskOf(session);
     const form = request.method === 'POST' ? await readForm(request) : new URLSearchParams();
     if (request.method === 'POST' && !sessions.isFrom(session, form.get('csrf') ?? undefined))
       throw new ReveilleError('forbidden', 'this form is not from a page of this session; open the page again');
@@ -139,20 +159,20 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
 
   const live = async (visit: Visit, info: ConsoleInfo, talk: string | undefined): Promise<Response> => {
     const { session, desk } = visit;
-    const open = streams.get(session.base) ?? 0;
-    if (open >= STREAMS_PER_SESSION)
+    const those = streams.get(session.base) ?? new Set();
+    if (those.size >= STREAMS_PER_SESSION)
       throw new ReveilleError('rate_limited', `one session has at most ${STREAMS_PER_SESSION} live pages`);
     const stream = openLive(clock, AbortSignal.any([info.closing, visit.signal]), HEADERS);
-    streams.set(session.base, open + 1);
+    const open = { session, close: stream.close };
+    streams.set(session.base, those.add(open));
     const stop = pulse.watch(desk, (hint) => {
       if (sessions.stands(session)) stream.send({ event: 'hint', data: hint });
       else stream.close();
     });
     stream.closed.addEventListener('abort', () => {
       stop();
-      const left = (streams.get(session.base) ?? 1) - 1;
-      if (left > 0) streams.set(session.base, left);
-      else streams.delete(session.base);
+      those.delete(open);
+      if (those.size === 0) streams.delete(session.base);
     });
     stream.send({ event: 'hello', data: '' });
     if (talk !== undefined) void followTalk(visit, talk, stream);
@@ -164,29 +184,43 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   app.get('/manifest.webmanifest', () => assets.serve('manifest.webmanifest')!);
   app.get('/', () => outside(200));
   app.get('/open', async (c) => {
-    const user = sessions.takeCode(c.req.query('code') ?? '');
-    if (user === undefined)
+    const code = c.req.query('code') ?? '';
+    // A page of somebody else's could send a visitor into that somebody's console, where they would say too much.
+    if (people && c.req.header('sec-fetch-site') === 'cross-site')
+      return outside(
+        403,
+        'Another page has led here. If you asked for this address, put it into the address bar yourself.',
+      );
+    const user = sessions.takeCode(code);
+    const entry = people ? await people.redeem(code) : user === undefined ? undefined : { user };
+    if (entry === undefined) {
+      sessions.figures.codesRefused++;
       return outside(401, 'That address has been used, or is too old. Open the console with: reveille open');
-    const { session, setCookie } = sessions.open(user);
+    }
+    const { session, setCookie } = await sessions.open(entry);
     // A page and not a redirect: a browser that came from elsewhere would follow that without its new cookie.
     return respond(String(await openedPage(session.base, assets)), 200, { 'set-cookie': setCookie });
   });
   app.post('/sign-in', async (c) => {
-    if (!signIn) return outside(404);
+    if (!people) return outside(404);
     const form = await readForm(c.req.raw);
-    const user = await signIn(form.get('token')?.trim() ?? '', c.env.info.remoteAddress).catch((thrown: unknown) => {
-      if (thrown instanceof ReveilleError && thrown.code === 'rate_limited') return thrown;
+    let entry: Entry | undefined;
+    try {
+      entry = people.signIn(form.get('token')?.trim() ?? '', c.env.info.remoteAddress);
+    } catch (thrown) {
+      const error = toReveilleError(thrown);
+      if (error.code === 'rate_limited') return outside(429, error.message);
       throw thrown;
-    });
-    if (user instanceof ReveilleError) return outside(429, user.message);
-    if (user === undefined) return outside(401, 'unauthorized');
-    const { session, setCookie } = sessions.open(user);
+    }
+    if (entry === undefined) return outside(401, 'unauthorized');
+    const zone = form.get('zone')?.trim() ?? '';
+    const { session, setCookie } = await sessions.open({ ...entry, zone: isZone(zone) ? zone : undefined });
     return respond(String(await openedPage(session.base, assets)), 200, { 'set-cookie': setCookie });
   });
   const linked = async (token: string, look: (visit: LinkVisit) => Promise<LinkPage>) => {
     if (!links) return outside(404);
     const here = ({ zone }: Desk) => ({ now: clock.now(), zone });
-    const { status, page } = await look({ links, token, assets, here, deskOf });
+    const { status, page } = await look({ links, token, assets, here, deskOf: (user) => deskOf({ user }) });
     reads.forget();
     return respond(String(await page), status);
   };
@@ -195,10 +229,13 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     const form = await readForm(c.req.raw);
     return linked(c.req.param('token'), (visit) => useLink(visit, form));
   });
-  app.get(`${BASE}/`, (c) => onward(`/${c.req.param('base')}/ahead`));
+  app.get(`${BASE}/`, async (c) => {
+    const visit = await visitOf(c.req.raw, c.req.param());
+    return visit ? onward(`${visit.session.base}ahead`) : outside();
+  });
   app.post(`${BASE}/sign-out`, async (c) => {
     const visit = await visitOf(c.req.raw, c.req.param());
-    return visit ? onward('/', { 'set-cookie': sessions.close(visit.session) }) : outside();
+    return visit ? onward('/', { 'set-cookie': await sessions.close(visit.session) }) : outside();
   });
   app.get(`${BASE}/live`, async (c) => {
     const visit = await visitOf(c.req.raw, c.req.param());
@@ -233,9 +270,12 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     },
     figures: () => ({
       ...{ ...door.figures, ...sessions.figures },
-      streams: [...streams.values()].reduce((sum, open) => sum + open, 0),
+      streams: [...streams.values()].reduce((sum, open) => sum + open.size, 0),
     }),
-    close: () => pulse.close(),
+    close() {
+      clearInterval(looking);
+      pulse.close();
+    },
   };
 }
 

@@ -63,7 +63,7 @@ export type Desk = {
   /** IANA; every time is shown in it. */
   readonly zone: string;
   readonly alarms: Part<ChronosClient>;
-  readonly machines: Part<Pick<RouterClient, 'show' | 'changes' | 'suspend' | 'restore' | 'turns'>>;
+  readonly machines: Part<Pick<RouterClient, 'show' | 'changes' | 'suspend' | 'restore'>>;
   /** The last lines that the machine wrote, oldest first; without secrets. */
   readonly machineLog: Part<() => Promise<readonly string[]>>;
   /** The person's own daemon, reached as a person; a call wakes the machine. */

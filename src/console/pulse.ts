@@ -18,7 +18,7 @@ export class Pulse {
   readonly #clock: Clock;
   readonly #waiting: (desk: Desk) => Waiting;
   readonly #onHint: (user: string) => void;
-  readonly #watched = new Map<string, Watched>();
+  readonly #watched = new Map<Desk, Watched>();
 
   /** @param options.onHint told first, so that nobody is given what was read before it */
   constructor(options: { clock: Clock; waiting: (desk: Desk) => Waiting; onHint: (user: string) => void }) {
@@ -29,13 +29,13 @@ export class Pulse {
 
   /** @returns ends it */
   watch(desk: Desk, listener: (hint: Hint) => void): () => void {
-    const watched = this.#watched.get(desk.user) ?? this.#begin(desk);
+    const watched = this.#watched.get(desk) ?? this.#begin(desk);
     watched.listeners.add(listener);
     return () => {
       watched.listeners.delete(listener);
       if (watched.listeners.size > 0) return;
       watched.stop();
-      if (this.#watched.get(desk.user) === watched) this.#watched.delete(desk.user);
+      if (this.#watched.get(desk) === watched) this.#watched.delete(desk);
     };
   }
 
@@ -51,7 +51,7 @@ export class Pulse {
       this.#onHint(desk.user);
       for (const listener of [...watched.listeners]) listener(hint);
     };
-    this.#watched.set(desk.user, watched);
+    this.#watched.set(desk, watched);
     const stopListening = desk.onHint(tell);
     over.signal.addEventListener('abort', stopListening);
     void this.#look(desk, tell, over.signal);

@@ -4,6 +4,7 @@
  * of a session live below it (docs/decisions/0043-the-console.md).
  */
 import type { Clock } from '../kit/clock/clock.ts';
+import { openRights, sealRights } from '../kit/identity/person-rights.ts';
 import { randomSecret, sameSecret, seal, tokenDigest } from '../kit/identity/secrets.ts';
 import type { Undo } from './undo.ts';
 
@@ -18,8 +19,18 @@ const MOST_SESSIONS = 32;
 const VERSION = 'c1';
 const COOKIE = /(?:^|;\s*)([A-Za-z0-9_-]+)=([A-Za-z0-9_-]{1,100})(?=;|$)/g;
 
-export type Session = {
+/** Somebody who comes in. */
+export type Entry = {
   readonly user: string;
+  /** What let them in, where that can be taken away. */
+  readonly credential?: string | undefined;
+  /** What the person may do elsewhere; it is kept sealed under the cookie. */
+  readonly rights?: string | undefined;
+  /** IANA; without it the console's own. */
+  readonly zone?: string | undefined;
+};
+
+export type Session = Entry & {
   /** The path that its pages are below: `/~…/`. */
   readonly base: string;
   /** What every write has to say. */
@@ -29,7 +40,65 @@ export type Session = {
   readonly undo: Undo;
 };
 
-type Kept = Session & { readonly digest: string; usedAt: number };
+/** A session as it is kept: nothing in it opens it. */
+export type SessionRow = {
+  readonly base: string;
+  readonly user: string;
+  readonly credential: string;
+  /** SHA-256 of the cookie. */
+  readonly digest: string;
+  /** The person's rights, under the cookie. */
+  readonly sealed: string;
+  readonly zone?: string | undefined;
+  readonly startedAt: number;
+  readonly usedAt: number;
+};
+
+/** Where sessions are kept. */
+export type SessionBook = {
+  get(base: string): SessionRow | undefined;
+  /** Kept when it resolves. Of one user so many are, those that were used last. */
+  put(row: SessionRow, most: number): Promise<void>;
+  /** Nobody waits for it. */
+  touch(base: string, at: number): void;
+  remove(base: string): Promise<void>;
+};
+
+/** Sessions that end with the process. */
+function memoryBook(): SessionBook {
+  const rows = new Map<string, SessionRow>();
+  return {
+    get: (base) => rows.get(base),
+    async put(row, most) {
+      rows.set(row.base, row);
+      const own = [...rows.values()].filter(({ user }) => user === row.user);
+      own.sort((one, other) => other.usedAt - one.usedAt);
+      for (const { base } of own.slice(most)) rows.delete(base);
+    },
+    touch(base, usedAt) {
+      const row = rows.get(base);
+      if (row) rows.set(base, { ...row, usedAt });
+    },
+    async remove(base) {
+      rows.delete(base);
+    },
+  };
+}
+
+/** How cookies are given out. */
+export type CookieKind =
+  /** For the path of the session: other servers of this computer are not sent it. */
+  | 'path'
+  /** The same, and never without TLS. */
+  | 'secure-path'
+  /** For this host alone, and never without TLS: no other name of the domain can put one of its own in its place. */
+  | 'host';
+
+const COOKIE_NAMES = { path: 'reveille', 'secure-path': '__Secure-reveille', host: '__Host-reveille' } as const;
+/** How often the use of a session is written down. */
+const TOUCH_EVERY_MS = 60_000;
+/** So many sessions remember what was done last. */
+const MOST_UNDOS = 2000;
 
 /**
  * A code that opens one session for one person, once, within ten minutes. Whoever has the secret can make one without
@@ -47,31 +116,38 @@ export type SessionFigures = { codesRefused: number; cookiesRefused: number; csr
 export class Sessions {
   readonly #clock: Clock;
   readonly #secret: string | undefined;
-  readonly #cookie: string;
-  readonly #attributes: string;
+  readonly #kind: CookieKind;
+  readonly #book: SessionBook;
   readonly #makeUndo: () => Undo;
-  readonly #kept = new Map<string, Kept>();
+  readonly #credentialStands: (credential: string) => boolean;
+  readonly #undos = new Map<string, Undo>();
   /** Codes that were used, until they would have expired. */
   readonly #used = new Map<string, number>();
   readonly figures: SessionFigures = { codesRefused: 0, cookiesRefused: 0, csrfRefused: 0 };
 
-  /** @param options.codeSecret seals one-time codes; without it, none is taken */
-  constructor(options: { clock: Clock; codeSecret: string | undefined; isTls: boolean; makeUndo: () => Undo }) {
+  /**
+   * @param options.codeSecret seals one-time codes; without it, none is taken
+   * @param options.book memory unless told
+   * @param options.credentialStands whether what let somebody in still does
+   */
+  constructor(options: {
+    clock: Clock;
+    codeSecret: string | undefined;
+    cookie: CookieKind;
+    makeUndo: () => Undo;
+    book?: SessionBook | undefined;
+    credentialStands?: ((credential: string) => boolean) | undefined;
+  }) {
     this.#clock = options.clock;
     this.#secret = options.codeSecret;
     this.#makeUndo = options.makeUndo;
-    this.#cookie = options.isTls ? '__Secure-reveille' : 'reveille';
-    this.#attributes = `HttpOnly; SameSite=Strict${options.isTls ? '; Secure' : ''}`;
+    this.#kind = options.cookie;
+    this.#book = options.book ?? memoryBook();
+    this.#credentialStands = options.credentialStands ?? (() => true);
   }
 
   /** Whose code it is; used up by this. `undefined` when it is forged, too old, or was used. */
   takeCode(code: string): string | undefined {
-    const user = this.#readCode(code);
-    if (user === undefined) this.figures.codesRefused++;
-    return user;
-  }
-
-  #readCode(code: string): string | undefined {
     const [version, expires = '', nonce = '', user = '', mac = '', ...rest] = code.split('.');
     const isShaped = version === VERSION && rest.length === 0 && /^\d{1,15}$/.test(expires);
     if (this.#secret === undefined || !isShaped) return undefined;
@@ -84,43 +160,66 @@ export class Sessions {
   }
 
   /** Opens a session. @returns it, and the header that gives its cookie */
-  open(user: string): { session: Session; setCookie: string } {
+  async open(entry: Entry): Promise<{ session: Session; setCookie: string }> {
     const now = this.#clock.now();
     const token = randomSecret();
-    const session: Kept = {
-      ...{ user, base: `/~${randomSecret(16)}/`, csrf: randomSecret(), startedAt: now, usedAt: now },
-      ...{ undo: this.#makeUndo(), digest: tokenDigest(token) },
+    const row: SessionRow = {
+      ...{ user: entry.user, credential: entry.credential ?? '', zone: entry.zone },
+      ...{ base: `/~${randomSecret(16)}/`, digest: tokenDigest(token), startedAt: now, usedAt: now },
+      sealed: entry.rights === undefined ? '' : sealRights(entry.rights, token),
     };
-    this.#kept.set(session.base, session);
-    const own = [...this.#kept.values()].filter((one) => one.user === user);
-    const oldest = own.sort((one, other) => one.usedAt - other.usedAt)[0]!;
-    if (own.length > MOST_SESSIONS) this.#kept.delete(oldest.base);
+    await this.#book.put(row, MOST_SESSIONS);
     const age = Math.floor(LONGEST_MS / 1000);
-    const setCookie = `${this.#cookie}=${token}; Path=${session.base}; Max-Age=${age}; ${this.#attributes}`;
-    return { session, setCookie };
+    return { session: this.#sessionOf(row, token, entry.rights), setCookie: this.#cookieFor(row.base, token, age) };
   }
 
-  /** The session of a request below a path, if its cookie is that session's. */
+  /** The session of a request below a path, if its cookie is that session's and what let the person in still does. */
   find(base: string, cookies: string | null): Session | undefined {
     const now = this.#clock.now();
-    const session = this.#kept.get(base);
-    const given = [...(cookies ?? '').matchAll(COOKIE)].filter(([, name]) => name === this.#cookie);
-    const isOurs = given.some(([, , token]) => sameSecret(tokenDigest(token!), session?.digest ?? ''));
-    if (session === undefined || !isOurs) {
+    const row = this.#book.get(base);
+    const given = [...(cookies ?? '').matchAll(COOKIE)].filter(([, name]) => name === COOKIE_NAMES[this.#kind]);
+    const token = given.map(([, , one]) => one!).find((one) => sameSecret(tokenDigest(one), row?.digest ?? ''));
+    if (row === undefined || token === undefined) {
       if (given.length > 0) this.figures.cookiesRefused++;
       return undefined;
     }
-    if (now - session.usedAt > IDLE_MS || now - session.startedAt > LONGEST_MS) {
-      this.#kept.delete(base);
+    const rights = row.sealed === '' ? undefined : openRights(row.sealed, token);
+    if (!this.#isAlive(row, now) || (row.sealed !== '' && rights === undefined)) {
+      void this.close(row);
       return undefined;
     }
-    session.usedAt = now;
-    return session;
+    if (now - row.usedAt >= TOUCH_EVERY_MS) this.#book.touch(base, now);
+    return this.#sessionOf(row, token, rights);
   }
 
   /** Whether a session still stands, without counting as use: for what goes on without the person. */
-  stands(session: Session): boolean {
-    return this.#kept.get(session.base) === session;
+  stands({ base, startedAt }: Session): boolean {
+    const row = this.#book.get(base);
+    return row !== undefined && row.startedAt === startedAt && this.#isAlive(row, this.#clock.now());
+  }
+
+  #isAlive({ credential, startedAt, usedAt }: SessionRow, now: number): boolean {
+    const isInTime = now - usedAt <= IDLE_MS && now - startedAt <= LONGEST_MS;
+    return isInTime && (credential === '' || this.#credentialStands(credential));
+  }
+
+  #sessionOf(
+    { base, user, credential, zone, startedAt }: SessionRow,
+    token: string,
+    rights: string | undefined,
+  ): Session {
+    const undo = this.#undos.get(base) ?? this.#makeUndo();
+    if (!this.#undos.has(base) && this.#undos.size >= MOST_UNDOS) this.#undos.delete(this.#undos.keys().next().value!);
+    this.#undos.set(base, undo);
+    const csrf = tokenDigest(`csrf ${token}`);
+    return { base, user, credential: credential === '' ? undefined : credential, rights, zone, csrf, startedAt, undo };
+  }
+
+  #cookieFor(base: string, token: string, age: number): string {
+    const isSecure = this.#kind !== 'path';
+    const path = this.#kind === 'host' ? '/' : base;
+    const attributes = `HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`;
+    return `${COOKIE_NAMES[this.#kind]}=${token}; Path=${path}; Max-Age=${age}; ${attributes}`;
   }
 
   /** Whether a write comes from a page of this session. */
@@ -130,9 +229,10 @@ export class Sessions {
     return is;
   }
 
-  /** @returns the header that takes the cookie away */
-  close(session: Session): string {
-    this.#kept.delete(session.base);
-    return `${this.#cookie}=; Path=${session.base}; Max-Age=0; ${this.#attributes}`;
+  /** @returns the header that takes the cookie away, once the session is over */
+  async close({ base }: Pick<Session, 'base'>): Promise<string> {
+    this.#undos.delete(base);
+    await this.#book.remove(base);
+    return this.#cookieFor(base, '', 0);
   }
 }

@@ -22,7 +22,7 @@ import type { IntentView } from '../wire/intent-view.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
 import type { OfferedPasskey, PasskeyRequest } from '../wire/passkey.ts';
 import type { PathNames, Route } from '../wire/route.ts';
-import type { SubmitterView, submitterMadeSchema } from '../wire/submitter.ts';
+import type { SubmitterView } from '../wire/submitter.ts';
 import { WAKE_HEADERS } from '../wire/wake.ts';
 import { EXECUTOR_ROUTES } from './http/routes.ts';
 
@@ -254,8 +254,12 @@ export function createExecutorAdmin({ attend, ...place }: ExecutorPlace & { atte
     revoke: (body: RevocationRequest): Promise<ApproverView> => value(EXECUTOR_ROUTES.revokeApprover, { body }),
     submitters: async (user?: string): Promise<readonly SubmitterView[]> =>
       (await value(EXECUTOR_ROUTES.listSubmitters, { query: { user } })).submitters,
-    addSubmitter: (user: string, name: string): Promise<z.output<typeof submitterMadeSchema>> =>
-      value(EXECUTOR_ROUTES.addSubmitter, { body: { user, name } }),
+    /** Makes a token. */
+    addSubmitter: async (user: string, name: string): Promise<SubmitterView & { readonly token: string }> =>
+      (await value(EXECUTOR_ROUTES.addSubmitter, { body: { user, name } })) as SubmitterView & { token: string },
+    /** Lets a token in that its holder has already; of it only the SHA-256 is told. */
+    enrolSubmitter: (user: string, name: string, token_sha256: string): Promise<SubmitterView> =>
+      value(EXECUTOR_ROUTES.addSubmitter, { body: { user, name, token_sha256 } }),
     revokeSubmitter: (id: string): Promise<SubmitterView> => value(EXECUTOR_ROUTES.revokeSubmitter, { body: { id } }),
   };
 }

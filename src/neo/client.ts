@@ -129,7 +129,7 @@ export type NeoClientOptions = NeoPlace & {
   /** Bounds each call; a minute unless told, in which a machine is started. */
   attend?: Attend;
   clock?: Clock;
-} & Partial<Pick<Daemon, 'name' | 'remedy' | 'tokenName' | 'explain'>>;
+} & Partial<Pick<Daemon, 'name' | 'remedy' | 'tokenName' | 'explain' | 'transport'>>;
 
 const CALL_MS = 60_000;
 const LOOK = '. It is not known whether it was taken: look at the conversation before you send it again';
@@ -148,7 +148,8 @@ export function createNeoClient(options: NeoClientOptions) {
     remedy = 'is it running? start it with "reveille up"',
     tokenName = 'the token',
   } = options;
-  const daemon = { url: options.url, token, name, remedy, tokenName, explain: options.explain };
+  const { explain, transport } = options;
+  const daemon = { url: options.url, token, name, remedy, tokenName, explain, transport };
   const { address, call, read } = createCaller(daemon);
   const ask = async <R extends Route>(
     route: R,
@@ -188,6 +189,7 @@ export function createNeoClient(options: NeoClientOptions) {
           headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
           who: `${name} at ${address}`,
           clock,
+          transport,
         },
         follow,
       ),

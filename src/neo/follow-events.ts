@@ -6,6 +6,7 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { backoff } from '../kit/clock/backoff.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import { codeOf, openStream, retryAfterOf, StreamRefused } from '../kit/http/exchange.ts';
+import type { Transport } from '../kit/http/plain-transport.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { type TurnEventData, type TurnEventType, turnEventSchemas } from '../wire/turn.ts';
@@ -36,6 +37,8 @@ type Source = {
   /** As sentences call it. */
   who: string;
   clock: Clock;
+  /** Carries the streams instead of connections of their own. */
+  transport?: Transport | undefined;
 };
 
 const pauseMs = backoff({ first: 500, longest: 15_000 });
@@ -84,7 +87,7 @@ export async function* followEvents(source: Source, options: FollowOptions): Asy
 }
 
 async function* readStream(
-  { url, headers, clock }: Source,
+  { url, headers, clock, transport }: Source,
   { conversationId, after, signal }: FollowOptions,
 ): AsyncGenerator<NeoEvent | 'open'> {
   const where = new URL(url);
@@ -94,6 +97,7 @@ async function* readStream(
   const stream = await openStream(where, {
     headers: { ...headers, ...(after === undefined ? {} : { 'last-event-id': after }) },
     signal: both,
+    transport,
   });
   yield 'open';
   let cancel = () => {};

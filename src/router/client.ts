@@ -7,7 +7,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
 import type { MachineChangeList } from '../wire/machine-change.ts';
 import type { MachineTurnList } from '../wire/machine-turn.ts';
-import type { PersonTokenCreate, PersonTokenMade, PersonTokenView } from '../wire/person.ts';
+import type { PersonRights, PersonTokenCreate, PersonTokenMade, PersonTokenView } from '../wire/person.ts';
 import type { PathNames, Route } from '../wire/route.ts';
 import { ROUTER_ROUTES } from './http/routes.ts';
 import type { MachinePut, MachinePutAnswer, MachineView } from './machines/machine-schema.ts';
@@ -39,6 +39,8 @@ export type RouterClient = {
   /** Lets a person in at the public listener. The token is in this answer and in no other, as in the next one. */
   addUser(userId: string, given: PersonTokenCreate): Promise<PersonTokenMade>;
   addUserToken(userId: string, given: PersonTokenCreate): Promise<PersonTokenMade>;
+  /** Writes down what a credential may do elsewhere. */
+  grantUser(userId: string, tokenId: string, rights: PersonRights): Promise<PersonTokenView>;
   /** Credentials of one person, or of all. */
   users(userId?: string): Promise<PersonTokenView[]>;
   /** Ends one credential, or without an id all of this person's. */
@@ -105,6 +107,8 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
     addUser: async (userId, given) =>
       (await ask(ROUTER_ROUTES.addUser, {}, { body: { user_id: userId, ...given } })).value,
     addUserToken: async (userId, body) => (await ask(ROUTER_ROUTES.addUserToken, { user_id: userId }, { body })).value,
+    grantUser: async (userId, tokenId, body) =>
+      (await ask(ROUTER_ROUTES.grantUserToken, { user_id: userId, token_id: tokenId }, { body })).value,
     async users(userId) {
       const tokens: PersonTokenView[] = [];
       let cursor: string | undefined;

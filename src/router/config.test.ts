@@ -22,7 +22,7 @@ test('the defaults are those of the contract', () => {
     allowedHosts: [],
     door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
     public: {
-      ...{ host: '127.0.0.1', port: 8087, allowedHosts: [], isBehindProxy: false },
+      ...{ host: '127.0.0.1', port: 8087, allowedHosts: [], isBehindProxy: false, isTls: false, console: undefined },
       door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
       shares: { requestsPerMinute: 600, streams: 32, requests: 32 },
     },
@@ -87,4 +87,23 @@ test('the two tokens must differ', () => {
   const same = 'the-same-canary-twice';
   const message = said({ ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TOKEN: same, ROUTER_ADMIN_TOKEN: same });
   assert.equal(message, 'ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are the same secret; give each one of its own');
+});
+
+test('a console that could not show alarms stops the start with what it lacks; who comes by TLS is known', () => {
+  const on = { ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_CONSOLE: '1' };
+  assert.match(said(on), /ROUTER_CONSOLE is on, .*set ROUTER_CHRONOS_URL .* and ROUTER_CHRONOS_TOKEN .*, or leave/);
+  const chronosd = {
+    ROUTER_CHRONOS_URL: 'https://chronos.internal:9096/',
+    ROUTER_CHRONOS_TOKEN: 'transport-0123456789',
+  };
+  assert.match(
+    said({ ...on, ROUTER_CHRONOS_URL: chronosd.ROUTER_CHRONOS_URL }),
+    /set ROUTER_CHRONOS_TOKEN \(its CHRONOS_TOKEN\), or/,
+  );
+  const { console, isTls } = parseRouterConfig({ ...on, ...chronosd, ROUTER_PUBLIC_TLS: 'terminated-in-front' }).public;
+  assert.equal(isTls, true);
+  assert.deepEqual(console, {
+    ...{ chronosUrl: 'https://chronos.internal:9096', chronosToken: chronosd.ROUTER_CHRONOS_TOKEN },
+    executorUrl: undefined,
+  });
 });

@@ -32,6 +32,9 @@ export const routerSettingsSchema = z.object({
   ROUTER_PUBLIC_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(600),
   ROUTER_PUBLIC_STREAMS_PER_USER: wholeNumber(1, 10_000).default(32),
   ROUTER_PUBLIC_REQUESTS_PER_USER: wholeNumber(1, 10_000).default(32),
+  ROUTER_CONSOLE: switchSetting.default(false),
+  ROUTER_CHRONOS_TOKEN: secretSetting.optional(),
+  ROUTER_EXECUTOR_URL: urlSetting.optional(),
   ROUTER_DATA_DIR: z.string().optional(),
   REVEILLE_HOME: z.string().optional(),
   ROUTER_WAKE_TOKEN: secretSetting.optional(),
@@ -54,6 +57,9 @@ export const routerSettingsSchema = z.object({
   DOCKER_HOST: z.string().optional(),
 });
 
+/** Where a person's own rights are good for something. The token lets nobody at alarms by itself. */
+export type ConsoleConfig = Readonly<{ chronosUrl: string; chronosToken: string; executorUrl: string | undefined }>;
+
 export type PublicConfig = Readonly<{
   host: string;
   port: number;
@@ -62,6 +68,10 @@ export type PublicConfig = Readonly<{
   door: Door;
   /** Whether something in front has the certificate, so that everybody comes from its address. */
   isBehindProxy: boolean;
+  /** Whether people come by TLS, which ends here or in front. */
+  isTls: boolean;
+  /** The console, and what it asks besides the router; `undefined`: there is none. */
+  console: ConsoleConfig | undefined;
   /** What one user may take. */
   shares: Readonly<{ requestsPerMinute: number; streams: number; requests: number }>;
 }>;
@@ -174,6 +184,25 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
   });
 }
 
+function consoleConfig(values: z.output<typeof routerSettingsSchema>): ConsoleConfig | undefined {
+  if (!values.ROUTER_CONSOLE) return undefined;
+  const {
+    ROUTER_CHRONOS_URL: chronosUrl,
+    ROUTER_CHRONOS_TOKEN: chronosToken,
+    ROUTER_EXECUTOR_URL: executorUrl,
+  } = values;
+  if (chronosUrl !== undefined && chronosToken !== undefined)
+    return Object.freeze({ chronosUrl, chronosToken, executorUrl });
+  const missing = [
+    ...(chronosUrl === undefined ? ['ROUTER_CHRONOS_URL (where chronosd is)'] : []),
+    ...(chronosToken === undefined ? ['ROUTER_CHRONOS_TOKEN (its CHRONOS_TOKEN)'] : []),
+  ];
+  throw new ReveilleError(
+    'invalid_request',
+    `ROUTER_CONSOLE is on, and the console cannot show alarms: set ${missing.join(' and ')}, or leave ROUTER_CONSOLE out`,
+  );
+}
+
 function publicConfig(values: z.output<typeof routerSettingsSchema>, settings: Settings): PublicConfig {
   // Whoever lets the system pick the first port runs several routers side by side, and wants none of them fixed.
   const isFree = values.ROUTER_PORT === 0 && !settings.ROUTER_PUBLIC_PORT;
@@ -184,6 +213,8 @@ function publicConfig(values: z.output<typeof routerSettingsSchema>, settings: S
     allowedHosts: hostNames(values.ROUTER_PUBLIC_ALLOWED_HOSTS),
     door: parseDoor('ROUTER_PUBLIC', host, settings),
     isBehindProxy: values.ROUTER_PUBLIC_TLS !== undefined,
+    isTls: values.ROUTER_PUBLIC_TLS !== undefined || values.ROUTER_PUBLIC_TLS_CERT !== undefined,
+    console: consoleConfig(values),
     shares: {
       requestsPerMinute: values.ROUTER_PUBLIC_REQUESTS_PER_MINUTE,
       streams: values.ROUTER_PUBLIC_STREAMS_PER_USER,

@@ -32,7 +32,9 @@ import type { ProviderParts } from './providers/descriptor.ts';
 import { DAEMON_PROVIDERS } from './providers/descriptors.ts';
 import { createHealthProbe } from './providers/health.ts';
 import { Separation } from './providers/separation.ts';
-import { type Pages, type PublicListener, startPublicListener } from './public/listener.ts';
+import { ConsoleRows } from './public/console-rows.ts';
+import { type PagesOf, type PublicListener, startPublicListener } from './public/listener.ts';
+import { ownMachine } from './public/own-machine.ts';
 import { PersonTokens } from './public/person-tokens.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { Repetitions } from './repetitions.ts';
@@ -58,8 +60,8 @@ export type RouterOptions = {
   chronosUrl?: () => string | undefined;
   /** Told how far the turns of machines of provider `command` get. It must not throw. */
   onStage?: OnStage;
-  /** Answers what is not the daemon's own at the public listener. */
-  pages?: Pages | undefined;
+  /** Makes what answers the paths that are not the daemon's own at the public listener. */
+  pagesOf?: PagesOf | undefined;
 };
 
 export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
@@ -182,7 +184,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
         addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
         addReceiptKeyRoutes(app, { registry, wakeToken: config.wakeToken });
         addMachineRoutes(app, { registry, fleet, targets, budgets, adminToken: config.adminToken, clock, log });
-        addUserRoutes(app, { tokens, log });
+        addUserRoutes(app, { tokens, hasConsole: config.public.console !== undefined, log });
         metricsRoute(app, ROUTER_ROUTES.metrics, {
           page: metricsPage(() => server && listener && { internal: server.figures(), public: listener.figures() }),
           ...{ scrapeToken: config.metricsToken, tokenName: 'ROUTER_METRICS_TOKEN' },
@@ -195,7 +197,9 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       limits: { bodyBytes: WAKE_BODY_MAX_BYTES },
     });
     listener = await startPublicListener({
-      ...{ config: config.public, tokens, version, pages: options.pages, ready, drainMs: DRAIN_MS },
+      ...{ config: config.public, tokens, version, pagesOf: options.pagesOf, ready, drainMs: DRAIN_MS },
+      rows: new ConsoleRows({ registry, clock, log }),
+      machineOf: (userId) => ownMachine({ registry, fleet, targets, budgets, clock, log }, userId),
       ...{ registry, fleet, dispatcher: people, clock, log, timeoutMs: config.wakeTimeoutMs },
     });
     // Only a router that got its ports touches what an earlier one left; no request is read before this turn of the

@@ -5,8 +5,8 @@ import { wholeNumber } from './settings.ts';
 
 export const MACHINE_CHANGES_MAX = 500;
 
-/** Who changed it: somebody with the admin token, or the router by itself. */
-export const MACHINE_ACTORS = ['admin', 'router'] as const;
+/** Who changed it: somebody with the admin token, the router by itself, or the person whose machine it is. */
+export const MACHINE_ACTORS = ['admin', 'router', 'person'] as const;
 export type MachineActor = (typeof MACHINE_ACTORS)[number];
 
 export const machineChangeSchema = z.object({

@@ -1,5 +1,6 @@
 /** Persons and the credentials with which they reach their machine (docs/contracts.md §4a). */
 import { z } from 'zod';
+import { publicKeySchema } from './agent.ts';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { labelSchema } from './did.ts';
 import { instantSchema } from './instant.ts';
@@ -38,11 +39,18 @@ export const personTokenViewSchema = z.object({
   revoked_at: z.string().optional(),
   /** To the minute. */
   last_used_at: z.string().optional(),
+  /** The person's key at chronosd, and the id of their submitter at the executor, where they were enrolled. */
+  alarm_key: z.string().optional(),
+  submitter: z.string().optional(),
 });
 export type PersonTokenView = z.infer<typeof personTokenViewSchema>;
 
 /** The one answer that holds the token itself. */
-export const personTokenMadeSchema = personTokenViewSchema.extend({ token: z.string() });
+export const personTokenMadeSchema = personTokenViewSchema.extend({
+  token: z.string(),
+  /** Whether this router has a console, for which the credential needs rights elsewhere. */
+  has_console: z.boolean().optional(),
+});
 export type PersonTokenMade = z.infer<typeof personTokenMadeSchema>;
 
 export const personListQuerySchema = z.strictObject({
@@ -55,6 +63,33 @@ export const personListSchema = z.object({
   next_cursor: z.string().optional(),
 });
 export const personRevokedSchema = z.object({ user_id: z.string(), revoked: z.array(personTokenViewSchema) });
+
+/** What a credential may do elsewhere, as the operator has arranged it there (`identity/person-rights.ts`). */
+export const personRightsSchema = z.strictObject({
+  /** The key that was enrolled at chronosd for this user, and the word that it is a person's. */
+  alarm_key: publicKeySchema.optional(),
+  alarm_mark: z
+    .string()
+    .min(1)
+    .max(1000)
+    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII')
+    .optional(),
+  /** The id of the submitter at the executor. */
+  submitter: z.string().min(1).max(100).optional(),
+});
+export type PersonRights = z.output<typeof personRightsSchema>;
+
+/** What a code for the console is asked for with. */
+export const consoleCodeRequestSchema = z.strictObject({
+  /** IANA: the times on the pages are in it. */
+  zone: z.string().min(1).max(64).optional(),
+});
+export const consoleCodeSchema = z.object({
+  /** Opens `/open?code=…` once. */
+  code: z.string(),
+  /** Seconds. */
+  expires_in: z.number(),
+});
 
 /** What a person may send to `POST /chat`: words, and never what makes a turn an alarm's. */
 export const personChatSchema = z.strictObject({

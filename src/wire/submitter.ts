@@ -10,7 +10,15 @@ export const SUBMITTERS_PER_USER = 64;
 export const SUBMITTER_PREFIX = 'rvs_';
 
 /** `POST /submitters`. */
-export const submitterRequestSchema = z.strictObject({ user: labelSchema, name: shortText(SUBMITTER_NAME_MAX).min(1) });
+export const submitterRequestSchema = z.strictObject({
+  user: labelSchema,
+  name: shortText(SUBMITTER_NAME_MAX).min(1),
+  /** SHA-256 of a token that its holder has already; without it one is made. */
+  token_sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits')
+    .optional(),
+});
 
 /** `DELETE /submitters`. */
 export const submitterRevocationSchema = z.strictObject({ id: z.uuid() });
@@ -26,7 +34,7 @@ export const submitterViewSchema = z.object({
 });
 export type SubmitterView = z.output<typeof submitterViewSchema>;
 
-/** The answer to `POST`; the token is shown this once. */
-export const submitterMadeSchema = submitterViewSchema.extend({ token: z.string() });
+/** The answer to `POST`; a token that was made is shown this once. */
+export const submitterMadeSchema = submitterViewSchema.extend({ token: z.string().optional() });
 /** `GET /submitters`. */
 export const submitterListSchema = z.object({ submitters: z.array(submitterViewSchema) });

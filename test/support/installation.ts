@@ -92,6 +92,7 @@ export async function startInstallation(owner: Owner, at?: string): Promise<Inst
     pid: process.pid,
     chronos_url: chronos.url,
     router_url: router.url,
+    public_url: router.public.url,
     started_at: formatInstant(systemClock.now()),
   });
   const attempt = (words: readonly string[], options?: RunOptions) => reveille(home.path, words, options);

@@ -1,22 +1,28 @@
 /** Principal tokens: short-lived proof, made by chronosd for itself, that a caller has shown a key. */
 import { z } from 'zod';
 import { readPersonProof, type Signed } from '../../kit/identity/person-proof.ts';
+import { type KeyHolder, readPersonKeyMark } from '../../kit/identity/person-rights.ts';
 import { sameSecret, seal, tokenDigest } from '../../kit/identity/secrets.ts';
 import { setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /**
- * @param proof the header; `undefined`: the agent itself
+ * @param proof the header, over this very request or over the key under which it is made; `undefined`: the agent itself
+ * @param holder the key
  * @param operator the operator's token and the time; without a token nobody can prove to be a person
  * @throws ReveilleError `forbidden` when the proof does not hold: the words would otherwise reach the agent as its own
  */
 export function personOf(
   proof: string | undefined,
   signed: Signed,
+  holder: KeyHolder,
   { token, now }: { token: string | undefined; now: number },
 ): string | undefined {
   if (proof === undefined) return undefined;
-  const name = token === undefined ? undefined : readPersonProof(proof, signed, { secret: token, now });
+  const name =
+    token === undefined
+      ? undefined
+      : (readPersonProof(proof, signed, { secret: token, now }) ?? readPersonKeyMark(proof, holder, token));
   const setBy = setBySchema.safeParse({ kind: 'person', name });
   if (setBy.success) return setBy.data.name;
   throw new ReveilleError(

@@ -65,7 +65,7 @@ const FORGOTTEN_FOR_ONE = 100;
 /** Among so many of the latest attempts at an alarm the one is looked for that was delivered. */
 const ATTEMPTS_OF_A_FIRE = 100;
 
-type Caller = { owner: string; standing: Standing };
+type Caller = { owner: string; publicKey: string; standing: Standing };
 
 async function createAlarm(
   { store, clock, limits, floods, onDue }: ChronosService,
@@ -75,7 +75,10 @@ async function createAlarm(
     standing,
     person,
     body,
-  }: { id: (now: number) => string; person: string | undefined; body: Record<string, unknown> } & Caller,
+  }: { id: (now: number) => string; person: string | undefined; body: Record<string, unknown> } & Omit<
+    Caller,
+    'publicKey'
+  >,
 ): Promise<AlarmCreated> {
   const now = clock.now();
   const alarm = draftAlarm(parseOrThrow(alarmCreateSchema, body), { id: id(now), owner, now, limits, person });
@@ -124,10 +127,11 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   };
 
   /** The person who makes the request; `undefined`: the agent itself. */
-  const personWho = (c: HttpContext) =>
+  const personWho = (c: HttpContext, { owner, publicKey }: Caller) =>
     personOf(
       c.req.header(PERSON_HEADER),
       { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
+      { owner, publicKey },
       { token: service.auth.adminToken, now: clock.now() },
     );
 
@@ -149,7 +153,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    return sendOk(c, await createAlarm(service, { id, ...caller, person: personWho(c), body }));
+    return sendOk(c, await createAlarm(service, { id, ...caller, person: personWho(c, caller), body }));
   });
 
   serve(app, CHRONOS_ROUTES.getAlarm, async (c) => {
@@ -164,7 +168,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
-    const person = personWho(c);
+    const person = personWho(c, caller);
     return sendOk(
       c,
       viewAlarm(await change(c, caller, (state) => editAlarm(state, patch, now, { ...limits, person })), now),

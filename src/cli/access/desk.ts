@@ -66,17 +66,13 @@ function approverOf({ environment, clock }: CliContext): ApproverPort {
 
 const VERDICT_COLUMNS = 100;
 
-/** As `reveille receipt verify` does, with the executor's own key, and the approvers that it has on its roster. */
-async function verify(context: CliContext, user: string, receipt: string): Promise<ReceiptVerdict> {
+/** As `reveille receipt verify` does. @param keys of executors that are believed; without them that in the receipt is */
+export async function verifyReceipt(receipt: string, keys: readonly string[] | undefined): Promise<ReceiptVerdict> {
   const [{ readValues }, { verifyReceipts }, { linesOf }] = await Promise.all([
     import('../../executor/receipt/receipt-text.ts'),
     import('../../executor/receipt/verify-receipt.ts'),
     import('../screens/receipt-words.ts'),
   ]);
-  const roster = await executorAdmin(context)
-    .approvers(user)
-    .catch(() => undefined);
-  const keys = roster && [roster.executor];
   const words = { columns: VERDICT_COLUMNS, paint: (_: unknown, text: string) => text };
   const lines: string[] = [];
   let isWhole = true;
@@ -89,6 +85,14 @@ async function verify(context: CliContext, user: string, receipt: string): Promi
     lines.push(...linesOf(report, place, words));
   }
   return { isWhole, lines };
+}
+
+/** With the key of the executor itself, where the operator's side of it answers. */
+async function verify(context: CliContext, user: string, receipt: string): Promise<ReceiptVerdict> {
+  const roster = await executorAdmin(context)
+    .approvers(user)
+    .catch(() => undefined);
+  return verifyReceipt(receipt, roster && [roster.executor]);
 }
 
 const LOG_BYTES = 16 * 1024;
@@ -106,7 +110,7 @@ function plainLine(line: string): string {
 }
 
 /** The last lines of a machine's process, as the router quotes them: without what may be a secret. */
-async function lastLines({ settings }: CliContext, user: string): Promise<readonly string[]> {
+export async function lastLines({ settings }: Pick<CliContext, 'settings'>, user: string): Promise<readonly string[]> {
   const name = `${createHash('sha256').update(user).digest('hex').slice(0, 32)}.log`;
   const path = join(settings.ROUTER_DATA_DIR!, 'machine-logs', name);
   const file = await open(path, 'r').catch((thrown: NodeJS.ErrnoException) => {

@@ -31,8 +31,10 @@ export async function router(context: CliContext): Promise<void> {
   const config = parseRouterConfig(context.settings);
   const { environment, clock } = context;
   const walls = machineWalls(context, config.separation);
+  const { fleetConsole } = await import('../access/fleet-console.ts');
+  const pagesOf = config.public.console && fleetConsole(context, config.public);
   await runDaemon(context, 'router', (log) =>
-    startRouter({ config, environment, walls, version: VERSION, clock, log }),
+    startRouter({ config, environment, walls, version: VERSION, clock, log, pagesOf }),
   );
 }
 

@@ -383,6 +383,11 @@ describe('reveille doctor, where everything runs', () => {
     assert.equal(without.ok, true);
     for (const name of ['clock', 'REVEILLE_HOME', 'secrets', 'identity', 'chronosd', 'chronosd token', 'router'])
       assert.equal(find(without, name).status, 'ok', name);
+    const people = find(without, 'public listener');
+    assert.deepEqual(
+      [people.status, people.detail],
+      ['ok', `people come in at ${house.router.public.url}, without TLS, for this computer alone, no console`],
+    );
     assert.match(find(without, 'machine').detail, new RegExp(`no machine of ${house.label}`));
     assert.equal(find(without, 'machine').status, 'warning');
 

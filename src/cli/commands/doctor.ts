@@ -28,6 +28,7 @@ import {
   checkSecrets,
   runningHere,
 } from '../doctor/own-files.ts';
+import { checkPublicListener } from '../doctor/public-listener.ts';
 import { checkSeparation } from '../doctor/separation.ts';
 import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkTools } from '../doctor/settings.ts';
 import { checkPostgres, checkStores } from '../doctor/stores.ts';
@@ -146,8 +147,11 @@ async function checkDaemons(context: CliContext): Promise<{ checks: Check[]; run
       return { checks: [token, ...(time ? [checkClock(context.clock.now(), time)] : [])], access: token };
     }),
     router: askDaemon(context, router, 'router', async (place) => {
-      const { check, access, machine } = await checkMachine(context, place.url);
-      return { checks: [check, machine && (await checkAgent(context, machine))], access };
+      const [{ check, access, machine }, people] = await Promise.all([
+        checkMachine(context, place.url),
+        checkPublicListener(context),
+      ]);
+      return { checks: [people, check, machine && (await checkAgent(context, machine))], access };
     }),
     executor: askDaemon(context, executor, 'executor', async (place) => {
       const [token, approvers] = await Promise.all([checkExecutorToken(context, place.url), checkApprovers(context)]);

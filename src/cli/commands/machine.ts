@@ -213,7 +213,7 @@ export async function machineBudget(
 
 export type HistoryFlags = { limit?: string };
 
-const BY = { admin: 'an operator', router: 'the router' } as const;
+const BY = { admin: 'an operator', router: 'the router', person: 'its user' } as const;
 
 function renderChanges({ changes, next_cursor: more }: MachineChangeList, look: Look): string[] {
   if (changes.length === 0) return ['No changes on record'];

@@ -1,10 +1,16 @@
-/** `reveille open`: the console of the running `reveille up`, by an address that works once. */
+/** `reveille open`: the console of the running `reveille up`, or of a router elsewhere, by an address that works once. */
 import { spawn } from 'node:child_process';
 import { makeCode } from '../../console/sessions.ts';
+import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { callOf, createCaller, withinTime } from '../../kit/http/caller.ts';
+import { CONSOLE_CODE } from '../../router/public/routes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { findPerson } from '../access/person.ts';
 import type { CliContext } from '../context.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { readRun } from '../home/home.ts';
+
+const CALL_MS = 15_000;
 
 /** What opens an address in the person's browser. */
 const OPENERS: Partial<Record<NodeJS.Platform, readonly [program: string, ...words: string[]]>> = {
@@ -18,7 +24,19 @@ export function consoleAddress(publicUrl: string, secret: string, user: string, 
   return `${publicUrl}/open?code=${makeCode(secret, user, now)}`;
 }
 
-function addressOf(context: CliContext): string {
+/** An address at a router elsewhere, by a code that it gives for the person's token. */
+async function addressAt(context: CliContext, given: string | undefined): Promise<string> {
+  const { home, clock, settings } = context;
+  const place = findPerson(given === undefined ? context : { home, settings: { ...settings, REVEILLE_URL: given } });
+  const daemon = { name: 'the router', url: place.url, remedy: 'is the address right?', tokenName: 'REVEILLE_TOKEN' };
+  const { address, call, read } = createCaller({ ...daemon, token: place.token });
+  const zone = machineZone(settings.TZ);
+  const asked = callOf(CONSOLE_CODE, {}, { body: { ...(zone !== undefined && { zone }) } });
+  const answer = await withinTime(clock, CALL_MS)((signal) => call(asked, signal));
+  return `${address}/open?code=${read(asked, CONSOLE_CODE.data, answer).code}`;
+}
+
+function ownAddress(context: CliContext): string {
   const run = readRun(context.home);
   if (run?.public_url === undefined || run.console_secret === undefined)
     throw new ReveilleError(
@@ -44,9 +62,13 @@ function show(address: string): Promise<boolean> {
   });
 }
 
-export async function open(context: CliContext, { print = false }: { print?: boolean }): Promise<void> {
-  const { out } = context;
-  const address = addressOf(context);
+export type OpenFlags = { print?: boolean; url?: string };
+
+export async function open(context: CliContext, { print = false, url }: OpenFlags): Promise<void> {
+  const { out, settings } = context;
+  const named = url ?? settings.REVEILLE_URL;
+  const isElsewhere = named !== undefined && named !== readRun(context.home)?.public_url;
+  const address = isElsewhere ? await addressAt(context, url) : ownAddress(context);
   if (print) return out.result({ address }, [address]);
   const isShown = await show(address);
   const lines = isShown

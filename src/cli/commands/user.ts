@@ -1,15 +1,22 @@
 /** `reveille user`: people who reach their agent through the router's public listener, and their tokens. */
 
 import { localTime, shortTime } from '../../kit/clock/local-time.ts';
+import { alarmKeyOf, personKeyMark, rightsOf, taskTokenOf } from '../../kit/identity/person-rights.ts';
+import { tokenDigest } from '../../kit/identity/secrets.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ownerOf } from '../../wire/did.ts';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import {
   PERSON_NAME_MAX,
+  type PersonRights,
   type PersonTokenCreate,
   type PersonTokenMade,
   type PersonTokenView,
 } from '../../wire/person.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { SUBMITTER_NAME_MAX } from '../../wire/submitter.ts';
+import { adminClient } from '../access/chronos.ts';
+import { executorAdmin } from '../access/executor.ts';
 import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { durationFlag, instantFlag } from '../flags/flags.ts';
@@ -34,8 +41,44 @@ function credentialOf({ clock }: CliContext, { name, expiresIn, expiresAt }: Cre
   return { ...(name === undefined ? {} : { name }), ...(at === undefined ? {} : { expires_at: at }) };
 }
 
-function show(context: CliContext, made: PersonTokenMade): void {
+/**
+ * Lets the keys that follow from a token in at chronosd and the executor, where this command has the operator's right to
+ * it, and tells the router.
+ *
+ * @returns what the console will lack, in sentences
+ */
+async function arrange(context: CliContext, { user_id, id, name, token }: PersonTokenMade): Promise<string[]> {
+  const { CHRONOS_ADMIN_TOKEN: secret, EXECUTOR_ADMIN_TOKEN } = context.settings;
+  const rights = rightsOf(token);
+  const lacks: string[] = [];
+  const given: PersonRights = {};
+  const attempt = async (what: string, variable: string, isSet: boolean, work: () => Promise<void>) => {
+    const why = isSet
+      ? await work().then(
+          () => undefined,
+          (thrown: unknown) => toReveilleError(thrown).message,
+        )
+      : `${variable} is not set here`;
+    if (why !== undefined) lacks.push(`The console will not show their ${what}: ${why}. Then make another token.`);
+  };
+  await attempt('alarms', 'CHRONOS_ADMIN_TOKEN', secret !== undefined, async () => {
+    const public_key = alarmKeyOf(rights).publicKeyHex;
+    await adminClient(context).enrollAgent({ label: user_id, public_key });
+    given.alarm_key = public_key;
+    given.alarm_mark = personKeyMark(user_id, { owner: ownerOf(user_id), publicKey: public_key }, secret!);
+  });
+  await attempt('tasks', 'EXECUTOR_ADMIN_TOKEN', EXECUTOR_ADMIN_TOKEN !== undefined, async () => {
+    const submitter = `${user_id}, at the console (${name})`.slice(0, SUBMITTER_NAME_MAX);
+    const digest = tokenDigest(taskTokenOf(rights));
+    given.submitter = (await executorAdmin(context).enrolSubmitter(user_id, submitter, digest)).id;
+  });
+  if (Object.keys(given).length > 0) await routerClient(context).grantUser(user_id, id, given);
+  return lacks;
+}
+
+async function show(context: CliContext, made: PersonTokenMade): Promise<void> {
   const { out } = context;
+  const lacks = made.has_console ? await arrange(context, made) : [];
   const until =
     made.expires_at === undefined
       ? 'does not expire'
@@ -44,15 +87,17 @@ function show(context: CliContext, made: PersonTokenMade): void {
     `${oneLine(made.user_id)} may come in at the router's public listener with this token (${oneLine(made.name)}, ${until}); it is not shown again:`,
     `  ${out.paint('bold', made.token)}`,
     '  It reaches the machine of this user and nothing else: REVEILLE_URL=<address> REVEILLE_TOKEN=<token> reveille chat',
+    ...(made.has_console ? ['  and the console: REVEILLE_TOKEN=<token> reveille open --url <address>'] : []),
+    ...lacks,
   ]);
 }
 
 export async function userAdd(context: CliContext, flags: CredentialFlags, userId: string): Promise<void> {
-  show(context, await routerClient(context).addUser(userOf(context, userId), credentialOf(context, flags)));
+  await show(context, await routerClient(context).addUser(userOf(context, userId), credentialOf(context, flags)));
 }
 
 export async function userToken(context: CliContext, flags: CredentialFlags, userId?: string): Promise<void> {
-  show(context, await routerClient(context).addUserToken(userOf(context, userId), credentialOf(context, flags)));
+  await show(context, await routerClient(context).addUserToken(userOf(context, userId), credentialOf(context, flags)));
 }
 
 export async function userRevoke(context: CliContext, { token }: { token?: string }, given?: string): Promise<void> {
@@ -62,10 +107,41 @@ export async function userRevoke(context: CliContext, { token }: { token?: strin
     userId,
     token === undefined ? undefined : await idMeant(context, userId, token),
   );
+  const left = (await Promise.all(revoked.map((one) => withdraw(context, one)))).flat();
   const names = revoked.map(({ name, id }) => `${oneLine(name)} (${id})`).join(', ');
   const words =
     revoked.length === 0 ? `No token of ${userId} stood` : `Revoked ${names}: streams that are open end now`;
-  context.out.result({ user_id: userId, revoked }, [words]);
+  context.out.result({ user_id: userId, revoked }, [words, ...left]);
+}
+
+/** Takes back at chronosd and the executor what a token could do there. @returns what is left to do, in sentences */
+async function withdraw(context: CliContext, { user_id, alarm_key, submitter }: PersonTokenView): Promise<string[]> {
+  const attempt = async (work: () => Promise<unknown>, what: string, command: string): Promise<string[]> => {
+    try {
+      await work();
+      return [];
+    } catch (thrown) {
+      const { code, message } = toReveilleError(thrown);
+      return code === 'not_found' ? [] : [`${what} still stands (${message}); revoke it with: ${command}`];
+    }
+  };
+  const alarms =
+    alarm_key === undefined
+      ? []
+      : await attempt(
+          () => adminClient(context).revokeAgent({ label: user_id, public_key: alarm_key }),
+          'Its key at chronosd',
+          `reveille agent revoke --label ${user_id} --public-key ${alarm_key}`,
+        );
+  const tasks =
+    submitter === undefined
+      ? []
+      : await attempt(
+          () => executorAdmin(context).revokeSubmitter(submitter),
+          'Its token at the executor',
+          `reveille submitter revoke ${submitter}`,
+        );
+  return [...alarms, ...tasks];
 }
 
 /** By the whole id, or the beginning of one. */

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { BackupFlags, RestoreFlags } from '../commands/backup.ts';
 import type { ForgetFlags, MemoryListFlags } from '../commands/memory.ts';
 import type { MigrateFlags } from '../commands/migrate.ts';
+import type { OpenFlags } from '../commands/open.ts';
 import type { SpreadFlags } from '../commands/spread.ts';
 import { addCommand, addGroup, type FlagValue } from './command.ts';
 
@@ -18,11 +19,17 @@ export function addDoctor(program: Command): void {
 }
 
 export function addOpen(program: Command): void {
-  addCommand<{ print?: boolean }>(program, {
+  addCommand<OpenFlags>(program, {
     usage: 'open',
-    summary: 'open the console of the running "reveille up" in the browser',
+    summary: 'open the console of the running "reveille up", or of a router elsewhere, in the browser',
     example: 'reveille open',
-    options: (command) => command.option('--print', 'print the address, which works once, and nothing else'),
+    options: (command) =>
+      command
+        .option('--print', 'print the address, which works once, and nothing else')
+        .option(
+          '--url <address>',
+          "a router's public listener, with your token in REVEILLE_TOKEN (default: REVEILLE_URL)",
+        ),
     run: async (context, flags) => (await import('../commands/open.ts')).open(context, flags),
   });
 }

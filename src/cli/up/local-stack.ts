@@ -182,7 +182,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pages: console?.pages },
+      ...{ onWake, pagesOf: console && (() => console.pages) },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );

@@ -39,14 +39,15 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
     const { clock } = context;
     const notifying = new NotifyDesk({ dir: parseNotifyConfig(settings).dataDir, clock });
     desk = notifying;
+    const own = localDesk({ ...context, settings }, name, onHint);
     return createConsole({
       clock,
       links: notifying.links,
       log: await context.log('console', 'error'),
-      isTls: settings.ROUTER_PUBLIC_TLS_CERT !== undefined,
+      cookie: settings.ROUTER_PUBLIC_TLS_CERT === undefined ? 'path' : 'secure-path',
       hosts: hostNames(settings.ROUTER_PUBLIC_ALLOWED_HOSTS),
       codeSecret: secret,
-      deskOf: () => localDesk({ ...context, settings }, name, onHint),
+      deskOf: () => own,
     });
   };
   return {

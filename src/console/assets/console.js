@@ -16,6 +16,10 @@ else if (location.pathname === '/' && document.querySelector('[data-way-in]')) {
 }
 if (body.dataset.leadsOn) location.replace(document.getElementById('onward').href);
 
+// Whoever signs in is in the zone of this browser, unless they say another.
+const zoneField = document.querySelector('[data-zone]');
+if (zoneField && zoneField.value === '') zoneField.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? '';
+
 // Times that say how far off they are go on saying it.
 function fromNow(at, now) {
   const distance = Math.abs(at - now);

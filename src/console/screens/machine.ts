@@ -19,6 +19,8 @@ const STATES: Readonly<Record<string, readonly [mark: string, words: string]>> =
   deleted: ['failed', 'deleted'],
 };
 
+const BY = { router: 'the router itself', admin: 'an operator', person: 'you' } as const;
+
 const act = (verb: string, words: string, csrf: string, look = ''): Html =>
   html`<form method="post" action="machine/${verb}" class="inline">${csrfField(csrf)}<button class="${look}">${words}</button></form>`;
 
@@ -32,7 +34,7 @@ const change = ({ at, action, fields, actor, reason }: MachineChangeView, here: 
   const left = fields.length - 4;
   const what = fields.length === 0 ? '' : ` (${named}${left > 0 ? ` and ${left} more` : ''})`;
   const why = reason === undefined ? NOTHING : html`: ${shown(reason)}`;
-  return html`<li>${time(at, here)} ${shown(`${action}${what}`)}, by ${actor === 'router' ? 'the router itself' : 'an operator'}${why}</li>`;
+  return html`<li>${time(at, here)} ${shown(`${action}${what}`)}, by ${BY[actor]}${why}</li>`;
 };
 
 export async function machineScreen(visit: Visit): Promise<Page> {

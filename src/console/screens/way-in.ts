@@ -11,9 +11,12 @@ export function signInPage(given: { assets: Assets; complaint: string | undefine
   const form = html`<form method="post" action="/sign-in" class="stack">
 <label for="token">Your token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
-<p class="hint">An operator makes one for you with <code>reveille user token</code>.</p>
+<p class="hint">Whoever runs this makes one for you, with <code>reveille user token</code>. It is not kept here.</p>
+<label for="zone">Your time zone</label>
+<input id="zone" name="zone" autocomplete="off" placeholder="Europe/Berlin" data-zone>
 <button class="primary">Sign in</button>
-</form>`;
+</form>
+<p class="hint">Or from a terminal that has the token: <code>reveille open --url</code> with this address.</p>`;
   const local = html`<p>Open it from a terminal on this computer:</p>
 <p><code class="command">reveille open</code></p>
 <p class="hint">That makes an address that works once. <code>reveille open --print</code> prints it, for a shell elsewhere.</p>`;

@@ -43,8 +43,8 @@ export function approverRoutes(app: HttpApp, roster: Roster, executor: string): 
 
 export function submitterRoutes(app: HttpApp, submitters: Submitters): void {
   serve(app, EXECUTOR_ROUTES.addSubmitter, async (c) => {
-    const { user, name } = parseOrThrow(submitterRequestSchema, await readJson(c));
-    return sendOk(c, submitters.add(user, name));
+    const { user, name, token_sha256 } = parseOrThrow(submitterRequestSchema, await readJson(c));
+    return sendOk(c, submitters.add(user, name, token_sha256));
   });
   serve(app, EXECUTOR_ROUTES.listSubmitters, (c) => {
     const { user } = parseOrThrow(submitterQuerySchema, c.req.query());

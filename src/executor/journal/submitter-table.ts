@@ -15,8 +15,11 @@ import { SUBMITTER_PREFIX, SUBMITTERS_PER_USER, type SubmitterView } from '../..
 export type Submitters = {
   /** Whose token this is; `undefined` for one that is unknown or was revoked. */
   holder(token: string): SubmitterView | undefined;
-  /** @throws ReveilleError `rate_limited` when the user has too many that stand */
-  add(user: string, name: string): SubmitterView & { readonly token: string };
+  /**
+   * @param tokenSha256 of a token that its holder has already; without it one is made
+   * @throws ReveilleError `rate_limited` when the user has too many that stand, `conflict` for a token that is known
+   */
+  add(user: string, name: string, tokenSha256?: string): SubmitterView & { readonly token?: string };
   /** @param user of everybody unless told */
   list(user?: string): SubmitterView[];
   /** Harmless when repeated. @throws ReveilleError `not_found` */
@@ -39,6 +42,7 @@ export function submitterTable(db: DatabaseSync, writes: GroupCommit, clock: Clo
     'INSERT INTO submitters (id, name, user_id, token_sha256, created_at) VALUES (?, ?, ?, ?, ?)',
   );
   const byToken = db.prepare('SELECT * FROM submitters WHERE token_sha256 = ? AND revoked_at IS NULL');
+  const known = db.prepare('SELECT 1 FROM submitters WHERE token_sha256 = ?');
   const byId = db.prepare('SELECT * FROM submitters WHERE id = ?');
   const all = db.prepare('SELECT * FROM submitters ORDER BY user_id, created_at, id');
   const ofUser = db.prepare('SELECT * FROM submitters WHERE user_id = ? ORDER BY created_at, id');
@@ -52,16 +56,19 @@ export function submitterTable(db: DatabaseSync, writes: GroupCommit, clock: Clo
       return row && viewOf(row);
     },
 
-    add: (user, name) =>
+    add: (user, name, tokenSha256) =>
       writes.runNow(() => {
         const owner = ownerOf(user);
         if ((standing.get(owner)?.n as number) >= SUBMITTERS_PER_USER) {
           const message = `${owner} has ${SUBMITTERS_PER_USER} submitters that stand; revoke some of them first`;
           throw new ReveilleError('rate_limited', message);
         }
-        const [id, token] = [randomUUID(), `${SUBMITTER_PREFIX}${randomSecret()}`];
-        insert.run(id, name, owner, tokenDigest(token), clock.now());
-        return { ...viewOf(byId.get(id)!), token };
+        const id = randomUUID();
+        const token = tokenSha256 === undefined ? `${SUBMITTER_PREFIX}${randomSecret()}` : undefined;
+        const digest = tokenSha256 ?? tokenDigest(token!);
+        if (known.get(digest)) throw new ReveilleError('conflict', 'this token is, or was, a submitter’s already');
+        insert.run(id, name, owner, digest, clock.now());
+        return { ...viewOf(byId.get(id)!), ...(token !== undefined && { token }) };
       }),
 
     list: (user) => (user === undefined ? all.all() : ofUser.all(ownerOf(user))).map(viewOf),

@@ -7,7 +7,7 @@ import { type PathNames, pathOf, type Route } from '../../wire/route.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Clock } from '../clock/clock.ts';
 import { codeOf, type ExchangeRequest, exchange, headerSafe, retryAfterOf } from './exchange.ts';
-import { plainTransport } from './plain-transport.ts';
+import { plainTransport, type Transport } from './plain-transport.ts';
 
 /**
  * Runs the work of one call with a signal that bounds it. The signal's reason completes a sentence that begins with who
@@ -84,6 +84,8 @@ export type Daemon = {
   maxBytes?: number;
   /** The daemon's own errors in the words of whoever calls. */
   explain?: ((error: ReveilleError) => ReveilleError) | undefined;
+  /** Carries the calls instead of connections of their own. */
+  transport?: Transport | undefined;
 };
 
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -107,6 +109,7 @@ function addressOf({ url, name }: Daemon): string {
 /** @throws ReveilleError `invalid_request` for an address or a token that cannot be used */
 export function createCaller(daemon: Daemon) {
   const { name, remedy, token, tokenName, headers, maxBytes = MAX_BYTES, explain = (error) => error } = daemon;
+  const { transport = plainTransport } = daemon;
   const address = addressOf(daemon);
   const who = `${name} at ${address}`;
   checkToken(token, tokenName);
@@ -122,7 +125,7 @@ export function createCaller(daemon: Daemon) {
     for (const [member, value] of Object.entries(query ?? {}))
       if (value !== undefined) url.searchParams.set(member, String(value));
     const body = call.body === undefined ? undefined : encodeJson(call.body);
-    const answer = await exchange(plainTransport, {
+    const answer = await exchange(transport, {
       ...{ method, url, body, maxBytes, signal },
       headers: {
         accept: 'application/json',

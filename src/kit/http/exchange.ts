@@ -198,8 +198,9 @@ const REFUSAL_BYTES = 64 * 1024;
  */
 export function openStream(
   url: URL,
-  { headers, signal }: { headers: Record<string, string>; signal: AbortSignal },
+  given: { headers: Record<string, string>; signal: AbortSignal; transport?: Transport | undefined },
 ): Promise<ReadableStream<Uint8Array>> {
+  const { headers, signal, transport = plainTransport } = given;
   if (signal.aborted) return Promise.reject(errorOf(signal.reason));
   return new Promise((resolve, reject) => {
     let sink: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -207,7 +208,7 @@ export function openStream(
     let refusal: { status: number; retryAfter: unknown; chunks: Buffer[]; bytes: number } | undefined;
     const refuse = ({ status, retryAfter, chunks }: NonNullable<typeof refusal>) =>
       reject(new StreamRefused(status, Buffer.concat(chunks).toString('utf8'), retryAfter));
-    plainTransport.dispatch(optionsOf({ method: 'GET', url, headers: { ...headers, accept: 'text/event-stream' } }), {
+    transport.dispatch(optionsOf({ method: 'GET', url, headers: { ...headers, accept: 'text/event-stream' } }), {
       onConnecting(controller) {
         // A request that is sent once more has another controller.
         signal.removeEventListener('abort', onAbort);

@@ -12,6 +12,7 @@ import {
   personListQuerySchema,
   personListSchema,
   personRevokedSchema,
+  personRightsSchema,
   personTokenCreateSchema,
   personTokenMadeSchema,
   personTokenViewSchema,
@@ -149,6 +150,14 @@ export const ROUTER_ROUTES = {
     credential: 'admin',
     body: personTokenCreateSchema,
     data: personTokenMadeSchema,
+  },
+  grantUserToken: {
+    method: 'put',
+    path: '/admin/users/{user_id}/tokens/{token_id}/rights',
+    summary: 'write down what a credential may do at chronosd and the executor, for the console',
+    credential: 'admin',
+    body: personRightsSchema,
+    data: personTokenViewSchema,
   },
   revokeUserToken: {
     method: 'delete',

@@ -10,6 +10,7 @@ import { ownerOf } from '../../wire/did.ts';
 import {
   personAddSchema,
   personListQuerySchema,
+  personRightsSchema,
   personTokenCreateSchema,
   personTokenIdSchema,
 } from '../../wire/person.ts';
@@ -19,7 +20,11 @@ import { userIdOf } from './machine-routes.ts';
 import { ROUTER_ROUTES } from './routes.ts';
 
 /** To be called after the check of the admin token was added. */
-export function addUserRoutes(app: HttpApp, { tokens, log }: { tokens: PersonTokens; log: Logger }): void {
+export function addUserRoutes(
+  app: HttpApp,
+  { tokens, hasConsole, log }: { tokens: PersonTokens; hasConsole: boolean; log: Logger },
+): void {
+  const console = hasConsole ? { has_console: true } : {};
   const note = (action: string, userId: string, ids: readonly string[]) =>
     log.info({ user_id: userId, action, credentials: ids }, 'credentials of a person changed');
 
@@ -38,13 +43,20 @@ export function addUserRoutes(app: HttpApp, { tokens, log }: { tokens: PersonTok
     const { user_id, ...given } = parseOrThrow(personAddSchema, await readJson(c));
     const made = await tokens.add(ownerOf(user_id), given);
     note('add', made.user_id, [made.id]);
-    return sendOk(c, made);
+    return sendOk(c, { ...made, ...console });
   });
 
   serve(app, ROUTER_ROUTES.addUserToken, async (c) => {
     const made = await tokens.issue(userIdOf(c), parseOrThrow(personTokenCreateSchema, await readJson(c)));
     note('token', made.user_id, [made.id]);
-    return sendOk(c, made);
+    return sendOk(c, { ...made, ...console });
+  });
+
+  serve(app, ROUTER_ROUTES.grantUserToken, async (c) => {
+    const { token_id: id } = parseOrThrow(tokenPathSchema, { token_id: c.req.param('token_id') });
+    const view = await tokens.grant(userIdOf(c), id, parseOrThrow(personRightsSchema, await readJson(c)));
+    note('grant', view.user_id, [view.id]);
+    return sendOk(c, view);
   });
 
   serve(app, ROUTER_ROUTES.revokeUserToken, async (c) => {

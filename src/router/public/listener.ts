@@ -3,16 +3,24 @@
  * and leaves every other path to the pages that it is given. What the internal listener serves is not here.
  */
 import { bearerOf, refuseBearer } from '../../kit/http/bearer.ts';
+import { readJson } from '../../kit/http/body.ts';
 import { addressOf, isLoopback } from '../../kit/http/connections.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
 import { type Fallback, type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
+import { rightsOf } from '../../kit/identity/person-rights.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { consoleCodeRequestSchema } from '../../wire/person.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
 import type { RouterConfig } from '../config.ts';
+import { agentLine } from './agent-line.ts';
+import { CODE_SECONDS, type ConsoleRows } from './console-rows.ts';
 import { Lockouts } from './lockout.ts';
 import { type PassageOptions, Passages } from './passage.ts';
+import { createPeople, type People } from './people.ts';
 import type { Person, PersonTokens } from './person-tokens.ts';
-import { CARRIED_ROUTES, isForPages } from './routes.ts';
+import { CARRIED_ROUTES, CONSOLE_CODE, isForPages } from './routes.ts';
 import { Shares } from './shares.ts';
 import { checkTarget, type Place, placeOf } from './target.ts';
 
@@ -30,11 +38,16 @@ export type PageInfo = {
  */
 export type Pages = (request: Request, info: PageInfo) => Promise<Response>;
 
+export type PagesOf = (people: People) => Pages;
+
 export type PublicListenerOptions = PassageOptions & {
   config: RouterConfig['public'];
   tokens: PersonTokens;
   version: string;
-  pages: Pages | undefined;
+  /** Makes what answers the other paths, of what it is given of the router. */
+  pagesOf: PagesOf | undefined;
+  machineOf: People['machineOf'];
+  rows: ConsoleRows;
   ready: () => ReadyReport;
   drainMs: number;
 };
@@ -64,12 +77,12 @@ const PAGE_BODY_BYTES = 64 * 1024;
 /** How often the credentials of open streams are looked at again. */
 const LOOK_AGAIN_MS = 2000;
 
-/** What was found out about a request before its body was read. */
-type Entry = { person: Person; place: Place };
+/** What was found out about a request before its body was read; without a place it is the router's own to answer. */
+type Entry = { person: Person; place: Place | undefined; rights: string | undefined };
 
 /** @throws ReveilleError as `startServer` */
 export async function startPublicListener(options: PublicListenerOptions): Promise<PublicListener> {
-  const { config, tokens, version, pages, clock, log, ready, drainMs } = options;
+  const { config, tokens, version, pagesOf, rows, clock, log, ready, drainMs } = options;
   const counts = { unauthorized: 0, malformed: 0, notCarried: 0, carried: 0 };
   const passages = new Passages(options);
   // Behind a proxy, everybody has its address.
@@ -78,6 +91,14 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const shares = new Shares(clock, config.shares);
   const entries = new WeakMap<object, Entry>();
   const streams = new Streams();
+  const lines = { passages, shares, dispatcher: options.dispatcher };
+  const pages = pagesOf?.(
+    createPeople({
+      ...{ tokens, lockouts, rows, machineOf: options.machineOf },
+      lineTo: (userId) => agentLine(userId, lines),
+      onWrongToken: () => counts.unauthorized++,
+    }),
+  );
 
   const authenticate = async (c: HttpContext): Promise<Person> => {
     const given = bearerOf(c.req.header('authorization')) ?? '';
@@ -111,16 +132,17 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     }
     if (isForPages(target) || isProbe(target)) return;
     const person = await authenticate(c);
+    const isForCode = config.console !== undefined && placeOf({ CONSOLE_CODE }, incoming.method ?? '', target);
     const place = placeOf(CARRIED_ROUTES, incoming.method ?? '', target);
-    if (place) entries.set(incoming, { person, place });
+    const rights = isForCode ? rightsOf(bearerOf(c.req.header('authorization'))!) : undefined;
+    if (place || isForCode) entries.set(incoming, { person, place, rights });
     else throw new ReveilleError('not_found', 'this is no route of the public listener');
   };
 
   const carryOn = async (c: HttpContext): Promise<Response> => {
     const { incoming } = c.env;
-    const entry = entries.get(incoming);
-    if (!entry) throw new ReveilleError('not_found', 'this is no route of the public listener');
-    const { person, place } = entry;
+    const { person, place } = entries.get(incoming) ?? {};
+    if (!person || !place) throw new ReveilleError('not_found', 'this is no route of the public listener');
     const isStream = place.route === CARRIED_ROUTES.events;
     const leave = shares.enter(person.userId, isStream ? 'streams' : 'requests');
     const revoked = new AbortController();
@@ -138,13 +160,33 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     }
   };
 
+  const giveCode = async (c: HttpContext): Promise<Response> => {
+    const { person, rights } = entries.get(c.env.incoming) ?? {};
+    if (!person || rights === undefined)
+      throw new ReveilleError(
+        'not_found',
+        'this router has no console; its operator turns it on with ROUTER_CONSOLE=1',
+      );
+    const leave = shares.enter(person.userId, 'requests');
+    try {
+      const { zone } = parseOrThrow(consoleCodeRequestSchema, await readJson(c));
+      const code = await rows.issue({ user: person.userId, credential: person.tokenId, rights, zone });
+      return sendOk(c, { code, expires_in: CODE_SECONDS });
+    } finally {
+      leave();
+    }
+  };
+
   const server = await startServer({
     name: 'router-public',
     version,
     ...{ host: config.host, port: config.port, door: config.door, allowedHosts: config.allowedHosts },
     ...{ log, clock, ready, drainMs, guard },
-    fallback: pages && fallbackOf(pages, config.door.tls !== undefined),
-    routes: (app) => addRoutes(app, carryOn),
+    fallback: pages && fallbackOf(pages, config.isTls),
+    routes(app) {
+      addRoutes(app, carryOn);
+      serve(app, CONSOLE_CODE, (c) => giveCode(c as HttpContext));
+    },
   });
   const looking = setInterval(() => streams.endThoseWithout((person) => tokens.stands(person)), LOOK_AGAIN_MS).unref();
   return {

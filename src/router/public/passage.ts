@@ -66,7 +66,10 @@ export class Passages {
     const isStream = place.route === CARRIED_ROUTES.events;
     const body = await bodyOf(c, place);
     for (let attempt = 1; ; attempt++) {
-      const lease = await this.#reach(c, person);
+      const gone = new AbortController();
+      const leave = () => gone.abort(new Error('the reader has gone'));
+      c.env.outgoing.once('close', leave);
+      const lease = await this.reach(person.userId, gone.signal).finally(() => c.env.outgoing.off('close', leave));
       try {
         const carried = await carry({
           ...this.#to(lease, person, c, place),
@@ -80,7 +83,7 @@ export class Passages {
           await lease.accepted();
         }
         if (carried.result === 'answered' || carried.result === 'left') return carried.response;
-        this.#options.fleet.of(person.userId).doubt(lease.daemon);
+        this.doubt(person.userId, lease);
         if (carried.result === 'unsent' && attempt === 1) continue;
         throw notAnswered(carried, place);
       } finally {
@@ -113,7 +116,18 @@ export class Passages {
     };
   }
 
-  async #reach(c: HttpContext, { userId }: Person): Promise<Lease> {
+  /** The daemon did not answer: it is looked at before it is used again. */
+  doubt(userId: string, { daemon }: Lease): void {
+    this.#options.fleet.of(userId).doubt(daemon);
+  }
+
+  /**
+   * Wakes the machine of a person.
+   *
+   * @param gone nobody waits any more
+   * @throws ReveilleError as {@link pass}
+   */
+  async reach(userId: string, gone: AbortSignal): Promise<Lease> {
     const { fleet, registry, clock, timeoutMs } = this.#options;
     let refusal: unknown;
     const current = () => {
@@ -127,9 +141,10 @@ export class Passages {
     const over = new AbortController();
     this.#waiting.add(over);
     const cancel = clock.after(timeoutMs, () => over.abort(new Error('not ready in time')));
-    const leave = () => over.abort(new Error('the reader has gone'));
-    c.env.outgoing.once('close', leave);
+    const leave = () => over.abort(gone.reason);
+    gone.addEventListener('abort', leave);
     try {
+      if (gone.aborted) leave();
       if (this.#closing.signal.aborted) over.abort(new Error('the router is closing'));
       return await fleet.of(userId).acquire(current, over.signal);
     } catch (thrown) {
@@ -148,7 +163,7 @@ export class Passages {
     } finally {
       cancel();
       this.#waiting.delete(over);
-      c.env.outgoing.off('close', leave);
+      gone.removeEventListener('abort', leave);
     }
   }
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { randomSecret, tokenDigest } from '../../kit/identity/secrets.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { PERSON_TOKEN, type PersonTokenMade, type PersonTokenView } from '../../wire/person.ts';
+import { PERSON_TOKEN, type PersonRights, type PersonTokenMade, type PersonTokenView } from '../../wire/person.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Registry } from '../machines/registry.ts';
 
@@ -18,6 +18,9 @@ type Row = {
   expires_at: number | null;
   revoked_at: number | null;
   last_used_at: number | null;
+  alarm_key: string | null;
+  alarm_mark: string | null;
+  submitter: string | null;
 };
 
 /** Whose credential it is, and which one. */
@@ -29,6 +32,14 @@ const MOST_STANDING = 64;
 const USE_EVERY_MS = 60_000;
 /** Compared with where there is no such credential, so that it takes as long. */
 const NO_DIGEST = hash('sha256', 'no such credential', 'buffer');
+
+/** What the operator has arranged for a credential at other daemons. */
+export type RightsElsewhere = {
+  /** The word that the credential's key is a person's; `undefined` where none was enrolled at chronosd. */
+  readonly mark: string | undefined;
+  /** Whether a submitter was enrolled at the executor. */
+  readonly submitter: boolean;
+};
 
 type Given = { name?: string | undefined; expires_at?: number | undefined };
 
@@ -42,6 +53,7 @@ export class PersonTokens {
   readonly #add: StatementSync;
   readonly #revoke: StatementSync;
   readonly #use: StatementSync;
+  readonly #grant: StatementSync;
 
   constructor({ registry, clock, log }: { registry: Pick<Registry, 'file' | 'commits'>; clock: Clock; log: Logger }) {
     this.#registry = registry;
@@ -59,6 +71,8 @@ export class PersonTokens {
       INSERT INTO person_tokens (id, user_id, name, digest, created_at, expires_at)
       VALUES (:id, :user_id, :name, :digest, :created_at, :expires_at)`);
     this.#revoke = db.prepare('UPDATE person_tokens SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL');
+    this.#grant = db.prepare(`
+      UPDATE person_tokens SET alarm_key = :alarm_key, alarm_mark = :alarm_mark, submitter = :submitter WHERE id = :id`);
     this.#use = db.prepare('UPDATE person_tokens SET last_used_at = :now WHERE id = :id');
   }
 
@@ -79,10 +93,36 @@ export class PersonTokens {
     return { userId: row.user_id, tokenId: row.id };
   }
 
-  /** Whether a credential still stands: a stream outlives the look at its token. */
-  stands({ tokenId }: Person): boolean {
+  /** Whether a credential still stands: a stream, or a session, outlives the look at its token. */
+  stands({ tokenId }: Pick<Person, 'tokenId'>): boolean {
     const row = this.#byId.get(tokenId) as Row | undefined;
     return row !== undefined && this.#stateOf(row) === 'active';
+  }
+
+  /**
+   * Writes down what a credential may do elsewhere, as the operator has arranged it there.
+   *
+   * @throws ReveilleError `not_found` when this user has no such credential
+   */
+  async grant(userId: string, id: string, rights: PersonRights): Promise<PersonTokenView> {
+    const row = await this.#registry.commits.run(() => {
+      const found = this.#ofThisUser(userId, id);
+      const { alarm_key = null, alarm_mark = null, submitter = null } = rights;
+      this.#grant.run({ id: found.id, alarm_key, alarm_mark, submitter });
+      return this.#byId.get(id) as Row;
+    });
+    return this.#viewOf(row);
+  }
+
+  rightsElsewhere(tokenId: string): RightsElsewhere {
+    const row = this.#byId.get(tokenId) as Row | undefined;
+    return { mark: row?.alarm_mark ?? undefined, submitter: row !== undefined && row.submitter !== null };
+  }
+
+  #ofThisUser(userId: string, id: string): Row {
+    const found = this.#byId.get(id) as Row | undefined;
+    if (found?.user_id === userId) return found;
+    throw new ReveilleError('not_found', `${userId} has no credential ${id}; see: reveille user list`);
   }
 
   /**
@@ -120,10 +160,7 @@ export class PersonTokens {
   /** @throws ReveilleError `not_found` when this user has no such credential; one that was revoked comes back as it is */
   async revoke(userId: string, id: string): Promise<PersonTokenView> {
     const row = await this.#registry.commits.run(() => {
-      const found = this.#byId.get(id) as Row | undefined;
-      if (found?.user_id !== userId) {
-        throw new ReveilleError('not_found', `${userId} has no credential ${id}; see: reveille user list`);
-      }
+      this.#ofThisUser(userId, id);
       this.#revoke.run({ id, now: this.#clock.now() });
       return this.#byId.get(id) as Row;
     });
@@ -191,6 +228,8 @@ export class PersonTokens {
       expires_at: instant(row.expires_at),
       revoked_at: instant(row.revoked_at),
       last_used_at: instant(row.last_used_at),
+      ...(row.alarm_key !== null && { alarm_key: row.alarm_key }),
+      ...(row.submitter !== null && { submitter: row.submitter }),
     };
   }
 }

@@ -3,8 +3,8 @@
  * The server, the OpenAPI document and the check of targets read this table.
  */
 import { PERSON_ROUTES } from '../../neo/http/routes.ts';
-import { personChatSchema } from '../../wire/person.ts';
-import { PROBES, type Routes } from '../../wire/route.ts';
+import { consoleCodeRequestSchema, consoleCodeSchema, personChatSchema } from '../../wire/person.ts';
+import { PROBES, type Route, type Routes } from '../../wire/route.ts';
 import { rootOf } from './target.ts';
 
 type Carried = {
@@ -23,8 +23,19 @@ export const CARRIED_ROUTES = {
   chat: { ...carried.chat, summary: 'say something; 202 once the turn is durable', body: personChatSchema },
 } as const satisfies Routes;
 
+/** Answered by the router itself, where it has a console. */
+export const CONSOLE_CODE = {
+  method: 'post',
+  path: '/console/codes',
+  summary: 'a code that opens the console once, within ten minutes, at /open?code=…',
+  credential: 'person',
+  body: consoleCodeRequestSchema,
+  data: consoleCodeSchema,
+} as const satisfies Route;
+
 export const PUBLIC_ROUTES = {
   ...CARRIED_ROUTES,
+  consoleCode: CONSOLE_CODE,
   root: { ...PROBES.root, summary: 'the console; name and version where there is none' },
   health: PROBES.health,
   ready: PROBES.ready,

@@ -157,7 +157,15 @@ export async function startBench(
     ...settings,
   });
   const onWake = (notice: WakeNotice) => notices.push(notice);
-  const router = await startRouter({ config, clock, log, version: '0.0.0', environment, onWake, pages });
+  const router = await startRouter({
+    config,
+    clock,
+    log,
+    version: '0.0.0',
+    environment,
+    onWake,
+    pagesOf: pages && (() => pages),
+  });
   atEnd(t, () => router.close());
   return { ...router, ...clientOf(router.url), notices, dataDir };
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { wakeBody } from '../../../src/chronos/dispatch/http-waker.ts';
 import { personProof } from '../../../src/kit/identity/person-proof.ts';
+import { personKeyMark } from '../../../src/kit/identity/person-rights.ts';
 import { ADMIN, createHttpBench, refused, SECRET, TRANSPORT } from './http-bench.ts';
 
 const ALARM = { kind: 'once', wake_message: 'call the bank', delay_seconds: 60 };
@@ -71,4 +72,25 @@ test('where there is no operator token, nobody can claim to be a person', async 
   const bench = await createHttpBench(t, { auth: { adminToken: undefined } });
   const agent = await bench.agent('ada');
   refused(await agent.call('POST', PATH, sealed(bench, ALARM)), 403, 'forbidden');
+});
+
+test('what is set under a key that is marked as a person’s is theirs; the mark is good for no other key, owner or name', async (t) => {
+  const bench = await createHttpBench(t);
+  const person = await bench.agent('ada');
+  const holder = { owner: 'ada', publicKey: person.publicKeyHex };
+  const mark = personKeyMark('Ada', holder, ADMIN);
+  const set = (who: typeof person, proof: string) =>
+    who.call('POST', PATH, { body: JSON.stringify(ALARM), headers: { 'x-chronos-person': proof } });
+  const { id } = (await set(person, mark)).data;
+  assert.deepEqual((await person.call('GET', `${PATH}/${id}`)).data.set_by, { kind: 'person', name: 'Ada' });
+  const bob = await bench.agent('bob');
+  refused(await set(bob, mark), 403, 'forbidden', /X-Chronos-Person/);
+  const other = { ...holder, publicKey: bob.publicKeyHex };
+  const [version, name, mac] = mark.split('.');
+  const wrong = [
+    ...[personKeyMark('Ada', other, ADMIN), personKeyMark('Ada', { ...holder, owner: 'bob' }, ADMIN)],
+    ...[personKeyMark('Ada', holder, TRANSPORT), personKeyMark('', holder, ADMIN)],
+    ...[`${version}.${Buffer.from('Eve').toString('base64url')}.${mac}`, `${mark}.x`, `${version}.${name}`],
+  ];
+  for (const proof of wrong) refused(await set(person, proof), 403, 'forbidden');
 });

@@ -1,0 +1,63 @@
+/** What the doctor asks the router's public listener: whether people can come in, how safely, and whether there is a console. */
+import { systemClock } from '../../kit/clock/clock.ts';
+import { isLoopback } from '../../kit/http/connections.ts';
+import { below, codeOf, exchange } from '../../kit/http/exchange.ts';
+import { plainTransport } from '../../kit/http/plain-transport.ts';
+import { localAddress } from '../access/chronos.ts';
+import type { CliContext } from '../context.ts';
+import type { Check } from './check.ts';
+import { runningHere } from './own-files.ts';
+
+const NAME = 'public listener';
+const TIMEOUT_MS = 3000;
+const MOST_BYTES = 64 * 1024;
+
+const ask = (url: string, path: string) =>
+  exchange(plainTransport, {
+    ...{ method: 'GET', url: below(url, path), maxBytes: MOST_BYTES },
+    limit: { clock: systemClock, ms: TIMEOUT_MS },
+  });
+
+function addressOf(context: CliContext): string | undefined {
+  const { settings } = context;
+  const running = runningHere(context)?.public_url;
+  const port = Number(settings.ROUTER_PUBLIC_PORT ?? 8087);
+  if (running !== undefined || !Number.isInteger(port) || port <= 0 || port > 65_535) return running;
+  return localAddress(settings.ROUTER_PUBLIC_HOST, port, settings.ROUTER_PUBLIC_TLS_CERT);
+}
+
+/** To be asked while the router runs. `undefined` where nobody knows at which port it listens. */
+export async function checkPublicListener(context: CliContext): Promise<Check | undefined> {
+  const url = addressOf(context);
+  if (url === undefined) return undefined;
+  const [health, front] = await Promise.all([ask(url, '/healthz'), ask(url, '/')]);
+  if (health.result !== 'answered' || front.result !== 'answered') {
+    const why = health.result === 'answered' ? 'it does not answer in time' : codeOf(health.error);
+    const remedy = url.startsWith('https:')
+      ? 'look into the log of the router; where its certificate is of an authority of your own, name that with REVEILLE_TLS_CA'
+      : 'look into the log of the router, and at ROUTER_PUBLIC_HOST and ROUTER_PUBLIC_PORT';
+    return { name: NAME, status: 'broken', detail: `nobody can come in at ${url} (${why})`, remedy };
+  }
+  if (health.status !== 200)
+    return {
+      name: NAME,
+      status: 'broken',
+      detail: `${url} answers ${health.status}`,
+      remedy: 'look into the log of the router',
+    };
+  const { settings } = context;
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
+  const bound = settings.ROUTER_PUBLIC_HOST ?? host;
+  const isFrontedElsewhere = settings.ROUTER_PUBLIC_TLS === 'terminated-in-front';
+  const safety = url.startsWith('https:')
+    ? 'with TLS'
+    : isFrontedElsewhere
+      ? 'TLS ends in front of it'
+      : 'without TLS, for this computer alone';
+  const console = String(front.headers['content-type']).startsWith('text/html') ? 'with the console' : 'no console';
+  const detail = `people come in at ${url}, ${safety}, ${console}`;
+  const isOpen = !url.startsWith('https:') && !isFrontedElsewhere && !isLoopback(bound) && bound !== 'localhost';
+  if (!isOpen) return { name: NAME, status: 'ok', detail };
+  const remedy = 'set ROUTER_PUBLIC_TLS_CERT and ROUTER_PUBLIC_TLS_KEY: tokens and pages are readable on the way';
+  return { name: NAME, status: 'warning', detail: `people come in at ${url} without TLS, ${console}`, remedy };
+}

@@ -1,0 +1,117 @@
+/**
+ * The way of the console to a person's agent: it wakes the machine and keeps it awake for as long as a request or a
+ * stream lasts, as a person's own requests through the listener do, and is bounded with them.
+ */
+import type { Dispatcher } from 'undici';
+import type { Handler, Transport } from '../../kit/http/plain-transport.ts';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import { WAKE_HEADERS } from '../../wire/wake.ts';
+import type { Lease } from '../supervisor.ts';
+import type { Passages } from './passage.ts';
+import { CARRIED_ROUTES } from './routes.ts';
+import type { Shares } from './shares.ts';
+
+type Controller = Dispatcher.DispatchController;
+
+/** Before there is a connection, a request can only be given up. */
+class Waiting implements Controller {
+  readonly gone = new AbortController();
+  readonly aborted = false;
+  readonly paused = false;
+  readonly reason = null;
+  pause(): void {}
+  resume(): void {}
+  abort(reason: Error): void {
+    this.gone.abort(reason);
+  }
+}
+
+/** A refusal of the router in the form of an answer, so that its own words arrive. */
+function refuse(handler: Handler, controller: Controller, thrown: unknown): void {
+  const error = thrown instanceof ReveilleError ? thrown : toReveilleError(thrown);
+  const { code, message, retryable, status, retryAfterSeconds } = error;
+  const retryAfter = retryAfterSeconds === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterSeconds)) };
+  handler.onRequestStart?.(controller, null);
+  handler.onResponseStart?.(controller, status, { 'content-type': 'application/json', ...retryAfter }, '');
+  handler.onResponseData?.(controller, Buffer.from(JSON.stringify({ ok: false, error: { code, message, retryable } })));
+  handler.onResponseEnd?.(controller, {});
+}
+
+/** @param dispatcher connections to machines, those of people */
+export function agentLine(
+  userId: string,
+  { passages, shares, dispatcher }: { passages: Passages; shares: Shares; dispatcher: Dispatcher },
+): Transport {
+  const begin = async (options: Dispatcher.DispatchOptions, handler: Handler): Promise<void> => {
+    const waiting = new Waiting();
+    handler.onConnecting?.(waiting);
+    let leave: (() => void) | undefined;
+    let lease: Lease;
+    const isStream = options.path.split('?', 1)[0] === CARRIED_ROUTES.events.path;
+    try {
+      leave = shares.enter(userId, isStream ? 'streams' : 'requests');
+      lease = await passages.reach(userId, waiting.gone.signal);
+    } catch (thrown) {
+      leave?.();
+      if (waiting.gone.signal.aborted) handler.onResponseError?.(waiting, waiting.gone.signal.reason as Error);
+      else refuse(handler, waiting, thrown);
+      return;
+    }
+    const { daemon, machine } = lease;
+    let held: Controller | undefined;
+    const end = () => held?.abort(new Error('the machine is going to sleep'));
+    const over = () => {
+      lease.ending.removeEventListener('abort', end);
+      lease.release();
+      leave();
+    };
+    if (isStream) lease.ending.addEventListener('abort', end);
+    const isChat = options.method === 'POST' && options.path === CARRIED_ROUTES.chat.path;
+    const base = new URL(daemon.url);
+    const wrapped: Dispatcher.DispatchHandler = {
+      onRequestStart(controller, context) {
+        held = controller;
+        if (waiting.gone.signal.aborted) controller.abort(waiting.gone.signal.reason as Error);
+        else if (isStream && lease.ending.aborted) end();
+        handler.onConnecting?.(controller);
+        handler.onRequestStart?.(controller, context);
+      },
+      onResponseStart(controller, status, headers, words) {
+        if (isChat && status >= 200 && status <= 299) void lease.accepted();
+        handler.onResponseStart?.(controller, status, headers, words);
+      },
+      onResponseData: (controller, chunk) => handler.onResponseData?.(controller, chunk),
+      onResponseEnd(controller, trailers) {
+        over();
+        handler.onResponseEnd?.(controller, trailers);
+      },
+      onResponseError(controller, error) {
+        over();
+        if (held === undefined) passages.doubt(userId, lease);
+        handler.onResponseError?.(controller, error);
+      },
+    };
+    const target = {
+      ...options,
+      origin: base.origin,
+      path: base.pathname.replace(/\/+$/, '') + options.path,
+      headers: {
+        ...(options.headers as Record<string, string>),
+        authorization: `Bearer ${machine.token}`,
+        [WAKE_HEADERS.user]: userId,
+      },
+    };
+    try {
+      (daemon.line?.people ?? dispatcher).dispatch(target, wrapped);
+    } catch (thrown) {
+      over();
+      handler.onResponseError?.(waiting, thrown instanceof Error ? thrown : new Error(String(thrown)));
+    }
+  };
+  return {
+    dispatch(options, handler) {
+      void begin(options, handler);
+      return true;
+    },
+  };
+}

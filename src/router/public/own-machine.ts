@@ -1,0 +1,86 @@
+/**
+ * What a person may do with their own machine besides talking to it: see it, see what was done to it, and hold it. What
+ * an operator has suspended stays suspended.
+ */
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { MachineChangeList } from '../../wire/machine-change.ts';
+import type { Budgets } from '../budget/budgets.ts';
+import type { Fleet } from '../fleet.ts';
+import { hasDaemon, type Machine, noMachine, restoreMachine, suspendMachine, viewOf } from '../machines/machine.ts';
+import type { MachineView } from '../machines/machine-schema.ts';
+import type { Registry } from '../machines/registry.ts';
+import type { Targets } from '../targets/targets.ts';
+
+export type OwnMachine = {
+  /** @throws ReveilleError `not_found` for anybody else's, in the words for one that is not there; as the others */
+  show(userId: string): Promise<MachineView>;
+  /** What was done to it, newest first. */
+  changes(userId: string, limit: number | undefined): Promise<MachineChangeList>;
+  suspend(userId: string): Promise<MachineView>;
+  /** @throws ReveilleError `forbidden` when somebody else has suspended it */
+  restore(userId: string): Promise<MachineView>;
+};
+
+type Parts = {
+  registry: Registry;
+  fleet: Fleet;
+  targets: Targets;
+  budgets: Budgets;
+  clock: Clock;
+  log: Logger;
+};
+
+const CHANGES = 50;
+
+export function ownMachine({ registry, fleet, targets, budgets, clock, log }: Parts, userId: string): OwnMachine {
+  const ofOwn = <T>(asked: string, work: () => T): T => {
+    if (asked !== userId) throw noMachine(asked);
+    return work();
+  };
+  const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(userId));
+  const view = (machine: Machine | undefined): MachineView => {
+    if (!machine) throw noMachine(userId);
+    const shown = viewOf(machine, running(machine), budgets.standard);
+    // Where and how it runs is the operator's business.
+    return { ...shown, spec: {} as MachineView['spec'] };
+  };
+  const change = async (action: 'suspend' | 'restore', apply: (machine: Machine, now: number) => Machine) => {
+    const changed = (current: Machine | undefined) => {
+      if (!current) throw noMachine(userId);
+      return apply(current, clock.now());
+    };
+    const machine = await registry.change(userId, changed, { actor: 'person', action });
+    log.info({ user_id: userId, action, actor: 'person', state: machine.state }, 'machine changed');
+    return machine;
+  };
+  const restored = (machine: Machine, now: number) => {
+    const [last] = registry.changes
+      .of(userId, { limit: CHANGES, before: undefined })
+      .filter(({ change: { state, fields } }) => state === 'suspended' && fields.includes('state'));
+    if (machine.state !== 'suspended' || last?.change.actor === 'person') return restoreMachine(machine, now);
+    const message = 'your machine was suspended by whoever runs this router; ask them to restore it';
+    throw new ReveilleError('forbidden', message);
+  };
+
+  return {
+    show: async (asked) => ofOwn(asked, () => view(registry.get(userId))),
+    changes: async (asked, limit = CHANGES) =>
+      ofOwn(asked, () => ({
+        changes: registry.changes.of(userId, { limit, before: undefined }).map(({ change: one }) => one),
+      })),
+    suspend: (asked) =>
+      ofOwn(asked, async () => {
+        const machine = await change('suspend', suspendMachine);
+        await Promise.all([fleet.of(userId).stop(), targets.stop(userId, 'the machine was suspended')]);
+        return view(machine);
+      }),
+    restore: (asked) =>
+      ofOwn(asked, async () => {
+        const machine = await change('restore', restored);
+        budgets.machineChanged(userId);
+        return view(machine);
+      }),
+  };
+}

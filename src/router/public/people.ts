@@ -1,0 +1,66 @@
+/**
+ * What the console of a fleet is given of the router: who may come in, their sessions, and for each person their own
+ * machine. The router holds no right of theirs elsewhere: what follows from a person's token is with their session
+ * (docs/decisions/0047-the-console-of-a-fleet.md).
+ */
+import type { Transport } from '../../kit/http/plain-transport.ts';
+import { rightsOf } from '../../kit/identity/person-rights.ts';
+import type { Comer, ConsoleRows } from './console-rows.ts';
+import type { Lockouts } from './lockout.ts';
+import type { OwnMachine } from './own-machine.ts';
+import type { PersonTokens, RightsElsewhere } from './person-tokens.ts';
+
+export type People = {
+  /**
+   * Whose token it is; `undefined` for one that does not stand, which is counted.
+   *
+   * @throws ReveilleError `rate_limited` while the address or the credential is locked
+   */
+  come(token: string, remoteAddress: string): Comer | undefined;
+  /** Uses up a code that was asked for with a token. */
+  redeem(code: string): Promise<Comer | undefined>;
+  /** Whether a credential still stands. */
+  stands(credential: string): boolean;
+  /** What the operator has arranged elsewhere for whoever holds a credential. */
+  rightsElsewhere(credential: string): RightsElsewhere;
+  readonly sessions: Pick<ConsoleRows, 'get' | 'put' | 'touch' | 'remove'>;
+  machineOf(user: string): OwnMachine;
+  /** Carries requests to the agent of a person; the address of a request is of no account. */
+  lineTo(user: string): Transport;
+};
+
+export type PeopleOptions = {
+  tokens: PersonTokens;
+  lockouts: Lockouts;
+  rows: ConsoleRows;
+  machineOf: People['machineOf'];
+  lineTo: People['lineTo'];
+  onWrongToken: () => void;
+};
+
+export function createPeople({ tokens, lockouts, rows, machineOf, lineTo, onWrongToken }: PeopleOptions): People {
+  const standing = (comer: Comer | undefined): Comer | undefined =>
+    comer && tokens.stands({ tokenId: comer.credential }) ? comer : undefined;
+  return {
+    come(token, remoteAddress) {
+      let tokenId: string | undefined;
+      const person = tokens.holderOf(token, (id) => {
+        tokenId = id;
+        lockouts.check(remoteAddress, id);
+      });
+      if (person) {
+        lockouts.succeeded(remoteAddress, person.tokenId);
+        return { user: person.userId, credential: person.tokenId, rights: rightsOf(token) };
+      }
+      onWrongToken();
+      lockouts.failed(remoteAddress, tokenId);
+      return undefined;
+    },
+    redeem: async (code) => standing(await rows.redeem(code)),
+    stands: (credential) => tokens.stands({ tokenId: credential }),
+    rightsElsewhere: (credential) => tokens.rightsElsewhere(credential),
+    sessions: rows,
+    machineOf,
+    lineTo,
+  };
+}

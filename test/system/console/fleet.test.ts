@@ -1,0 +1,291 @@
+/**
+ * The console of a fleet over TLS: two people, each with their own and nothing of the other's; what opens it, what ends
+ * it, and what does not get in. The counts say how much was tried.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { SCREEN_ROUTES } from '../../../src/console/screens/routes.ts';
+import { rightsOf } from '../../../src/kit/identity/person-rights.ts';
+import { eventually } from '../../support/eventually.ts';
+import { sharedOwner } from '../../support/temporary.ts';
+import { callerOf, transfer } from '../executor/executor-bench.ts';
+import { type Fleet, type Got, type Person, startFleet, visitOf } from './fleet-bench.ts';
+
+const TRIES = process.env.REVEILLE_ROUNDS === 'all' ? 10_000 : 200;
+
+describe('the console of a fleet', () => {
+  const owner = sharedOwner();
+  let fleet: Fleet;
+  let ada: Person;
+  let bob: Person;
+  let own: Awaited<ReturnType<Fleet['enter']>>;
+  let other: Awaited<ReturnType<Fleet['enter']>>;
+  /** What must be seen of ada by ada alone. */
+  const adas = { alarm: '', intent: '', conversation: 'of-ada' };
+  const SECRET = /violet harbour/;
+
+  before(async () => {
+    fleet = await startFleet(owner);
+    ada = await fleet.person('ada');
+    bob = await fleet.person('bob');
+    adas.alarm = (
+      await ada.agent.createAlarm({
+        ...{
+          kind: 'once',
+          wake_message: 'look after the violet harbour',
+          label: 'violet harbour',
+          delay_seconds: 9000,
+        },
+      })
+    ).id;
+    await bob.agent.createAlarm({ kind: 'once', wake_message: 'bring the bread', delay_seconds: 9000 });
+    const asks = callerOf(fleet.executor, 'ada');
+    adas.intent = await asks.submit({ intent: transfer(), conversation_id: 'violet harbour'.replace(' ', '-') });
+    await asks.waiting(adas.intent);
+    own = await fleet.enter(ada.token);
+    other = await fleet.enter(bob.token);
+  });
+  after(() => owner.end());
+
+  test('a token opens it once typed, over TLS, and becomes a cookie for this host alone', async () => {
+    assert.equal(own.status, 200);
+    assert.match(
+      own.cookie!,
+      /^__Host-reveille=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
+    );
+    const page = await own.get('ahead');
+    assert.equal(page.status, 200);
+    assert.match(page.text, /violet harbour/);
+    assert.match(page.text, /Berlin/, 'in the zone of the person');
+    assert.match(String(page.headers['content-security-policy']), /default-src 'none'/);
+    assert.equal((await fleet.send('/sign-in', { method: 'GET' })).status, 404);
+    const wrong = await fleet.enter(`${ada.token.slice(0, -1)}x`);
+    assert.deepEqual([wrong.status, wrong.cookie], [401, undefined]);
+  });
+
+  test('every screen has what is the person’s: alarms, tasks, the machine, what they said to it', async () => {
+    assert.match((await own.get('alarms')).text, /violet harbour/);
+    assert.match((await own.get(`alarms/${adas.alarm}`)).text, /look after the violet harbour/);
+    assert.match((await own.get('machine')).text, /asleep/, 'nothing was woken by looking');
+    const asked = (await own.get('approvals')).text;
+    assert.match(asked, /What will happen/);
+    assert.match(asked, /an answer in this page needs a passkey/);
+    assert.doesNotMatch(asked, /data-answer/);
+    assert.match((await own.get('day')).text, /reveille time/);
+    const health = (await own.get('health')).text;
+    assert.match(health, /All is well|It works/);
+    assert.doesNotMatch(health, new RegExp(fleet.folder), 'no places of the operator');
+
+    const set = await own.post('alarms/new', { do: 'set', words: 'ask about the violet harbour', when: 'in 2 hours' });
+    assert.equal(set.status, 303, set.text);
+    const { alarms } = await ada.agent.listAlarms({ limit: 1 });
+    assert.deepEqual(alarms[0]!.set_by, { kind: 'person', name: 'ada' }, 'words of a person, not the agent’s own');
+
+    const said = await own.post(`talk/${adas.conversation}`, { message: 'is the violet harbour quiet?' });
+    assert.equal(said.status, 303, said.text);
+    await eventually('the turn is done', async () =>
+      /violet harbour/.test((await own.get(`talk/${adas.conversation}`)).text),
+    );
+    assert.match((await own.get('machine')).text, /awake/);
+    assert.equal((await fleet.machines.show('bob')).running, 'asleep', 'nobody else was woken');
+  });
+
+  test('walked as the other person, and as nobody: 0 leaks in every route', async (t) => {
+    const ids: Record<string, string> = { alarms: adas.alarm, approvals: adas.intent, talk: adas.conversation };
+    const paths = SCREEN_ROUTES.map(({ method, path }) => ({
+      method,
+      path: path.replace(':id', ids[path.split('/')[0]!] ?? 'x'),
+    })).concat({ method: 'GET', path: '' }, { method: 'GET', path: 'live' }, { method: 'POST', path: 'sign-out' });
+    const csrfOf = async (visit: typeof own) => /data-csrf="([^"]+)"/.exec((await visit.get('health')).text)![1]!;
+    const bobs = await csrfOf(other);
+    let tried = 0;
+    const leaks: string[] = [];
+    const look = (what: string, got: Got, mayBeThere: boolean) => {
+      tried++;
+      if (SECRET.test(got.text) || (!mayBeThere && got.status < 400)) leaks.push(`${what}: ${got.status}`);
+    };
+    const before = JSON.stringify((await ada.agent.listAlarms({})).alarms.map(({ id, status }) => [id, status]));
+    for (const { method, path } of paths) {
+      const write = {
+        method: 'POST',
+        headers: { origin: fleet.origin, 'content-type': 'application/x-www-form-urlencoded' },
+        body: new URLSearchParams({
+          csrf: bobs,
+          do: 'cancel',
+          id: adas.alarm,
+          words: 'x',
+          when: 'in 1 hour',
+        }).toString(),
+      };
+      const ask = (base: string, cookie: string) => {
+        return fleet.send(
+          base + path,
+          method === 'POST' ? { ...write, headers: { ...write.headers, cookie } } : { headers: { cookie } },
+        );
+      };
+      // At ada's pages with bob's cookie, with none, with a made-up one; then in bob's own pages with ada's names.
+      look(`bob at ada's ${path}`, await ask(own.base, other.sent), false);
+      look(`nobody at ada's ${path}`, await ask(own.base, ''), false);
+      look(
+        `made up at ada's ${path}`,
+        await ask(own.base, `__Host-reveille=${randomBytes(32).toString('base64url')}`),
+        false,
+      );
+      if (path === 'live' || path === 'sign-out' || /^machine\/(suspend|wake)$|^alarms\/new$|^talk/.test(path))
+        continue;
+      look(`bob at his own ${path}`, await ask(other.base, other.sent), true);
+    }
+    t.diagnostic(`${tried} tried, ${leaks.length} leaks`);
+    assert.deepEqual(leaks, []);
+    const now = (await ada.agent.listAlarms({})).alarms.map(({ id, status }) => [id, status]);
+    assert.equal(JSON.stringify(now), before, 'nothing of ada’s was changed');
+    assert.equal((await fleet.machines.show('ada')).state, 'active');
+  });
+
+  test('foreign hosts and origins, forms of others, forged cookies and codes: 0 accepted', async (t) => {
+    let tried = 0;
+    const accepted: string[] = [];
+    const look = (what: string, got: Got) => {
+      tried++;
+      if (got.status < 400 || got.cookie !== undefined) accepted.push(`${what}: ${got.status}`);
+    };
+    const page = `${own.base}alarms`;
+    for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '0.0.0.0', 'a@127.0.0.1'])
+      look(`host ${host}`, await fleet.send(page, { headers: { cookie: own.sent, host } }));
+    const form = 'application/x-www-form-urlencoded';
+    const csrf = /data-csrf="([^"]+)"/.exec((await own.get('health')).text)![1]!;
+    const http = fleet.origin.replace('https:', 'http:');
+    for (const origin of ['null', 'https://evil.example', http, `${fleet.origin}.evil.example`, ''])
+      for (const path of [`${own.base}alarms/new`, '/sign-in'])
+        look(
+          `origin ${origin} at ${path}`,
+          await fleet.send(path, {
+            method: 'POST',
+            headers: { cookie: own.sent, 'content-type': form, ...(origin !== '' && { origin }) },
+            body: `csrf=${csrf}&do=set&words=x&when=in+1+hour&token=${ada.token}`,
+          }),
+        );
+    const others = /data-csrf="([^"]+)"/.exec((await other.get('health')).text)![1]!;
+    for (const one of ['', others, csrf.toUpperCase(), randomBytes(32).toString('hex')])
+      look(
+        'csrf',
+        await fleet.send(`${own.base}alarms/new`, {
+          method: 'POST',
+          headers: { cookie: own.sent, 'content-type': form, origin: fleet.origin },
+          body: `csrf=${one}&do=set&words=x&when=in+1+hour`,
+        }),
+      );
+    const token = own.sent.split('=')[1]!;
+    const cookies = [`reveille=${token}`, `__Secure-reveille=${token}`, `__Host-reveille=${token}x`, `x=${token}`];
+    for (const cookie of cookies) look('cookie', await fleet.send(page, { headers: { cookie } }));
+    for (let n = 0; n < TRIES / 2; n++) {
+      const cookie = `__Host-reveille=${randomBytes(32).toString('base64url')}`;
+      look('forged cookie', await fleet.send(page, { headers: { cookie } }));
+      look('forged code', await fleet.send(`/open?code=${randomBytes(32).toString('base64url')}`));
+    }
+    const bearer = { authorization: `Bearer ${ada.token}`, 'content-type': 'application/json' };
+    const asked = await fleet.send('/console/codes', {
+      method: 'POST',
+      headers: bearer,
+      body: '{"zone":"Asia/Tokyo"}',
+    });
+    assert.equal(asked.status, 200, asked.text);
+    const { code } = JSON.parse(asked.text).data as { code: string };
+    look(
+      'led by another page',
+      await fleet.send(`/open?code=${code}`, {
+        headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
+      }),
+    );
+    // A code is used up by one of many who come at once.
+    const all = await Promise.all(Array.from({ length: 8 }, () => fleet.send(`/open?code=${code}`)));
+    const opened = all.filter(({ status }) => status === 200);
+    assert.equal(opened.length, 1);
+    assert.match((await visitOf(opened[0]!, fleet).get('ahead')).text, /Tokyo/);
+    look('used code', await fleet.send(`/open?code=${code}`));
+    for (const headers of [{}, { authorization: 'Bearer x' }, { authorization: `Bearer ${own.sent}` }])
+      look('code for nobody', await fleet.send('/console/codes', { method: 'POST', headers, body: '{}' }));
+    t.diagnostic(`${tried} tried, ${accepted.length} accepted`);
+    assert.deepEqual(accepted, []);
+  });
+
+  test('reveille open gets a code with the token, and no address holds the token', async () => {
+    const { stdout, stderr, status } = await fleet.command(['open', '--print', '--url', fleet.origin], {
+      REVEILLE_TOKEN: ada.token,
+    });
+    assert.equal(status, 0, stderr);
+    const address = new URL(stdout.trim());
+    assert.ok(!stdout.includes(ada.token) && !stdout.includes(rightsOf(ada.token)));
+    const got = await fleet.send(address.pathname + address.search);
+    assert.equal(got.status, 200);
+    assert.match((await visitOf(got, fleet).get('alarms')).text, /violet harbour/);
+  });
+
+  test('what the router keeps opens nothing: neither token nor rights nor cookie nor code are in its files', async () => {
+    await own.get('alarms');
+    const kept = readdirSync(join(fleet.folder, 'router'))
+      .filter((name) => name.startsWith('router.db'))
+      .map((name) => readFileSync(join(fleet.folder, 'router', name), 'latin1'))
+      .join('');
+    assert.match(kept, /console_sessions/);
+    for (const secret of [ada.token, rightsOf(ada.token), own.sent.split('=')[1]!]) assert.ok(!kept.includes(secret));
+  });
+
+  test('a restart of the router ends no session; an event is told; revoking the token ends pages and streams at once', async () => {
+    await fleet.restart();
+    assert.match((await own.get('alarms')).text, /violet harbour/);
+    const made = JSON.parse(await fleet.run('user', 'token', 'ada', '--name', 'phone', '--json'));
+    const phone = await fleet.enter(made.token);
+    const stream = fleet.follow(`${phone.base}live`, phone.sent);
+    await eventually('the stream stands', () => stream.text.includes('event: hello'));
+    let set = 0;
+    await eventually('the page is told', async () => {
+      // What comes before the first look of the console is on the page that opened the stream.
+      await ada.agent.createAlarm({ kind: 'once', wake_message: `told at once ${set++}`, delay_seconds: 7000 });
+      return /event: hint\ndata: alarms/.test(stream.text);
+    });
+    const code = await fleet.command(['open', '--print', '--url', fleet.origin], { REVEILLE_TOKEN: made.token });
+    await fleet.run('user', 'revoke', 'ada', '--token', made.id);
+    assert.equal((await phone.get('alarms')).status, 401, 'with the next request');
+    const late = new URL(code.stdout.trim());
+    assert.equal((await fleet.send(late.pathname + late.search)).status, 401, 'and so does a code that waits');
+    const at = Date.now();
+    await eventually('the stream ends', () => stream.ended);
+    assert.ok(Date.now() - at < 4000);
+    assert.equal((await own.get('alarms')).status, 200, 'another token of the same person stands');
+    const agents = JSON.parse(`[${(await fleet.run('agent', 'list', '--json')).trim().split('\n').join(',')}]`).flat();
+    const keys = (agents[0]?.agents ?? agents) as { label: string; revoked_at?: string }[];
+    assert.equal(keys.filter(({ label, revoked_at }) => label === 'ada' && revoked_at !== undefined).length, 1);
+    await fleet.run('user', 'revoke', 'ada');
+    assert.equal((await own.get('alarms')).status, 401);
+  });
+
+  test('the doctor sees how people come in', async () => {
+    const { port } = new URL(fleet.origin);
+    const at = { ROUTER_PUBLIC_PORT: port, ROUTER_PUBLIC_TLS_CERT: fleet.certificate };
+    const said = async (more: Record<string, string>) => {
+      const { stdout } = await fleet.command(['doctor', '--json'], { ...at, ...more });
+      const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; detail: string }[] };
+      return checks.find(({ name }) => name === 'public listener')!;
+    };
+    const { status, detail } = await said({});
+    assert.deepEqual([status, detail], ['ok', `people come in at ${fleet.origin}, with TLS, with the console`]);
+    assert.equal((await said({ ROUTER_PUBLIC_PORT: '1' })).status, 'broken');
+  });
+
+  test('a person suspends and restores their machine; what an operator has suspended stays so', async () => {
+    assert.equal((await other.post('machine/suspend', {})).status, 303);
+    assert.equal((await fleet.machines.show('bob')).state, 'suspended');
+    assert.match((await other.get('machine')).text, /by you/);
+    assert.equal((await other.post('machine/restore', {})).status, 303);
+    assert.equal((await fleet.machines.show('bob')).state, 'active');
+    await fleet.machines.suspend('bob');
+    const refused = await other.post('machine/restore', {});
+    assert.equal(refused.status, 403);
+    assert.match(refused.text, /suspended by whoever runs this router/);
+    await fleet.machines.restore('bob');
+  });
+});
