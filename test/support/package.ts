@@ -1,10 +1,12 @@
 /** The package as `npm run package` makes it, made once for all test files of a run, and installed as a user would. */
 import { execFile } from 'node:child_process';
-import { globSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { globSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { eventually } from './eventually.ts';
-import { type Owner, temporaryFolder } from './temporary.ts';
+import { listening, type Owner, temporaryFolder } from './temporary.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -53,6 +55,28 @@ export async function packedTarball(): Promise<string> {
   }
 }
 
+/**
+ * A registry that has this package alone, as far as npm asks one (npm's "package metadata" and tarballs).
+ *
+ * @returns its address
+ */
+export async function startRegistry(owner: Owner, tarball: string): Promise<string> {
+  const bytes = readFileSync(tarball);
+  const manifest = JSON.parse(readFileSync(join(DIST, 'package', 'package.json'), 'utf8'));
+  const { name, version } = manifest;
+  const integrity = `sha512-${createHash('sha512').update(bytes).digest('base64')}`;
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? '/', url).pathname;
+    if (path === '/package.tgz') return void response.end(bytes);
+    if (path !== `/${name}`) return void response.writeHead(404).end('{}');
+    const dist = { tarball: `${url}/package.tgz`, integrity };
+    const versions = { [version]: { ...manifest, dist } };
+    response.end(JSON.stringify({ name, 'dist-tags': { latest: version }, versions }));
+  });
+  const url = await listening(owner, server);
+  return url;
+}
+
 export type InstalledPackage = {
   /** An empty folder, but for what the installation put into it. */
   readonly folder: string;
@@ -62,12 +86,13 @@ export type InstalledPackage = {
   readonly program: string;
 };
 
-/** Installs the package into an empty folder, with an empty home, no registry and no lifecycle scripts. */
+/** Installs the package from a registry into an empty folder, with an empty home and no lifecycle scripts. */
 export async function installPackage(owner: Owner): Promise<InstalledPackage> {
-  const tarball = await packedTarball();
+  const registry = await startRegistry(owner, await packedTarball());
   const folder = temporaryFolder(owner);
-  const env = { PATH: process.env.PATH ?? '', HOME: temporaryFolder(owner) };
-  const flags = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier'];
-  await run('npm', ['install', ...flags, tarball], { cwd: folder, env });
+  const home = temporaryFolder(owner);
+  const env = { PATH: process.env.PATH ?? '', HOME: home, npm_config_registry: registry };
+  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier'];
+  await run('npm', ['install', ...flags, 'reveille'], { cwd: folder, env });
   return { folder, env, program: join(folder, 'node_modules', 'reveille', 'bin', 'reveille.mjs') };
 }
