@@ -1,0 +1,59 @@
+/**
+ * `npm run release:check -- v1.2.3`: whether a tag may become a release. Tag and `package.json` name one version,
+ * `CHANGELOG.md` has it as its latest with a date, and its number says as much as semantic versioning asks of what it
+ * breaks (https://semver.org; below 1.0.0 the second number stands for the first).
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT, readManifest } from './manifest.ts';
+
+type Version = readonly [major: number, minor: number, patch: number];
+type Section = { readonly version: string; readonly dated: boolean; readonly text: string };
+
+const HEADING = /^## \[?(\d+\.\d+\.\d+)\]?(?: - (\d{4}-\d{2}-\d{2}))?$/;
+
+/** The versions of a changelog, latest first; what is unreleased is none. */
+function sectionsOf(changelog: string): Section[] {
+  return changelog.split(/^(?=## )/m).flatMap((text) => {
+    const [, version, date] = HEADING.exec(text.split('\n', 1)[0]!.trim()) ?? [];
+    return version === undefined ? [] : [{ version, dated: date !== undefined, text }];
+  });
+}
+
+const numbersOf = (version: string) => version.split('.').map(Number) as unknown as Version;
+
+/** Which part of a number went up: 0, 1 or 2; `undefined` when it did not go up. */
+function raised(from: Version, to: Version): number | undefined {
+  const part = to.findIndex((number, at) => number !== from[at]);
+  return part >= 0 && to[part]! > from[part]! && to.slice(part + 1).every((number) => number === 0) ? part : undefined;
+}
+
+/**
+ * @param tag as in `v1.2.3`
+ * @param version of `package.json`
+ * @returns what stands against the release, a sentence each
+ */
+export function releaseProblems(tag: string, version: string, changelog: string): string[] {
+  const problems = tag === `v${version}` ? [] : [`the tag is ${tag} and package.json says ${version}`];
+  const [latest, before] = sectionsOf(changelog);
+  if (latest?.version !== version)
+    return [...problems, `the latest version in CHANGELOG.md must be ${version} (it is ${latest?.version ?? 'none'})`];
+  if (!latest.dated) problems.push(`CHANGELOG.md must say when: ## ${version} - YYYY-MM-DD`);
+  if (before === undefined) return problems;
+  const to = numbersOf(version);
+  const part = raised(numbersOf(before.version), to);
+  if (part === undefined) return [...problems, `${version} does not follow ${before.version}`];
+  const breaking = to[0] === 0 ? 1 : 0;
+  if (/^### Breaking$/m.test(latest.text) && part > breaking)
+    problems.push(`CHANGELOG.md says what ${version} breaks, and its number says that it breaks nothing`);
+  if (/^### (?:Added|Removed|Deprecated)$/m.test(latest.text) && part === 2 && to[0] > 0)
+    problems.push(`CHANGELOG.md says what ${version} adds or takes away, and its number says that it only mends`);
+  return problems;
+}
+
+if (import.meta.main) {
+  const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8');
+  const problems = releaseProblems(process.argv[2] ?? '(none)', readManifest(ROOT).version, changelog);
+  for (const problem of problems) console.error(problem);
+  process.exitCode = problems.length === 0 ? 0 : 1;
+}
