@@ -5,10 +5,11 @@
 import { enableCompileCache, getCompileCacheDir } from 'node:module';
 import { after } from 'node:test';
 import { isMainThread } from 'node:worker_threads';
-import '../../bin/lean-modules.ts';
 
 enableCompileCache();
 process.env.NODE_COMPILE_CACHE ??= getCompileCacheDir();
+// Not before: without what was compiled earlier, the first file with types loads a compiler.
+await import('../../bin/lean-modules.ts');
 
 // Properties say their seed when they fail; this is how it is given back to them.
 if (process.env.REVEILLE_SEED !== undefined) {

@@ -4,8 +4,9 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, mkdirSync, openSync } from 'node:fs';
+import { getCompileCacheDir } from 'node:module';
 import { setPriority } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../kit/log/log.ts';
 
@@ -21,6 +22,13 @@ type ReaperOptions = {
   orphanSeconds: number;
   log: Logger;
 };
+
+/** What this process keeps of compiled code: without it, a start in TypeScript loads the compiler, for twice the time. */
+function compiledCode(): Record<string, string> {
+  const folder = getCompileCacheDir();
+  // Node makes a folder for its own version below the one that it is given.
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
+}
 
 /** The machine that is being started at the same time comes first. */
 const PRIORITY = 15;
@@ -66,7 +74,7 @@ export class Reaper {
       // A session of its own: what ends the router's terminal, or is typed there, is not meant for it.
       child = spawn(process.execPath, [PROGRAM, dataDir, String(this.#options.orphanSeconds)], {
         cwd: dataDir,
-        env: {},
+        env: compiledCode(),
         stdio: ['pipe', 'ignore', output],
         detached: true,
       });
