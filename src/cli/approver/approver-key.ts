@@ -4,7 +4,7 @@
  * which, and holds the public key in the open.
  */
 import { mkdirSync } from 'node:fs';
-import { homedir, hostname, userInfo } from 'node:os';
+import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { AgentKey, generateKey } from '../../kit/identity/keys.ts';
@@ -14,6 +14,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { choiceFlag } from '../flags/flags.ts';
+import { accountName } from '../home/home.ts';
 import { type KeyStore, systemKeyStore } from './key-store.ts';
 import { openSeed, sealedSchema, sealSeed } from './sealing.ts';
 
@@ -100,13 +101,7 @@ export function knownApprover(environment: Settings): KnownApprover | undefined 
 }
 
 function ownName(): string {
-  let user = 'somebody';
-  try {
-    user = userInfo().username;
-  } catch {
-    // A user id without an entry, as in a container.
-  }
-  return `${user}@${hostname()}`.slice(0, APPROVER_NAME_MAX);
+  return `${accountName()}@${hostname()}`.slice(0, APPROVER_NAME_MAX);
 }
 
 /**

@@ -1,6 +1,5 @@
 /** `reveille alarm set` and `edit`: from flags to an alarm, or to what changes in one. */
 
-import { userInfo } from 'node:os';
 import { compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
@@ -18,6 +17,7 @@ import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { durationFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
+import { accountName } from '../home/home.ts';
 import { lookOf } from '../screens/look.ts';
 import { keepsWallTime, renderAlarm, renderCreated } from '../screens/render.ts';
 import { findAlarmId } from './alarm.ts';
@@ -224,7 +224,7 @@ const typedWhere = ({ clock, settings }: CliContext): Typed => ({ now: clock.now
  */
 export function personOf({ environment }: CliContext, { as }: Pick<SetFlags, 'as'>): string | undefined {
   if (environment[SPAWN_ID_VARIABLE] !== undefined) return undefined;
-  const name = as ?? userInfo().username;
+  const name = as ?? accountName();
   const parsed = setBySchema.safeParse({ kind: 'person', name });
   if (parsed.success) return name;
   throw new UsageError('--as must be a name of 1 to 100 characters without NUL');

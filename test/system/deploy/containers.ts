@@ -1,0 +1,164 @@
+/**
+ * The services of deploy/compose.yaml without a container engine: each in namespaces made by bubblewrap, from the
+ * installed package, with what the file says of it: user, read-only root, no capabilities, its environment, its volume.
+ * What differs: they share this machine's network and files (read-only), and ports are free ones.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { eventually } from '../../support/eventually.ts';
+import type { InstalledPackage } from '../../support/package.ts';
+import { freePort } from '../../support/postgres/server.ts';
+import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
+
+export const DEPLOY = join(import.meta.dirname, '..', '..', '..', 'deploy');
+
+export type Service = {
+  image: string;
+  command?: string[];
+  environment?: Record<string, string>;
+  user?: string;
+  read_only?: boolean;
+  cap_drop?: string[];
+  volumes?: string[];
+  networks?: string[];
+  ports?: string[];
+  profiles?: string[];
+};
+export type Compose = { services: Record<string, Service>; networks: Record<string, { internal?: boolean }> };
+
+/**
+ * The compose file with its variables filled in as Compose does it: `${NAME}`, `${NAME:-default}`, `${NAME:?why}`, and
+ * where a variable stands without a value.
+ */
+export function readCompose(variables: Readonly<Record<string, string>>, ports: ReadonlyMap<number, number>): Compose {
+  const filled = (text: string) =>
+    text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind: string | undefined, rest: string) => {
+      const value = variables[name];
+      if (value !== undefined) return value;
+      if (kind === '-') return rest;
+      throw new Error(`${name} is not set: ${rest}`);
+    });
+  let text = readFileSync(join(DEPLOY, 'compose.yaml'), 'utf8');
+  for (const [port, instead] of ports) text = text.replaceAll(new RegExp(`\\b${port}\\b`, 'g'), String(instead));
+  const compose = parse(text, (_, value: unknown) => (typeof value === 'string' ? filled(value) : value), {
+    merge: true,
+  }) as Compose;
+  for (const { environment = {} } of Object.values(compose.services)) {
+    for (const [name, value] of Object.entries(environment)) {
+      if (value !== null) continue;
+      if (variables[name] === undefined) delete environment[name];
+      else environment[name] = variables[name];
+    }
+  }
+  return compose;
+}
+
+/** What the image has of a system: programs and libraries, certificates to trust, names of users. */
+const SYSTEM = ['/usr', '/bin', '/lib', '/lib64', '/etc/ssl', '/etc/passwd', '/etc/group', '/etc/nsswitch.conf'];
+/** What the image sets; a test holds it against the Dockerfile. */
+export const IMAGE = {
+  PATH: '/usr/local/bin:/usr/bin:/bin',
+  HOME: '/data',
+  REVEILLE_HOME: '/data',
+  NODE_ENV: 'production',
+};
+const PROGRAM = '/opt/installed/node_modules/reveille/bin/reveille.mjs';
+
+export type Said = { code: number; stdout: string; stderr: string };
+
+/** Services that are started, killed and started again, and commands that are run inside them. */
+export class Containers {
+  readonly #compose: Compose;
+  readonly #installed: InstalledPackage;
+  readonly #volumes: string;
+  readonly #hosts: string;
+  readonly #running = new Map<string, ChildProcess>();
+
+  private constructor(owner: Owner, compose: Compose, installed: InstalledPackage) {
+    this.#compose = compose;
+    this.#installed = installed;
+    this.#volumes = temporaryFolder(owner);
+    this.#hosts = join(this.#volumes, 'hosts');
+    writeFileSync(this.#hosts, `127.0.0.1 localhost ${Object.keys(compose.services).join(' ')}\n`);
+    atEnd(owner, async () => {
+      for (const service of this.#running.keys()) await this.kill(service);
+    });
+  }
+
+  /** @param database the port of a PostgreSQL server that stands for the service `db` */
+  static async of(
+    owner: Owner,
+    variables: Readonly<Record<string, string>>,
+    { installed, database }: { installed: InstalledPackage; database: number },
+  ): Promise<Containers> {
+    const ports = new Map<number, number>([[5432, database]]);
+    for (const port of [8080, 8081, 8087, 8088, 9096]) ports.set(port, await freePort());
+    return new Containers(owner, readCompose(variables, ports), installed);
+  }
+
+  /** The variables of a service; what is put there counts from its next start on. */
+  environment(service: string): Record<string, string> {
+    return this.#compose.services[service]!.environment!;
+  }
+
+  #command(service: string, words: readonly string[]): string[] {
+    const { user, volumes = [], read_only: isReadOnly } = this.#compose.services[service]!;
+    if (isReadOnly !== true || user === undefined) throw new Error(`${service} must have a user and a read-only root`);
+    const [uid, gid] = user.split(':');
+    const [volume] = volumes[0]!.split(':');
+    mkdirSync(join(this.#volumes, volume!), { recursive: true });
+    const variables = { ...IMAGE, ...this.environment(service) };
+    return [
+      ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--die-with-parent', '--cap-drop', 'ALL', '--clearenv'],
+      ...['--uid', uid!, '--gid', gid!, '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
+      ...SYSTEM.flatMap((path) => ['--ro-bind-try', path, path]),
+      ...['--ro-bind', this.#hosts, '/etc/hosts', '--ro-bind', process.execPath, '/opt/node'],
+      ...['--ro-bind', this.#installed.folder, '/opt/installed', '--ro-bind', DEPLOY, '/opt/deploy'],
+      ...['--bind', join(this.#volumes, volume!), '/data', '--chdir', '/data', '--remount-ro', '/'],
+      ...Object.entries(variables).flatMap(([name, value]) => ['--setenv', name, String(value)]),
+      ...['--', '/opt/node', ...words],
+    ];
+  }
+
+  /** Starts a service, and waits until its health check says that it is well. */
+  async start(service: string): Promise<void> {
+    const words = [PROGRAM, ...this.#compose.services[service]!.command!];
+    const child = spawn('bwrap', this.#command(service, words), { stdio: ['ignore', 'pipe', 'pipe'] });
+    let last = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (data) => (last = `${last}${data}`.slice(-4000)));
+    this.#running.set(service, child);
+    await eventually(`${service} is healthy`, async () => {
+      if (child.exitCode !== null) throw new Error(`${service} ended: ${last}`);
+      return (await this.#inside(service, ['/opt/deploy/healthcheck.mjs'])).code === 0;
+    });
+  }
+
+  /** `kill -9` of a service and of all that runs in it. */
+  async kill(service: string): Promise<void> {
+    const child = this.#running.get(service);
+    this.#running.delete(service);
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, 'exit');
+    child.kill('SIGKILL');
+    await gone;
+  }
+
+  #inside(service: string, words: readonly string[]): Promise<Said> {
+    return new Promise((resolve) => {
+      execFile('bwrap', this.#command(service, words), (error, stdout, stderr) =>
+        resolve({ code: error === null ? 0 : Number(error.code) || 1, stdout, stderr }),
+      );
+    });
+  }
+
+  /** `docker compose exec SERVICE reveille …`: what it printed as JSON. */
+  async run(service: string, ...words: string[]): Promise<unknown> {
+    const said = await this.#inside(service, [PROGRAM, ...words, '--json']);
+    if (said.code !== 0) throw new Error(`${service}: reveille ${words.join(' ')}: ${said.stderr}${said.stdout}`);
+    return JSON.parse(said.stdout);
+  }
+}
