@@ -18,7 +18,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
-import { carriedManifest, EXPORTS, type Manifest, packageManifest, ROOT, readManifest } from './manifest.ts';
+import { manPage } from '../src/cli/outline/man-page.ts';
+import { outlineOf } from '../src/cli/outline/outline.ts';
+import { buildProgram } from '../src/cli/tree/program.ts';
+import { carriedManifest, EXPORTS, MAN_PAGE, type Manifest, packageManifest, ROOT, readManifest } from './manifest.ts';
 import { mapByLine } from './source-map.ts';
 import { isInstalled, packageRootOf, traceFiles } from './trace.ts';
 
@@ -133,10 +136,11 @@ const bytesBelow = (folder: string): number =>
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
 /** @returns the path of the tarball */
-export function makePackage(say: (line: string) => void): string {
+export async function makePackage(say: (line: string) => void): Promise<string> {
   const started = performance.now();
   compile();
   const { ours, carried } = layOut();
+  write(join(STAGED, MAN_PAGE), manPage(await outlineOf(buildProgram(process)), readManifest(ROOT).version));
   const flags = ['--json', '--ignore-scripts', '--pack-destination', join(ROOT, 'dist')];
   const [packed] = JSON.parse(execFileSync('npm', ['pack', ...flags], { cwd: STAGED, encoding: 'utf8' })) as [
     { filename: string; size: number; unpackedSize: number; entryCount: number },
@@ -151,4 +155,4 @@ export function makePackage(say: (line: string) => void): string {
   return tarball;
 }
 
-if (import.meta.main) makePackage((line) => console.log(line));
+if (import.meta.main) await makePackage((line) => console.log(line));

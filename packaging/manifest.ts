@@ -23,6 +23,9 @@ export const EXPORTS: Readonly<Record<string, string>> = {
   './tools': 'src/exports/tools.ts',
 };
 
+/** Written when the package is made, from the command tree. */
+export const MAN_PAGE = 'man/reveille.1';
+
 /** Fields that are about working on the repository. */
 const OF_THE_REPOSITORY = ['private', 'scripts', 'devDependencies', 'allowScripts', 'overrides'];
 
@@ -49,6 +52,7 @@ export function packageManifest(bundled: readonly string[], address: string | un
     ...(address === undefined ? {} : { repository: { type: 'git', url: address } }),
     dependencies: { ...dependencies, ...optionalDependencies },
     optionalDependencies: platformBinaries(),
+    man: [MAN_PAGE],
     exports: { ...Object.fromEntries(exports), './package.json': './package.json' },
     bundleDependencies: [...bundled],
     publishConfig: { access: 'public', provenance: true },

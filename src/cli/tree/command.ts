@@ -12,6 +12,8 @@ import type { CliContext } from '../context.ts';
  */
 export class StrictCommand extends Command {
   readonly process: CliProcess;
+  /** Adds the options that have to be loaded first; once. */
+  late: (() => Promise<void>) | undefined;
 
   constructor(process: CliProcess, name?: string) {
     super(name);
@@ -59,6 +61,18 @@ export type CommandSpec<Flags> = {
   run: (context: CliContext, flags: Flags, args: string[]) => Promise<void>;
 };
 
+async function takeLate(command: Command): Promise<void> {
+  const { late } = command as StrictCommand;
+  (command as StrictCommand).late = undefined;
+  await late?.();
+}
+
+/** Adds the options of a whole tree that are otherwise added when their command is about to be parsed. */
+export async function loadLateOptions(command: Command): Promise<void> {
+  await takeLate(command);
+  for (const below of command.commands) await loadLateOptions(below);
+}
+
 /** Adds a command to its parent; every one gets `--json` and an example in its help. */
 export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Command {
   const command = parent.command(spec.usage).description(spec.summary);
@@ -66,10 +80,12 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
   command.addHelpText('after', `\nExample:\n  $ ${spec.example}`);
   spec.options?.(command);
   const { lateOptions } = spec;
-  if (lateOptions)
+  if (lateOptions) {
+    (command as StrictCommand).late = () => lateOptions(command);
     parent.hook('preSubcommand', async (_, chosen) => {
-      if (chosen === command) await lateOptions(command);
+      if (chosen === command) await takeLate(command);
     });
+  }
   command.action(async (...received: unknown[]) => {
     // A command below one that has flags itself, such as `neo tools`, finds them there.
     const flags = command.optsWithGlobals<Record<string, unknown>>();

@@ -12,7 +12,7 @@ import { addMachine } from './machine.ts';
 import { addNotify } from './notify.ts';
 import { addChat, addLog } from './person.ts';
 import { addProfile, addTime } from './time.ts';
-import { addBackup, addDoctor, addMemory, addMigrate, addOpen, addSpread } from './upkeep.ts';
+import { addBackup, addCompletion, addDoctor, addMemory, addMigrate, addOpen, addSpread } from './upkeep.ts';
 
 /** Builds the tree anew; commander keeps parsed values in it. */
 export function buildProgram(process: CliProcess): Command {
@@ -51,5 +51,6 @@ export function buildProgram(process: CliProcess): Command {
   addMigrate(program);
   addSpread(program);
   addDoctor(program);
+  addCompletion(program);
   return program;
 }

@@ -1,4 +1,4 @@
-/** `doctor`, `memory …`, `backup`, `restore` and `migrate`. */
+/** `doctor`, `completion`, `memory …`, `backup`, `restore` and `migrate`. */
 
 import type { Command } from 'commander';
 import type { BackupFlags, RestoreFlags } from '../commands/backup.ts';
@@ -15,6 +15,17 @@ export function addDoctor(program: Command): void {
     example: 'reveille doctor',
     tolerant: true,
     run: async (context) => (await import('../commands/doctor.ts')).doctor(context),
+  });
+}
+
+export function addCompletion(program: Command): void {
+  addCommand(program, {
+    usage: 'completion <shell>',
+    summary: 'print what makes a shell complete these commands and flags: bash, zsh or fish',
+    example: 'eval "$(reveille completion bash)"',
+    tolerant: true,
+    run: async (context, _flags, [shell]) =>
+      (await import('../commands/completion.ts')).completion(context, program, shell!),
   });
 }
 

@@ -92,6 +92,12 @@ test('everything that comes along stays under 15 MB, and no package of it has a 
   }
 });
 
+test('the manual page comes along, where npm links it from', () => {
+  const root = join(installed.program, '..', '..');
+  const { man } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  assert.match(readFileSync(join(root, man[0]), 'utf8'), /^\.TH REVEILLE 1 /);
+});
+
 test('npm calls the installation whole, and "npx reveille" answers with the version of package.json', async () => {
   const { folder, env } = installed;
   await run('npm', ['ls', '--all', '--offline'], { cwd: folder, env });

@@ -1,0 +1,146 @@
+/** Completions in the shells that they are for, and the manual page in the formatter that shows it. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { type TestContext, test } from 'node:test';
+import { reveille } from '../../../test/support/command-line.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
+import type { CliProcess } from '../cli-process.ts';
+import { buildProgram } from '../tree/program.ts';
+import { manPage } from './man-page.ts';
+import { everyCommand, outlineOf } from './outline.ts';
+
+const quiet = { env: {}, stdout: new PassThrough(), stderr: new PassThrough() } as unknown as CliProcess;
+
+/** Command lines, the last word being typed, and what must be offered, where something must not be, a minus before it. */
+const CASES: readonly (readonly [line: readonly string[], offered: readonly string[]])[] = [
+  [['al'], ['alarm', '-agent']],
+  [
+    ['alarm', ''],
+    ['set', 'list', 'show', 'watch', '-doctor'],
+  ],
+  [
+    ['alarm', 'set', '--in', '5m', '--mes'],
+    ['--message-file', '-set'],
+  ],
+  [
+    ['--json', 'alarm', 'set', '--m'],
+    ['--max-failures', '-alarm'],
+  ],
+  // The value of a flag is no command, though there is one of that name.
+  [['machine', 'list', '--zone', 'alarm', ''], ['-set']],
+  [
+    ['alarm', 'list', '--status', ''],
+    ['-list', '-alarm'],
+  ],
+  // Flags that are only loaded with their command.
+  [['machine', 'put', '--prov'], ['--provider']],
+  [
+    ['neo', 'server', 'r'],
+    ['review', 'remove', '-add'],
+  ],
+  [['restore', 'fold'], ['folder']],
+  [['alarm', 'set', '--message-file', 'wor'], ['words and more.txt']],
+  [
+    ['neo', '--data-dir', ''],
+    ['folder', '-words and more.txt', '-tools'],
+  ],
+  [['no', 'such', ''], ['-set']],
+];
+
+/** Whether a shell is here; in CI it must be. */
+function isHere(t: TestContext, shell: string): boolean {
+  if (spawnSync(shell, ['--version']).status === 0) return true;
+  if (process.env.CI) throw new Error(`${shell} is not installed, so its completion cannot be looked at`);
+  t.skip(`${shell} is not installed, so its completion cannot be looked at`);
+  return false;
+}
+
+/** Runs a script of the shell that prints what is offered for each case, an empty line after each. */
+async function offers(t: TestContext, shell: string, asking: (script: string) => string): Promise<string[][]> {
+  const home = temporaryFolder(t);
+  const { stdout: script, status } = await reveille(home, ['completion', shell]);
+  assert.equal(status, 0);
+  const file = join(home, `completion.${shell}`);
+  writeFileSync(file, script);
+  const cwd = join(home, 'here');
+  mkdirSync(join(cwd, 'folder'), { recursive: true });
+  writeFileSync(join(cwd, 'words and more.txt'), '');
+  const options = { cwd, encoding: 'utf8', env: { PATH: process.env.PATH, HOME: home, TERM: 'dumb' } } as const;
+  const asked = spawnSync(shell, shell === 'zsh' ? ['-f', '-c', asking(file)] : ['-c', asking(file)], options);
+  assert.equal(asked.stderr, '');
+  return asked.stdout.split('==\n').map((lines) => lines.split('\n').filter((line) => line !== ''));
+}
+
+function check(shell: string, offered: readonly string[][]): void {
+  for (const [at, [line, expected]] of CASES.entries()) {
+    const words = offered[at]!.map((word) => word.replaceAll('\\ ', ' ').replace(/\/$/, ''));
+    for (const each of expected) {
+      const isWanted = !/^-[^-]/.test(each);
+      const word = isWanted ? each : each.slice(1);
+      assert.equal(words.includes(word), isWanted, `${shell}: ${line.join(' ')} | ${word} in ${words.join(', ')}`);
+    }
+  }
+}
+
+const quoted = (word: string) => `'${word}'`;
+
+test('bash completes commands, flags and files, and takes no value for a command', async (t) => {
+  const asks = CASES.map(([line]) => {
+    const words = ['reveille', ...line].map(quoted).join(' ');
+    return `COMP_WORDS=(${words}); COMP_CWORD=${line.length}; _reveille; printf '%s\\n' "\${COMPREPLY[@]}" ==`;
+  });
+  check('bash', await offers(t, 'bash', (file) => `source ${file}\n${asks.join('\n')}`));
+});
+
+test('fish completes the same', async (t) => {
+  if (!isHere(t, 'fish')) return;
+  const asks = CASES.map(
+    ([line]) => `complete -C ${quoted(`reveille ${line.join(' ')}`)} | string replace -r '\\t.*' ''; echo ==`,
+  );
+  check('fish', await offers(t, 'fish', (file) => `source ${file}\n${asks.join('\n')}`));
+});
+
+test('zsh is told the same words', async (t) => {
+  if (!isHere(t, 'zsh')) return;
+  // Its own functions work in an interactive shell alone; these say what they were given.
+  const stubs = `
+    compdef() { : }
+    _describe() { local name; while [[ $1 == -* ]]; do shift; [[ $1 == option ]] && shift; done
+      name=\${@[-1]}; for each in \${(P)name}; do print -r -- \${each%%:*}; done }
+    _files() { [[ $1 == -/ ]] && print -rl -- *(/) || print -rl -- *; }
+    _message() { : }`;
+  const asks = CASES.map(([line]) => {
+    const words = ['reveille', ...line].map(quoted).join(' ');
+    return `words=(${words}); CURRENT=${line.length + 1}; PREFIX=${quoted(line.at(-1)!)}; _reveille; print '=='`;
+  });
+  const offered = await offers(t, 'zsh', (file) => `${stubs}\nsource ${file}\n${asks.join('\n')}`);
+  // The shell itself leaves out what does not begin with what was typed.
+  const fitting = offered.map((words, at) => words.filter((word) => word.startsWith(CASES[at]?.[0].at(-1) ?? '')));
+  check('zsh', fitting);
+});
+
+test('a shell that is not known is refused with those that are', async (t) => {
+  const { status, stderr } = await reveille(temporaryFolder(t), ['completion', 'tcsh']);
+  assert.deepEqual([status, stderr], [2, 'error: the shell must be one of bash, zsh, fish (got "tcsh")\n']);
+});
+
+test('the manual page has every command and flag, and its formatter has nothing to warn of', async (t) => {
+  const outline = await outlineOf(buildProgram(quiet));
+  const page = manPage(outline, '1.2.3');
+  const commands = everyCommand(outline).slice(1);
+  assert.equal(page.split('\n').filter((line) => line.startsWith('.SS ')).length, commands.length);
+  if (!isHere(t, 'groff')) return;
+  const { stdout, stderr } = spawnSync('groff', ['-man', '-ww', '-Tutf8', '-P-cbou', '-rLL=200n'], {
+    input: page,
+    encoding: 'utf8',
+  });
+  assert.equal(stderr, '');
+  for (const { words, options } of commands) {
+    assert.match(stdout, new RegExp(`^ +${words.join(' ')}\\b`, 'm'));
+    for (const { names } of options) for (const name of names) assert.ok(stdout.includes(name), name);
+  }
+  assert.match(stdout, /\$ reveille alarm set "Look at the build" "every weekday at 9"/);
+});
