@@ -1,15 +1,8 @@
 /**
- * The parts of `docs/contracts.md` that are said elsewhere already: routes, error codes, an alarm's fields, settings. Each stands between
+ * The parts of `docs/contracts.md` that are said elsewhere already: routes, error codes, an alarm's fields. Each stands between
  * `<!-- generated: NAME -->` and `<!-- end -->`; what is around them is written by hand.
  */
 import { z } from 'zod';
-import { chronosSettingsSchema } from '../src/chronos/config.ts';
-import { mcpSettingsSchema } from '../src/chronos-mcp/mcp-settings.ts';
-import { executorSettingsSchema } from '../src/executor/config.ts';
-import { neoSettingsSchema } from '../src/neo/config.ts';
-import { toolSettingsSchema } from '../src/neo/tools/settings.ts';
-import { notifySettingsSchema } from '../src/notify/config.ts';
-import { routerSettingsSchema } from '../src/router/config.ts';
 import { machinePutSchema, machineViewSchema } from '../src/router/machines/machine-schema.ts';
 import { alarmCreateSchema, alarmViewSchema } from '../src/wire/alarm.ts';
 import { ReveilleError, STATUS_OF } from '../src/wire/errors.ts';
@@ -25,10 +18,10 @@ type Json = Record<string, unknown>;
 const jsonSchema = (schema: z.ZodType, io: 'input' | 'output') =>
   z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json;
 
-const code = (text: string) => `\`${text}\``;
+export const code = (text: string) => `\`${text}\``;
 /** A bar would end the cell. */
 const cell = (text: string) => text.replaceAll('|', '\\|');
-const table = (heads: readonly string[], rows: readonly (readonly string[])[]) =>
+export const table = (heads: readonly string[], rows: readonly (readonly string[])[]) =>
   [heads, heads.map(() => '---'), ...rows].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n');
 
 /** The members of an object, optional ones with a question mark; alternatives with "or" between them. */
@@ -110,28 +103,10 @@ function fields(): string {
   return table(['Field', 'Value'], rows);
 }
 
-function settings(...schemas: readonly z.ZodObject[]): string {
-  const rows = schemas.flatMap((schema) =>
-    Object.entries(jsonSchema(schema, 'input').properties as Record<string, Json>).map(([name, { default: value }]) => [
-      code(name),
-      value === undefined || (Array.isArray(value) && value.length === 0) ? '' : code(String(value)),
-    ]),
-  );
-  const known = new Set<string>();
-  const once = rows.filter(([name]) => !known.has(name!) && known.add(name!));
-  return table(['Variable', 'Default'], once);
-}
-
 const PARTS: Readonly<Record<string, () => string>> = {
   errors,
   'alarm fields': fields,
   ...Object.fromEntries(APIS.map(({ name }) => [`routes ${name}`, () => routes(name)])),
-  'settings chronosd': () => settings(chronosSettingsSchema),
-  'settings router': () => settings(routerSettingsSchema),
-  'settings neo': () => settings(neoSettingsSchema, toolSettingsSchema),
-  'settings executor': () => settings(executorSettingsSchema),
-  'settings notifier': () => settings(notifySettingsSchema),
-  'settings mcp': () => settings(mcpSettingsSchema),
 };
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Writes the published schemas from `src/wire`: an OpenAPI document for each daemon, a JSON Schema for the agent manifest, and two for
- * each tool of chronometric. Brings the generated parts of `docs/contracts.md` up to date as well.
+ * each tool of chronometric. Brings the generated parts of `docs/contracts.md`, and `docs/settings.md`, up to date as well.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -19,6 +19,7 @@ import {
 } from './chronometric/published.ts';
 import { contractsPage } from './contracts-page.ts';
 import { APIS, type Api } from './routes.ts';
+import { settingsPage } from './settings-page.ts';
 
 type Json = Record<string, unknown>;
 
@@ -144,6 +145,7 @@ function openApi(api: Api): Json {
 }
 
 const CONTRACTS = '../docs/contracts.md';
+const SETTINGS = '../docs/settings.md';
 
 /** File names, seen from `schemas/`, and their texts. */
 export function publishedSchemas(): Map<string, string> {
@@ -154,6 +156,7 @@ export function publishedSchemas(): Map<string, string> {
   for (const tool of toolSchemas()) files.set(schemaFile(tool), text(tool.schema));
   files.set(TOOL_VERSIONS_FILE, text(toolVersions(knownToolVersions(), toolSchemas())));
   files.set(CONTRACTS, contractsPage(readFileSync(join(import.meta.dirname, CONTRACTS), 'utf8')));
+  files.set(SETTINGS, settingsPage());
   return files;
 }
 

@@ -19,13 +19,18 @@ export type KeyFolder = { url: string; token: string; keysDir: string; timeoutMs
 
 /** The variables that the tools read. */
 export const mcpSettingsSchema = z.object({
+  /** Which chronosd the tools call; that of this machine's `reveille up` unless told. */
   MATRIX_CHRONOS_URL: urlSetting.optional(),
+  /** Its `CHRONOS_TOKEN`. */
   MATRIX_CHRONOS_TOKEN: z
     .string()
     .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
     .optional(),
+  /** How long one call may take; 30000 unless told. */
   MATRIX_CHRONOS_TIMEOUT_MS: wholeNumber(1, 3_600_000).optional(),
+  /** Whose alarms these are: the agent's label. */
   MATRIX_USER_ID: labelSchema.optional(),
+  /** The file with the agent's key, with which it proves who it is. */
   MATRIX_EXECUTOR_KEYFILE: z.string().optional(),
   /**
    * For a server that acts for several users: a folder with a key for each, `<user>.key`. Each call says in its `_meta`

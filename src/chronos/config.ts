@@ -16,7 +16,9 @@ import { ENROLLMENT_MODES, type EnrollmentMode } from './auth/enrollment.ts';
 
 /** The variables that chronosd reads. */
 export const chronosSettingsSchema = z.object({
+  /** Where it listens. What other machines reach needs TLS, or the word that something in front has it. */
   CHRONOS_HOST: z.string().default('127.0.0.1'),
+  /** The port; 0 lets the system pick one. */
   CHRONOS_PORT: portSetting.default(9096),
   ...doorSettings('CHRONOS'),
   /**
@@ -24,6 +26,7 @@ export const chronosSettingsSchema = z.object({
    * them.
    */
   CHRONOS_ALLOWED_HOSTS: z.string().transform(hostNames).default([]),
+  /** The folder of its SQLite file; `chronos` below `REVEILLE_HOME` unless told. */
   CHRONOS_DATA_DIR: z.string(),
   /** Alarms are kept in this PostgreSQL instead of in a file; several hosts may stand in it. */
   CHRONOS_POSTGRES_URI: z
@@ -43,43 +46,73 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_DISPATCH: switchSetting.default(true),
   /** Attempts that finished longer ago are forgotten; 0 keeps them for ever. */
   CHRONOS_LEDGER_RETENTION_DAYS: retentionDays.default(30),
+  /**
+   * The transport bearer: whoever has it may talk to chronosd, and proves an identity with each request about alarms.
+   */
   CHRONOS_TOKEN: secretSetting.optional(),
+  /** Seals the tokens that a proof of identity gives; the same for all replicas. */
   CHRONOS_AGENT_AUTH_SECRET: secretSetting.optional(),
+  /** Opens the operator's routes: agents, and the proof that a person sets an alarm. */
   CHRONOS_ADMIN_TOKEN: secretSetting.optional(),
+  /**
+   * Whose keys are let in: the first one that names an agent, or those that an operator enrolled. It must be said
+   * where others are meant to come in.
+   */
   CHRONOS_ENROLLMENT: z.enum(ENROLLMENT_MODES, { error: `must be one of ${ENROLLMENT_MODES.join(', ')}` }).optional(),
+  /** Where wakes are posted. */
   CHRONOS_ROUTER_WAKE_URL: urlSetting.default('http://127.0.0.1:8088/internal/wake'),
+  /** The bearer of wakes; the router's `ROUTER_WAKE_TOKEN`. */
   CHRONOS_WAKE_TOKEN: secretSetting.optional(),
   /** Lets scrapers on other machines read /metrics. */
   CHRONOS_METRICS_TOKEN: secretSetting.optional(),
+  /** How often it looks for what is due where nothing tells it. */
   CHRONOS_TICK_MS: wholeNumber(10, 60_000).default(1000),
+  /** How long a replica that has died keeps others from what it was delivering. */
   CHRONOS_CLAIM_LEASE_SECONDS: wholeNumber(1, 3600).default(15),
+  /** Deliveries at a time. */
   CHRONOS_CONCURRENCY: wholeNumber(1, 10_000).default(256),
+  /** Deliveries at a time to one user's agent. */
   CHRONOS_USER_CONCURRENCY: wholeNumber(1, 10_000).default(4),
+  /** An occurrence is given up after so many failed attempts, unless its alarm says otherwise. */
   CHRONOS_MAX_FAILURES: wholeNumber(1, 1000).default(100),
+  /** The shortest interval that a series may have. */
   CHRONOS_MIN_INTERVAL_SECONDS: wholeNumber(1, 86_400).default(10),
+  /** Alarms of one owner that have not ended. */
   CHRONOS_MAX_ACTIVE_ALARMS: wholeNumber(1, 100_000_000).default(10_000),
   // Bounds on what clients may ask for and store (docs/operations.md, "Floods"). Rates are for this process; 0 lifts a
   // bound.
+  /** Challenges and proofs of one owner at one address, in this process; 0 lifts the bound, here and below. */
   CHRONOS_CHALLENGES_PER_MINUTE: wholeNumber(0, 100_000_000).default(600),
+  /** The same of all owners. */
   CHRONOS_CHALLENGES_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(12_000),
+  /** New alarms and changes of one owner, in this process. */
   CHRONOS_CREATES_PER_MINUTE: wholeNumber(0, 100_000_000).default(3000),
+  /** The same of all owners. */
   CHRONOS_CREATES_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(60_000),
+  /** Triggers of one owner, in this process. */
   CHRONOS_TRIGGERS_PER_MINUTE: wholeNumber(0, 100_000_000).default(300),
+  /** The same of all owners. */
   CHRONOS_TRIGGERS_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(12_000),
   /** Owners that come by trust on first use, over all replicas. */
   CHRONOS_NEW_OWNERS_PER_HOUR: wholeNumber(0, 100_000_000).default(1000),
+  /** Keys in all that came by trust on first use. */
   CHRONOS_MAX_OWNERS: wholeNumber(0, 100_000_000).default(100_000),
   /** Of one owner, ended ones included. */
   CHRONOS_MAX_STORED_ALARMS: wholeNumber(0, 100_000_000).default(100_000),
+  /** What the alarms of one owner take up. */
   CHRONOS_MAX_STORED_MIB: wholeNumber(0, 100_000_000).default(2048),
+  /** What all alarms take up. */
   CHRONOS_MAX_STORED_MIB_IN_ALL: wholeNumber(0, 100_000_000).default(10_240),
+  /** Triggers of one owner that wait to be delivered. */
   CHRONOS_MAX_WAITING_TRIGGERS: wholeNumber(0, 100_000_000).default(1000),
   /**
    * Alarms that were fired, cancelled or failed longer ago are forgotten, with their idempotency keys; 0 keeps them for
    * ever.
    */
   CHRONOS_TERMINAL_RETENTION_DAYS: retentionDays.default(90),
+  /** How long a proof of identity counts. */
   CHRONOS_TOKEN_TTL_SECONDS: wholeNumber(1, 86_400).default(300),
+  /** Goes without secrets on loopback, while developing. */
   CHRONOS_DEV: switchSetting.default(false),
 });
 

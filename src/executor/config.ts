@@ -90,33 +90,61 @@ const commandSetting = z.string().transform((text, context) => {
 
 /** The variables that the executor reads. */
 export const executorSettingsSchema = z.object({
+  /** Where it listens. */
   EXECUTOR_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
+  /** The port; 0 lets the system pick one. */
   EXECUTOR_PORT: portSetting.default(8081),
   ...doorSettings('EXECUTOR'),
+  /** Names by which others reach it, besides loopback names and the host; with commas between them. */
   EXECUTOR_ALLOWED_HOSTS: z.string().optional(),
+  /** The folder of intents, receipts and the signing key; `executor` below `REVEILLE_HOME` unless told. */
   EXECUTOR_DATA_DIR: z.string().optional(),
+  /** The folder of an installation, in which the data folders are that are not told. */
   REVEILLE_HOME: z.string().optional(),
+  /** The operator's bearer, for the intents of every user. */
   EXECUTOR_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
+  /** Opens the rosters of approvers and submitters; another one than `EXECUTOR_TOKEN`. */
   EXECUTOR_ADMIN_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
+  /** Whose word the first approver of a user needs. */
   EXECUTOR_ENROLLMENT: z.enum(ENROLLMENTS).default('operator'),
+  /** Goes without secrets on loopback, while developing. */
   EXECUTOR_DEV: switchSetting.default(false),
+  /** Whether programs that a daemon starts run behind walls: where it can be, always, or never. */
   REVEILLE_SEPARATION: separationSetting,
+  /** The file of the MCP servers that it holds; the one that ships unless told. */
   EXECUTOR_MANIFEST: z.string().optional(),
+  /**
+   * The file of rules for what is asked, allowed and refused; `none` asks for everything. The one that ships goes
+   * with the manifest that ships.
+   */
   EXECUTOR_POLICY: z.string().optional(),
+  /** The folder that the servers of the manifest that ships work in. */
   EXECUTOR_WORKSPACE: z.string().optional(),
+  /** Hosts of private networks that its fetch may reach, with commas between them. */
   EXECUTOR_FETCH_ALLOW: z.string().max(4096).optional(),
+  /** What the addresses that its git speaks to must begin with, with commas between them. */
   EXECUTOR_GIT_REMOTES: z.string().max(4096).optional(),
+  /** The credential of its git. */
   EXECUTOR_GIT_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
   ...limitSettings('EXECUTOR'),
   ...modelSettings('EXECUTOR'),
+  /** How long a call with a lost answer is asked about before its outcome counts as unknown. */
   EXECUTOR_RECONCILE_SECONDS: wholeNumber(0, 24 * 60 * 60).default(60),
+  /** Intents of one user that are not over. */
   EXECUTOR_MAX_OPEN_INTENTS: wholeNumber(1, 1_000_000).default(1000),
+  /** What was handed over with them and is kept until they are compiled. */
   EXECUTOR_MAX_CONTEXT_MIB: wholeNumber(1, 100_000).default(16),
+  /** Where a webhook goes when a question waits. */
   EXECUTOR_NOTIFY_URL: urlSetting.optional(),
+  /** Signs it. */
   EXECUTOR_NOTIFY_SECRET: secretSetting.optional(),
+  /** A program that gets the question as JSON on its standard input. */
   EXECUTOR_NOTIFY_COMMAND: commandSetting.optional(),
+  /** A folder with a key for each user whose alarms a plan may set; `agent-keys` in its data folder unless told. */
   EXECUTOR_AGENT_KEYS: z.string().min(1).optional(),
+  /** chronosd, where agents are woken that wait for an intent no more. */
   EXECUTOR_CHRONOS_URL: urlSetting.optional(),
+  /** chronosd's `CHRONOS_TOKEN`. */
   EXECUTOR_CHRONOS_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
 });
 

@@ -31,11 +31,17 @@ export const HOST_LIMITS: HostLimits = Object.freeze({
 });
 
 const shape = {
+  /** From the start of an MCP server to the list of its tools. */
   SPAWN_TIMEOUT_MS: wholeNumber(100, 600_000).default(HOST_LIMITS.startTimeoutMs),
+  /** How long a call may take whose tool has no `timeout_ms` in the manifest. */
   CALL_TIMEOUT_MS: wholeNumber(100, 3_600_000).default(HOST_LIMITS.callTimeoutMs),
+  /** What the model gets to read of one result; the rest is kept in a file. */
   OUTPUT_TOKENS: wholeNumber(100, 1_000_000).default(HOST_LIMITS.outputTokens),
+  /** Between two looks at a server that nobody calls. */
   HEALTH_INTERVAL_MS: wholeNumber(1000, 3_600_000).default(HOST_LIMITS.healthIntervalMs),
+  /** What a server has to answer such a look. */
   HEALTH_TIMEOUT_MS: wholeNumber(100, 600_000).default(HOST_LIMITS.healthTimeoutMs),
+  /** The longest pause before a server that failed is started again. */
   RESTART_DELAY_MS: wholeNumber(1000, 3_600_000).default(HOST_LIMITS.restartDelayMs),
 };
 type Shape<Prefix extends string> = { [Name in keyof typeof shape as `${Prefix}_${Name}`]: (typeof shape)[Name] };

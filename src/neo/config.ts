@@ -62,25 +62,48 @@ const hostName = /^[A-Za-z0-9.:[\]_-]{1,253}$/;
 
 /** The variables that Neo reads. */
 export const neoSettingsSchema = z.object({
+  /** Where it listens. */
   NEO_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
+  /** The port; 8080 unless it, or `PORT`, is told. 0 lets the system pick one. */
   NEO_PORT: portSetting.optional(),
   ...doorSettings('NEO'),
+  /** Where platforms say the port, instead of `NEO_PORT`. */
   PORT: portSetting.optional(),
+  /** A descriptor on which whoever started it hears where it listens; a router sets it. */
   REVEILLE_PORT_FD: wholeNumber(3, 1023).optional(),
+  /** Names by which others reach it, besides loopback names and the host; with commas between them. */
   NEO_ALLOWED_HOSTS: z.string().optional(),
+  /** The folder of conversations and memory; `neo` below `REVEILLE_HOME` unless told. */
   NEO_DATA_DIR: z.string().optional(),
+  /** The folder of an installation, in which the data folders are that are not told. */
   REVEILLE_HOME: z.string().optional(),
+  /** The bearer of its requests. */
   NEO_DAEMON_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
+  /** Goes without the token on loopback, while developing. */
   NEO_DEV: switchSetting.default(false),
+  /** Whether programs that a daemon starts run behind walls: where it can be, always, or never. */
   REVEILLE_SEPARATION: separationSetting,
+  /** The model at the same endpoint that learns from turns; `NEO_MODEL` unless told, `none` for no learning. */
   NEO_CHEAP_MODEL: z.string().max(200).optional(),
+  /**
+   * The model at the same endpoint that makes embeddings of memories; they are found by their words alone without it.
+   */
   NEO_EMBED_MODEL: z.string().max(200).optional(),
   ...modelSettings('NEO'),
+  /** Where chronosd takes turn reports; without it none are sent. */
   NEO_CHRONOS_URL: urlSetting.optional(),
+  /** Turns that may wait; more are refused. */
   NEO_MAX_QUEUED: wholeNumber(1, 1_000_000).default(1000),
+  /** For how long the same wake without a fire id is one wake; 0: never. */
   NEO_REPEAT_SECONDS: wholeNumber(0, REPEAT_SECONDS_MAX).default(REPEAT_SECONDS),
+  /**
+   * After how long the turn of a wake is tried again that failed for a reason that passes; twice as long each time.
+   * 0: never.
+   */
   NEO_RETRY_SECONDS: wholeNumber(0, 24 * 3600).default(RETRY_LADDER.firstMs / 1000),
+  /** For how long it is tried. */
   NEO_RETRY_HOURS: wholeNumber(0, 24 * 30).default(RETRY_LADDER.giveUpMs / 3600_000),
+  /** What the model can read at once; kept under by compaction. */
   NEO_CONTEXT_TOKENS: wholeNumber(4000, 10_000_000).default(128_000),
 });
 

@@ -4,8 +4,11 @@ import { parseSettings, type Settings, switchSetting, urlSetting } from '../wire
 
 /** The variables that it reads. */
 export const notifySettingsSchema = z.object({
+  /** The folder of channels and of what is on its way to them. */
   NOTIFY_DATA_DIR: z.string().min(1),
+  /** Where phones reach the console; without it no message has links. */
   NOTIFY_CONSOLE_URL: urlSetting.optional(),
+  /** Whether `reveille up` shows things on the desktop that it was started on. */
   NOTIFY_DESKTOP: switchSetting.default(true),
 });
 

@@ -21,39 +21,67 @@ import { parseOrThrow } from '../wire/validate.ts';
 
 /** The variables that the router reads. */
 export const routerSettingsSchema = z.object({
+  /** Where it listens for wakes and for operators. */
   ROUTER_HOST: z.string().default('127.0.0.1'),
+  /** The port; 0 lets the system pick one. */
   ROUTER_PORT: portSetting.default(8088),
+  /** Names by which others reach it, besides loopback names and the host; with commas between them. */
   ROUTER_ALLOWED_HOSTS: z.string().optional(),
   ...doorSettings('ROUTER'),
+  /** Where it listens for people on the way to their machine. */
   ROUTER_PUBLIC_HOST: z.string().default('127.0.0.1'),
+  /** The port of that listener; 0 lets the system pick one. */
   ROUTER_PUBLIC_PORT: portSetting.default(8087),
+  /** Names by which people reach it, besides loopback names and the host; with commas between them. */
   ROUTER_PUBLIC_ALLOWED_HOSTS: z.string().optional(),
   ...doorSettings('ROUTER_PUBLIC'),
+  /** Requests of one person. */
   ROUTER_PUBLIC_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(600),
+  /** Streams of one person at a time. */
   ROUTER_PUBLIC_STREAMS_PER_USER: wholeNumber(1, 10_000).default(32),
+  /** Requests of one person at a time. */
   ROUTER_PUBLIC_REQUESTS_PER_USER: wholeNumber(1, 10_000).default(32),
+  /** Serves the console to people; `ROUTER_CHRONOS_URL` and `ROUTER_CHRONOS_TOKEN` are needed then. */
   ROUTER_CONSOLE: switchSetting.default(false),
+  /** chronosd's `CHRONOS_TOKEN`, for the console. */
   ROUTER_CHRONOS_TOKEN: secretSetting.optional(),
+  /** Where the executor is, for tasks and approvals in the console. */
   ROUTER_EXECUTOR_URL: urlSetting.optional(),
+  /** The folder of its database; `router` below `REVEILLE_HOME` unless told. */
   ROUTER_DATA_DIR: z.string().optional(),
+  /** The folder of an installation, in which the data folders are that are not told. */
   REVEILLE_HOME: z.string().optional(),
+  /** The bearer of wakes; chronosd's `CHRONOS_WAKE_TOKEN`. */
   ROUTER_WAKE_TOKEN: secretSetting.optional(),
+  /** The bearer of operators, for machines and people. */
   ROUTER_ADMIN_TOKEN: secretSetting.optional(),
+  /** Lets scrapers on other machines read /metrics. */
   ROUTER_METRICS_TOKEN: secretSetting.optional(),
+  /** Bounds starting a machine, becoming ready and delivering together. */
   ROUTER_WAKE_TIMEOUT_MS: wholeNumber(100, 600_000).default(30_000),
+  /** The longest pause between two looks at whether a daemon is ready. */
   ROUTER_PROBE_INTERVAL_MS: wholeNumber(1, 60_000).default(100),
+  /** For how long the same wake without a fire id is one wake; 0: never. */
   ROUTER_REPEAT_SECONDS: wholeNumber(0, REPEAT_SECONDS_MAX).default(REPEAT_SECONDS),
+  /** How long machines of provider `process` outlive a router that was killed and does not come back; 0: for ever. */
   ROUTER_ORPHAN_SECONDS: wholeNumber(0, 86_400).default(60),
+  /** How often and when agents may be woken whose machine has no budget of its own, as JSON. */
   ROUTER_BUDGET: z.string().optional(),
+  /** Where chronosd takes turn reports; without it none are sent from here. */
   ROUTER_CHRONOS_URL: urlSetting.optional(),
+  /** Goes without secrets on loopback, while developing. */
   ROUTER_DEV: switchSetting.default(false),
+  /** Whether programs that a daemon starts run behind walls: where it can be, always, or never. */
   REVEILLE_SEPARATION: separationSetting,
+  /** For Fly machines; without it none can be woken. */
   FLY_API_TOKEN: z
     .string()
     // Fly's tokens have spaces inside: "FlyV1 fm2_…".
     .regex(/^[\x21-\x7e][\x20-\x7e]*$/, 'must be printable ASCII in one line')
     .optional(),
+  /** Where Fly's Machines API is. */
   FLY_API_BASE_URL: urlSetting.default('https://api.machines.dev'),
+  /** Which Docker engine starts containers; the one of this computer unless told. */
   DOCKER_HOST: z.string().optional(),
 });
 

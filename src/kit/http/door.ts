@@ -19,10 +19,18 @@ export type Door = {
 const IN_FRONT = 'terminated-in-front';
 
 const shape = {
+  /** The file of the certificate that the listener serves, in PEM; read again when it changes. */
   TLS_CERT: z.string().optional(),
+  /** The file of its key. */
   TLS_KEY: z.string().optional(),
+  /**
+   * Says that a proxy or a private network in front encrypts, where the listener is reached from elsewhere without a
+   * certificate.
+   */
   TLS: z.enum([IN_FRONT], { error: `must be ${IN_FRONT}, or not be set` }).optional(),
+  /** Connections at a time. */
   MAX_CONNECTIONS: wholeNumber(16, 1_000_000).default(4096),
+  /** Connections at a time from one address. */
   MAX_CONNECTIONS_PER_ADDRESS: wholeNumber(1, 1_000_000).default(1024),
 };
 type Shape<Prefix extends string> = {

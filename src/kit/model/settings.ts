@@ -20,9 +20,16 @@ export type EndpointConfig = {
 export type ModelConfig = { readonly kind: 'offline' } | EndpointConfig;
 
 const shape = {
+  /** The name of the language model at the endpoint; `offline` for none. */
   MODEL: z.string().max(200).optional(),
+  /**
+   * Which interface the endpoint speaks: chat completions, or that of Anthropic. Found out from the address unless
+   * told.
+   */
   MODEL_PROVIDER: z.enum(['openai', 'anthropic']).optional(),
+  /** The address of the endpoint. There is none unless it is told. */
   MODEL_BASE_URL: urlSetting.optional(),
+  /** The key for it. */
   MODEL_API_KEY: z
     .string()
     .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII without spaces')

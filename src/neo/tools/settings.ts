@@ -28,20 +28,28 @@ export type ToolConfig = {
 
 /** The variables that decide over tools. */
 export const toolSettingsSchema = z.object({
+  /** The file of the agent's MCP servers; `neo` and `default` are those that ship, `none` is no tools. */
   NEO_MANIFEST: z.string().optional(),
+  /** The folder that the agent may work in; `workspace` in its data folder unless told. */
   NEO_WORKSPACE: z.string().optional(),
   /** Hosts of private networks that the agent's fetch and web_search may reach, by name. */
   NEO_FETCH_ALLOW: z.string().max(4096).optional(),
-  /** A SearXNG, or a key of the Brave Search API: either turns web_search on. */
+  /** The address of a SearXNG, which turns web_search on. */
   NEO_SEARCH_URL: urlSetting.optional(),
+  /** A key of the Brave Search API, which turns web_search on. */
   NEO_SEARCH_KEY: z
     .string()
     .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
     .optional(),
+  /** The file of the skill that the agent works under. */
   NEO_SKILL: z.string().min(1).optional(),
+  /** Parts of tools' names that only the executor calls, beside those of the house; with commas between them. */
   NEO_ESCALATE_PATTERNS: z.string().max(4096).optional(),
+  /** Where tasks go that cannot be undone. */
   NEO_EXECUTOR_URL: urlSetting.optional(),
+  /** A submitter's token for it, from `reveille submitter add`. */
   NEO_EXECUTOR_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
+  /** Whose agent this is. */
   MATRIX_USER_ID: labelSchema.optional(),
   ...limitSettings('NEO'),
 });
