@@ -1,6 +1,7 @@
 /**
  * Writes the published schemas from `src/wire`: an OpenAPI document for each daemon, a JSON Schema for the agent manifest, and two for
- * each tool of chronometric. Brings the generated parts of `docs/contracts.md`, and `docs/settings.md`, up to date as well.
+ * each tool of chronometric, and the generated half of the Python client. Brings the generated parts of `docs/contracts.md`,
+ * and `docs/settings.md`, up to date as well.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -18,6 +19,7 @@ import {
   toolVersions,
 } from './chronometric/published.ts';
 import { contractsPage } from './contracts-page.ts';
+import { pythonModules } from './python-client.ts';
 import { APIS, type Api } from './routes.ts';
 import { settingsPage } from './settings-page.ts';
 
@@ -96,11 +98,12 @@ function parameters({ path, query }: Route): Json[] {
   ];
 }
 
-function operation(route: Route): Json {
+function operation(name: string, route: Route): Json {
   const data = jsonSchema(route.data, 'output');
   const envelope = { type: 'object', properties: { ok: { const: true }, data }, required: ['ok', 'data'] };
   const content = route.text ? { 'text/plain': { schema: data } } : { 'application/json': { schema: envelope } };
   return {
+    operationId: name,
     summary: route.summary,
     security: SECURITY[route.credential],
     parameters: parameters(route),
@@ -121,8 +124,8 @@ function operation(route: Route): Json {
 
 function openApi(api: Api): Json {
   const paths: Record<string, Json> = {};
-  for (const route of Object.values(api.routes)) {
-    paths[route.path] = { ...paths[route.path], [route.method]: operation(route) };
+  for (const [name, route] of Object.entries(api.routes)) {
+    paths[route.path] = { ...paths[route.path], [route.method]: operation(name, route) };
   }
   return {
     openapi: '3.1.0',
@@ -150,7 +153,9 @@ const SETTINGS = '../docs/settings.md';
 /** File names, seen from `schemas/`, and their texts. */
 export function publishedSchemas(): Map<string, string> {
   const text = (value: Json) => `${JSON.stringify(value, null, 2)}\n`;
-  const files = new Map(APIS.map((api) => [`${api.name}.openapi.json`, text(openApi(api))]));
+  const documents = new Map(APIS.map((api) => [api.name, openApi(api)]));
+  const files = new Map([...documents].map(([name, document]) => [`${name}.openapi.json`, text(document)]));
+  for (const [file, module] of pythonModules(documents)) files.set(file, module);
   const manifest = z.toJSONSchema(agentManifestSchema, { io: 'input' }) as Json;
   files.set('agent-manifest.schema.json', text({ title: 'Agent manifest', ...manifest }));
   for (const tool of toolSchemas()) files.set(schemaFile(tool), text(tool.schema));

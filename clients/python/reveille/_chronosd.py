@@ -1,0 +1,179 @@
+# Generated from schemas/chronosd.openapi.json by "npm run schemas"; do not edit.
+# ruff: noqa: E501
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+from ._transport import UNSET, Caller, Number, Unset, quoted
+
+class CreatedAlarm(TypedDict):
+    id: str
+    next_fire_at: NotRequired[str]
+    status: Literal["active", "paused", "fired", "cancelled", "failed"]
+    deduped: bool
+
+
+class AlarmSetBy(TypedDict):
+    kind: Literal["person"]
+    name: str
+
+
+class AlarmHeldBack(TypedDict):
+    reason: str
+    until: str
+
+
+class Alarm(TypedDict):
+    id: str
+    label: str
+    kind: Literal["once", "cron"]
+    cron_expr: NotRequired[str]
+    timezone: NotRequired[str]
+    fire_at: NotRequired[str]
+    next_fire_at: NotRequired[str]
+    conversation_id: NotRequired[str]
+    wake_message: str
+    payload: NotRequired[Any]
+    status: Literal["active", "paused", "fired", "cancelled", "failed"]
+    idempotency_key: NotRequired[str]
+    max_failures: int
+    failure_count: int
+    last_error: NotRequired[str]
+    created_at: str
+    last_fired_at: NotRequired[str]
+    fire_count: int
+    in_flight: bool
+    max_lateness_seconds: NotRequired[Number]
+    jitter_seconds: NotRequired[Number]
+    ends_at: NotRequired[str]
+    max_fires: NotRequired[int]
+    urgent: NotRequired[bool]
+    set_by: NotRequired[AlarmSetBy]
+    held_back: NotRequired[AlarmHeldBack]
+
+
+class AlarmPage(TypedDict):
+    alarms: list[Alarm]
+    count: int
+    next_cursor: NotRequired[str]
+
+
+class TriggeredAlarm(TypedDict):
+    id: str
+    label: str
+    kind: Literal["once", "cron"]
+    cron_expr: NotRequired[str]
+    timezone: NotRequired[str]
+    fire_at: NotRequired[str]
+    next_fire_at: NotRequired[str]
+    conversation_id: NotRequired[str]
+    wake_message: str
+    payload: NotRequired[Any]
+    status: Literal["active", "paused", "fired", "cancelled", "failed"]
+    idempotency_key: NotRequired[str]
+    max_failures: int
+    failure_count: int
+    last_error: NotRequired[str]
+    created_at: str
+    last_fired_at: NotRequired[str]
+    fire_count: int
+    in_flight: bool
+    max_lateness_seconds: NotRequired[Number]
+    jitter_seconds: NotRequired[Number]
+    ends_at: NotRequired[str]
+    max_fires: NotRequired[int]
+    urgent: NotRequired[bool]
+    set_by: NotRequired[AlarmSetBy]
+    held_back: NotRequired[AlarmHeldBack]
+    fire_id: str
+
+
+class FireTurnWaits(TypedDict):
+    at: str
+    retry_at: str
+    error: NotRequired[str]
+
+
+class FireTurn(TypedDict):
+    turn_id: NotRequired[str]
+    conversation_id: NotRequired[str]
+    started_at: NotRequired[str]
+    finished_at: NotRequired[str]
+    ok: NotRequired[bool]
+    error: NotRequired[str]
+    waits: NotRequired[FireTurnWaits]
+    reply: NotRequired[str]
+
+
+class Fire(TypedDict):
+    fire_id: str
+    scheduled_for: str
+    attempt: int
+    started_at: str
+    finished_at: str
+    lateness_ms: Number
+    outcome: Literal["delivered", "failed", "unknown", "missed"]
+    http_status: NotRequired[int]
+    error: NotRequired[str]
+    missed_count: NotRequired[int]
+    machine_ready_at: NotRequired[str]
+    accepted_at: NotRequired[str]
+    reached: NotRequired[Literal["machine_ready", "accepted", "turn_started", "turn_finished"]]
+    turn: NotRequired[FireTurn]
+
+
+class FirePage(TypedDict):
+    fires: list[Fire]
+    next_cursor: NotRequired[str]
+
+
+class HealthResult(TypedDict):
+    status: str
+
+
+class ChronosdRoutes(Caller):
+    """Keeps alarms durably and fires them on time."""
+
+    def create_alarm(self, *, kind: Literal["once", "cron"], wake_message: str, label: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, urgent: bool | Unset = UNSET) -> CreatedAlarm:
+        """Set an alarm; acknowledged once it is durable."""
+        return cast("CreatedAlarm", self._call("POST", "/v1/alarms", body={"kind": kind, "wake_message": wake_message, "label": label, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "urgent": urgent}, proven=True))
+
+    def list_alarms(self, *, limit: int | Unset = UNSET, status: Literal["active", "paused", "fired", "cancelled", "failed"] | Unset = UNSET, kind: Literal["once", "cron"] | Unset = UNSET, cursor: str | Unset = UNSET, text: str | Unset = UNSET, sort: Literal["newest", "next"] | Unset = UNSET, until: str | Unset = UNSET) -> AlarmPage:
+        """Your alarms, newest first."""
+        return cast("AlarmPage", self._call("GET", "/v1/alarms", query={"limit": limit, "status": status, "kind": kind, "cursor": cursor, "text": text, "sort": sort, "until": until}, proven=True))
+
+    def get_alarm(self, id: str) -> Alarm:
+        """One alarm."""
+        return cast("Alarm", self._call("GET", f"/v1/alarms/{quoted(id)}", proven=True))
+
+    def patch_alarm(self, id: str, *, wake_message: str | Unset = UNSET, label: str | None | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, timezone: str | None | Unset = UNSET, conversation_id: str | None | Unset = UNSET, payload: Any | Unset = UNSET, max_failures: int | None | Unset = UNSET, max_lateness_seconds: Number | None | Unset = UNSET, jitter_seconds: Number | None | Unset = UNSET, ends_at: str | None | Unset = UNSET, max_fires: int | None | Unset = UNSET, urgent: bool | None | Unset = UNSET, kind: Any | Unset = UNSET, idempotency_key: Any | Unset = UNSET) -> Alarm:
+        """Edit an alarm."""
+        return cast("Alarm", self._call("PATCH", f"/v1/alarms/{quoted(id)}", body={"wake_message": wake_message, "label": label, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "urgent": urgent, "kind": kind, "idempotency_key": idempotency_key}, proven=True))
+
+    def cancel_alarm(self, id: str) -> Alarm:
+        """Cancel an alarm."""
+        return cast("Alarm", self._call("DELETE", f"/v1/alarms/{quoted(id)}", proven=True))
+
+    def pause_alarm(self, id: str) -> Alarm:
+        """Hold the schedule back."""
+        return cast("Alarm", self._call("POST", f"/v1/alarms/{quoted(id)}/pause", proven=True))
+
+    def resume_alarm(self, id: str) -> Alarm:
+        """Take the schedule up again."""
+        return cast("Alarm", self._call("POST", f"/v1/alarms/{quoted(id)}/resume", proven=True))
+
+    def trigger_alarm(self, id: str) -> TriggeredAlarm:
+        """Fire now, beside the schedule."""
+        return cast("TriggeredAlarm", self._call("POST", f"/v1/alarms/{quoted(id)}/trigger", proven=True))
+
+    def redrive_alarm(self, id: str) -> Alarm:
+        """Re-arm a failed alarm under the same fire id."""
+        return cast("Alarm", self._call("POST", f"/v1/alarms/{quoted(id)}/redrive", proven=True))
+
+    def list_fires(self, id: str, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> FirePage:
+        """The attempts at its occurrences, latest first."""
+        return cast("FirePage", self._call("GET", f"/v1/alarms/{quoted(id)}/fires", query={"limit": limit, "cursor": cursor}, proven=True))
+
+    def health(self) -> HealthResult:
+        """The process is alive."""
+        return cast("HealthResult", self._call("GET", "/healthz"))

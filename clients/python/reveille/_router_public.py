@@ -1,0 +1,158 @@
+# Generated from schemas/router-public.openapi.json by "npm run schemas"; do not edit.
+# ruff: noqa: E501
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+from ._transport import UNSET, Caller, Number, Unset, quoted
+
+class AcceptedTurn(TypedDict):
+    conversation_id: str
+    turn_id: str
+    deduped: bool
+
+
+class ConversationSummary(TypedDict):
+    id: str
+    turn_count: Number
+    created_at: str
+    last_activity_at: str
+    last_message: str
+
+
+class ConversationPage(TypedDict):
+    conversations: list[ConversationSummary]
+    next_cursor: NotRequired[str]
+
+
+class Turn(TypedDict):
+    id: str
+    conversation_id: str
+    origin: Literal["user", "chronos"]
+    alarm_id: NotRequired[str]
+    fire_id: NotRequired[str]
+    scheduled_for: NotRequired[str]
+    missed_count: NotRequired[Number]
+    label: NotRequired[str]
+    set_at: NotRequired[str]
+    set_by: NotRequired[str]
+    message: str
+    payload: NotRequired[Any]
+    status: Literal["queued", "running", "done", "failed", "interrupted"]
+    reply: NotRequired[str]
+    error: NotRequired[str]
+    model: NotRequired[str]
+    created_at: str
+    started_at: NotRequired[str]
+    finished_at: NotRequired[str]
+    retry_at: NotRequired[str]
+    attempts: Number
+
+
+class Conversation(TypedDict):
+    id: str
+    turn_count: Number
+    created_at: str
+    last_activity_at: str
+    turns: list[Turn]
+    next_cursor: NotRequired[str]
+
+
+class ToolsResultTool(TypedDict):
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    uri: NotRequired[str]
+
+
+class ToolsResultEscalated(TypedDict):
+    name: str
+    uri: str
+    reason: str
+
+
+class ToolsResultOff(TypedDict):
+    alias: str
+    why: str
+
+
+class ToolsResult(TypedDict):
+    tools: list[ToolsResultTool]
+    escalate: list[str]
+    escalated: list[ToolsResultEscalated]
+    off: NotRequired[list[ToolsResultOff]]
+    limits: NotRequired[str]
+    model: NotRequired[str]
+    warnings: list[str]
+
+
+class AnswerGateResult(TypedDict):
+    intent_id: str
+    node_id: str
+    approved: bool
+
+
+class AnswerGatePasskey(TypedDict):
+    authenticator_data: str
+    client_data: str
+    signature: str
+
+
+class Envelope(TypedDict):
+    seq: int
+    kind: Literal["intent.accepted", "intent.compiled", "intent.clarify", "intent.parked", "call.decided", "call.tried", "gate.asked", "gate.answered", "gate.refused", "gate.expired", "call.started", "call.finished", "call.reconciled", "call.read_back", "wait.started", "wait.finished", "journal.broken", "intent.completed", "intent.failed", "intent.cancelled", "intent.unknown"]
+    body: dict[str, Any]
+    prev_hash: str
+    key_id: str
+    signature: str
+
+
+class Receipt(TypedDict):
+    format: Literal["reveille-receipt/1"]
+    intent_id: str
+    public_key: str
+    envelopes: list[Envelope]
+
+
+class HealthResult(TypedDict):
+    status: str
+
+
+class AgentRoutes(Caller):
+    """The router's public listener: a person's credential reaches their own machine, which a request wakes. Answers are the daemon's own."""
+
+    def chat(self, *, message: str, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET) -> AcceptedTurn:
+        """Say something; 202 once the turn is durable."""
+        return cast("AcceptedTurn", self._call("POST", "/chat", body={"message": message, "conversation_id": conversation_id, "payload": payload}))
+
+    def list_conversations(self, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> ConversationPage:
+        """Conversations, newest activity first."""
+        return cast("ConversationPage", self._call("GET", "/conversations", query={"limit": limit, "cursor": cursor}))
+
+    def get_conversation(self, id: str, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> Conversation:
+        """One conversation with its turns."""
+        return cast("Conversation", self._call("GET", f"/conversations/{quoted(id)}", query={"limit": limit, "cursor": cursor}))
+
+    def get_turn(self, id: str, turn_id: str) -> Turn:
+        """One turn of a conversation, for whoever waits for its end."""
+        return cast("Turn", self._call("GET", f"/conversations/{quoted(id)}/turns/{quoted(turn_id)}"))
+
+    def cancel_turn(self, id: str) -> Turn:
+        """End a turn for good; one that has ended comes back unchanged."""
+        return cast("Turn", self._call("POST", f"/turns/{quoted(id)}/cancel"))
+
+    def tools(self) -> ToolsResult:
+        """The functions that the model sees, what is reached through core_execute alone, and warnings."""
+        return cast("ToolsResult", self._call("GET", "/tools"))
+
+    def answer_gate(self, id: str, nid: str, *, approved: bool, call_sha256: str, displayed_sha256: str, approver: str, expires_at: str, answer: str | Unset = UNSET, signature: str | Unset = UNSET, passkey: AnswerGatePasskey | Unset = UNSET) -> AnswerGateResult:
+        """A person's word on a step that the executor asks about, signed by their approver's key and passed on as it is; the first one counts."""
+        return cast("AnswerGateResult", self._call("POST", f"/intents/{quoted(id)}/gates/{quoted(nid)}/answer", body={"approved": approved, "answer": answer, "call_sha256": call_sha256, "displayed_sha256": displayed_sha256, "approver": approver, "expires_at": expires_at, "signature": signature, "passkey": passkey}))
+
+    def get_receipt(self, id: str) -> Receipt:
+        """The receipt of a task that this agent handed over, as the executor has it: "reveille receipt verify" reads it."""
+        return cast("Receipt", self._call("GET", f"/intents/{quoted(id)}/receipt"))
+
+    def health(self) -> HealthResult:
+        """The process is alive."""
+        return cast("HealthResult", self._call("GET", "/healthz"))

@@ -1,0 +1,45 @@
+/** The agents of this folder, woken by an alarm: started, told the words unchanged, one turn for an occurrence. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, test } from 'node:test';
+import { eventually } from '../../test/support/eventually.ts';
+import { type Installation, startInstallation } from '../../test/support/installation.ts';
+import { sharedOwner, temporaryFolder } from '../../test/support/temporary.ts';
+
+const WORDS = 'Look at the "build" – and say so 🎈';
+const hasPython = spawnSync('python3', ['-c', 'import sys; sys.exit(sys.version_info < (3, 11))']).status === 0;
+const AGENTS = [
+  { name: 'agent.py', program: 'python3', skip: hasPython || process.env.CI ? false : 'there is no python3 of 3.11' },
+  { name: 'agent.ts', program: process.execPath, skip: false },
+];
+
+describe('an agent of the examples', () => {
+  const owner = sharedOwner();
+  let house: Installation;
+  before(async () => {
+    house = await startInstallation(owner);
+  });
+  after(() => owner.end());
+
+  for (const { name, program, skip } of AGENTS) {
+    test(`${name} is started by an alarm, and has one turn`, { skip }, async () => {
+      const folder = join(temporaryFolder(owner), 'agent');
+      mkdirSync(folder);
+      const command = [program, join(import.meta.dirname, name)];
+      await house.run('machine', 'put', '--provider', 'process', '--no-sandbox', '--dir', folder, '--', ...command);
+      const { id } = await house.client.createAlarm({ kind: 'once', wake_message: WORDS, delay_seconds: 1 });
+      await eventually(`${name} took the wake`, async () => {
+        const { fires } = await house.client.listFires(id);
+        return fires.some(({ outcome }) => outcome === 'delivered');
+      });
+      const book = new DatabaseSync(join(folder, 'turns.db'), { readOnly: true });
+      const turns = book.prepare('SELECT message FROM turns').all();
+      book.close();
+      assert.equal(turns.length, 1);
+      assert.ok(String(turns[0]!.message).includes(WORDS));
+    });
+  }
+});

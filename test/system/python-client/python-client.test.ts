@@ -1,0 +1,83 @@
+/** The Python client against a running `reveille up`: alarms as an agent, a turn of the person's agent, an intent. */
+import assert from 'node:assert/strict';
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
+import { reveille } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const CLIENT = join(import.meta.dirname, '..', '..', '..', 'clients', 'python');
+const CHECK = 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))';
+/** The distribution's Python has the distribution's packages, whichever comes first on the PATH. */
+const python = ['python3', '/usr/bin/python3'].find((name) => spawnSync(name, ['-c', CHECK]).status === 0);
+const hindrance =
+  'NOT TESTED: there is no python3 of 3.11 or later with cryptography (apt-get install python3-cryptography)';
+
+test('the version is that of the package', () => {
+  const { version } = JSON.parse(readFileSync(join(CLIENT, '..', '..', 'package.json'), 'utf8')) as { version: string };
+  assert.match(
+    readFileSync(join(CLIENT, 'pyproject.toml'), 'utf8'),
+    new RegExp(`^version = "${RegExp.escape(version)}"$`, 'm'),
+  );
+});
+
+test('alarms, a turn and an intent from Python', {
+  skip: python || process.env.CI ? false : hindrance,
+}, async (t) => {
+  const home = temporaryFolder(t);
+  const env = {
+    ...{ PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home },
+    ...{ CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0', ROUTER_PUBLIC_PORT: '0' },
+    ...{ REVEILLE_APPROVER_DIR: join(home, 'approver'), REVEILLE_APPROVER_STORE: 'file' },
+  };
+  const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const gone = once(up, 'exit');
+  t.after(async () => {
+    up.kill('SIGTERM');
+    await gone;
+  });
+  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  const read = (name: string) => JSON.parse(readFileSync(join(home, name), 'utf8')) as Record<string, string>;
+  const told = async (...words: string[]) =>
+    JSON.parse((await reveille(home, [...words, '--json'], { env })).stdout) as Record<string, string>;
+  const run = read('run.json');
+  const whoami = await told('agent', 'whoami');
+  const submitter = await told('submitter', 'add', 'a program in Python');
+  const keyFile = whoami.key_file!;
+  const given = {
+    ...{ label: whoami.label, key_file: keyFile, seed: readFileSync(keyFile, 'utf8').trim() },
+    ...{ chronos_url: run.chronos_url, chronos_token: read('secrets.json').CHRONOS_TOKEN },
+    ...{ agent_url: run.public_url, agent_token: read('person.json').token },
+    ...{ executor_url: run.executor_url, submitter_token: submitter.token },
+  };
+  const { stdout } = await promisify(execFile)(python!, ['-B', join(import.meta.dirname, 'walk.py')], {
+    env: { PATH: env.PATH, PYTHONPATH: CLIENT, GIVEN: JSON.stringify(given) },
+    timeout: START_LIMIT_MS,
+  });
+  const steps = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { step: string });
+  assert.deepEqual(steps, [
+    { step: 'identity', did: whoami.did, hidden: true },
+    { step: 'created', deduped: [false, true], same: true },
+    { step: 'read', payload: true, digits: '0.10' },
+    { step: 'changed', label: 'morning', urgent: true },
+    { step: 'unlabelled', label: '' },
+    { step: 'listed', count: 1 },
+    { step: 'cancelled', status: 'cancelled' },
+    { step: 'no such alarm', code: 'not_found', retryable: false },
+    { step: 'wrong token', code: 'unauthorized', retryable: false },
+    { step: 'nobody there', code: 'unavailable', retryable: true },
+    { step: 'turn', status: 'done', echoed: true },
+    { step: 'event', conversation: true, resumable: true },
+    { step: 'conversations', listed: true },
+    { step: 'submitted', intent_id: true },
+    { step: 'cancelled intent', status: 'cancelled' },
+  ]);
+});
