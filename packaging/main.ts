@@ -31,10 +31,13 @@ const INSTALLED = join(ROOT, 'node_modules');
 
 /** Read while it runs, or looked up by people: as they lie. */
 const CARRIED = [
-  ...['LICENSE', 'README.md', 'CHANGELOG.md', 'agents/*', 'skills/**/*', 'docs/*.md'],
-  ...['schemas/*.json', 'examples/*/*.{md,json,yaml}', '{src,examples}/**/migrations/*.sql'],
+  ...['LICENSE', 'README.md', 'CHANGELOG.md', 'agents/*', 'skills/**/*', 'docs/{*,errors/*}.md'],
+  ...['examples/*/*.{md,json,yaml}', '{src,examples}/**/migrations/*.sql'],
   ...['src/console/assets/*', 'src/**/presets/*.json', 'src/*/*.json'],
 ];
+
+/** For programs that are written against ours: without white space, half the size. */
+const SCHEMAS = 'schemas/*.json';
 
 /** Programs that no import leads to. */
 const PROGRAMS = ['bin/reveille.mjs'];
@@ -113,6 +116,8 @@ function layOut(): { ours: number; carried: number } {
   }
   for (const name of globSync(CARRIED, { cwd: ROOT }))
     if (statSync(join(ROOT, name)).isFile()) copy(join(ROOT, name), join(STAGED, name));
+  for (const name of globSync(SCHEMAS, { cwd: ROOT }))
+    write(join(STAGED, name), JSON.stringify(JSON.parse(readFileSync(join(ROOT, name), 'utf8'))));
 
   const installed = Map.groupBy(files.filter(isInstalled), packageRootOf);
   const names = new Set([...installed.keys()].map((root) => root.slice(root.lastIndexOf('node_modules') + 13)));

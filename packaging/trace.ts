@@ -2,8 +2,8 @@
  * Which files a program can load: from its entries along what they import, as Node itself resolves it. What nothing
  * reaches is left out of the package: a dependency's CommonJS twin, its source maps, its tests.
  *
- * It reads source text and so errs on the side of too much: an import that stands in a comment is followed as well. What
- * it cannot see is a name that is only known at run time; those files are named by hand (`Program.alsoLoaded`).
+ * It reads source text and so errs on the side of too much: an import that stands in a string is followed as well. What
+ * it cannot see is a name that is only known at run time; those files are entries of their own (`PROGRAMS` and `SERVERS` in `main.ts`).
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createRequire, isBuiltin } from 'node:module';
@@ -39,7 +39,12 @@ function isModule(file: string, source: string): boolean {
   return type === undefined ? /^\s*(?:import|export)\b/m.test(source) : type === 'module';
 }
 
-const found = (source: string, pattern: RegExp) => [...source.matchAll(pattern)].map((match) => match[2]!);
+/** Whether a place is in a line of a comment; JSDoc names types by imports. */
+const isComment = (source: string, at: number) =>
+  /^\s*(?:\*|\/[*/])/.test(source.slice(source.lastIndexOf('\n', at - 1) + 1, at));
+
+const found = (source: string, pattern: RegExp) =>
+  [...source.matchAll(pattern)].filter(({ index }) => !isComment(source, index)).map((match) => match[2]!);
 
 /** `undefined` for what leads nowhere: an optional package that is not installed, words in a comment. */
 function resolved(resolve: () => string): string | undefined {

@@ -76,7 +76,7 @@ function routes(name: string): string {
 function errors(): string {
   const rows = Object.entries(STATUS_OF).map(([name, status]) => {
     const { retryable } = new ReveilleError(name as keyof typeof STATUS_OF, '');
-    return [code(name), String(status), retryable ? 'yes' : 'no'];
+    return [`[${code(name)}](errors/${name}.md)`, String(status), retryable ? 'yes' : 'no'];
   });
   return table(['Code', 'Status', 'Retryable, unless the answer says otherwise'], rows);
 }

@@ -2,6 +2,7 @@
  * Writes the published schemas from `src/wire`: an OpenAPI document for each daemon, a JSON Schema for the agent manifest, and two for
  * each tool of chronometric, and the generated half of the Python client. Brings the generated parts of `docs/contracts.md`,
  * and `docs/settings.md`, up to date as well.
+ * each tool of chronometric. Brings the generated parts of `docs/contracts.md`, `docs/settings.md` and `docs/errors` up to date as well.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -19,6 +20,7 @@ import {
   toolVersions,
 } from './chronometric/published.ts';
 import { contractsPage } from './contracts-page.ts';
+import { errorPages } from './error-pages.ts';
 import { pythonModules } from './python-client.ts';
 import { APIS, type Api } from './routes.ts';
 import { settingsPage } from './settings-page.ts';
@@ -162,6 +164,7 @@ export function publishedSchemas(): Map<string, string> {
   files.set(TOOL_VERSIONS_FILE, text(toolVersions(knownToolVersions(), toolSchemas())));
   files.set(CONTRACTS, contractsPage(readFileSync(join(import.meta.dirname, CONTRACTS), 'utf8')));
   files.set(SETTINGS, settingsPage());
+  for (const [name, page] of errorPages()) files.set(`../docs/errors/${name}.md`, page);
   return files;
 }
 

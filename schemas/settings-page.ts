@@ -19,13 +19,13 @@ const DECLARED_IN = [
   'cli/home/settings-names.ts',
 ];
 
-/** A member in capitals with the comment before it. */
-const DECLARATION = /\/\*\*((?:[^*]|\*(?!\/))*)\*\/\s*([A-Z][A-Z0-9_]*):/g;
+/** A member of an object with the comment before it. */
+const DECLARATION = /\/\*\*((?:[^*]|\*(?!\/))*)\*\/\s*(\w+):/g;
 
-/** The first comment that a name has, in one line. */
-function meanings(): ReadonlyMap<string, string> {
+/** The first comment that each member has in some files below `src`, in one line. */
+export function meanings(files: readonly string[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
-  for (const file of globSync(DECLARED_IN, { cwd: SOURCES, exclude: ['**/*.test.ts'] }).sort()) {
+  for (const file of globSync(files, { cwd: SOURCES, exclude: ['**/*.test.ts'] }).sort()) {
     for (const [, comment, name] of readFileSync(join(SOURCES, file), 'utf8').matchAll(DECLARATION)) {
       const text = comment!.replace(/\n\s*\* ?/g, ' ').trim();
       if (!found.has(name!)) found.set(name!, text);
@@ -82,7 +82,7 @@ const TITLES: Readonly<Record<keyof typeof SETTINGS_OF, string>> = {
  * @throws Error for a variable without a comment
  */
 export function settingsPage(): string {
-  const known = meanings();
+  const known = meanings(DECLARED_IN);
   const row = (name: string, schema: z.ZodType) => [
     code(name),
     defaultOf(schema),

@@ -1,12 +1,42 @@
 /** Every error code that crosses a process boundary, with the HTTP status it travels under (docs/contracts.md §0). */
 export const STATUS_OF = {
+  /**
+   * The request cannot be understood, or a value in it is not allowed. The message names the field, its value and
+   * what would be right; the same request gives the same answer.
+   */
   invalid_request: 400,
+  /**
+   * Nobody said who asks, or the token, the key or the signature does not count: it is another daemon's, it has
+   * expired or it was revoked. Get a valid one; a command says where it looked.
+   */
   unauthorized: 401,
+  /**
+   * It is known who asks, and that they may not: a key that nobody enrolled, a machine that is suspended, a record
+   * of somebody else's where its existence is no secret. Whoever runs the daemon can allow it; the message says how.
+   */
   forbidden: 403,
+  /**
+   * There is no such thing, or it is not visible to whoever asks, which look alike on purpose. Look for the id in
+   * the list; what was deleted does not come back.
+   */
   not_found: 404,
+  /**
+   * The request does not fit to how things stand: an alarm that has ended, an idempotency key that stands for
+   * another request, a question that was answered already, a database of a newer version. Read how things stand,
+   * then decide anew.
+   */
   conflict: 409,
+  /**
+   * More than there is room for at the moment: a bound of the settings, a budget, quiet hours. Wait for as long as
+   * `Retry-After` says, or for half a minute; nothing was carried out.
+   */
   rate_limited: 429,
+  /** A defect of ours, or an error of the computer that nothing foresaw. The answer says no more, the daemon's log does. */
   internal: 500,
+  /**
+   * What is needed does not answer: a daemon that does not run, a machine that does not start, a database or a model
+   * that is away. Try again later; the message says when it is not known whether the request was carried out.
+   */
   unavailable: 503,
 } as const;
 
