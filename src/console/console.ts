@@ -13,7 +13,7 @@ import { createDoor, type DoorFigures, HEADERS } from './door.ts';
 import { openLive } from './live.ts';
 import { type Frame, mainOf, type Page, wholePage } from './page.ts';
 import { Pulse } from './pulse.ts';
-import { type LinkPage, type Links, type LinkVisit, showLink, useLink } from './screens/link.ts';
+import { askOfLink, type LinkPage, type Links, type LinkVisit, showLink, useLink } from './screens/link.ts';
 import { SCREEN_ROUTES } from './screens/routes.ts';
 import { followTalk } from './screens/talk-events.ts';
 import { errorMain, errorPage, openedPage, signInPage } from './screens/way-in.ts';
@@ -27,7 +27,7 @@ import {
 } from './sessions.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Undo } from './undo.ts';
-import type { Screen, Visit } from './visit.ts';
+import type { Screen, Told, Visit } from './visit.ts';
 import { waitingOf } from './waiting.ts';
 
 export type ConsoleOptions = {
@@ -104,6 +104,8 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     new Response(text, { status, headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8', ...headers } });
   const onward = (to: string, headers: Record<string, string> = {}) =>
     new Response(null, { status: 303, headers: { ...HEADERS, location: to, ...headers } });
+  const toldOf = (told: object) =>
+    respond(JSON.stringify(told), 200, { 'content-type': 'application/json; charset=utf-8' });
   const outside = async (status = 401, complaint?: string) =>
     respond(String(await signInPage({ assets, complaint, byToken: people !== undefined })), status);
 
@@ -119,6 +121,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
       throw new ReveilleError('forbidden', 'this form is not from a page of this session; open the page again');
     return {
       ...{ session, desk, clock, form, reads, params: others, query: url.searchParams, signal: request.signal },
+      origin: url.origin,
       here: { now: clock.now(), zone: desk.zone },
       path: url.pathname.slice(session.base.length),
     };
@@ -142,6 +145,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     try {
       const answer = await screen(visit);
       if (request.method === 'POST') reads.forget();
+      if ('told' in answer) return toldOf(answer.told);
       if ('download' in answer) {
         const { name, text } = answer.download;
         return respond(text, 200, {
@@ -165,6 +169,8 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     const stream = openLive(clock, AbortSignal.any([info.closing, visit.signal]), HEADERS);
     const open = { session, close: stream.close };
     streams.set(session.base, those.add(open));
+    // From here on it is told what changes: nothing older may be taken for what is there now.
+    reads.forget();
     const stop = pulse.watch(desk, (hint) => {
       if (sessions.stands(session)) stream.send({ event: 'hint', data: hint });
       else stream.close();
@@ -217,18 +223,26 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     const { session, setCookie } = await sessions.open({ ...entry, zone: isZone(zone) ? zone : undefined });
     return respond(String(await openedPage(session.base, assets)), 200, { 'set-cookie': setCookie });
   });
-  const linked = async (token: string, look: (visit: LinkVisit) => Promise<LinkPage>) => {
+  const linked = async (
+    request: Request,
+    token: string,
+    look: (visit: LinkVisit) => Promise<LinkPage | Told>,
+  ): Promise<Response> => {
     if (!links) return outside(404);
+    const { origin } = new URL(request.url);
     const here = ({ zone }: Desk) => ({ now: clock.now(), zone });
-    const { status, page } = await look({ links, token, assets, here, deskOf: (user) => deskOf({ user }) });
+    const own = (user: string) => deskOf({ user });
+    const answer = await look({ links, token, assets, here, deskOf: own, clock, origin });
+    if ('told' in answer) return toldOf(answer.told);
     reads.forget();
-    return respond(String(await page), status);
+    return respond(String(await answer.page), answer.status);
   };
-  app.get('/answer/:token', (c) => linked(c.req.param('token'), showLink));
+  app.get('/answer/:token', (c) => linked(c.req.raw, c.req.param('token'), showLink));
   app.post('/answer/:token', async (c) => {
     const form = await readForm(c.req.raw);
-    return linked(c.req.param('token'), (visit) => useLink(visit, form));
+    return linked(c.req.raw, c.req.param('token'), (visit) => useLink(visit, form));
   });
+  app.post('/answer/:token/passkey', (c) => linked(c.req.raw, c.req.param('token'), askOfLink));
   app.get(`${BASE}/`, async (c) => {
     const visit = await visitOf(c.req.raw, c.req.param());
     return visit ? onward(`${visit.session.base}ahead`) : outside();

@@ -7,8 +7,10 @@ import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';
 import type { NeoClient } from '../neo/client.ts';
 import type { RouterClient } from '../router/client.ts';
+import type { ApproverView } from '../wire/approver.ts';
 import type { DayView } from '../wire/chronometric-view.ts';
 import type { GateAnswer } from '../wire/executor.ts';
+import type { PasskeyRequest } from '../wire/passkey.ts';
 
 /** A part of the house, or why it is not there. */
 export type Part<T> = { readonly there: T } | { readonly missing: string };
@@ -26,6 +28,20 @@ export type ApproverPort = {
     about: { intentId: string; nodeId: string },
     passphrase: string | undefined,
   ): Promise<GateAnswer>;
+};
+
+/** The roster of the person's approvers, as far as passkeys of theirs go, and the key that vouches for them. */
+export type PasskeyPort = {
+  /** Whether the key opens. @throws ReveilleError as `ApproverPort.sign` */
+  opens(passphrase: string | undefined): Promise<void>;
+  /** Revoked ones, too. */
+  list(): Promise<readonly ApproverView[]>;
+  /**
+   * Lets a passkey in. @throws ReveilleError as `ApproverPort.sign`, and what the executor says
+   */
+  enroll(request: Pick<PasskeyRequest, 'passkey' | 'name'>, passphrase: string | undefined): Promise<ApproverView>;
+  /** @param approver the id of the passkey */
+  revoke(approver: string, passphrase: string | undefined): Promise<ApproverView>;
 };
 
 export type Check = {
@@ -70,6 +86,7 @@ export type Desk = {
   readonly agent: Part<NeoClient>;
   readonly intents: Part<ExecutorClient>;
   readonly approver: Part<ApproverPort>;
+  readonly passkeys: Part<PasskeyPort>;
   readonly verifyReceipt: (receipt: string) => Promise<ReceiptVerdict>;
   readonly health: Part<() => Promise<readonly Check[]>>;
   readonly places: readonly Place[];

@@ -9,6 +9,8 @@ import type { Here } from './times.ts';
 
 export type Visit = {
   readonly session: Session;
+  /** The address that the browser has come by, as `http://localhost:8087`. */
+  readonly origin: string;
   readonly desk: Desk;
   readonly here: Here;
   readonly clock: Clock;
@@ -28,7 +30,9 @@ export type Visit = {
 export type Onward = { readonly to: string };
 /** A file to take away. */
 export type Download = { readonly download: { readonly name: string; readonly text: string } };
-export type Screen = (visit: Visit) => Promise<Page | Onward | Download>;
+/** What our own script asks for. */
+export type Told = { readonly told: object };
+export type Screen = (visit: Visit) => Promise<Page | Onward | Download | Told>;
 
 /** @throws ReveilleError `unavailable` with the reason and what to do */
 export function there<T>(part: Part<T>): T {

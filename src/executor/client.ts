@@ -20,7 +20,7 @@ import {
 } from '../wire/executor.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
-import type { OfferedPasskey, PasskeyRequest } from '../wire/passkey.ts';
+import type { PasskeyList, PasskeyRequest } from '../wire/passkey.ts';
 import type { PathNames, Route } from '../wire/route.ts';
 import type { SubmitterView } from '../wire/submitter.ts';
 import { WAKE_HEADERS } from '../wire/wake.ts';
@@ -135,8 +135,7 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
     },
 
     /** With which passkeys a question of theirs may be answered. */
-    passkeys: async (): Promise<readonly OfferedPasskey[]> =>
-      (await told(EXECUTOR_ROUTES.listPasskeys, {})).value.passkeys,
+    passkeys: async (): Promise<PasskeyList> => (await told(EXECUTOR_ROUTES.listPasskeys, {})).value,
 
     /** Passes a person's answer on as it is: it is signed, and a changed one would count for nothing. */
     async answer(id: string, nodeId: string, answer: GateAnswer): Promise<void> {

@@ -71,7 +71,7 @@ export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
    */
   close(): Promise<void>;
   /** Where people come in. */
-  readonly public: Pick<PublicListener, 'url' | 'port' | 'routes' | 'figures'>;
+  readonly public: Pick<PublicListener, 'url' | 'localhost' | 'port' | 'routes' | 'figures'>;
 };
 
 /** A start goes on after the wake that began it has given up, for the next attempt's sake, but not for ever. */

@@ -62,6 +62,8 @@ export type PasskeyRequest = z.output<typeof passkeyRequestSchema>;
 
 /** `GET /passkeys`: with which of them the questions of a user may be answered. */
 export const passkeyListSchema = z.object({
+  /** The public key that the executor signs receipts with: what is signed to let another one in names it. */
+  executor: approverKeySchema,
   passkeys: z.array(
     z.object({
       approver: approverKeySchema,
@@ -72,4 +74,5 @@ export const passkeyListSchema = z.object({
     }),
   ),
 });
-export type OfferedPasskey = z.output<typeof passkeyListSchema>['passkeys'][number];
+export type PasskeyList = z.output<typeof passkeyListSchema>;
+export type OfferedPasskey = PasskeyList['passkeys'][number];

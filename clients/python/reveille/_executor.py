@@ -130,6 +130,7 @@ class ListPasskeysResultPasskey(TypedDict):
 
 
 class ListPasskeysResult(TypedDict):
+    executor: str
     passkeys: list[ListPasskeysResultPasskey]
 
 

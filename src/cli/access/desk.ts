@@ -11,7 +11,7 @@ import { shownWord } from '../../router/providers/redaction.ts';
 import { answerText } from '../../wire/approver.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { knownApprover, openApprover } from '../approver/approver-key.ts';
+import { knownApprover, openApproverWith } from '../approver/approver-key.ts';
 import { signedUntil } from '../approver/statements.ts';
 import { instantAt } from '../commands/time.ts';
 import type { CliContext } from '../context.ts';
@@ -19,6 +19,7 @@ import { userOf } from '../flags/machine-user.ts';
 import { chronometricAccess } from './chronometric.ts';
 import { alarmClient } from './chronos.ts';
 import { executorAdmin, executorClient } from './executor.ts';
+import { passkeyPort } from './passkeys.ts';
 import { personClient } from './person.ts';
 import { routerClient } from './router.ts';
 
@@ -53,10 +54,7 @@ function approverOf({ environment, clock }: CliContext): ApproverPort {
       return known && { publicKey: known.publicKey, name: known.name, isSealed: known.kept === 'sealed file' };
     },
     async sign(said, { intentId, nodeId }, passphrase) {
-      const key = await openApprover(environment, async () => {
-        if (passphrase !== undefined && passphrase !== '') return passphrase;
-        throw new ReveilleError('forbidden', 'the key is sealed: its passphrase is needed');
-      });
+      const key = await openApproverWith(environment, passphrase);
       const answer = { ...said, expires_at: signedUntil(clock.now()) };
       const signature = key.sign(answerText({ ...answer, intent_id: intentId, node_id: nodeId }));
       return { ...answer, approver: key.publicKeyHex, signature };
@@ -168,6 +166,7 @@ export function localDesk(context: CliContext, name: string, onHint: Desk['onHin
     agent: part(() => personClient(context)),
     intents: part(() => executorClient(context, user)),
     approver: { there: approverOf(context) },
+    passkeys: part(() => passkeyPort(context, user)),
     verifyReceipt: (receipt) => verify(context, user, receipt),
     health: { there: () => checks(context) },
     places: [{ name: 'home', where: home.path }, { name: 'settings', where: home.configFile }, ...data],

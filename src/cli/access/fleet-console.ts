@@ -29,7 +29,9 @@ const KEPT_MS = 30 * 60_000;
 type Comer = Entry & { readonly credential: string; readonly rights: string };
 
 const PASSKEY_NEEDED =
-  'Your approver’s key is not on this side, so that an answer in this page needs a passkey. Answer where your key is, with: reveille intent answer';
+  'Your approver’s key is not on this side, so that an answer in this page needs a passkey for this address: add one (Approvals, Passkeys), or answer where your key is, with: reveille intent approve';
+const VOUCHED_ELSEWHERE =
+  'Your approver’s key is not on this side: passkeys are vouched for and revoked where it is, with: reveille approver';
 
 /** Alarms, under the key that follows from the person's token. */
 function alarmsOf({ clock }: CliContext, { chronosUrl, chronosToken }: ConsoleConfig, comer: Comer, mark?: string) {
@@ -107,6 +109,7 @@ function deskFor(context: CliContext, config: ConsoleConfig, people: People, com
       }),
     },
     approver: { missing: PASSKEY_NEEDED },
+    passkeys: { missing: VOUCHED_ELSEWHERE },
     verifyReceipt: (receipt) => verifyReceipt(receipt, undefined),
     health: { there: () => checksOf(own) },
     places: [],

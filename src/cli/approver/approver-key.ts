@@ -181,6 +181,17 @@ export async function openApprover(environment: Settings, passphrase: AskPassphr
 }
 
 /**
+ * As {@link openApprover}, with what somebody has typed into a page.
+ *
+ * @throws ReveilleError `forbidden` where a passphrase is needed and none was typed
+ */
+export const openApproverWith = (environment: Settings, passphrase: string | undefined): Promise<AgentKey> =>
+  openApprover(environment, async () => {
+    if (passphrase !== undefined && passphrase !== '') return passphrase;
+    throw new ReveilleError('forbidden', 'the key is sealed: its passphrase is needed');
+  });
+
+/**
  * Puts the key under a passphrase, in the file: also one that the system's store had, and one under another passphrase.
  */
 export async function sealApprover(

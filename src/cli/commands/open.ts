@@ -44,7 +44,12 @@ function ownAddress(context: CliContext): string {
       `no "reveille up" with a console runs in ${context.home.path}; start it with: reveille up`,
       { retryable: false },
     );
-  return consoleAddress(run.public_url, run.console_secret, userOf(context, undefined), context.clock.now());
+  return consoleAddress(
+    run.console_url ?? run.public_url,
+    run.console_secret,
+    userOf(context, undefined),
+    context.clock.now(),
+  );
 }
 
 /** @returns whether a program took it */

@@ -113,8 +113,10 @@ async function countDown({ out, clock }: CliContext, dueAt: number, signal: Abor
  * one that opens nothing.
  */
 function consoleLine({ out, clock }: CliContext, { router, identity }: LocalStack, secret: string): string {
-  const { url } = router.public;
-  return out.live ? consoleAddress(url, secret, identity.owner, clock.now()) : `${url} (with: npx reveille open)`;
+  const { url, localhost } = router.public;
+  return out.live
+    ? consoleAddress(localhost ?? url, secret, identity.owner, clock.now())
+    : `${url} (with: npx reveille open)`;
 }
 
 export async function up(context: CliContext, flags: { once?: boolean }): Promise<void> {

@@ -47,6 +47,8 @@ const runSchema = z.object({
   router_url: z.string(),
   /** Where people come in: the console, and `reveille chat`. */
   public_url: z.string().optional(),
+  /** The console by a name, which passkeys need; where nobody else can be reached by it. */
+  console_url: z.string().optional(),
   /** Seals the one-time codes of the console. */
   console_secret: z.string().optional(),
   executor_url: z.string().optional(),

@@ -272,7 +272,7 @@ async function registerNeo(
     chronos_url: chronos.url,
     router_url: router.url,
     public_url: router.public.url,
-    ...(consoleSecret !== undefined && { console_secret: consoleSecret }),
+    ...(consoleSecret !== undefined && { console_secret: consoleSecret, console_url: router.public.localhost }),
     executor_url: executor.url,
     started_at: formatInstant(clock.now()),
     neo,

@@ -62,7 +62,7 @@ function noteQuestions() {
 let looking;
 let lookAgain = false;
 async function look(always = false) {
-  if (looking) {
+  if (looking || asking) {
     lookAgain = true;
     return;
   }
@@ -78,13 +78,20 @@ async function look(always = false) {
     if (answer.status === 401) return location.reload();
     if (!(answer.headers.get('content-type') ?? '').startsWith('text/html')) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('main');
-    if (fresh) replace(old, fresh);
+    if (fresh && bare(fresh) !== bare(old)) replace(old, fresh);
   } catch {
     // The stream says that the connection is gone, and brings the next look.
   } finally {
     looking = false;
     if (lookAgain) setTimeout(look, 400);
   }
+}
+
+/** What stands in a part, but for how far off its times are. */
+function bare(part) {
+  const copy = part.cloneNode(true);
+  for (const element of all('.rel[data-at]', copy)) element.textContent = '';
+  return copy.innerHTML;
 }
 
 function replace(old, fresh) {
@@ -94,6 +101,9 @@ function replace(old, fresh) {
   const focused =
     document.activeElement && old.contains(document.activeElement) ? selectorOf(document.activeElement) : undefined;
   const typed = new Map(all('textarea, input[type=password]', old).map((field) => [field.name, field.value]));
+  const complaints = new Map(
+    all('[data-question]', old).map((one) => [one.dataset.question, one.querySelector('[data-said]')?.textContent]),
+  );
   const scrolled = all('pre, .chart', old).map(({ scrollTop, scrollLeft }) => [scrollTop, scrollLeft]);
   const tools = new Map(all('[data-turn]', old).map((turn) => [turn.dataset.turn, turn.querySelector('[data-tools]')]));
   const replies = new Map(
@@ -109,6 +119,8 @@ function replace(old, fresh) {
   });
   for (const field of all('textarea, input[type=password]', fresh))
     if (typed.get(field.name)) field.value = typed.get(field.name);
+  for (const question of all('[data-question]', fresh))
+    tellIn(question, complaints.get(question.dataset.question) ?? '');
   for (const turn of all('[data-turn]', fresh)) {
     const list = tools.get(turn.dataset.turn);
     if (list) turn.querySelector('[data-tools]').replaceWith(list);
@@ -142,11 +154,10 @@ function follow() {
   if (stream || !base.startsWith('/~')) return;
   const talk = document.querySelector('[data-talk]')?.dataset.talk;
   stream = new EventSource(`${base}live${talk ? `?talk=${encodeURIComponent(talk)}` : ''}`);
-  let wasOpen = false;
   stream.addEventListener('hello', () => {
     show('on', 'live');
-    if (wasOpen) look();
-    wasOpen = true;
+    // What came between the page and its stream was told to nobody here.
+    look();
   });
   stream.addEventListener('error', () => show('lost', 'no connection; it is tried again'));
   stream.addEventListener('hint', ({ data }) => {
@@ -232,6 +243,94 @@ document.addEventListener('click', ({ target }) => {
     field.dispatchEvent(new Event('input', { bubbles: true }));
   }
   if (target.closest('[data-opens]')) document.getElementById('keys').showModal();
+});
+
+// Passkeys: what is to be signed comes from the server, the browser asks the person, and the form takes the answer along.
+let asking = false;
+const hexOf = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, '0')).join('');
+const bytesOf = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (two) => Number.parseInt(two, 16));
+const textOf = (buffer) => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(buffer);
+const keyOf = (hex) => ({ type: 'public-key', id: bytesOf(hex) });
+const TIMEOUT = 120000;
+
+async function signedBy({ challenge, rp_id, ids }) {
+  const publicKey = { challenge: bytesOf(challenge), rpId: rp_id, allowCredentials: ids.map(keyOf) };
+  const { rawId, response } = await navigator.credentials.get({
+    publicKey: { ...publicKey, userVerification: 'required', timeout: TIMEOUT },
+  });
+  return {
+    credential_id: hexOf(rawId),
+    authenticator_data: hexOf(response.authenticatorData),
+    client_data: textOf(response.clientDataJSON),
+    signature: hexOf(response.signature),
+  };
+}
+async function madeBy({ challenge, rp_id, user_id, user, name, ids }) {
+  const publicKey = {
+    challenge: bytesOf(challenge),
+    rp: { id: rp_id, name: 'Reveille' },
+    user: { id: bytesOf(user_id), name: `${user}, ${name}`, displayName: user },
+    // ES256, EdDSA, RS256.
+    pubKeyCredParams: [-7, -8, -257].map((alg) => ({ type: 'public-key', alg })),
+    excludeCredentials: ids.map(keyOf),
+    authenticatorSelection: { residentKey: 'preferred', userVerification: 'required' },
+    attestation: 'none',
+    timeout: TIMEOUT,
+  };
+  const { rawId, response } = await navigator.credentials.create({ publicKey });
+  const key = response.getPublicKey();
+  if (!key) throw new DOMException('', 'NotSupportedError');
+  return {
+    credential_id: hexOf(rawId),
+    public_key: hexOf(key),
+    authenticator_data: hexOf(response.getAuthenticatorData()),
+    client_data: textOf(response.clientDataJSON),
+  };
+}
+const WHY_NOT = {
+  NotAllowedError:
+    'No passkey was used: that was cancelled, took too long, or none of yours is here. Nothing was done.',
+  AbortError: 'No passkey was used: that was cancelled. Nothing was done.',
+  InvalidStateError: 'There is a passkey for this address in that device already.',
+  NotSupportedError: 'That device makes no passkey of a sort that is taken here.',
+  SecurityError: 'Your browser allows no passkeys at this address.',
+  TypeError: 'The console could not be asked. Nothing was done; try it again.',
+};
+function tellIn(part, words) {
+  const line = part.querySelector('[data-said]');
+  if (line) [line.textContent, line.hidden] = [words, words === ''];
+}
+async function withPasskey(form, button) {
+  const tell = (words) => tellIn(form, words);
+  const add = (name, value) =>
+    form.append(Object.assign(document.createElement('input'), { type: 'hidden', name, value }));
+  asking = true;
+  tell('');
+  try {
+    const fields = new URLSearchParams(new FormData(form, button));
+    const answer = await fetch(new URL(form.dataset.passkey, document.baseURI), { method: 'POST', body: fields });
+    if (answer.status === 401) return location.reload();
+    const isTold = (answer.headers.get('content-type') ?? '').startsWith('application/json');
+    const { get, create, fields: more, complaint } = isTold ? await answer.json() : { complaint: WHY_NOT.TypeError };
+    if (complaint) return tell(complaint);
+    const given = get ? await signedBy(get) : await madeBy(create);
+    for (const [name, value] of Object.entries({ ...more, ...given })) add(name, value);
+    if (button?.name) add(button.name, button.value);
+    form.submit();
+  } catch (error) {
+    tell(WHY_NOT[error.name] ?? `That did not work: ${error.message}`);
+    button?.focus();
+  } finally {
+    asking = false;
+    if (lookAgain) setTimeout(look, 400);
+  }
+}
+document.addEventListener('submit', (event) => {
+  const { target: form, submitter } = event;
+  const canAsk = isSecureContext && 'PublicKeyCredential' in globalThis;
+  if (!form.dataset.passkey || form.elements.by?.checked || !canAsk) return;
+  event.preventDefault();
+  if (!asking) withPasskey(form, submitter);
 });
 
 // Keys.

@@ -5,11 +5,12 @@ import type { IntentStatus } from '../../wire/executor.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import { encodeJson } from '../../wire/json.ts';
 import { empty, missing, type Page } from '../page.ts';
+import { answerToSign, passkeyAnswerIn } from '../passkeys.ts';
 import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
 import { type Here, time } from '../times.ts';
-import { field, type Onward, there, type Visit } from '../visit.ts';
+import { field, type Onward, type Told, there, type Visit } from '../visit.ts';
 import { waitingOf } from '../waiting.ts';
-import { isTrue, questionBlock } from './question.ts';
+import { isTrue, passkeysOf, questionBlock, signerWords } from './question.ts';
 
 const MARKS: Partial<Record<IntentStatus, string>> = {
   completed: 'good',
@@ -38,8 +39,9 @@ export async function approvalsScreen(visit: Visit): Promise<Page> {
       title: 'Approvals',
       main: html`<h1>Approvals</h1>${missing('Nothing is asked here', intents.missing)}`,
     };
-  const [waiting, all] = await Promise.all([
+  const [waiting, passkeys, all] = await Promise.all([
     waitingOf(desk, reads).look(),
+    passkeysOf(visit),
     reads.read(`${desk.user} intents`, () => intents.there.list({ limit: 50 })),
   ]);
   const past = all.map(({ value }) => value).filter(({ status }) => status !== 'awaiting_approval');
@@ -49,7 +51,7 @@ export async function approvalsScreen(visit: Visit): Promise<Page> {
           'Nothing waits for you',
           html`When your agent wants to do what cannot be undone, it is asked about here first. <code>reveille policy --help</code> says what is asked.`,
         )
-      : html`<div data-list>${waiting.map((question) => questionBlock(question, visit, 'approvals'))}</div>`;
+      : html`<div data-list>${waiting.map((question) => questionBlock(question, visit, passkeys, 'approvals'))}</div>`;
   const history =
     past.length === 0
       ? NOTHING
@@ -58,7 +60,7 @@ export async function approvalsScreen(visit: Visit): Promise<Page> {
     screen: 'approvals',
     title: 'Approvals',
     looksAt: ['approvals'],
-    main: html`<h1>Approvals</h1>${questions}${history}`,
+    main: html`<h1>Approvals</h1>${questions}${history}<p><a href="approvals/passkeys">Passkeys</a> <span class="dim">${passkeys.length === 0 ? 'none that this page can ask for' : `${passkeys.length} for this address`}</span></p>`,
   };
 }
 
@@ -79,12 +81,13 @@ export async function intentScreen(visit: Visit): Promise<Page> {
   const { id = '' } = params;
   const { value: view } = await there(desk.intents).view(id);
   const waiting = (await waitingOf(desk, reads).look()).filter(({ intent }) => intent.intent_id === id);
+  const passkeys = await passkeysOf(visit);
   const nodes = view.nodes.map(
     ({ node_id, state: stands, detail }) =>
       html`<li><code>${shown(node_id)}</code> <span class="state ${stands}">${stands.replaceAll('_', ' ')}</span>${detail === undefined ? NOTHING : html` ${shown(detail)}`}</li>`,
   );
   const main = html`<p class="back"><a href="approvals">All approvals</a></p><h1 class="quiet">${taskOf(view)}</h1><p>${state(view)} ${time(view.created_at, here)}</p>
-${waiting.map((question) => questionBlock(question, visit, `approvals/${id}`))}
+${waiting.map((question) => questionBlock(question, visit, passkeys, `approvals/${id}`))}
 ${view.prose === undefined ? NOTHING : html`<h2>The task</h2>${block(view.prose)}`}
 ${view.clarify === undefined ? NOTHING : html`<h2>It has to know first</h2>${block(view.clarify)}`}
 ${view.error === undefined ? NOTHING : html`<h2>Why it did not happen</h2>${block(view.error.message)}`}
@@ -115,37 +118,59 @@ async function firstAnswer({ desk }: Visit, intentId: string, nodeId: string): P
   return `This question does not wait any more: its step is ${node.state.replaceAll('_', ' ')}${node.detail === undefined ? '' : ` (${node.detail})`}. The first answer counts; its receipt says whose it was.`;
 }
 
-/** `approvals/answer`, sent: an answer to the very question that was shown, signed on this side. */
-export async function answerQuestion(visit: Visit): Promise<Page | Onward> {
-  const { desk, form, session } = visit;
+/** What the form of a question says: the very question that was shown, and the answer. */
+function saidIn(visit: Visit) {
   const [intentId, nodeId] = [must(visit, 'intent_id'), must(visit, 'node_id')];
-  const [call, displayed] = [must(visit, 'call_sha256'), must(visit, 'displayed_sha256')];
+  const [call_sha256, displayed_sha256] = [must(visit, 'call_sha256'), must(visit, 'displayed_sha256')];
   const verdict = must(visit, 'do');
   if (verdict !== 'approve' && verdict !== 'deny')
     throw new ReveilleError('invalid_request', 'an answer is approve or deny');
+  return {
+    about: { intentId, nodeId },
+    said: { approved: verdict === 'approve', call_sha256, displayed_sha256 },
+  };
+}
+
+const CHANGED = 'Another question waits now than the one that was shown: nothing was answered. Look at it again.';
+
+/** Why the question that was shown cannot be answered any more. */
+async function gone(visit: Visit, { said, about }: ReturnType<typeof saidIn>): Promise<string | undefined> {
+  const gates = await there(visit.desk.intents).gates(about.intentId);
+  const gate = gates.map(({ value }) => value).find(({ node_id }) => node_id === about.nodeId);
+  if (!gate) return (await firstAnswer(visit, about.intentId, about.nodeId)) ?? 'This question does not wait any more.';
+  const isShown = gate.call.call_sha256 === said.call_sha256 && gate.displayed_sha256 === said.displayed_sha256;
+  return isShown && isTrue(gate) ? undefined : CHANGED;
+}
+
+/** `approvals/passkey`, sent by the script: what a passkey has to sign. */
+export async function askPasskey(visit: Visit): Promise<Told> {
+  const asked = saidIn(visit);
+  const complaint = await gone(visit, asked);
+  if (complaint !== undefined) return { told: { complaint } };
+  return { told: answerToSign(asked.said, asked.about, await passkeysOf(visit), visit.clock.now()) };
+}
+
+/** `approvals/answer`, sent: an answer to the very question that was shown, signed with a passkey or on this side. */
+export async function answerQuestion(visit: Visit): Promise<Page | Onward> {
+  const { desk, form, session } = visit;
+  const asked = saidIn(visit);
+  const { about, said } = asked;
+  const { intentId, nodeId } = about;
   const back =
     /^(?:approvals(?:\/[A-Za-z0-9._:-]{1,128})?|talk\/[A-Za-z0-9._:-]{1,128})$/.exec(form.get('back') ?? '')?.[0] ??
     'approvals';
-  const intents = there(desk.intents);
-  const gates = await intents.gates(intentId);
-  const gate = gates.map(({ value }) => value).find(({ node_id }) => node_id === nodeId);
-  if (!gate) {
-    session.undo.complain((await firstAnswer(visit, intentId, nodeId)) ?? 'This question does not wait any more.');
-    return { to: `approvals/${intentId}` };
+  const complaint = await gone(visit, asked);
+  if (complaint !== undefined) {
+    session.undo.complain(complaint);
+    return { to: complaint === CHANGED ? back : `approvals/${intentId}` };
   }
-  const isShown = gate.call.call_sha256 === call && gate.displayed_sha256 === displayed && isTrue(gate);
-  if (!isShown) {
-    session.undo.complain(
-      'Another question waits now than the one that was shown: nothing was answered. Look at it again.',
-    );
-    return { to: back };
-  }
-  const approved = verdict === 'approve';
   try {
-    const said = { approved, call_sha256: call, displayed_sha256: displayed };
-    const answer = await there(desk.approver).sign(said, { intentId, nodeId }, form.get('passphrase') ?? undefined);
-    await intents.answer(intentId, nodeId, answer);
-    session.undo.say(`${approved ? 'Approved' : 'Denied'}, signed by ${answer.approver.slice(0, 16)}…`);
+    const passkeys = await passkeysOf(visit);
+    const answer =
+      passkeyAnswerIn(form, said, passkeys) ??
+      (await there(desk.approver).sign(said, about, form.get('passphrase') ?? undefined));
+    await there(desk.intents).answer(intentId, nodeId, answer);
+    session.undo.say(`${said.approved ? 'Approved' : 'Denied'}, ${signerWords(answer, { passkeys })}`);
     return { to: back };
   } catch (thrown) {
     const { code, message } = toReveilleError(thrown);

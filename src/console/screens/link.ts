@@ -4,15 +4,17 @@
  */
 import { html } from 'hono/html';
 import type { WaitingGate } from '../../executor/client.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import type { NotifyDesk } from '../../notify/client.ts';
 import { toReveilleError } from '../../wire/errors.ts';
 import type { Desk } from '../desk.ts';
 import { type Assets, outsidePage } from '../page.ts';
+import { answerToSign, passkeyAnswerIn, passkeysAt } from '../passkeys.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
 import type { Here } from '../times.ts';
-import { there } from '../visit.ts';
+import { type Told, there } from '../visit.ts';
 import type { WaitingQuestion } from '../waiting.ts';
-import { isTrue, passphraseField, questionSection } from './question.ts';
+import { answerForm, isTrue, questionSection, signerWords } from './question.ts';
 
 /** Reads links, and uses them up. */
 export type Links = Pick<NotifyDesk['links'], 'read' | 'use'>;
@@ -38,6 +40,8 @@ export type LinkVisit = {
   readonly assets: Assets;
   readonly here: (desk: Desk) => Here;
   readonly deskOf: (user: string) => Desk;
+  readonly clock: Clock;
+  readonly origin: string;
 };
 
 function said(assets: Assets, title: string, text: string, tone: 'good' | 'bad'): Html {
@@ -66,21 +70,36 @@ async function questionOf(
   return { asked: { intent, gate: found.value, text: found.text.text }, gates: told.map(({ value }) => value) };
 }
 
-function asking(link: Link, asked: WaitingQuestion, visit: LinkVisit, desk: Desk, complaint?: string): Html {
-  const { assets, here, token } = visit;
-  const button = link.approved
+async function asking(link: Link, asked: WaitingQuestion, visit: LinkVisit, desk: Desk, complaint?: string) {
+  const { assets, here, token, origin } = visit;
+  const buttons = link.approved
     ? html`<button class="primary">Approve this call</button>`
     : html`<button class="danger">Deny this call</button>`;
+  const action = `/answer/${token}`;
+  const given = { action, ask: `answer/${token}/passkey`, fields: NOTHING, buttons, id: 'link' };
+  const passkeys = await passkeysAt(desk, origin);
+  const question = questionSection(asked, { desk, here: here(desk) }, passkeys, (signers) =>
+    answerForm(given, signers),
+  );
   const main = html`<h1>${link.approved ? 'Approve?' : 'Deny?'}</h1>
 ${complaint === undefined ? NOTHING : html`<p class="told bad" role="alert">${shown(complaint)}</p>`}
-${questionSection(
-  asked,
-  { desk, here: here(desk) },
-  (signer) => html`<form method="post" action="/answer/${token}" class="answer">${passphraseField(signer, 'link')}
-<div class="actions">${button}</div>
-<p class="dim">Signed by ${shown(signer.name)}, <code>${signer.publicKey.slice(0, 16)}…</code></p></form>`,
-)}`;
+${question}`;
   return outsidePage(link.approved ? 'Approve' : 'Deny', main, assets);
+}
+
+const saidBy = ({ approved, callSha256, displayedSha256 }: Link) => ({
+  ...{ approved, call_sha256: callSha256, displayed_sha256: displayedSha256 },
+});
+
+/** `POST /answer/{token}/passkey`, sent by the script: what a passkey has to sign. The link is not used up by it. */
+export async function askOfLink({ links, token, deskOf, origin, clock }: LinkVisit): Promise<Told> {
+  const verdict = links.read(token);
+  if (!verdict.ok) return { told: { complaint: REFUSALS[verdict.why] } };
+  const { link } = verdict;
+  const desk = deskOf(link.user);
+  const found = desk.user === link.user ? await questionOf(link, desk) : undefined;
+  if (!found || !isTrue(found.asked.gate)) return { told: { complaint: REFUSALS.changed } };
+  return { told: answerToSign(saidBy(link), link, await passkeysAt(desk, origin), clock.now()) };
 }
 
 /** `GET /answer/{token}`: shows the question and asks; changes nothing. */
@@ -91,7 +110,7 @@ export async function showLink(visit: LinkVisit): Promise<LinkPage> {
   const desk = deskOf(verdict.link.user);
   const found = desk.user === verdict.link.user ? await questionOf(verdict.link, desk) : undefined;
   if (!found) return refused(assets, 'changed');
-  return { status: 200, page: asking(verdict.link, found.asked, visit, desk) };
+  return { status: 200, page: await asking(verdict.link, found.asked, visit, desk) };
 }
 
 /** `POST /answer/{token}`: the answer that the link says, once, signed on this side. */
@@ -103,19 +122,21 @@ export async function useLink(visit: LinkVisit, form: URLSearchParams): Promise<
   const desk = deskOf(link.user);
   const found = desk.user === link.user ? await questionOf(link, desk) : undefined;
   if (!found || !isTrue(found.asked.gate)) return refused(assets, 'changed');
-  const { approved, callSha256: call_sha256, displayedSha256: displayed_sha256, intentId, nodeId } = link;
+  const { approved, intentId, nodeId } = link;
   try {
-    const body = { approved, call_sha256, displayed_sha256 };
+    const passkeys = await passkeysAt(desk, visit.origin);
     // Before the link is used up: a wrong passphrase may be typed again.
-    const answer = await there(desk.approver).sign(body, { intentId, nodeId }, form.get('passphrase') ?? undefined);
+    const answer =
+      passkeyAnswerIn(form, saidBy(link), passkeys) ??
+      (await there(desk.approver).sign(saidBy(link), { intentId, nodeId }, form.get('passphrase') ?? undefined));
     const used = links.use(token, found.gates);
     if (!used.ok) return refused(assets, used.why);
     await there(desk.intents).answer(intentId, nodeId, answer);
-    const words = `${approved ? 'Approved' : 'Denied'}, signed by ${answer.approver.slice(0, 16)}…`;
+    const words = `${approved ? 'Approved' : 'Denied'}, ${signerWords(answer, { passkeys })}`;
     return { status: 200, page: said(assets, approved ? 'Approved' : 'Denied', words, 'good') };
   } catch (thrown) {
     const { code, message, status } = toReveilleError(thrown);
     if (code === 'internal') throw thrown;
-    return { status, page: asking(link, found.asked, visit, desk, `Nothing was answered: ${message}`) };
+    return { status, page: await asking(link, found.asked, visit, desk, `Nothing was answered: ${message}`) };
   }
 }

@@ -2,11 +2,14 @@
  * A question that waits, on a page: what will happen first, the exact call below, then all that was signed over. Nothing
  * can be approved whose digest is not that of what is shown here.
  */
-import { html } from 'hono/html';
+import { html, raw } from 'hono/html';
 import { digestsOf, type WaitingGate } from '../../executor/client.ts';
 import { argumentLines, MARK, REMARK } from '../../kit/text/visible.ts';
+import type { GateAnswer } from '../../wire/executor.ts';
 import { sliceAt } from '../../wire/json.ts';
+import type { OfferedPasskey } from '../../wire/passkey.ts';
 import { csrfField } from '../page.ts';
+import { passkeysAt } from '../passkeys.ts';
 import { brief, type Html, NOTHING, shown } from '../shown.ts';
 import { time } from '../times.ts';
 import type { Visit } from '../visit.ts';
@@ -95,14 +98,49 @@ function sources(question: string): Html {
   return html`<h3>Where each value comes from</h3><ul class="sources">${found.lines.map((line) => html`<li>${shown(line)}</li>`)}</ul>`;
 }
 
-/** The key that signs, as it is known. */
-export type Signer = { readonly publicKey: string; readonly name: string; readonly isSealed: boolean };
+/** Who may sign from here: the key of this side, as it is known, and passkeys of this address. */
+export type Signers = {
+  readonly key: { readonly publicKey: string; readonly name: string; readonly isSealed: boolean } | undefined;
+  readonly passkeys: readonly OfferedPasskey[];
+};
 
-/** What an answer to a sealed key needs besides. */
-export function passphraseField({ isSealed }: Signer, id: string): Html {
+/** What signing with a sealed key needs besides. */
+export function passphraseField(isSealed: boolean, id: string, isRequired = true): Html {
   if (!isSealed) return NOTHING;
-  return html`<div class="field"><label for="pass-${id}">Passphrase of your key</label><input type="password" id="pass-${id}" name="passphrase" autocomplete="off" required></div>`;
+  return html`<div class="field"><label for="pass-${id}">Passphrase of your key</label><input type="password" id="pass-${id}" name="passphrase" autocomplete="off"${isRequired ? raw(' required') : ''}></div>`;
 }
+
+/**
+ * The form of an answer: a passkey signs it where the script finds one and a browser that has them; else the key of this
+ * side does.
+ *
+ * @param ask where the script is told what a passkey has to sign, below the base
+ */
+export function answerForm(
+  given: { action: string; ask: string; fields: Html; buttons: Html; id: string },
+  { key, passkeys }: Signers,
+): Html {
+  const { action, ask, fields, buttons, id } = given;
+  const byKey = key && html`Signed by ${shown(key.name)}, <code>${key.publicKey.slice(0, 16)}…</code>`;
+  if (passkeys.length === 0)
+    return html`<form method="post" action="${action}" class="answer">${fields}${passphraseField(key?.isSealed ?? false, id)}
+<div class="actions">${buttons}</div>
+<p class="dim">${byKey}</p></form>`;
+  const instead = key
+    ? html`<details><summary>Sign with the key of this computer instead</summary>
+<div class="field check"><input type="checkbox" id="by-${id}" name="by" value="key ${id}"><label for="by-${id}">${byKey}</label></div>${passphraseField(key.isSealed, id, false)}</details>`
+    : NOTHING;
+  return html`<form method="post" action="${action}" class="answer" data-passkey="${ask}">${fields}
+<div class="actions">${buttons}</div>
+<p class="told bad" role="alert" data-said hidden></p>
+<p class="dim">Signed with your passkey: ${passkeys.map(({ name }, at) => html`${at === 0 ? '' : ' or '}${shown(name)}`)}</p>${instead}</form>`;
+}
+
+/** How it is said who signed. */
+export const signerWords = ({ approver, passkey }: GateAnswer, { passkeys }: Pick<Signers, 'passkeys'>): string =>
+  passkey === undefined
+    ? `signed by ${approver.slice(0, 16)}…`
+    : `signed with the passkey “${passkeys.find((one) => one.approver === approver)?.name ?? approver.slice(0, 16)}”`;
 
 /**
  * A question, whole.
@@ -112,19 +150,20 @@ export function passphraseField({ isSealed }: Signer, id: string): Html {
 export function questionSection(
   { intent, gate, text }: WaitingQuestion,
   { desk, here }: Pick<Visit, 'desk' | 'here'>,
-  form: (signer: Signer) => Html,
+  passkeys: readonly OfferedPasskey[],
+  form: (signers: Signers) => Html,
 ): Html {
   const { call, displayed_sha256, expires_at, question } = gate;
-  const approver = 'there' in desk.approver ? desk.approver.there.known() : undefined;
-  const why =
-    'missing' in desk.approver
+  const key = 'there' in desk.approver ? desk.approver.there.known() : undefined;
+  const why = !isTrue(gate)
+    ? 'The executor’s digests are not those of what it shows: nothing can be answered here.'
+    : 'missing' in desk.approver
       ? desk.approver.missing
-      : isTrue(gate)
-        ? 'There is no key to sign with here: make one and enrol it with "reveille approver enroll".'
-        : 'The executor’s digests are not those of what it shows: nothing can be answered here.';
+      : 'There is no key to sign with here: make one and enrol it with "reveille approver enroll".';
   const args = sliceAt(text, ['call', 'args']) ?? 'null';
   const lines = argumentLines(call.args).map((line) => line.slice(MARK.length));
-  const answer = approver !== undefined && isTrue(gate) ? form(approver) : html`<p class="told bad">${shown(why)}</p>`;
+  const canSign = key !== undefined || passkeys.length > 0;
+  const answer = canSign && isTrue(gate) ? form({ key, passkeys }) : html`<p class="told bad">${shown(why)}</p>`;
   return html`<section class="ask" data-row data-question="${displayed_sha256}" aria-label="A question that waits" tabindex="-1">
 <p class="who">${intent.prose === undefined ? 'A plan' : brief(intent.prose, 160)} <span class="dim">asked, waits until ${time(expires_at, here)}</span></p>
 <h2>What will happen</h2>${gist(gate)}
@@ -136,21 +175,27 @@ ${sources(question)}
 </section>`;
 }
 
+/** The passkeys that pages of this visit can ask for, shared by pages of the same moment. */
+export const passkeysOf = ({ desk, origin, reads }: Visit): Promise<readonly OfferedPasskey[]> =>
+  reads.read(`${desk.user} passkeys ${origin}`, () => passkeysAt(desk, origin));
+
 /** @param back where an answer leads to, below the base */
-export function questionBlock(asked: WaitingQuestion, visit: Visit, back: string): Html {
+export function questionBlock(
+  asked: WaitingQuestion,
+  visit: Visit,
+  passkeys: readonly OfferedPasskey[],
+  back: string,
+): Html {
   const { intent, gate } = asked;
   const { node_id, call, displayed_sha256 } = gate;
   const hidden = { intent_id: intent.intent_id, node_id, call_sha256: call.call_sha256, displayed_sha256, back };
   const fields = Object.entries(hidden).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   );
-  return questionSection(
-    asked,
-    visit,
-    (
-      signer,
-    ) => html`<form method="post" action="approvals/answer" class="answer">${csrfField(visit.session.csrf)}${fields}${passphraseField(signer, displayed_sha256.slice(0, 12))}
-<div class="actions"><button name="do" value="approve" class="primary" data-answer="y">Approve <kbd>y</kbd></button><button name="do" value="deny" class="danger" data-answer="d">Deny <kbd>d</kbd></button></div>
-<p class="dim">Signed by ${shown(signer.name)}, <code>${signer.publicKey.slice(0, 16)}…</code></p></form>`,
-  );
+  const given = {
+    ...{ action: 'approvals/answer', ask: 'approvals/passkey', id: displayed_sha256.slice(0, 12) },
+    fields: html`${csrfField(visit.session.csrf)}${fields}`,
+    buttons: html`<button name="do" value="approve" class="primary" data-answer="y">Approve <kbd>y</kbd></button><button name="do" value="deny" class="danger" data-answer="d">Deny <kbd>d</kbd></button>`,
+  };
+  return questionSection(asked, visit, passkeys, (signers) => answerForm(given, signers));
 }

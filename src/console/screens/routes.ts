@@ -4,10 +4,11 @@ import { aheadScreen } from './ahead.ts';
 import { askAbout, doTo, doToSeveral, undoStep } from './alarm-actions.ts';
 import { editAlarm, editScreen, newAlarmScreen, readingScreen, setAlarm } from './alarm-form.ts';
 import { alarmScreen, alarmsScreen } from './alarms.ts';
-import { answerQuestion, approvalsScreen, intentScreen, receiptFile } from './approvals.ts';
+import { answerQuestion, approvalsScreen, askPasskey, intentScreen, receiptFile } from './approvals.ts';
 import { dayScreen } from './day.ts';
 import { healthScreen } from './health.ts';
 import { askSuspend, machineScreen, restoreMachine, suspendMachine, wakeMachine } from './machine.ts';
+import { addPasskey, askRevoke, makePasskey, passkeysScreen, revokePasskey } from './passkeys.ts';
 import { conversationScreen, sayScreen, stopScreen, talkScreen } from './talk.ts';
 
 export type ScreenRoute = { readonly method: 'GET' | 'POST'; readonly path: string; readonly screen: Screen };
@@ -38,6 +39,12 @@ export const SCREEN_ROUTES: readonly ScreenRoute[] = [
   post('talk/:id/stop', stopScreen),
   get('approvals', approvalsScreen),
   post('approvals/answer', answerQuestion),
+  post('approvals/passkey', askPasskey),
+  get('approvals/passkeys', passkeysScreen),
+  post('approvals/passkeys', addPasskey),
+  post('approvals/passkeys/make', makePasskey),
+  get('approvals/passkeys/:id/revoke', askRevoke),
+  post('approvals/passkeys/:id/revoke', revokePasskey),
   get('approvals/:id', intentScreen),
   get('approvals/:id/receipt', receiptFile),
   get('machine', machineScreen),

@@ -8,7 +8,7 @@ import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
 import { type Here, time } from '../times.ts';
 import { field, type Onward, there, type Visit, withQuery } from '../visit.ts';
 import { waitingOf } from '../waiting.ts';
-import { questionBlock } from './question.ts';
+import { passkeysOf, questionBlock } from './question.ts';
 
 /** What is shown of a long conversation: its end. */
 const TURNS_SHOWN = 100;
@@ -96,9 +96,10 @@ export async function conversationScreen(visit: Visit): Promise<Page> {
   const waiting = await waitingOf(desk, reads)
     .look()
     .catch(() => []);
+  const passkeys = await passkeysOf(visit);
   const questions = waiting
     .filter(({ intent }) => intent.conversation_id === id)
-    .map((question) => questionBlock(question, visit, `talk/${id}`));
+    .map((question) => questionBlock(question, visit, passkeys, `talk/${id}`));
   const earlier = talk.count - talk.turns.length;
   const main = html`<p class="back"><a href="talk">All conversations</a></p><h1 class="quiet">${talk.turns[0] === undefined ? 'A new conversation' : brief(talk.turns.at(-1)!.message, 60)}</h1>
 ${earlier > 0 ? html`<p class="dim">${earlier} earlier turns are not shown here.</p>` : NOTHING}

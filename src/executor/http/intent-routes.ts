@@ -105,11 +105,11 @@ export function intentRoutes(app: HttpApp, rail: ExecutorRail): void {
 export function gateRoutes(
   app: HttpApp,
   rail: Pick<ExecutorRail, 'gates' | 'answer'>,
-  roster: Pick<Roster, 'passkeys'>,
+  { roster, executor }: { roster: Pick<Roster, 'passkeys'>; executor: string },
 ): void {
   serve(app, EXECUTOR_ROUTES.listPasskeys, async (c) => {
     await refuseArguments(c);
-    return sendOk(c, { passkeys: roster.passkeys(userOf(c)) });
+    return sendOk(c, { executor, passkeys: roster.passkeys(userOf(c)) });
   });
   serve(app, EXECUTOR_ROUTES.listGates, async (c) => {
     await refuseArguments(c);

@@ -58,7 +58,7 @@ export function startExecutorServer({
       submitterRoutes(app, journal.submitters);
       app.use(requireCaller(config, journal.submitters));
       intentRoutes(app, rail);
-      gateRoutes(app, rail, journal.roster);
+      gateRoutes(app, rail, { roster: journal.roster, executor: publicKey });
       eventRoutes(app, rail, clock);
     },
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Clock, systemClock } from '../clock/clock.ts';
@@ -442,4 +442,19 @@ test('a request that never ends is cut off when the drain is over', async (t) =>
   timers[0]!();
   await cut;
   await closed;
+});
+
+test('a server that is reached by the name localhost takes both loopback addresses, or says that it has not', async (t) => {
+  const server = await started(t, { byName: true });
+  assert.equal(server.localhost, `http://localhost:${server.port}`);
+  for (const host of ['127.0.0.1', '[::1]', 'localhost'])
+    assert.equal((await fetch(`http://${host}:${server.port}/healthz`)).status, 200, host);
+  await assert.rejects(once(createServer().listen(server.port, '::1'), 'listening'), { code: 'EADDRINUSE' });
+  await server.close();
+  const other = createServer().listen(server.port, '::1');
+  t.after(() => other.close());
+  await once(other, 'listening');
+  const late = await started(t, { byName: true, port: server.port });
+  assert.equal(late.localhost, undefined, 'somebody else answers to the name');
+  assert.equal((await started(t)).localhost, undefined, 'nobody has asked for it');
 });

@@ -18,6 +18,7 @@ import { type ConnectionFigures, type ConnectionLimits, type Connections, trackC
 import type { Door } from './door.ts';
 import { failureParts, sendError, sendOk } from './envelope.ts';
 import type { HttpApp, HttpContext, HttpEnv } from './environment.ts';
+import { takeOtherLoopback } from './localhost.ts';
 import { answerClientError } from './malformed.ts';
 import { bracketed, hostCheck, originCheck } from './origin.ts';
 import { serve } from './serve.ts';
@@ -81,6 +82,8 @@ export type ServerOptions = {
   guard?: ((c: HttpContext) => void | Promise<void>) | undefined;
   /** Answers what neither a route nor a probe takes; `/` is then its own. */
   fallback?: Fallback | undefined;
+  /** Whether browsers reach it by the name `localhost`, too: at 127.0.0.1, it then takes [::1] as well. */
+  byName?: boolean;
 };
 
 /** A second app behind the same listener: pages, where the routes are an API. */
@@ -103,6 +106,8 @@ export type RunningServer = {
   readonly port: number;
   /** Where this machine reaches the server, without a trailing slash. */
   readonly url: string;
+  /** The same by the name `localhost`, where that was asked for and nobody else can be reached by it. */
+  readonly localhost: string | undefined;
   /** What it serves, with `{name}` for what varies in a path. */
   readonly routes: readonly { readonly method: string; readonly path: string }[];
   figures(): DoorFigures;
@@ -147,16 +152,19 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : options.port;
+  const scheme = tls ? 'https' : 'http';
+  const other = options.byName && options.host === '127.0.0.1' ? await takeOtherLoopback(server, port) : undefined;
   let closed: Promise<void> | undefined;
   return {
     port,
-    url: `${tls ? 'https' : 'http'}://${reachableHost(options.host)}:${port}`,
+    url: `${scheme}://${reachableHost(options.host)}:${port}`,
+    localhost: other?.isOurs ? `${scheme}://localhost:${port}` : undefined,
     routes: app.routes
       .filter(({ method }) => method !== 'ALL')
       .map(({ method, path }) => ({ method: method.toLowerCase(), path: path.replace(/:(\w+)/g, '{$1}') })),
     figures: () => ({ ...connections.figures(), wrongTokens: wrongTokens.total }),
     close() {
-      closed ??= drain(server, connections, draining, options);
+      closed ??= Promise.all([other?.close(), drain(server, connections, draining, options)]).then(() => {});
       wrongTokens.close();
       stopFollowing();
       return closed;

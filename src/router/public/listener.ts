@@ -68,7 +68,7 @@ export type PublicFigures = {
   streams: number;
 };
 
-export type PublicListener = Pick<RunningServer, 'url' | 'port' | 'routes' | 'close'> & {
+export type PublicListener = Pick<RunningServer, 'url' | 'localhost' | 'port' | 'routes' | 'close'> & {
   figures(): PublicFigures & { door: ReturnType<RunningServer['figures']> };
 };
 
@@ -181,7 +181,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     name: 'router-public',
     version,
     ...{ host: config.host, port: config.port, door: config.door, allowedHosts: config.allowedHosts },
-    ...{ log, clock, ready, drainMs, guard },
+    ...{ log, clock, ready, drainMs, guard, byName: pages !== undefined },
     fallback: pages && fallbackOf(pages, config.isTls),
     routes(app) {
       addRoutes(app, carryOn);
@@ -190,7 +190,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   });
   const looking = setInterval(() => streams.endThoseWithout((person) => tokens.stands(person)), LOOK_AGAIN_MS).unref();
   return {
-    ...{ url: server.url, port: server.port, routes: server.routes },
+    ...{ url: server.url, localhost: server.localhost, port: server.port, routes: server.routes },
     figures: () => ({
       ...counts,
       ...{ locked: lockouts.refused, overShare: shares.refused, streams: shares.streams },

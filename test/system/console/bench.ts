@@ -8,6 +8,12 @@ import { reveille, stayingReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
 
+/** A virtual authenticator that is there, and knows who is. */
+export const AUTHENTICATOR = {
+  ...({ protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true } as const),
+  ...{ isUserVerified: true, automaticPresenceSimulation: true },
+};
+
 export type House = {
   readonly home: string;
   readonly run: RunRecord;

@@ -70,6 +70,7 @@ describe('the screens of the console', () => {
     'a question before cancelling': async () => `${await firstAlarm()}/cancel`,
     talk: () => 'talk',
     approvals: () => 'approvals',
+    passkeys: () => 'approvals/passkeys',
     machine: () => 'machine',
     'a question before suspending': () => 'machine/suspend',
     day: () => 'day',

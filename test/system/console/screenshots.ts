@@ -9,7 +9,7 @@ import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { startHouse } from './bench.ts';
+import { AUTHENTICATOR, startHouse } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../docs/console');
@@ -22,6 +22,7 @@ const SHOTS = [
   { name: 'talk', path: 'talk/night', width: 1000, scheme: 'light' },
   { name: 'approvals', path: 'approvals', width: 1000, scheme: 'light' },
   { name: 'approvals-phone', path: 'approvals', width: 360, scheme: 'dark' },
+  { name: 'passkeys', path: 'approvals/passkeys', width: 1000, scheme: 'light' },
   { name: 'machine', path: 'machine', width: 1000, scheme: 'light' },
   { name: 'day', path: 'day', width: 1000, scheme: 'dark' },
   { name: 'health', path: 'health', width: 1000, scheme: 'light' },
@@ -70,6 +71,14 @@ for (const { name, path, width, scheme } of SHOTS) {
     await page.fill('#words', 'I look at the builds of the night and tell what broke.');
     await page.fill('#when', 'every weekday at 9:00');
     await page.waitForSelector('#reading strong');
+  }
+  if (path === 'approvals/passkeys') {
+    const authenticator = await context.newCDPSession(page);
+    await authenticator.send('WebAuthn.enable');
+    await authenticator.send('WebAuthn.addVirtualAuthenticator', { options: AUTHENTICATOR });
+    await page.fill('#name', 'my phone');
+    await page.click('text=Add a passkey');
+    await page.waitForSelector('body > .told');
   }
   await delay(500);
   const bytes = await page.screenshot({ path: join(FOLDER, `${name}.png`) });

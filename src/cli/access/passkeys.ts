@@ -1,0 +1,38 @@
+/**
+ * The passkeys of the person of this installation: its operator's token opens the roster, and the approver's key of this
+ * computer vouches for what comes in and goes out.
+ */
+import type { PasskeyPort } from '../../console/desk.ts';
+import { openApproverWith } from '../approver/approver-key.ts';
+import { revocationRequest, signedUntil, vouchedFor } from '../approver/statements.ts';
+import type { CliContext } from '../context.ts';
+import { executorAdmin } from './executor.ts';
+
+/** @throws ReveilleError when the roster of the executor cannot be asked for from here */
+export function passkeyPort(context: CliContext, user: string): PasskeyPort {
+  const admin = executorAdmin(context);
+  const { environment, clock } = context;
+  return {
+    async opens(passphrase) {
+      await openApproverWith(environment, passphrase);
+    },
+
+    async list() {
+      const { approvers } = await admin.approvers(user);
+      return approvers.filter(({ passkey }) => passkey !== undefined);
+    },
+
+    async enroll({ passkey, name }, passphrase) {
+      const { executor } = await admin.approvers(user);
+      const key = await openApproverWith(environment, passphrase);
+      const about = { passkey, name, user, executor, expires_at: signedUntil(clock.now()) };
+      return admin.enroll(vouchedFor(about, key));
+    },
+
+    async revoke(approver, passphrase) {
+      const { executor } = await admin.approvers(user);
+      const key = await openApproverWith(environment, passphrase);
+      return admin.revoke(revocationRequest(key, { approver, user, executor }, clock.now()));
+    },
+  };
+}
