@@ -67,7 +67,7 @@ function declarations(): string[] {
   if (entries.length === 0) return [];
   const flags = ['--listFilesOnly', '--ignoreConfig', '--module', 'nodenext', '--types', '', '--lib', 'es2024'];
   const listed = execFileSync('tsc', [...flags, ...entries], { encoding: 'utf8' });
-  const ofLanguage = /[\\/]node_modules[\\/](?:@typescript|typescript|@types)[\\/]/;
+  const ofLanguage = /[\\/]node_modules[\\/](?:@typescript|typescript|@types|undici-types)[\\/]/;
   return listed.split('\n').filter((file) => file !== '' && !ofLanguage.test(file));
 }
 

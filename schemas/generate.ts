@@ -1,8 +1,7 @@
 /**
  * Writes the published schemas from `src/wire`: an OpenAPI document for each daemon, a JSON Schema for the agent manifest, and two for
  * each tool of chronometric, and the generated half of the Python client. Brings the generated parts of `docs/contracts.md`,
- * and `docs/settings.md`, up to date as well.
- * each tool of chronometric. Brings the generated parts of `docs/contracts.md`, `docs/settings.md` and `docs/errors` up to date as well.
+ * `docs/settings.md` and `docs/errors` up to date as well.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
