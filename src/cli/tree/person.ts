@@ -1,6 +1,7 @@
 /** What a person does beside their agent: talking to it, and reading what it did. */
 import type { Command } from 'commander';
 import type { ChatFlags } from '../commands/chat.ts';
+import type { ConnectFlags } from '../commands/connect.ts';
 import type { LogFlags } from '../commands/log.ts';
 import { addCommand } from './command.ts';
 
@@ -29,5 +30,23 @@ export function addLog(program: Command): void {
         .option('--follow', 'go on with what happens, until Ctrl-C')
         .option('--agent <label>', 'the agent with this label (default: the one of this installation)'),
     run: async (context, flags) => (await import('../commands/log.ts')).log(context, flags),
+  });
+}
+
+export function addConnect(program: Command): void {
+  addCommand<ConnectFlags>(program, {
+    usage: 'connect [client]',
+    summary:
+      'write our MCP servers and the time hook into the configuration of claude, codex, gemini, cursor, vscode or claude-desktop; without one, say which are connected',
+    example: 'reveille connect claude',
+    tolerant: true,
+    options: (command) =>
+      command
+        .option('--project', 'into the files of this folder, instead of those for everywhere')
+        .option('--without <parts...>', 'leave out alarms, time or hook')
+        .option('--print', 'show what would change, and write nothing')
+        .option('--yes', 'write it without asking')
+        .option('--undo', 'take it back: what was there before, if nobody changed it since, else without our entries'),
+    run: async (context, flags, [client]) => (await import('../commands/connect.ts')).connect(context, flags, client),
   });
 }

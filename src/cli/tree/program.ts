@@ -10,7 +10,7 @@ import { addAgent, addApprover, addSubmitter, addUser } from './identity.ts';
 import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
 import { addNotify } from './notify.ts';
-import { addChat, addLog } from './person.ts';
+import { addChat, addConnect, addLog } from './person.ts';
 import { addProfile, addTime } from './time.ts';
 import { addBackup, addCompletion, addDoctor, addMemory, addMigrate, addOpen, addSpread } from './upkeep.ts';
 
@@ -34,6 +34,7 @@ export function buildProgram(process: CliProcess): Command {
   addAlarm(program);
   addChat(program);
   addLog(program);
+  addConnect(program);
   addAgent(program);
   addMachine(program);
   addIntent(program);

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
+  fchmodSync,
   fstatSync,
   fsyncSync,
   linkSync,
@@ -124,13 +125,35 @@ export function shellWord(path: string): string {
  * @throws ReveilleError `unavailable` when the disk refuses
  */
 export function replacePrivateFile(path: string, text: string): void {
+  replaceFile(path, text, { mode: 0o600 });
+}
+
+/**
+ * Puts a file in the place of whatever was there, in one step, with these permissions.
+ *
+ * @param check looks at what is about to be replaced, when all is written but the last step; what it throws is passed on
+ * @throws ReveilleError `unavailable` when the disk refuses
+ */
+export function replaceFile(
+  path: string,
+  content: string | Buffer,
+  { mode, check = () => {} }: { mode: number; check?: () => void },
+): void {
   const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    writeFileSync(draft, text, { mode: 0o600, flag: 'wx', flush: true });
+    const fd = openSync(draft, 'wx', 0o600);
+    try {
+      writeFileSync(fd, content);
+      if (mode !== 0o600) fchmodSync(fd, mode);
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    check();
     renameSync(draft, path);
     syncFolder(dirname(path));
   } catch (cause) {
-    throw refuse(path, 'written', cause);
+    throw cause instanceof ReveilleError ? cause : refuse(path, 'written', cause);
   } finally {
     rmSync(draft, { force: true });
   }

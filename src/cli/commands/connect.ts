@@ -1,0 +1,160 @@
+/** `reveille connect`: our MCP servers and the time hook in the configuration of an agent's client. */
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { structuredPatch } from 'diff';
+import { ReveilleError } from '../../wire/errors.ts';
+import { CLIENTS, type Client, homeOf, type Surroundings } from '../connect/clients.ts';
+import { shortPath } from '../connect/config-file.ts';
+import { entriesOf, PARTS, type Part } from '../connect/entries.ts';
+import { applyChanges, type Change, planConnect, planUndo, stateOf } from '../connect/plan.ts';
+import type { CliContext } from '../context.ts';
+import { UsageError } from '../flags/usage-error.ts';
+import { PROGRAM } from '../home/package-root.ts';
+import { columns } from '../screens/columns.ts';
+import { personAt } from './neo-server-review.ts';
+
+export type ConnectFlags = {
+  project?: boolean;
+  without?: string[];
+  print?: boolean;
+  yes?: boolean;
+  undo?: boolean;
+};
+
+/** Longer lines are somebody's whole file in one, with whatever secrets are in it. */
+const LONGEST_LINE = 300;
+
+const ACTIONS: Readonly<Record<Change['action'], string>> = {
+  create: 'is made',
+  change: 'changes',
+  restore: 'becomes what it was before',
+  delete: 'goes; it was not there before',
+  none: 'stays as it is',
+};
+
+/** What changes in a file, line by line, as `diff -u` shows it with one line around it. */
+export function differenceOf({ file, after }: Pick<Change, 'file' | 'after'>): string[] {
+  const { hunks } = structuredPatch('', '', file.text, after, '', '', { context: 1 });
+  const short = (line: string) =>
+    line.length > LONGEST_LINE ? `${line[0]}(a line of ${line.length - 1} characters)` : line;
+  return hunks.flatMap(({ lines, oldStart }) => [`@@ line ${oldStart} @@`, ...lines.map(short)]);
+}
+
+function partsWithout(without: readonly string[]): Part[] {
+  const unknown = without.find((word) => !PARTS.includes(word as Part));
+  if (unknown !== undefined) throw new UsageError(`--without takes ${PARTS.join(', ')} (got "${unknown}")`);
+  if (new Set(without).size === PARTS.length) throw new UsageError('--without everything leaves nothing to connect');
+  return without as Part[];
+}
+
+function clientOf(name: string): Client {
+  const client = Object.hasOwn(CLIENTS, name) ? CLIENTS[name] : undefined;
+  if (client) return client;
+  throw new UsageError(`there is no client "${name}"; known are ${Object.keys(CLIENTS).join(', ')}`);
+}
+
+function filesOf(name: string, client: Client, around: Surroundings, flags: ConnectFlags) {
+  if (!flags.project) return client.user(around);
+  if (client.project) return client.project(around);
+  throw new UsageError(
+    `${client.title} has no configuration for a folder; leave --project out: reveille connect ${name}`,
+  );
+}
+
+const STATES = { connected: 'connected', otherwise: 'connected otherwise', no: 'not connected' } as const;
+
+/** The state of one client; a file that cannot be read is told, not thrown. */
+function stateLine(client: Client, around: Surroundings, read: () => ReturnType<typeof entriesOf>) {
+  const files = client.user(around);
+  const isTrace = (path: string) => existsSync(path) || (dirname(path) !== homeOf(around) && existsSync(dirname(path)));
+  const isHere = files.some(({ path }) => isTrace(path));
+  try {
+    const state = stateOf(files, read());
+    return { state, words: isHere || state !== 'no' ? STATES[state] : 'not found here' };
+  } catch (thrown) {
+    if (!(thrown instanceof ReveilleError)) throw thrown;
+    return { state: 'unreadable', words: thrown.message };
+  }
+}
+
+function listClients(context: CliContext, around: Surroundings, read: () => ReturnType<typeof entriesOf>): void {
+  const { out } = context;
+  const rows = Object.entries(CLIENTS).map(([name, client]) => {
+    const paths = client.user(around).map(({ path }) => path);
+    return { client: name, title: client.title, files: paths, ...stateLine(client, around, read) };
+  });
+  const data = { clients: rows.map(({ words, ...row }) => row) };
+  const cells = rows.map(({ client, title, words }) => [client, title, words]);
+  out.result(data, [...columns(cells, out.columns), '', 'Connect one: reveille connect claude']);
+}
+
+function show({ out }: CliContext, changes: readonly Change[], home: string): void {
+  for (const change of changes) {
+    const { file, action } = change;
+    const link = file.target === file.path ? '' : ` (a link to ${shortPath(file.target, home)})`;
+    out.line(out.paint('bold', `${shortPath(file.path, home)}${link} ${ACTIONS[action]}`));
+    if (action === 'none') continue;
+    for (const line of differenceOf(change)) {
+      const style = line.startsWith('+') ? 'green' : line.startsWith('-') ? 'red' : 'dim';
+      out.line(out.paint(style, `  ${line}`));
+    }
+  }
+}
+
+/** @returns whether the person says yes */
+async function agreed(context: CliContext): Promise<boolean> {
+  const person = personAt(context);
+  if (!person)
+    throw new UsageError('nobody is here to look at it: add --yes to write it, or --print to see it without writing');
+  try {
+    return /^y(?:es)?$/i.test((await person.ask('Write this? [y/N] ')).trim());
+  } finally {
+    person.close();
+  }
+}
+
+/** @param name the client; without it all of them are listed */
+export async function connect(context: CliContext, flags: ConnectFlags, name: string | undefined): Promise<void> {
+  const { out, environment, process: own } = context;
+  const around = { environment, platform: process.platform, cwd: own.cwd() };
+  const without = partsWithout(flags.without ?? []);
+  const entries = () => entriesOf({ program: PROGRAM, execPath: process.execPath, environment }, without);
+  if (name === undefined) return listClients(context, around, entries);
+
+  const client = clientOf(name);
+  const files = filesOf(name, client, around, flags);
+  const project = flags.project ? around.cwd : undefined;
+  const changes = flags.undo ? planUndo(files, project) : planConnect(files, entries(), project);
+  const isNeeded = changes.some(({ action }) => action !== 'none');
+  const home = homeOf(around);
+  show(context, changes, home);
+  const write = isNeeded && !flags.print && (flags.yes || (await agreed(context)));
+  if (write) applyChanges(changes);
+
+  const told = changes.map((change) => ({
+    path: change.file.path,
+    action: change.action,
+    difference: change.action === 'none' ? [] : differenceOf(change),
+    ...(change.backup !== undefined && change.action === 'change' && !flags.undo && { backup: change.backup }),
+  }));
+  const data = { client: name, written: write, files: told };
+  out.result(data, write ? writtenWords(client, flags, told, home) : [unwrittenWords(client, flags, isNeeded)]);
+}
+
+type Told = { path: string; backup?: string };
+
+function writtenWords(client: Client, { undo, project }: ConnectFlags, told: readonly Told[], home: string): string[] {
+  if (undo) return [`${client.title} is as it was; it notices when it is started anew.`];
+  const backups = told.flatMap(({ backup }) => (backup === undefined ? [] : [shortPath(backup, home)]));
+  return [
+    `${client.title} is connected: ${client.afterwards}. Alarms ring while "reveille up" runs.`,
+    ...(backups.length === 0 ? [] : [`What was there before: ${backups.join(', ')}; --undo takes it back.`]),
+    ...(project ? ['The paths in it are those of this machine: do not commit it.'] : []),
+  ];
+}
+
+function unwrittenWords(client: Client, { undo, print }: ConnectFlags, isNeeded: boolean): string {
+  if (!isNeeded)
+    return undo ? `Nothing of ours is in ${client.title}'s files.` : `${client.title} is connected already.`;
+  return print ? 'Nothing was written; without --print it is, after asking.' : 'Nothing was written.';
+}

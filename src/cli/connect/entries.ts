@@ -1,0 +1,120 @@
+/**
+ * What is written into the configuration of a client: two MCP servers, and a hook that tells the time. Nothing in it is
+ * secret: the programs find the home, and with it keys and tokens, by themselves.
+ */
+import { realpathSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { shellWord } from '../../kit/identity/private-file.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Settings } from '../../wire/settings.ts';
+
+/** How a client starts an MCP server. */
+export type ServerEntry = {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+};
+
+/** The servers by the names that clients know them by, and the command of `reveille` that each is. */
+export const SERVERS = { chronos: 'mcp', chronometric: 'chronometric' } as const;
+export type ServerName = keyof typeof SERVERS;
+
+export type Entries = {
+  readonly servers: Readonly<Partial<Record<ServerName, ServerEntry>>>;
+  /** The words of the hook, without its format; `undefined` leaves it out. */
+  readonly hook: readonly string[] | undefined;
+};
+
+/** Which parts of it somebody wants. */
+export const PARTS = ['alarms', 'time', 'hook'] as const;
+export type Part = (typeof PARTS)[number];
+
+/** Where the program's data is, when it is not where it looks by itself. None of them is a secret. */
+const PLACES = ['REVEILLE_HOME', 'REVEILLE_PROFILE', 'CHRONOMETRIC_DATA_DIR'] as const;
+export const PLACE_NAMES: readonly string[] = PLACES;
+
+/** Folders of `npx`, `pnpm dlx`, `yarn dlx` and `bunx`, which are emptied some day. */
+const CACHES = /[/\\](?:_npx|dlx(?:-[^/\\]*)?|xfs-[^/\\]+|bunx-[^/\\]+)[/\\]/;
+
+/**
+ * @returns the path
+ * @throws ReveilleError `conflict` for one that will not be there for long
+ */
+function lasting(path: string): string {
+  if (!CACHES.test(path)) return path;
+  throw new ReveilleError(
+    'conflict',
+    `${path} is a cache that is emptied some day, and a client would start it for years; ` +
+      'install the program for good (npm install --global reveille, or reveille service install), and connect from there',
+  );
+}
+
+/** Node by the name that outlives its updates, such as `/opt/homebrew/bin/node`, where the PATH has one. */
+function nodeProgram(execPath: string, path: string): string {
+  const name = process.platform === 'win32' ? 'node.exe' : 'node';
+  const isIt = (candidate: string) => {
+    try {
+      return realpathSync(candidate) === realpathSync(execPath);
+    } catch {
+      return false;
+    }
+  };
+  const found = path
+    .split(delimiter)
+    .filter((folder) => isAbsolute(folder) && !folder.includes('node_modules'))
+    .map((folder) => join(folder, name))
+    .find(isIt);
+  return found ?? execPath;
+}
+
+export type Installation = {
+  /** The entry of the program that is running. */
+  readonly program: string;
+  /** The Node that runs it. */
+  readonly execPath: string;
+  readonly environment: Settings;
+};
+
+/**
+ * @param without what to leave out
+ * @throws ReveilleError `conflict` when the program runs from a cache
+ */
+export function entriesOf({ program, execPath, environment }: Installation, without: readonly Part[]): Entries {
+  const words = [lasting(nodeProgram(execPath, environment.PATH ?? '')), lasting(program)] as const;
+  const places = PLACES.flatMap((name) => {
+    const value = environment[name];
+    return value ? [[name, value] as const] : [];
+  });
+  const env = places.length === 0 ? {} : { env: Object.fromEntries(places) };
+  const server = (name: ServerName) => ({ command: words[0], args: [words[1], SERVERS[name]], ...env });
+  // cmd has no word that sets a variable for one command.
+  const canHook = places.length === 0 || process.platform !== 'win32';
+  const hook = [...places.map(([name, value]) => `${name}=${shellWord(value)}`), ...words.map(shellWordOf)];
+  return {
+    servers: {
+      ...(without.includes('alarms') ? {} : { chronos: server('chronos') }),
+      ...(without.includes('time') ? {} : { chronometric: server('chronometric') }),
+    },
+    hook: without.includes('hook') || !canHook ? undefined : [...hook, 'time', 'hook'],
+  };
+}
+
+/** A word for the shell that the client runs hooks in. */
+function shellWordOf(word: string): string {
+  return process.platform === 'win32' ? `"${word}"` : shellWord(word);
+}
+
+const isProgram = (word: unknown) =>
+  typeof word === 'string' && /(?:^|[/\\])reveille(?:\.mjs|\.cmd|@[^/\\]*)?$/.test(word);
+
+/** Whether an entry of a client starts a server of ours, from whatever place. */
+export function isOurServer(name: ServerName, entry: unknown): boolean {
+  const { command, args } = (entry ?? {}) as { command?: unknown; args?: unknown };
+  const words = [command, ...(Array.isArray(args) ? args : [])];
+  return words.some(isProgram) && words.includes(SERVERS[name]);
+}
+
+/** Whether the command of a hook is ours. */
+export function isOurHook(command: unknown): command is string {
+  return typeof command === 'string' && /reveille/.test(command) && /\stime hook(?:\s|$)/.test(command);
+}

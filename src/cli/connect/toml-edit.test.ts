@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as smol from 'smol-toml';
+import type { Entries } from './entries.ts';
+import { connectToml, removeToml } from './toml-edit.ts';
+
+/** What another reader makes of it, as plain objects. */
+const parse = (text: string) => JSON.parse(JSON.stringify(smol.parse(text)));
+
+const server = (word: string) => ({ command: '/opt/node', args: ['/opt/a "b"/reveille.mjs', word] });
+const ENTRIES: Entries = {
+  servers: { chronos: server('mcp'), chronometric: { ...server('chronometric'), env: { REVEILLE_HOME: 'C:\\r' } } },
+  hook: undefined,
+};
+const connect = (text: string) => connectToml(text, 'mcp_servers', ENTRIES);
+const remove = (text: string) => removeToml(text, 'mcp_servers');
+
+const OTHERS = `# my settings
+model = "gpt-5"   # good
+
+[mcp_servers.other]   # keep
+command = 'x'
+args = [ "a",   # one
+  "b" ]
+
+[profiles.a]
+text = """
+[mcp_servers.chronos]
+"""
+`;
+
+test('the servers are tables at the end; another reader agrees, and they go to the byte', () => {
+  for (const text of ['', OTHERS, OTHERS.replaceAll('\n', '\r\n'), 'a = 1\n']) {
+    const connected = connect(text);
+    assert.ok(connected.startsWith(text));
+    const { mcp_servers: servers, ...others } = parse(connected);
+    const { mcp_servers: before, ...othersBefore } = parse(text);
+    assert.deepEqual(servers, { ...before, ...ENTRIES.servers });
+    assert.deepEqual(others, othersBefore);
+    assert.equal(connect(connected), connected);
+    if (text !== '') assert.equal(remove(connected), text);
+  }
+});
+
+test('a file without a last line end gets one', () => {
+  assert.deepEqual(parse(connect('a = 1')), { a: 1, mcp_servers: ENTRIES.servers });
+});
+
+test('servers in an inline table stay in it', () => {
+  const text = 'mcp_servers = { other = { command = "y" } }\n';
+  assert.deepEqual(parse(connect(text)), { mcp_servers: { other: { command: 'y' }, ...ENTRIES.servers } });
+  assert.deepEqual(parse(remove(connect(text))), parse(text));
+});
+
+test('an entry of another place gets the new path; its comments and what somebody added stay', () => {
+  const text = `[mcp_servers.chronos]
+# why I have it
+command = "reveille"
+args = ["mcp"]
+startup_timeout_sec = 20
+
+[mcp_servers.chronos.env]
+MINE = "1"
+
+[z]
+a = 1
+`;
+  const connected = connect(text);
+  assert.match(connected, /# why I have it/);
+  const { mcp_servers: servers, z } = parse(connected);
+  assert.deepEqual(servers!.chronos, { ...ENTRIES.servers.chronos, startup_timeout_sec: 20, env: { MINE: '1' } });
+  assert.deepEqual(z, { a: 1 });
+  assert.deepEqual(parse(remove(connected)), { z: { a: 1 } });
+});
+
+test("a server of our name that is somebody else's is left alone", () => {
+  const text = '[mcp_servers.chronos]\ncommand = "weather"\n';
+  for (const edit of [connect, remove])
+    assert.throws(() => edit(text), { code: 'conflict', message: /mcp_servers\.chronos/ });
+});
+
+test('what is not TOML is refused with its place', () => {
+  for (const [text, message] of [
+    ['a = 1\na = 2\n', /^line 2, column 1: Value already defined for a/],
+    ['\n[x\n', /^line 2, column \d+: /],
+    ['a = "\n', /^line 1, column 6: /],
+    ['mcp_servers = 1\n', /^"mcp_servers" must be a table/],
+  ] as const)
+    assert.throws(() => connect(text), { code: 'invalid_request', message });
+});
