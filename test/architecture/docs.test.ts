@@ -1,0 +1,81 @@
+/** The pages for people: their links lead somewhere, and the commands on them exist as they are shown. */
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { brokenLinks } from '../../site/links.ts';
+import { everyCommand, type OutlineCommand, outlineOf } from '../../src/cli/outline/outline.ts';
+import { buildProgram } from '../../src/cli/tree/program.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const PAGES = globSync(['*.md', '{docs,examples,clients,test,deploy,integrations}/**/*.md'], { cwd: ROOT }).toSorted();
+
+test('no link leads nowhere', () => {
+  assert.deepEqual(
+    PAGES.flatMap((name) => brokenLinks(ROOT, name)),
+    [],
+  );
+});
+
+/** The words of a shell's line as far as they matter here: quoted ones are one, and what others do with it is left out. */
+function wordsOf(line: string): string[] {
+  const words = line.match(/"[^"]*"|'[^']*'|\$\([^)]*\)|[^\s"']+/g) ?? [];
+  const end = words.findIndex((word) => /^(?:\||&&|;|>|>>|<|#.*)$/.test(word));
+  return end === -1 ? words : words.slice(0, end);
+}
+
+/** The commands in the examples of a page: `reveille …` at the beginning of a line, alone or through npx. */
+function commandsOn(name: string): { line: string; words: string[] }[] {
+  const text = readFileSync(join(ROOT, name), 'utf8');
+  const inline = [...text.matchAll(/(?<!`)`(?:npx )?reveille ([a-z][^`\n|…]*)`/g)].map(([line, words]) => ({
+    line,
+    words: wordsOf(words!),
+  }));
+  const blocks = [...text.matchAll(/^ *```(?:sh|bash|shell|console)?\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) =>
+    block!
+      .replace(/\\\n\s*/g, ' ')
+      .split('\n')
+      .flatMap((line) => {
+        const shown = /^\s*(?:\$ )?(?:[A-Z_]+=\S* )*(?:npx |node bin\/)?reveille (.*)$/.exec(line)?.[1];
+        return shown === undefined ? [] : [{ line: line.trim(), words: wordsOf(shown) }];
+      }),
+  );
+  return [...inline, ...blocks];
+}
+
+function faultOf(program: OutlineCommand, words: readonly string[]): string | undefined {
+  let command = program;
+  let at = 0;
+  for (; at < words.length; at++) {
+    const below = command.commands.find(({ words: path }) => path.at(-1) === words[at]);
+    if (!below) break;
+    command = below;
+  }
+  if (command === program && !words[0]?.startsWith('-')) return `there is no command "${words[0]}"`;
+  if (
+    command.commands.length > 0 &&
+    words[at] !== undefined &&
+    !words[at]!.startsWith('-') &&
+    command.values.length === 0
+  )
+    return `"${command.words.join(' ')}" has no command "${words[at]}"`;
+  // What stands behind "--" belongs to another program.
+  const own = words.slice(at, words.includes('--') ? words.indexOf('--') : undefined);
+  const known = new Set([...program.options, ...command.options].flatMap(({ names }) => names).concat('--help', '-h'));
+  const unknown = own.filter((word) => /^--?[a-z]/.test(word)).find((word) => !known.has(word.split('=')[0]!));
+  return unknown && `"${command.words.join(' ')}" has no ${unknown}`;
+}
+
+test('the commands that are shown exist, with the flags that are shown', async () => {
+  const program = await outlineOf(buildProgram(process));
+  assert.ok(everyCommand(program).length > 50);
+  // Decisions and changes tell of what was.
+  const shown = PAGES.filter((name) => !/^CHANGELOG|decisions\//.test(name)).flatMap((name) =>
+    commandsOn(name).map(({ line, words }) => ({ name, line, fault: faultOf(program, words) })),
+  );
+  assert.ok(shown.length > 100, `${shown.length} commands`);
+  assert.deepEqual(
+    shown.filter(({ fault }) => fault !== undefined),
+    [],
+  );
+});
