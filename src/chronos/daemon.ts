@@ -1,10 +1,12 @@
 /** chronosd: wires store, dispatcher and HTTP server from a configuration. Nothing else does. */
+
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
 import { randomSecret } from '../kit/identity/secrets.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { routerKeys } from '../router/client.ts';
 import { type ChronosConfig, missingSecrets } from './config.ts';
+import { Absence } from './dispatch/absence.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
 import { type FloodBounds, Floods } from './http/floods.ts';
@@ -26,6 +28,8 @@ export type ChronosOptions = {
   log: Logger;
   /** Called after every attempt at a delivery. */
   onFire?: (report: FireReport) => void;
+  /** Nothing rings before this resolves; alarms are taken meanwhile. */
+  heldUntil?: Promise<void>;
 };
 
 export type RunningChronos = {
@@ -81,7 +85,7 @@ async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<
  * @throws ReveilleError when the data is in use, damaged or of a newer version, PostgreSQL must be mended first, or the
  *   address is taken
  */
-export async function startChronos({ config, clock, log, onFire }: ChronosOptions): Promise<RunningChronos> {
+export async function startChronos({ config, clock, log, onFire, heldUntil }: ChronosOptions): Promise<RunningChronos> {
   for (const name of missingSecrets(config))
     log.warn({ variable: name }, `${name} is not set; going without it (CHRONOS_DEV=1)`);
   const { store: bare, opened } = await openStore({ config, clock, log, onHint: (dueAt) => dispatcher.hint(dueAt) });
@@ -91,6 +95,7 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
     monotonic: () => clock.monotonic(),
     after: (delayMs, callback) => clock.after(delayMs, callback),
   };
+  const absence = new Absence(config.CHRONOS_POSTGRES_URI ? undefined : config.CHRONOS_DATA_DIR, clock, log);
   const floods = new Floods(floodBounds(config), bare, clock);
   let server: Awaited<ReturnType<typeof startChronosServer>> | undefined;
   const metrics = createMetrics({
@@ -125,7 +130,7 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
     random: Math.random,
     onFire(report) {
       metrics.fired(report);
-      onFire?.(report);
+      onFire?.({ ...report, late: absence.because(report.occurrence.scheduledFor) });
     },
     onHold: () => metrics.held(),
   });
@@ -168,6 +173,7 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
         : undefined,
     });
   } catch (error) {
+    absence.close();
     await waker.close();
     await store.close();
     throw error;
@@ -186,7 +192,7 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
 
   let stopPruning = async () => {};
   const begin = async () => {
-    if (config.CHRONOS_DISPATCH) {
+    if (config.CHRONOS_DISPATCH && !closed) {
       await takeOver();
       if (closed) return;
       dispatcher.start();
@@ -207,12 +213,13 @@ export async function startChronos({ config, clock, log, onFire }: ChronosOption
       await stopPruning();
       await Promise.all([dispatcher.drain(DRAIN_MS), server.close()]);
     } finally {
+      absence.close();
       await store.close();
     }
   };
   let closed: Promise<void> | undefined;
   // With PostgreSQL away the daemon runs, not ready, and begins when it comes.
-  void opened.then(begin);
+  void Promise.all([opened, heldUntil]).then(begin);
   return {
     port: server.port,
     url: server.url,

@@ -58,6 +58,24 @@ describe('a router that starts after one that was killed', () => {
     assert.equal(eventsOf(folder, 'end').length, 1);
   });
 
+  test('takes over what a router left that was stopped with ROUTER_KEEP_MACHINES', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const folder = temporaryFolder(t);
+    const first = await startRouterProcess(t, dataDir, { ROUTER_KEEP_MACHINES: '1' });
+    await first.put(USER, fixtureMachine(folder));
+    assert.equal((await first.wake(USER)).status, 202);
+    const ended = new Promise((resolve) => first.child.once('exit', resolve));
+    first.child.kill('SIGTERM');
+    assert.equal(await ended, 0);
+    const pid = eventsOf(folder, 'start')[0]!.pid;
+    assert.ok(isAlive(pid), 'the machine runs on');
+    const second = await startRouterProcess(t, dataDir);
+    assert.equal((await second.wake(USER)).headers.get('x-reveille-machine-start-ms'), '0');
+    second.child.kill('SIGTERM');
+    await eventually('the machine is gone', () => !isAlive(pid));
+    assert.equal(eventsOf(folder, 'start').length, 1);
+  });
+
   test('notices when a machine that it took over ends by itself', async (t) => {
     const { dataDir, folder, pid } = await orphaned(t);
     const router = await startBench(t, { settings: { ROUTER_DATA_DIR: dataDir } });

@@ -36,6 +36,7 @@ test('the defaults are those of the contract', () => {
     probeIntervalMs: 100,
     repeatMs: 86_340_000,
     orphanSeconds: 60,
+    keepMachines: false,
     budget: undefined,
     chronosUrl: undefined,
     flyApiToken: undefined,

@@ -65,6 +65,8 @@ export const routerSettingsSchema = z.object({
   ROUTER_REPEAT_SECONDS: wholeNumber(0, REPEAT_SECONDS_MAX).default(REPEAT_SECONDS),
   /** How long machines of provider `process` outlive a router that was killed and does not come back; 0: for ever. */
   ROUTER_ORPHAN_SECONDS: wholeNumber(0, 86_400).default(60),
+  /** Machines of provider `process` run on when the router is stopped, for the next one to take over. */
+  ROUTER_KEEP_MACHINES: switchSetting.default(false),
   /** How often and when agents may be woken whose machine has no budget of its own, as JSON. */
   ROUTER_BUDGET: z.string().optional(),
   /** Where chronosd takes turn reports; without it none are sent from here. */
@@ -128,6 +130,8 @@ export type RouterConfig = Readonly<{
   repeatMs: number;
   /** How long machines of provider `process` outlive a router that died and does not come back; 0: for ever. */
   orphanSeconds: number;
+  /** Processes run on when the router closes, for the next router to take over; the reaper ends them where none comes. */
+  keepMachines: boolean;
   /** How often and when agents may be woken whose machine has no budget of its own. */
   budget: Budget | undefined;
   /** Where chronosd takes receipts; without it none are sent from here. */
@@ -202,6 +206,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     probeIntervalMs: values.ROUTER_PROBE_INTERVAL_MS,
     repeatMs: values.ROUTER_REPEAT_SECONDS * 1000,
     orphanSeconds: values.ROUTER_ORPHAN_SECONDS,
+    keepMachines: values.ROUTER_KEEP_MACHINES,
     budget: budgetOf(values.ROUTER_BUDGET),
     chronosUrl: values.ROUTER_CHRONOS_URL,
     flyApiToken: values.FLY_API_TOKEN,

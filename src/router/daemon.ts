@@ -155,7 +155,8 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     keeper.close();
     budgets.close();
     for (const provider of Object.values(providers)) provider.close();
-    reaper.dismiss();
+    // Of machines that run on it takes care until the next router comes.
+    if (!config.keepMachines) reaper.dismiss();
     await targets.close();
     await Promise.all([deliveries.destroy(), looks.destroy(), errands.destroy(), people.destroy()]);
     await registry.close();

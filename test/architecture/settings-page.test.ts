@@ -8,7 +8,7 @@ const SRC = join(import.meta.dirname, '..', '..', 'src');
 
 /** Names of the system's, those of the clients that are connected, and what one part of Reveille tells another in an environment. */
 const NOT_SETTINGS =
-  /^(?:PATH|HOME|XDG_\w+|DBUS_\w+|DISPLAY|WAYLAND_DISPLAY|TERM|USER|TZ|GITHUB_TOKEN|NAME|APPDATA|CLAUDE_CONFIG_DIR|CODEX_HOME|GEMINI_CLI_HOME)$/;
+  /^(?:PATH|HOME|XDG_\w+|DBUS_\w+|DISPLAY|WAYLAND_DISPLAY|TERM|USER|TZ|GITHUB_TOKEN|NAME|APPDATA|LOCALAPPDATA|CLAUDE_CONFIG_DIR|CODEX_HOME|GEMINI_CLI_HOME)$/;
 
 test('docs/settings.md names every variable that the code reads; "npm run schemas" writes it anew', () => {
   const page = settingsPage();

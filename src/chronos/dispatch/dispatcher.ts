@@ -3,6 +3,7 @@
  * hands the outcomes to the store. The store is the authority about what is owed; what is held here are hints, and
  * losing them all loses nothing.
  */
+
 import { type CancelTimer, type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -17,6 +18,7 @@ import {
   settleReplaced,
 } from '../alarm/settlement.ts';
 import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
+import type { LateBecause } from './absence.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
@@ -89,6 +91,8 @@ export type FireReport = {
   startedAt: number;
   finishedAt: number;
   result: WakeResult;
+  /** Why it was late, where that is known. */
+  late?: LateBecause | undefined;
 };
 
 export type DispatcherOptions = {

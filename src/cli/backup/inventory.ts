@@ -10,7 +10,7 @@ import type { Part } from './archive.ts';
 const PIECE = 256 * 1024;
 
 /** What one computer or one run has and no other: made anew by whoever starts. */
-const MADE_ANEW = new Set(['run.json', 'up.lock', 'up.pid', 'neo/compiled']);
+const MADE_ANEW = new Set(['run.json', 'up.lock', 'up.pid', 'neo/compiled', 'chronos/alive']);
 /** Copies that are being made, by the number of the process. */
 export const COPIES = /^\.backup-(\d+)$/;
 /** What SQLite and its owner keep beside a database. */

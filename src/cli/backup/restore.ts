@@ -6,10 +6,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { chmod, type FileHandle, mkdir, open, rename, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { FileInUse, likelyOwner } from '../../kit/sqlite/file-owner.ts';
-import { readMigrations } from '../../kit/sqlite/migrations.ts';
 import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { DATA_FOLDERS, DATABASES } from '../home/databases.ts';
+import { checkSchemas, DATA_FOLDERS, DATABASES } from '../home/databases.ts';
 import type { About, End, PartHead, Visitor } from './archive.ts';
 import { APPROVER_PATH, escaped, readBackup, sweep, syncFolder, writingError } from './make.ts';
 
@@ -34,17 +33,6 @@ export type Restoring = {
   /** Where the approver's key goes, when it is wanted. */
   readonly approver?: string | undefined;
 };
-
-/** @throws ReveilleError `conflict` when the data was written by a newer version than this one */
-export function checkSchemas(about: About, file: string): void {
-  for (const { folder, file: name, migrations } of DATABASES) {
-    const known = readMigrations(migrations).length;
-    const schema = about.schemas[`${folder}/${name}`] ?? 0;
-    if (schema <= known) continue;
-    const what = `${file} was made by a newer Reveille (${about.reveille}: schema ${schema} of ${name}, this one knows ${known})`;
-    throw new ReveilleError('conflict', `${what}; restore it with that version or a later one`);
-  }
-}
 
 /** @throws ReveilleError `conflict` when somebody uses the home, or something is in it */
 function checkEmpty(home: string): void {
@@ -75,7 +63,7 @@ class Unpacking implements Visitor {
   }
 
   about(about: About): void {
-    checkSchemas(about, this.#file);
+    checkSchemas(about.schemas, `${this.#file} was made by`);
     this.found = about;
   }
 
@@ -200,7 +188,7 @@ export async function checkBackup(
   const parts: { path: string; size: number; sha256: string }[] = [];
   const end = await readBackup(file, passphrase, {
     about(found) {
-      checkSchemas(found, file);
+      checkSchemas(found.schemas, `${file} was made by`);
       about = found;
     },
     part: async () => undefined,

@@ -13,7 +13,7 @@ import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { isDamage, storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
-import { DATABASES, databasePath } from '../home/databases.ts';
+import { DATABASES, databasePath, schemaVersion } from '../home/databases.ts';
 
 const BUSY_MS = 5000;
 const ATTEMPTS = 40;
@@ -63,11 +63,6 @@ function fix(opened: readonly Opened[]): boolean {
   return opened.every((database, index) => versionOf(database) === before[index]);
 }
 
-function schemaOf({ reader }: Opened): number {
-  const has = reader.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'`).get() !== undefined;
-  return has ? Number(reader.prepare('SELECT max(version) AS version FROM schema_migrations').get()?.version ?? 0) : 0;
-}
-
 /**
  * Fixes the databases of an installation, as far as there are any.
  *
@@ -95,7 +90,7 @@ export async function fixDatabases(settings: Settings): Promise<Cut> {
       return {
         source,
         path,
-        schema: schemaOf(database),
+        schema: schemaVersion(reader),
         // The connection's own transaction goes on, so what is copied is what was fixed.
         copyTo: async (file) => void (await backup(reader, file, { rate: PAGES })),
       };

@@ -11,6 +11,7 @@ import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
 import { addNotify } from './notify.ts';
 import { addChat, addConnect, addLog } from './person.ts';
+import { addService } from './service.ts';
 import { addProfile, addTime } from './time.ts';
 import { addBackup, addCompletion, addDoctor, addMemory, addMigrate, addOpen, addSpread } from './upkeep.ts';
 
@@ -48,6 +49,7 @@ export function buildProgram(process: CliProcess): Command {
   addProfile(program);
   addTime(program);
   addMemory(program);
+  addService(program);
   addBackup(program);
   addMigrate(program);
   addSpread(program);

@@ -125,7 +125,9 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   let chronosUrl: string | undefined;
   const router = await startOwnRouter(installation, events, () => chronosUrl);
   parts.defer(() => router.close());
-  const chronos = await startOwnChronosd(installation, router.url, events.onFire);
+  // What is overdue rings once the agent can be woken, and not before.
+  const registered = Promise.withResolvers<void>();
+  const chronos = await startOwnChronosd(installation, router.url, events.onFire, registered.promise);
   // Before the router: while chronosd lets its deliveries finish, they still need it.
   parts.defer(() => chronos.close());
   chronosUrl = chronos.url;
@@ -134,6 +136,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   const running = { router, chronos, executor };
   const noApprover = await enrolOwn(installation, running);
   const agent = await registerNeo(installation, running, tools, events.console?.secret);
+  registered.resolve();
 
   const started = parts.move();
   return {
@@ -192,10 +195,11 @@ async function startOwnChronosd(
   { context, settings }: Installation,
   routerUrl: string,
   onFire: LocalStackEvents['onFire'],
+  heldUntil: Promise<void>,
 ): Promise<RunningChronos> {
   const config = parseChronosConfig({ ...settings, CHRONOS_ROUTER_WAKE_URL: `${routerUrl}/internal/wake` });
   const log = await context.log('chronosd', 'error');
-  return namingPort('chronosd', () => startChronos({ config, clock: context.clock, log, onFire }));
+  return namingPort('chronosd', () => startChronos({ config, clock: context.clock, log, onFire, heldUntil }));
 }
 
 async function startOwnExecutor(

@@ -1,4 +1,5 @@
 /** Time as a dependency. Nothing but {@link systemClock} reads the machine's clocks. */
+import { uptime } from 'node:os';
 
 /** Cancels a timer; harmless when it has fired. */
 export type CancelTimer = () => void;
@@ -12,6 +13,8 @@ export type Clock = {
   now(): number;
   /** Monotonic milliseconds from an arbitrary origin, for durations. It may stand still while a laptop sleeps. */
   monotonic(): number;
+  /** Milliseconds since the computer was started, its sleep included; only differences are exact. */
+  sinceBoot?(): number;
   /** Calls `callback` once, no earlier than `delayMs` from now as far as timers are exact (they may be 1 ms early). */
   after(delayMs: number, callback: () => void): CancelTimer;
 };
@@ -23,6 +26,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
+  sinceBoot: () => uptime() * 1000,
   after(delayMs, callback) {
     const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), LONGEST_TIMER_MS));
     return () => clearTimeout(timer);

@@ -52,6 +52,8 @@ type ProcessProviderOptions = RunningProcessesOptions & {
   chronosUrl?: () => string | undefined;
   /** How long a process may take to end after SIGTERM; 10 seconds unless told. */
   graceMs?: number;
+  /** Whether they run on when the router closes. */
+  outlivesRouter?: boolean;
 };
 
 /** How long a process that an earlier router left has to prove that it is healthy. */
@@ -67,6 +69,7 @@ function processMachine(machine: Machine): ProcessMachine {
 export class ProcessProvider implements Provider {
   readonly name = 'process';
   readonly sleeps = true;
+  readonly outlivesRouter: boolean;
   readonly #options: ProcessProviderOptions;
   readonly #graceMs: number;
   readonly #backoff: StartBackoff;
@@ -75,6 +78,7 @@ export class ProcessProvider implements Provider {
 
   constructor(options: ProcessProviderOptions) {
     this.#options = options;
+    this.outlivesRouter = options.outlivesRouter === true;
     this.#graceMs = options.graceMs ?? 10_000;
     this.#backoff = new StartBackoff(options.clock);
     this.#running = new RunningProcesses(options);

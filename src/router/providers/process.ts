@@ -134,6 +134,7 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
       ...parts,
       records: new ProcessRecords(file, commits),
       logFolder: join(config.dataDir, 'machine-logs'),
+      outlivesRouter: config.keepMachines,
       onRunning: (some) => (some ? reaper.watch() : reaper.dismiss()),
     });
   },

@@ -21,6 +21,8 @@ type SettleOptions = {
   log: Logger;
   /** A machine that is in the middle of a turn is asked again after this; 10 seconds unless told. */
   busyMs?: number;
+  /** One that says that it is busy for longer than this is ended all the same; an hour unless told. */
+  longestBusyMs?: number;
 };
 
 type Orphan = {
@@ -34,7 +36,6 @@ type Orphan = {
 };
 
 const LOOK_FOR_ROUTER_MS = 1000;
-/** A machine that says that it is busy for longer than this is ended all the same. */
 const LONGEST_BUSY_MS = 3_600_000;
 /** Between SIGTERM and SIGKILL. */
 const TERM_MS = 10_000;
@@ -98,13 +99,13 @@ async function routerComes(path: string, { graceMs, clock }: SettleOptions): Pro
  * @throws ReveilleError when the router's records cannot be read
  */
 export async function settleOrphans(options: SettleOptions): Promise<number> {
-  const { dataDir, clock, log, busyMs = 10_000 } = options;
+  const { dataDir, clock, log, busyMs = 10_000, longestBusyMs = LONGEST_BUSY_MS } = options;
   const path = join(dataDir, 'router.db');
   if (await routerComes(path, options)) return 0;
   let orphans = await orphansOf(dataDir, clock);
   const agent = new Agent({ connections: 1 });
   const probe = createHealthProbe(agent, clock, 1000);
-  const busyUntil = clock.monotonic() + LONGEST_BUSY_MS;
+  const busyUntil = clock.monotonic() + longestBusyMs;
   let ended = 0;
   try {
     while (orphans.length > 0) {

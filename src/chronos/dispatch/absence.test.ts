@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { silentLogger } from '../../kit/log/log.ts';
+import { Absence } from './absence.ts';
+
+/** Clocks that a test moves: all of them, or those that go on in a sleep, or the wall clock alone. */
+function clocks() {
+  const at = { now: Date.UTC(2026, 10, 23, 8), monotonic: 1000, sinceBoot: 500_000 };
+  const clock = {
+    now: () => at.now,
+    monotonic: () => at.monotonic,
+    sinceBoot: () => at.sinceBoot,
+    after: () => () => {},
+  };
+  const pass = (ms: number) => {
+    at.now += ms;
+    at.monotonic += ms;
+    at.sinceBoot += ms;
+  };
+  const sleep = (ms: number) => {
+    at.now += ms;
+    at.sinceBoot += ms;
+  };
+  return { at, clock, pass, sleep };
+}
+
+test('what fell due in a sleep is late because the computer slept', (t) => {
+  const { at, clock, pass, sleep } = clocks();
+  const absence = new Absence(temporaryFolder(t), clock, silentLogger);
+  pass(10_000);
+  assert.equal(absence.because(at.now - 5000), undefined);
+  const due = at.now + 60_000;
+  sleep(720_000);
+  assert.equal(absence.because(due), 'slept');
+  pass(60_000);
+  assert.equal(absence.because(due), 'slept');
+  assert.equal(absence.because(at.now - 1000), undefined);
+});
+
+test('a wall clock that somebody sets is no sleep', (t) => {
+  const { at, clock } = clocks();
+  const absence = new Absence(temporaryFolder(t), clock, silentLogger);
+  at.now += 3_600_000;
+  assert.equal(absence.because(at.now - 1_800_000), undefined);
+});
+
+test('what fell due between two processes is late because nobody ran', (t) => {
+  const { at, clock, pass } = clocks();
+  const folder = temporaryFolder(t);
+  const first = new Absence(folder, clock, silentLogger);
+  pass(5000);
+  first.close();
+  const end = at.now;
+  pass(720_000);
+  const second = new Absence(folder, clock, silentLogger);
+  assert.equal(second.because(end + 1000), 'not_running');
+  assert.equal(second.because(end - 1000), undefined);
+  pass(1000);
+  assert.equal(second.because(at.now), undefined);
+  assert.equal(new Absence(undefined, clock, silentLogger).because(end + 1000), undefined);
+});

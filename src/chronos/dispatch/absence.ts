@@ -1,0 +1,85 @@
+/**
+ * Why a ring is late, where the reason is that nobody was there: chronosd did not run, or the computer slept. A file
+ * whose time is set every few seconds says until when the process before ran. A sleep shows in the clock that goes on in
+ * it, beside the one that stands still; a wall clock that somebody has set is none.
+ */
+import { closeSync, openSync, statSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
+import type { Logger } from '../../kit/log/log.ts';
+
+export type LateBecause = 'not_running' | 'slept';
+type Span = { readonly from: number; readonly to: number; readonly because: LateBecause };
+
+const BEAT_MS = 2000;
+/** What clocks that are read one after another may differ by. */
+const SLACK_MS = 3000;
+/** Spans that are remembered: rings that wait for longer have been late for other reasons since. */
+const REMEMBERED = 16;
+
+export class Absence {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #file: string | undefined;
+  readonly #spans: Span[] = [];
+  #cancel: CancelTimer = () => {};
+  #seen: { now: number; monotonic: number; sinceBoot: number };
+
+  /** @param folder where the file lies; without it, as other replicas may have run, only sleeps are known */
+  constructor(folder: string | undefined, clock: Clock, log: Logger) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#file = folder === undefined ? undefined : join(folder, 'alive');
+    this.#seen = this.#look();
+    const before = this.#file === undefined ? undefined : statSync(this.#file, { throwIfNoEntry: false })?.mtimeMs;
+    if (before !== undefined) this.#remember({ from: before, to: this.#seen.now, because: 'not_running' });
+    this.#beat();
+  }
+
+  /** Why what was due then has not rung before now; `undefined` when somebody was there. Epoch milliseconds. */
+  because(dueAt: number): LateBecause | undefined {
+    this.#notice();
+    return this.#spans.findLast(({ from, to }) => from <= dueAt && dueAt <= to)?.because;
+  }
+
+  close(): void {
+    this.#cancel();
+    this.#touch();
+  }
+
+  #look() {
+    const { now, monotonic, sinceBoot } = this.#clock;
+    const clock = this.#clock;
+    return { now: now.call(clock), monotonic: monotonic.call(clock), sinceBoot: sinceBoot?.call(clock) ?? 0 };
+  }
+
+  /** Looks whether the computer has slept since the last look. */
+  #notice(): void {
+    const seen = this.#look();
+    const slept = seen.sinceBoot - this.#seen.sinceBoot - (seen.monotonic - this.#seen.monotonic);
+    if (slept > SLACK_MS) this.#remember({ from: this.#seen.now, to: seen.now, because: 'slept' });
+    this.#seen = seen;
+  }
+
+  #beat(): void {
+    this.#notice();
+    this.#touch();
+    this.#cancel = this.#clock.after(BEAT_MS, () => this.#beat());
+  }
+
+  #touch(): void {
+    if (this.#file === undefined) return;
+    try {
+      const at = this.#clock.now() / 1000;
+      closeSync(openSync(this.#file, 'a', 0o600));
+      utimesSync(this.#file, at, at);
+    } catch (err) {
+      this.#log.debug({ err }, 'when this process ran last cannot be written down');
+    }
+  }
+
+  #remember(span: Span): void {
+    this.#spans.push(span);
+    if (this.#spans.length > REMEMBERED) this.#spans.shift();
+  }
+}

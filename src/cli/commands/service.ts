@@ -1,0 +1,207 @@
+/** `reveille service …` and `reveille upgrade`: `reveille up` without a terminal, and another version of it. */
+import { readFileSync } from 'node:fs';
+import { fromNow, localTime } from '../../kit/clock/local-time.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+import { VERSION } from '../../wire/version.ts';
+import { alarmClient } from '../access/chronos.ts';
+import type { CliContext } from '../context.ts';
+import { EXIT } from '../exit-status.ts';
+import { wholeNumberFlag } from '../flags/flags.ts';
+import { type RunRecord, readRun } from '../home/home.ts';
+import { isKnownName } from '../home/settings-names.ts';
+import { lookOf } from '../screens/look.ts';
+import { facts, preview } from '../screens/render.ts';
+import { ask, handOver } from '../service/ask.ts';
+import { whenUp } from '../service/health.ts';
+import { findService, installService, removeService, type Service, specOf } from '../service/installation.ts';
+import { lastingNode } from '../service/lasting-copy.ts';
+import { currentVersion, versionOf } from '../service/place.ts';
+import { giveUpCutOff, upgradeService } from '../service/upgrade.ts';
+
+const LOG_LINES = 100;
+
+const notInstalled = ({ home }: CliContext) =>
+  new ReveilleError('not_found', `Reveille is no service in ${home.path}; make it one with: reveille service install`);
+
+async function mustExist(context: CliContext): Promise<Service> {
+  const service = await findService(context);
+  if ((await service.manager.state(service.place.name)).state === 'missing') throw notInstalled(context);
+  return service;
+}
+
+/** Settings of this shell that nobody will tell the service. */
+function unseenSettings({ environment, settings }: CliContext): string[] {
+  const told = new Set(['REVEILLE_HOME', 'REVEILLE_TLS_CA']);
+  return Object.keys(environment).filter(
+    (name) => environment[name] && isKnownName(name) && !told.has(name) && settings[name] === environment[name],
+  );
+}
+
+function remarkOnSettings(context: CliContext): void {
+  const inFile = (() => {
+    try {
+      return readFileSync(context.home.configFile, 'utf8');
+    } catch {
+      return '';
+    }
+  })();
+  const unseen = unseenSettings(context).filter((name) => !new RegExp(`^${name}\\s*:`, 'm').test(inFile));
+  if (unseen.length > 0)
+    context.out.remark(
+      `${unseen.join(', ')} ${unseen.length === 1 ? 'is' : 'are'} set in this shell, which the service does not see: put ${unseen.length === 1 ? 'it' : 'them'} into ${context.home.configFile}, then: reveille service restart`,
+    );
+}
+
+export async function serviceInstall(context: CliContext, flags: { print?: boolean; boot?: boolean }): Promise<void> {
+  const { out, environment } = context;
+  const service = await findService(context);
+  const { manager, place } = service;
+  if (flags.print) {
+    const text = manager.text(specOf(context, place, lastingNode()));
+    out.result({ file: manager.file, text }, text.trimEnd());
+    return;
+  }
+  const { run, folder, isCheckout } = await installService(context, service);
+  if (flags.boot && manager.bootRemedy?.startsWith('loginctl')) {
+    const [program, ...words] = manager.bootRemedy.split(' ');
+    const { status, stderr } = await ask(program!, words, { env: environment });
+    if (status !== 0)
+      out.remark(`It does not start with the computer: ${stderr.trim()}; as root: ${manager.bootRemedy}`);
+  }
+  const { atBoot, enabled } = await manager.state(place.name);
+  const data = { service: place.name, manager: manager.title, folder, checkout: isCheckout, pid: run.pid, enabled };
+  out.result({ ...data, at_boot: atBoot ?? null, version: VERSION, chronos_url: run.chronos_url }, [
+    `Reveille is a service of ${manager.title} now: ${place.name}, process ${run.pid}, and goes on without this terminal.`,
+    `  program  ${folder}`,
+    `  home     ${context.home.path}`,
+  ]);
+  if (isCheckout)
+    out.remark(
+      'It runs from this checkout: what you change here it runs after its next start, and moving the folder ends it',
+    );
+  if (atBoot !== true && manager.bootRemedy)
+    out.remark(
+      `It starts when you log in, and may end when you log out. To have it run from the start of the computer: ${manager.bootRemedy}`,
+    );
+  remarkOnSettings(context);
+}
+
+/** What rings next, if that can be asked. */
+async function nextRing(context: CliContext): Promise<{ at: string; text: string } | undefined> {
+  try {
+    const { alarms } = await alarmClient(context).listAlarms({ sort: 'next', limit: 1 });
+    const [next] = alarms;
+    return next?.next_fire_at == null ? undefined : { at: next.next_fire_at, text: preview(next) };
+  } catch (error) {
+    if (error instanceof ReveilleError) return undefined;
+    throw error;
+  }
+}
+
+function stateWords(run: RunRecord | undefined, state: string): string {
+  const words = {
+    missing: 'not installed',
+    stopped: 'stopped',
+    starting: 'starting',
+    failing: 'failing: it ended, and is started again and again',
+    running: run === undefined ? 'running, but not ready yet' : `running as process ${run.pid}`,
+  };
+  return words[state as keyof typeof words];
+}
+
+export async function serviceStatus(context: CliContext): Promise<void> {
+  const { out, home } = context;
+  const { place, manager } = await findService(context);
+  const { state, enabled, pid, atBoot } = await manager.state(place.name);
+  const run = readRun(home);
+  const folder = currentVersion(place);
+  const next = state === 'running' ? await nextRing(context) : undefined;
+  const last = state === 'missing' ? undefined : (await manager.lastLines(place.name, 1)).at(-1);
+  const look = lookOf(context);
+  const ringAt = next && Date.parse(next.at);
+  const starts = !enabled ? 'only by hand' : atBoot ? 'with the computer' : 'when you log in';
+  const lines = facts(
+    [
+      ['service', `${place.name} (${manager.title}), ${stateWords(run, state)}`],
+      ['starts', state === 'missing' ? undefined : starts],
+      [
+        'since',
+        run && `${localTime(Date.parse(run.started_at), look)} (${fromNow(Date.parse(run.started_at), look.now)})`,
+      ],
+      ['version', folder === undefined ? undefined : versionOf(folder)],
+      [
+        'next ring',
+        ringAt === undefined ? undefined : `${localTime(ringAt, look)} (${fromNow(ringAt, look.now)})  ${next!.text}`,
+      ],
+      ['last line', last],
+      ['home', home.path],
+    ],
+    look,
+  );
+  const data = {
+    service: place.name,
+    manager: manager.title,
+    state,
+    enabled,
+    at_boot: atBoot ?? null,
+    pid: pid ?? null,
+  };
+  const more = {
+    since: run?.started_at ?? null,
+    version: folder === undefined ? null : versionOf(folder),
+    next_ring: next?.at ?? null,
+    last_line: last ?? null,
+    home: home.path,
+    now: formatInstant(context.clock.now()),
+  };
+  out.result({ ...data, ...more }, lines);
+  if (state === 'missing') out.remark('Make it a service with: reveille service install');
+  if (state !== 'running') context.process.exitCode = EXIT.notRunning;
+}
+
+export async function serviceLogs(context: CliContext, flags: { follow?: boolean; lines?: string }): Promise<void> {
+  const { place, manager } = await mustExist(context);
+  const count = wholeNumberFlag('--lines', flags.lines, 1, 100_000) ?? LOG_LINES;
+  if (flags.follow) {
+    const [program, ...words] = manager.logCommand(place.name, count, true);
+    context.process.exitCode = await handOver(program, words, context.environment);
+    return;
+  }
+  const lines = await manager.lastLines(place.name, count);
+  for (const line of lines) context.out.result({ line }, line);
+}
+
+export async function serviceRestart(context: CliContext): Promise<void> {
+  const { out } = context;
+  const { place, manager } = await mustExist(context);
+  await manager.stop(place.name);
+  await manager.start(place.name);
+  const health = await whenUp(context, manager, place.name);
+  if (!health.healthy) throw new ReveilleError('unavailable', `the service does not start: ${health.why}`);
+  out.result({ service: place.name, pid: health.run.pid }, `Restarted ${place.name}: process ${health.run.pid}`);
+}
+
+export async function serviceUninstall(context: CliContext): Promise<void> {
+  const { out, home } = context;
+  const service = await findService(context);
+  const { state } = await service.manager.state(service.place.name);
+  if (state === 'missing' && currentVersion(service.place) === undefined) throw notInstalled(context);
+  const ended = await removeService(context, service);
+  out.result({ service: service.place.name, home: home.path, machines_ended: ended }, [
+    `${service.place.name} is no service any more. Nothing rings until "reveille up" runs again.`,
+    `The data is left in ${home.path}; to take that away, too, delete this folder.`,
+  ]);
+}
+
+export async function upgrade(context: CliContext, wanted: string | undefined): Promise<void> {
+  const { out } = context;
+  const service = await mustExist(context);
+  const cutOff = await giveUpCutOff(context, service);
+  if (cutOff !== undefined) out.remark(`The upgrade to ${cutOff}, which was cut off, was given up first`);
+  const { from, to, folder } = await upgradeService(context, service, wanted ?? 'latest');
+  out.result({ from, to, folder }, [
+    `Upgraded from ${from} to ${to}: it runs, and its doctor finds nothing broken that was not before.`,
+    `${from} is kept beside it.`,
+  ]);
+}

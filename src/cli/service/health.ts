@@ -1,0 +1,65 @@
+/** Whether a service does what it is there for: it has started, it answers, and the doctor finds nothing broken. */
+import { wait } from '../../kit/clock/clock.ts';
+import { silentLogger } from '../../kit/log/log.ts';
+import { settleOrphans } from '../../router/reaper/reap.ts';
+import type { CliContext } from '../context.ts';
+import { type RunRecord, readRun } from '../home/home.ts';
+import { listenerAt } from '../up/listener.ts';
+import { ask } from './ask.ts';
+import type { ServiceManager } from './manager.ts';
+
+const START_MS = 60_000;
+const LOOK_MS = 250;
+/** A service that has failed so often will not get better by waiting. */
+const FAILURES = 3;
+const DOCTOR_MS = 60_000;
+/** How long agents that are in the middle of a turn may go on when the service is taken away. */
+const TURN_MS = 60_000;
+
+export type Health =
+  | { readonly healthy: true; readonly run: RunRecord }
+  | { readonly healthy: false; readonly why: string };
+
+/** The line of a log that says most about why something ended. */
+function reasonIn(lines: readonly string[]): string {
+  const error = lines.findLast((line) => /error: /i.test(line)) ?? lines.at(-1);
+  return error?.replace(/^.*?error: /i, '') ?? 'it has said nothing';
+}
+
+/** Waits until a service that was just started answers, or has failed. */
+export async function whenUp(context: CliContext, manager: ServiceManager, name: string): Promise<Health> {
+  const { clock, home } = context;
+  const until = clock.monotonic() + START_MS;
+  let failures = 0;
+  while (clock.monotonic() < until) {
+    const run = readRun(home);
+    if (run && (await listenerAt(run.chronos_url)).kind === 'daemon') return { healthy: true, run };
+    const { state } = await manager.state(name);
+    if (state === 'failing' || state === 'missing' || state === 'stopped') failures++;
+    if (failures >= FAILURES) break;
+    await wait(clock, LOOK_MS);
+  }
+  return { healthy: false, why: reasonIn(await manager.lastLines(name, 40)) };
+}
+
+/** The checks of a program's doctor that are broken, by name, with what was found. `undefined` when it said nothing. */
+export async function brokenChecks(
+  { environment, home }: CliContext,
+  command: readonly [string, string],
+): Promise<ReadonlyMap<string, string> | undefined> {
+  const [node, program] = command;
+  const env = { ...environment, REVEILLE_HOME: home.path };
+  const { stdout } = await ask(node, [program, 'doctor', '--json'], { env, limitMs: DOCTOR_MS });
+  try {
+    const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; detail: string }[] };
+    return new Map(checks.filter(({ status }) => status === 'broken').map(({ name, detail }) => [name, detail]));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Ends the agents that run on after the router was stopped; those that are in the middle of a turn may finish it. */
+export async function endMachines({ settings, clock }: CliContext): Promise<number> {
+  const options = { graceMs: 0, busyMs: 500, longestBusyMs: TURN_MS, clock, log: silentLogger };
+  return settleOrphans({ dataDir: settings.ROUTER_DATA_DIR!, ...options });
+}

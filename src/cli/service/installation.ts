@@ -1,0 +1,103 @@
+/** Making `reveille up` a service, and taking that back. */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { FileInUse, likelyOwner } from '../../kit/sqlite/file-owner.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { CliContext } from '../context.ts';
+import { checkSchemas, schemasOf } from '../home/databases.ts';
+import { makeHome, type RunRecord } from '../home/home.ts';
+import { PACKAGE_ROOT } from '../home/package-root.ts';
+import { endMachines, whenUp } from './health.ts';
+import { copyProgram, isCheckout, lastingNode, notWritten, packageAt, programIn } from './lasting-copy.ts';
+import { type ServiceManager, type ServiceSpec, serviceManager } from './manager.ts';
+import { currentVersion, forgetVersions, type ServicePlace, servicePlace, switchTo } from './place.ts';
+
+/** What the person's shell says about where things are, which a service has to hear too. */
+const HANDED_ON = ['PATH', 'XDG_CONFIG_HOME', 'REVEILLE_APPROVER_DIR', 'REVEILLE_APPROVER_STORE', 'REVEILLE_TLS_CA'];
+
+export type Service = { readonly place: ServicePlace; readonly manager: ServiceManager };
+
+/** @throws ReveilleError `unavailable` when this system has no service manager */
+export async function findService({ environment, home }: CliContext): Promise<Service> {
+  const place = servicePlace(environment, home.path);
+  return { place, manager: await serviceManager({ environment, place, homePath: home.path }) };
+}
+
+/** What the service runs: always through its link, so that its file need not change. */
+export function specOf({ environment, home }: CliContext, { name, current }: ServicePlace, node: string): ServiceSpec {
+  const kept = HANDED_ON.flatMap((variable) => (environment[variable] ? [[variable, environment[variable]]] : []));
+  return {
+    name,
+    command: [node, programIn(current), 'up'],
+    environment: { ...Object.fromEntries(kept), REVEILLE_HOME: home.path, ROUTER_KEEP_MACHINES: '1' },
+    logFile: join(home.path, 'service.log'),
+  };
+}
+
+/** A folder of a version that is the repository itself. */
+function linkCheckout({ versions }: ServicePlace): string {
+  const { name } = packageAt(PACKAGE_ROOT);
+  const mark = createHash('sha256').update(PACKAGE_ROOT).digest('hex').slice(0, 8);
+  const folder = join(versions, `checkout-${mark}`);
+  const link = join(folder, 'node_modules', name);
+  mkdirSync(dirname(link), { recursive: true });
+  if (!existsSync(link)) symlinkSync(PACKAGE_ROOT, link, process.platform === 'win32' ? 'junction' : 'dir');
+  return folder;
+}
+
+/** @throws ReveilleError `conflict` when an `up` that is not this service runs in the home */
+async function checkFree({ home }: CliContext, { manager, place }: Service): Promise<void> {
+  const { state, pid } = await manager.state(place.name);
+  const owner = likelyOwner(join(home.path, 'up'));
+  if (owner === undefined || owner === pid || (state === 'running' && pid === undefined)) return;
+  const message = `Reveille runs in ${home.path} already, as process ${owner}: end that one first (Ctrl-C where it runs), then install the service`;
+  throw new ReveilleError('conflict', message, { retryable: false, cause: new FileInUse(home.path, owner) });
+}
+
+export type Installed = { readonly run: RunRecord; readonly folder: string; readonly isCheckout: boolean };
+
+/**
+ * Installs the service, or puts this version in the place of the one that it ran, and waits until it answers. What does
+ * not start is taken away again.
+ *
+ * @throws ReveilleError saying what is in the way, and what to do
+ */
+export async function installService(context: CliContext, service: Service): Promise<Installed> {
+  const { place, manager } = service;
+  makeHome(context.home);
+  await checkFree(context, service);
+  checkSchemas(schemasOf(context.settings), `the data in ${context.home.path} was written by`);
+  const node = lastingNode();
+  const earlier = currentVersion(place);
+  let folder: string;
+  try {
+    folder = isCheckout() ? linkCheckout(place) : await copyProgram(place.versions, node);
+    switchTo(place, folder);
+  } catch (thrown) {
+    if (earlier === undefined) forgetVersions(place);
+    throw notWritten(dirname(place.versions), thrown);
+  }
+  const health = await manager.install(specOf(context, place, node)).then(
+    () => whenUp(context, manager, place.name),
+    (thrown: unknown) => ({ healthy: false, why: thrown instanceof Error ? thrown.message : String(thrown) }) as const,
+  );
+  if (health.healthy) return { run: health.run, folder, isCheckout: isCheckout() };
+  if (earlier === undefined || earlier === folder) {
+    await removeService(context, service);
+    throw new ReveilleError('unavailable', `the service did not start, and was taken away again: ${health.why}`);
+  }
+  switchTo(place, earlier);
+  await manager.stop(place.name).catch(() => {});
+  await manager.start(place.name);
+  throw new ReveilleError('unavailable', `this version did not start, and the one before runs again: ${health.why}`);
+}
+
+/** Stops the service and takes away everything but the data. @returns how many agents were ended with it */
+export async function removeService(context: CliContext, { place, manager }: Service): Promise<number> {
+  await manager.uninstall(place.name);
+  const ended = existsSync(context.settings.ROUTER_DATA_DIR!) ? await endMachines(context) : 0;
+  rmSync(place.own, { recursive: true, force: true });
+  forgetVersions(place);
+  return ended;
+}

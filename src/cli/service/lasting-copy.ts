@@ -1,0 +1,121 @@
+/**
+ * A copy of the running program in a folder that lasts: the package and what it depends on, as they lie here. A package
+ * that `npx` has fetched lies in a cache that is emptied some day, and a service must not.
+ */
+import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative, sep } from 'node:path';
+import { z } from 'zod';
+import { ReveilleError } from '../../wire/errors.ts';
+import { PACKAGE_ROOT } from '../home/package-root.ts';
+import { ask } from './ask.ts';
+
+const packageSchema = z.object({
+  name: z.string(),
+  version: z.string(),
+  dependencies: z.record(z.string(), z.string()).default({}),
+  optionalDependencies: z.record(z.string(), z.string()).default({}),
+});
+
+const VERSION_MS = 30_000;
+
+export const packageAt = (folder: string): z.output<typeof packageSchema> =>
+  packageSchema.parse(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')));
+
+/** The program within a folder that npm, or {@link copyProgram}, has installed it into. */
+export const programIn = (folder: string): string =>
+  join(folder, 'node_modules', packageAt(PACKAGE_ROOT).name, 'bin', 'reveille.mjs');
+
+/** Whether this program is the repository itself, which nobody copies: its owner works on it. */
+export const isCheckout = (root = PACKAGE_ROOT): boolean => !root.split(sep).includes('node_modules');
+
+/**
+ * The program that Node itself is, where it lasts.
+ *
+ * @throws ReveilleError `conflict` when it is in a folder for temporary files or in a cache
+ */
+export function lastingNode(path = realpathSync(process.execPath)): string {
+  const isTemporary = path.startsWith(realpathSync(tmpdir()) + sep) || /[/\\]_npx[/\\]/.test(path);
+  if (!isTemporary) return path;
+  throw new ReveilleError(
+    'conflict',
+    `Node runs from ${path}, which is emptied some day; install Node 24 or newer for good, and run this again with that`,
+  );
+}
+
+/** Where a package finds one that it depends on: the folders named `node_modules` upwards. */
+function resolveFrom(folder: string, name: string): string | undefined {
+  for (let at = folder; ; at = dirname(at)) {
+    const found = join(at, 'node_modules', name);
+    if (existsSync(join(found, 'package.json'))) return realpathSync(found);
+    if (dirname(at) === at) return undefined;
+  }
+}
+
+/** Copies a package and all that it depends on; each name once at the top, and a second version below who needs it. */
+function copyTree(root: string, target: string): void {
+  const placed = new Map<string, string>();
+  const put = (source: string, name: string, below: string) => {
+    const top = join(target, 'node_modules', name);
+    const place = placed.has(top) && placed.get(top) !== source ? join(below, 'node_modules', name) : top;
+    if (placed.get(place) === source) return;
+    placed.set(place, source);
+    // What lies in its own folder of that name is copied by who depends on it.
+    const filter = (path: string) => !relative(source, path).split(sep).includes('node_modules');
+    cpSync(source, place, { recursive: true, filter, mode: 0 });
+    const { dependencies, optionalDependencies } = packageAt(source);
+    for (const wanted of new Set([...Object.keys(dependencies), ...Object.keys(optionalDependencies)])) {
+      const found = resolveFrom(source, wanted);
+      if (found !== undefined) put(found, wanted, place);
+      else if (!(wanted in optionalDependencies))
+        throw new ReveilleError('internal', `${name} needs ${wanted}, which is not installed`, { retryable: false });
+    }
+  };
+  put(root, packageAt(root).name, target);
+}
+
+/** Makes sure that the program in a folder starts. @throws ReveilleError `conflict` when it does not */
+export async function checkProgram(node: string, folder: string, version: string): Promise<void> {
+  const program = programIn(folder);
+  const { status, stdout, stderr } = await ask(node, [program, '--version'], { limitMs: VERSION_MS });
+  if (status === 0 && stdout.trim() === version) return;
+  const said = (stderr || stdout).trim().split('\n').at(-1) ?? '';
+  throw new ReveilleError('conflict', `the program in ${folder} does not start as version ${version}: ${said}`);
+}
+
+/**
+ * Puts this program where it lasts, unless it is there already.
+ *
+ * @returns the folder of its version
+ * @throws ReveilleError `unavailable` when the folder cannot be written to
+ */
+export async function copyProgram(versions: string, node: string, root = PACKAGE_ROOT): Promise<string> {
+  const { version } = packageAt(root);
+  const folder = join(versions, version);
+  if (existsSync(folder)) {
+    await checkProgram(node, folder, version);
+    return folder;
+  }
+  const draft = join(versions, `.new-${process.pid}`);
+  try {
+    mkdirSync(draft, { recursive: true, mode: 0o755 });
+    copyTree(root, draft);
+    await checkProgram(node, draft, version);
+    renameSync(draft, folder);
+    return folder;
+  } catch (thrown) {
+    throw notWritten(versions, thrown);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** Says which folder it was about, and what to do. */
+export function notWritten(folder: string, thrown: unknown): unknown {
+  if (thrown instanceof ReveilleError || !(thrown instanceof Error && 'code' in thrown)) return thrown;
+  const remedy = 'make it writable for this user, or name another data folder with XDG_DATA_HOME';
+  return new ReveilleError('unavailable', `${folder} cannot be written to (${thrown.message}); ${remedy}`, {
+    retryable: false,
+    cause: thrown,
+  });
+}

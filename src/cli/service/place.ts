@@ -1,0 +1,100 @@
+/**
+ * Where a service's program lies for good: below the user's data folder, a folder for each version, and for each service
+ * a link to the version that it runs. The service's own file names the link, so that an upgrade is one rename.
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readlinkSync, renameSync, rmdirSync, rmSync, symlinkSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { Settings } from '../../wire/settings.ts';
+
+export type ServicePlace = {
+  /** `reveille`, or with a few letters more where the home is not the usual one: each home has a service of its own. */
+  readonly name: string;
+  readonly versions: string;
+  /** What belongs to this service alone. */
+  readonly own: string;
+  /** The link to the folder of the version that runs. */
+  readonly current: string;
+  /** The data as it was before the last upgrade, while that is not known to be healthy. */
+  readonly before: string;
+};
+
+const IS_WINDOWS = process.platform === 'win32';
+
+function dataFolder(environment: Settings, platform: NodeJS.Platform): string {
+  const home = environment.HOME || homedir();
+  if (platform === 'darwin') return join(home, 'Library', 'Application Support');
+  if (platform === 'win32') return environment.LOCALAPPDATA || join(home, 'AppData', 'Local');
+  return environment.XDG_DATA_HOME || join(home, '.local', 'share');
+}
+
+/** @param homePath the installation's home; the usual one has the plain name */
+export function servicePlace(
+  environment: Settings,
+  homePath: string,
+  platform: NodeJS.Platform = process.platform,
+): ServicePlace {
+  const usual = resolve(environment.HOME || homedir(), '.reveille');
+  const mark = homePath === usual ? '' : `-${createHash('sha256').update(homePath).digest('hex').slice(0, 8)}`;
+  const prefix = join(dataFolder(environment, platform), 'reveille');
+  const own = join(prefix, `service${mark}`);
+  return {
+    name: `reveille${mark}`,
+    versions: join(prefix, 'versions'),
+    own,
+    current: join(own, 'current'),
+    before: join(own, 'before-upgrade'),
+  };
+}
+
+/** The folder that a service runs from, or `undefined` when there is no link. */
+export function currentVersion({ current }: ServicePlace): string | undefined {
+  try {
+    return resolve(dirname(current), readlinkSync(current));
+  } catch {
+    // It is not there, or is no link.
+    return undefined;
+  }
+}
+
+/** Has the service run from another folder from its next start on; in one step. */
+export function switchTo({ own, current }: ServicePlace, folder: string): void {
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  const draft = `${current}.new`;
+  rmSync(draft, { force: true });
+  symlinkSync(folder, draft, IS_WINDOWS ? 'junction' : 'dir');
+  // Windows does not rename over a link to a folder.
+  if (IS_WINDOWS) rmSync(current, { force: true });
+  renameSync(draft, current);
+}
+
+/** What is in a folder; nothing where there is none. */
+function entriesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Takes away the versions that no service runs from, but for those that are named, and folders that are empty then. */
+export function forgetVersions({ versions, own }: ServicePlace, kept: readonly string[] = []): void {
+  const prefix = dirname(versions);
+  const services = entriesOf(prefix).filter((name) => name.startsWith('service'));
+  const used = new Set(
+    services.map((name) => currentVersion({ current: join(prefix, name, 'current') } as ServicePlace)).concat(kept),
+  );
+  for (const name of entriesOf(versions))
+    if (!used.has(join(versions, name))) rmSync(join(versions, name), { recursive: true, force: true });
+  for (const folder of [own, versions, prefix]) {
+    try {
+      rmdirSync(folder);
+    } catch {
+      // Something is in it, or it is not there.
+    }
+  }
+}
+
+/** The version that a folder below `versions` is named after. */
+export const versionOf = (folder: string): string => basename(folder);

@@ -1,0 +1,163 @@
+/**
+ * A real systemd that manages a user's services, in namespaces of its own: mounts, processes and network. Nothing of it
+ * is left when its first process ends. It runs as it would after a login; only the first process of the computer is not
+ * systemd.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PROGRAM } from '../../../src/cli/home/package-root.ts';
+import type { Outcome } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { atEnd, type Owner } from '../../support/temporary.ts';
+
+const SYSTEMD = ['/usr/lib/systemd/systemd', '/lib/systemd/systemd'].find((path) => existsSync(path));
+const GROUP = 'user.slice/user-0.slice/user@0.service';
+/** The hierarchies of control groups in which systemd keeps its own. */
+const HIERARCHIES = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified', '/sys/fs/cgroup/systemd'];
+
+/** Why there can be none here, as a sentence; `undefined` when there can. */
+export function whyNot(): string | undefined {
+  if (process.platform !== 'linux') return 'systemd is of Linux';
+  if (SYSTEMD === undefined) return 'systemd is not installed';
+  if (process.getuid?.() !== 0) return 'only root may make the namespaces for a systemd of its own';
+  if (groupRoots().length === 0) return 'no control groups are mounted here for systemd';
+  return undefined;
+}
+
+const groupRoots = () => HIERARCHIES.filter((root) => existsSync(join(root, 'cgroup.procs')));
+
+export type UserManager = {
+  readonly home: string;
+  readonly person: string;
+  /** Runs a program beside the services. */
+  run(program: string, ...words: string[]): Promise<Outcome>;
+  reveille(...words: string[]): Promise<Outcome>;
+  /** Ends the manager with all services, as a shutdown does, and leaves it at that until {@link boot}. */
+  shutDown(): Promise<void>;
+  /** Starts the manager, and with it what is enabled. */
+  boot(): Promise<void>;
+};
+
+/** How each hierarchy is mounted anew, so that its top is where we are in it. */
+const MOUNTS: Readonly<Record<string, string>> = {
+  '/sys/fs/cgroup': 'mount -t cgroup2 cgroup2 /sys/fs/cgroup',
+  '/sys/fs/cgroup/unified': 'mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified',
+  '/sys/fs/cgroup/systemd': 'mount -t cgroup -o none,name=systemd systemd /sys/fs/cgroup/systemd',
+};
+
+/** Goes into control groups of its own, and makes them the top ones. */
+function enter(folder: string, mark: string): string {
+  const moves = groupRoots().map((root) => `echo 0 > ${join(root, mark)}/cgroup.procs`);
+  return `set -e
+${moves.join('\n')}
+exec unshare --cgroup bash ${folder}/inside`;
+}
+
+function inside(folder: string): string {
+  const groups = groupRoots().map(
+    (root) => `umount -l ${root}
+${MOUNTS[root]}
+mkdir -p ${join(root, GROUP)}`,
+  );
+  // Only the manager: the journal takes the group of the first process for the top.
+  const moves = groupRoots().map((root) => `echo 0 > ${join(root, GROUP)}/cgroup.procs`);
+  return `set -e
+${groups.join('\n')}
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /run/systemd/system /run/systemd/journal /run/user/0
+chmod 700 /run/user/0
+mount --bind ${folder}/machine-id /etc/machine-id
+mount -t tmpfs tmpfs /var/log
+ip link set lo up
+${SYSTEMD!.replace(/systemd$/, 'systemd-journald')} 2>/dev/null &
+touch ${folder}/ready
+while :; do
+  while [ -e ${folder}/down ]; do sleep 0.05; done
+  (${moves.join('; ')}; exec ${SYSTEMD} --user >/dev/null 2>&1) || true
+  # What is left of its services goes with it, as systemd sees to for a user who has logged out.
+  for pid in $(find ${groupRoots()
+    .map((root) => join(root, GROUP))
+    .join(' ')} -name cgroup.procs -exec cat {} +); do kill -9 $pid || true; done
+  touch ${folder}/ended
+done`;
+}
+
+/** Takes the control groups away that systemd has left empty. */
+function removeGroups(mark: string): void {
+  const remove = (folder: string) => {
+    for (const entry of readdirSync(folder, { withFileTypes: true }))
+      if (entry.isDirectory()) remove(join(folder, entry.name));
+    rmdirSync(folder);
+  };
+  for (const root of groupRoots()) if (existsSync(join(root, mark))) remove(join(root, mark));
+}
+
+/** @param folder for the person's home, the installation and our own files */
+export async function startUserManager(owner: Owner, folder: string): Promise<UserManager> {
+  const mark = `reveille-test-${process.pid}`;
+  const person = join(folder, 'person');
+  const home = join(person, '.reveille');
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  writeFileSync(join(folder, 'machine-id'), `${'5'.repeat(32)}\n`);
+  for (const root of groupRoots()) mkdirSync(join(root, mark));
+  writeFileSync(join(folder, 'inside'), inside(folder));
+  const flags = ['--mount', '--pid', '--net', '--fork', '--kill-child', '--mount-proc', '--propagation', 'private'];
+  const env = {
+    PATH: process.env.PATH!,
+    HOME: person,
+    XDG_RUNTIME_DIR: '/run/user/0',
+    TZ: 'Europe/Berlin',
+    REVEILLE_APPROVER_STORE: 'file',
+  };
+  const outer = spawn('unshare', [...flags, 'bash', '-c', enter(folder, mark)], {
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let said = '';
+  outer.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  const gone = new Promise((resolve) => outer.once('close', resolve));
+  atEnd(owner, async () => {
+    outer.kill('SIGKILL');
+    await gone;
+    await eventually('the control groups are empty', () => {
+      try {
+        removeGroups(mark);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+  });
+  await eventually('the namespaces are there', () => {
+    if (outer.exitCode !== null) throw new Error(`unshare ended: ${said}`);
+    return existsSync(join(folder, 'ready'));
+  });
+  const inner = readFileSync(`/proc/${outer.pid}/task/${outer.pid}/children`, 'utf8').trim().split(' ')[0]!;
+  const run = (program: string, ...words: string[]) =>
+    new Promise<Outcome>((resolve) => {
+      const there = ['--target', inner, '--mount', '--pid', '--net', '--cgroup', '--', program, ...words];
+      const child: ChildProcess = execFile('nsenter', there, { env, encoding: 'utf8' }, (_, stdout, stderr) =>
+        resolve({ status: child.exitCode, stdout, stderr }),
+      );
+    });
+  const isUp = async () => /running|degraded/.test((await run('systemctl', '--user', 'is-system-running')).stdout);
+  await eventually('systemd has started', isUp);
+  return {
+    home,
+    person,
+    run,
+    reveille: (...words) => run(process.execPath, PROGRAM, ...words),
+    async shutDown() {
+      writeFileSync(join(folder, 'down'), '');
+      await run('systemctl', '--user', 'exit');
+      await eventually('systemd has ended', () => existsSync(join(folder, 'ended')));
+    },
+    async boot() {
+      for (const name of ['ended', 'down']) rmSync(join(folder, name), { force: true });
+      await eventually('systemd has started', isUp);
+    },
+  };
+}
