@@ -87,6 +87,8 @@ export type Desk = {
   readonly intents: Part<ExecutorClient>;
   readonly approver: Part<ApproverPort>;
   readonly passkeys: Part<PasskeyPort>;
+  /** The console by the name `localhost`, where nobody else can be reached by it; without it, there is no such name. */
+  readonly localhost?: () => string | undefined;
   readonly verifyReceipt: (receipt: string) => Promise<ReceiptVerdict>;
   readonly health: Part<() => Promise<readonly Check[]>>;
   readonly places: readonly Place[];

@@ -19,20 +19,25 @@ const ASKED_FOR_MS = 15 * 60_000;
 export const askedUntil = (now: number): string => formatInstant(now + ASKED_FOR_MS);
 
 /** Why pages of this address cannot ask for passkeys, as sentences; `undefined` where they can. */
-export function whyNotAt(origin: string): string | undefined {
-  const { hostname, protocol, port } = new URL(origin);
-  const isNumber = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0;
-  if (isNumber && protocol === 'http:')
-    return `A passkey belongs to a name, and ${hostname} is none. Open the console by its name: with "reveille open", or at http://localhost:${port}.`;
-  if (isNumber) return `A passkey belongs to a name, and ${hostname} is none. Open the console by its name.`;
+export function whyNotAt({ localhost }: Pick<Desk, 'localhost'>, origin: string): string | undefined {
+  const { hostname, protocol } = new URL(origin);
+  if (isIP(hostname.replace(/^\[|\]$/g, '')) !== 0) {
+    const number = `A passkey belongs to a name, and ${hostname} is none.`;
+    if (localhost === undefined) return `${number} Open the console by its name.`;
+    const named = localhost();
+    return named === undefined
+      ? `${number} The name localhost is not only ours: another program listens at [::1] of this port. End it, and start "reveille up" anew.`
+      : `${number} Open the console by its name: with "reveille open", or at ${named}.`;
+  }
   if (protocol === 'http:' && hostname !== 'localhost')
     return 'Browsers ask for passkeys over https alone, or on localhost: give the listener a certificate (ROUTER_PUBLIC_TLS_CERT).';
   return undefined;
 }
 
 /** The passkeys that this page can ask for; none where the executor cannot be asked. */
-export async function passkeysAt({ intents }: Desk, origin: string): Promise<readonly OfferedPasskey[]> {
-  if ('missing' in intents || whyNotAt(origin) !== undefined) return [];
+export async function passkeysAt(desk: Desk, origin: string): Promise<readonly OfferedPasskey[]> {
+  const { intents } = desk;
+  if ('missing' in intents || whyNotAt(desk, origin) !== undefined) return [];
   const { passkeys } = await intents.there.passkeys().catch(() => ({ passkeys: [] }));
   return passkeys.filter((one) => one.origin === origin);
 }

@@ -16,6 +16,7 @@ import { signedUntil } from '../approver/statements.ts';
 import { instantAt } from '../commands/time.ts';
 import type { CliContext } from '../context.ts';
 import { userOf } from '../flags/machine-user.ts';
+import { readRun } from '../home/home.ts';
 import { chronometricAccess } from './chronometric.ts';
 import { alarmClient } from './chronos.ts';
 import { executorAdmin, executorClient } from './executor.ts';
@@ -167,6 +168,7 @@ export function localDesk(context: CliContext, name: string, onHint: Desk['onHin
     intents: part(() => executorClient(context, user)),
     approver: { there: approverOf(context) },
     passkeys: part(() => passkeyPort(context, user)),
+    localhost: () => readRun(home)?.console_url,
     verifyReceipt: (receipt) => verify(context, user, receipt),
     health: { there: () => checks(context) },
     places: [{ name: 'home', where: home.path }, { name: 'settings', where: home.configFile }, ...data],

@@ -45,7 +45,7 @@ function row({ approver, name, origin, added, revoked }: Row, here: Here, mayEnd
 
 function addForm(visit: Visit): Html {
   const { session, origin, desk } = visit;
-  const whyNot = whyNotAt(origin);
+  const whyNot = whyNotAt(desk, origin);
   if (whyNot !== undefined) return html`<p class="told">${shown(whyNot)}</p>`;
   const key = 'there' in desk.approver ? desk.approver.there.known() : undefined;
   const vouches =
@@ -85,7 +85,7 @@ const nameIn = (visit: Visit): string => {
 /** `approvals/passkeys/make`, sent by the script: what the browser has to make. */
 export async function makePasskey(visit: Visit): Promise<Told> {
   const { session, origin, desk, clock, form } = visit;
-  const whyNot = whyNotAt(origin);
+  const whyNot = whyNotAt(desk, origin);
   if (whyNot !== undefined) return { told: { complaint: whyNot } };
   try {
     // Before the browser makes one that nobody vouches for.

@@ -9,6 +9,9 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { SCREEN_ROUTES } from '../../../src/console/screens/routes.ts';
 import { rightsOf } from '../../../src/kit/identity/person-rights.ts';
+import { testPasskey } from '../../../src/kit/identity/testing/passkey.ts';
+import { type PasskeyRequest, passkeyEnrollmentText } from '../../../src/wire/passkey.ts';
+import { APPROVER, asOperator, enrolled } from '../../support/cluster/approval.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 import { callerOf, transfer } from '../executor/executor-bench.ts';
@@ -91,6 +94,58 @@ describe('the console of a fleet', () => {
     );
     assert.match((await own.get('machine')).text, /awake/);
     assert.equal((await fleet.machines.show('bob')).running, 'asleep', 'nobody else was woken');
+  });
+
+  test('where no key of the person’s is, a passkey is made, vouched for elsewhere, and then answers', async () => {
+    // By a name: 127.0.0.1 can have none.
+    const origin = fleet.origin.replace('127.0.0.1', 'localhost');
+    const headers = { cookie: own.sent, host: new URL(origin).host };
+    const csrf = /data-csrf="([^"]+)"/.exec((await own.get('health')).text)![1]!;
+    const post = (path: string, fields: Record<string, string>) =>
+      fleet.send(`${own.base}${path}`, {
+        method: 'POST',
+        headers: { ...headers, origin, 'content-type': 'application/x-www-form-urlencoded' },
+        body: new URLSearchParams({ csrf, ...fields }).toString(),
+      });
+    const told = async (path: string, fields: Record<string, string>) => JSON.parse((await post(path, fields)).text);
+    const base64url = (hex: string) => Buffer.from(hex, 'hex').toString('base64url');
+    const authenticator = testPasskey({ origin });
+    const { credential_id, public_key } = authenticator.passkey;
+
+    assert.match((await own.get('approvals/passkeys')).text, /127\.0\.0\.1 is none\. Open the console by its name/);
+    const { create } = await told('approvals/passkeys/make', { name: 'a phone' });
+    assert.equal(create.rp_id, 'localhost');
+    const made = authenticator.registration(base64url(create.challenge));
+    const page = await post('approvals/passkeys', { name: 'a phone', credential_id, public_key, ...made });
+    assert.match(page.text, /It answers nothing until your key has vouched for it/);
+    const shownText = /aria-label="The request">([^<]+)</.exec(page.text)![1]!.replaceAll('&quot;', '"');
+    const { request } = JSON.parse(shownText) as { request: PasskeyRequest };
+    assert.deepEqual(request.passkey, authenticator.passkey);
+    const { url } = fleet.executor;
+    await enrolled(url, 'ada');
+    assert.equal((await asOperator(url, 'POST', '/approvers', request)).status, 403, 'nobody has vouched');
+    const signature = APPROVER.key.sign(passkeyEnrollmentText(request));
+    const vouched = { ...request, voucher: { approver: APPROVER.approver, signature } };
+    assert.equal((await asOperator(url, 'POST', '/approvers', vouched)).status, 200);
+
+    const id = adas.intent;
+    const asked = (await fleet.send(`${own.base}approvals/${id}`, { headers })).text;
+    assert.match(asked, /Signed with your passkey: a phone/);
+    assert.doesNotMatch(asked, /Sign with the key of this computer/);
+    const field = (name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(asked)![1]!;
+    const names = ['intent_id', 'node_id', 'call_sha256', 'displayed_sha256'];
+    const question = { ...Object.fromEntries(names.map((name) => [name, field(name)])), do: 'deny' };
+    const { get, fields } = await told('approvals/passkey', question);
+    assert.deepEqual(get.ids, [credential_id]);
+    const signed = authenticator.assertion('', { challenge: base64url(get.challenge) });
+    const answer = { ...question, ...fields, credential_id, ...signed };
+    assert.equal((await post('approvals/answer', { ...answer, do: 'approve' })).status, 303);
+    const states = callerOf(fleet.executor, 'ada');
+    assert.equal((await states.state(id)).status, 'awaiting_approval', 'a no is no yes');
+    assert.equal((await post('approvals/answer', answer)).status, 303);
+    await states.until(id, 'denied');
+    adas.intent = await states.submit({ intent: transfer(), conversation_id: 'violet-harbour' });
+    await states.waiting(adas.intent);
   });
 
   test('walked as the other person, and as nobody: 0 leaks in every route', async (t) => {

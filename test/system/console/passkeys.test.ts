@@ -15,13 +15,15 @@ import { homeAt, readSubmitter } from '../../../src/cli/home/home.ts';
 import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { sharedOwner } from '../../support/temporary.ts';
+import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 import { AUTHENTICATOR, type House, startHouse } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 const SECOND_VERIFIER = join(import.meta.dirname, '../../contract/second-verifier/verifier.mjs');
 /** Longer than a key that was just pressed would still answer a question that has just come. */
 const SEEN_MS = 900;
+
+const PASSPHRASE = 'a horse that nobody has stapled';
 
 describe('passkeys', () => {
   const owner = sharedOwner();
@@ -35,7 +37,12 @@ describe('passkeys', () => {
 
   before(async () => {
     // The port is not known before the start; what counts of a link is its path.
-    const more = { NOTIFY_CONSOLE_URL: 'https://console.example' };
+    const passphrase = join(temporaryFolder(owner), 'passphrase');
+    writeFileSync(passphrase, PASSPHRASE, { mode: 0o600 });
+    const more = {
+      NOTIFY_CONSOLE_URL: 'https://console.example',
+      REVEILLE_APPROVER_PASSPHRASE_FILE: passphrase,
+    };
     [house, browser] = await Promise.all([startHouse(owner, saying('Yes.'), more), startBrowser(owner)]);
     told = join(house.home, 'told');
     writeFileSync(told, '');
@@ -291,5 +298,25 @@ describe('passkeys', () => {
     await delay(SEEN_MS);
     await page.keyboard.press('d');
     await bodyTold(/Denied, signed by/);
+  });
+
+  test('a key that is sealed vouches with its passphrase alone; then answers with the passkey need none', async () => {
+    await house.reveille('approver', 'seal');
+    await page.goto(`${base}approvals/passkeys`);
+    await page.fill('#name', 'my phone');
+    await page.fill('#pass-new', 'a horse that somebody has stapled');
+    await page.click('text=Add a passkey');
+    await page.locator('[data-said]').filter({ hasText: 'the passphrase is not the one' }).waitFor();
+    assert.equal((await passkeys()).length, 1, 'the revoked one');
+    await page.fill('#pass-new', PASSPHRASE);
+    await page.click('text=Add a passkey');
+    await bodyTold(/Added: “my phone”/);
+    const id = await asked();
+    await page.goto(`${base}approvals`);
+    await page.waitForSelector('[data-question]');
+    await delay(SEEN_MS);
+    await page.keyboard.press('d');
+    await bodyTold(/Denied, signed with the passkey “my phone”/);
+    await until(id, 'denied');
   });
 });

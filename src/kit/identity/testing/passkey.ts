@@ -68,10 +68,22 @@ export function testPasskey(
     return { authenticator_data: data.toString('hex'), client_data, signature };
   }
 
+  /** What a browser gives when the passkey is made. @param challenge in base64url */
+  function registration(challenge: string, odd: Oddity = {}) {
+    const id = Buffer.from(credential_id, 'hex');
+    const length = Buffer.of(id.length >> 8, id.length & 0xff);
+    // What made it, which nobody asks, and its key, which is told apart.
+    const data = (head: Buffer) => Buffer.concat([head, Buffer.alloc(16), length, id, Buffer.alloc(77)]);
+    const made = { type: 'webauthn.create', challenge, flags: 0x45, data, count: 0, ...odd };
+    const { authenticator_data, client_data } = assertion('', made);
+    return { authenticator_data, client_data };
+  }
+
   return {
     passkey,
     approver,
     assertion,
+    registration,
 
     /** A signed answer to a gate; what is `said` may contradict it. */
     answer(intentId: string, gate: AskedGate, said: Partial<GateAnswer> = {}, odd: Oddity = {}): GateAnswer {
