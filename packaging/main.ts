@@ -13,6 +13,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -25,8 +26,11 @@ import { carriedManifest, EXPORTS, MAN_PAGE, type Manifest, packageManifest, ROO
 import { mapByLine } from './source-map.ts';
 import { isInstalled, packageRootOf, traceFiles } from './trace.ts';
 
-const COMPILED = join(ROOT, 'dist', 'compiled');
-const STAGED = join(ROOT, 'dist', 'package');
+const DIST = join(ROOT, 'dist');
+/** Where this run works: whoever looks into `dist` finds a whole package there, or none. */
+const MAKING = join(DIST, `making-${process.pid}`);
+const COMPILED = join(MAKING, 'compiled');
+const STAGED = join(MAKING, 'package');
 const INSTALLED = join(ROOT, 'node_modules');
 
 /** Read while it runs, or looked up by people: as they lie. */
@@ -48,8 +52,8 @@ const SERVERS = ['@modelcontextprotocol/server-filesystem/dist/index.js'];
 const NOT_CARRIED = '@koromix';
 
 function compile(): void {
-  rmSync(join(ROOT, 'dist'), { recursive: true, force: true });
-  execFileSync('tsc', ['-p', join(import.meta.dirname, 'tsconfig.json')], { stdio: 'inherit' });
+  const project = join(import.meta.dirname, 'tsconfig.json');
+  execFileSync('tsc', ['-p', project, '--outDir', COMPILED], { stdio: 'inherit' });
   // tsc rewrites what is imported, not the programs of threads and child processes that stand in a URL.
   for (const name of globSync('**/*.js', { cwd: COMPILED })) {
     const file = join(COMPILED, name);
@@ -140,24 +144,37 @@ const bytesBelow = (folder: string): number =>
 
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
-/** @returns the path of the tarball */
-export async function makePackage(say: (line: string) => void): Promise<string> {
+/** Puts what was made in the place of what was there. @returns the path of the tarball */
+function publishLocally(filename: string): string {
+  for (const old of globSync(['package', '*.tgz'], { cwd: DIST }))
+    rmSync(join(DIST, old), { recursive: true, force: true });
+  renameSync(STAGED, join(DIST, 'package'));
+  renameSync(join(MAKING, filename), join(DIST, filename));
+  return join(DIST, filename);
+}
+
+/** Makes `dist/package` and the tarball of it. */
+async function makePackage(say: (line: string) => void): Promise<void> {
   const started = performance.now();
   compile();
   const { ours, carried } = layOut();
   write(join(STAGED, MAN_PAGE), manPage(await outlineOf(buildProgram(process)), readManifest(ROOT).version));
-  const flags = ['--json', '--ignore-scripts', '--pack-destination', join(ROOT, 'dist')];
+  const bytes = bytesBelow(join(STAGED, 'node_modules'));
+  const flags = ['--json', '--ignore-scripts', '--pack-destination', MAKING];
   const [packed] = JSON.parse(execFileSync('npm', ['pack', ...flags], { cwd: STAGED, encoding: 'utf8' })) as [
     { filename: string; size: number; unpackedSize: number; entryCount: number },
   ];
-  const tarball = join(ROOT, 'dist', packed.filename);
-  const bytes = bytesBelow(join(STAGED, 'node_modules'));
-  say(
-    `${relative(ROOT, tarball)}: ${megabytes(packed.size)}, unpacked ${megabytes(packed.unpackedSize)} in ${packed.entryCount} files`,
-  );
+  const tarball = relative(ROOT, publishLocally(packed.filename));
+  const { size, unpackedSize, entryCount } = packed;
+  say(`${tarball}: ${megabytes(size)}, unpacked ${megabytes(unpackedSize)} in ${entryCount} files`);
   say(`of it ${megabytes(bytes)} are ${carried} dependencies, and ${ours} files are compiled from ours`);
   say(`made in ${((performance.now() - started) / 1000).toFixed(1)} s`);
-  return tarball;
 }
 
-if (import.meta.main) await makePackage((line) => console.log(line));
+if (import.meta.main) {
+  try {
+    await makePackage((line) => console.log(line));
+  } finally {
+    rmSync(MAKING, { recursive: true, force: true });
+  }
+}

@@ -92,6 +92,19 @@ test('everything that comes along stays under 15 MB, and no package of it has a 
   }
 });
 
+test('the manifest is that of the repository without what is for working on it', () => {
+  const manifestIn = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const [ours, theirs] = [manifestIn(ROOT), manifestIn(join(installed.program, '..', '..'))];
+  for (const field of ['name', 'version', 'description', 'license', 'type', 'engines', 'bin'])
+    assert.deepEqual(theirs[field], ours[field], field);
+  for (const field of ['private', 'scripts', 'devDependencies', 'allowScripts', 'overrides', 'repository'])
+    assert.ok(!(field in theirs), field);
+  // What is carried is pinned; what is not, a binary for one system, is optional.
+  assert.deepEqual(Object.keys(theirs.dependencies).sort(), [...theirs.bundleDependencies].sort());
+  for (const version of Object.values({ ...theirs.dependencies, ...theirs.optionalDependencies }))
+    assert.match(String(version), /^\d+\.\d+\.\d+$/);
+});
+
 test('the manual page comes along, where npm links it from', () => {
   const root = join(installed.program, '..', '..');
   const { man } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
