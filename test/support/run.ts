@@ -32,16 +32,17 @@ const FILES_PER_CORE = 2;
 /** Where suites share a process, each folder named here one: as far as they only compute. */
 const SHARING = /^(?:src\/[^/]+|bench|test\/architecture|test\/fault\/checker)(?=\/)/;
 /**
- * A suite with one of these in its text has a process of its own: hooks of the whole file, processes and servers, and
- * whatever all of a process shares; and what takes its time, with all rounds.
+ * A suite with one of these in its text has a process of its own: hooks around each test of a file, which would be around
+ * those of its neighbours too; processes and threads, for which a whole system would wait; and what all of a process
+ * shares. Hooks of the whole file, and servers at ports that the system picks, disturb nobody.
  */
 const NEEDS_OWN_PROCESS = new RegExp(
   [
-    /^(?:before|after)(?:Each)?\(/,
-    /node:(?:child_process|https?|net|worker_threads)\b/,
+    /^(?:before|after)Each\(/,
+    /node:(?:child_process|worker_threads)\b/,
     /\bprocess\.(?:env|chdir|on|once|exitCode)\b/,
-    /\b(?:mock\.|stackTraceLimit)/,
-    /support\/(?!temporary|eventually)/,
+    /\b(?:mock\.|stackTraceLimit|setFlagsFromString)/,
+    /support\/(?!temporary|eventually|command-line|installation)/,
   ]
     .map(({ source }) => source)
     .join('|'),
