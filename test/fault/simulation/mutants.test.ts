@@ -9,12 +9,28 @@ import { simulate } from './simulate.ts';
  * longer.
  */
 const PATIENCE = 40;
-/** Worlds that are over soon and in which most defects show: they are looked at first, and all others after them. */
-const SHORT = [61, 50, 45, 55, 63, 22, 19, 47, 48, 27, 20, 32, 40];
+/** Worlds that are over soon, each with the defects that show there: it is the first one that these live in. */
+const SHORT: Readonly<Record<number, readonly string[]>> = {
+  19: ['wedged-series'],
+  20: ['ignores-fence', 'delivers-failures'],
+  22: ['fast-clock', 'ignores-gone', 'calls-unknown-delivered'],
+  27: ['loses-outcomes', 'shows-strangers', 'obeys-strangers', 'forgetful'],
+  32: ['never-renews', 'sleepy', 'stale-writes'],
+  40: ['one-at-a-time'],
+  45: ['acknowledges-early', 'ignores-keys', 'unfair-claims', 'silent-misses'],
+  47: ['forgets-cancel', 'trims-messages'],
+  48: ['claims-twice', 'cancel-only-said'],
+  50: ['keeps-leases', 'hasty'],
+  55: ['early-by-one', 'drifting-series'],
+  63: ['forgets-after-failure', 'endless-ladder'],
+};
 
-function* seeds(): Generator<number> {
-  yield* SHORT;
-  for (let seed = 1; ; seed++) if (!SHORT.includes(seed)) yield seed;
+function* seeds(defect: string): Generator<number> {
+  const short = Object.keys(SHORT).map(Number);
+  const first = short.find((seed) => SHORT[seed]?.includes(defect));
+  const soon = [...(first === undefined ? [] : [first]), ...short.filter((seed) => seed !== first)];
+  yield* soon;
+  for (let seed = 1; ; seed++) if (!soon.includes(seed)) yield seed;
 }
 
 describe('a simulation finds', () => {
@@ -30,7 +46,7 @@ describe('a simulation finds', () => {
   for (const [name, mutant] of Object.entries(MUTANTS)) {
     test(`${name}: ${mutant.defect}`, async (t) => {
       let lived = 0;
-      for (const seed of seeds()) {
+      for (const seed of seeds(name)) {
         if (mutant.shows && !mutant.shows(drawScenario(seed))) continue;
         if (++lived > PATIENCE) break;
         const { violations } = await simulate({ seed, mutant });

@@ -7,7 +7,7 @@ import { simulate } from './simulate.ts';
 
 const BATCHES = 4;
 /** `npm run simulate` goes through as many as one likes. */
-const SEEDS_IN_BATCH = rounds(10, 50);
+const SEEDS_IN_BATCH = rounds(6, 50);
 
 /** What must have come about in so many worlds, or they are too tame to show anything. */
 const RARITIES = [
