@@ -47,10 +47,9 @@ async function command(env: Record<string, string>, ...words: string[]): Promise
 
 /** How an `up` that cannot start ends. */
 async function refusal(env: Record<string, string>): Promise<string> {
-  const ended = await upOnce(env).catch((error: Error & { code: number; stderr: string }) => error);
-  assert.ok('code' in ended, 'it started');
-  assert.equal(ended.code, 1);
-  return ended.stderr;
+  const { status, stderr } = await reveille(env.REVEILLE_HOME!, ['up', '--once'], { env });
+  assert.equal(status, 1);
+  return stderr;
 }
 
 /** Starts `up`. @returns how to end it, which may be repeated */
@@ -85,39 +84,33 @@ test('with required enrolment "up" lets its own key in, and rings', async () => 
   assert.equal(JSON.parse(stdout).model, 'offline');
 });
 
-test('when the welcome alarm cannot be set, "up" says why and ends with 1', async () => {
+describe('a home in which "up" starts again and again', () => {
   const env = environment();
-  await besideUp(env, async () => {
-    await command(env, 'agent', 'revoke', '--label', await labelOf(env));
+  const neo = [process.execPath, PROGRAM, 'neo'];
+  let [budget, own] = [{}, { provider: '' }];
+  let refused = '';
+  before(async () => {
+    const shown = async () => JSON.parse(await command(env, 'machine', 'show', '--json'));
+    await besideUp(env, async () => {
+      await command(env, 'machine', 'put', '--provider', 'process', '--max-per-day', '7', '--', ...neo);
+    });
+    await besideUp(env, async () => {
+      ({ budget } = await shown());
+      await command(env, 'machine', 'put', '--provider', 'http', '--url', 'http://127.0.0.1:9');
+    });
+    await besideUp(env, async () => {
+      own = await shown();
+      await command(env, 'agent', 'revoke', '--label', await labelOf(env));
+    });
+    refused = await refusal(env);
   });
-  await assert.rejects(upOnce(env), (error: Error & { code: number; stderr: string }) => {
-    assert.equal(error.code, 1);
-    assert.match(error.stderr, /not enrolled/);
-    return true;
-  });
-});
 
-test('an agent of the user\'s own stays the one that is woken when "up" starts again', async () => {
-  const env = environment();
-  await besideUp(env, async () => {
-    await command(env, 'machine', 'put', '--provider', 'http', '--url', 'http://127.0.0.1:9');
-  });
-  await besideUp(env, async () => {
-    const stdout = await command(env, 'machine', 'show', '--json');
-    assert.equal(JSON.parse(stdout).provider, 'http');
-  });
-});
+  test('a budget that the user gave Neo is still there', () => assert.deepEqual(budget, { wakes_per_day: 7 }));
 
-test('a budget that the user gave Neo is still there when "up" starts again', async () => {
-  const env = environment();
-  await besideUp(env, async () => {
-    const neo = [process.execPath, PROGRAM, 'neo'];
-    await command(env, 'machine', 'put', '--provider', 'process', '--max-per-day', '7', '--', ...neo);
-  });
-  await besideUp(env, async () => {
-    const stdout = await command(env, 'machine', 'show', '--json');
-    assert.deepEqual(JSON.parse(stdout).budget, { wakes_per_day: 7 });
-  });
+  test("an agent of the user's own stays the one that is woken", () => assert.equal(own.provider, 'http'));
+
+  test('when the welcome alarm cannot be set, "up" says why and ends with 1', () =>
+    assert.match(refused, /not enrolled/));
 });
 
 test('Neo is given what is its own, secrets by name alone, and not the home', async () => {
@@ -150,10 +143,7 @@ test('Neo is given what is its own, secrets by name alone, and not the home', as
 });
 
 test('a wrong model setting stops the start with its name, not the first wake', async () => {
-  await assert.rejects(upOnce(environment({ NEO_MODEL: 'x' })), (error: Error & { stderr: string }) => {
-    assert.match(error.stderr, /NEO_MODEL_BASE_URL is not set, but NEO_MODEL is/);
-    return true;
-  });
+  assert.match(await refusal(environment({ NEO_MODEL: 'x' })), /NEO_MODEL_BASE_URL is not set, but NEO_MODEL is/);
 });
 
 describe('beside an "up" that runs', () => {
