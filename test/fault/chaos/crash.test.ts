@@ -11,7 +11,7 @@ import { headline } from './summary.ts';
 
 async function survives(t: TestContext, fault: Fault, store: StoreKind): Promise<void> {
   const seed = seedOf(t);
-  const extent = { strikes: rounds(2, 6), strikingMs: rounds(7000, 15_000), recoveringMs: 0, drainMs: 60_000 };
+  const extent = { strikes: rounds(3, 6), strikingMs: rounds(7000, 15_000), recoveringMs: 0, drainMs: 60_000 };
   const outcome = await runCampaign({ fault, store, seed, extent });
   t.diagnostic(`seed ${seed} · ${headline(outcome)}`);
   assert.ok(wasJudged(outcome));
@@ -27,7 +27,7 @@ describe('while processes are killed', { concurrency: true }, () => {
   test('with replicas on PostgreSQL, which is interrupted as well, the same holds', (t) => {
     const either: Fault = {
       ...kill,
-      strike: (scene) => (scene.round % 2 === 1 ? postgres : kill).strike(scene),
+      strike: (scene) => (scene.round % 3 === 2 ? postgres : kill).strike(scene),
     };
     return survives(t, either, 'postgres');
   });
