@@ -36,6 +36,8 @@ const INSTALLED = join(ROOT, 'node_modules');
 /** Read while it runs, or looked up by people: as they lie. */
 const CARRIED = [
   ...['LICENSE', 'README.md', 'CHANGELOG.md', 'agents/*', 'skills/**/*', 'docs/{*,errors/*}.md'],
+  // The marketplace and what it names, for those who add the installed package to their client.
+  ...['.claude-plugin/*', 'integrations/**/*.{json,md,toml}', 'integrations/**/.*/*', 'integrations/**/.mcp.json'],
   ...['examples/*/*.{md,json,yaml}', '{src,examples}/**/migrations/*.sql'],
   ...['src/console/assets/*', 'src/**/presets/*.json', 'src/*/*.json'],
 ];

@@ -26,6 +26,18 @@ export const EXPORTS: Readonly<Record<string, string>> = {
 /** Written when the package is made, from the command tree. */
 export const MAN_PAGE = 'man/reveille.1';
 
+/**
+ * The name in the MCP registry, which proves by it whose package it is: `io.github.<owner>/…` belongs to who can push to
+ * that owner's repositories.
+ *
+ * @param address of the repository; without one, or elsewhere than at GitHub, it is the name in `package.json`
+ */
+export function registryName(address: string | undefined): string {
+  const { name, mcpName } = readManifest(ROOT);
+  const [, owner] = /^(?:git\+)?https:\/\/github\.com\/([\w-]+)\//.exec(address ?? '') ?? [];
+  return owner === undefined ? String(mcpName) : `io.github.${owner}/${name}`;
+}
+
 /** Fields that are about working on the repository. */
 const OF_THE_REPOSITORY = ['private', 'scripts', 'devDependencies', 'allowScripts', 'overrides'];
 
@@ -50,6 +62,7 @@ export function packageManifest(bundled: readonly string[], address: string | un
   return {
     ...(kept as Manifest),
     ...(address === undefined ? {} : { repository: { type: 'git', url: address } }),
+    mcpName: registryName(address),
     dependencies: { ...dependencies, ...optionalDependencies },
     optionalDependencies: platformBinaries(),
     man: [MAN_PAGE],

@@ -18,6 +18,7 @@ const MADE_WITHIN_MS = 180_000;
 const SOURCES = [
   '{bin,src,examples,packaging}/**/*.{ts,mjs,json,sql,css,js}',
   '{agents,skills,schemas,docs}/**/*.{json,mtx,yaml,md}',
+  '{integrations/**/,integrations/**/.*/,.claude-plugin/}{*,.mcp}.{json,md,toml}',
   '{package,package-lock}.json',
   '{README,CHANGELOG}.md',
 ];

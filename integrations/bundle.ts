@@ -1,0 +1,37 @@
+/**
+ * `npm run bundles`: makes `dist/reveille-<server>-<version>.mcpb`, bundles that desktop clients install with a click: the
+ * package as `npm run package` has laid it out, and a manifest. Equal sources give equal bytes.
+ */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { strToU8, type Zippable, zipSync } from 'fflate';
+import { ROOT } from '../packaging/manifest.ts';
+import { BUNDLES, bundleManifest } from './generate.ts';
+
+/** Zip has no time zone and begins in 1980; the same for every file. */
+const WRITTEN = new Date(1980, 0, 2);
+
+/**
+ * @param folder the package, laid out
+ * @returns the paths of the bundles
+ */
+export function makeBundles(folder: string, target: string): string[] {
+  if (!existsSync(join(folder, 'package.json')))
+    throw new Error(`there is no package in ${folder}; "npm run package" makes it`);
+  const files: Zippable = {};
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    files[`server/${relative(folder, path).split(sep).join('/')}`] = readFileSync(path);
+  }
+  return BUNDLES.map((bundle) => {
+    const manifest = bundleManifest(bundle);
+    const text = `${JSON.stringify(manifest, null, 2)}\n`;
+    const path = join(target, `${manifest.name}-${manifest.version}.mcpb`);
+    writeFileSync(path, zipSync({ 'manifest.json': strToU8(text), ...files }, { mtime: WRITTEN, level: 6 }));
+    return path;
+  });
+}
+
+if (import.meta.main)
+  for (const path of makeBundles(join(ROOT, 'dist', 'package'), join(ROOT, 'dist'))) console.log(relative(ROOT, path));
