@@ -1,12 +1,13 @@
 /**
  * `npm run bundles`: makes `dist/reveille-<server>-<version>.mcpb`, bundles that desktop clients install with a click: the
- * package as `npm run package` has laid it out, and a manifest. Equal sources give equal bytes.
+ * package as `npm run package` has laid it out, and a manifest. Equal sources give equal bytes. With them
+ * `dist/server.json`, the entry of the MCP registry, by the name that the package was made with.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { strToU8, type Zippable, zipSync } from 'fflate';
 import { ROOT } from '../packaging/manifest.ts';
-import { BUNDLES, bundleManifest } from './generate.ts';
+import { BUNDLES, bundleManifest, registryEntry } from './generate.ts';
 
 /** Zip has no time zone and begins in 1980; the same for every file. */
 const WRITTEN = new Date(1980, 0, 2);
@@ -33,5 +34,10 @@ export function makeBundles(folder: string, target: string): string[] {
   });
 }
 
-if (import.meta.main)
-  for (const path of makeBundles(join(ROOT, 'dist', 'package'), join(ROOT, 'dist'))) console.log(relative(ROOT, path));
+if (import.meta.main) {
+  const dist = join(ROOT, 'dist');
+  const entry = `${JSON.stringify(registryEntry(process.env.REVEILLE_REPOSITORY), null, 2)}\n`;
+  writeFileSync(join(dist, 'server.json'), entry);
+  for (const path of [...makeBundles(join(dist, 'package'), dist), join(dist, 'server.json')])
+    console.log(relative(ROOT, path));
+}

@@ -14,7 +14,11 @@ import { describe, type TestContext, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { entriesOf } from '../connect/entries.ts';
+import { homeAt } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
+import { programIn } from '../service/lasting-copy.ts';
+import { servicePlace } from '../service/place.ts';
+import { programToName } from './connect.ts';
 
 const read = (path: string) => readFileSync(path, 'utf8');
 
@@ -204,6 +208,19 @@ describe('what is refused changes nothing', () => {
       message: /_npx.* is a cache .*npm install --global reveille/,
     });
   });
+});
+
+test('where a service runs, its program is named instead of one that goes', (t) => {
+  const { home, at } = homeWith(t);
+  const context = { environment: { HOME: home, XDG_DATA_HOME: home }, home: homeAt(at('.reveille')) };
+  const { versions, current } = servicePlace(context.environment, context.home.path);
+  const cached = '/home/a/.npm/_npx/3f2a/node_modules/reveille/bin/reveille.mjs';
+  const ofVersion = join(versions, '0.0.1', 'node_modules', 'reveille', 'bin', 'reveille.mjs');
+  assert.equal(programToName(context, cached), cached, 'there is no service');
+  mkdirSync(dirname(programIn(current)), { recursive: true });
+  writeFileSync(programIn(current), '');
+  for (const running of [cached, ofVersion]) assert.equal(programToName(context, running), programIn(current));
+  assert.equal(programToName(context, '/usr/lib/node_modules/reveille/bin/reveille.mjs').startsWith('/usr/lib'), true);
 });
 
 test('a link is followed and said; what it points to is written, and the backup lies beside the link', async (t) => {

@@ -1,16 +1,18 @@
 /** `reveille connect`: our MCP servers and the time hook in the configuration of an agent's client. */
 import { existsSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, sep } from 'node:path';
 import { structuredPatch } from 'diff';
 import { ReveilleError } from '../../wire/errors.ts';
 import { CLIENTS, type Client, homeOf, type Surroundings } from '../connect/clients.ts';
 import { shortPath } from '../connect/config-file.ts';
-import { entriesOf, PARTS, type Part } from '../connect/entries.ts';
+import { entriesOf, isCached, PARTS, type Part } from '../connect/entries.ts';
 import { applyChanges, type Change, planConnect, planUndo, stateOf } from '../connect/plan.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { PROGRAM } from '../home/package-root.ts';
 import { columns } from '../screens/columns.ts';
+import { programIn } from '../service/lasting-copy.ts';
+import { servicePlace } from '../service/place.ts';
 import { personAt } from './neo-server-review.ts';
 
 export type ConnectFlags = {
@@ -113,12 +115,27 @@ async function agreed(context: CliContext): Promise<boolean> {
   }
 }
 
+/**
+ * The program that is written down: where a service runs, the one that its upgrades replace, rather than a folder that goes
+ * with the next of them or a cache.
+ */
+export function programToName(
+  { environment, home }: Pick<CliContext, 'environment' | 'home'>,
+  running = PROGRAM,
+): string {
+  const { versions, current } = servicePlace(environment, home.path);
+  const ofService = programIn(current);
+  const goes = isCached(running) || running.startsWith(versions + sep);
+  return goes && existsSync(ofService) ? ofService : running;
+}
+
 /** @param name the client; without it all of them are listed */
 export async function connect(context: CliContext, flags: ConnectFlags, name: string | undefined): Promise<void> {
   const { out, environment, process: own } = context;
   const around = { environment, platform: process.platform, cwd: own.cwd() };
   const without = partsWithout(flags.without ?? []);
-  const entries = () => entriesOf({ program: PROGRAM, execPath: process.execPath, environment }, without);
+  const entries = () =>
+    entriesOf({ program: programToName(context), execPath: process.execPath, environment }, without);
   if (name === undefined) return listClients(context, around, entries);
 
   const client = clientOf(name);

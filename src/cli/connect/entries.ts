@@ -36,12 +36,14 @@ export const PLACE_NAMES: readonly string[] = PLACES;
 /** Folders of `npx`, `pnpm dlx`, `yarn dlx` and `bunx`, which are emptied some day. */
 const CACHES = /[/\\](?:_npx|dlx(?:-[^/\\]*)?|xfs-[^/\\]+|bunx-[^/\\]+)[/\\]/;
 
+export const isCached = (path: string): boolean => CACHES.test(path);
+
 /**
  * @returns the path
  * @throws ReveilleError `conflict` for one that will not be there for long
  */
 function lasting(path: string): string {
-  if (!CACHES.test(path)) return path;
+  if (!isCached(path)) return path;
   throw new ReveilleError(
     'conflict',
     `${path} is a cache that is emptied some day, and a client would start it for years; ` +
