@@ -111,6 +111,16 @@ const ASKS_NOBODY = [
   'open --print',
   'spread --buckets 2 --to postgres://nobody@127.0.0.1:1/none',
   'doctor',
+  'completion bash',
+  'connect claude --print',
+  'backup --check /nowhere/to-be-found',
+  'restore /nowhere/to-be-found',
+  'service install --print',
+  'service status',
+  'service logs',
+  'service restart',
+  'service uninstall',
+  'upgrade /nowhere/to-be-found.tgz',
 ];
 /** Daemons, which stay; `up` has a test of its own below. */
 const STAYS = [
