@@ -52,24 +52,35 @@ function resolveFrom(folder: string, name: string): string | undefined {
   }
 }
 
-/** Copies a package and all that it depends on; each name once at the top, and a second version below who needs it. */
+/**
+ * Copies a package and all that it depends on: what it carries below itself comes along, what lies beside it comes to
+ * the top, and a second version of a name below who needs it. What is not there is left out; whether the copy starts is
+ * looked at afterwards.
+ */
 function copyTree(root: string, target: string): void {
   const placed = new Map<string, string>();
+  const visited = new Set<string>();
+  const visit = (source: string, place: string) => {
+    if (visited.has(source)) return;
+    visited.add(source);
+    const { dependencies, optionalDependencies } = packageAt(source);
+    for (const wanted of new Set([...Object.keys(dependencies), ...Object.keys(optionalDependencies)])) {
+      const found = resolveFrom(source, wanted);
+      if (found === undefined) continue;
+      if (found.startsWith(source + sep)) visit(found, join(place, relative(source, found)));
+      else put(found, wanted, place);
+    }
+  };
   const put = (source: string, name: string, below: string) => {
+    // Carried along by what was copied before.
+    if ([...placed.values()].some((copied) => source.startsWith(copied + sep))) return;
     const top = join(target, 'node_modules', name);
     const place = placed.has(top) && placed.get(top) !== source ? join(below, 'node_modules', name) : top;
     if (placed.get(place) === source) return;
     placed.set(place, source);
-    // What lies in its own folder of that name is copied by who depends on it.
-    const filter = (path: string) => !relative(source, path).split(sep).includes('node_modules');
+    const filter = (path: string) => !relative(source, path).split(sep).includes('.cache');
     cpSync(source, place, { recursive: true, filter, mode: 0 });
-    const { dependencies, optionalDependencies } = packageAt(source);
-    for (const wanted of new Set([...Object.keys(dependencies), ...Object.keys(optionalDependencies)])) {
-      const found = resolveFrom(source, wanted);
-      if (found !== undefined) put(found, wanted, place);
-      else if (!(wanted in optionalDependencies))
-        throw new ReveilleError('internal', `${name} needs ${wanted}, which is not installed`, { retryable: false });
-    }
+    visit(source, place);
   };
   put(root, packageAt(root).name, target);
 }
