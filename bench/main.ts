@@ -21,6 +21,7 @@ import { BENCH_FOLDER, Workbench } from './workbench.ts';
 import { measureBoot } from './workloads/boot.ts';
 import { measureBurst } from './workloads/burst.ts';
 import { measureChronometric } from './workloads/chronometric.ts';
+import { measureConsoles } from './workloads/consoles.ts';
 import type { Context } from './workloads/context.ts';
 import { measureCreates } from './workloads/creates.ts';
 import { measureEndurance } from './workloads/endurance.ts';
@@ -124,6 +125,7 @@ const MEASURE: { [Name in WorkloadName]: (context: Context) => Promise<NonNullab
   memory: measureMemory,
   receipts: measureReceipts,
   proxy: measureProxy,
+  consoles: measureConsoles,
   chronometric: measureChronometric,
 };
 

@@ -15,6 +15,7 @@ export const WORKLOADS = [
   'receipts',
   'chronometric',
   'proxy',
+  'consoles',
 ] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
 
@@ -61,6 +62,8 @@ export type Plan = {
   chronometric: { starts: number; calls: number };
   /** Requests one at a time and length of a window with many in a round; wakes of a machine that sleeps. */
   proxy: { calls: number; seconds: number; wakes: number };
+  /** Fires within so many seconds, and open consoles beside them. */
+  consoles: { count: number; seconds: number; consoles: number };
 };
 
 const FULL: Plan = {
@@ -84,6 +87,7 @@ const FULL: Plan = {
   receipts: { seconds: 3 },
   chronometric: { starts: 15, calls: 2_000 },
   proxy: { calls: 5_000, seconds: 5, wakes: 7 },
+  consoles: { count: 60_000, seconds: 4, consoles: 200 },
 };
 
 const QUICK: Plan = {
@@ -107,6 +111,7 @@ const QUICK: Plan = {
   receipts: { seconds: 1 },
   chronometric: { starts: 5, calls: 500 },
   proxy: { calls: 1_500, seconds: 2, wakes: 3 },
+  consoles: { count: 20_000, seconds: 1, consoles: 200 },
 };
 
 export type PlanChanges = {

@@ -4,6 +4,7 @@ import type { Plan, WorkloadName } from './plan.ts';
 import type { BootRow } from './workloads/boot.ts';
 import type { BurstResult } from './workloads/burst.ts';
 import type { ChronometricResult } from './workloads/chronometric.ts';
+import type { ConsolesResult } from './workloads/consoles.ts';
 import type { CreatesRow } from './workloads/creates.ts';
 import type { EnduranceResult } from './workloads/endurance.ts';
 import type { Footprint } from './workloads/footprint.ts';
@@ -31,6 +32,7 @@ export type Results = {
   receipts?: ReceiptsRow[];
   proxy?: ProxyResult;
   chronometric?: ChronometricResult;
+  consoles?: ConsolesResult;
 };
 
 export type Report = {

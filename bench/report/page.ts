@@ -35,6 +35,7 @@ function method({ plan }: Report): string {
     receipts,
     chronometric,
     proxy,
+    consoles,
   } = plan;
   return `## Method
 
@@ -83,7 +84,9 @@ function method({ plan }: Report): string {
   is no profile, and so no consent to look at the desktop.
 - **Public listener:** a daemon that answers at once with 4 KiB, asked with no proxy, through a reverse proxy of a dozen lines over the same HTTP client, and through the router with a
   person's credential, each in turn, each in a process of its own: ${count(proxy.calls)} requests one at a time, then ${proxy.seconds} s with 32 under way. What is added is the difference to no proxy in the
-  same round. Then ${proxy.wakes} requests that find the machine asleep, beside as many starts of the same program alone.`;
+  same round. Then ${proxy.wakes} requests that find the machine asleep, beside as many starts of the same program alone.
+- **Consoles:** ${count(consoles.count)} fires due within ${consoles.seconds} s, with the router's console open for nobody and for ${count(consoles.consoles)} people, who have come in with a token each and hold a stream of
+  events; each reads its list of alarms again when it is told that one has changed, one read at a time, as the page does. chronosd, router, sink and readers share the machine's cores.`;
 }
 
 function machineSection({ machine, versions, postgres }: Report): string {

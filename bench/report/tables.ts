@@ -6,6 +6,7 @@ import { bestPeer, type Verdict } from '../verdicts.ts';
 import type { BootRow } from '../workloads/boot.ts';
 import type { BurstResult, Target } from '../workloads/burst.ts';
 import type { ChronometricResult } from '../workloads/chronometric.ts';
+import type { ConsolesResult } from '../workloads/consoles.ts';
 import type { CreatesRow } from '../workloads/creates.ts';
 import type { EnduranceResult } from '../workloads/endurance.ts';
 import type { Footprint } from '../workloads/footprint.ts';
@@ -329,6 +330,18 @@ export function proxyTables({ ways, wakes }: ProxyResult): Table[] {
   ];
 }
 
+export function consolesTable({ rows }: ConsolesResult): Table {
+  return {
+    title: 'Open consoles, Reveille on SQLite',
+    headings: ['Consoles', 'fires/s', 'of none open', 'CPU µs/fire', 'pages read'],
+    rows: rows.map(({ consoles, perSecond, ofNone, processorMicros, looks }) => [
+      ...[count(consoles), count(perSecond), times(ofNone)],
+      ...[processorMicros === null ? '' : count(processorMicros), count(looks)],
+    ]),
+    note: 'Each console is another person’s, whose alarms are among those that ring; processor time is chronosd’s alone.',
+  };
+}
+
 export function chronometricTables({ starts, calls }: ChronometricResult): Table[] {
   const ways = unique(calls.map(({ way }) => way));
   const cells = (tool: string) =>
@@ -387,6 +400,7 @@ export function tablesOf(results: Results): Table[] {
     receipts,
     chronometric,
     proxy,
+    consoles,
   } = results;
   return [
     ...(lateness ? [latenessTable(lateness)] : []),
@@ -405,5 +419,6 @@ export function tablesOf(results: Results): Table[] {
     ...(receipts ? [receiptsTable(receipts)] : []),
     ...(chronometric ? chronometricTables(chronometric) : []),
     ...(proxy ? proxyTables(proxy) : []),
+    ...(consoles ? [consolesTable(consoles)] : []),
   ];
 }

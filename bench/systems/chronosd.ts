@@ -15,7 +15,7 @@ const SECRETS = {
   CHRONOS_WAKE_TOKEN: randomSecret(),
 };
 
-export const CHRONOS_TOKEN = SECRETS.CHRONOS_TOKEN;
+export const { CHRONOS_TOKEN, CHRONOS_ADMIN_TOKEN } = SECRETS;
 
 /** Where the data is: a folder for SQLite, the address of a database for PostgreSQL. */
 export type DataPlace = { folder: string } | { uri: string };

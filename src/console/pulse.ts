@@ -72,6 +72,8 @@ export class Pulse {
       await Promise.all([
         compare('alarms', () =>
           of(desk.alarms, async (alarms) => {
+            const mark = await alarms.alarmMark({ signal });
+            if (mark !== undefined) return mark;
             const [newest, next] = await Promise.all([
               alarms.listAlarms({ limit: ALARMS_LOOKED_AT }, { signal }),
               alarms.listAlarms({ limit: ALARMS_LOOKED_AT, sort: 'next' }, { signal }),

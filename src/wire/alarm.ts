@@ -137,6 +137,9 @@ export const alarmListQuerySchema = z.strictObject({
   until: instantSchema.optional(),
 });
 
+/** To be compared with an earlier one, and for nothing else. */
+export const alarmMarkSchema = z.object({ mark: z.string().optional() });
+
 export const fireListQuerySchema = z.strictObject({
   limit: queryLimit.optional(),
   cursor: z.string().max(200).optional(),

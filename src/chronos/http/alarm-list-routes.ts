@@ -11,6 +11,7 @@ import { type AlarmState, scheduledOccurrence } from '../alarm/alarm.ts';
 import { viewAlarm } from '../alarm/view.ts';
 import type { AlarmFilter, AlarmStore } from '../store/store.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
+import { refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, ownerOfRequest } from './service.ts';
 
@@ -90,6 +91,12 @@ function pageOf(service: ChronosService, owner: string, query: Query, limit: num
 
 export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
   const { clock } = service;
+  serve(app, CHRONOS_ROUTES.alarmMark, async (c) => {
+    const owner = await ownerOfRequest(service, c);
+    refuseQuery(c);
+    return sendOk(c, { mark: await service.store.mark(owner) });
+  });
+
   serve(app, CHRONOS_ROUTES.listAlarms, async (c) => {
     const owner = await ownerOfRequest(service, c);
     const query = parseOrThrow(alarmListQuerySchema, c.req.query());

@@ -14,6 +14,7 @@ import {
   alarmCreateSchema,
   alarmListQuerySchema,
   alarmListSchema,
+  alarmMarkSchema,
   alarmPatchSchema,
   alarmViewSchema,
   fireListQuerySchema,
@@ -54,6 +55,13 @@ export const CHRONOS_ROUTES = {
     credential: 'principal',
     query: alarmListQuerySchema,
     data: alarmListSchema,
+  },
+  alarmMark: {
+    method: 'get',
+    path: '/v1/alarm-mark',
+    summary: 'another text whenever one of your alarms has changed; absent where that cannot be told cheaply',
+    credential: 'principal',
+    data: alarmMarkSchema,
   },
   getAlarm: {
     method: 'get',

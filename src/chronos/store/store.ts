@@ -174,6 +174,12 @@ export type AlarmStore = {
   upcoming(owner: string, request: UpcomingRequest): Promise<AlarmState[]>;
 
   /**
+   * Another text whenever an alarm of the owner, or what is known of its fires, has changed since; it may be another one
+   * without that. `undefined` where looking would cost as much as reading the alarms: other processes change them.
+   */
+  mark(owner: string): Promise<string | undefined>;
+
+  /**
    * Reads the alarm, applies the transition, writes the difference: the alarm's fields, occurrences that came (a
    * `fireId` that exists already is `conflict`), changed or went. Nothing else can change the alarm in between. What a
    * transition may not touch is in `difference.ts`, `checkTransition`: among others `fence`, `leaseUntil` and

@@ -194,6 +194,7 @@ export function makeModelStore(): AlarmStore {
         .slice(0, limit)
         .map(({ state }) => state);
     },
+    mark: async () => undefined,
     async update(owner, id, transition, limits = {}) {
       const before = find(owner, id);
       if (!before) return undefined;

@@ -137,6 +137,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     findByKey: (owner, key) => findByKey(pool, buckets, owner, key),
     list: (owner, filter) => list(pool, buckets.of(owner), owner, filter),
     search: (owner, request) => search(pool, buckets.of(owner), owner, request),
+    mark: async () => undefined,
     upcoming: (owner, request) => upcoming(pool, buckets.of(owner), owner, request),
     async update(owner, alarmId, transition, limits) {
       const state = await update(owner, alarmId, transition, limits);

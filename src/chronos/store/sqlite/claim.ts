@@ -79,9 +79,11 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
   }
 
   return {
-    /** Ends every lease that ran out at or before an instant. */
-    ranOut(now: number): void {
-      for (const lease of tables.leases.until(now)) endLease(lease, now);
+    /** Ends every lease that ran out at or before an instant. @returns how many there were */
+    ranOut(now: number): number {
+      const held = tables.leases.until(now);
+      for (const lease of held) endLease(lease, now);
+      return held.length;
     },
 
     /**

@@ -8,6 +8,9 @@ import type { Tables } from './tables.ts';
 /** Sorts after every id. */
 const AFTER_ALL = '\u{10ffff}';
 
+/** So many active alarms of one owner are sorted rather than looked for in the line of all owners. */
+const FEW = 1000;
+
 export function prepareFind(db: DatabaseSync, tables: Tables) {
   const last = prepareQuery(
     db,
@@ -21,6 +24,21 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
      WHERE a.owner = ?1 AND a.id < ?2 AND a.id >= ?3 AND (?4 IS NULL OR a.status = ?4) AND (?5 IS NULL OR a.kind = ?5)
        AND (instr(lower(a.label), lower(?6)) > 0 OR instr(lower(t.wake_message), lower(?6)) > 0)
      ORDER BY a.id DESC ${LIMIT.replace('?', '?7')}`,
+    ([id]) => id as string,
+  );
+  const activeOf = prepareQuery(
+    db,
+    `SELECT count(*) FROM (SELECT 1 FROM alarms INDEXED BY alarms_by_status
+       WHERE owner = ? AND status = 'active' AND NOT (status = 'fired' AND kind = 'once') LIMIT ${FEW + 1})`,
+    ([count]) => count as number,
+  );
+  // Whose alarms are few is not looked for in the line of all owners, which may be long.
+  const dueOfFew = prepareQuery(
+    db,
+    `SELECT a.id FROM alarms AS a INDEXED BY alarms_by_status CROSS JOIN owed AS o ON o.alarm = a.seq
+     WHERE a.owner = ?1 AND a.status = 'active' AND NOT (a.status = 'fired' AND a.kind = 'once')
+       AND o.source = 'schedule' AND o.due_at IS NOT NULL AND o.due_at <= ?4 AND (o.due_at, a.id) > (?2, ?3)
+     ORDER BY o.due_at, a.id ${LIMIT.replace('?', '?5')}`,
     ([id]) => id as string,
   );
   // The line of all owners: an index of each owner's own would cost every fire a page.
@@ -47,7 +65,11 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
       const number = tables.owners.seqOf(owner);
       if (number === undefined) return [];
       const { dueAt, alarmId } = after ?? { dueAt: Number.MIN_SAFE_INTEGER, alarmId: '' };
-      return due.all(number, dueAt, alarmId, until, limit).map(stateOf(owner));
+      const isFew = activeOf.get(owner)! <= FEW;
+      const ids = isFew
+        ? dueOfFew.all(owner, dueAt, alarmId, until, limit)
+        : due.all(number, dueAt, alarmId, until, limit);
+      return ids.map(stateOf(owner));
     },
   };
 }

@@ -14,6 +14,7 @@ import { refuseDeparted } from './departure.ts';
 import { prepareFind } from './find.ts';
 import { prepareForget } from './forget.ts';
 import { prepareList } from './list.ts';
+import { Marks } from './marks.ts';
 import { prepareReceipts } from './receipts.ts';
 import { prepareTables } from './tables.ts';
 
@@ -64,6 +65,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const keys = prepareAgentKeys(db);
   const receipts = prepareReceipts(db);
   const forget = prepareForget(db, tables);
+  const marks = new Marks();
 
   async function read<T>(query: () => T): Promise<T> {
     try {
@@ -76,31 +78,39 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   return {
     now: () => options.clock.now(),
 
-    create: (entry, limits) => commits.run(() => create(entry, limits)),
+    create: (entry, limits) => commits.run(() => marks.after(create(entry, limits), entry.alarm.owner)),
     get: (owner, alarmId) => read(() => tables.find(owner, alarmId)?.state),
     findByKey: (owner, idempotencyKey) => read(() => findByKey(owner, idempotencyKey)),
     list: (owner, filter) => read(() => list(owner, filter)),
     search: (owner, request) => read(() => find.search(owner, request)),
     upcoming: (owner, request) => read(() => find.upcoming(owner, request)),
-    update: (owner, alarmId, transition, limits) => commits.run(() => update(owner, alarmId, transition, limits)),
+    mark: async (owner) => marks.of(owner),
+    update: (owner, alarmId, transition, limits) =>
+      commits.run(() => marks.after(update(owner, alarmId, transition, limits), owner)),
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
     pruneAttempts: ({ before, limit }) => commits.run(() => tables.ledger.prune(before, limit)),
-    pruneAlarms: ({ before, limit }) => commits.run(() => forget.endedBefore(before, limit)),
-    forgetCancelled: (owner, limit) => commits.run(() => forget.cancelledOf(owner, limit)),
+    pruneAlarms: ({ before, limit }) => commits.run(() => marks.afterAll(forget.endedBefore(before, limit))),
+    forgetCancelled: (owner, limit) => commits.run(() => marks.after(forget.cancelledOf(owner, limit), owner)),
     usage: () => read(() => tables.owners.usage()),
-    recordReceipts: (report) => commits.run(() => receipts.record(report)),
+    recordReceipts: (report) => commits.run(() => marks.after(receipts.record(report), report.owner)),
     hasFire: (fire) => read(() => receipts.knows(fire)),
     receiptsOf: (owner, alarmId, fireIds) => read(() => receipts.of(owner, alarmId, fireIds)),
     pruneReceipts: ({ before, limit }) => commits.run(() => receipts.prune(before, limit)),
 
-    endLeasesOfTheDead: (now) => commits.run(() => endLeases.ofEarlierOwner(now)),
+    endLeasesOfTheDead: (now) => commits.run(() => marks.afterAll(endLeases.ofEarlierOwner(now))),
     claim: (request) =>
       commits.run(() => {
-        endLeases.ranOut(request.now);
-        return claim(request);
+        marks.afterAll(endLeases.ranOut(request.now));
+        const claims = claim(request);
+        for (const { alarm } of claims) marks.changed(alarm.owner);
+        return claims;
       }),
     renew: (leaseKeys, leaseUntil) => commits.run(() => renew(leaseKeys, leaseUntil)),
-    complete: (completions) => commits.run(() => complete(completions)),
+    complete: (completions) =>
+      commits.run(() => {
+        for (const { key } of completions) marks.changed(key.owner);
+        return complete(completions);
+      }),
     nextDueAt: (saturated) => read(() => nextDue(saturated)),
     countDue: (request) => read(() => countDue(request)),
 

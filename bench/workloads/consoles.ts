@@ -1,0 +1,158 @@
+/**
+ * What open consoles cost chronosd: the same burst with nobody at the router's console, and with two hundred people each
+ * at theirs, which looks again whenever it is told to, as the page does.
+ */
+import { request } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createChronosClient } from '../../src/chronos/client.ts';
+import { alarmKeyOf, personKeyMark, rightsOf } from '../../src/kit/identity/person-rights.ts';
+import { randomSecret } from '../../src/kit/identity/secrets.ts';
+import { createRouterClient } from '../../src/router/client.ts';
+import type { Child } from '../children.ts';
+import { runOnce } from '../measure.ts';
+import { OWNERS } from '../series.ts';
+import { median } from '../statistics.ts';
+import { CHRONOS_ADMIN_TOKEN, CHRONOS_TOKEN, type RunningChronosd, reveille } from '../systems/chronosd.ts';
+import { Unavailable } from '../systems/system.ts';
+import type { Workbench } from '../workbench.ts';
+import type { Context } from './context.ts';
+
+type Round = { perSecond: number; processorMicros: number | null; looks: number };
+
+export type ConsolesResult = {
+  count: number;
+  seconds: number;
+  rows: {
+    consoles: number;
+    /** Fires per second, and processor time of chronosd for one. */
+    perSecond: number;
+    processorMicros: number | null;
+    /** What is left of the fires per second without a console, in the same round. */
+    ofNone: number;
+    /** Pages that the consoles read during the run. */
+    looks: number;
+    rounds: Round[];
+  }[];
+};
+
+/** Those whose alarms ring. */
+const people = (count: number) =>
+  Array.from({ length: count }, (_, at) => `user-${String(at % OWNERS).padStart(5, '0')}`);
+const WARMUP = { afterMs: 0, spanMs: 2_000, count: 2_000 };
+/** Until everybody is in, and it has been quiet for a while. */
+const COME_IN_MS = 25_000;
+const PATIENCE_MS = 60_000;
+
+async function startRouter(bench: Workbench, chronosUrl: string) {
+  const adminToken = randomSecret();
+  const child = bench.start('the router of the consoles', reveille('router', '--json'), {
+    ...{ REVEILLE_HOME: bench.folder, REVEILLE_LOG: 'error', ROUTER_PORT: '0' },
+    ...{ ROUTER_DATA_DIR: bench.makeFolder('router'), ROUTER_WAKE_TOKEN: randomSecret() },
+    ...{ ROUTER_ADMIN_TOKEN: adminToken, ROUTER_CONSOLE: '1' },
+    ...{ ROUTER_CHRONOS_URL: chronosUrl, ROUTER_CHRONOS_TOKEN: CHRONOS_TOKEN },
+  });
+  const { url, public_url } = await child.says<{ url: string; public_url: string }>();
+  return { child, origin: public_url, client: createRouterClient({ url, token: adminToken }) };
+}
+
+type House = Awaited<ReturnType<typeof startRouter>>;
+
+/** One person at their console: a stream, and a look at the alarms for each hint, one at a time. */
+async function open({ origin, client }: House, chronosUrl: string, user: string, looked: () => void): Promise<void> {
+  const known = await client.users(user);
+  const { id, token } = known.length === 0 ? await client.addUser(user, {}) : await client.addUserToken(user, {});
+  const { publicKeyHex: alarm_key } = alarmKeyOf(rightsOf(token));
+  const admin = createChronosClient({ url: chronosUrl, token: CHRONOS_TOKEN, adminToken: CHRONOS_ADMIN_TOKEN });
+  await admin.enrollAgent({ label: user, public_key: alarm_key });
+  const alarm_mark = personKeyMark(user, { owner: user, publicKey: alarm_key }, CHRONOS_ADMIN_TOKEN);
+  await client.grantUser(user, id, { alarm_key, alarm_mark });
+  const answer = await fetch(`${origin}/sign-in`, {
+    method: 'POST',
+    headers: { origin, 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ token }).toString(),
+  });
+  const cookie = answer.headers.get('set-cookie')?.split(';')[0];
+  const base = /href="(\/~[^"]+\/)ahead"/.exec(await answer.text())?.[1];
+  if (cookie === undefined || base === undefined) throw new Error(`${user} does not come in: ${answer.status}`);
+  let isLooking = false;
+  let again = false;
+  const look = async (): Promise<void> => {
+    again = isLooking;
+    if (isLooking) return;
+    isLooking = true;
+    const headers = { cookie, 'x-reveille-part': 'main' };
+    const page = await fetch(`${origin}${base}alarms`, { headers }).catch(() => undefined);
+    await page?.text().catch(() => undefined);
+    if (page?.ok) looked();
+    isLooking = false;
+    if (again) setTimeout(() => void look(), 400);
+  };
+  await new Promise<void>((resolve, reject) => {
+    const stream = request(`${origin}${base}live`, { headers: { cookie }, agent: false }, (incoming) => {
+      if (incoming.statusCode !== 200) return reject(new Error(`the stream answered ${incoming.statusCode}`));
+      incoming.setEncoding('utf8').on('data', (text: string) => {
+        if (text.includes('event: hello')) resolve();
+        if (text.includes('data: alarms')) void look();
+      });
+      incoming.on('error', () => {});
+    });
+    stream.on('error', reject);
+    stream.end();
+  });
+}
+
+async function drain({ bench, plan, reveille: systems }: Context, consoles: number): Promise<Round> {
+  const system = systems.find(({ store }) => store === 'sqlite');
+  if (!system) throw new Unavailable('the consoles are measured on SQLite, which is not among the systems');
+  const { count, seconds } = plan.consoles;
+  let looks = 0;
+  let child: Child | undefined;
+  const during = async ({ running }: { running: unknown[] }) => {
+    const [chronosd] = running as RunningChronosd[];
+    const house = await startRouter(bench, chronosd!.url);
+    child = house.child;
+    const all = people(consoles);
+    for (let at = 0; at < all.length; at += 8)
+      await Promise.all(all.slice(at, at + 8).map((user) => open(house, chronosd!.url, user, () => looks++)));
+    await pause(0);
+  };
+  const burst = { afterMs: COME_IN_MS, spanMs: seconds * 1000, count };
+  try {
+    return await runOnce(bench, system, { phases: [WARMUP, burst], patienceMs: PATIENCE_MS, during }, async (run) => {
+      const series = run.series[1]!;
+      const { lateness, lastArrival } = await run.arrivals(series);
+      if (lateness.missing > 0) throw new Error(`${lateness.missing} fires did not arrive`);
+      const perSecond = (1000 * count) / (lastArrival - series.firstDue);
+      return { perSecond, processorMicros: run.own?.processorMicroseconds ?? null, looks };
+    });
+  } finally {
+    await child?.stop();
+  }
+}
+
+export async function measureConsoles(context: Context): Promise<ConsolesResult> {
+  const { plan, progress } = context;
+  const { count, seconds, consoles } = plan.consoles;
+  const numbers = [0, consoles];
+  const rounds = new Map<number, Round[]>(numbers.map((number) => [number, []]));
+  for (let round = 0; round < plan.rounds; round++)
+    for (const number of round % 2 === 0 ? numbers : numbers.toReversed()) {
+      progress.step(`consoles: ${number} open, round ${round + 1} of ${plan.rounds}`);
+      rounds.get(number)!.push(await drain(context, number));
+    }
+  const none = rounds.get(0)!;
+  return {
+    ...{ count, seconds },
+    rows: numbers.map((number) => {
+      const own = rounds.get(number)!;
+      return {
+        consoles: number,
+        perSecond: median(own.map(({ perSecond }) => perSecond))!,
+        processorMicros: median(own.map(({ processorMicros }) => processorMicros)),
+        ofNone: median(own.map(({ perSecond }, at) => perSecond / none[at]!.perSecond))!,
+        looks: median(own.map(({ looks }) => looks))!,
+        rounds: own,
+      };
+    }),
+  };
+}

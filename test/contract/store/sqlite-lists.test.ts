@@ -1,0 +1,67 @@
+/** What SQLite alone does about lists: marks of changes, and two ways to what rings next. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
+import { ADA, BOB, claim, createDue, delivered, NOW, triggered } from './fixtures.ts';
+
+function opened(owner: Owner) {
+  const store = openSqliteStore({ path: join(temporaryFolder(owner), 'a.db'), clock: systemClock, log: silentLogger });
+  atEnd(owner, () => store.close());
+  return store;
+}
+
+test('a mark is another one after each change of the owner, and the same while others change theirs', async (t) => {
+  const store = opened(t);
+  const seen = new Set<string | undefined>();
+  const differs = async (what: string) => {
+    const mark = await store.mark(ADA);
+    assert.ok(mark !== undefined && !seen.has(mark), what);
+    seen.add(mark);
+  };
+  await differs('at first');
+  const { alarm } = await createDue(store, NOW);
+  await differs('set');
+  await store.update(ADA, alarm.id, triggered(NOW + 5000));
+  await differs('changed');
+  const [taken] = await claim(store, { now: NOW });
+  await differs('taken');
+  await store.complete([delivered(taken!)]);
+  await differs('delivered');
+  await store.forgetCancelled(ADA, 1);
+  await differs('forgotten');
+  const before = await store.mark(ADA);
+  await createDue(store, NOW + 1, { owner: BOB });
+  await claim(store, { now: NOW + 1 });
+  await store.list(ADA, { limit: 5 });
+  assert.notEqual(await store.mark(BOB), before);
+});
+
+test('many alarms of one owner, and few beside many of another, come in the order of ringing', async (t) => {
+  const store = opened(t);
+  const many = await Promise.all(
+    Array.from({ length: 1100 }, (_, at) => createDue(store, NOW + ((at * 7919) % 1100) * 1000)),
+  );
+  const few = await Promise.all([5, 3, 4, 3].map((at) => createDue(store, NOW + at * 100_000, { owner: BOB })));
+  const walk = async (owner: string, limit: number) => {
+    const ids: string[] = [];
+    let after: { dueAt: number; alarmId: string } | undefined;
+    for (;;) {
+      const page = await store.upcoming(owner, { limit, ...(after && { after }) });
+      ids.push(...page.map(({ alarm }) => alarm.id));
+      const last = page.at(-1);
+      if (!last || page.length < limit) return ids;
+      after = { dueAt: last.occurrences.find(({ source }) => source === 'schedule')!.dueAt!, alarmId: last.alarm.id };
+    }
+  };
+  const inOrder = (states: typeof many) =>
+    states
+      .map(({ alarm, occurrences }) => ({ id: alarm.id, due: occurrences[0]!.dueAt! }))
+      .sort((one, other) => one.due - other.due || (one.id < other.id ? -1 : 1))
+      .map(({ id }) => id);
+  assert.deepEqual(await walk(ADA, 300), inOrder(many));
+  for (const limit of [1, 3, 100]) assert.deepEqual(await walk(BOB, limit), inOrder(few));
+});
