@@ -58,6 +58,11 @@ function installPeers(progress: Progress): void {
   });
 }
 
+/** Whether any system is to be measured that others make. */
+function wantsPeers({ systems }: Options): boolean {
+  return systems?.every((name) => name.startsWith('reveille-')) !== true;
+}
+
 function installedVersion(folder: string, name: string): string {
   const path = join(folder, 'node_modules', name, 'package.json');
   return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
@@ -74,8 +79,9 @@ function ownVersions(): Record<string, string> {
   };
 }
 
-async function serverVersions(bench: Workbench): Promise<Record<string, string>> {
+async function serverVersions(bench: Workbench, withPeers: boolean): Promise<Record<string, string>> {
   const { rows } = await withClient(bench.postgres.uri(), (client) => client.query('SHOW server_version'));
+  if (!withPeers) return { PostgreSQL: String(rows[0].server_version) };
   return {
     PostgreSQL: String(rows[0].server_version),
     'graphile-worker': installedVersion(PEERS_FOLDER, 'graphile-worker'),
@@ -187,7 +193,7 @@ async function lookAtSchedulers(bench: Workbench, options: Options): Promise<Sch
   const systems = [...reveille, ...peers, ...peersByDefault];
   return {
     ...{ reveille, peers, peersByDefault, unavailable },
-    versions: await serverVersions(bench),
+    versions: await serverVersions(bench, wantsPeers(options)),
     postgres: await settingsOf(bench),
     systems: systems.map(({ name, title, settings }) => ({ name, title, settings })),
   };
@@ -227,7 +233,7 @@ async function run(options: Options): Promise<void> {
   const progress = new Progress(process.stderr);
   const servers = needsServers(options.only);
   if (servers) {
-    installPeers(progress);
+    if (wantsPeers(options)) installPeers(progress);
     progress.step('starting PostgreSQL and the sink');
   }
   const bench = await Workbench.open({ servers, profiles: options.profile });

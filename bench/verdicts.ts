@@ -4,6 +4,7 @@ import type { Results } from './results.ts';
 import { median } from './statistics.ts';
 import type { BurstResult } from './workloads/burst.ts';
 import type { ChronometricResult } from './workloads/chronometric.ts';
+import type { ConsolesResult } from './workloads/consoles.ts';
 import type { CreatesRow } from './workloads/creates.ts';
 
 export type Verdict = {
@@ -348,6 +349,18 @@ function chronometricBounds({ starts, calls }: ChronometricResult): Bound[] {
   ];
 }
 
+function consolesBounds({ rows }: ConsolesResult): Bound[] {
+  return rows
+    .filter(({ consoles }) => consoles > 0)
+    .map(({ consoles, ofCore }) => ({
+      target: `${consoles} open consoles, of different people: share of the core that chronosd rings with`,
+      limit: 0.1,
+      measured: ofCore,
+      at: 'most' as const,
+      write: (value: number) => value.toFixed(3),
+    }));
+}
+
 /** Every target that the results have something to say about. */
 export function verdictsOf(results: Results): Verdict[] {
   const { lateness, burst, creates, growth, queue, endurance, footprint, memory, receipts, chronometric } = results;
@@ -362,6 +375,7 @@ export function verdictsOf(results: Results): Verdict[] {
     ...(memory ? memoryBounds(memory) : []),
     ...(receipts ? receiptsBounds(receipts) : []),
     ...(chronometric ? chronometricBounds(chronometric) : []),
+    ...(results.consoles ? consolesBounds(results.consoles) : []),
   ];
   return bounds.map(judge);
 }

@@ -17,7 +17,7 @@ import { Unavailable } from '../systems/system.ts';
 import type { Workbench } from '../workbench.ts';
 import type { Context } from './context.ts';
 
-type Round = { perSecond: number; processorMicros: number | null; looks: number };
+type Round = { perSecond: number; processorMicros: number | null; looks: number; wallSeconds: number };
 
 export type ConsolesResult = {
   count: number;
@@ -29,6 +29,8 @@ export type ConsolesResult = {
     processorMicros: number | null;
     /** What is left of the fires per second without a console, in the same round. */
     ofNone: number;
+    /** Processor time of chronosd that none open does not take, in seconds a second: so much of a core is not there for fires. */
+    ofCore: number | null;
     /** Pages that the consoles read during the run. */
     looks: number;
     rounds: Round[];
@@ -106,8 +108,10 @@ async function drain({ bench, plan, reveille: systems }: Context, consoles: numb
   if (!system) throw new Unavailable('the consoles are measured on SQLite, which is not among the systems');
   const { count, seconds } = plan.consoles;
   let looks = 0;
+  let began = 0;
   let child: Child | undefined;
   const during = async ({ running }: { running: unknown[] }) => {
+    began = Date.now();
     const [chronosd] = running as RunningChronosd[];
     const house = await startRouter(bench, chronosd!.url);
     child = house.child;
@@ -123,7 +127,8 @@ async function drain({ bench, plan, reveille: systems }: Context, consoles: numb
       const { lateness, lastArrival } = await run.arrivals(series);
       if (lateness.missing > 0) throw new Error(`${lateness.missing} fires did not arrive`);
       const perSecond = (1000 * count) / (lastArrival - series.firstDue);
-      return { perSecond, processorMicros: run.own?.processorMicroseconds ?? null, looks };
+      const wallSeconds = (Date.now() - began) / 1000;
+      return { perSecond, processorMicros: run.own?.processorMicroseconds ?? null, looks, wallSeconds };
     });
   } finally {
     await child?.stop();
@@ -150,6 +155,13 @@ export async function measureConsoles(context: Context): Promise<ConsolesResult>
         perSecond: median(own.map(({ perSecond }) => perSecond))!,
         processorMicros: median(own.map(({ processorMicros }) => processorMicros)),
         ofNone: median(own.map(({ perSecond }, at) => perSecond / none[at]!.perSecond))!,
+        ofCore: median(
+          own.map(({ processorMicros: micros, wallSeconds }, at) => {
+            const { processorMicros: without } = none[at]!;
+            const jobs = count + WARMUP.count;
+            return micros === null || without === null ? null : ((micros - without) * jobs) / 1e6 / wallSeconds;
+          }),
+        ),
         looks: median(own.map(({ looks }) => looks))!,
         rounds: own,
       };

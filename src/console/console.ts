@@ -187,6 +187,8 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
 
   const app = new Hono<Env>();
   app.get('/assets/:name', (c) => assets.serve(c.req.param('name')) ?? outside(404));
+  // At the root: a worker shows what is pushed for all that is below it.
+  app.get('/worker.js', () => assets.serve('worker.js')!);
   app.get('/manifest.webmanifest', () => assets.serve('manifest.webmanifest')!);
   app.get('/', () => outside(200));
   app.get('/open', async (c) => {

@@ -57,6 +57,45 @@ export type Place = { readonly name: string; readonly where: string };
 /** What a receipt says when it is checked as `reveille receipt verify` does. */
 export type ReceiptVerdict = { readonly isWhole: boolean; readonly lines: readonly string[] };
 
+/** Somewhere the person is told of something; no secret. */
+export type NoticeChannel = {
+  readonly id: string;
+  readonly name: string;
+  readonly place: string;
+  readonly told: readonly string[];
+  readonly quiet?: { readonly from: string; readonly to: string; readonly timezone: string } | undefined;
+  /** Epoch ms. */
+  readonly lastToldAt: number | undefined;
+  readonly lastError: string | undefined;
+  readonly isPaused: boolean;
+};
+
+/** Where the person is told of what. */
+export type Notices = {
+  /** What one can be told of, and what one is told of unless one says otherwise. */
+  readonly kinds: readonly string[];
+  readonly standard: readonly string[];
+  /** The `applicationServerKey` that a browser subscribes with, in base64url. */
+  pushKey(): string;
+  list(): readonly NoticeChannel[];
+  /**
+   * Adds a browser by its push subscription. @throws ReveilleError `invalid_request` naming what is wrong, `conflict`
+   * for a name that is taken
+   */
+  add(
+    subscription: { readonly endpoint: unknown; readonly keys: unknown },
+    wish: {
+      readonly name: string | undefined;
+      readonly told: readonly string[];
+      readonly quiet: { readonly from: string; readonly to: string; readonly timezone: string } | undefined;
+    },
+  ): NoticeChannel;
+  /** @throws ReveilleError `not_found` */
+  remove(id: string): NoticeChannel;
+  /** Tells it something now. @returns why it did not arrive. @throws ReveilleError `not_found` */
+  test(id: string): Promise<string | undefined>;
+};
+
 /** What may have changed: screens that show it look again. */
 export const HINTS = ['alarms', 'approvals', 'machines', 'day'] as const;
 export type Hint = (typeof HINTS)[number];
@@ -90,6 +129,7 @@ export type Desk = {
   /** The console by the name `localhost`, where nobody else can be reached by it; without it, there is no such name. */
   readonly localhost?: () => string | undefined;
   readonly verifyReceipt: (receipt: string) => Promise<ReceiptVerdict>;
+  readonly notices: Part<Notices>;
   readonly health: Part<() => Promise<readonly Check[]>>;
   readonly places: readonly Place[];
   readonly day: Part<(date: string | undefined) => Promise<DayView>>;

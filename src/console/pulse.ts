@@ -11,6 +11,11 @@ const LOOK_EVERY_MS = 700;
 /** With many people, each is looked at less often. */
 const PER_PERSON_MS = 5;
 const ALARMS_LOOKED_AT = 20;
+/**
+ * People who are told in a second that something of theirs has changed, after this many at once. Whoever is told reads
+ * a page: where the alarms of hundreds ring at one moment, they see it one after the other, and chronosd goes on ringing.
+ */
+const TOLD_PER_SECOND = 20;
 
 type Watched = { listeners: Set<(hint: Hint) => void>; stop: () => void };
 
@@ -19,6 +24,8 @@ export class Pulse {
   readonly #waiting: (desk: Desk) => Waiting;
   readonly #onHint: (user: string) => void;
   readonly #watched = new Map<Desk, Watched>();
+  /** Until when turns to be told have been given out; monotonic ms. */
+  #givenOut = Number.NEGATIVE_INFINITY;
 
   /** @param options.onHint told first, so that nobody is given what was read before it */
   constructor(options: { clock: Clock; waiting: (desk: Desk) => Waiting; onHint: (user: string) => void }) {
@@ -58,15 +65,33 @@ export class Pulse {
     return watched;
   }
 
+  /** When it is somebody's turn to be told, in ms from now. */
+  #turn(): number {
+    const now = this.#clock.monotonic();
+    this.#givenOut = Math.max(this.#givenOut, now - 1000) + 1000 / TOLD_PER_SECOND;
+    return Math.max(0, this.#givenOut - now);
+  }
+
   async #look(desk: Desk, tell: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
     const seen = new Map<Hint, string>();
+    const waiting = new Set<Hint>();
+    const tellInTurn = (hint: Hint) => {
+      if (waiting.has(hint)) return;
+      waiting.add(hint);
+      const cancel = this.#clock.after(this.#turn(), () => {
+        signal.removeEventListener('abort', cancel);
+        waiting.delete(hint);
+        if (!signal.aborted) tell(hint);
+      });
+      signal.addEventListener('abort', cancel);
+    };
     const compare = async (hint: Hint, look: () => Promise<string | undefined>) => {
       // What cannot be asked now is told by the page that asks for it.
       const found = await look().catch(() => undefined);
       const before = seen.get(hint);
       if (found === undefined || signal.aborted) return;
       seen.set(hint, found);
-      if (before !== undefined && before !== found) tell(hint);
+      if (before !== undefined && before !== found) tellInTurn(hint);
     };
     while (!signal.aborted) {
       await Promise.all([

@@ -58,6 +58,10 @@ class AlarmPage(TypedDict):
     next_cursor: NotRequired[str]
 
 
+class AlarmMarkResult(TypedDict):
+    mark: NotRequired[str]
+
+
 class TriggeredAlarm(TypedDict):
     id: str
     label: str
@@ -141,6 +145,10 @@ class ChronosdRoutes(Caller):
     def list_alarms(self, *, limit: int | Unset = UNSET, status: Literal["active", "paused", "fired", "cancelled", "failed"] | Unset = UNSET, kind: Literal["once", "cron"] | Unset = UNSET, cursor: str | Unset = UNSET, text: str | Unset = UNSET, sort: Literal["newest", "next"] | Unset = UNSET, until: str | Unset = UNSET) -> AlarmPage:
         """Your alarms, newest first."""
         return cast("AlarmPage", self._call("GET", "/v1/alarms", query={"limit": limit, "status": status, "kind": kind, "cursor": cursor, "text": text, "sort": sort, "until": until}, proven=True))
+
+    def alarm_mark(self) -> AlarmMarkResult:
+        """Another text whenever one of your alarms has changed; absent where that cannot be told cheaply."""
+        return cast("AlarmMarkResult", self._call("GET", "/v1/alarm-mark", proven=True))
 
     def get_alarm(self, id: str) -> Alarm:
         """One alarm."""

@@ -4,9 +4,20 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { viewDay } from '../../chronometric/view/day-view.ts';
 import { compileSchedule } from '../../chronos/alarm/schedule.ts';
-import type { ApproverPort, Check, Desk, Part, ReceiptVerdict, RingsOf } from '../../console/desk.ts';
+import type {
+  ApproverPort,
+  Check,
+  Desk,
+  NoticeChannel,
+  Notices,
+  Part,
+  ReceiptVerdict,
+  RingsOf,
+} from '../../console/desk.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { withoutColours } from '../../kit/text/hidden-characters.ts';
+import { type ChannelView, DEFAULT_TOLD, type NotifyDesk } from '../../notify/client.ts';
+import { TOLD_KINDS } from '../../notify/news.ts';
 import { shownWord } from '../../router/providers/redaction.ts';
 import { answerText } from '../../wire/approver.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
@@ -151,8 +162,39 @@ async function dayOf(context: CliContext, date: string | undefined) {
   }
 }
 
-/** @param onHint told when something happens here; it is called back with what a screen should look at again */
-export function localDesk(context: CliContext, name: string, onHint: Desk['onHint']): Desk {
+/** The channels of this installation's person, on this computer. */
+function noticesOf({ settings }: CliContext, user: string, desk: NotifyDesk): Notices {
+  const shown = (view: ChannelView): NoticeChannel => ({
+    ...{ id: view.id, name: view.name, place: view.place, told: view.told, quiet: view.quiet },
+    ...{ lastToldAt: view.lastToldAt, lastError: view.last_error, isPaused: view.paused === true },
+  });
+  return {
+    ...{ kinds: TOLD_KINDS, standard: DEFAULT_TOLD },
+    pushKey: () => desk.pushKey,
+    list: () => desk.list(user).map(shown),
+    add: (spec, { name, told, quiet }) =>
+      shown(
+        desk.add({ user, kind: 'webpush', name, spec, told: TOLD_KINDS.filter((kind) => told.includes(kind)), quiet }),
+      ),
+    remove: (id) => shown(desk.remove(user, id).channel),
+    test: async (id) => {
+      const signal = AbortSignal.timeout(TEST_MS);
+      return (await desk.test(user, id, { variables: settings, signal })).why;
+    },
+  };
+}
+
+const TEST_MS = 15_000;
+
+/**
+ * @param events told when something happens here; it is called back with what a screen should look at again
+ * @param notify where the person is told of what
+ */
+export function localDesk(
+  context: CliContext,
+  name: string,
+  { onHint, notify }: { onHint: Desk['onHint']; notify: NotifyDesk },
+): Desk {
   const user = userOf(context, undefined);
   const { home, settings } = context;
   const data = ['CHRONOS', 'ROUTER', 'NEO', 'EXECUTOR', 'CHRONOMETRIC'].flatMap((system) => {
@@ -170,6 +212,7 @@ export function localDesk(context: CliContext, name: string, onHint: Desk['onHin
     passkeys: part(() => passkeyPort(context, user)),
     localhost: () => readRun(home)?.console_url,
     verifyReceipt: (receipt) => verify(context, user, receipt),
+    notices: { there: noticesOf(context, user, notify) },
     health: { there: () => checks(context) },
     places: [{ name: 'home', where: home.path }, { name: 'settings', where: home.configFile }, ...data],
     day: { there: (date) => dayOf(context, date) },

@@ -112,6 +112,10 @@ function deskFor(context: CliContext, config: ConsoleConfig, people: People, com
     passkeys: { missing: VOUCHED_ELSEWHERE },
     verifyReceipt: (receipt) => verifyReceipt(receipt, undefined),
     health: { there: () => checksOf(own) },
+    notices: {
+      missing:
+        'You are told by a notifier of your own, which has your keys: run "reveille notifier" where they are, and say where to with "reveille notify add".',
+    },
     places: [],
     day: {
       missing:

@@ -39,7 +39,7 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
     const { clock } = context;
     const notifying = new NotifyDesk({ dir: parseNotifyConfig(settings).dataDir, clock });
     desk = notifying;
-    const own = localDesk({ ...context, settings }, name, onHint);
+    const own = localDesk({ ...context, settings }, name, { onHint, notify: notifying });
     return createConsole({
       clock,
       links: notifying.links,

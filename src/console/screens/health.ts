@@ -33,6 +33,6 @@ export async function healthScreen({ desk, reads }: Visit): Promise<Page> {
   const checks = [...(await reads.read(`${desk.user} health`, health.there))];
   checks.sort((one, other) => ORDER.indexOf(one.status) - ORDER.indexOf(other.status));
   const main = html`<h1>Health</h1>${verdict(checks)}<ul class="checks">${checks.map(row)}</ul>
-<p><a class="button" href="health">Look again</a></p>${places}`;
+<p><a class="button" href="health">Look again</a> <a class="button" href="notices">Being told</a></p>${places}`;
   return { screen: 'health', title: 'Health', main };
 }

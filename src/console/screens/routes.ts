@@ -8,6 +8,7 @@ import { answerQuestion, approvalsScreen, askPasskey, intentScreen, receiptFile 
 import { dayScreen } from './day.ts';
 import { healthScreen } from './health.ts';
 import { askSuspend, machineScreen, restoreMachine, suspendMachine, wakeMachine } from './machine.ts';
+import { noticesScreen, removeNotice, subscribe, testNotice } from './notices.ts';
 import { addPasskey, askRevoke, makePasskey, passkeysScreen, revokePasskey } from './passkeys.ts';
 import { conversationScreen, sayScreen, stopScreen, talkScreen } from './talk.ts';
 
@@ -52,6 +53,10 @@ export const SCREEN_ROUTES: readonly ScreenRoute[] = [
   post('machine/suspend', suspendMachine),
   post('machine/restore', restoreMachine),
   post('machine/wake', wakeMachine),
+  get('notices', noticesScreen),
+  post('notices/subscribe', subscribe),
+  post('notices/remove', removeNotice),
+  post('notices/test', testNotice),
   get('day', dayScreen),
   get('health', healthScreen),
 ];

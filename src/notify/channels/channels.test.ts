@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { createDecipheriv, createECDH, createPublicKey, hkdfSync, randomBytes, verify } from 'node:crypto';
+import { createPublicKey, randomBytes, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
+import { pushBrowser } from '../../../test/support/stand-ins/push-browser.ts';
 import { atEnd, listening, temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { GuardedClient } from '../../kit/http/guarded-client.ts';
@@ -96,35 +97,6 @@ test('a webhook is signed so that another implementation believes it', async (t)
   assert.equal(headers['webhook-id'], message.id);
 });
 
-/** A browser's side of a subscription: decrypts what its push service got (RFC 8188, RFC 8291). */
-function browser(endpoint: string) {
-  const own = createECDH('prime256v1');
-  const p256dh = own.generateKeys();
-  const auth = randomBytes(16);
-  const hkdf = (salt: Buffer, ikm: Buffer, info: Buffer, bytes: number) =>
-    Buffer.from(hkdfSync('sha256', ikm, salt, info, bytes));
-  return {
-    subscription: {
-      endpoint,
-      keys: { p256dh: p256dh.toString('base64url'), auth: auth.toString('base64url') },
-    },
-    decrypt(body: Buffer): string {
-      const salt = body.subarray(0, 16);
-      const idBytes = body[20]!;
-      const server = body.subarray(21, 21 + idBytes);
-      const sealed = body.subarray(21 + idBytes);
-      const keyInfo = Buffer.concat([Buffer.from('WebPush: info\0'), p256dh, server]);
-      const ikm = hkdf(auth, own.computeSecret(server), keyInfo, 32);
-      const key = hkdf(salt, ikm, Buffer.from('Content-Encoding: aes128gcm\0'), 16);
-      const nonce = hkdf(salt, ikm, Buffer.from('Content-Encoding: nonce\0'), 12);
-      const decipher = createDecipheriv('aes-128-gcm', key, nonce).setAuthTag(sealed.subarray(-16));
-      const padded = Buffer.concat([decipher.update(sealed.subarray(0, -16)), decipher.final()]);
-      // One record: the text, and 2 where the last record ends.
-      return padded.subarray(0, padded.lastIndexOf(2)).toString('utf8');
-    },
-  };
-}
-
 /** The claims of a VAPID header whose signature is right (RFC 8292). */
 function vapidClaims(header: string): Record<string, unknown> {
   const [, jwt, key] = /^vapid t=([^,]+), ?k=(.+)$/.exec(header)!;
@@ -141,7 +113,7 @@ test('a browser can decrypt what its push service got, and nobody else: RFC 8291
   let status = 201;
   const { posts, url } = await receiver(t, () => status);
   const tools = toolsOf(t);
-  const { subscription, decrypt } = browser(`${url}/push/abc`);
+  const { subscription, decrypt } = pushBrowser(`${url}/push/abc`);
   const spec = { ...subscription, allow_private: true };
   assert.deepEqual(await tell('webpush', spec, tools), { result: 'done' });
   await tell('webpush', spec, tools);
@@ -177,7 +149,7 @@ test('an address that is private is refused unless it is allowed, however it is 
     const refused = /a notification may not go there: .* is an address of .*; if that is meant, .* --allow-private$/;
     assert.throws(() => readSpec('webhook', { url: `http://${host}/x`, secret }, tools), refused, host);
     assert.throws(() => readSpec('ntfy', { server: `http://${host}`, topic: 'x' }, tools), refused, host);
-    const keys = browser('http://x').subscription.keys;
+    const keys = pushBrowser('http://x').subscription.keys;
     assert.throws(() => readSpec('webpush', { endpoint: `http://${host}/`, keys }, tools), refused, host);
   }
   // Never, whatever is allowed.

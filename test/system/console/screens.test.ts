@@ -75,6 +75,7 @@ describe('the screens of the console', () => {
     'a question before suspending': () => 'machine/suspend',
     day: () => 'day',
     health: () => 'health',
+    notices: () => 'notices',
     'what is not there': () => 'alarms/nothing',
   };
 
