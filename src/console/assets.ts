@@ -9,6 +9,7 @@ const FOLDER = join(import.meta.dirname, 'assets');
 const FILES = {
   css: { file: 'console.css', type: 'text/css; charset=utf-8' },
   script: { file: 'console.js', type: 'text/javascript; charset=utf-8' },
+  push: { file: 'push.js', type: 'text/javascript; charset=utf-8' },
   worker: { file: 'worker.js', type: 'text/javascript; charset=utf-8' },
   icon: { file: 'icon.svg', type: 'image/svg+xml' },
   manifest: { file: 'manifest.webmanifest', type: 'application/manifest+json' },

@@ -76,6 +76,8 @@ async function look(always = false) {
   try {
     const answer = await fetch(location.href, { headers: { 'x-reveille-part': 'main' }, credentials: 'same-origin' });
     if (answer.status === 401) return location.reload();
+    // What a form was answered with stays: there is no such page to look at again.
+    if (answer.status === 404) return;
     if (!(answer.headers.get('content-type') ?? '').startsWith('text/html')) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('main');
     if (fresh && bare(fresh) !== bare(old)) replace(old, fresh);
@@ -217,35 +219,6 @@ async function count() {
   const link = (within) => within.querySelector('nav a[href="approvals"]');
   if (link(page) && link(document)) link(document).innerHTML = link(page).innerHTML;
 }
-
-// This browser as a channel. Permission is asked for when the person says so, and never before.
-const pushKeyOf = (text) =>
-  Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
-function offerPush() {
-  const form = main().querySelector('[data-push-key]');
-  if (!form || !('serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window)) return;
-  form.hidden = false;
-  main().querySelector('[data-push-none]').hidden = true;
-  form.addEventListener('submit', async (event) => {
-    if (form.elements.subscription.value !== '') return;
-    event.preventDefault();
-    const trouble = form.querySelector('[data-push-trouble]');
-    trouble.hidden = true;
-    try {
-      if ((await Notification.requestPermission()) !== 'granted')
-        throw new Error('this browser does not let us: its settings for this site say no to notifications');
-      const worker = await navigator.serviceWorker.register('/worker.js', { scope: '/' });
-      await navigator.serviceWorker.ready;
-      const wish = { userVisibleOnly: true, applicationServerKey: pushKeyOf(form.dataset.pushKey) };
-      form.elements.subscription.value = JSON.stringify(await worker.pushManager.subscribe(wish));
-      form.requestSubmit();
-    } catch (thrown) {
-      trouble.textContent = `It could not be turned on: ${thrown.message}`;
-      trouble.hidden = false;
-    }
-  });
-}
-offerPush();
 
 // A time is read back while it is typed.
 let reading;

@@ -44,7 +44,8 @@ ${csrfField(session.csrf)}<input type="hidden" name="subscription">
 <button class="primary">Tell me in this browser</button>
 <p class="trouble" role="alert" data-push-trouble hidden></p>
 </form>
-<p class="dim" data-push-none>This browser cannot be told: that takes script, and a browser that has push messages, at an https address or on this computer.</p>`;
+<p class="dim" data-push-none>This browser cannot be told: that takes script, and a browser that has push messages, at an https address or on this computer.</p>
+<script src="/assets/push.js" defer></script>`;
 }
 
 /** `notices` */

@@ -54,9 +54,10 @@ describe('a browser that is told', () => {
   async function opened(subscription: object, isAllowed: boolean): Promise<Page> {
     const { page, context } = await browser.open();
     atEnd(owner, () => context.close());
-    if (isAllowed) await context.grantPermissions(['notifications'], { origin: house.run.public_url! });
     await page.addInitScript(STAND_IN(subscription));
-    await page.goto(await house.address());
+    const address = await house.address();
+    if (isAllowed) await context.grantPermissions(['notifications'], { origin: new URL(address).origin });
+    await page.goto(address);
     await page.waitForURL(/\/ahead$/);
     await page.goto(page.url().replace('ahead', 'notices'));
     return page;
@@ -104,7 +105,7 @@ describe('a browser that is told', () => {
       store.close();
     });
     const [kept] = store.channels().filter(({ kind }) => kind === 'webpush');
-    const link = `${house.run.public_url}/answer/one-of-a-question`;
+    const link = `${new URL(page.url()).origin}/answer/one-of-a-question`;
     const message = {
       ...{ id: 'ntf_01', kinds: ['approvals'] as const, at: Date.now(), about: {}, title: 'Approve? ledger/transfer' },
       ...{ text: 'alice 5,000.00 → 4,975.00 EUR <b>', links: [{ label: 'Approve …', url: link }] },
