@@ -3,7 +3,7 @@
  *
  * The sources are compiled, the files that the program and its exports can load are traced, and just those are laid out
  * below `dist/package` as they lie in the repository: `src/cli/run.ts` is `src/cli/run.js` there. The dependencies come
- * along, pinned and without what nothing loads (docs/decisions/0046-the-package.md).
+ * along, pinned and without what nothing loads (docs/decisions/0050-the-package.md).
  */
 import { execFileSync } from 'node:child_process';
 import {

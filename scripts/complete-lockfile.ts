@@ -1,5 +1,5 @@
 /**
- * `npm run lock`: adds to package-lock.json what npm leaves out when the registry it talks to does not carry the
+ * `npm run lock`, and `node scripts/complete-lockfile.ts bench/peers`: adds to package-lock.json what npm leaves out when the registry it talks to does not carry the
  * packages of other platforms. Without those entries `npm ci` refuses the file, with them it installs what fits the
  * platform it runs on (npm/cli issue 9846).
  */
@@ -77,7 +77,8 @@ function integrityOf(path: string, version: string | undefined): string | undefi
 }
 
 if (import.meta.main) {
-  const path = join(import.meta.dirname, '..', 'package-lock.json');
+  const folder = process.argv[2] ?? join(import.meta.dirname, '..');
+  const path = join(folder, 'package-lock.json');
   const lockfile = JSON.parse(readFileSync(path, 'utf8')) as Lockfile;
   const missing = missingOptional(lockfile);
   const [[root, rootEntry], ...rest] = Object.entries(lockfile.packages) as [[string, Entry], ...[string, Entry][]];
