@@ -184,16 +184,8 @@ async function allStates(store: AlarmStore, owner: string): Promise<AlarmState[]
   }
 }
 
-/**
- * Everything that the port gives of some owners, and the keys of all.
- *
- * @param every of how many alarms one is asked for its attempts and receipts: of thousands that have none, a few will do
- */
-export async function contentsOf(
-  store: AlarmStore,
-  owners: readonly string[] = OWNERS,
-  { every = 1 }: { every?: number } = {},
-): Promise<Contents> {
+/** Everything that the port gives of some owners, and the keys of all. */
+export async function contentsOf(store: AlarmStore, owners: readonly string[] = OWNERS): Promise<Contents> {
   const contents: Contents = {
     states: [],
     attempts: [],
@@ -204,8 +196,7 @@ export async function contentsOf(
   for (const owner of owners) {
     const states = await allStates(store, owner);
     contents.states.push(...states);
-    for (const [index, { alarm }] of states.entries()) {
-      if (index % every !== 0) continue;
+    for (const { alarm } of states) {
       const attempts = await store.attempts(owner, alarm.id, { limit: 1000 });
       contents.attempts.push(...attempts);
       const receipts = await store.receiptsOf(

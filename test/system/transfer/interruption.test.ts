@@ -26,7 +26,7 @@ async function fillBoth(store: AlarmStore): Promise<void> {
 
 /** What there is of both kinds of owners. */
 async function everything(store: AlarmStore) {
-  return [await contentsOf(store), await contentsOf(store, OWNERS, { every: 20 })];
+  return [await contentsOf(store), await contentsOf(store, OWNERS)];
 }
 
 async function isOpen(open: () => Promise<AlarmStore>): Promise<boolean> {
