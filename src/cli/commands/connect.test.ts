@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -241,6 +242,12 @@ test('in a project a link must not lead out of it', async (t) => {
   const refused = await reveille(home, ['connect', 'claude', '--project', '--yes'], options);
   assert.match(refused.stderr, /is a link out of the project/);
   assert.equal(read(at('.claude.json')), '{}');
+  rmSync(at('project/.mcp.json'));
+  mkdirSync(at('.claude'));
+  symlinkSync(at('.claude'), at('project/.claude'));
+  const byFolder = await reveille(home, ['connect', 'claude', '--project', '--yes'], options);
+  assert.match(byFolder.stderr, /project\/\.claude is a link out of the project/);
+  assert.deepEqual([readdirSync(at('.claude')), readdirSync(at('project'))], [[], ['.claude', 'x']]);
 });
 
 test('without a client it says how each stands', async (t) => {

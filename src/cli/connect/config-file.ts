@@ -38,9 +38,17 @@ function isThere(path: string): boolean {
   }
 }
 
+/** The nearest folder above a path that is there. */
+function folderAbove(path: string): string {
+  const folder = dirname(path);
+  return isThere(folder) || folder === path ? folder : folderAbove(folder);
+}
+
 /**
  * Links are followed: many people keep such files elsewhere and link to them. Within a project, which may come from
- * somebody else, they are followed only as long as they stay there.
+ * somebody else, neither the file nor a folder above it may lead out.
+ *
+ * @param path of what is there
  */
 function targetOf(path: string, project: string | undefined): string {
   let target: string;
@@ -67,7 +75,10 @@ function decoded(path: string, bytes: Buffer): string {
  * @throws ReveilleError `conflict` for what is no file of this user's, or is not text
  */
 export function readConfigFile(path: string, project?: string): ConfigFile {
-  if (!isThere(path)) return { path, target: path, bytes: undefined, text: '', mode: 0o600 };
+  if (!isThere(path)) {
+    targetOf(folderAbove(path), project);
+    return { path, target: path, bytes: undefined, text: '', mode: 0o600 };
+  }
   const target = targetOf(path, project);
   const stat = statSync(target);
   if (!stat.isFile()) throw refused(path, 'is not a regular file');

@@ -3,7 +3,7 @@
  * secret: the programs find the home, and with it keys and tokens, by themselves.
  */
 import { realpathSync } from 'node:fs';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import { shellWord } from '../../kit/identity/private-file.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
@@ -85,7 +85,7 @@ export function entriesOf({ program, execPath, environment }: Installation, with
   const words = [lasting(nodeProgram(execPath, environment.PATH ?? '')), lasting(program)] as const;
   const places = PLACES.flatMap((name) => {
     const value = environment[name];
-    return value ? [[name, value] as const] : [];
+    return value ? [[name, resolve(value)] as const] : [];
   });
   const env = places.length === 0 ? {} : { env: Object.fromEntries(places) };
   const server = (name: ServerName) => ({ command: words[0], args: [words[1], SERVERS[name]], ...env });

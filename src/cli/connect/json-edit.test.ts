@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import fc from 'fast-check';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { HookPart, ServersPart } from './clients.ts';
 import type { Entries } from './entries.ts';
@@ -42,6 +43,29 @@ describe('servers', () => {
     }
   });
 
+  test('whatever else a file says, it says afterwards, and again when it is taken out', () => {
+    const word = fc.string({ unit: 'grapheme', maxLength: 6 }).filter((name) => name !== '__proto__');
+    const others = fc.dictionary(word, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 4 });
+    const file = fc.record({
+      others,
+      servers: fc.option(fc.dictionary(word, fc.jsonValue({ maxDepth: 1 }), { maxKeys: 3 })),
+    });
+    fc.assert(
+      fc.property(file, fc.constantFrom(0, 1, 2, '\t', '     '), fc.boolean(), (parts, indent, isLast) => {
+        const { mcpServers: _, ...rest } = parts.others;
+        const servers = parts.servers === null ? {} : { mcpServers: { x: 1, ...parts.servers } };
+        const value = isLast ? { ...rest, ...servers } : { ...servers, ...rest };
+        const text = JSON.stringify(value, null, indent);
+        const connected = connect(text);
+        const { mcpServers, ...kept } = JSON.parse(connected);
+        assert.deepEqual(kept, JSON.parse(JSON.stringify(rest)));
+        assert.deepEqual(mcpServers, JSON.parse(JSON.stringify({ ...servers.mcpServers, ...ENTRIES.servers })));
+        assert.equal(connect(connected), connected);
+        assert.deepEqual(JSON.parse(remove(connected)), JSON.parse(text));
+      }),
+    );
+  });
+
   test('comments around what is taken out stay, and swallow nothing', () => {
     const ours = '"chronos": {"command": "reveille", "args": ["mcp"]}';
     for (const [text, left] of [
@@ -71,8 +95,11 @@ describe('servers', () => {
 
   test("a server of our name that is somebody else's is neither written over nor taken out", () => {
     const text = '{"mcpServers":{"chronos":{"command":"npx","args":["-y","chronos-weather","mcp"]}}}';
-    for (const edit of [connect, remove])
-      assert.throws(() => edit(text), { code: 'conflict', message: /"mcpServers\.chronos" is a server of that name/ });
+    assert.throws(() => connect(text), { code: 'conflict', message: /"mcpServers\.chronos" is a server of that name/ });
+    assert.equal(remove(text), text);
+    const { chronometric } = ENTRIES.servers;
+    const onlyTime = connect(text, { servers: { chronometric: chronometric! }, hook: undefined });
+    assert.deepEqual(readJson(remove(onlyTime)), readJson(text));
   });
 
   test('what is not JSON is refused with its place', () => {

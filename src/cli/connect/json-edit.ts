@@ -112,13 +112,13 @@ function take(text: string, path: JSONPath): string {
 
 const same = (left: unknown, right: unknown) => JSON.stringify(left) === JSON.stringify(right);
 
-/** The servers of a file that are ours. @throws ReveilleError `conflict` when one of our names is somebody else's */
-function serversIn(text: string, { field }: ServersPart): Fields {
+/** The servers of a file that are ours, and the first that has a name of ours and is somebody else's. */
+function serversIn(text: string, { field }: ServersPart): { ours: Fields; foreign: string | undefined } {
   const all = fieldsAt(readJson(text), field, field);
   const named = (Object.keys(SERVERS) as ServerName[]).filter((name) => all[name] !== undefined);
-  const foreign = named.find((name) => !isOurServer(name, all[name]));
-  if (foreign !== undefined) throw nameTaken(field, foreign);
-  return Object.fromEntries(named.map((name) => [name, all[name]]));
+  const isOurs = (name: ServerName) => isOurServer(name, all[name]);
+  const ours = Object.fromEntries(named.filter(isOurs).map((name) => [name, all[name]]));
+  return { ours, foreign: named.find((name) => !isOurs(name)) };
 }
 
 export const nameTaken = (field: string, name: string) =>
@@ -144,7 +144,8 @@ function putServer(text: string, path: JSONPath, was: Fields, wanted: Fields): s
 
 function connectServers(text: string, part: ServersPart, { servers }: Entries): string {
   let changed = text;
-  const ours = serversIn(text, part);
+  const { ours, foreign } = serversIn(text, part);
+  if (foreign !== undefined && foreign in servers) throw nameTaken(part.field, foreign);
   for (const [name, server] of Object.entries(servers)) {
     const wanted = { ...part.extra, ...server };
     const path = [part.field, name];
@@ -156,9 +157,9 @@ function connectServers(text: string, part: ServersPart, { servers }: Entries): 
 
 function removeServers(text: string, part: ServersPart): string {
   let changed = text;
-  for (const name of Object.keys(serversIn(text, part))) changed = take(changed, [part.field, name]);
+  for (const name of Object.keys(serversIn(text, part).ours)) changed = take(changed, [part.field, name]);
   const left = readJson(changed)[part.field];
-  return isFields(left) && Object.keys(left).length === 0 ? take(changed, [part.field]) : changed;
+  return changed !== text && isFields(left) && Object.keys(left).length === 0 ? take(changed, [part.field]) : changed;
 }
 
 type Place = { readonly group: number; readonly at: number; readonly command: string };
@@ -202,7 +203,10 @@ function removeHook(text: string, { event }: HookPart): string {
   return changed;
 }
 
-/** @returns the text with our entries, the same text when they are in it */
+/**
+ * @returns the text with our entries, the same text when they are in it
+ * @throws ReveilleError `conflict` when a name of ours is somebody else's
+ */
 export function connectJson(text: string, part: ServersPart | HookPart, entries: Entries): string {
   return part.kind === 'servers' ? connectServers(text, part, entries) : connectHook(text, part, entries);
 }

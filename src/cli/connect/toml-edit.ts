@@ -32,12 +32,8 @@ function serversOf(document: Table, field: string): Table {
   return value;
 }
 
-function ourNames(servers: Table, field: string): ServerName[] {
-  const named = (Object.keys(SERVERS) as ServerName[]).filter((name) => servers[name] !== undefined);
-  const foreign = named.find((name) => !isOurServer(name, servers[name]));
-  if (foreign !== undefined) throw nameTaken(field, foreign);
-  return named;
-}
+const ourNames = (servers: Table): ServerName[] =>
+  (Object.keys(SERVERS) as ServerName[]).filter((name) => isOurServer(name, servers[name]));
 
 /** A table as people write it. TOML's basic strings take the escapes of JSON. */
 function tableOf(field: string, name: string, { command, args, env }: ServerEntry, eol: string): string {
@@ -67,12 +63,17 @@ function renewed(was: Table, { command, args, env }: ServerEntry): Table {
 
 const same = (left: unknown, right: unknown) => JSON.stringify(left) === JSON.stringify(right);
 
-/** @returns the text with our servers, the same text when they are in it */
+/**
+ * @returns the text with our servers, the same text when they are in it
+ * @throws ReveilleError `conflict` when a name of ours is somebody else's
+ */
 export function connectToml(text: string, field: string, { servers }: Entries): string {
   const document = readToml(text);
   const present = serversOf(document, field);
-  const ours = ourNames(present, field);
+  const ours = ourNames(present);
   const wanted = Object.entries(servers) as [ServerName, ServerEntry][];
+  const foreign = wanted.find(([name]) => present[name] !== undefined && !ours.includes(name));
+  if (foreign) throw nameTaken(field, foreign[0]);
   const changed = wanted.flatMap(([name, server]) => {
     if (!ours.includes(name)) return [];
     const next = renewed(present[name] as Table, server);
@@ -108,7 +109,7 @@ const sorted = (value: unknown): unknown =>
 export function removeToml(text: string, field: string): string {
   const document = readToml(text);
   const present = serversOf(document, field);
-  const ours = ourNames(present, field);
+  const ours = ourNames(present);
   if (ours.length === 0) return text;
   const left = Object.fromEntries(Object.entries(present).filter(([name]) => !ours.includes(name as ServerName)));
   const { [field]: _, ...others } = document;

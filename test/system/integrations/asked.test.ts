@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { PROGRAM } from '../../../src/cli/home/package-root.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { HAS_SCRIPT, watchedIn } from '../approval-screen/pseudo-terminal.ts';
+
+const skip = HAS_SCRIPT ? false : 'script of util-linux is missing';
+
+test('at a terminal the difference is shown before anything is written, and only a yes writes it', {
+  skip,
+}, async (t) => {
+  const home = temporaryFolder(t);
+  const file = join(home, '.cursor', 'mcp.json');
+  const env = { PATH: process.env.PATH ?? '', HOME: home };
+  const connectAndSay = async (answer: string) => {
+    const screen = watchedIn({ columns: 120, rows: 50 }, [process.execPath, PROGRAM, 'connect', 'cursor'], env);
+    t.after(() => screen.end());
+    await screen.until(/Write this\? \[y\/N\] ?$/);
+    assert.match(screen.rows().join('\n'), /~\/\.cursor\/mcp\.json is made\n[\s\S]*\+ +"chronos": \{/);
+    assert.equal(existsSync(file), false);
+    await screen.type(`${answer}\r`, /Nothing was written\.|Cursor is connected/);
+    return screen.rows().join('\n');
+  };
+  for (const answer of ['', 'no', 'x']) {
+    assert.match(await connectAndSay(answer), /Nothing was written\./);
+    assert.equal(existsSync(file), false);
+  }
+  assert.match(await connectAndSay('y'), /Cursor is connected: /);
+  assert.ok(readFileSync(file, 'utf8').includes(PROGRAM));
+});
