@@ -127,21 +127,24 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     };
   };
 
-  const pageFor = async (visit: Visit, page: Page, onlyMain: boolean): Promise<Response> => {
+  /** @param part what the script of an open page asks for; `null` where a person came */
+  const pageFor = async (visit: Visit, page: Page, part: string | null): Promise<Response> => {
     const { status = 200 } = page;
-    if (onlyMain) return respond(String(await mainOf(page)), status);
+    if (part === 'main') return respond(String(await mainOf(page)), status);
     const { session, desk, here } = visit;
     const waiting = await waitingOf(desk, reads)
       .look()
       .then(({ length }) => length)
       .catch(() => undefined);
     const path = `${visit.path}${visit.query.size > 0 ? `?${visit.query}` : ''}`;
-    const frame: Frame = { session, desk, here, assets, told: session.undo.take(), waiting, path };
+    // What is said once is for the page that somebody came to, not for one that looks again behind their back.
+    const told = part === null ? session.undo.take() : undefined;
+    const frame: Frame = { session, desk, here, assets, told, waiting, path };
     return respond(String(await wholePage(page, frame)), status);
   };
 
   const show = async (visit: Visit, screen: Screen, request: Request): Promise<Response> => {
-    const onlyMain = request.headers.get('x-reveille-part') === 'main';
+    const part = request.headers.get('x-reveille-part');
     try {
       const answer = await screen(visit);
       if (request.method === 'POST') reads.forget();
@@ -153,11 +156,11 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
           'content-disposition': `attachment; filename="${name}"`,
         });
       }
-      return 'to' in answer ? onward(visit.session.base + answer.to) : await pageFor(visit, answer, onlyMain);
+      return 'to' in answer ? onward(visit.session.base + answer.to) : await pageFor(visit, answer, part);
     } catch (thrown) {
       const error = toReveilleError(thrown);
       if (error.code === 'internal') log.error({ err: thrown, path: visit.path }, 'a page of the console failed');
-      return pageFor(visit, { ...errorMain(error, visit), status: error.status }, onlyMain);
+      return pageFor(visit, { ...errorMain(error, visit), status: error.status }, part);
     }
   };
 

@@ -214,7 +214,10 @@ addEventListener('pagehide', leave);
 
 /** How many questions wait, in the navigation. */
 async function count() {
-  const answer = await fetch(`${base}approvals`, { credentials: 'same-origin' });
+  const answer = await fetch(`${base}approvals`, {
+    headers: { 'x-reveille-part': 'whole' },
+    credentials: 'same-origin',
+  });
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   const link = (within) => within.querySelector('nav a[href="approvals"]');
   if (link(page) && link(document)) link(document).innerHTML = link(page).innerHTML;

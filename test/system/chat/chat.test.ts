@@ -117,6 +117,9 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.match(chat.text(), /Approved pay, signed by [0-9a-f]{16}…[\s\S]*✓ core_execute/);
   assert.deepEqual([balancesOf(home).alice, balancesOf(home).bob], ['4975.00', '1025.00']);
 
+  // Its turn comes at its own time; from here on what is said is the latest.
+  const welcomed = async () => /"kind":"reply"/.test(await done('log', '--json'));
+  await eventually('the welcome alarm has had its turn', welcomed);
   await chat.type('count for ever\r', /one two three$/);
   await chat.type('\u0003', AT_PROMPT);
   assert.match(chat.text(), /stopping the turn; Ctrl-C again leaves[\s\S]*the turn failed: cancelled on request/);

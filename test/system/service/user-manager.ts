@@ -3,7 +3,7 @@
  * is left when its first process ends. It runs as it would after a login; only the first process of the computer is not
  * systemd.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
@@ -16,13 +16,19 @@ const GROUP = 'user.slice/user-0.slice/user@0.service';
 /** The hierarchies of control groups in which systemd keeps its own. */
 const HIERARCHIES = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified', '/sys/fs/cgroup/systemd'];
 
+const NAMESPACES = ['--mount', '--pid', '--net', '--fork', '--kill-child', '--mount-proc', '--propagation', 'private'];
+
 /** Why there can be none here, as a sentence; `undefined` when there can. */
 export function whyNot(): string | undefined {
   if (process.platform !== 'linux') return 'systemd is of Linux';
   if (SYSTEMD === undefined) return 'systemd is not installed';
   if (process.getuid?.() !== 0) return 'only root may make the namespaces for a systemd of its own';
   if (groupRoots().length === 0) return 'no control groups are mounted here for systemd';
-  return undefined;
+  const mounts = groupRoots().map((root) => `umount -l ${root}\n${MOUNTS[root]}`);
+  const { status, stderr } = spawnSync('unshare', [...NAMESPACES, 'bash', '-ec', mounts.join('\n')], {
+    encoding: 'utf8',
+  });
+  return status === 0 ? undefined : `there can be no namespaces with control groups of their own here: ${stderr}`;
 }
 
 const groupRoots = () => HIERARCHIES.filter((root) => existsSync(join(root, 'cgroup.procs')));
@@ -98,19 +104,22 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
   const mark = `reveille-test-${process.pid}`;
   const person = join(folder, 'person');
   const home = join(person, '.reveille');
+  const temporary = join(folder, 'tmp');
+  mkdirSync(temporary);
   mkdirSync(home, { recursive: true, mode: 0o700 });
   writeFileSync(join(folder, 'machine-id'), `${'5'.repeat(32)}\n`);
   for (const root of groupRoots()) mkdirSync(join(root, mark));
   writeFileSync(join(folder, 'inside'), inside(folder));
-  const flags = ['--mount', '--pid', '--net', '--fork', '--kill-child', '--mount-proc', '--propagation', 'private'];
   const env = {
     PATH: process.env.PATH!,
     HOME: person,
+    // The repository itself may lie in the system's folder for temporary files, from which no service is made.
+    TMPDIR: temporary,
     XDG_RUNTIME_DIR: '/run/user/0',
     TZ: 'Europe/Berlin',
     REVEILLE_APPROVER_STORE: 'file',
   };
-  const outer = spawn('unshare', [...flags, 'bash', '-c', enter(folder, mark)], {
+  const outer = spawn('unshare', [...NAMESPACES, 'bash', '-c', enter(folder, mark)], {
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
   });
