@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { probeBubblewrap } from '../../../src/kit/process/bubblewrap.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -57,6 +58,8 @@ describe('the services of the compose file, in namespaces', { skip: process.env.
     ((await containers.run('neo', 'alarm', 'set', message, '--in', when)) as { id: string }).id;
   const turnEnds = (id: string) =>
     eventually(`the turn of ${id} has ended`, async () => {
+      // A command in a container is two processes.
+      await delay(500);
       const { fires } = (await containers.run('neo', 'alarm', 'show', id)) as { fires: Fire[] };
       return fires.some(({ turn }) => turn?.ok === true) && fires;
     });

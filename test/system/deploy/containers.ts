@@ -131,10 +131,16 @@ export class Containers {
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (data) => (last = `${last}${data}`.slice(-4000)));
     this.#running.set(service, child);
-    await eventually(`${service} is healthy`, async () => {
+    // The check is a process of its own: the engine asks every few seconds, a test by the millisecond.
+    await eventually(`${service} answers`, async () => {
       if (child.exitCode !== null) throw new Error(`${service} ended: ${last}`);
-      return (await this.#inside(service, ['/opt/deploy/healthcheck.mjs'])).code === 0;
+      return fetch(this.environment(service).HEALTH_URL!).then(
+        ({ ok }) => ok,
+        () => false,
+      );
     });
+    const { code, stderr } = await this.#inside(service, ['/opt/deploy/healthcheck.mjs']);
+    if (code !== 0) throw new Error(`the health check of ${service}: ${stderr}`);
   }
 
   /** `kill -9` of a service and of all that runs in it. */
