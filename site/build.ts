@@ -3,7 +3,7 @@
  * command, setting and error code, and a search over all of them. A link that leads nowhere ends it with status 1.
  */
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { Eleventy } from '@11ty/eleventy';
 import MiniSearch from 'minisearch';
 import { VERSION } from '../src/wire/version.ts';
@@ -12,8 +12,9 @@ import { generatedPages, type Page } from './pages.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const DOCS = join(ROOT, 'docs');
-const STAGE = join(ROOT, 'dist', 'site-pages');
-const OUT = join(ROOT, 'dist', 'site');
+/** Where the site goes; `npm run site -- FOLDER` names another. */
+const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist', 'site'));
+const STAGE = `${OUT}-pages`;
 
 /** Where the files of the repository are shown, if anywhere: links that lead out of the documentation go there. */
 const REPOSITORY = process.env.REVEILLE_REPOSITORY?.replace(/\/$/, '');
@@ -81,6 +82,13 @@ const site = new Eleventy(STAGE, OUT, {
     // Text in angle brackets is text, and braces are braces: the same pages are read in the repository.
     eleventy.amendLibrary('md', (markdown) => {
       markdown.set({ html: false, linkify: false });
+      // What is scrolled sideways must be reached with the keyboard.
+      const { fence } = markdown.renderer.rules;
+      markdown.renderer.rules.fence = (...given) => fence!(...given).replace('<pre>', '<pre tabindex="0">');
+      markdown.renderer.rules.table_open = () => '<table tabindex="0">';
+      // A head without words heads nothing.
+      markdown.renderer.rules.th_open = (tokens, index) => (tokens[index + 1]!.content === '' ? '<td>' : '<th>');
+      markdown.renderer.rules.th_close = (tokens, index) => (tokens[index - 1]!.content === '' ? '</td>' : '</th>');
       const plain = markdown.renderer.rules.heading_open;
       markdown.renderer.rules.heading_open = (tokens, index, options, env, self) => {
         tokens[index]!.attrSet('id', slugOf(tokens[index + 1]!.content));
@@ -98,4 +106,5 @@ writeFileSync(join(OUT, 'search.json'), JSON.stringify(index));
 for (const name of ['site.css', 'search.js']) cpSync(join(import.meta.dirname, name), join(OUT, name));
 cpSync(join(ROOT, 'node_modules', 'minisearch', 'dist', 'es', 'index.js'), join(OUT, 'minisearch.js'));
 for (const name of globSync('**/*.{png,svg,json,yml}', { cwd: DOCS })) cpSync(join(DOCS, name), join(OUT, name));
+rmSync(STAGE, { recursive: true, force: true });
 console.log(`${pages.length} pages in ${relative(process.cwd(), OUT)}, no link leads nowhere`);
