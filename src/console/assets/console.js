@@ -50,8 +50,10 @@ const isBusy = () => {
   const active = document.activeElement;
   const isTyping =
     active && main().contains(active) && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName) && active.type !== 'checkbox';
-  return isTyping || all('textarea', main()).some((field) => field.value !== field.defaultValue);
+  const typed = all('textarea, input:not([type=hidden], [type=checkbox], [type=radio], [type=password])', main());
+  return isTyping || typed.some((field) => field.value !== field.defaultValue);
 };
+const isKept = (always) => !always && isBusy() && !main().querySelector('[data-talk]');
 
 const seenQuestions = new Map();
 function noteQuestions() {
@@ -67,7 +69,7 @@ async function look(always = false) {
     return;
   }
   const old = main();
-  if (!always && isBusy() && !old.querySelector('[data-talk]')) {
+  if (isKept(always)) {
     lookAgain = true;
     return;
   }
@@ -80,7 +82,9 @@ async function look(always = false) {
     if (answer.status === 404) return;
     if (!(answer.headers.get('content-type') ?? '').startsWith('text/html')) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('main');
-    if (fresh && bare(fresh) !== bare(old)) replace(old, fresh);
+    // Somebody may have begun to type while it was fetched.
+    if (isKept(always)) lookAgain = true;
+    else if (fresh && bare(fresh) !== bare(old)) replace(old, fresh);
   } catch {
     // The stream says that the connection is gone, and brings the next look.
   } finally {
