@@ -4,7 +4,7 @@
  */
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { isIPv6 } from 'node:net';
+import { createServer as createSocketServer, isIPv6 } from 'node:net';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { Hono } from 'hono';
@@ -18,7 +18,6 @@ import { type ConnectionFigures, type ConnectionLimits, type Connections, trackC
 import type { Door } from './door.ts';
 import { failureParts, sendError, sendOk } from './envelope.ts';
 import type { HttpApp, HttpContext, HttpEnv } from './environment.ts';
-import { takeOtherLoopback } from './localhost.ts';
 import { answerClientError } from './malformed.ts';
 import { bracketed, hostCheck, originCheck } from './origin.ts';
 import { serve } from './serve.ts';
@@ -320,4 +319,39 @@ async function drain(
   });
   await gone;
   cancel();
+}
+
+type OtherLoopback = {
+  /** Whether nobody else can be reached by the name at this port. */
+  readonly isOurs: boolean;
+  /** Takes no more connections; resolves when those that came this way are gone. */
+  close(): Promise<void>;
+};
+
+/** What a system without IPv6 says. */
+const NO_IPV6 = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']);
+
+/**
+ * Listens at [::1] for a server that listens at 127.0.0.1, and hands over what comes. Never rejects: where somebody else
+ * is there, the server goes on without.
+ *
+ * The name `localhost` is 127.0.0.1 or [::1], and a browser may try either. Whoever listens at the other one of a port
+ * has the same name there, with all that a browser keeps for it (RFC 6761 §6.3): so a server that people reach by that
+ * name takes both.
+ *
+ * @param port where the server listens
+ */
+function takeOtherLoopback(server: Server, port: number): Promise<OtherLoopback> {
+  const other = createSocketServer((socket) => void server.emit('connection', socket));
+  return new Promise((resolve) => {
+    other.once('error', ({ code = '' }: NodeJS.ErrnoException) =>
+      resolve({ isOurs: NO_IPV6.has(code), close: () => Promise.resolve() }),
+    );
+    other.listen({ port, host: '::1', ipv6Only: true }, () =>
+      resolve({
+        isOurs: true,
+        close: () => new Promise((closed) => void other.close(() => closed())),
+      }),
+    );
+  });
 }
