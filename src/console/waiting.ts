@@ -1,8 +1,11 @@
 /** The questions that wait for one person. */
 import type { ExecutorClient, Told, WaitingGate } from '../executor/client.ts';
-import type { IntentView } from '../wire/intent-view.ts';
+import { calendarTime, type Here } from '../kit/clock/local-time.ts';
+import { laidOpen } from '../kit/text/hidden-characters.ts';
+import { answeredWords, type IntentView } from '../wire/intent-view.ts';
 import type { Desk } from './desk.ts';
 import type { SharedReads } from './shared-reads.ts';
+import { there } from './visit.ts';
 
 /** A question, the intent that it belongs to, and the source text of the call, whose numbers have all their digits. */
 export type WaitingQuestion = { readonly intent: IntentView; readonly gate: WaitingGate; readonly text: string };
@@ -31,3 +34,19 @@ export const waitingOf = (desk: Desk, reads: SharedReads): Waiting => ({
     return 'there' in intents ? reads.read(`${desk.user} waiting`, () => ask(intents.there)) : Promise.resolve([]);
   },
 });
+
+/** Who was first, as a sentence, where a step's question has been answered or waits no more; `undefined` where it waits. */
+export async function firstAnswer(
+  desk: Desk,
+  here: Here,
+  { intentId, nodeId }: { intentId: string; nodeId: string },
+): Promise<string | undefined> {
+  const { value } = await there(desk.intents).view(intentId);
+  const node = value.nodes.find(({ node_id }) => node_id === nodeId);
+  if (!node || node.state === 'awaiting_approval') return undefined;
+  const { answered, state, detail } = node;
+  const what = answered
+    ? `was ${laidOpen(answeredWords({ ...answered, at: calendarTime(Date.parse(answered.at), here) }))}`
+    : `is ${state.replaceAll('_', ' ')}${detail === undefined ? '' : ` (${detail})`}`;
+  return `This question does not wait any more: its step ${what}. The first answer counts.`;
+}

@@ -16,7 +16,24 @@ export const nodeStateSchema = z.object({
   state: z.enum(NODE_STATES),
   /** What stands behind it, in a sentence. */
   detail: z.string().optional(),
+  /** Of a step whose last question was answered: who was first. */
+  answered: z
+    .object({
+      approved: z.boolean(),
+      at: z.string(),
+      /** What the roster calls the key, and the key, or the id of the passkey. */
+      name: z.string().optional(),
+      approver: z.string().optional(),
+    })
+    .optional(),
 });
+
+/** Whose answer it was that counts: `approved by ada@laptop (3f2a…) at …`. Names are as the roster has them. */
+export function answeredWords({ approved, at, name, approver }: AnswerGiven): string {
+  const who = name === undefined ? '' : ` by ${name}${approver === undefined ? '' : ` (${approver.slice(0, 16)}…)`}`;
+  return `${approved ? 'approved' : 'denied'} already${who} at ${at}`;
+}
+type AnswerGiven = NonNullable<z.output<typeof nodeStateSchema>['answered']>;
 
 /** `GET /intents/{id}`. */
 export const intentViewSchema = intentStateSchema.extend({

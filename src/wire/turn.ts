@@ -139,6 +139,8 @@ export const turnEventSchemas = {
     expires_at: z.string().optional(),
     /** Why it was decided as it was, when no person decided it. */
     reason: z.string().optional(),
+    /** Who decided it, as the executor's roster calls their key. */
+    by: z.string().optional(),
   }),
   /** What the daemon is doing for a turn right now, for a person who waits. */
   status: z.object({ conversation_id: z.string(), turn_id: z.string(), text: z.string() }),

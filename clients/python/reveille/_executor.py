@@ -46,10 +46,18 @@ class IntentState(TypedDict):
     receipt: NotRequired[IntentStateReceipt]
 
 
+class IntentNodeAnswered(TypedDict):
+    approved: bool
+    at: str
+    name: NotRequired[str]
+    approver: NotRequired[str]
+
+
 class IntentNode(TypedDict):
     node_id: str
     state: Literal["waiting", "awaiting_approval", "running", "done", "failed", "denied", "expired", "not_run", "unknown", "skipped"]
     detail: NotRequired[str]
+    answered: NotRequired[IntentNodeAnswered]
 
 
 class Intent(TypedDict):

@@ -36,7 +36,8 @@ export async function askOnce(context: CliContext, { client, message, conversati
     const { data } = event;
     if (data.conversation_id !== turn!.conversation_id) return false;
     if (event.type === 'gate' && event.data.state === 'asked') {
-      if (out.live && process.stdin.isTTY === true) screen.line(await answerInline(context, client, event.data));
+      if (out.live && process.stdin.isTTY === true)
+        screen.line((await answerInline(context, client, event.data)).words);
       else out.remark(gateRemark(event.data));
       return false;
     }

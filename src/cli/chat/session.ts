@@ -1,18 +1,23 @@
 /**
  * A conversation at a terminal. Lines go to the agent, its events come back, questions are answered where they come up.
- * Events are taken one by one: while a question is on the screen, what follows waits in the stream.
+ * Events are followed one by one: while a question is on the screen, what follows waits, but for the news that somebody
+ * else has answered it.
  */
 import { wait } from '../../kit/clock/clock.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import type { NeoClient, NeoEvent } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import type { CliContext } from '../context.ts';
+import { wrap } from '../screens/columns.ts';
 import { lookOf } from '../screens/look.ts';
 import { arrivalLine, Screen } from './conversation.ts';
-import { answerInline } from './gates.ts';
+import { answerInline, decidedWords } from './gates.ts';
 import { LineEditor } from './line-editor.ts';
 
 const PROMPT = '> ';
+/** So many events wait behind a question; further ones stay in the stream. */
+const MOST_HELD = 1000;
 /** After a refusal that only somebody else can mend. */
 const AGAIN_MS = 3000;
 const LEAVES = 'Ctrl-C again leaves; the agent goes on with what it has';
@@ -21,12 +26,14 @@ export type SessionOptions = {
   client: NeoClient;
   /** The conversation to go on with; a new one begins with the first line otherwise. */
   conversationId: string | undefined;
+  /** Whether the agent has been reached; why not was said. */
+  isThere: boolean;
 };
 
 /** Talks until the person leaves. @returns the conversation, when there was one */
 export async function talk(
   context: CliContext,
-  { client, conversationId: given }: SessionOptions,
+  { client, conversationId: given, isThere }: SessionOptions,
 ): Promise<string | undefined> {
   const { process } = context;
   const ended = new AbortController();
@@ -35,6 +42,11 @@ export async function talk(
   const running = new Set<string>();
   const own = new Set<string>();
   const answered = new Set<string>();
+  /** Steps whose question was answered at this terminal. */
+  const answeredHere = new Set<string>();
+  /** What has come and is followed in turn; and the question on the screen. */
+  const held: Held[] = [];
+  let open: { step: string; withdrawn: AbortController } | undefined;
   let conversationId = given;
   let sending = 0;
   let mayLeave = false;
@@ -53,6 +65,10 @@ export async function talk(
   function say(text: string): void {
     editor.hide();
     screen.line(text);
+  }
+  /** A sentence that may be long, broken at its blanks. */
+  function complain(color: 'yellow' | 'red', text: string): void {
+    for (const line of wrap(oneLine(text), look().width - 1)) say(look().paint(color, line));
   }
   function settle(): void {
     if (ended.signal.aborted || isBusy()) return;
@@ -79,7 +95,7 @@ export async function talk(
     } catch (error) {
       sending--;
       if (ended.signal.aborted) return;
-      say(look().paint('red', `not sent: ${wordsOf(error)}`));
+      complain('red', `not sent: ${wordsOf(error)}`);
       if (!isBusy()) editor.show(line);
     }
   }
@@ -147,61 +163,103 @@ export async function talk(
   }
 
   async function onGate(gate: TurnEventData<'gate'>): Promise<void> {
-    const key = `${gate.intent_id} ${gate.node_id} ${gate.displayed_sha256}`;
+    const step = stepOf(gate);
     if (gate.state !== 'asked') {
-      if (answered.delete(key)) return;
-      say(look().paint('dim', `the question about ${gate.node_id} was ${gate.state} elsewhere`));
+      if (answeredHere.delete(step)) return;
+      say(look().paint('dim', decidedWords(gate)));
       return settle();
     }
+    const key = `${step} ${gate.displayed_sha256}`;
     if (answered.has(key)) return;
     answered.add(key);
     editor.hide();
     screen.freshLine();
-    const words = await editor.lend(() => answerInline(context, client, gate));
+    const withdrawn = new AbortController();
+    open = { step, withdrawn };
+    const isDecided = held.some((one) => decides(one, step));
+    const { words, isTaken } = isDecided
+      ? { words: '', isTaken: false }
+      : await editor.lend(() => answerInline(context, client, gate, withdrawn.signal));
+    open = undefined;
+    if (isTaken) answeredHere.add(step);
+    // Whose answer it was follows.
+    if (words === '') return screen.freshLine();
     say(words);
     settle();
   }
 
-  let reached = true;
+  let isFollowing = false;
+  let following = Promise.resolve();
+  const failed = Promise.withResolvers<never>();
+  async function followHeld(): Promise<void> {
+    isFollowing = true;
+    for (let next = held.shift(); next !== undefined; next = ended.signal.aborted ? undefined : held.shift()) {
+      if (typeof next === 'function') next();
+      else await follow(next).catch((error: unknown) => say(look().paint('red', wordsOf(error))));
+    }
+    isFollowing = false;
+  }
+  function take(next: Held): void {
+    held.push(next);
+    if (open && decides(next, open.step)) open.withdrawn.abort();
+    if (!isFollowing) following = followHeld().catch(failed.reject);
+  }
+
+  let reached = isThere;
   let last: string | undefined;
+  const lost = (why: Error) => {
+    if (reached) complain('yellow', `${why.message}; trying again`);
+    reached = false;
+    settle();
+  };
+  const there = () => {
+    if (!reached) say(look().paint('dim', 'your agent is there again'));
+    reached = true;
+    settle();
+  };
   const events = () =>
     client.events({
       signal: ended.signal,
       after: last,
-      onConnection(connection) {
-        if (connection.state === 'open') {
-          if (!reached) say(look().paint('dim', 'your agent is there again'));
-          reached = true;
-          settle();
-        } else {
-          if (reached) say(look().paint('yellow', `${connection.error.message}; trying again`));
-          reached = false;
-        }
-      },
+      onConnection: (connection) => take(connection.state === 'open' ? there : () => lost(connection.error)),
     });
-  try {
+  async function listen(): Promise<void> {
     while (!ended.signal.aborted) {
       try {
         for await (const event of events()) {
           last = event.id ?? last;
-          await follow(event).catch((error: unknown) => say(look().paint('red', wordsOf(error))));
+          take(event);
+          if (held.length > MOST_HELD) await following;
         }
       } catch (error) {
         if (!(error instanceof ReveilleError) || error.code === 'unauthorized') throw error;
         // A machine that was suspended can be restored: the person stays, and so does what they typed.
-        if (reached) say(look().paint('yellow', `${error.message}; trying again`));
-        reached = false;
-        running.clear();
-        settle();
+        take(() => {
+          running.clear();
+          lost(error);
+        });
         await wait(context.clock, AGAIN_MS, ended.signal);
       }
     }
+  }
+  try {
+    await Promise.race([listen(), failed.promise]);
   } finally {
+    ended.abort();
+    open?.withdrawn.abort();
+    await following;
     editor.end();
     screen.freshLine();
   }
   return conversationId;
 }
+
+type Held = NeoEvent | (() => void);
+const stepOf = ({ intent_id, node_id }: TurnEventData<'gate'>) => `${intent_id} ${node_id}`;
+
+/** Whether it says that the question of a step waits no more. */
+const decides = (next: Held, step: string): boolean =>
+  typeof next !== 'function' && next.type === 'gate' && next.data.state !== 'asked' && stepOf(next.data) === step;
 
 function wordsOf(error: unknown): string {
   if (error instanceof ReveilleError) return error.message;

@@ -1,5 +1,6 @@
 /** `reveille chat`: talking to the person's own agent, wherever its machine is. */
 import { text } from 'node:stream/consumers';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { lastTurns, type NeoClient } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { personClient } from '../access/person.ts';
@@ -8,6 +9,7 @@ import { askOnce, assertAnswered } from '../chat/once.ts';
 import { talk } from '../chat/session.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
+import { wrap } from '../screens/columns.ts';
 import { replyLines } from '../screens/log-screen.ts';
 import { lookOf } from '../screens/look.ts';
 
@@ -31,22 +33,31 @@ async function conversationOf(client: NeoClient, { conversation, last }: ChatFla
  * Wakes the agent, and says what a person should know before the first question.
  *
  * @param staying whether the person can type on when the agent does not come up now
+ * @returns whether it is there
  */
-async function greet(context: CliContext, client: NeoClient, { staying }: { staying: boolean }): Promise<void> {
+async function greet(context: CliContext, client: NeoClient, { staying }: { staying: boolean }): Promise<boolean> {
   const { out } = context;
   out.progress('waking your agent…');
   try {
     const { model } = await client.tools();
     out.progress('');
-    if (model === 'offline') out.remark(out.paint('yellow', NO_MODEL));
+    if (model === 'offline') sentence(context, NO_MODEL);
+    return true;
   } catch (error) {
     out.progress('');
     if (!staying || !(error instanceof ReveilleError) || !error.retryable) throw error;
-    out.remark(out.paint('yellow', `${error.message}${DOES_NOT_COME_UP}`));
+    sentence(context, `${error.message}. ${DOES_NOT_COME_UP}`);
+    return false;
   }
 }
-const DOES_NOT_COME_UP =
-  '. See "reveille machine show" and "reveille doctor"; what you type is kept, and sent when you press Enter';
+const DOES_NOT_COME_UP = '"reveille doctor" says more. What you type is kept, and sent when you press Enter.';
+
+/** Something to know before the first question, broken at its blanks. */
+function sentence(context: CliContext, text: string): void {
+  const { width } = lookOf(context);
+  const lines = context.out.live ? wrap(oneLine(text), width - 1) : [text];
+  for (const line of lines) context.out.remark(context.out.paint('yellow', line));
+}
 
 async function showLatest(context: CliContext, client: NeoClient, id: string): Promise<void> {
   const { out } = context;
@@ -80,8 +91,8 @@ export async function chat(given: CliContext, flags: ChatFlags, question: string
     return assertAnswered(turn);
   }
   const conversationId = await conversationOf(client, flags);
-  await greet(context, client, { staying: true });
-  if (conversationId !== undefined) await showLatest(context, client, conversationId);
-  const talked = await talk(context, { client, conversationId });
+  const isThere = await greet(context, client, { staying: true });
+  if (isThere && conversationId !== undefined) await showLatest(context, client, conversationId);
+  const talked = await talk(context, { client, conversationId, isThere });
   if (talked !== undefined) out.line(out.paint('dim', `go on with: reveille chat --conversation ${talked}`));
 }

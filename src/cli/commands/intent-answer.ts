@@ -7,6 +7,7 @@ import type { ExecutorClient, WaitingGate } from '../../executor/client.ts';
 import { laidOpen } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { callDigestSchema } from '../../wire/executor.ts';
+import { answeredWords } from '../../wire/intent-view.ts';
 import { executorClient } from '../access/executor.ts';
 import { digestOf, questionDigestOf, signedAnswer } from '../approver/signed-answer.ts';
 import type { CliContext } from '../context.ts';
@@ -21,8 +22,15 @@ export type AnswerFlags = { user?: string; answer?: string; callSha256?: string;
 async function findGate(client: ExecutorClient, intentId: string, nodeId: string | undefined): Promise<WaitingGate> {
   const gates = (await client.gates(intentId)).map(({ value }) => value);
   const names = gates.map(({ node_id }) => laidOpen(node_id)).join(', ');
-  if (gates.length === 0)
-    throw new ReveilleError('conflict', `no step of intent ${intentId} waits for an answer; see: reveille intent show`);
+  if (gates.length === 0) {
+    const { nodes } = (await client.view(intentId)).value;
+    const last = nodes.findLast((node) => node.answered && (nodeId ?? node.node_id) === node.node_id);
+    const first = last?.answered
+      ? `; ${last.node_id} was ${answeredWords(last.answered)}; the first answer counts`
+      : '';
+    const message = `no step of intent ${intentId} waits for an answer${first}; see: reveille intent show`;
+    throw new ReveilleError('conflict', message);
+  }
   if (nodeId === undefined) {
     const [only, ...others] = gates;
     if (only !== undefined && others.length === 0) return only;

@@ -9,11 +9,14 @@ const PROMPT = 'Approve? yes, no, d for details: ';
 const MORE = '-- Enter for more, q to end --';
 
 /**
- * One answer; `undefined` when the terminal changed its size, so that what is on the screen has to be laid out anew.
+ * One answer; `undefined` when the terminal changed its size, so that what is on the screen has to be laid out anew, and
+ * when the question is withdrawn.
  */
-async function ask({ process }: CliContext, prompt: string): Promise<string | undefined> {
+async function ask({ process }: CliContext, prompt: string, withdrawn?: AbortSignal): Promise<string | undefined> {
   const resized = new AbortController();
   const onResize = () => resized.abort();
+  if (withdrawn?.aborted) return undefined;
+  withdrawn?.addEventListener('abort', onResize);
   const reader = createInterface({ input: process.stdin, output: process.stdout });
   process.stdout.once('resize', onResize);
   try {
@@ -26,18 +29,20 @@ async function ask({ process }: CliContext, prompt: string): Promise<string | un
     throw error;
   } finally {
     process.stdout.removeListener('resize', onResize);
+    withdrawn?.removeEventListener('abort', onResize);
     reader.close();
   }
 }
 
 /** Shows everything, a screen at a time. */
-async function page(context: CliContext, lines: readonly string[]): Promise<void> {
+async function page(context: CliContext, lines: readonly string[], withdrawn?: AbortSignal): Promise<void> {
   const { out } = context;
   for (let at = 0; at < lines.length; ) {
     const size = Math.max(1, out.rows - 2);
     for (const line of lines.slice(at, at + size)) out.line(line);
     at += size;
-    if (at < lines.length && (await ask(context, MORE)) === 'q') return;
+    if (at < lines.length && (await ask(context, MORE, withdrawn)) === 'q') return;
+    if (withdrawn?.aborted) return;
   }
 }
 
@@ -45,21 +50,24 @@ async function page(context: CliContext, lines: readonly string[]): Promise<void
  * Shows a question and asks, until there is a yes, a no or something else. Below the question, right above the prompt, stands
  * what the call does.
  *
+ * @param withdrawn aborts when the question waits no more
  * @returns `neither` for anything else, and at the end of the input: the question still waits
  */
 export async function askPerson(
   context: CliContext,
   intentId: string,
   gate: WaitingGate,
+  withdrawn?: AbortSignal,
 ): Promise<'yes' | 'no' | 'neither'> {
   const { out } = context;
   for (;;) {
     const look = lookOf(context);
     for (const line of [...renderGate(intentId, gate, look), '', ...renderGist(gate, look)]) out.line(line);
-    const answer = await ask(context, PROMPT);
+    const answer = await ask(context, PROMPT, withdrawn);
+    if (withdrawn?.aborted) return 'neither';
     if (answer === 'yes' || answer === 'y') return 'yes';
     if (answer === 'no' || answer === 'n') return 'no';
-    if (answer === 'd' || answer === 'details') await page(context, renderGate(intentId, gate, look, true));
+    if (answer === 'd' || answer === 'details') await page(context, renderGate(intentId, gate, look, true), withdrawn);
     else if (answer !== undefined) return 'neither';
   }
 }

@@ -6,6 +6,7 @@
 
 import type { WaitingGate } from '../../executor/client.ts';
 import { laidOpen } from '../../kit/text/hidden-characters.ts';
+import { changesOf, trialOf } from '../../kit/text/question.ts';
 import { argumentLines, brief, MARK, quoted, quotedJson, REMARK } from '../../kit/text/visible.ts';
 import { wrap } from './columns.ts';
 import type { Look } from './render.ts';
@@ -14,6 +15,8 @@ import type { Look } from './render.ts';
 const GOES_ON = '  |+ ';
 const OWN_INDENT = '    ';
 const NARROWEST = 20;
+/** Right above the prompt no more than so many changes are said. */
+const CHANGES = 6;
 
 /**
  * The most cells that a terminal gives a character. Terminals disagree about emoji, joined and ambiguous characters;
@@ -111,6 +114,16 @@ export function renderGate(intentId: string, gate: WaitingGate, look: Look, full
 export function renderGist(gate: WaitingGate, look: Look): string[] {
   return [
     look.paint('dim', '-'.repeat(Math.min(60, Math.max(NARROWEST, look.width) - 1))),
-    ...screenLines(headOf(gate), look),
+    ...screenLines([...headOf(gate), ...changeLines(gate)], look),
   ];
+}
+
+/** What the dry run says would change, as far as it fits above a prompt. */
+function changeLines({ question }: WaitingGate): string[] {
+  const trial = trialOf(question);
+  const changes = trial && changesOf(trial);
+  if (!changes) return [];
+  const lines = changes.slice(0, CHANGES).flatMap(({ what, from, to }) => quoted(`${what}: ${from} → ${to}`));
+  const more = changes.length - CHANGES;
+  return ['What the dry run says would change:', ...lines, ...(more > 0 ? [`${REMARK}and ${more} more, above`] : [])];
 }

@@ -9,7 +9,7 @@ import { answerToSign, passkeyAnswerIn } from '../passkeys.ts';
 import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
 import { type Here, time } from '../times.ts';
 import { field, type Onward, type Told, there, type Visit } from '../visit.ts';
-import { waitingOf } from '../waiting.ts';
+import { firstAnswer, waitingOf } from '../waiting.ts';
 import { isTrue, passkeysOf, questionBlock, signerWords } from './question.ts';
 
 const MARKS: Partial<Record<IntentStatus, string>> = {
@@ -110,14 +110,6 @@ const must = (visit: Visit, name: string): string => {
   throw new ReveilleError('invalid_request', `${name} is missing; open the question again`);
 };
 
-/** Who was first, where somebody else has answered; `undefined` where nobody has. */
-async function firstAnswer({ desk }: Visit, intentId: string, nodeId: string): Promise<string | undefined> {
-  const { value } = await there(desk.intents).view(intentId);
-  const node = value.nodes.find(({ node_id }) => node_id === nodeId);
-  if (!node || node.state === 'awaiting_approval') return undefined;
-  return `This question does not wait any more: its step is ${node.state.replaceAll('_', ' ')}${node.detail === undefined ? '' : ` (${node.detail})`}. The first answer counts; its receipt says whose it was.`;
-}
-
 /** What the form of a question says: the very question that was shown, and the answer. */
 function saidIn(visit: Visit) {
   const [intentId, nodeId] = [must(visit, 'intent_id'), must(visit, 'node_id')];
@@ -137,7 +129,7 @@ const CHANGED = 'Another question waits now than the one that was shown: nothing
 async function gone(visit: Visit, { said, about }: ReturnType<typeof saidIn>): Promise<string | undefined> {
   const gates = await there(visit.desk.intents).gates(about.intentId);
   const gate = gates.map(({ value }) => value).find(({ node_id }) => node_id === about.nodeId);
-  if (!gate) return (await firstAnswer(visit, about.intentId, about.nodeId)) ?? 'This question does not wait any more.';
+  if (!gate) return (await firstAnswer(visit.desk, visit.here, about)) ?? 'This question does not wait any more.';
   const isShown = gate.call.call_sha256 === said.call_sha256 && gate.displayed_sha256 === said.displayed_sha256;
   return isShown && isTrue(gate) ? undefined : CHANGED;
 }
@@ -176,7 +168,7 @@ export async function answerQuestion(visit: Visit): Promise<Page | Onward> {
     const { code, message } = toReveilleError(thrown);
     if (code === 'internal') throw thrown;
     session.undo.complain(
-      (await firstAnswer(visit, intentId, nodeId).catch(() => undefined)) ?? `Nothing was answered: ${message}`,
+      (await firstAnswer(desk, visit.here, about).catch(() => undefined)) ?? `Nothing was answered: ${message}`,
     );
     return { to: back };
   }

@@ -13,7 +13,7 @@ import { answerToSign, passkeyAnswerIn, passkeysAt } from '../passkeys.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
 import type { Here } from '../times.ts';
 import { type Told, there } from '../visit.ts';
-import type { WaitingQuestion } from '../waiting.ts';
+import { firstAnswer, type WaitingQuestion } from '../waiting.ts';
 import { answerForm, isTrue, questionSection, signerWords } from './question.ts';
 
 /** Reads links, and uses them up. */
@@ -50,10 +50,16 @@ function said(assets: Assets, title: string, text: string, tone: 'good' | 'bad')
   return outsidePage(title, main, assets);
 }
 
-const refused = (assets: Assets, why: Refusal): LinkPage => ({
+const refused = (assets: Assets, why: Refusal, words = REFUSALS[why]): LinkPage => ({
   status: why === 'used' || why === 'changed' ? 409 : 401,
-  page: said(assets, 'Not answered', REFUSALS[why], 'bad'),
+  page: said(assets, 'Not answered', words, 'bad'),
 });
+
+/** That a question does not wait as it was told, and who was first where somebody has answered it. */
+async function gone(link: Link, desk: Desk, { here }: Pick<LinkVisit, 'here'>): Promise<string> {
+  const first = desk.user === link.user ? await firstAnswer(desk, here(desk), link) : undefined;
+  return first ?? REFUSALS.changed;
+}
 
 /** The question that a link was made for, if it waits with the very call; `undefined` otherwise. */
 async function questionOf(
@@ -92,13 +98,14 @@ const saidBy = ({ approved, callSha256, displayedSha256 }: Link) => ({
 });
 
 /** `POST /answer/{token}/passkey`, sent by the script: what a passkey has to sign. The link is not used up by it. */
-export async function askOfLink({ links, token, deskOf, origin, clock }: LinkVisit): Promise<Told> {
+export async function askOfLink(visit: LinkVisit): Promise<Told> {
+  const { links, token, deskOf, origin, clock } = visit;
   const verdict = links.read(token);
   if (!verdict.ok) return { told: { complaint: REFUSALS[verdict.why] } };
   const { link } = verdict;
   const desk = deskOf(link.user);
   const found = desk.user === link.user ? await questionOf(link, desk) : undefined;
-  if (!found || !isTrue(found.asked.gate)) return { told: { complaint: REFUSALS.changed } };
+  if (!found || !isTrue(found.asked.gate)) return { told: { complaint: await gone(link, desk, visit) } };
   return { told: answerToSign(saidBy(link), link, await passkeysAt(desk, origin), clock.now()) };
 }
 
@@ -109,7 +116,7 @@ export async function showLink(visit: LinkVisit): Promise<LinkPage> {
   if (!verdict.ok) return refused(assets, verdict.why);
   const desk = deskOf(verdict.link.user);
   const found = desk.user === verdict.link.user ? await questionOf(verdict.link, desk) : undefined;
-  if (!found) return refused(assets, 'changed');
+  if (!found) return refused(assets, 'changed', await gone(verdict.link, desk, visit));
   return { status: 200, page: await asking(verdict.link, found.asked, visit, desk) };
 }
 
@@ -121,7 +128,7 @@ export async function useLink(visit: LinkVisit, form: URLSearchParams): Promise<
   const { link } = verdict;
   const desk = deskOf(link.user);
   const found = desk.user === link.user ? await questionOf(link, desk) : undefined;
-  if (!found || !isTrue(found.asked.gate)) return refused(assets, 'changed');
+  if (!found || !isTrue(found.asked.gate)) return refused(assets, 'changed', await gone(link, desk, visit));
   const { approved, intentId, nodeId } = link;
   try {
     const passkeys = await passkeysAt(desk, visit.origin);

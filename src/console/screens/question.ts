@@ -4,7 +4,8 @@
  */
 import { html, raw } from 'hono/html';
 import { digestsOf, type WaitingGate } from '../../executor/client.ts';
-import { argumentLines, MARK, REMARK } from '../../kit/text/visible.ts';
+import { changesOf, sectionsOf, type Trial, trialOf } from '../../kit/text/question.ts';
+import { argumentLines, MARK } from '../../kit/text/visible.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { sliceAt } from '../../wire/json.ts';
 import type { OfferedPasskey } from '../../wire/passkey.ts';
@@ -21,50 +22,10 @@ export function isTrue(gate: WaitingGate): boolean {
   return own.call_sha256 === gate.call.call_sha256 && own.displayed_sha256 === gate.displayed_sha256;
 }
 
-type Section = { readonly title: string; readonly lines: readonly string[] };
-
-/** Lines of ours, each with the marked lines of others below it. */
-function sectionsOf(question: string): Section[] {
-  const sections: { title: string; lines: string[] }[] = [];
-  for (const line of question.split('\n')) {
-    const isMarked = line.startsWith(MARK) || line.startsWith(REMARK);
-    if (!isMarked) sections.push({ title: line, lines: [] });
-    else sections.at(-1)?.lines.push(line.slice(MARK.length));
-  }
-  return sections;
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-const isRecord = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-const plain = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
-
-/** What a dry run says stands before and after: each member that differs, beside those that say of what. */
-function changes(text: string): { what: string; from: string; to: string }[] | undefined {
-  let said: unknown;
-  try {
-    said = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (!isRecord(said)) return undefined;
-  const [before, after] = [[said.before].flat(), [said.after].flat()];
-  const pairs = before.map((was, at) => [was, after[at]] as const);
-  if (before.length !== after.length || !pairs.every((pair): pair is [Fields, Fields] => pair.every(isRecord)))
-    return undefined;
-  const found = pairs.flatMap(([was, is]) => {
-    const names = Object.keys(was).filter((name) => name in is);
-    const same = names.filter((name) => plain(was[name]) === plain(is[name])).map((name) => plain(was[name]));
-    const differ = names.filter((name) => plain(was[name]) !== plain(is[name]));
-    return differ.map((name) => ({ what: [...same, name].join(' '), from: plain(was[name]), to: plain(is[name]) }));
-  });
-  return found.length > 0 ? found : undefined;
-}
-
 /** What the dry run said: as what changes, where it says that; its own words below. */
-function trial(words: readonly string[]): Html {
-  const text = words.join('\n');
-  const found = changes(text);
+function trialBlock(trial: Trial): Html {
+  const text = trial.words.join('\n');
+  const found = changesOf(trial);
   const own = html`<pre class="trial" tabindex="0" aria-label="The dry run in its own words">${shown(text)}</pre>`;
   if (!found) return own;
   const lines = found.map(
@@ -83,11 +44,9 @@ function gist(gate: WaitingGate): Html {
     const said = found.lines.length > 0 ? found.lines.join('\n') : found.title.slice(starts.length).trim();
     return html`<div><dt>${name}</dt><dd>${shown(said)}</dd></div>`;
   };
-  const tried = sections.findIndex(({ title }) => title.startsWith('Dry run:'));
-  const outcome = sections[tried]?.title.replace(/^Dry run: /, '').replace(/ This was called:$/, '');
-  const words = sections[tried + 1]?.title === 'In its own words:' ? sections[tried + 1]!.lines : [];
+  const trial = trialOf(gate.question);
   return html`<dl class="facts gist"><div><dt>tool</dt><dd><code>${shown(gate.call.tool)}</code></dd></div>
-${outcome === undefined ? NOTHING : html`<div><dt>tried out</dt><dd>${shown(outcome)}${words.length === 0 ? NOTHING : trial(words)}</dd></div>`}
+${trial === undefined ? NOTHING : html`<div><dt>tried out</dt><dd>${shown(trial.outcome)}${trial.words.length === 0 ? NOTHING : trialBlock(trial)}</dd></div>`}
 ${fact('Amount:', 'amount')}${fact('Recipient:', 'to')}${fact('Effect:', 'effect')}</dl>`;
 }
 

@@ -5,6 +5,7 @@
 import { signCountOf } from '../../kit/identity/passkey.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
+import { answeredWords } from '../../wire/intent-view.ts';
 import type { PasskeySignature } from '../../wire/passkey.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { refuseStale, type StandingApprover } from '../journal/roster.ts';
@@ -43,7 +44,7 @@ function closed(state: ChainState, nodeId: string, now: number): string | undefi
   if (!gate && isOver(state)) return `the intent is over; no question about the node ${nodeId} waits`;
   if (!gate) return `no question has been asked about the node ${nodeId}; ${NO_GATE}`;
   if (gate.answered) {
-    return `the question about the node ${nodeId} was ${gate.answered.approved ? 'approved' : 'denied'} already; the first answer counts`;
+    return `the question about the node ${nodeId} was ${answeredWords(gate.answered)}; the first answer counts`;
   }
   if (gate.expired || now >= parseInstant(gate.asked.expires_at)!)
     return `the question about the node ${nodeId} expired at ${gate.asked.expires_at}`;

@@ -84,7 +84,15 @@ function nodesOf(state: ChainState, node: PlanNode): NodeState[] {
   if (node.kind === 'sequence' || node.kind === 'parallel') return node.nodes.flatMap((child) => nodesOf(state, child));
   const record = recordOf(state, node.id);
   const standing = node.kind === 'call' ? callStanding(record, isOver(state)) : waitStanding(record, isOver(state));
-  return [{ node_id: node.id, ...standing }];
+  return [{ node_id: node.id, ...standing, ...whoAnswered(record) }];
+}
+
+function whoAnswered({ gate }: NodeRecord): Pick<NodeState, 'answered'> {
+  if (!gate?.answered) return {};
+  const { approved, at, name, approver } = gate.answered;
+  return {
+    answered: { approved, at, ...(name !== undefined && { name }), ...(approver !== undefined && { approver }) },
+  };
 }
 
 export function intentView(held: Pick<Held, 'state' | 'head'>, queuedBehind: string | undefined): IntentView {

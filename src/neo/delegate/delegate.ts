@@ -46,7 +46,7 @@ async function surveyGates(
     if (value.conversation_id !== undefined) intents.set(value.intent_id, value.conversation_id);
   const survey = async (intentId: string, where: string) => {
     const waiting = await client.gates(intentId, signal);
-    desk.lapse(intentId, waiting, 'it was answered at the executor');
+    await desk.lapse(intentId, waiting, 'it was answered at the executor');
     for (const gate of waiting) {
       if (isShowable(gate)) desk.open(intentId, gate, { conversationId: where, tell: tell(where) });
     }
@@ -171,7 +171,7 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
     const cancel = async () => {
       const intentId = await submitted;
       await client.cancel(intentId);
-      desk.lapse(intentId, [], 'its turn was cancelled');
+      await desk.lapse(intentId, [], 'its turn was cancelled');
       log.info({ intent_id: intentId }, 'the intent was called off with its turn');
     };
     inBackground(cancel(), 'calling an intent off');

@@ -5,8 +5,10 @@
  */
 import type { ExecutorClient, Told, WaitingGate } from '../../executor/client.ts';
 import { NoAnswer } from '../../kit/http/caller.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
+import type { IntentView } from '../../wire/intent-view.ts';
 import { RawJson, sliceAt } from '../../wire/json.ts';
 import type { GateNotice } from '../tools/surface.ts';
 
@@ -68,7 +70,7 @@ function isSame({ value: one }: Told<WaitingGate>, { value: other }: Told<Waitin
   return one.node_id === other.node_id && one.displayed_sha256 === other.displayed_sha256;
 }
 
-export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer'>) {
+export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' | 'view'>) {
   const gates = new Map<string, Gate>();
 
   function forget(): void {
@@ -78,7 +80,9 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer'>)
     }
   }
 
-  function decide(gate: Gate, state: Exclude<GateState, 'asked'>, reason?: string): void {
+  type Decision = { readonly reason?: string | undefined; readonly by?: string | undefined };
+
+  function decide(gate: Gate, state: Exclude<GateState, 'asked'>, { reason, by }: Decision = {}): void {
     gate.state = state;
     const { intentId, pending, place } = gate;
     place.tell({
@@ -86,7 +90,18 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer'>)
       node_id: pending.value.node_id,
       state,
       ...(reason === undefined ? {} : { reason }),
+      ...(by === undefined ? {} : { by }),
     });
+  }
+
+  /** Who was first, by the executor's record; nobody where it does not say. */
+  async function answerTo({ intentId, pending }: Gate): Promise<IntentView['nodes'][number]['answered']> {
+    try {
+      const { nodes } = (await client.view(intentId)).value;
+      return nodes.find(({ node_id }) => node_id === pending.value.node_id)?.answered;
+    } catch {
+      return undefined;
+    }
   }
 
   /** Whether the gate still waits at the executor; when nobody can say, it does. */
@@ -105,18 +120,21 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer'>)
     gate.answering = true;
     try {
       await client.answer(intentId, pending.value.node_id, answer);
-      decide(gate, answer.approved ? 'approved' : 'denied');
+      const by = (await answerTo(gate))?.name;
+      decide(gate, answer.approved ? 'approved' : 'denied', { by });
     } catch (thrown) {
       if (thrown instanceof ReveilleError && (thrown.code === 'conflict' || thrown.code === 'not_found')) {
         // Somebody with an old answer must not close a question that waits.
         if (await stillWaits(gate)) throw conflict(`the executor did not take the answer: ${thrown.message}`);
-        decide(gate, 'lapsed', `the executor did not take the answer: ${thrown.message}`);
+        decide(gate, 'lapsed', { reason: `the executor did not take the answer: ${thrown.message}` });
         throw conflict(`the executor did not take the answer: ${thrown.message}`);
       }
       if (!(thrown instanceof NoAnswer)) throw thrown;
       if (thrown.mayHaveArrived && !(await stillWaits(gate))) {
         // Nobody else answers through this desk meanwhile: what the executor took was most likely this answer.
-        decide(gate, answer.approved ? 'approved' : 'denied', 'its confirmation got lost; the gate waits no more');
+        decide(gate, answer.approved ? 'approved' : 'denied', {
+          reason: 'its confirmation got lost; the gate waits no more',
+        });
         return;
       }
       throw new ReveilleError('unavailable', `${thrown.message}; the gate is still open, answer it again`, {
@@ -155,7 +173,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer'>)
         return known.state === 'asked' && !known.answering;
       }
       if (known?.state === 'asked')
-        decide(known, 'lapsed', 'another question is asked now; an answer to this one does not count');
+        decide(known, 'lapsed', { reason: 'another question is asked now; an answer to this one does not count' });
       gates.delete(key);
       gates.set(key, { intentId, pending, place, state: 'asked', answering: false });
       forget();
@@ -167,11 +185,15 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer'>)
      * Settles the open gates of an intent that do not wait any more: somebody answered at the executor, or the intent
      * is over.
      */
-    lapse(intentId: string, waiting: readonly Told<WaitingGate>[], reason: string): void {
+    async lapse(intentId: string, waiting: readonly Told<WaitingGate>[], reason: string): Promise<void> {
       const nodes = new Set(waiting.map(({ value }) => value.node_id));
-      for (const gate of gates.values()) {
-        if (gate.intentId !== intentId || gate.state !== 'asked' || gate.answering) continue;
-        if (!nodes.has(gate.pending.value.node_id)) decide(gate, 'lapsed', reason);
+      for (const gate of [...gates.values()]) {
+        const isOpen = () => gate.state === 'asked' && !gate.answering;
+        if (gate.intentId !== intentId || !isOpen() || nodes.has(gate.pending.value.node_id)) continue;
+        const answered = await answerTo(gate);
+        if (!isOpen()) continue;
+        if (answered) decide(gate, answered.approved ? 'approved' : 'denied', { reason, by: answered.name });
+        else decide(gate, 'lapsed', { reason });
       }
     },
 
@@ -201,7 +223,10 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer'>)
      */
     async answer(intentId: string, nodeId: string, given: GateAnswer): Promise<void> {
       const gate = gates.get(keyOf(intentId, nodeId)) ?? (await adopt(intentId, nodeId));
-      if (gate.state !== 'asked') throw conflict(`the gate ${nodeId} ${DECIDED[gate.state]}`);
+      if (gate.state !== 'asked') {
+        const name = (await answerTo(gate))?.name;
+        throw conflict(`the gate ${nodeId} ${DECIDED[gate.state]}${name === undefined ? '' : ` by ${oneLine(name)}`}`);
+      }
       if (gate.answering) throw conflict(`the gate ${nodeId} is being answered by somebody else right now`, true);
       const { call, displayed_sha256 } = gate.pending.value;
       if (given.call_sha256 !== call.call_sha256 || given.displayed_sha256 !== displayed_sha256) {

@@ -121,14 +121,14 @@ export function createPursuit(options: PursuitOptions) {
       if (thrown instanceof ReveilleError && thrown.code === 'conflict') return false;
       throw thrown;
     }
-    desk.lapse(intentId, [], reason);
+    await desk.lapse(intentId, [], reason);
     return true;
   }
 
   /** Takes what waits at the executor to the desk. @returns the gates that are open */
   async function takeGates(intentId: string, { turn, notify, signal }: ToolCallContext): Promise<Told<WaitingGate>[]> {
     const waiting = await client.gates(intentId, signal);
-    desk.lapse(intentId, waiting, ANSWERED_THERE);
+    await desk.lapse(intentId, waiting, ANSWERED_THERE);
     const place = { conversationId: turn.conversationId, tell: (gate: GateNotice) => notify({ type: 'gate', gate }) };
     return waiting.filter((gate) => desk.open(intentId, gate, place));
   }
@@ -168,8 +168,8 @@ export function createPursuit(options: PursuitOptions) {
   }
 
   /** What the model is told of an intent that has come to its end, or goes no further; its questions wait no more. */
-  function settled(intentId: string, state: Told<IntentState>, { unattended }: Relayed): ToolAnswer {
-    if (isIntentOver(state.value)) desk.lapse(intentId, [], `the intent is ${state.value.status}`);
+  async function settled(intentId: string, state: Told<IntentState>, { unattended }: Relayed): Promise<ToolAnswer> {
+    if (isIntentOver(state.value)) await desk.lapse(intentId, [], `the intent is ${state.value.status}`);
     return renderOutcome(intentId, state, unattended);
   }
 

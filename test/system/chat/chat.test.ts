@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import {
@@ -17,7 +17,7 @@ import {
   sendPiece,
 } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
-import { reveille } from '../../support/command-line.ts';
+import { reveille, stayingReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { HAS_SCRIPT, watchedIn } from '../approval-screen/pseudo-terminal.ts';
@@ -25,6 +25,7 @@ import { balancesOf } from '../rail/executor-process.ts';
 
 const SIZE = { columns: 100, rows: 50 };
 const PAY = 'Transfer 25.00 EUR from alice to bob.';
+const ASKS = /Approve\? yes, no, d for details:$/;
 /** The prompt, and nothing typed. */
 const AT_PROMPT = /\n>$/;
 
@@ -43,7 +44,8 @@ const agent: Script = (response, request) => {
   const results = messages.slice(asked).filter(({ role }) => role === 'tool');
   if (words.includes(PAY)) {
     if (results.length === 0) return calling({ name: 'core_execute', args: { intent: PAY } })(response, request);
-    return saying('The money ', 'is sent.')(response, request);
+    const isSent = /completed/.test(results.at(-1)!.content);
+    return saying('The money ', isSent ? 'is sent.' : 'stays here.')(response, request);
   }
   if (words.includes('count for ever')) {
     beginStream(response);
@@ -89,7 +91,7 @@ async function startUp(t: TestContext, more: Record<string, string>) {
     };
     return { ...watched, end, text: () => watched.all().join('\n') };
   };
-  return { home, run, done, terminal };
+  return { home, env, run, done, terminal };
 }
 
 test('a person talks, approves, stops, leaves and goes on, here and from another home', {
@@ -97,29 +99,93 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
 }, async (t) => {
   const parts: Record<string, Script> = { compiler, agent };
   const model = await modelEndpoint(t, (response, request) => parts[request.body.model]!(response, request));
-  const { home, run, done, terminal } = await startUp(t, {
+  const { home, env, run, done, terminal } = await startUp(t, {
     ...{ NEO_MODEL: 'agent', NEO_MODEL_BASE_URL: model.baseUrl, NEO_CHEAP_MODEL: 'none' },
     ...{ EXECUTOR_MODEL: 'compiler', EXECUTOR_MODEL_BASE_URL: model.baseUrl },
   });
 
+  // What happens is told as it happens, in a terminal that was open before.
+  const following = stayingReveille(t, home, ['log', '--follow', '--json'], { env });
   const chat = terminal([]);
   await chat.until(/(?:^|\n)>$/);
   await chat.type('good morning\r', /Good morning to you\.\n>$/);
 
-  await chat.type(`${PAY}\r`, /Approve\? yes, no, d for details:$/);
+  await chat.type(`${PAY}\r`, ASKS);
   const asked = chat.text();
   assert.match(asked, /· core_execute/);
   const gist = asked.lastIndexOf('Amount:');
   assert.ok(gist > 0 && asked.indexOf('call_sha256') < gist, 'what the call does stands right above the prompt');
-  assert.match(asked.slice(gist), /25\.00 EUR[\s\S]*bob/);
+  assert.match(asked.slice(gist), /25\.00 EUR[\s\S]*bob[\s\S]*alice EUR balance: 5000\.00 → 4975\.00\n.*bob EUR/);
   assert.equal(balancesOf(home).alice, '5000.00');
   await chat.type('y\r', /The money is sent\.\n>$/);
   assert.match(chat.text(), /Approved pay, signed by [0-9a-f]{16}…[\s\S]*✓ core_execute/);
   assert.deepEqual([balancesOf(home).alice, balancesOf(home).bob], ['4975.00', '1025.00']);
 
+  assert.doesNotMatch(chat.text(), /elsewhere/, 'who has answered here is not told of it as of another place');
+
+  // All of it can be read before a no.
+  await chat.type(`${PAY}\r`, ASKS);
+  await chat.type('d\r', /-- Enter for more, q to end --$/);
+  await chat.type('\r', ASKS);
+  assert.match(chat.text(), /Exactly this call is made:[\s\S]*"idempotency_key"/);
+  await chat.type('n\r', /The money stays here\.\n>$/);
+  assert.match(chat.text(), /Denied pay, signed by [0-9a-f]{16}…/);
+  assert.equal(balancesOf(home).alice, '4975.00');
+
+  // One question in two places: the first answer counts, and the other place is told whose it was.
+  const latest = async () => JSON.parse((await done('intent', 'list', '--json')).split('\n')[0]!);
+  const { conversation_id } = await latest();
+  const other = terminal(['--conversation', conversation_id]);
+  await other.until(/The money stays here\.\n>$/);
+  await chat.type(`${PAY}\r`, ASKS);
+  await other.until(ASKS);
+  await chat.type('y\r', /The money is sent\.\n>$/);
+  await other.until(/The money is sent\.\n>$/);
+  assert.match(
+    other.text(),
+    /elsewhere> Transfer 25[\s\S]*question about pay was approved elsewhere by \S+@\S+; the first/,
+  );
+  assert.equal(balancesOf(home).alice, '4950.00', 'once');
+  await chat.type(`${PAY}\r`, ASKS);
+  await other.until(ASKS);
+  const { intent_id } = await latest();
+  await done('intent', 'deny', intent_id);
+  await chat.until(/was denied elsewhere by \S+@\S+; the first answer counts[\s\S]*The money stays here\.\n>$/);
+  const late = await run(['intent', 'approve', intent_id]);
+  assert.match(late.stderr, /denied already by \S+@\S+ \([0-9a-f]{16}…\) at /);
+  await other.until(/The money stays here\.\n>$/);
+  await other.type('good morning\r', /Good morning to you\.\n>$/);
+  await chat.until(/elsewhere> good morning\nGood morning to you\.\n>$/);
+  await other.end();
+
   // Its turn comes at its own time; from here on what is said is the latest.
-  const welcomed = async () => /"kind":"reply"/.test(await done('log', '--json'));
-  await eventually('the welcome alarm has had its turn', welcomed);
+  const told = () =>
+    following.outcome.stdout
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line));
+  await following.until(
+    ({ stdout }) => /"kind":"reply"/.test(stdout) && (stdout.match(/"denied"/g) ?? []).length === 2,
+  );
+  const { status: ended } = await following.end('SIGINT');
+  assert.equal(ended, 0);
+  const kinds = told().map(({ kind, status }) => [kind, status].filter(Boolean).join(' '));
+  assert.deepEqual(new Set(kinds.filter((kind) => /^(?:rang|reply)$/.test(kind))).size, 2);
+  assert.equal(kinds.filter((kind) => kind === 'rang').length, 1, 'a ring is told once');
+  assert.ok(kinds.indexOf('rang') < kinds.indexOf('reply'), kinds.join());
+  assert.equal(kinds.filter((kind) => kind === 'task completed').length, 2, kinds.join());
+  const rang = told().find(({ kind }) => kind === 'rang');
+  assert.match(await done('alarm', 'show', rang.alarm_id), /Good morning to you\./, 'the reply is held');
+  // Only what came after an instant; and only what another agent did, which is a wake that nobody takes.
+  const after = new Date(Math.max(...told().map(({ at }) => Date.parse(at))) + 1).toISOString();
+  assert.match(await done('log', '--since', after), /^Nothing has happened since/);
+  const somebody = { MATRIX_USER_ID: 'somebody-else' };
+  await run(['alarm', 'set', 'a ring that nobody takes', 'in 1s'], { env: somebody });
+  await eventually('it is told of that agent', async () =>
+    /"kind":"wake_failed"/.test(await done('log', '--agent', 'somebody-else', '--json')),
+  );
+  assert.doesNotMatch(await done('log', '--agent', 'somebody-else', '--json'), new RegExp(rang.alarm_id));
+  assert.doesNotMatch(await done('log', '--json'), /nobody takes/);
   await chat.type('count for ever\r', /one two three$/);
   await chat.type('\u0003', AT_PROMPT);
   assert.match(chat.text(), /stopping the turn; Ctrl-C again leaves[\s\S]*the turn failed: cancelled on request/);
@@ -161,8 +227,11 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.match(wrong.stderr, /does not take this credential/);
 });
 
-test('without a model that is said before the first question', async (t) => {
-  const { run } = await startUp(t, { NEO_MANIFEST: 'none' });
+test('without a model, and while the machine does not come up, that is said, and what is typed stays', async (t) => {
+  const manifest = join(temporaryFolder(t), 'agent.json');
+  const whole = JSON.stringify({ servers: [] });
+  writeFileSync(manifest, whole);
+  const { home, run, done, terminal } = await startUp(t, { NEO_MANIFEST: manifest });
   const { status, stdout, stderr } = await run(['chat', 'hello']);
   assert.equal(status, 0, stderr);
   assert.match(stderr, /No language model is configured/);
@@ -170,4 +239,21 @@ test('without a model that is said before the first question', async (t) => {
   const empty = await run(['chat']);
   assert.equal(empty.status, 2);
   assert.match(empty.stderr, /there is no question/);
+  if (!HAS_SCRIPT) return;
+
+  const { user_id } = JSON.parse(readFileSync(join(home, 'person.json'), 'utf8'));
+  await done('machine', 'suspend', user_id);
+  writeFileSync(manifest, '{"servers": 7}');
+  await done('machine', 'restore', user_id);
+  const chat = terminal([]);
+  await chat.until(/\n>$/);
+  await chat.type('is anybody there\r', /\n> is anybody there$/);
+  const said = chat.text();
+  assert.match(said, /servers/, 'why');
+  assert.match(said, /reveille doctor/, 'what to do');
+  assert.match(said, /not sent: /);
+  writeFileSync(manifest, whole);
+  await chat.until(/your agent is there again\n> is anybody there$/);
+  await chat.type('\r', /I am the offline model[\s\S]*\n>$/);
+  await chat.end();
 });
