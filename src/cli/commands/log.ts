@@ -53,14 +53,17 @@ export async function log(given: CliContext, flags: LogFlags): Promise<void> {
     for (const entry of entries) out.result(entry, renderEntry(entry, lookOf(context)));
   };
 
+  // From its first line on it may be told to end.
+  if (flags.follow) {
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ended.abort());
+    context.process.stdout.once('error', () => ended.abort());
+  }
   const begun = clock.now();
   const past = [...(await turns.survey()), ...(await news())].sort(inOrder);
   tell(past);
   if (past.length === 0) out.line(`Nothing has happened since ${localTime(since, lookOf(context))}.`);
   if (!flags.follow) return;
 
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ended.abort());
-  context.process.stdout.once('error', () => ended.abort());
   const watch = new LedgerWatch(client, { since: begun, signal });
   let reached = true;
   while (!signal.aborted) {

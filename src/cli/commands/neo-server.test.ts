@@ -144,6 +144,13 @@ describe('reveille neo server', () => {
     assert.match(gone.stderr, /server "t" did not start[\s\S]*nothing was written/);
     assert.equal(readFileSync(path, 'utf8'), now);
     assert.match((await neo(['server', 'review'], { NEO_MANIFEST: 'none' })).stderr, /NEO_MANIFEST is "none"/);
+    // What nobody has turned on is told, and fails only who asks for it by its name.
+    const needs = '[{"variables":["NOT_SET"],"remedy":"set NOT_SET"}]';
+    const off = `{"agent":"a","servers":[{"alias":"o","command":"x","needs":${needs},"tools":[]}]}`;
+    writeFileSync(path, off);
+    const [whole, named] = [await neo(['server', 'review'], env), await neo(['server', 'review', 'o'], env)];
+    assert.deepEqual([whole.status, named.status], [0, 1], whole.stderr);
+    assert.match(whole.stderr, /Not looked at: server "o" is off: NOT_SET is not set/);
     for (const words of [
       ['add', 'x'],
       ['add', 'x', '--url', 'http://127.0.0.1:1', '--', 'y'],

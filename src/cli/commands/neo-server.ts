@@ -43,7 +43,11 @@ type Look = {
   readonly tools: readonly ReviewedTool[];
 };
 
-/** Starts servers of a manifest's text, and looks at their tools. @returns also why those did not start that did not */
+/**
+ * Starts servers of a manifest's text, and looks at their tools.
+ *
+ * @returns also why those did not start that did not, and whether all of them are merely off: they lack what turns them on
+ */
 async function lookAt(context: CliContext, manifest: NeoManifest, text: string, aliases: ReadonlySet<string>) {
   context.out.progress('Starting…');
   return asFile(manifest, text, async (draft) => {
@@ -66,10 +70,9 @@ async function lookAt(context: CliContext, manifest: NeoManifest, text: string, 
         const pins = Object.hasOwn(manifest.lock.servers, alias) ? manifest.lock.servers[alias] : undefined;
         return { alias, live, tools: reviewOf(live, declared, pins, before.get(alias)) };
       });
-      const problems = pool
-        .servers()
-        .flatMap(({ alias, problem }) => (problem ? [`server "${alias}" ${problem.replace(TRIED_AGAIN, '')}`] : []));
-      return { looks, problems, seen };
+      const silent = pool.servers().filter(({ problem }) => problem);
+      const problems = silent.map(({ alias, problem }) => `server "${alias}" ${problem!.replace(TRIED_AGAIN, '')}`);
+      return { looks, problems, isOff: silent.every(({ state }) => state === 'off'), seen };
     } finally {
       await pool.close();
     }
@@ -252,7 +255,8 @@ export async function serverReview(context: CliContext, flags: ReviewFlags, alia
   const found = await lookAt(context, manifest, text, new Set(alias === undefined ? all : [alias]));
   await decide(context, flags, { manifest, text, ...found });
   for (const problem of found.problems) context.out.remark(`Not looked at: ${oneLine(problem)}`);
-  if (found.problems.length > 0) context.process.exitCode = EXIT.failed;
+  // What nobody has turned on is no failure, unless it was asked for by its name.
+  if (found.problems.length > 0 && (alias !== undefined || !found.isOff)) context.process.exitCode = EXIT.failed;
 }
 
 function noServer({ path }: NeoManifest, alias: string, all: readonly string[]): ReveilleError {

@@ -72,7 +72,7 @@ export function addDaemons(program: Command): void {
   addCommand(program, {
     usage: 'chronosd',
     summary: 'keep alarms and fire them on time',
-    example: 'reveille chronosd --port 9096',
+    example: 'CHRONOS_DEV=1 reveille chronosd --port 9096',
     options: (command) =>
       listenOptions(command)
         .option('--no-api', 'leave the API to other replicas')
@@ -87,7 +87,7 @@ export function addDaemons(program: Command): void {
   addCommand(program, {
     usage: 'router',
     summary: 'start the machines that alarms wake, and deliver the turns',
-    example: 'reveille router --port 8088',
+    example: 'ROUTER_DEV=1 reveille router --port 8088',
     options: listenOptions,
     settings: listenSettings('ROUTER'),
     run: async (context) => (await import('../commands/daemons.ts')).router(context),
@@ -95,7 +95,7 @@ export function addDaemons(program: Command): void {
   addCommand(program, {
     usage: 'executor',
     summary: 'carry out what a person approves, with a receipt that can be checked',
-    example: 'EXECUTOR_TOKEN=a-secret-of-my-own reveille executor --port 8081',
+    example: 'EXECUTOR_DEV=1 reveille executor --port 8081',
     options: (command) =>
       listenOptions(command)
         .option('--manifest <file>', 'the tools that it holds (default: the ones that ship)')

@@ -1,0 +1,112 @@
+/** Every command that the site shows, run as it is shown: on a page, and at the end of a command's help. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { sharedOwner } from '../../support/temporary.ts';
+import { NOT_HERE, RULES, type Rule } from './rules.ts';
+import { type Shell, startShell } from './shell.ts';
+import { ROOT, type Shown, shownInHelp, shownOnPages } from './shown.ts';
+import { World } from './world.ts';
+
+const owner = sharedOwner();
+let world: World;
+let shell: Shell;
+let all: Shown[];
+const outside = process.cwd();
+
+before(async () => {
+  all = [...shownOnPages(), ...(await shownInHelp())];
+  world = await World.start(owner);
+  process.chdir(world.work);
+  const { home, env } = world;
+  shell = await startShell(owner, {
+    home,
+    env,
+    stay: (words, given) => {
+      if (STAYS.test(words.join(' '))) return world.stay(words, given, true);
+      return FOLLOWS.test(words.join(' ')) ? world.stay(words, given, false) : undefined;
+    },
+  });
+});
+after(async () => {
+  process.chdir(outside);
+  await owner.end();
+});
+
+/** What runs on until the end of everything, and what is ended once it has said something. */
+const STAYS = /^(?:chronosd|router|executor|notifier|neo(?! (?:tools|server)))\b/;
+const FOLLOWS = /^(?:ledger|capability|alarm watch)|--follow/;
+
+/** Without the comment behind it. */
+const bare = (line: string) => line.replace(/\s+# .*$/m, '');
+const isOurs = (line: string) => /\b(?:reveille|npm)\b/.test(line);
+const reasonOf = (command: string) => [...NOT_HERE.keys()].find((shown) => shown.test(command));
+const ruleOf = (command: string) => RULES.find(({ shown }) => shown.test(command));
+
+const needed = new Set<unknown>();
+const done = new Set<string>();
+
+/** Runs a command that is shown. @returns what is wrong with how it ended */
+async function faultsOf(command: string, exports: string, rule: Rule | undefined): Promise<string[]> {
+  const line = (await rule?.run?.(command, world)) ?? command;
+  const typed = line.replace(/^npx /, '');
+  if (done.has(typed)) return [];
+  done.add(typed);
+  const { ran, failed } = await shell.run(exports + line);
+  const wrong = ran.filter(({ status }) => status !== (rule?.status ?? 0));
+  if (ran.length === 0) return [`${line}: ${failed ?? 'it ran nothing of ours'}`];
+  return [
+    ...wrong.map(({ status, stdout, stderr }) => `${line}: ${status}, ${stderr || stdout}`),
+    ...(failed === undefined ? [] : [`${line}: ${failed}`]),
+  ];
+}
+
+async function runAll(when: Rule['after']): Promise<string[]> {
+  const faults: string[] = [];
+  for (const { at, commands } of all) {
+    let exports = '';
+    for (const command of commands.map(bare)) {
+      const reason = reasonOf(command);
+      const rule = ruleOf(command);
+      needed.add(reason).add(reason ? undefined : rule);
+      if (reason) continue;
+      // What a block sets holds for what follows in it.
+      if (command.startsWith('export ')) exports += `${(await rule?.run?.(command, world)) ?? ''}\n`;
+      else if (isOurs(command) && rule?.after === when) {
+        const found = await faultsOf(command, exports, rule).catch((thrown) => [`${command}: ${thrown}`]);
+        faults.push(...found.map((fault) => `${at}: ${fault}`));
+      }
+    }
+    await world.endStaying();
+  }
+  return faults;
+}
+
+test('every command that is shown ends as it should', async () => {
+  assert.deepEqual(await runAll(undefined), []);
+  assert.ok(done.size > 100, `${done.size} commands`);
+});
+
+test('README.md shows what "npm start" prints', () => {
+  const shown = /^Reveille [\s\S]*?^```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))![0];
+  const parts = [...shown.matchAll(/^ {2}(\w+) +\S.*? {2,}(\S.*)$/gm)].map(([, part, words]) => [part!, words!]);
+  assert.equal(parts.length, 5);
+  for (const [part, words] of parts) assert.match(world.said, new RegExp(`^ {2}${part} .* {2}${words}$`, 'm'));
+});
+
+test('and those after which alarms wake another agent', async () => {
+  assert.deepEqual(await runAll('agents'), []);
+});
+
+test('and those that need the stack to be stopped', async () => {
+  await world.end();
+  assert.deepEqual(await runAll('stop'), []);
+});
+
+test('what is left out, and what is written for some of them, is still shown', () => {
+  assert.deepEqual(
+    [...NOT_HERE.keys(), ...RULES].filter((one) => !needed.has(one)),
+    [],
+  );
+});

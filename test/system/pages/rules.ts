@@ -1,0 +1,239 @@
+/**
+ * What a command of the pages needs to be run here: what its placeholders stand for, who answers what it asks, and how
+ * it ends if not well. A command that matches none of these is run as it stands.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '../../support/eventually.ts';
+import { freePort, startPostgres } from '../../support/postgres/server.ts';
+import type { World } from './world.ts';
+
+export type Rule = {
+  readonly shown: RegExp;
+  /** The line that is run instead. */
+  readonly run?: (line: string, world: World) => string | Promise<string>;
+  /** How our commands of that line end; 0 without it. */
+  readonly status?: number;
+  /** After the others: what changes whom alarms wake, and what needs the stack to be stopped. */
+  readonly after?: 'agents' | 'stop';
+};
+
+const and = (words: string) => (line: string) => `${line} ${words}`;
+const once = <T>(make: (world: World) => Promise<T>) => {
+  let made: Promise<T> | undefined;
+  return (world: World) => (made ??= make(world));
+};
+
+const anAlarm = once((world) => world.newAlarm());
+const aDoneIntent = once((world) => world.doneIntent());
+const aMachine = once((world) =>
+  world.json('machine', 'put', 'alice', '--provider', 'http', '--url', 'http://127.0.0.1:8080'),
+);
+const database = once(async (world) => {
+  const server = await startPostgres();
+  world.owner.after(() => server.stop('immediate'));
+  return server.uri();
+});
+const secrets = {
+  EXECUTOR_TOKEN: '5'.repeat(64),
+  EXECUTOR_ADMIN_TOKEN: '6'.repeat(64),
+  NEO_DAEMON_TOKEN: '7'.repeat(64),
+};
+const executorPort = once(() => freePort());
+
+const ID = /019e[\w-]+|0198[\w-]+/;
+const withId = (line: string, id: string) => line.replace(ID, id);
+
+/** The fleet's executor of docs/operations.md: at a port and in folders of its own. */
+async function ofFleet(line: string, world: World): Promise<string> {
+  const ada = join(world.person, 'ada');
+  const token = () => /rvs_\S+/.exec(readFileSync(join(world.work, 'submitter'), 'utf8'))![0];
+  const told = line.includes('submitter add') ? `${line} | tee ${world.work}/submitter` : line;
+  return told
+    .replaceAll('8081', String(await executorPort(world)))
+    .replaceAll('/srv/reveille', join(world.person, 'srv'))
+    .replace(/(\w+)=\$\(openssl rand -hex 32\)/g, (_, name: keyof typeof secrets) => `${name}=${secrets[name]}`)
+    .replace('EXECUTOR_ADMIN_TOKEN=…', `EXECUTOR_ADMIN_TOKEN=${secrets.EXECUTOR_ADMIN_TOKEN}`)
+    .replace(/rvs_…/, token)
+    .replace(
+      /^export (?=EXECUTOR)/,
+      `export HOME=${ada} REVEILLE_HOME=${ada}/.reveille EXECUTOR_PORT=${await executorPort(world)} `,
+    );
+}
+
+/** The first that matches counts; a test holds that each is needed. */
+export const RULES: readonly Rule[] = [
+  // Somebody at a terminal would be asked.
+  { shown: /reveille connect [\w-]+(?! --undo)/, run: and('--yes') },
+  { shown: /reveille profile init(?! --yes)/, run: and('--yes') },
+  {
+    shown: /reveille neo server add notes/,
+    run: (line) => line.replace('add notes', 'add notes --yes-reads --natural draw,fill,environment,fail'),
+  },
+  { shown: /reveille neo server review$/, run: and('--yes-reads') },
+  { shown: /reveille chat(?: --last)?$/, run: and('<<< "What is due?"') },
+  {
+    shown: /reveille intent approve/,
+    run: async (line, world) => {
+      const id = await world.newIntent();
+      return `${withId(line, id)} --displayed-sha256 ${await world.digestOf(id)}`;
+    },
+  },
+  // Ids and keys.
+  { shown: /reveille alarm (?:show|edit) 019/, run: async (line, world) => withId(line, await anAlarm(world)) },
+  {
+    shown: /reveille alarm (?:cancel|pause|trigger) 019/,
+    run: async (line, world) => withId(line, await world.newAlarm()),
+  },
+  {
+    shown: /reveille alarm resume 019/,
+    run: async (line, world) => {
+      const id = await world.newAlarm();
+      await world.json('alarm', 'pause', id);
+      return withId(line, id);
+    },
+  },
+  {
+    shown: /reveille alarm redrive 019/,
+    run: async (line, world) => {
+      const user = await world.user();
+      await world.json('machine', 'suspend', user);
+      const id = await world.newAlarm('--in', '1s', '--max-failures', '1');
+      await eventually('it has failed', async () => (await world.json('alarm', 'show', id)).alarm.status === 'failed');
+      await world.json('machine', 'restore', user);
+      return withId(line, id);
+    },
+  },
+  {
+    shown: /reveille intent receipt \S+ \| reveille receipt verify --key/,
+    run: async (line, world) => {
+      const id = await aDoneIntent(world);
+      return withId(line, id).replace('6b3f…c2', await world.executorKey(id));
+    },
+  },
+  {
+    shown: /reveille intent (?:receipt|watch|reconcile|show) 01/,
+    run: async (line, world) => withId(line, await aDoneIntent(world)),
+  },
+  { shown: /reveille intent (?:cancel|deny) 01/, run: async (line, world) => withId(line, await world.newIntent()) },
+  {
+    shown: /reveille receipt verify receipt.json --key/,
+    run: async (line, world) => line.replace('6b3f…c2', await world.executorKey(await aDoneIntent(world))),
+  },
+  { shown: /reveille memory forget/, run: async (line, world) => withId(line, await world.newMemory()) },
+  {
+    shown: /reveille user revoke alice/,
+    run: async (line, world) => {
+      const { id } = await world.json('user', 'list', 'alice');
+      return line.replace(/--token \w+/, `--token ${id}`);
+    },
+  },
+  {
+    shown: /reveille neo server review notes/,
+    run: (line) =>
+      `reveille neo server add notes --yes-reads --natural draw,fill,environment,fail -- npx -y notes-mcp && ${line}`,
+  },
+  {
+    shown: /reveille agent enroll --label alice/,
+    run: (line, { person }) =>
+      `REVEILLE_HOME=${person}/alice reveille agent whoami && cp ${person}/alice/keys/agent.key ~/alice.key && ${line}`,
+  },
+  // Places that are others here.
+  { shown: /reveille ledger --data-dir/, run: (line, { person }) => line.replace('/tmp', person) },
+  { shown: /reveille notify add ntfy/, run: (line, { ntfy }) => `${line} --server ${ntfy} --allow-private` },
+  {
+    shown: /reveille chat --router/,
+    run: async (line, world) => {
+      const { token } = await world.json('user', 'token', await world.user());
+      return `${line.replace('REVEILLE_TOKEN=…', `REVEILLE_TOKEN=${token}`).replace(/https:\S+/, world.run.public_url!)} <<< "What is due?"`;
+    },
+  },
+  { shown: /^git diff \|/, run: (line) => `git init -q . && git add notes.txt && echo more >> notes.txt && ${line}` },
+  {
+    shown: /reveille backup --check|reveille backup \/media/,
+    run: (line, { work }) => line.replace('/media/disk', join(work, 'disk')),
+  },
+  // Another computer's key.
+  {
+    shown: /reveille approver enroll$/,
+    status: 1,
+    run: (line, { work }) => `REVEILLE_APPROVER_DIR=${work}/another ${line} --json | head -1 > request.json`,
+  },
+  {
+    shown: /reveille approver revoke/,
+    run: async (line, world) => {
+      const list = await world.lines('approver', 'list');
+      return line.replace(/\w+$/, list.at(-1).approver.slice(0, 8));
+    },
+  },
+  // A fleet's executor.
+  { shown: /EXECUTOR_DATA_DIR|NEO_EXECUTOR_URL|submitter add --user|^export NEO_EXECUTOR/, run: ofFleet },
+  // The agent that alarms wake is another one from here on.
+  {
+    shown: /reveille machine turns --fire/,
+    after: 'agents',
+    run: async (line, world) => {
+      await world.json('machine', 'put', '--provider', 'claude', '--dir', '.');
+      await world.newAlarm('--in', '1s');
+      const turn = await eventually('it has had a turn', () => world.json('machine', 'turns'));
+      return line.replace('<fire id>', turn.fire_id);
+    },
+  },
+  {
+    shown: /reveille machine put .*--machine-id …/,
+    after: 'agents',
+    run: (line) =>
+      line
+        .replace('--machine-id …', '--machine-id 148ed1234567')
+        .replace('--token …', '--token a-token-of-this-machine'),
+  },
+  { shown: /reveille machine put/, after: 'agents' },
+  {
+    shown: /reveille machine (?:\w|-)+ alice/,
+    after: 'agents',
+    run: async (line, world) => {
+      await aMachine(world);
+      return line;
+    },
+  },
+  // What is stopped first.
+  {
+    shown: /reveille restore reveille.backup --home/,
+    after: 'stop',
+    run: (line, { work, person }) =>
+      `export HOME=${person}/elsewhere; ${line.replace('reveille.backup', `${work}/disk/reveille.backup`)}`,
+  },
+  {
+    shown: /reveille restore/,
+    after: 'stop',
+    run: (line, { work, person }) => `REVEILLE_HOME=${person}/restored ${line.replace('/media', work)}`,
+  },
+  {
+    shown: /reveille migrate/,
+    after: 'stop',
+    run: async (line, world) => line.replace(/postgres:\S+/, await database(world)),
+  },
+  { shown: /reveille approver reset/, after: 'stop' },
+  {
+    shown: /reveille (?:chronosd|router|executor|neo) --port/,
+    after: 'stop',
+    run: (line, { person }) => `export REVEILLE_HOME=${person}/fresh; ${line.replace(/--port \d+/, '--port 0')}`,
+  },
+  { shown: /reveille approver (?:seal|unseal)/, after: 'stop' },
+  { shown: /reveille notifier/, after: 'stop' },
+];
+
+/** What cannot be run here: why, and what tries it instead. */
+export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
+  [/^npm ci && npm start/, 'the stack of this file is started by "npm start"; "npm ci" would ask a registry'],
+  [/^npm ci && npm test/, 'it would run itself'],
+  [/^npm ci && npm run package|^npm install --global/, 'test/support/package.ts makes and installs the package'],
+  [/^npm run bench/, 'it takes minutes; bench/ has tests of its parts'],
+  [/\bdocker\b/, 'no container engine runs here; test/system/deploy runs what is inside'],
+  [/^fly\b/, 'there is no account; test/support/stand-ins/fake-fly.ts stands for the cloud'],
+  [/\bopencode serve/, 'a program of others; test/system/wake-targets has a stand-in'],
+  [/^claude mcp add/, 'a program of others; test/system/integrations starts the server'],
+  [/reveille (?:service|upgrade)\b/, 'test/system/service runs them under a real systemd'],
+  [/reveille up$/, 'it is what "npm start" runs'],
+  [/reveille spread .*--citus/, 'Citus is not here; test/end-to-end/citus-walk.test.ts runs it where it is'],
+]);

@@ -1,0 +1,75 @@
+/**
+ * A real shell in which `reveille` and `npx reveille` are answered by the process of the test: words, variables, pipes
+ * and input are the shell's, and a command costs a tenth of a process.
+ */
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { type Outcome, reveille } from '../../support/command-line.ts';
+import { listening, type Owner, temporaryFolder } from '../../support/temporary.ts';
+
+/** One command of ours that the shell has run. */
+export type Ran = Outcome & { readonly words: readonly string[] };
+
+type Env = Readonly<Record<string, string>>;
+
+export type ShellOptions = {
+  /** `REVEILLE_HOME` of the commands, unless a line sets another. */
+  readonly home: string;
+  readonly env: Env;
+  /** Runs what does not end by itself; `undefined` for what does. */
+  readonly stay: (words: readonly string[], env: Env) => Promise<Outcome> | undefined;
+};
+
+export type Shell = {
+  /** Runs some lines. @returns our commands in the order in which they ended, and the first other one that failed */
+  run(script: string): Promise<{ ran: Ran[]; failed: string | undefined }>;
+};
+
+/** Hands over words, variables and standard input, and gives back what the command said. */
+const FUNCTIONS = `
+reveille() {
+  local call="$CALLS/$BASHPID-$RANDOM"
+  mkdir "$call"
+  printf '%s\\0' "$@" > "$call/words"
+  env -0 > "$call/env"
+  cat > "$call/input"
+  curl --silent --show-error --fail "$CALLS_URL$call" || return 99
+  cat "$call/stdout"
+  cat "$call/stderr" >&2
+  return "$(< "$call/status")"
+}
+npx() { [ "$1" = reveille ] && shift && reveille "$@"; }
+`;
+/** What fails among other people's programs is told; ours is looked at by itself. */
+const TRAP = `trap 'case "$BASH_COMMAND" in *reveille*|return*) ;; *) echo "failed: $BASH_COMMAND" >&2;; esac' ERR`;
+
+const listOf = (file: string) => readFileSync(file, 'utf8').split('\0').slice(0, -1);
+
+export async function startShell(owner: Owner, { home, env, stay }: ShellOptions): Promise<Shell> {
+  const calls = temporaryFolder(owner);
+  let ran: Ran[] = [];
+  const server = createServer(async (request, response) => {
+    const call = request.url!;
+    const words = listOf(join(call, 'words'));
+    const given = Object.fromEntries(listOf(join(call, 'env')).map((pair) => pair.split(/=(.*)/s) as [string, string]));
+    const input = readFileSync(join(call, 'input'));
+    const outcome = await (stay(words, given) ?? reveille(home, words, { env: given, input }));
+    ran.push({ ...outcome, words });
+    for (const part of ['stdout', 'stderr', 'status'] as const) writeFileSync(join(call, part), String(outcome[part]));
+    response.end();
+  });
+  const own = { ...env, CALLS: join(calls, 'calls'), CALLS_URL: await listening(owner, server) };
+  mkdirSync(own.CALLS);
+  return {
+    run: (script) =>
+      new Promise((resolve) => {
+        ran = [];
+        const child = execFile('bash', ['-c', `${FUNCTIONS}\n${TRAP}\n${script}`], { env: own }, (_, __, stderr) =>
+          resolve({ ran, failed: /^(?:failed: |.*(?:syntax error|command not found)).*$/m.exec(stderr)?.[0] }),
+        );
+        child.stdin?.end();
+      }),
+  };
+}
