@@ -16,6 +16,7 @@ import { KeyRing } from './receipts/key-ring.ts';
 import { forgetOldThings } from './retention.ts';
 import { type EventualStore, openEventually } from './store/eventual-store.ts';
 import { openSqliteStore } from './store/sqlite/store.ts';
+import type { Wakings } from './store/store.ts';
 
 /** How long the router may take over one wake (docs/contracts.md §3). */
 const WAKE_TIMEOUT_MS = 60_000;
@@ -35,6 +36,8 @@ export type ChronosOptions = {
 export type RunningChronos = {
   port: number;
   url: string;
+  /** When alarms that ask for it want the computer awake; nothing on PostgreSQL, which is of no one computer. */
+  wakings(after: number): Promise<Wakings>;
   /**
    * Stops claiming, lets deliveries under way finish, closes the server, then the store. A second call gives the same
    * promise.
@@ -128,9 +131,10 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
       sharedCommits: config.CHRONOS_POSTGRES_URI === undefined,
     },
     random: Math.random,
+    lateBecause: (dueAt) => absence.because(dueAt),
     onFire(report) {
       metrics.fired(report);
-      onFire?.({ ...report, late: absence.because(report.occurrence.scheduledFor) });
+      onFire?.(report);
     },
     onHold: () => metrics.held(),
   });
@@ -223,6 +227,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
   return {
     port: server.port,
     url: server.url,
+    wakings: async (after) => (await bare.wakings?.(after)) ?? {},
     close() {
       closed ??= close();
       return closed;

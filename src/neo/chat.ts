@@ -63,6 +63,7 @@ export function turnOf(body: ChatRequest, now: number, newId: () => string, { us
     ...(body.fire_id === undefined ? {} : { fireId: body.fire_id }),
     ...(body.scheduled_for === undefined ? {} : { scheduledFor: body.scheduled_for }),
     ...(body.missed_count === undefined ? {} : { missedCount: body.missed_count }),
+    ...(body.late_because === undefined ? {} : { lateBecause: body.late_because }),
     ...(body.label === undefined ? {} : { label: body.label }),
     ...(body.set_at === undefined ? {} : { setAt: body.set_at }),
     ...(body.set_by === undefined ? {} : { setBy: body.set_by.name }),

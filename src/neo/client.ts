@@ -62,6 +62,7 @@ function chatBody(wake: Wake): string {
     label: wake.label,
     set_at: wake.set_at === undefined ? undefined : formatInstant(wake.set_at),
     set_by: wake.set_by,
+    late_because: wake.late_because,
   });
 }
 

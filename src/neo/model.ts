@@ -45,10 +45,18 @@ function oneLine(json: string): string {
   return jsonForTerminal(shortened(json.replace(/[\r\n\t]+/g, ' ')));
 }
 
-function wakeSentence({ label, scheduledFor, missedCount = 0, setAt, setBy, createdAt }: Occasion): string {
+function wakeSentence({
+  label,
+  scheduledFor,
+  missedCount = 0,
+  setAt,
+  setBy,
+  createdAt,
+  lateBecause,
+}: Occasion): string {
   const alarm = label ? `the alarm ${quote(label)}` : 'an alarm';
   const due = scheduledFor === undefined ? '' : ` that was due at ${formatInstant(scheduledFor)}`;
-  const late = scheduledFor === undefined ? '' : `, ${formatLateness(createdAt - scheduledFor)}`;
+  const late = scheduledFor === undefined ? '' : `, ${formatLateness(createdAt - scheduledFor, lateBecause)}`;
   const set =
     setAt === undefined
       ? ''

@@ -38,7 +38,7 @@ export function markerCode({ id, message, payload = '' }: Pick<Turn, 'id' | 'mes
 }
 
 function wakeFacts(turn: Turn): string[] {
-  const { scheduledFor, setAt, setBy, missedCount = 0 } = turn;
+  const { scheduledFor, setAt, setBy, lateBecause, missedCount = 0 } = turn;
   const facts = [
     setBy === undefined
       ? 'Caused by: a timer. An alarm that you set has rung; no person wrote this.'
@@ -50,7 +50,7 @@ function wakeFacts(turn: Turn): string[] {
   facts.push(`Received at: ${formatInstant(turn.createdAt)}`);
   if (scheduledFor !== undefined) {
     const lateness = turn.createdAt - scheduledFor;
-    facts.push(`Lateness: ${lateness} ms (${formatLateness(lateness)})`);
+    facts.push(`Lateness: ${lateness} ms (${formatLateness(lateness, lateBecause)})`);
   }
   facts.push(`Earlier rings of this alarm that were missed: ${missedCount}`);
   if (setAt !== undefined) {

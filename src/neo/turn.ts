@@ -4,6 +4,7 @@ import { RawJson } from '../wire/json.ts';
 import type { TurnReport } from '../wire/receipt.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import type { TurnEventData, TurnOrigin, TurnStatus, TurnView } from '../wire/turn.ts';
+import type { LateReason } from '../wire/wake.ts';
 
 /** How often a turn is begun before Neo gives up on one that it never lives to finish. */
 export const MAX_ATTEMPTS = 3;
@@ -17,6 +18,8 @@ export type Occasion = {
   readonly scheduledFor?: number;
   /** Occurrences of the alarm before this one that were never delivered. */
   readonly missedCount?: number;
+  /** Why the wake was late, as far as whoever sent it knew. */
+  readonly lateBecause?: LateReason;
   readonly label?: string;
   /** When the alarm was set. */
   readonly setAt?: number;
@@ -147,6 +150,7 @@ export function viewOf(turn: Turn): TurnView {
     fire_id: turn.fireId,
     scheduled_for: instant(turn.scheduledFor),
     missed_count: turn.missedCount,
+    late_because: turn.lateBecause,
     label: turn.label,
     set_at: instant(turn.setAt),
     set_by: turn.setBy,

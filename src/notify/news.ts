@@ -55,13 +55,23 @@ type NamedAlarm = Pick<AlarmView, 'id' | 'label' | 'wake_message'>;
 const nameOf = ({ label, wake_message }: NamedAlarm) => shownLine(label || wake_message);
 
 function ringNews(alarm: AlarmView, fire: FireView): News | undefined {
-  const { fire_id, outcome, attempt, lateness_ms, missed_count = 0, accepted_at, finished_at, error } = fire;
+  const {
+    fire_id,
+    outcome,
+    attempt,
+    lateness_ms,
+    late_because,
+    missed_count = 0,
+    accepted_at,
+    finished_at,
+    error,
+  } = fire;
   const name = nameOf(alarm);
   const common = { about: { alarm_id: alarm.id, fire_id }, at: Date.parse(accepted_at ?? finished_at) };
   if (outcome === 'delivered') {
     const stands = missed_count > 0 ? `, standing in for ${missed_count} missed` : '';
     const kinds: ToldKind[] = missed_count > 0 ? ['rings', 'missed'] : ['rings'];
-    const text = `${formatLateness(lateness_ms)}${stands}\n${alarm.wake_message}`;
+    const text = `${formatLateness(lateness_ms, late_because)}${stands}\n${alarm.wake_message}`;
     return { ...common, key: `rang ${fire_id}`, kinds, title: `Rang: ${name}`, text: shownText(text) };
   }
   const why = shownText(plainWakeError(error ?? 'no reason was kept'));

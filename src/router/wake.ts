@@ -68,6 +68,9 @@ type WakesOptions = {
  */
 export const retryAfter = backoff({ first: 5, longest: 15 * 60 });
 
+/** A start that took less is no reason for being late. */
+const NOTICED_MS = 1000;
+
 export class Wakes {
   readonly #options: WakesOptions;
   readonly #closing = new AbortController();
@@ -194,7 +197,7 @@ export class Wakes {
         const lines = daemon.line?.deliveries ?? dispatcher;
         const delivery = await deliver(lines, {
           ...{ url: daemon.url, token: machine.token, userId: machine.userId },
-          ...{ wake: request, signal: deadline },
+          ...{ wake: startMs < NOTICED_MS ? request : { late_because: 'machine_start', ...request }, signal: deadline },
         });
         if (delivery.result === 'answered') {
           if (delivery.answer.status <= 299) await lease.accepted();

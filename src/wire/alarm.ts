@@ -23,6 +23,10 @@ export type AlarmSort = (typeof ALARM_SORTS)[number];
 export type FireOutcome = (typeof FIRE_OUTCOMES)[number];
 export type FireStage = (typeof FIRE_STAGES)[number];
 
+/** Why nobody rang an alarm when it was due: the computer slept, or nothing ran that could have rung it. */
+export const ABSENCES = ['slept', 'not_running'] as const;
+export type AbsenceReason = (typeof ABSENCES)[number];
+
 /** The members of a create or edit body that are kept as source text. */
 export const RAW_ALARM_FIELDS = ['payload'] as const;
 
@@ -64,6 +68,7 @@ const alarmFields = {
   ends_at: instantSchema,
   max_fires: z.int().min(1),
   urgent: z.boolean(),
+  wake_computer: z.boolean(),
 };
 
 /**
@@ -87,6 +92,7 @@ export const alarmCreateSchema = z.strictObject({
   ends_at: alarmFields.ends_at.optional(),
   max_fires: alarmFields.max_fires.optional(),
   urgent: alarmFields.urgent.optional(),
+  wake_computer: alarmFields.wake_computer.optional(),
 });
 export type AlarmCreate = z.output<typeof alarmCreateSchema>;
 
@@ -112,6 +118,7 @@ export const alarmPatchSchema = z.strictObject({
   ends_at: alarmFields.ends_at.nullable().optional(),
   max_fires: alarmFields.max_fires.nullable().optional(),
   urgent: alarmFields.urgent.nullable().optional(),
+  wake_computer: alarmFields.wake_computer.nullable().optional(),
   kind: unchangeable,
   idempotency_key: unchangeable,
 });
@@ -177,6 +184,8 @@ export const alarmViewSchema = z.object({
   max_fires: z.int().optional(),
   /** Quiet hours of its user do not hold it back. */
   urgent: z.boolean().optional(),
+  /** The computer is woken from its sleep for it, where somebody has arranged for that. */
+  wake_computer: z.boolean().optional(),
   /** The person whose words they are; absent: the agent's own. */
   set_by: setBySchema.optional(),
   /** The router holds its next occurrence back: for whose sake, and when it is tried again. */
@@ -206,6 +215,8 @@ export const fireViewSchema = z.object({
   started_at: instantText,
   finished_at: instantText,
   lateness_ms: z.number(),
+  /** Why it is late, where that is known. */
+  late_because: z.enum(ABSENCES).optional(),
   outcome: z.enum(FIRE_OUTCOMES),
   http_status: z.int().optional(),
   error: z.string().optional(),

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
 import { wholeNumber } from './settings.ts';
+import { LATE_REASONS } from './wake.ts';
 
 /**
  * `queued` (accepted, not begun) → `running` → `done`, `failed` or `unknown`: it may have run, and what came of it
@@ -22,6 +23,8 @@ export const machineTurnViewSchema = z.object({
   fire_id: z.string(),
   scheduled_for: z.string(),
   missed_count: z.number(),
+  /** Why it was late, where that is known. */
+  late_because: z.enum(LATE_REASONS).optional(),
   label: z.string().optional(),
   message: z.string(),
   /** Written as the sender's source text: a reader that needs its digits must not parse it. */

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { wholeNumber } from './settings.ts';
-import { WAKE_ORIGIN } from './wake.ts';
+import { LATE_REASONS, WAKE_ORIGIN } from './wake.ts';
 
 /** Who caused a turn: a person, or a timer. */
 export const TURN_ORIGINS = ['user', WAKE_ORIGIN] as const;
@@ -25,6 +25,8 @@ export const turnViewSchema = z.object({
   fire_id: z.string().optional(),
   scheduled_for: z.string().optional(),
   missed_count: z.number().optional(),
+  /** Why it was late, where that is known. */
+  late_because: z.enum(LATE_REASONS).optional(),
   label: z.string().optional(),
   set_at: z.string().optional(),
   /** The person who set the alarm; absent: the agent did. */

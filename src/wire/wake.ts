@@ -1,6 +1,6 @@
 /** The wake on its way: chronosd → router → daemon (docs/contracts.md §3, §4, §5). */
 import { z } from 'zod';
-import { conversationIdSchema, setBySchema } from './alarm.ts';
+import { ABSENCES, conversationIdSchema, setBySchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
 import { ReveilleError } from './errors.ts';
 import { givenFireIdSchema, WAKE_NAME_HEADERS } from './fire-id.ts';
@@ -26,6 +26,11 @@ export const WAKE_HEADERS = {
 export const RAW_WAKE_FIELDS = ['payload'] as const;
 
 const payload = z.instanceof(RawJson);
+
+/** Why a wake is late: nobody was there, or, as the router says to a daemon, the machine had to start first. */
+export const LATE_REASONS = [...ABSENCES, 'machine_start'] as const;
+export type LateReason = (typeof LATE_REASONS)[number];
+const lateReason = z.enum(LATE_REASONS);
 
 /** Travels in a header, so it is visible ASCII; chronosd's are UUIDs. */
 const alarmId = z.string().regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 visible ASCII characters');
@@ -70,6 +75,8 @@ export const wakeRequestSchema = z.strictObject({
   set_by: setBySchema.optional(),
   /** Quiet hours do not hold it back; for the router alone. */
   urgent: z.boolean().optional(),
+  /** Why it is late; left out where it is not, or nobody knows. */
+  late_because: lateReason.optional(),
 });
 export type WakeRequest = z.output<typeof wakeRequestSchema>;
 
@@ -132,10 +139,11 @@ export const chatRequestSchema = z
     label: z.string().max(200).optional(),
     set_at: instantSchema.optional(),
     set_by: setBySchema.optional(),
+    late_because: lateReason.optional(),
   })
   .superRefine((body, context) => {
     if (WAKE_MARKS.some((name) => body[name] !== undefined)) return;
-    for (const name of ['missed_count', 'label', 'set_at', 'set_by'] as const) {
+    for (const name of ['missed_count', 'label', 'set_at', 'set_by', 'late_because'] as const) {
       if (body[name] !== undefined)
         context.addIssue({ code: 'custom', path: [name], message: `goes only with origin "${WAKE_ORIGIN}"` });
     }

@@ -48,6 +48,7 @@ class Alarm(TypedDict):
     ends_at: NotRequired[str]
     max_fires: NotRequired[int]
     urgent: NotRequired[bool]
+    wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
 
@@ -87,6 +88,7 @@ class TriggeredAlarm(TypedDict):
     ends_at: NotRequired[str]
     max_fires: NotRequired[int]
     urgent: NotRequired[bool]
+    wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
     fire_id: str
@@ -116,6 +118,7 @@ class Fire(TypedDict):
     started_at: str
     finished_at: str
     lateness_ms: Number
+    late_because: NotRequired[Literal["slept", "not_running"]]
     outcome: Literal["delivered", "failed", "unknown", "missed"]
     http_status: NotRequired[int]
     error: NotRequired[str]
@@ -138,9 +141,9 @@ class HealthResult(TypedDict):
 class ChronosdRoutes(Caller):
     """Keeps alarms durably and fires them on time."""
 
-    def create_alarm(self, *, kind: Literal["once", "cron"], wake_message: str, label: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, urgent: bool | Unset = UNSET) -> CreatedAlarm:
+    def create_alarm(self, *, kind: Literal["once", "cron"], wake_message: str, label: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET) -> CreatedAlarm:
         """Set an alarm; acknowledged once it is durable."""
-        return cast("CreatedAlarm", self._call("POST", "/v1/alarms", body={"kind": kind, "wake_message": wake_message, "label": label, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "urgent": urgent}, proven=True))
+        return cast("CreatedAlarm", self._call("POST", "/v1/alarms", body={"kind": kind, "wake_message": wake_message, "label": label, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "urgent": urgent, "wake_computer": wake_computer}, proven=True))
 
     def list_alarms(self, *, limit: int | Unset = UNSET, status: Literal["active", "paused", "fired", "cancelled", "failed"] | Unset = UNSET, kind: Literal["once", "cron"] | Unset = UNSET, cursor: str | Unset = UNSET, text: str | Unset = UNSET, sort: Literal["newest", "next"] | Unset = UNSET, until: str | Unset = UNSET) -> AlarmPage:
         """Your alarms, newest first."""
@@ -154,9 +157,9 @@ class ChronosdRoutes(Caller):
         """One alarm."""
         return cast("Alarm", self._call("GET", f"/v1/alarms/{quoted(id)}", proven=True))
 
-    def patch_alarm(self, id: str, *, wake_message: str | Unset = UNSET, label: str | None | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, timezone: str | None | Unset = UNSET, conversation_id: str | None | Unset = UNSET, payload: Any | Unset = UNSET, max_failures: int | None | Unset = UNSET, max_lateness_seconds: Number | None | Unset = UNSET, jitter_seconds: Number | None | Unset = UNSET, ends_at: str | None | Unset = UNSET, max_fires: int | None | Unset = UNSET, urgent: bool | None | Unset = UNSET, kind: Any | Unset = UNSET, idempotency_key: Any | Unset = UNSET) -> Alarm:
+    def patch_alarm(self, id: str, *, wake_message: str | Unset = UNSET, label: str | None | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, timezone: str | None | Unset = UNSET, conversation_id: str | None | Unset = UNSET, payload: Any | Unset = UNSET, max_failures: int | None | Unset = UNSET, max_lateness_seconds: Number | None | Unset = UNSET, jitter_seconds: Number | None | Unset = UNSET, ends_at: str | None | Unset = UNSET, max_fires: int | None | Unset = UNSET, urgent: bool | None | Unset = UNSET, wake_computer: bool | None | Unset = UNSET, kind: Any | Unset = UNSET, idempotency_key: Any | Unset = UNSET) -> Alarm:
         """Edit an alarm."""
-        return cast("Alarm", self._call("PATCH", f"/v1/alarms/{quoted(id)}", body={"wake_message": wake_message, "label": label, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "urgent": urgent, "kind": kind, "idempotency_key": idempotency_key}, proven=True))
+        return cast("Alarm", self._call("PATCH", f"/v1/alarms/{quoted(id)}", body={"wake_message": wake_message, "label": label, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "urgent": urgent, "wake_computer": wake_computer, "kind": kind, "idempotency_key": idempotency_key}, proven=True))
 
     def cancel_alarm(self, id: str) -> Alarm:
         """Cancel an alarm."""

@@ -1,5 +1,5 @@
 /** The domain's nouns. Instants are milliseconds since the epoch; nothing here does I/O. */
-import type { AlarmKind, AlarmStatus, FireOutcome } from '../../wire/alarm.ts';
+import type { AbsenceReason, AlarmKind, AlarmStatus, FireOutcome } from '../../wire/alarm.ts';
 
 /** An alarm as it is kept: what its owner defined, and how far it has come. */
 export type Alarm = {
@@ -32,6 +32,8 @@ export type Alarm = {
   maxLatenessSeconds: number | null;
   /** Quiet hours of its user do not hold it back. */
   urgent: boolean;
+  /** The computer is woken from its sleep for it, where that is arranged. */
+  wakeComputer: boolean;
   /** The person whose words they are, proved when they were given; `null`: the agent's own. */
   setBy: string | null;
 
@@ -117,6 +119,8 @@ export type Attempt = {
   missedCount: number;
   /** How long after `startedAt` the machine was ready to take the wake; `null` when it was not, or nobody said so. */
   machineReadyMs: number | null;
+  /** Why it was late: nobody was there when it was due; `null` when somebody was, or nobody knows. */
+  lateBecause: AbsenceReason | null;
 };
 
 /** What the rows of an alarm cost besides its texts: columns, indexes, what it owes. */

@@ -20,6 +20,7 @@ const attempt = (change: Partial<Attempt> = {}): Attempt => ({
   error: 'busy',
   missedCount: 0,
   machineReadyMs: null,
+  lateBecause: null,
   ...change,
 });
 const receipt = (change: Partial<FireReceipt>): FireReceipt => ({

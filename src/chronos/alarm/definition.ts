@@ -74,6 +74,7 @@ export function draftAlarm(
     maxFailures: input.max_failures ?? limits.maxFailures,
     maxLatenessSeconds: input.max_lateness_seconds ?? null,
     urgent: input.urgent ?? false,
+    wakeComputer: input.wake_computer ?? false,
     setBy: person,
     status: 'active',
     failureCount: 0,
@@ -143,6 +144,7 @@ const COMPARED: readonly [name: string, member: keyof Alarm][] = [
   ['max_failures', 'maxFailures'],
   ['max_lateness_seconds', 'maxLatenessSeconds'],
   ['urgent', 'urgent'],
+  ['wake_computer', 'wakeComputer'],
 ];
 
 /**
@@ -252,6 +254,7 @@ export function editAlarm(
     maxFailures: patched(before.maxFailures, patch.max_failures, limits.maxFailures),
     maxLatenessSeconds: patched(before.maxLatenessSeconds, patch.max_lateness_seconds, null),
     urgent: patched(before.urgent, patch.urgent, false),
+    wakeComputer: patched(before.wakeComputer, patch.wake_computer, false),
     setBy: words ? (limits.person ?? null) : before.setBy,
     updatedAt: now,
   };

@@ -231,5 +231,6 @@ export function interruptedAttempt(held: Occurrence, knownAt: number = held.leas
     error: INTERRUPTED,
     missedCount: held.missedCount,
     machineReadyMs: null,
+    lateBecause: null,
   };
 }

@@ -92,6 +92,7 @@ test('a line of the ledger tells how late the attempt began', () => {
     error: 'busy',
     missedCount: 3,
     machineReadyMs: 20,
+    lateBecause: 'slept',
   };
   assert.deepEqual(viewAttempt(attempt), {
     fire_id: `${ALARM_ID}@${DUE}`,
@@ -100,6 +101,7 @@ test('a line of the ledger tells how late the attempt began', () => {
     started_at: '2026-06-15T08:11:30.012Z',
     finished_at: '2026-06-15T08:11:30.040Z',
     lateness_ms: 30_012,
+    late_because: 'slept',
     outcome: 'failed',
     http_status: 503,
     error: 'busy',

@@ -69,6 +69,7 @@ export function viewAlarm(state: AlarmState, now: number): AlarmView {
     ends_at: instantOrNull(alarm.endsAt),
     max_fires: alarm.maxFires,
     urgent: alarm.urgent || null,
+    wake_computer: alarm.wakeComputer || null,
     set_by: alarm.setBy === null ? null : { kind: 'person', name: alarm.setBy },
     held_back: heldBack(state),
   });
@@ -85,6 +86,7 @@ export function viewAttempt(attempt: Attempt): FireView {
     started_at: formatInstant(attempt.startedAt),
     finished_at: formatInstant(attempt.finishedAt),
     lateness_ms: attempt.startedAt - attempt.scheduledFor,
+    late_because: attempt.lateBecause,
     outcome: attempt.outcome,
     http_status: attempt.httpStatus,
     error: attempt.error,

@@ -7,9 +7,9 @@ import { closeSync, openSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import type { AbsenceReason } from '../../wire/alarm.ts';
 
-export type LateBecause = 'not_running' | 'slept';
-type Span = { readonly from: number; readonly to: number; readonly because: LateBecause };
+type Span = { readonly from: number; readonly to: number; readonly because: AbsenceReason };
 
 const BEAT_MS = 2000;
 /** What clocks that are read one after another may differ by. */
@@ -37,7 +37,7 @@ export class Absence {
   }
 
   /** Why what was due then has not rung before now; `undefined` when somebody was there. Epoch milliseconds. */
-  because(dueAt: number): LateBecause | undefined {
+  because(dueAt: number): AbsenceReason | undefined {
     this.#notice();
     return this.#spans.findLast(({ from, to }) => from <= dueAt && dueAt <= to)?.because;
   }

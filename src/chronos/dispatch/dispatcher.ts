@@ -6,6 +6,7 @@
 
 import { type CancelTimer, type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import type { AbsenceReason } from '../../wire/alarm.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { catchUp } from '../alarm/series.ts';
@@ -18,7 +19,6 @@ import {
   settleReplaced,
 } from '../alarm/settlement.ts';
 import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
-import type { LateBecause } from './absence.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
@@ -72,6 +72,9 @@ class WakeSignal {
   }
 }
 
+/** What is less late than this needs no reason. */
+const NOTICED_MS = 1000;
+
 export type DispatcherConfig = InFlightBounds & {
   /** How long a claim stands unless it is renewed. */
   leaseMs: number;
@@ -92,7 +95,7 @@ export type FireReport = {
   finishedAt: number;
   result: WakeResult;
   /** Why it was late, where that is known. */
-  late?: LateBecause | undefined;
+  late?: AbsenceReason | undefined;
 };
 
 export type DispatcherOptions = {
@@ -103,6 +106,8 @@ export type DispatcherOptions = {
   config: DispatcherConfig;
   /** Uniform in [0, 1); spreads retries. */
   random: () => number;
+  /** Why what was due then, epoch milliseconds, is late, where that is known. */
+  lateBecause?: (dueAt: number) => AbsenceReason | undefined;
   onFire?: (report: FireReport) => void;
   /** Told of every wake that the router held back. */
   onHold?: () => void;
@@ -293,6 +298,7 @@ export class Dispatcher {
         httpStatus: null,
         error,
         machineReadyMs: null,
+        lateBecause: this.#lateBecause(occurrence, now) ?? null,
       });
       await this.#complete(key, missed, (state) => settleMissed(state, key.fireId, error, now));
       return;
@@ -303,10 +309,11 @@ export class Dispatcher {
   async #deliver(claim: Claim, key: LeaseKey, startedAt: number): Promise<void> {
     const { clock, waker, random, onFire, log } = this.#options;
     const { alarm, occurrence } = claim;
+    const late = this.#lateBecause(occurrence, startedAt);
     const leave = this.#inFlight.enter(alarm.owner);
     let result: WakeResult | Hold;
     try {
-      result = await waker.wake(claim);
+      result = await waker.wake(claim, late);
     } finally {
       // The slot is free as soon as the answer is there; the outcome becomes durable while the next delivery runs.
       if (leave()) this.#wakeSignal.notify();
@@ -321,6 +328,7 @@ export class Dispatcher {
       httpStatus: result.httpStatus,
       error,
       machineReadyMs: readyWithin(result, finishedAt - startedAt),
+      lateBecause: late ?? null,
     });
     if (result.outcome === 'delivered') {
       await this.#complete(key, record, (state) => settleDelivered(state, key.fireId, startedAt));
@@ -340,7 +348,12 @@ export class Dispatcher {
         }),
       );
     }
-    onFire?.({ alarm, occurrence, startedAt, finishedAt, result });
+    onFire?.({ alarm, occurrence, startedAt, finishedAt, result, late });
+  }
+
+  /** Nobody asks why something was a moment late. */
+  #lateBecause({ scheduledFor }: Occurrence, startedAt: number): AbsenceReason | undefined {
+    return startedAt - scheduledFor < NOTICED_MS ? undefined : this.#options.lateBecause?.(scheduledFor);
   }
 
   /** The router asks for the wake again later: nothing was attempted, so nothing enters the ledger. */
@@ -357,7 +370,10 @@ export class Dispatcher {
   }
 }
 
-type Outcome = Pick<Attempt, 'startedAt' | 'finishedAt' | 'outcome' | 'httpStatus' | 'error' | 'machineReadyMs'>;
+type Outcome = Pick<
+  Attempt,
+  'startedAt' | 'finishedAt' | 'outcome' | 'httpStatus' | 'error' | 'machineReadyMs' | 'lateBecause'
+>;
 
 /** When the machine was ready: not after its answer, whatever the clocks of two computers say. */
 function readyWithin(result: WakeResult, tookMs: number): number | null {

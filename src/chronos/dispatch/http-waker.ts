@@ -4,6 +4,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { Pool } from '../../kit/http/dispatchers.ts';
 import { Answer, type Exchange, retryAfterOf } from '../../kit/http/exchange.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
+import type { AbsenceReason } from '../../wire/alarm.ts';
 import { errorMessageOf } from '../../wire/envelope.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { beginningOf } from '../../wire/text.ts';
@@ -23,7 +24,7 @@ export type HttpWakerOptions = {
 };
 
 /** The body of a wake. Message and payload go out as they were stored. */
-export function wakeBody({ alarm, occurrence }: Claim): string {
+export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason): string {
   const body = JSON.stringify({
     user_id: alarm.owner,
     conversation_id: alarm.conversationId ?? undefined,
@@ -38,6 +39,7 @@ export function wakeBody({ alarm, occurrence }: Claim): string {
     set_at: formatInstant(alarm.createdAt),
     set_by: alarm.setBy === null ? undefined : { kind: 'person', name: alarm.setBy },
     urgent: alarm.urgent || undefined,
+    late_because: late,
   });
   // The payload is JSON already, and its digits must stay as they are.
   return alarm.payload === null ? body : `${body.slice(0, -1)},"payload":${alarm.payload}}`;
@@ -145,8 +147,8 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
   }
 
   return {
-    wake(claim) {
-      const body = wakeBody(claim);
+    wake(claim, late) {
+      const body = wakeBody(claim, late);
       const headers = headersOf(claim.occurrence.fireId, body);
       return new Promise((settle) => {
         const answer = wakeAnswer(url, settle, () => done());

@@ -1,4 +1,5 @@
 /** Handing a fire to the router, and saying honestly what came of it. */
+import type { AbsenceReason } from '../../wire/alarm.ts';
 import type { Claim } from '../store/store.ts';
 
 /**
@@ -29,8 +30,8 @@ export type Hold = { outcome: 'held'; until: number; reason: string };
 
 /** Delivers due occurrences. The one implementation in the house is `http-waker.ts`. */
 export type Waker = {
-  /** Delivers one occurrence. Never rejects: every failure is a result. Bounded in time by the implementation. */
-  wake(claim: Claim): Promise<WakeResult | Hold>;
+  /** Delivers one occurrence, and says why it is late. Never rejects: every failure is a result. Bounded in time by the implementation. */
+  wake(claim: Claim, late?: AbsenceReason): Promise<WakeResult | Hold>;
   /** Abandons what is under way and lets go of the connections. */
   close(): Promise<void>;
 };

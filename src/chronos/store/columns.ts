@@ -46,6 +46,7 @@ export const ALARM_COLUMNS: Columns<Alarm> = {
   maxFailures: bigint('max_failures'),
   maxLatenessSeconds: double('max_lateness_seconds'),
   urgent: onOff('urgent'),
+  wakeComputer: onOff('wake_computer'),
   setBy: text('set_by'),
   status: text('status'),
   failureCount: bigint('failure_count'),
@@ -87,6 +88,7 @@ export const ATTEMPT_COLUMNS: Columns<Attempt> = {
   error: bytes('error'),
   missedCount: bigint('missed_count'),
   machineReadyMs: bigint('machine_ready_ms'),
+  lateBecause: text('late_because'),
 };
 
 export const RECEIPT_COLUMNS: Columns<FireReceipt> = {

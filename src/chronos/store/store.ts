@@ -133,6 +133,9 @@ export type AgentKey = {
 /** How many owners may come by trust on first use. */
 export type PinLimits = { perHour: number; keysInAll: number };
 
+/** Epoch milliseconds: the earliest of all, which may be past, and the earliest after a given instant. */
+export type Wakings = { first?: number; later?: number };
+
 export type AlarmStore = {
   /**
    * The store's clock, epoch milliseconds: what due instants, leases and expiries are compared with. Where replicas
@@ -290,6 +293,12 @@ export type AlarmStore = {
    * Owners in `saturated` are left out of account, so that a caller who may not claim for them does not spin.
    */
   nextDueAt(saturated: ReadonlySet<string>): Promise<number | undefined>;
+
+  /**
+   * When alarms with `wakeComputer` are due, or what holds them back ends. What has failed several times does not count:
+   * no computer is woken again and again in vain. Only a store that is one computer's own answers this.
+   */
+  wakings?(after: number): Promise<Wakings>;
 
   /**
    * How many occurrences have `dueAt <= now` and nobody holds them; counting stops at `atMost`, so that a backlog costs

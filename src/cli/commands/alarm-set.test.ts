@@ -43,6 +43,7 @@ test('everything else is handed on, the payload as its source text', () => {
     maxLateness: '5m',
     jitter: '0s',
     urgent: true,
+    wakeComputer: true,
   };
   const { payload, ...others } = alarmOf(' spaces stay \n', flags);
   assert.equal(payload?.text, '{"n":12345678901234567890, "f":1.0}');
@@ -57,6 +58,7 @@ test('everything else is handed on, the payload as its source text', () => {
     max_lateness_seconds: 300,
     jitter_seconds: 0,
     urgent: true,
+    wake_computer: true,
   });
 });
 

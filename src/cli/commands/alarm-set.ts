@@ -39,6 +39,7 @@ export type SetFlags = {
   maxLateness?: string;
   jitter?: string;
   urgent?: boolean;
+  wakeComputer?: boolean;
   as?: string;
 };
 
@@ -211,6 +212,7 @@ export function alarmOf(
     payload,
     idempotency_key: flags.key,
     urgent: flags.urgent,
+    wake_computer: flags.wakeComputer,
     ...limits,
   };
   return { alarm, readIn };
@@ -311,6 +313,7 @@ const CLEARABLE: Readonly<Record<string, keyof AlarmPatchBody>> = {
   'max-lateness': 'max_lateness_seconds',
   jitter: 'jitter_seconds',
   urgent: 'urgent',
+  'wake-computer': 'wake_computer',
 };
 
 function clearedOf({ clear }: EditFlags): AlarmPatchBody {
@@ -341,6 +344,7 @@ export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
     label: flags.label,
     conversation_id: flags.conversation,
     urgent: flags.urgent,
+    wake_computer: flags.wakeComputer,
     ...limitsOf(flags),
     payload: payloadOf(flags),
     // Standard input is read last, when nothing else can be wrong.

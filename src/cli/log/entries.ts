@@ -1,5 +1,5 @@
 /** What an agent did, as entries in time: made of the fire ledger and of the executor's intents. Pure. */
-import type { AlarmView, FireView } from '../../wire/alarm.ts';
+import type { AbsenceReason, AlarmView, FireView } from '../../wire/alarm.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 
 /**
@@ -27,7 +27,11 @@ export type LogEntry = {
   label?: string;
   fire_id?: string;
   lateness_ms?: number;
+  /** Why it is late, where that is known. */
+  late_because?: AbsenceReason;
   missed_count?: number;
+  /** How long its machine took to be ready, in milliseconds, where that is known. */
+  machine_ready_ms?: number;
   conversation_id?: string;
   turn_id?: string;
   /** What the agent answered, as far as chronosd keeps it; what the task is. */
@@ -82,14 +86,37 @@ export function entriesOf(alarm: NamedAlarm, fires: readonly FireView[]): LogEnt
   const entries: LogEntry[] = [];
   const turns = new Set<string>();
   for (const fire of fires) {
-    const { fire_id, outcome, lateness_ms, missed_count, accepted_at, finished_at, error, turn } = fire;
+    const {
+      fire_id,
+      outcome,
+      lateness_ms,
+      late_because,
+      missed_count,
+      started_at,
+      machine_ready_at,
+      accepted_at,
+      finished_at,
+      error,
+      turn,
+    } = fire;
     const about = { alarm_id: alarm.id, label, fire_id };
     const missed = missed_count === undefined ? {} : { missed_count };
+    const ready =
+      machine_ready_at === undefined ? {} : { machine_ready_ms: Date.parse(machine_ready_at) - Date.parse(started_at) };
+    const late = late_because === undefined ? {} : { late_because };
     if (outcome === 'delivered')
-      entries.push({ at: accepted_at ?? finished_at, kind: 'rang', ...about, lateness_ms, ...missed });
+      entries.push({
+        at: accepted_at ?? finished_at,
+        kind: 'rang',
+        ...about,
+        lateness_ms,
+        ...late,
+        ...missed,
+        ...ready,
+      });
     else {
       const kind = outcome === 'missed' ? 'missed' : 'wake_failed';
-      entries.push({ at: finished_at, kind, ...about, ...(error === undefined ? {} : { error }) });
+      entries.push({ at: finished_at, kind, ...about, ...late, ...(error === undefined ? {} : { error }) });
     }
     if (turns.has(fire_id)) continue;
     turns.add(fire_id);

@@ -48,7 +48,10 @@ function courseOf(attempts: readonly FireView[], look: Look): string[] {
   const waitsAgain = turn?.waits !== undefined && turn.finished_at === undefined;
   return facts(
     [
-      ['due', `${wallTime(due, look)}  ${first.attempt === 1 ? formatLateness(first.lateness_ms) : ''}`.trimEnd()],
+      [
+        'due',
+        `${wallTime(due, look)}  ${first.attempt === 1 ? formatLateness(first.lateness_ms, first.late_because) : ''}`.trimEnd(),
+      ],
       ['machine ready', at(attempts.find(({ machine_ready_at }) => machine_ready_at !== undefined)?.machine_ready_at)],
       [
         'accepted',

@@ -55,6 +55,17 @@ test('an attempt that was not accepted, a turn that failed and one that was miss
   assert.match(told.join('\n'), /missed {2}build: too late/);
 });
 
+test('a late ring says why, and how long its machine took where somebody noticed', () => {
+  const late = { started_at: '2026-06-15T12:10:00.000Z', lateness_ms: 720_000 } as const;
+  const slept = fire({ ...late, late_because: 'slept', machine_ready_at: '2026-06-15T12:10:00.900Z' });
+  assert.deepEqual(lines(slept), ['14:10:01  rang  build: 12 min late: the computer slept']);
+  const slow = fire({ ...late, late_because: 'not_running', machine_ready_at: '2026-06-15T12:10:04.200Z' });
+  const said = lines(slow).join(' ').replaceAll(/\s+/g, ' ');
+  assert.match(said, /12 min late: Reveille was not running; the machine took 4\.2 s to start/);
+  const missed = fire({ ...late, outcome: 'missed', error: 'too late', late_because: 'slept' });
+  assert.match(lines(missed).join(' '), /missed {2}build: too late; the computer slept/);
+});
+
 test('text of others is never obeyed by the terminal', () => {
   const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: true, reply: 'a\u001b[2Jb' };
   assert.ok(lines(fire({ turn })).every((line) => !line.includes('\u001b')));

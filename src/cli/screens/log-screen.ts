@@ -1,5 +1,5 @@
 /** Entries of the log, and what came of a turn, for people. Pure. */
-import { formatLateness } from '../../kit/clock/duration.ts';
+import { formatDuration, formatLateness, LATE_WORDS } from '../../kit/clock/duration.ts';
 import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
@@ -10,6 +10,8 @@ import type { Look } from './render.ts';
 /** Under the time of day, so that the lines of one entry stand together. */
 const INDENT = '          ';
 const NARROWEST = 20;
+/** A machine that was ready sooner made nothing late. */
+const NOTICED_MS = 1000;
 
 /** What an agent said, wrapped, each line with a bar at its side. */
 export function replyLines(reply: string, look: Pick<Look, 'width' | 'paint'>): string[] {
@@ -28,12 +30,24 @@ const because = (error: string | undefined) => (error === undefined ? '' : `: ${
 
 /** The word, its colour, and what follows it. */
 function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'red' | 'yellow' | 'cyan', rest: string] {
-  const { label = '', error, lateness_ms, missed_count = 0, status = '', intent_id = '', text } = entry;
+  const {
+    label = '',
+    error,
+    lateness_ms,
+    late_because,
+    missed_count = 0,
+    machine_ready_ms = 0,
+    status = '',
+    intent_id = '',
+    text,
+  } = entry;
   const name = oneLine(label);
   switch (entry.kind) {
     case 'rang': {
+      const slow =
+        machine_ready_ms < NOTICED_MS ? '' : `; the machine took ${formatDuration(machine_ready_ms)} to start`;
       const stands = missed_count > 0 ? `, standing in for ${missed_count} missed` : '';
-      return ['rang', 'green', `${name}: ${formatLateness(lateness_ms ?? 0)}${stands}`];
+      return ['rang', 'green', `${name}: ${formatLateness(lateness_ms ?? 0, late_because)}${stands}${slow}`];
     }
     case 'reply':
       return ['reply', 'cyan', name];
@@ -48,7 +62,7 @@ function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'r
     case 'turn_unknown':
       return ['unknown', 'yellow', `${name}: what came of the turn is not known${because(error)}`];
     case 'missed':
-      return ['missed', 'red', `${name}${because(error)}`];
+      return ['missed', 'red', `${name}${because(error)}${late_because ? `; ${LATE_WORDS[late_because]}` : ''}`];
     case 'wake_failed':
       return ['failed', 'red', `${name}: not delivered: ${oneLine(plainWakeError(error ?? ''))}`];
     case 'task': {

@@ -190,6 +190,7 @@ export function renderAlarm(alarm: AlarmView, look: Look): string[] {
       ['waits', heldBack(alarm)],
       ['schedule', schedule(alarm, look)],
       ['urgent', alarm.urgent ? 'yes: quiet hours do not hold it back' : undefined],
+      ['computer', alarm.wake_computer ? 'is woken from its sleep for it, where that is arranged' : undefined],
       ['until', alarm.ends_at === undefined ? undefined : localTime(instant(alarm.ends_at), look)],
       ['at most', alarm.max_fires === undefined ? undefined : `${alarm.max_fires} times`],
       ['jitter', alarm.jitter_seconds === undefined ? undefined : `up to ${inSeconds(alarm.jitter_seconds)}`],
@@ -227,7 +228,7 @@ export function renderFires(fires: readonly FireView[], more: boolean, look: Loo
     wallTime(instant(fire.scheduled_for), look),
     String(fire.attempt),
     outcomeOf(fire),
-    formatLateness(fire.lateness_ms),
+    formatLateness(fire.lateness_ms, fire.late_because),
     formatDuration(instant(fire.finished_at) - instant(fire.started_at)),
   ]);
   const [heading, ...lines] = columns([['DUE', 'ATTEMPT', 'OUTCOME', 'STARTED', 'TOOK'], ...rows], look.width - 2);
@@ -256,7 +257,7 @@ export function renderEvent(alarm: AlarmView, fire: FireView, look: Look): strin
   const verb = pad(VERBS[fire.outcome], 7);
   const time = wallTime(instant(fire.started_at), look);
   const attempt = fire.attempt > 1 ? `, attempt ${fire.attempt}` : '';
-  const line = `${time}  ${verb}  ${alarm.id.slice(0, ID_PREFIX)}  ${formatLateness(fire.lateness_ms)}${attempt}  ${preview(alarm)}`;
+  const line = `${time}  ${verb}  ${alarm.id.slice(0, ID_PREFIX)}  ${formatLateness(fire.lateness_ms, fire.late_because)}${attempt}  ${preview(alarm)}`;
   const shown = look.paint(delivered ? 'green' : 'yellow', fit(line, look.width));
   return fire.error === undefined
     ? [shown]

@@ -133,17 +133,12 @@ function metWords({ wake, taken }: Ring): string {
   return startMs > 0 ? `the agent started in ${Math.round(startMs)} ms` : 'the agent was awake';
 }
 
-const LATE_WORDS = { not_running: 'Reveille was not running', slept: 'the computer slept' } as const;
-/** Less than this needs no reason. */
-const NOTICED_MS = 1000;
-
 /** One ring: how late, and how long the machine took. */
 export function rangLine(out: Output, ring: Ring): string {
   const { fire } = ring;
   const lateness = fire.startedAt - fire.occurrence.scheduledFor;
-  const because = fire.late === undefined || lateness < NOTICED_MS ? '' : `: ${LATE_WORDS[fire.late]}`;
   const missed = fire.occurrence.missedCount > 0 ? `, standing in for ${fire.occurrence.missedCount} missed` : '';
-  return `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${formatLateness(lateness)}${because}${missed}; ${metWords(ring)}`;
+  return `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${formatLateness(lateness, fire.late)}${missed}; ${metWords(ring)}`;
 }
 
 /**

@@ -23,7 +23,8 @@ const alarmOptions = (command: Command) =>
     .option('--max-lateness <duration>', 'rather miss an occurrence than ring later than this')
     .option('--jitter <duration>', 'ring up to this much later, to spread load')
     .option('--as <name>', 'whose words they are (default: who is logged in)')
-    .option('--urgent', 'ring in quiet hours too');
+    .option('--urgent', 'ring in quiet hours too')
+    .option('--wake-computer', 'wake the computer from its sleep for it, where that is arranged');
 
 const setOptions = (command: Command) =>
   alarmOptions(command).option('--key <text>', 'idempotency key: repeating the command sets no second alarm');
@@ -33,7 +34,7 @@ const editOptions = (command: Command) =>
     .option('--message <text>', 'the message')
     .option(
       '--clear <names>',
-      'take away what was set: label, conversation, zone, until, times, max-lateness, urgent, …',
+      'take away what was set: label, conversation, zone, until, times, max-lateness, urgent, wake-computer, …',
     );
 
 const ACTIONS: Readonly<Record<AlarmAction, string>> = {

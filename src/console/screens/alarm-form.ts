@@ -28,7 +28,8 @@ type Draft = Partial<
     | 'lateness'
     | 'jitter'
     | 'failures'
-    | 'urgent',
+    | 'urgent'
+    | 'wakes',
     string
   >
 >;
@@ -46,6 +47,7 @@ const NAMES = [
   'jitter',
   'failures',
   'urgent',
+  'wakes',
 ] as const;
 
 function draftOf({ form }: Visit): Draft {
@@ -67,6 +69,7 @@ function draftFrom(alarm: AlarmView): Draft {
     ...(jitter_seconds === undefined ? {} : { jitter: seconds(jitter_seconds)! }),
     failures: String(alarm.max_failures),
     ...(urgent ? { urgent: 'on' } : {}),
+    ...(alarm.wake_computer ? { wakes: 'on' } : {}),
   };
 }
 
@@ -113,6 +116,7 @@ ${input('jitter', 'Spread over', draft, 'Rings somewhere within this, as in 5m.'
 ${input('failures', 'Gives up after', draft, 'Failed attempts at one ring, 1 to 1000.')}
 <div class="field"><label for="payload">Payload</label><textarea id="payload" name="payload" rows="3" class="code" aria-describedby="payload-hint">${raw('\n')}${draft.payload ?? ''}</textarea><p class="hint" id="payload-hint">JSON for the agent’s tools; its digits stay as they are.</p></div>
 <div class="field check"><input type="checkbox" id="urgent" name="urgent"${draft.urgent ? raw(' checked') : ''}><label for="urgent">Urgent: quiet hours do not hold it back</label></div>
+<div class="field check"><input type="checkbox" id="wakes" name="wakes"${draft.wakes ? raw(' checked') : ''}><label for="wakes">Wake the computer from its sleep for it, where that is arranged</label></div>
 </details>
 <div class="actions"><button name="do" value="set" class="primary">${form.button}</button><button name="do" value="read" formnovalidate>Read the time back</button><a class="button" href="${edited ? `alarms/${edited.id}` : 'alarms'}">Leave it</a></div>
 </form>`;
@@ -187,6 +191,7 @@ function membersOf(draft: Draft, { here }: Visit) {
     jitter_seconds: duration('spread over', draft.jitter, 0),
     max_failures: wholeNumber('gives up after', draft.failures),
     urgent: draft.urgent === undefined ? undefined : true,
+    wake_computer: draft.wakes === undefined ? undefined : true,
   };
 }
 
@@ -261,7 +266,7 @@ function changesOf(alarm: AlarmView, draft: Draft, visit: Visit): { changes: Ala
   const named: Partial<Record<keyof Draft, string>> = {
     ...{ words: 'wake_message', label: 'label', conversation: 'conversation_id', payload: 'payload', until: 'ends_at' },
     ...{ times: 'max_fires', lateness: 'max_lateness_seconds', jitter: 'jitter_seconds', failures: 'max_failures' },
-    urgent: 'urgent',
+    ...{ urgent: 'urgent', wakes: 'wake_computer' },
   };
   const changed = NAMES.flatMap((name) => (named[name] !== undefined && differ(name) ? [named[name]] : []));
   const none = (name: string) => (name === 'payload' ? new RawJson('null') : null);

@@ -69,6 +69,7 @@ ${fact('ends', ends_at === undefined ? undefined : time(ends_at, here))}
 ${fact('at most late', seconds(alarm.max_lateness_seconds))}
 ${fact('spread over', seconds(alarm.jitter_seconds))}
 ${fact('urgent', alarm.urgent ? 'quiet hours do not hold it back' : undefined)}
+${fact('computer', alarm.wake_computer ? 'is woken from its sleep for it, where that is arranged' : undefined)}
 ${fact('gives up after', `${alarm.max_failures} failures`)}
 ${fact('conversation', alarm.conversation_id === undefined ? undefined : html`<a href="talk/${encodeURIComponent(alarm.conversation_id)}">${shown(alarm.conversation_id)}</a>`)}
 ${fact('id', html`<code>${alarm.id}</code>`)}
@@ -146,7 +147,7 @@ function fireBlock(attempts: readonly FireView[], turn: TurnView | undefined, he
   );
   return html`<li class="fire">
 <div class="line">${time(due, here)} ${bar(stages, isBad)} <span class="${isBad ? 'bad' : 'good'}">${last.outcome === 'delivered' ? endOf(last) : OUTCOMES[last.outcome]}</span></div>
-<p class="dim">${attempts[0]!.attempt === 1 ? formatLateness(attempts[0]!.lateness_ms) : NOTHING}${last.missed_count ? html`; stands for ${last.missed_count} that were missed` : NOTHING}</p>
+<p class="dim">${attempts[0]!.attempt === 1 ? formatLateness(attempts[0]!.lateness_ms, attempts[0]!.late_because) : NOTHING}${last.missed_count ? html`; stands for ${last.missed_count} that were missed` : NOTHING}</p>
 <dl class="steps">${steps}</dl>
 ${errors.length === 0 ? NOTHING : html`<ul class="errors">${errors}</ul>`}
 ${reply(turn, last)}

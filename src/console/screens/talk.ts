@@ -1,5 +1,6 @@
 /** Talk: conversations with the agent, what it says and does as it comes, and questions where they come up. */
 import { html } from 'hono/html';
+import { LATE_WORDS } from '../../kit/clock/duration.ts';
 import { lastTurns } from '../../neo/client.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { TurnView } from '../../wire/turn.ts';
@@ -64,10 +65,10 @@ const STATUSES = {
   interrupted: 'was interrupted',
 } as const;
 
-function whose({ origin, set_by, label }: TurnView): Html {
+function whose({ origin, set_by, label, late_because }: TurnView): Html {
   if (origin === 'user') return html`you`;
   const by = set_by === undefined ? NOTHING : html`, in the words of ${shown(set_by)}`;
-  return html`${WAKES}${label ? html` (${shown(label)})` : NOTHING}${by}`;
+  return html`${WAKES}${label ? html` (${shown(label)})` : NOTHING}${by}${late_because ? html`, late: ${LATE_WORDS[late_because]}` : NOTHING}`;
 }
 
 function turnBlock(turn: TurnView, csrf: string, here: Here): Html {

@@ -1,4 +1,5 @@
 /** Durations as text: in words, as people type them, and as ISO 8601 has them. Pure. */
+import type { LateReason } from '../../wire/wake.ts';
 
 /** The units that durations are written in. */
 const UNITS = [
@@ -25,10 +26,21 @@ export function formatDuration(ms: number): string {
   return rest > 0 ? `${words} ${rest} ${small!.name}` : words;
 }
 
-/** How an instant stands to the one it was due at: `12 ms late`, `on time`, `3 ms early by this machine's clock`. */
-export function formatLateness(latenessMs: number): string {
+/** Why something is late. */
+export const LATE_WORDS: Readonly<Record<LateReason, string>> = {
+  slept: 'the computer slept',
+  not_running: 'Reveille was not running',
+  machine_start: 'the machine had to start',
+};
+
+/**
+ * How an instant stands to the one it was due at: `12 ms late`, `on time`, `3 ms early by this machine's clock`; with a
+ * reason `12 min late: the computer slept`.
+ */
+export function formatLateness(latenessMs: number, because?: LateReason): string {
   if (latenessMs === 0) return 'on time';
-  if (latenessMs > 0) return `${formatDuration(latenessMs)} late`;
+  const why = because === undefined ? '' : `: ${LATE_WORDS[because]}`;
+  if (latenessMs > 0) return `${formatDuration(latenessMs)} late${why}`;
   return `${formatDuration(latenessMs)} early by this machine's clock`;
 }
 

@@ -23,6 +23,7 @@ function turnOf(row: Row): Turn {
     ...member('fireId', row.fire_id as string | null),
     ...member('scheduledFor', row.scheduled_for as number | null),
     ...member('missedCount', row.missed_count as number | null),
+    ...member('lateBecause', row.late_because as NonNullable<Turn['lateBecause']> | null),
     ...member('label', row.label as string | null),
     ...member('setAt', row.set_at as number | null),
     ...member('setBy', row.set_by as string | null),
@@ -51,8 +52,8 @@ function one(statement: StatementSync, ...values: (string | number | null)[]): T
 export function turnTable(db: DatabaseSync) {
   const insert = db.prepare(`
     INSERT INTO turns (id, conversation_id, origin, alarm_id, fire_id, scheduled_for, missed_count, label, set_at,
-                       set_by, message, payload, user_id, status, created_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?)
+                       set_by, late_because, message, payload, user_id, status, created_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?)
     RETURNING *`);
   const byFire = db.prepare('SELECT * FROM turns WHERE fire_id = ?');
   // '@' stands before the instant of a derived fire id, and 'A' comes right after it.
@@ -120,6 +121,7 @@ export function turnTable(db: DatabaseSync) {
         turn.label ?? null,
         turn.setAt ?? null,
         turn.setBy ?? null,
+        turn.lateBecause ?? null,
         turn.message,
         turn.payload ?? null,
         turn.userId ?? null,

@@ -51,7 +51,9 @@ export class Handovers {
 
   async #deliver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
     const { store, clock, log, onStage, suspend } = this.#options;
-    const handover = await target.deliver(wake, turn, framedWords(turn), deadline);
+    // What is handed over is told apart by its words, and an attempt that is repeated after a restart knows no reason.
+    const words = framedWords({ ...turn, lateBecause: undefined });
+    const handover = await target.deliver(wake, turn, words, deadline);
     if (handover.result === 'gone') await suspend(turn.userId, handover.why);
     if (handover.result !== 'accepted') throw refusalOf(handover);
     const now = clock.now();

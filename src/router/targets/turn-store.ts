@@ -40,6 +40,7 @@ function turnOfRow(row: Row): Turn {
     label: text(row.label),
     setAt: number(row.set_at),
     setBy: text(row.set_by),
+    lateBecause: text(row.late_because) as Turn['lateBecause'],
     status: row.status as MachineTurnStatus,
     attempts: row.attempts as number,
     notBefore: number(row.not_before),
@@ -120,9 +121,9 @@ export class TurnStore {
     this.#receipts = receiptTable(db);
     this.#insert = db.prepare(`
       INSERT INTO turns (id, user_id, fire_id, alarm_id, conversation_id, named, preset, message, payload, scheduled_for,
-        missed_count, label, set_at, set_by, status, handle, accepted_at, started_at, finished_at)
+        missed_count, label, set_at, set_by, late_because, status, handle, accepted_at, started_at, finished_at)
       VALUES (:id, :userId, :fireId, :alarmId, :conversationId, :named, :preset, :message, :payload, :scheduledFor,
-        :missedCount, :label, :setAt, :setBy, :status, :handle, :acceptedAt, :startedAt, :finishedAt)`);
+        :missedCount, :label, :setAt, :setBy, :lateBecause, :status, :handle, :acceptedAt, :startedAt, :finishedAt)`);
     this.#get = db.prepare('SELECT * FROM turns WHERE id = ?');
     this.#ofFire = db.prepare('SELECT * FROM turns WHERE user_id = ? AND fire_id = ?');
     this.#unfinished = db.prepare(`SELECT * FROM turns WHERE status IN ('queued', 'running') ORDER BY seq`);
@@ -175,6 +176,7 @@ export class TurnStore {
         label: turn.label ?? null,
         setAt: turn.setAt ?? null,
         setBy: turn.setBy ?? null,
+        lateBecause: turn.lateBecause ?? null,
         handle: turn.handle ?? null,
         acceptedAt: turn.acceptedAt,
         startedAt: turn.startedAt ?? null,

@@ -2,7 +2,7 @@
 import { RawJson } from '../../wire/json.ts';
 import type { MachineTurnStatus, MachineTurnView } from '../../wire/machine-turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import type { Wake } from '../../wire/wake.ts';
+import type { LateReason, Wake } from '../../wire/wake.ts';
 
 /** Instants are epoch milliseconds. */
 export type Turn = {
@@ -24,6 +24,8 @@ export type Turn = {
   setAt: number | undefined;
   /** The person whose words they are; `undefined`: the agent's own. */
   setBy: string | undefined;
+  /** Why the wake was late, as far as whoever sent it knew. */
+  lateBecause: LateReason | undefined;
   status: MachineTurnStatus;
   /** How often it was tried. */
   attempts: number;
@@ -64,6 +66,7 @@ export function turnOf(
     label: wake.label,
     setAt: wake.set_at,
     setBy: wake.set_by?.name,
+    lateBecause: wake.late_because,
     status: 'queued',
     attempts: 0,
     notBefore: undefined,
@@ -95,6 +98,7 @@ export function turnViewOf(turn: Turn): MachineTurnView {
     fire_id: turn.fireId,
     scheduled_for: formatInstant(turn.scheduledFor),
     missed_count: turn.missedCount,
+    late_because: turn.lateBecause,
     label: turn.label,
     message: turn.message,
     payload: turn.payload === undefined ? undefined : new RawJson(turn.payload),

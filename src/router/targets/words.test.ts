@@ -14,6 +14,7 @@ const wake: Spoken = {
   label: undefined,
   setAt: undefined,
   setBy: undefined,
+  lateBecause: undefined,
 };
 
 test('whatever the words are, they stand unchanged between markers that they do not contain', () => {
@@ -31,6 +32,11 @@ test('whatever the words are, they stand unchanged between markers that they do 
       },
     ),
   );
+});
+
+test('a wake that is late because nobody was there says so, beside the instant that it was due at', () => {
+  assert.match(framedWords({ ...wake, lateBecause: 'slept' }), /^Due at: .*\nLate because: the computer slept$/m);
+  assert.doesNotMatch(framedWords(wake), /Late/);
 });
 
 test('the same wake says the same, whichever attempt it is', () => {

@@ -3,6 +3,7 @@
  * apart by what they say must see the same words again.
  */
 import { createHash } from 'node:crypto';
+import { LATE_WORDS } from '../../kit/clock/duration.ts';
 import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { spokenText } from '../providers/redaction.ts';
@@ -20,6 +21,7 @@ export type Spoken = Pick<
   | 'label'
   | 'setAt'
   | 'setBy'
+  | 'lateBecause'
 >;
 
 /** 8 hex digits that the quoted words do not contain, so that none of them can end their quotation. */
@@ -53,6 +55,7 @@ export function framedWords(wake: Spoken): string {
       : "An alarm that a person set for you has rung. The message below is that person's, for this moment.",
     ...setBy(wake),
     `Due at: ${formatInstant(wake.scheduledFor)}`,
+    ...(wake.lateBecause === undefined ? [] : [`Late because: ${LATE_WORDS[wake.lateBecause]}`]),
     ...(wake.setAt === undefined || wake.setBy !== undefined ? [] : [`Set at: ${formatInstant(wake.setAt)}`]),
     ...(wake.label === undefined ? [] : [`Label: ${JSON.stringify(wake.label)}`]),
     ...(wake.missedCount === 0 ? [] : [`Earlier rings of this alarm that were missed: ${wake.missedCount}`]),

@@ -21,6 +21,7 @@ async function tryTimes(store: AlarmStore, startedAt: readonly number[]): Promis
         error: n % 3 === 0 ? `error ${n}` : null,
         missedCount: n,
         machineReadyMs: n % 2 === 0 ? n : null,
+        lateBecause: n % 2 === 0 ? 'slept' : null,
       }),
       settle: again(claimed.occurrence.fireId, NOW),
     }));

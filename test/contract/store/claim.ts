@@ -168,6 +168,7 @@ export function expiredLeaseContract(open: OpenStore): void {
           error: state?.alarm.lastError,
           missedCount: 0,
           machineReadyMs: null,
+          lateBecause: null,
         },
       ]);
     });

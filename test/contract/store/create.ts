@@ -25,6 +25,7 @@ export function createContract(open: OpenStore): void {
         maxFailures: 7,
         maxLatenessSeconds: 30.125,
         urgent: true,
+        wakeComputer: true,
         status: 'paused',
         failureCount: 2,
         lastError: 'the machine said 503',

@@ -108,6 +108,7 @@ export function attemptOf({ occurrence }: Claim, change: Partial<Attempt> = {}):
     error: null,
     missedCount: occurrence.missedCount,
     machineReadyMs: null,
+    lateBecause: null,
     ...change,
   };
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
+import { cancelAlarm } from '../../../src/chronos/alarm/lifecycle.ts';
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
@@ -188,4 +189,27 @@ test('a disk that fills up refuses with unavailable, and everything acknowledged
   assert.deepEqual(kept.toSorted(), acknowledged.toSorted());
   assert.ok(!kept.includes(refused));
   await createDue(store, NOW);
+});
+
+test('what wants the computer awake is the earliest that asks for it, is not parked, and has not failed again and again', async (t) => {
+  const store = open(temporaryPath(t));
+  t.after(() => store.close());
+  assert.deepEqual(await store.wakings!(NOW), {});
+  await createDue(store, NOW + 1);
+  const { alarm } = await createDue(store, NOW + 2, { wakeComputer: true });
+  await createDue(store, NOW + 9, { wakeComputer: true, owner: BOB });
+  assert.deepEqual(await store.wakings!(NOW + 2), { first: NOW + 2, later: NOW + 9 });
+  await store.update(ADA, alarm.id, ({ alarm: it, occurrences }) => ({
+    alarm: it,
+    occurrences: occurrences.map((one) => ({ ...one, heldReason: 'quiet hours', heldUntil: NOW + 20 })),
+  }));
+  assert.deepEqual(await store.wakings!(NOW), { first: NOW + 9, later: NOW + 9 });
+  assert.deepEqual(await store.wakings!(NOW + 9), { first: NOW + 9, later: NOW + 20 });
+  await store.update(ADA, alarm.id, ({ alarm: it, occurrences }) => ({
+    alarm: it,
+    occurrences: occurrences.map((one) => ({ ...one, attempt: 3 })),
+  }));
+  assert.deepEqual(await store.wakings!(NOW + 9), { first: NOW + 9 });
+  await store.update(ADA, alarm.id, (state) => cancelAlarm(state, NOW + 3));
+  assert.deepEqual(await store.wakings!(NOW), { first: NOW + 9, later: NOW + 9 });
 });

@@ -37,6 +37,7 @@ const CHANGES: Omit<Alarm, 'id' | 'owner' | 'kind' | 'idempotencyKey' | 'created
   maxFailures: 4,
   maxLatenessSeconds: 1.5,
   urgent: true,
+  wakeComputer: true,
   setBy: 'Ada "the first" \\',
   status: 'paused',
   failureCount: 2,

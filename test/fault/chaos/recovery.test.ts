@@ -18,6 +18,7 @@ function attempt(id: string, number: number, scheduledFor: number, startedAt: nu
     error: error ?? null,
     missedCount: 0,
     machineReadyMs: null,
+    lateBecause: null,
   };
 }
 

@@ -202,6 +202,7 @@ export class Day {
       error,
       missedCount: occurrence.missedCount,
       machineReadyMs: null,
+      lateBecause: null,
     });
     const lateMs = startedAt - occurrence.scheduledFor;
     if (alarm.maxLatenessSeconds !== null && lateMs > alarm.maxLatenessSeconds * 1000)

@@ -33,6 +33,7 @@ async function fail(bench: Bench): Promise<void> {
         error: 'gone',
         missedCount,
         machineReadyMs: null,
+        lateBecause: null,
       },
       settle: (state) => settleFailed(state, fireId, { error: 'gone', final: true, retryAt: () => now }),
     })),

@@ -44,7 +44,14 @@ async function rungFire(bench: Bench) {
       key: { owner: 'ada', alarmId: id, fireId, fence },
       attempt: {
         ...{ owner: 'ada', alarmId: id, fireId, scheduledFor, attempt, missedCount, startedAt: now },
-        ...{ finishedAt: now + 40, outcome: 'delivered', httpStatus: 202, error: null, machineReadyMs: 30 },
+        ...{
+          finishedAt: now + 40,
+          outcome: 'delivered',
+          httpStatus: 202,
+          error: null,
+          machineReadyMs: 30,
+          lateBecause: null,
+        },
       },
       settle: (state) => settleDelivered(state, fireId, now),
     },

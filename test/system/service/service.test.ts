@@ -149,6 +149,16 @@ describe('reveille service under systemd', { skip }, () => {
       return found && (JSON.parse(found).at as string);
     });
     assert.ok(Date.parse(rangAt) - Date.parse(since) < 5000, `${rangAt} after ${since}`);
+    const record = (await must('log', '--json')).split('\n').find((one) => one.includes('while nobody was there'));
+    const { alarm_id: id } = JSON.parse(record!);
+    const told = /late: Reveille was not running/;
+    assert.match(await must('alarm', 'show', id), told);
+    assert.match(await must('log'), told);
+    const reply = await eventually('the agent has answered', async () => {
+      const shown = await must('alarm', 'show', id);
+      return /I am the offline model[\s\S]*/.exec(shown)?.[0];
+    });
+    assert.match(reply, told, 'the agent was told, too');
   });
 
   test('upgrade runs the new version, and goes back from one that is broken', async () => {

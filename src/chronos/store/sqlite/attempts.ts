@@ -9,12 +9,12 @@ import { LIMIT, prepareQuery } from './statements.ts';
 type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
 
 const COLUMNS =
-  'f.scheduled_for, f.attempt, f.started_at, f.finished_at, f.outcome, f.http_status, f.error, f.missed_count, f.machine_ready_ms';
+  'f.scheduled_for, f.attempt, f.started_at, f.finished_at, f.outcome, f.http_status, f.error, f.missed_count, f.machine_ready_ms, f.late_because';
 
 export function prepareLedger(db: DatabaseSync) {
   const insert = db.prepare(
     `INSERT INTO ledger (alarm, scheduled_for, attempt, started_at, finished_at, outcome, http_status, error,
-       missed_count, machine_ready_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       missed_count, machine_ready_ms, late_because) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const pageFrom = (behind: string) =>
     prepareQuery<Attempt>(
@@ -22,10 +22,10 @@ export function prepareLedger(db: DatabaseSync) {
       `SELECT a.owner, a.id, ${COLUMNS} FROM alarms AS a CROSS JOIN ledger AS f ON f.alarm = a.seq
        WHERE a.owner = ? AND a.id = ? ${behind}
        ORDER BY f.started_at DESC, f.scheduled_for DESC, f.attempt DESC ${LIMIT}`,
-      ([owner, id, at, attempt, startedAt, finishedAt, outcome, httpStatus, error, missedCount, machineReadyMs]) =>
+      ([owner, id, at, attempt, startedAt, finishedAt, ...[outcome, httpStatus, error, missedCount, ready, late]]) =>
         ({
           ...{ fireId: `${id}@${at}`, alarmId: id, owner, scheduledFor: at, attempt, startedAt, finishedAt },
-          ...{ outcome, httpStatus, error, missedCount, machineReadyMs },
+          ...{ outcome, httpStatus, error, missedCount, machineReadyMs: ready, lateBecause: late },
         }) as Attempt,
     );
   const latest = pageFrom('');
@@ -38,7 +38,7 @@ export function prepareLedger(db: DatabaseSync) {
     const { scheduledFor, startedAt, finishedAt, outcome, httpStatus, error, missedCount, machineReadyMs } = attempt;
     insert.run(
       ...[alarm, scheduledFor, attempt.attempt, startedAt, finishedAt, outcome, httpStatus, error],
-      ...[missedCount, machineReadyMs],
+      ...[missedCount, machineReadyMs, attempt.lateBecause],
     );
   }
 

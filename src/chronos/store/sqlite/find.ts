@@ -1,12 +1,15 @@
 /** Finding an owner's alarms by what stands in them, and by when they ring. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AlarmState } from '../../alarm/alarm.ts';
-import { type AlarmSearch, SEARCH_STEP, type UpcomingRequest } from '../store.ts';
+import { type AlarmSearch, SEARCH_STEP, type UpcomingRequest, type Wakings } from '../store.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
 /** Sorts after every id. */
 const AFTER_ALL = '\u{10ffff}';
+
+/** What has failed so often wakes no computer any more. */
+const ATTEMPTS_WOKEN_FOR = 3;
 
 /** So many active alarms of one owner are sorted rather than looked for in the line of all owners. */
 const FEW = 1000;
@@ -50,6 +53,17 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
      ORDER BY o.due_at, a.id ${LIMIT.replace('?', '?5')}`,
     ([id]) => id as string,
   );
+  const wakings = prepareQuery(
+    db,
+    `SELECT min(at), min(at) FILTER (WHERE at > ?) FROM (
+       SELECT max(o.due_at, coalesce(o.held_until, o.due_at)) AS at
+       FROM alarms AS a INDEXED BY alarms_waking CROSS JOIN owed AS o ON o.alarm = a.seq
+       WHERE a.wake_computer = 1 AND o.due_at IS NOT NULL AND o.attempt < ${ATTEMPTS_WOKEN_FOR})`,
+    ([first, later]): Wakings => ({
+      ...(first === null ? {} : { first: first as number }),
+      ...(later === null ? {} : { later: later as number }),
+    }),
+  );
   const stateOf = (owner: string) => (id: string) => tables.find(owner, id)!.state;
 
   return {
@@ -60,6 +74,8 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
       const end = count === SEARCH_STEP ? oldest : undefined;
       return { found: ids.map(stateOf(owner)), reached: ids.length === limit ? ids.at(-1)! : end };
     },
+
+    wakings: (after: number): Wakings => wakings.get(after)!,
 
     upcoming(owner: string, { until = Number.MAX_SAFE_INTEGER, after, limit }: UpcomingRequest): AlarmState[] {
       const number = tables.owners.seqOf(owner);

@@ -151,6 +151,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
       }),
     nextDueAt: (saturated) => read(() => nextDue(saturated)),
     countDue: (request) => read(() => countDue(request)),
+    wakings: (after) => read(() => find.wakings(after)),
 
     putNonce: (nonce, did, expiresAt, now) => commits.run(() => nonces.put(nonce, did, expiresAt, now)),
     takeNonce: (nonce, did, now) => commits.run(() => nonces.take(nonce, did, now)),
