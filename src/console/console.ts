@@ -184,7 +184,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
       if (those.size === 0) streams.delete(session.base);
     });
     stream.send({ event: 'hello', data: '' });
-    if (talk !== undefined) void followTalk(visit, talk, stream);
+    if (talk !== undefined) void followTalk(visit, { conversation: talk, seen: visit.query.get('seen') ?? '' }, stream);
     return stream.response;
   };
 

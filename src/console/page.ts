@@ -91,12 +91,13 @@ const keysDialog = (): Html => html`<dialog id="keys" aria-labelledby="keys-titl
 export const mainOf = ({ main, looksAt = [], isWide = false }: Page): Html =>
   html`<main id="main" tabindex="-1" class="${isWide ? 'wide' : 'narrow'}" data-looks-at="${looksAt.join(' ')}">${main}</main>`;
 
+/** How many questions wait, beside the name of their screen; nothing where none does, or nobody knows. */
+export const waitingMark = (waiting: number | undefined): Html =>
+  waiting ? html` <span class="count">${waiting}<span class="sr"> waiting</span></span>` : NOTHING;
+
 export function wholePage(page: Page, { desk, session, here, assets, told, waiting, path }: Frame): Html {
   const links = SCREENS.map(({ name, title, key }) => {
-    const count =
-      name === 'approvals' && waiting
-        ? html` <span class="count">${waiting}<span class="sr"> waiting</span></span>`
-        : NOTHING;
+    const count = name === 'approvals' ? html`<span data-waiting>${waitingMark(waiting)}</span>` : NOTHING;
     return html`<li><a href="${name}" data-go="${key}"${name === page.screen ? raw(' aria-current="page"') : ''}>${title}${count}</a></li>`;
   });
   return html`${DOCTYPE}<html lang="en">

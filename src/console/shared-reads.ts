@@ -17,9 +17,14 @@ export class SharedReads {
   }
 
   read<T>(key: string, ask: () => Promise<T>): Promise<T> {
-    const now = this.#clock.monotonic();
     const kept = this.#answers.get(key);
-    if (kept && now - kept.at < this.#keepMs) return kept.answer as Promise<T>;
+    if (kept && this.#clock.monotonic() - kept.at < this.#keepMs) return kept.answer as Promise<T>;
+    return this.renew(key, ask);
+  }
+
+  /** Asks anew, whatever is kept; others are given this answer from now on. */
+  renew<T>(key: string, ask: () => Promise<T>): Promise<T> {
+    const now = this.#clock.monotonic();
     const answer = ask();
     this.#answers.delete(key);
     this.#answers.set(key, { at: now, answer });

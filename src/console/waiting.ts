@@ -13,6 +13,8 @@ export type WaitingQuestion = { readonly intent: IntentView; readonly gate: Wait
 export type Waiting = {
   /** What waits, oldest intent first; nothing where there is no executor. Rejects when it cannot be asked. */
   look(): Promise<readonly WaitingQuestion[]>;
+  /** The same, asked for anew. */
+  lookAgain(): Promise<readonly WaitingQuestion[]>;
 };
 
 const MOST = 50;
@@ -28,12 +30,12 @@ async function ask(intents: ExecutorClient): Promise<WaitingQuestion[]> {
   return gates.flat();
 }
 
-export const waitingOf = (desk: Desk, reads: SharedReads): Waiting => ({
-  look() {
-    const { intents } = desk;
-    return 'there' in intents ? reads.read(`${desk.user} waiting`, () => ask(intents.there)) : Promise.resolve([]);
-  },
-});
+export function waitingOf(desk: Desk, reads: SharedReads): Waiting {
+  const { intents } = desk;
+  if ('missing' in intents) return { look: async () => [], lookAgain: async () => [] };
+  const [key, all] = [`${desk.user} waiting`, () => ask(intents.there)];
+  return { look: () => reads.read(key, all), lookAgain: () => reads.renew(key, all) };
+}
 
 /** Who was first, as a sentence, where a step's question has been answered or waits no more; `undefined` where it waits. */
 export async function firstAnswer(

@@ -202,7 +202,8 @@ export type NeoClient = ReturnType<typeof createNeoClient>;
 const TURNS_PAGE = 100;
 
 /**
- * The last turns of a conversation, in the order in which they were accepted, and how many there are in all.
+ * The last turns of a conversation, in the order in which they were accepted, how many there are in all, and the newest
+ * event that they are of.
  *
  * @param most how many turns are given at most
  * @throws ReveilleError as the client
@@ -211,15 +212,18 @@ export async function lastTurns(
   client: Pick<NeoClient, 'conversation'>,
   id: string,
   most: number,
-): Promise<{ turns: TurnView[]; count: number }> {
+): Promise<{ turns: TurnView[]; count: number; lastEventId?: number | undefined }> {
   let turns: TurnView[] = [];
+  let lastEventId: number | undefined;
   let cursor: string | undefined;
   let count = 0;
   do {
     const page = await client.conversation(id, { limit: TURNS_PAGE, cursor });
     turns = [...turns, ...page.turns].slice(-most);
     count = page.turn_count;
+    // Of the first page: what happens while the others are read is told again rather than not at all.
+    lastEventId ??= page.last_event_id;
     cursor = page.next_cursor;
   } while (cursor !== undefined);
-  return { turns, count };
+  return { turns, count, lastEventId };
 }

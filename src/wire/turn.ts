@@ -75,6 +75,8 @@ export const conversationViewSchema = z.object({
   created_at: z.string(),
   last_activity_at: z.string(),
   turns: z.array(turnViewSchema),
+  /** The newest event of this conversation by then: what `GET /events` goes on from without a gap. */
+  last_event_id: z.number().optional(),
   next_cursor: z.string().optional(),
 });
 

@@ -56,6 +56,7 @@ class Conversation(TypedDict):
     created_at: str
     last_activity_at: str
     turns: list[Turn]
+    last_event_id: NotRequired[Number]
     next_cursor: NotRequired[str]
 
 

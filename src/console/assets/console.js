@@ -158,8 +158,8 @@ function show(state, words) {
 }
 function follow() {
   if (stream || !base.startsWith('/~')) return;
-  const talk = document.querySelector('[data-talk]')?.dataset.talk;
-  stream = new EventSource(`${base}live${talk ? `?talk=${encodeURIComponent(talk)}` : ''}`);
+  const { talk, seen = '' } = document.querySelector('[data-talk]')?.dataset ?? {};
+  stream = new EventSource(`${base}live${talk ? `?${new URLSearchParams({ talk, seen })}` : ''}`);
   stream.addEventListener('hello', () => {
     show('on', 'live');
     // What came between the page and its stream was told to nobody here.
@@ -218,13 +218,9 @@ addEventListener('pagehide', leave);
 
 /** How many questions wait, in the navigation. */
 async function count() {
-  const answer = await fetch(`${base}approvals`, {
-    headers: { 'x-reveille-part': 'whole' },
-    credentials: 'same-origin',
-  });
-  const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-  const link = (within) => within.querySelector('nav a[href="approvals"]');
-  if (link(page) && link(document)) link(document).innerHTML = link(page).innerHTML;
+  const mark = document.querySelector('nav [data-waiting]');
+  const answer = await fetch(`${base}approvals/waiting`, { credentials: 'same-origin' }).catch(() => undefined);
+  if (mark && answer?.ok) mark.innerHTML = (await answer.json()).html;
 }
 
 // A time is read back while it is typed.

@@ -4,7 +4,6 @@ import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
-import type { TurnView } from '../../wire/turn.ts';
 import {
   hasTrouble,
   instantOf,
@@ -112,15 +111,20 @@ function bar(stages: readonly (number | undefined)[], isBad: boolean): Html {
 
 const OUTCOMES = { delivered: 'delivered', failed: 'failed', unknown: 'nobody knows', missed: 'missed' } as const;
 
-function reply(turn: TurnView | undefined, { turn: course }: FireView): Html {
-  if (turn?.reply) return html`<div class="reply"><h3>The reply</h3>${block(turn.reply)}</div>`;
-  if (course?.conversation_id === undefined) return NOTHING;
-  const to = withQuery(`talk/${encodeURIComponent(course.conversation_id)}`, new URLSearchParams(), {});
-  return html`<p><a href="${to}">Read the reply in its conversation</a></p>`;
+/** What the agent answered, as far as chronosd keeps it; all of it stands in the conversation. */
+function reply({ turn }: FireView): Html {
+  if (turn?.conversation_id === undefined) return NOTHING;
+  const to = `talk/${encodeURIComponent(turn.conversation_id)}${turn.turn_id === undefined ? '' : `#turn-${turn.turn_id}`}`;
+  const said = turn.reply ? html`<div class="reply"><h3>The reply</h3>${block(turn.reply)}</div>` : NOTHING;
+  return html`${said}<p><a href="${to}">Its conversation</a></p>`;
 }
 
 /** How the turn ended, in words; what happens next, where it failed. */
-function endOf({ turn }: FireView): Html {
+function endOf({ turn }: FireView, here: Here): Html {
+  if (turn?.waits && turn.finished_at === undefined) {
+    const { error, retry_at } = turn.waits;
+    return html`turn failed, tries again ${time(retry_at, here)}${error === undefined ? NOTHING : html`: ${shown(error)}`}`;
+  }
   if (turn?.finished_at === undefined)
     return turn?.started_at === undefined ? html`no word of the turn yet` : html`the turn runs`;
   if (turn.ok === true) return html`done`;
@@ -128,7 +132,7 @@ function endOf({ turn }: FireView): Html {
   return turn.ok === false ? html`the turn failed${why}` : html`what came of the turn is not known${why}`;
 }
 
-function fireBlock(attempts: readonly FireView[], turn: TurnView | undefined, here: Here): Html {
+function fireBlock(attempts: readonly FireView[], here: Here): Html {
   const last = attempts.at(-1)!;
   const stages = stagesOf(attempts);
   const due = stages[0] ?? here.now;
@@ -146,29 +150,12 @@ function fireBlock(attempts: readonly FireView[], turn: TurnView | undefined, he
       html`<li>attempt ${attempt} ${OUTCOMES[outcome]}: ${shown(plainWakeError(error))}</li>`,
   );
   return html`<li class="fire">
-<div class="line">${time(due, here)} ${bar(stages, isBad)} <span class="${isBad ? 'bad' : 'good'}">${last.outcome === 'delivered' ? endOf(last) : OUTCOMES[last.outcome]}</span></div>
+<div class="line">${time(due, here)} ${bar(stages, isBad)} <span class="${isBad ? 'bad' : 'good'}">${last.outcome === 'delivered' ? endOf(last, here) : OUTCOMES[last.outcome]}</span></div>
 <p class="dim">${attempts[0]!.attempt === 1 ? formatLateness(attempts[0]!.lateness_ms, attempts[0]!.late_because) : NOTHING}${last.missed_count ? html`; stands for ${last.missed_count} that were missed` : NOTHING}</p>
 <dl class="steps">${steps}</dl>
 ${errors.length === 0 ? NOTHING : html`<ul class="errors">${errors}</ul>`}
-${reply(turn, last)}
+${reply(last)}
 </li>`;
-}
-
-/** The replies of the latest fires, where the machine is awake anyway: nobody is woken for a look. */
-async function repliesOf(visit: Visit, fires: readonly FireView[][]): Promise<(TurnView | undefined)[]> {
-  const { desk, reads } = visit;
-  if ('missing' in desk.agent || 'missing' in desk.machines) return [];
-  const machines = desk.machines.there;
-  const running = await reads.read(`${desk.user} machine`, () => machines.show(desk.user)).catch(() => undefined);
-  if (running?.running !== 'ready') return [];
-  const agent = desk.agent.there;
-  return Promise.all(
-    fires.slice(0, 3).map(([fire]) => {
-      const { turn_id, conversation_id } = fire!.turn ?? {};
-      if (turn_id === undefined || conversation_id === undefined) return undefined;
-      return agent.turn(conversation_id, turn_id).catch(() => undefined);
-    }),
-  );
 }
 
 export async function detailOf(visit: Visit, id: string): Promise<Html> {
@@ -180,7 +167,6 @@ export async function detailOf(visit: Visit, id: string): Promise<Html> {
     alarms.listFires(id, { limit: FIRES, ...(before === undefined ? {} : { cursor: before }) }),
   ]);
   const fires = byFire(page.fires);
-  const replies = await repliesOf(visit, fires);
   const more =
     page.next_cursor === undefined
       ? NOTHING
@@ -195,6 +181,6 @@ ${block(alarm.wake_message)}
 ${alarm.payload === undefined ? NOTHING : html`<h2>Payload</h2><pre class="payload" tabindex="0" aria-label="Payload">${shown(alarm.payload.text)}</pre>`}
 ${facts(alarm, visit)}
 <h2>Fires</h2>
-${fires.length === 0 ? html`<p class="dim">It has not rung yet.${next}</p>` : html`<ol class="fires">${fires.map((attempts, at) => fireBlock(attempts, replies[at], here))}</ol>`}
+${fires.length === 0 ? html`<p class="dim">It has not rung yet.${next}</p>` : html`<ol class="fires">${fires.map((attempts) => fireBlock(attempts, here))}</ol>`}
 ${more}`;
 }

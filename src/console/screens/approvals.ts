@@ -4,7 +4,7 @@ import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { IntentStatus } from '../../wire/executor.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import { encodeJson } from '../../wire/json.ts';
-import { empty, missing, type Page } from '../page.ts';
+import { empty, missing, type Page, waitingMark } from '../page.ts';
 import { answerToSign, passkeyAnswerIn } from '../passkeys.ts';
 import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
 import { type Here, time } from '../times.ts';
@@ -62,6 +62,12 @@ export async function approvalsScreen(visit: Visit): Promise<Page> {
     looksAt: ['approvals'],
     main: html`<h1>Approvals</h1>${questions}${history}<p><a href="approvals/passkeys">Passkeys</a> <span class="dim">${passkeys.length === 0 ? 'none that this page can ask for' : `${passkeys.length} for this address`}</span></p>`,
   };
+}
+
+/** `approvals/waiting`, for the script: what stands in the navigation. */
+export async function countWaiting({ desk, reads }: Visit): Promise<Told> {
+  const { length } = await waitingOf(desk, reads).look();
+  return { told: { html: String(await waitingMark(length)) } };
 }
 
 async function receiptBlock({ desk }: Visit, id: string): Promise<Html> {

@@ -4,7 +4,7 @@ import { aheadScreen } from './ahead.ts';
 import { askAbout, doTo, doToSeveral, undoStep } from './alarm-actions.ts';
 import { editAlarm, editScreen, newAlarmScreen, readingScreen, setAlarm } from './alarm-form.ts';
 import { alarmScreen, alarmsScreen } from './alarms.ts';
-import { answerQuestion, approvalsScreen, askPasskey, intentScreen, receiptFile } from './approvals.ts';
+import { answerQuestion, approvalsScreen, askPasskey, countWaiting, intentScreen, receiptFile } from './approvals.ts';
 import { dayScreen } from './day.ts';
 import { healthScreen } from './health.ts';
 import { askSuspend, machineScreen, restoreMachine, suspendMachine, wakeMachine } from './machine.ts';
@@ -46,6 +46,7 @@ export const SCREEN_ROUTES: readonly ScreenRoute[] = [
   post('approvals/passkeys/make', makePasskey),
   get('approvals/passkeys/:id/revoke', askRevoke),
   post('approvals/passkeys/:id/revoke', revokePasskey),
+  get('approvals/waiting', countWaiting),
   get('approvals/:id', intentScreen),
   get('approvals/:id/receipt', receiptFile),
   get('machine', machineScreen),

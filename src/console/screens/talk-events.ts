@@ -63,9 +63,22 @@ function toolLine({
   return html`<code>${shown(name)}</code> <span class="state ${is_error ? 'failed' : state}">${words}${took}</span>${detail === undefined ? NOTHING : html` <span class="dim">${brief(detail, 160)}</span>`}`;
 }
 
-/** Follows a conversation until the stream is over. Never rejects. */
-export async function followTalk({ desk, clock }: Visit, conversation: string, stream: LiveStream): Promise<void> {
+/** So many events before those of the page are looked through for what still runs. */
+const LOOKED_THROUGH = 2000;
+
+/**
+ * Follows a conversation until the stream is over. Never rejects.
+ *
+ * @param followed.seen the newest event that the page has been made of; of those before it, the page is given what it
+ *   does not show: the tools, and what has been said of a reply that is not whole
+ */
+export async function followTalk(
+  { desk, clock }: Visit,
+  { conversation, seen }: { conversation: string; seen: string },
+  stream: LiveStream,
+): Promise<void> {
   if ('missing' in desk.agent || !/^[A-Za-z0-9._:-]{1,128}$/.test(conversation)) return;
+  const page = /^\d{1,15}$/.test(seen) ? Number(seen) : undefined;
   const send = async (event: string, about: Record<string, unknown>, shownAs: Html) =>
     stream.send({ event, data: JSON.stringify({ ...about, html: String(await shownAs) }) });
   const replies = new Replies(clock, (turn, text) => void send('say', { turn }, shown(text)));
@@ -78,15 +91,21 @@ export async function followTalk({ desk, clock }: Visit, conversation: string, s
         html`The agent is out of reach: ${shown(connection.error?.message ?? '')}. It is tried again.`,
       );
   };
+  const after = page === undefined ? undefined : String(Math.max(0, page - LOOKED_THROUGH));
+  let isPast = page !== undefined && page > 0;
   try {
-    const events = desk.agent.there.events({ conversationId: conversation, signal: stream.closed, onConnection });
-    for await (const { type, data } of events) {
+    const follow = { conversationId: conversation, signal: stream.closed, onConnection, after };
+    for await (const { type, data, id } of desk.agent.there.events(follow)) {
+      isPast &&= id === undefined || Number(id) <= page!;
       if (type === 'say') replies.say(data);
       else if (type === 'tool') await send('tool', { turn: data.turn_id, call: data.call_id }, toolLine(data));
-      else if (type === 'status') await send('status', { turn: data.turn_id }, shown(data.text));
+      else if (type === 'status' && !isPast) await send('status', { turn: data.turn_id }, shown(data.text));
       else {
+        const isOver = type === 'turn' && data.status !== 'running';
+        if (isOver && isPast) replies.forget(data.turn_id);
+        if (isPast) continue;
         replies.flush();
-        if (type === 'turn' && data.status !== 'running') replies.forget(data.turn_id);
+        if (isOver) replies.forget(data.turn_id);
         stream.send({ event: 'hint', data: type === 'gate' ? 'approvals' : 'talk' });
       }
     }

@@ -74,13 +74,14 @@ function whose({ origin, set_by, label, late_because }: TurnView): Html {
 function turnBlock(turn: TurnView, csrf: string, here: Here): Html {
   const { id, status, reply, error, conversation_id } = turn;
   const isOpen = status === 'queued' || status === 'running';
+  const state = turn.retry_at === undefined ? STATUSES[status] : html`failed, tries again ${time(turn.retry_at, here)}`;
   const stop = isOpen
     ? html`<form method="post" action="talk/${encodeURIComponent(conversation_id)}/stop" class="inline">${csrfField(csrf)}<input type="hidden" name="turn" value="${id}"><button data-key="s">Stop</button></form>`
     : NOTHING;
   return html`<li class="turn" id="turn-${id}" data-turn="${id}">
 <div class="said ${turn.origin === 'user' ? 'person' : 'alarm'}"><p class="who">${whose(turn)} <span class="dim">${time(turn.created_at, here)}</span></p>${block(turn.message)}</div>
 <ul class="tools" data-tools></ul>
-<div class="said agent"><p class="who">the agent${turn.model === undefined ? NOTHING : html` <span class="dim">${shown(turn.model)}</span>`} <span class="state ${status}" data-state>${STATUSES[status]}</span> ${stop}</p><div class="words" dir="auto" data-reply>${shown(reply ?? '')}</div>${error === undefined ? NOTHING : html`<p class="trouble">${shown(error)}</p>`}</div>
+<div class="said agent"><p class="who">the agent${turn.model === undefined ? NOTHING : html` <span class="dim">${shown(turn.model)}</span>`} <span class="state ${status}" data-state>${state}</span> ${stop}</p><div class="words" dir="auto" data-reply>${shown(reply ?? '')}</div>${error === undefined ? NOTHING : html`<p class="trouble">${shown(error)}</p>`}</div>
 </li>`;
 }
 
@@ -91,7 +92,7 @@ export async function conversationScreen(visit: Visit): Promise<Page> {
   if (!CONVERSATION.test(id)) throw new ReveilleError('not_found', 'there is no such conversation');
   const agent = there(desk.agent);
   const talk = await lastTurns(agent, id, TURNS_SHOWN).catch((thrown: unknown) => {
-    if (toReveilleError(thrown).code === 'not_found') return { turns: [], count: 0 };
+    if (toReveilleError(thrown).code === 'not_found') return { turns: [], count: 0, lastEventId: undefined };
     throw thrown;
   });
   const waiting = await waitingOf(desk, reads)
@@ -104,7 +105,7 @@ export async function conversationScreen(visit: Visit): Promise<Page> {
   const earlier = talk.count - talk.turns.length;
   const main = html`<p class="back"><a href="talk">All conversations</a></p><h1 class="quiet">${talk.turns[0] === undefined ? 'A new conversation' : brief(talk.turns.at(-1)!.message, 60)}</h1>
 ${earlier > 0 ? html`<p class="dim">${earlier} earlier turns are not shown here.</p>` : NOTHING}
-<ol class="turns" data-talk="${id}" aria-live="polite">${talk.turns.map((turn) => turnBlock(turn, session.csrf, here))}</ol>
+<ol class="turns" data-talk="${id}"${talk.lastEventId === undefined ? NOTHING : html` data-seen="${talk.lastEventId}"`} aria-live="polite">${talk.turns.map((turn) => turnBlock(turn, session.csrf, here))}</ol>
 ${questions}
 ${sayForm(`talk/${encodeURIComponent(id)}`, session.csrf)}`;
   return { screen: 'talk', title: 'Talk', main, looksAt: ['approvals', 'talk'] };

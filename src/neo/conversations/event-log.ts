@@ -29,6 +29,7 @@ export function eventLog(db: DatabaseSync, retained: number) {
   const dropSaid = db.prepare(`DELETE FROM events WHERE turn_id = ? AND type = 'say' AND id < ?`);
   const rewrite = db.prepare('UPDATE events SET data = ? WHERE id = ?');
   const newest = db.prepare(`SELECT seq AS id FROM sqlite_sequence WHERE name = 'events'`);
+  const newestOfOne = db.prepare('SELECT max(id) AS id FROM events WHERE conversation_id = ?');
   const surplus = db.prepare('SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?');
   const drop = db.prepare('DELETE FROM events WHERE id <= ?');
   const markDropped = db.prepare('UPDATE event_retention SET dropped_through = ?');
@@ -70,6 +71,9 @@ export function eventLog(db: DatabaseSync, retained: number) {
       const rows = conversationId === undefined ? afterAll.all(id, limit) : afterOne.all(conversationId, id, limit);
       return rows as StoredEvent[];
     },
+
+    /** The newest id of a conversation; 0 where none is kept. */
+    newestOf: (conversationId: string) => (newestOfOne.get(conversationId) as { id: number | null }).id ?? 0,
 
     /** The newest id given so far; 0 before the first event. */
     newestId: () => (newest.get() as { id: number } | undefined)?.id ?? 0,

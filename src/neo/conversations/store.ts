@@ -299,6 +299,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
     eventsAfter: (id: number, limit: number, filter: EventFilter): StoredEvent[] => events.after(id, limit, filter),
 
     /** Between which ids the event log can be read. */
+    newestEventOf: (conversationId: string): number => events.newestOf(conversationId),
     eventBounds: () => ({ droppedThrough: events.droppedThrough(), newest: events.newestId() }),
 
     /** Waits for writes under way and closes the file. */

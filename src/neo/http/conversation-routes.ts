@@ -57,6 +57,7 @@ export function conversationRoutes(app: HttpApp, store: ConversationStore): void
       created_at,
       last_activity_at,
       turns: turns.map(viewOf),
+      last_event_id: store.newestEventOf(conversation.id),
       next_cursor: more ? String(turns.at(-1)!.seq) : undefined,
     });
   });

@@ -19,6 +19,8 @@ export type House = {
   readonly run: RunRecord;
   /** Runs a command of this installation, which must succeed. */
   reveille(...words: string[]): Promise<string>;
+  /** The same with something on its standard input. */
+  given(input: string, ...words: string[]): Promise<string>;
   /** An address that opens the console once. */
   address(): Promise<string>;
 };
@@ -30,6 +32,7 @@ export async function startHouse(owner: Owner, script: Script, more: Record<stri
     ...{ CHRONOS_PORT: '0', ROUTER_PORT: '0', ROUTER_PUBLIC_PORT: '0', EXECUTOR_PORT: '0' },
     ...{ REVEILLE_APPROVER_DIR: join(folder, 'approver'), REVEILLE_APPROVER_STORE: 'file' },
     ...{ NEO_MODEL: 'agent', NEO_MODEL_BASE_URL: model.baseUrl, NEO_CHEAP_MODEL: 'none' },
+    ...{ EXECUTOR_MODEL: 'compiler', EXECUTOR_MODEL_BASE_URL: model.baseUrl },
     ...more,
   };
   const up = stayingReveille(owner, folder, ['up'], { env });
@@ -47,8 +50,9 @@ export async function startHouse(owner: Owner, script: Script, more: Record<stri
   const house: House = {
     home: folder,
     run,
-    async reveille(...words) {
-      const { status, stdout, stderr } = await reveille(folder, words, { env });
+    reveille: (...words) => house.given('', ...words),
+    async given(input, ...words) {
+      const { status, stdout, stderr } = await reveille(folder, words, { env, input });
       if (status !== 0) throw new Error(`reveille ${words.join(' ')} ended with ${status}: ${stderr}`);
       return stdout;
     },
