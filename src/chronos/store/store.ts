@@ -177,8 +177,9 @@ export type AlarmStore = {
   upcoming(owner: string, request: UpcomingRequest): Promise<AlarmState[]>;
 
   /**
-   * Another text whenever an alarm of the owner, or what is known of its fires, has changed since; it may be another one
-   * without that. `undefined` where looking would cost as much as reading the alarms: other processes change them.
+   * Another text when an alarm of the owner, or what is known of its fires, has changed since: at once, or, where other
+   * processes change them, as soon as they have told it. It may be another one without that. What is forgotten for its
+   * age need not make another one. `undefined` where looking would cost as much as reading the alarms.
    */
   mark(owner: string): Promise<string | undefined>;
 

@@ -20,6 +20,7 @@ import {
   occurrenceOf,
   triggered,
 } from '../../contract/store/fixtures.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 
 let server: PostgresServer;
@@ -28,10 +29,12 @@ before(async () => {
 });
 after(() => server.remove());
 
+const uris: string[] = [];
 type OpenOptions = { onHint?: (dueAt: number) => void; clock?: Clock };
 
 async function openTeam(t: TestContext, members: readonly OpenOptions[], buckets = 1): Promise<AlarmStore[]> {
   const uri = server.uri(await server.createDatabase());
+  uris.push(uri);
   const stores: AlarmStore[] = [];
   t.after(() => Promise.all(stores.map((store) => store.close())));
   for (const member of members)
@@ -213,6 +216,37 @@ test('a store hears what another one has to do soon, and not what it did itself 
   });
   await speaker.update(ADA, alarm.id, triggered(now + 5));
   await hint;
+});
+
+test('a mark is another one after a change by whichever store, equal in all of them, and of one owner alone', async (t) => {
+  const stores = await openTeam(t, [{ onHint: () => {} }, { onHint: () => {} }]);
+  const [one, other] = stores as [AlarmStore, AlarmStore];
+  const agreed = (what: string, owner: string, but?: string) =>
+    eventually(what, async () => {
+      const [mark, same] = await Promise.all([one.mark(owner), other.mark(owner)]);
+      return mark !== undefined && mark === same && mark !== but ? mark : undefined;
+    });
+  let mark = await agreed('both say the same', ADA);
+  const bobs = await agreed('of another owner, too', 'bob');
+  const state = await createDue(other, NOW - 1000);
+  mark = await agreed('an alarm was created', ADA, mark);
+  await one.update(ADA, state.alarm.id, edited({ label: 'another' }));
+  mark = await agreed('it was edited', ADA, mark);
+  const claims = await claim(other);
+  mark = await agreed('it is on its way', ADA, mark);
+  await other.complete(claims.map(delivered));
+  mark = await agreed('it has rung', ADA, mark);
+  assert.equal(await one.mark('bob'), bobs);
+  // One that comes later counts as far as the others.
+  const third = await openPostgresStore({ uri: uris.at(-1)!, clock: systemClock, log: silentLogger, onHint: () => {} });
+  t.after(() => third.close());
+  await eventually('the third agrees', async () => {
+    const marks = await Promise.all([...stores, third].map((store) => store.mark(ADA)));
+    return marks[0] !== undefined && new Set(marks).size === 1;
+  });
+  const silent = await openPostgresStore({ uri: uris.at(-1)!, clock: systemClock, log: silentLogger, hints: false });
+  t.after(() => silent.close());
+  assert.equal(await silent.mark(ADA), undefined, 'where nothing is told there is no mark');
 });
 
 test("the stores' clocks agree, though the machines' do not", async (t) => {

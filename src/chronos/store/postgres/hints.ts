@@ -1,17 +1,19 @@
 /**
- * Hints between replicas: something is due soon that another replica may not know of. Everything works without them (a
- * pooler may swallow them, an engine may not have them): they only spare a replica that sleeps the wait for its next
- * look.
+ * Hints between replicas: something is due soon that another replica may not know of, or an owner's alarms have changed
+ * (`marks.ts`). Everything works without them (a pooler may swallow them, an engine may not have them): they only spare a
+ * replica that sleeps the wait for its next look, and a console the reading of its lists.
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
+import { Marks } from './marks.ts';
 import type { PrimaryPool } from './pool.ts';
 import { sayingOf } from './postgres-error.ts';
 import { statement } from './statement.ts';
 
 const CHANNEL = 'chronos_due';
+const CHANGES = 'chronos_changed';
 const NOTIFY = statement('notify', 'SELECT pg_notify($1, $2)');
 
 /** What is due later than that is found by everybody's own looks in time. */
@@ -33,6 +35,8 @@ export class Hints {
   #pauseMs = FIRST_PAUSE_MS;
   #retry: CancelTimer | undefined;
   #stopped = false;
+  /** Whose alarms have changed, by the same connection. */
+  readonly marks: Marks;
 
   /** @param onHint without it, others are told but nobody listens */
   constructor(pool: PrimaryPool, clock: Clock, log: Logger, onHint?: (dueAt: number, bucket: number) => void) {
@@ -40,6 +44,7 @@ export class Hints {
     this.#clock = clock;
     this.#log = log;
     this.#onHint = onHint;
+    this.marks = new Marks(clock, async (text) => void (await pool.query(NOTIFY, [CHANGES, text])));
   }
 
   /** Tells the other replicas. To be called when what is due is durable. */
@@ -65,6 +70,7 @@ export class Hints {
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.marks.stop();
     this.#retry?.();
     const client = this.#client;
     this.#client = undefined;
@@ -96,10 +102,13 @@ export class Hints {
     this.#client = client;
     client.on('error', (error) => this.#log.debug({ reason: sayingOf(error) }, 'the connection for hints was lost'));
     client.once('end', () => this.#listenLater(client));
-    client.on('notification', ({ payload = '' }) => this.#hear(payload));
+    client.on('notification', ({ channel, payload = '' }) =>
+      channel === CHANGES ? this.marks.hear(payload) : this.#hear(payload),
+    );
     try {
       await client.connect();
-      await client.query(`LISTEN ${CHANNEL}`);
+      await client.query(`LISTEN ${CHANNEL}; LISTEN ${CHANGES}`);
+      this.marks.connected();
       this.#pauseMs = FIRST_PAUSE_MS;
     } catch (error) {
       this.#log.debug({ reason: sayingOf(error) }, 'no hints for now');
@@ -111,6 +120,7 @@ export class Hints {
   #listenLater(lost: pg.Client): void {
     if (this.#client !== lost || this.#stopped) return;
     this.#client = undefined;
+    this.marks.lost();
     this.#retry = this.#clock.after(this.#pauseMs, () => this.listen());
     this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS);
   }

@@ -117,6 +117,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const complete = prepareComplete({ pool, buckets, claimed, clock, onState });
   const keys = prepareAgentKeys(pool, buckets);
 
+  const changed = (owner: string) => hints?.marks.changed(owner);
   const tell = (state: AlarmState | undefined) => {
     const dueAt = state && earliestDue(state);
     if (dueAt !== undefined) hints?.tell(dueAt, buckets.of(state!.alarm.owner), databaseClock.now());
@@ -128,6 +129,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     async create(entry, limits) {
       const answer = await creates.create(entry, limits);
       if (answer.result === 'created') {
+        changed(entry.alarm.owner);
         outlook.stored(answer.state);
         tell(answer.state);
       }
@@ -137,11 +139,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     findByKey: (owner, key) => findByKey(pool, buckets, owner, key),
     list: (owner, filter) => list(pool, buckets.of(owner), owner, filter),
     search: (owner, request) => search(pool, buckets.of(owner), owner, request),
-    mark: async () => undefined,
+    mark: async (owner) => hints?.marks.of(owner),
     upcoming: (owner, request) => upcoming(pool, buckets.of(owner), owner, request),
     async update(owner, alarmId, transition, limits) {
       const state = await update(owner, alarmId, transition, limits);
       outlook.forget(buckets.of(owner));
+      changed(owner);
       tell(state);
       return state;
     },
@@ -150,9 +153,17 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       inTurn(buckets, limit, (bucket, left) => pruneAttempts(pool, bucket, { before, limit: left })),
     pruneAlarms: ({ before, limit }) =>
       inTurn(buckets, limit, (bucket, left) => forgetEnded(pool, bucket, before, left)),
-    forgetCancelled: (owner, limit) => forgetCancelled(pool, buckets.of(owner), owner, limit),
+    async forgetCancelled(owner, limit) {
+      const forgotten = await forgetCancelled(pool, buckets.of(owner), owner, limit);
+      changed(owner);
+      return forgotten;
+    },
     usage: () => usage(pool),
-    recordReceipts: (report) => recordReceipts(pool, buckets.of(report.owner), report),
+    async recordReceipts(report) {
+      const recorded = await recordReceipts(pool, buckets.of(report.owner), report);
+      changed(report.owner);
+      return recorded;
+    },
     hasFire: (fire) => hasFire(pool, buckets.of(fire.owner), fire),
     receiptsOf: (owner, alarmId, fireIds) => receiptsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
     pruneReceipts: ({ before, limit }) =>
@@ -160,9 +171,17 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
     // Another replica may hold any of them, and be well.
     endLeasesOfTheDead: async () => 0,
-    claim: claims.claim,
+    async claim(request) {
+      const claimedNow = await claims.claim(request);
+      for (const { alarm } of claimedNow) changed(alarm.owner);
+      return claimedNow;
+    },
     renew: (leaseKeys, leaseUntil) => renew(pool, buckets, claimed, leaseKeys, leaseUntil),
-    complete,
+    async complete(completions) {
+      const results = await complete(completions);
+      for (const { key } of completions) changed(key.owner);
+      return results;
+    },
     nextDueAt: (saturated) => outlook.nextDueAt(saturated, databaseClock.now(), claims.leaseEnds),
     countDue: (request) => countDue(pool, buckets, request),
 
