@@ -26,6 +26,30 @@ function addressOf(context: CliContext): string | undefined {
   return localAddress(settings.ROUTER_PUBLIC_HOST, port, settings.ROUTER_PUBLIC_TLS_CERT);
 }
 
+/** What says that nobody listens at an address, or that this system has no such address. */
+const NOBODY = new Set(['ECONNREFUSED', 'EADDRNOTAVAIL', 'EAFNOSUPPORT', 'ENETUNREACH', 'EPROTONOSUPPORT']);
+
+/**
+ * Whether somebody else answers at [::1] of the port that is ours at 127.0.0.1: a browser that is sent to the name
+ * `localhost` may come to either.
+ *
+ * @param front our own front page
+ */
+async function strangerAt(context: CliContext, url: string, front: Buffer): Promise<string | undefined> {
+  const { hostname, port, protocol } = new URL(url);
+  // Under TLS a stranger has no certificate for the name.
+  if (hostname !== '127.0.0.1' || protocol !== 'http:') return undefined;
+  const other = `http://[::1]:${port}`;
+  const there = await ask(other, '/');
+  if (there.result === 'answered') {
+    const record = runningHere(context);
+    // A router that has a console and no address for it by the name was not let in there.
+    const isKeptOut = record?.console_secret !== undefined && record.console_url === undefined;
+    return isKeptOut || !there.body.equals(front) ? other : undefined;
+  }
+  return NOBODY.has(codeOf(there.error)) ? undefined : other;
+}
+
 /** To be asked while the router runs. `undefined` where nobody knows at which port it listens. */
 export async function checkPublicListener(context: CliContext): Promise<Check | undefined> {
   const url = addressOf(context);
@@ -56,6 +80,13 @@ export async function checkPublicListener(context: CliContext): Promise<Check | 
       : 'without TLS, for this computer alone';
   const console = String(front.headers['content-type']).startsWith('text/html') ? 'with the console' : 'no console';
   const detail = `people come in at ${url}, ${safety}, ${console}`;
+  const stranger = console === 'with the console' ? await strangerAt(context, url, front.body) : undefined;
+  if (stranger !== undefined) {
+    const remedy =
+      'end that program, or give ROUTER_PUBLIC_PORT another port; until then open the console by its number';
+    const who = `another program listens at ${stranger}, where the name localhost leads as well`;
+    return { name: NAME, status: 'warning', detail: `${detail}; ${who}`, remedy };
+  }
   const isOpen = !url.startsWith('https:') && !isFrontedElsewhere && !isLoopback(bound) && bound !== 'localhost';
   if (!isOpen) return { name: NAME, status: 'ok', detail };
   const remedy = 'set ROUTER_PUBLIC_TLS_CERT and ROUTER_PUBLIC_TLS_KEY: tokens and pages are readable on the way';
