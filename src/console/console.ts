@@ -127,15 +127,18 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     };
   };
 
+  const countOf = (desk: Desk): Promise<number | undefined> =>
+    waitingOf(desk, reads)
+      .look()
+      .then(({ length }) => length)
+      .catch(() => undefined);
+
   /** @param part what the script of an open page asks for; `null` where a person came */
   const pageFor = async (visit: Visit, page: Page, part: string | null): Promise<Response> => {
     const { status = 200 } = page;
     if (part === 'main') return respond(String(await mainOf(page)), status);
     const { session, desk, here } = visit;
-    const waiting = await waitingOf(desk, reads)
-      .look()
-      .then(({ length }) => length)
-      .catch(() => undefined);
+    const waiting = await countOf(desk);
     const path = `${visit.path}${visit.query.size > 0 ? `?${visit.query}` : ''}`;
     // What is said once is for the page that somebody came to, not for one that looks again behind their back.
     const told = part === null ? session.undo.take() : undefined;
@@ -145,6 +148,8 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
 
   const show = async (visit: Visit, screen: Screen, request: Request): Promise<Response> => {
     const part = request.headers.get('x-reveille-part');
+    // Asked for beside what the screen asks for; the page waits for both.
+    if (request.method === 'GET' && part === null) void countOf(visit.desk);
     try {
       const answer = await screen(visit);
       if (request.method === 'POST') reads.forget();
