@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
+import { startStandInNtfy } from '../../../test/support/stand-ins/ntfy.ts';
 import { pushBrowser } from '../../../test/support/stand-ins/push-browser.ts';
 import { atEnd, listening, temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
@@ -68,6 +69,32 @@ test('ntfy gets title, text, priority, buttons and an id by which it recognises 
   assert.equal(posts[0]!.url, '/');
   assert.ok(Buffer.byteLength(second.message) <= 4096 && second.message.endsWith('→ … (cut)'));
   assert.equal(second.actions, undefined);
+});
+
+test('whatever a message holds, a server with the bounds of ntfy takes it', async (t) => {
+  const server = await startStandInNtfy(t, 'tk_sesame');
+  const tools = toolsOf(t);
+  const spec = { server: server.url, topic: 'reveille', token: 'tk_sesame', allow_private: true };
+  const texts = [
+    '',
+    'short',
+    '"'.repeat(5000),
+    '\\'.repeat(5000),
+    '\u0001'.repeat(5000),
+    '→'.repeat(5000),
+    '\n'.repeat(5000),
+  ];
+  for (const text of texts) {
+    const said = { ...message, title: text.slice(0, 300), text, kinds: ['approvals', 'failures'] as Message['kinds'] };
+    assert.deepEqual(await tell('ntfy', spec, tools, said), { result: 'done' }, JSON.stringify(text.slice(0, 9)));
+  }
+  assert.equal(server.published.length, texts.length);
+  assert.equal(server.shown().length, 1, 'a repetition takes the place of the first');
+  const refused = await tell('ntfy', { ...spec, token: 'tk_wrong' }, tools);
+  assert.match('why' in refused ? refused.why : '', /ntfy answered 401/);
+  const { token: _, ...open } = spec;
+  const forbidden = await tell('ntfy', open, tools);
+  assert.match('why' in forbidden ? forbidden.why : '', /ntfy answered 403/);
 });
 
 test('a receiver that refuses is tried again and told of without its token; one that is gone is not', async (t) => {

@@ -31,6 +31,14 @@ function post(notice: NoticePost, { allow_private }: Addressed, tools: ChannelTo
 
 const isUrgent = ({ kinds }: Message) => kinds.some((kind) => kind === 'approvals' || kind === 'failures');
 
+/** JSON writes some characters with two, or six: a text gets ever less room until what is written around it fits. */
+function fitted(write: (room: number) => string, room: number, most: number): string {
+  for (let left = room; ; left = Math.floor(left / 2)) {
+    const written = write(left);
+    if (left === 0 || Buffer.byteLength(written) <= most) return written;
+  }
+}
+
 const ntfySpec = z.strictObject({
   server: address.default('https://ntfy.sh'),
   topic: z.string().regex(/^[-_A-Za-z0-9]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 _ -'),
@@ -38,8 +46,9 @@ const ntfySpec = z.strictObject({
   allow_private: allowPrivate,
 });
 
-/** A longer message becomes an attachment there. */
+/** A longer message becomes an attachment there, and of a longer body nothing is taken (8,192 bytes). */
 const NTFY_MESSAGE_BYTES = 3900;
+const NTFY_BODY_BYTES = 8000;
 const NTFY_TITLE_BYTES = 240;
 const NTFY_MOST_BUTTONS = 3;
 const NTFY_HIGH = 4;
@@ -55,15 +64,17 @@ export const ntfy: ChannelKind<z.output<typeof ntfySpec>> = {
   refusal: (spec, tools) => refusalOf(spec.server, spec, tools),
   tell(spec, message, tools) {
     const actions = message.links.slice(0, NTFY_MOST_BUTTONS).map(({ label, url }) => ({ action: 'view', label, url }));
-    const body = encodeJson({
-      topic: spec.topic,
-      title: cut(message.title, NTFY_TITLE_BYTES),
-      message: cut(message.text === '' ? message.title : message.text, NTFY_MESSAGE_BYTES),
-      priority: isUrgent(message) ? NTFY_HIGH : NTFY_DEFAULT,
-      tags: [...message.kinds],
-      sequence_id: message.id,
-      ...(actions.length === 0 ? {} : { actions }),
-    });
+    const bodyOf = (room: number) =>
+      encodeJson({
+        topic: spec.topic,
+        title: cut(message.title, NTFY_TITLE_BYTES),
+        message: cut(message.text === '' ? message.title : message.text, room),
+        priority: isUrgent(message) ? NTFY_HIGH : NTFY_DEFAULT,
+        tags: [...message.kinds],
+        sequence_id: message.id,
+        ...(actions.length === 0 ? {} : { actions }),
+      });
+    const body = fitted(bodyOf, NTFY_MESSAGE_BYTES, NTFY_BODY_BYTES);
     const { server, token } = spec;
     const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) };
     const notice = { who: 'ntfy', url: new URL(server), headers, body, gone: [], secrets: token ? [token] : [] };
@@ -130,11 +141,8 @@ function pushPayload(message: Message): string {
   const payload = (text: string, links: Message['links']) =>
     encodeJson({ id, kinds, at: formatInstant(at), title, text, ...about, links });
   const links = Buffer.byteLength(payload('', message.links)) < PUSH_BYTES - 500 ? message.links : [];
-  // JSON writes some characters with six; the text gives way until it fits.
-  for (let room = PUSH_BYTES - Buffer.byteLength(payload('', links)); ; room = Math.floor(room / 2)) {
-    const written = payload(cut(message.text, room), links);
-    if (Buffer.byteLength(written) <= PUSH_BYTES) return written;
-  }
+  const room = PUSH_BYTES - Buffer.byteLength(payload('', links));
+  return fitted((bytes) => payload(cut(message.text, bytes), links), room, PUSH_BYTES);
 }
 
 /** A browser, through its push service: encrypted for it alone (RFC 8291), signed by our VAPID key (RFC 8292). */

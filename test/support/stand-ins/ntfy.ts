@@ -1,6 +1,6 @@
 /**
- * A small ntfy server (https://docs.ntfy.sh/publish, version 2.16): publishing as JSON with tokens, its bounds, and
- * sequence ids, by which a phone shows a later message in the place of an earlier one.
+ * A small ntfy server (https://docs.ntfy.sh/publish, version 2.16): publishing as JSON with tokens, its bounds and codes,
+ * and sequence ids, by which a phone shows a later message in the place of an earlier one.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
@@ -28,7 +28,28 @@ export type StandInNtfy = {
 };
 
 const MESSAGE_BYTES = 4096;
+/** Twice that, for what JSON adds. */
+const BODY_BYTES = 2 * MESSAGE_BYTES;
 const TOPIC = /^[-_A-Za-z0-9]{1,64}$/;
+const ACTIONS = new Set(['view', 'broadcast', 'http']);
+
+/** Why a message is not taken, as the server says it. */
+function objection(
+  given: NtfyMessage & { priority?: unknown },
+): [http: number, code: number, error: string] | undefined {
+  const { topic, message = '', sequence_id: sequence, priority = 3, actions = [], tags = [] } = given;
+  if (!TOPIC.test(topic)) return [400, 40009, 'invalid request: topic invalid'];
+  if (sequence !== undefined && !TOPIC.test(sequence)) return [400, 40049, 'invalid request: sequence ID invalid'];
+  if (![1, 2, 3, 4, 5].includes(priority as number)) return [400, 40007, 'invalid priority parameter'];
+  if (!Array.isArray(tags) || tags.some((tag) => typeof tag !== 'string'))
+    return [400, 40024, 'invalid request: request body must be valid JSON'];
+  const isGood = ({ action, label, url }: (typeof actions)[number]) =>
+    ACTIONS.has(action) && label !== '' && (action === 'broadcast' || /^https?:/.test(url));
+  if (actions.length > 3 || !actions.every(isGood)) return [400, 40018, 'invalid request: actions invalid'];
+  if (Buffer.byteLength(message) > MESSAGE_BYTES)
+    return [413, 41301, 'attachment too large, or bandwidth limit reached'];
+  return undefined;
+}
 
 /** @param token what publishing needs; anybody may publish without it */
 export async function startStandInNtfy(owner: Owner, token?: string): Promise<StandInNtfy> {
@@ -37,20 +58,29 @@ export async function startStandInNtfy(owner: Owner, token?: string): Promise<St
     void response.writeHead(http, { 'content-type': 'application/json' }).end(JSON.stringify({ code, http, error }));
   const server = createServer(async (request, response) => {
     if (ntfy.misbehave?.(response, 'arrived')) return undefined;
-    if (request.method !== 'POST' || request.url !== '/') return refuse(response, 404, 40401, 'page not found');
-    if (token !== undefined && request.headers.authorization !== `Bearer ${token}`)
-      return refuse(response, 401, 40101, 'unauthorized');
-    const given = JSON.parse(await text(request)) as NtfyMessage;
-    if (!TOPIC.test(given.topic)) return refuse(response, 400, 40009, 'invalid topic');
-    if (Buffer.byteLength(given.message) > MESSAGE_BYTES)
-      return refuse(response, 413, 41301, 'attachment too large, or bandwidth limit reached');
-    if ((given.actions?.length ?? 0) > 3) return refuse(response, 400, 40018, 'invalid request: actions invalid');
-    const message = { ...given, id: randomBytes(6).toString('hex'), sequence_id: given.sequence_id };
+    if (!['POST', 'PUT'].includes(request.method!) || request.url !== '/')
+      return refuse(response, 404, 40401, 'page not found');
+    const { authorization } = request.headers;
+    if (token !== undefined && authorization === undefined) return refuse(response, 403, 40301, 'forbidden');
+    if (token !== undefined && authorization !== `Bearer ${token}`) return refuse(response, 401, 40101, 'unauthorized');
+    const body = await text(request);
+    if (Buffer.byteLength(body) > BODY_BYTES) return refuse(response, 413, 41303, 'JSON body too large');
+    let given: NtfyMessage;
+    try {
+      given = JSON.parse(body) as NtfyMessage;
+    } catch {
+      return refuse(response, 400, 40024, 'invalid request: request body must be valid JSON');
+    }
+    const refused = objection(given);
+    if (refused) return refuse(response, ...refused);
+    const id = randomBytes(6).toString('hex');
+    const message = { ...given, message: given.message || 'triggered', id, sequence_id: given.sequence_id ?? id };
     published.push(message);
     if (ntfy.misbehave?.(response, 'published')) return undefined;
+    const time = Math.floor(Date.now() / 1000);
     return void response
       .setHeader('content-type', 'application/json')
-      .end(JSON.stringify({ ...message, event: 'message' }));
+      .end(JSON.stringify({ ...message, time, expires: time + 43_200, event: 'message' }));
   });
   const ntfy: StandInNtfy = {
     url: await listening(owner, server),
