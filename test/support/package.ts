@@ -1,16 +1,16 @@
 /** The package as `npm run package` makes it, made once for all test files of a run, and installed as a user would. */
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { globSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { eventually } from './eventually.ts';
-import { listening, type Owner, temporaryFolder } from './temporary.ts';
+import { startRegistry } from './stand-ins/registry.ts';
+import { type Owner, temporaryFolder } from './temporary.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..');
 const DIST = join(ROOT, 'dist');
+const CACHE = join(ROOT, 'node_modules', '.cache');
 /** Longest that another file may take to make it. */
 const MADE_WITHIN_MS = 180_000;
 
@@ -43,40 +43,25 @@ function taken(lock: string): boolean {
   }
 }
 
-/** @returns the path of a package of the sources as they are */
-export async function packedTarball(): Promise<string> {
-  const lock = join(ROOT, 'node_modules', '.cache', 'packing');
-  mkdirSync(join(ROOT, 'node_modules', '.cache'), { recursive: true });
+/** Lets one process at a time make what all test files share. */
+async function alone<T>(make: () => Promise<T>): Promise<T> {
+  const lock = join(CACHE, 'packing');
+  mkdirSync(CACHE, { recursive: true });
   await eventually('nobody else makes the package', () => taken(lock), MADE_WITHIN_MS);
   try {
-    if (current() === undefined) await run('npm', ['run', '--silent', 'package'], { cwd: ROOT });
-    return current()!;
+    return await make();
   } finally {
     rmSync(lock, { recursive: true, force: true });
   }
 }
 
-/**
- * A registry that has this package alone, as far as npm asks one (npm's "package metadata" and tarballs).
- *
- * @returns its address
- */
-export async function startRegistry(owner: Owner, tarball: string): Promise<string> {
-  const bytes = readFileSync(tarball);
-  const manifest = JSON.parse(readFileSync(join(DIST, 'package', 'package.json'), 'utf8'));
-  const { name, version } = manifest;
-  const integrity = `sha512-${createHash('sha512').update(bytes).digest('base64')}`;
-  const server = createServer((request, response) => {
-    const path = new URL(request.url ?? '/', url).pathname;
-    if (path === '/package.tgz') return void response.end(bytes);
-    if (path !== `/${name}`) return void response.writeHead(404).end('{}');
-    const dist = { tarball: `${url}/package.tgz`, integrity };
-    const versions = { [version]: { ...manifest, dist } };
-    response.end(JSON.stringify({ name, 'dist-tags': { latest: version }, versions }));
-  });
-  const url = await listening(owner, server);
-  return url;
+async function packed(): Promise<string> {
+  if (current() === undefined) await run('npm', ['run', '--silent', 'package'], { cwd: ROOT });
+  return current()!;
 }
+
+/** @returns the path of a package of the sources as they are */
+export const packedTarball = (): Promise<string> => alone(packed);
 
 export type InstalledPackage = {
   /** An empty folder, but for what the installation put into it. */
@@ -87,13 +72,43 @@ export type InstalledPackage = {
   readonly program: string;
 };
 
+async function emptyPlace(owner: Owner): Promise<InstalledPackage> {
+  const folder = temporaryFolder(owner);
+  const registry = await startRegistry(owner, DIST);
+  const env = { PATH: process.env.PATH ?? '', HOME: temporaryFolder(owner), npm_config_registry: registry };
+  return { folder, env, program: join(folder, 'node_modules', 'reveille', 'bin', 'reveille.mjs') };
+}
+
 /** Installs the package from a registry into an empty folder, with an empty home and no lifecycle scripts. */
 export async function installPackage(owner: Owner): Promise<InstalledPackage> {
-  const registry = await startRegistry(owner, await packedTarball());
-  const folder = temporaryFolder(owner);
-  const home = temporaryFolder(owner);
-  const env = { PATH: process.env.PATH ?? '', HOME: home, npm_config_registry: registry };
+  await packedTarball();
+  const place = await emptyPlace(owner);
+  await install(place);
+  return place;
+}
+
+async function install({ folder, env }: InstalledPackage): Promise<void> {
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier'];
   await run('npm', ['install', ...flags, 'reveille'], { cwd: folder, env });
-  return { folder, env, program: join(folder, 'node_modules', 'reveille', 'bin', 'reveille.mjs') };
+}
+
+/** As {@link installPackage}, for those who are not about installing: a copy of what was installed before, if it was. */
+export async function installedPackage(owner: Owner): Promise<InstalledPackage> {
+  const place = await emptyPlace(owner);
+  const shared = join(CACHE, 'installed');
+  const mark = join(shared, 'of');
+  await alone(async () => {
+    const made = String(changedAt(await packed()));
+    if (existsSync(mark) && readFileSync(mark, 'utf8') === made) {
+      await run('cp', ['-R', join(shared, 'node_modules'), place.folder]);
+      return;
+    }
+    // Elsewhere first: below the repository npm takes the repository for what is to be changed.
+    await install(place);
+    rmSync(shared, { recursive: true, force: true });
+    mkdirSync(shared, { recursive: true });
+    await run('cp', ['-R', join(place.folder, 'node_modules'), shared]);
+    writeFileSync(mark, made);
+  });
+  return place;
 }

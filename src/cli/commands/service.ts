@@ -1,6 +1,8 @@
 /** `reveille service …` and `reveille upgrade`: `reveille up` without a terminal, and another version of it. */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fromNow, localTime } from '../../kit/clock/local-time.ts';
+import { likelyOwner } from '../../kit/sqlite/file-owner.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { VERSION } from '../../wire/version.ts';
@@ -16,8 +18,9 @@ import { ask, handOver } from '../service/ask.ts';
 import { whenUp } from '../service/health.ts';
 import { findService, installService, removeService, type Service, specOf } from '../service/installation.ts';
 import { lastingNode } from '../service/lasting-copy.ts';
-import { currentVersion, versionOf } from '../service/place.ts';
-import { giveUpCutOff, upgradeService } from '../service/upgrade.ts';
+import { currentVersion, servicePlace, versionOf } from '../service/place.ts';
+import { settleBeforeStart, settleCutOff, takeUpgrade, upgradeService } from '../service/upgrade.ts';
+import { readNote } from '../service/upgrade-note.ts';
 
 const LOG_LINES = 100;
 
@@ -110,12 +113,21 @@ function stateWords(run: RunRecord | undefined, state: string): string {
   return words[state as keyof typeof words];
 }
 
+const CUT_OFF = 'which was cut off: bring it to an end with "reveille upgrade"';
+
+/** The note of an upgrade that is not at work any more. */
+function cutOffUpgrade(place: Service['place']) {
+  const note = readNote(place);
+  return note && likelyOwner(join(place.own, 'upgrade')) === undefined ? note : undefined;
+}
+
 export async function serviceStatus(context: CliContext): Promise<void> {
   const { out, home } = context;
   const { place, manager } = await findService(context);
   const { state, enabled, pid, atBoot } = await manager.state(place.name);
   const run = readRun(home);
   const folder = currentVersion(place);
+  const note = cutOffUpgrade(place);
   const next = state === 'running' ? await nextRing(context) : undefined;
   const last = state === 'missing' ? undefined : (await manager.lastLines(place.name, 1)).at(-1);
   const look = lookOf(context);
@@ -130,6 +142,7 @@ export async function serviceStatus(context: CliContext): Promise<void> {
         run && `${localTime(Date.parse(run.started_at), look)} (${fromNow(Date.parse(run.started_at), look.now)})`,
       ],
       ['version', folder === undefined ? undefined : versionOf(folder)],
+      ['upgrade', note && `to ${versionOf(note.to)}, ${CUT_OFF}`],
       [
         'next ring',
         ringAt === undefined ? undefined : `${localTime(ringAt, look)} (${fromNow(ringAt, look.now)})  ${next!.text}`,
@@ -150,6 +163,7 @@ export async function serviceStatus(context: CliContext): Promise<void> {
   const more = {
     since: run?.started_at ?? null,
     version: folder === undefined ? null : versionOf(folder),
+    upgrade_cut_off: note === undefined ? null : versionOf(note.to),
     next_ring: next?.at ?? null,
     last_line: last ?? null,
     home: home.path,
@@ -187,6 +201,8 @@ export async function serviceUninstall(context: CliContext): Promise<void> {
   const service = await findService(context);
   const { state } = await service.manager.state(service.place.name);
   if (state === 'missing' && currentVersion(service.place) === undefined) throw notInstalled(context);
+  await service.manager.stop(service.place.name).catch(() => {});
+  await settleBeforeStart(context, service.place);
   const ended = await removeService(context, service);
   out.result({ service: service.place.name, home: home.path, machines_ended: ended }, [
     `${service.place.name} is no service any more. Nothing rings until "reveille up" runs again.`,
@@ -197,11 +213,24 @@ export async function serviceUninstall(context: CliContext): Promise<void> {
 export async function upgrade(context: CliContext, wanted: string | undefined): Promise<void> {
   const { out } = context;
   const service = await mustExist(context);
-  const cutOff = await giveUpCutOff(context, service);
-  if (cutOff !== undefined) out.remark(`The upgrade to ${cutOff}, which was cut off, was given up first`);
-  const { from, to, folder } = await upgradeService(context, service, wanted ?? 'latest');
-  out.result({ from, to, folder }, [
-    `Upgraded from ${from} to ${to}: it runs, and its doctor finds nothing broken that was not before.`,
-    `${from} is kept beside it.`,
-  ]);
+  const release = takeUpgrade(service.place);
+  try {
+    const settled = await settleCutOff(context, service);
+    if (settled) out.remark(`The upgrade to ${settled.upgraded.to}, which was cut off, was ${settled.outcome} first`);
+    const { from, to, folder } = await upgradeService(context, service, wanted ?? 'latest', settled);
+    out.result({ from, to, folder }, [
+      `Upgraded from ${from} to ${to}: it runs, and its doctor finds nothing broken that was not before.`,
+      `${from} is kept beside it.`,
+    ]);
+  } finally {
+    release();
+  }
+}
+
+/** What the service itself runs before each start. */
+export async function serviceSettle(context: CliContext): Promise<void> {
+  const { environment, home, out } = context;
+  const given = await settleBeforeStart(context, servicePlace(environment, home.path));
+  if (given !== undefined)
+    out.remark(`The upgrade to ${given} was cut off, and is given up: the version before starts`);
 }

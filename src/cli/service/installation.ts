@@ -11,10 +11,14 @@ import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { endMachines, whenUp } from './health.ts';
 import { copyProgram, isCheckout, lastingNode, notWritten, packageAt, programIn } from './lasting-copy.ts';
 import { type ServiceManager, type ServiceSpec, serviceManager } from './manager.ts';
-import { currentVersion, forgetVersions, type ServicePlace, servicePlace, switchTo } from './place.ts';
+import { currentVersion, forgetVersions, type ServicePlace, servicePlace, switchTo, versionOf } from './place.ts';
+import { earlierVersion, forgetNote, noteFile, readNote } from './upgrade-note.ts';
 
 /** What the person's shell says about where things are, which a service has to hear too. */
 const HANDED_ON = ['PATH', 'XDG_CONFIG_HOME', 'REVEILLE_APPROVER_DIR', 'REVEILLE_APPROVER_STORE', 'REVEILLE_TLS_CA'];
+
+/** Runs what follows the first word where that is a file. */
+const UNLESS_MISSING = ['/bin/sh', '-c', 'test ! -e "$0" || exec "$@"'];
 
 export type Service = { readonly place: ServicePlace; readonly manager: ServiceManager };
 
@@ -25,11 +29,14 @@ export async function findService({ environment, home }: CliContext): Promise<Se
 }
 
 /** What the service runs: always through its link, so that its file need not change. */
-export function specOf({ environment, home }: CliContext, { name, current }: ServicePlace, node: string): ServiceSpec {
+export function specOf({ environment, home }: CliContext, place: ServicePlace, node: string): ServiceSpec {
+  const { name, current } = place;
   const kept = HANDED_ON.flatMap((variable) => (environment[variable] ? [[variable, environment[variable]]] : []));
   return {
     name,
     command: [node, programIn(current), 'up'],
+    // By the version that is known to run, where there is something to settle: at any other start it costs a shell.
+    before: [...UNLESS_MISSING, noteFile(place), node, programIn(earlierVersion(place)), 'service', 'settle'],
     environment: { ...Object.fromEntries(kept), REVEILLE_HOME: home.path, ROUTER_KEEP_MACHINES: '1' },
     logFile: join(home.path, 'service.log'),
   };
@@ -67,6 +74,12 @@ export async function installService(context: CliContext, service: Service): Pro
   const { place, manager } = service;
   makeHome(context.home);
   await checkFree(context, service);
+  const cutOff = readNote(place);
+  if (cutOff !== undefined)
+    throw new ReveilleError(
+      'conflict',
+      `an upgrade to ${versionOf(cutOff.to)} is at work or was cut off; bring it to an end first: reveille upgrade`,
+    );
   checkSchemas(schemasOf(context.settings), `the data in ${context.home.path} was written by`);
   const node = lastingNode();
   const earlier = currentVersion(place);
@@ -97,6 +110,8 @@ export async function installService(context: CliContext, service: Service): Pro
 export async function removeService(context: CliContext, { place, manager }: Service): Promise<number> {
   await manager.uninstall(place.name);
   const ended = existsSync(context.settings.ROUTER_DATA_DIR!) ? await endMachines(context) : 0;
+  const note = readNote(place);
+  if (note !== undefined) forgetNote(place, note);
   rmSync(place.own, { recursive: true, force: true });
   forgetVersions(place);
   return ended;

@@ -8,6 +8,8 @@ export type ServiceSpec = {
   readonly name: string;
   /** The program and its words. */
   readonly command: readonly string[];
+  /** What is run to its end before each start, where the manager can; whatever becomes of it, the start follows. */
+  readonly before?: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   /** Where output goes that the system keeps nowhere. */
   readonly logFile: string;

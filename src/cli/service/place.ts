@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readlinkSync, renameSync, rmdirSync, rmSync, symlinkSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { birthOf } from '../../router/providers/process-table.ts';
 import type { Settings } from '../../wire/settings.ts';
 
 export type ServicePlace = {
@@ -16,8 +17,6 @@ export type ServicePlace = {
   readonly own: string;
   /** The link to the folder of the version that runs. */
   readonly current: string;
-  /** The data as it was before the last upgrade, while that is not known to be healthy. */
-  readonly before: string;
 };
 
 const IS_WINDOWS = process.platform === 'win32';
@@ -44,7 +43,6 @@ export function servicePlace(
     versions: join(prefix, 'versions'),
     own,
     current: join(own, 'current'),
-    before: join(own, 'before-upgrade'),
   };
 }
 
@@ -75,6 +73,20 @@ function entriesOf(folder: string): string[] {
     return readdirSync(folder);
   } catch {
     return [];
+  }
+}
+
+const DRAFT = /^\.new-(\d+)$/;
+
+/** Where this process puts a version together, before it has a name. */
+export const draftFolder = ({ versions }: ServicePlace): string => join(versions, `.new-${process.pid}`);
+
+/** Takes away what processes have left behind that were ended while they put a version together. */
+export function forgetDrafts({ versions }: ServicePlace): void {
+  for (const name of entriesOf(versions)) {
+    const pid = DRAFT.exec(name)?.[1];
+    if (pid !== undefined && birthOf(Number(pid)) === undefined)
+      rmSync(join(versions, name), { recursive: true, force: true });
   }
 }
 

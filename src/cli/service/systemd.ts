@@ -20,7 +20,9 @@ function quoted(text: string): string {
 /** In a command a dollar sign begins a variable. */
 const commandWord = (text: string) => quoted(text.replaceAll('$', '$$$$'));
 
-export function unitText({ command, environment }: ServiceSpec): string {
+const commandLine = (words: readonly string[]) => words.map(commandWord).join(' ');
+
+export function unitText({ command, before, environment }: ServiceSpec): string {
   const variables = Object.entries(environment).map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}`);
   return `# Written by "reveille service install"; it is written anew by the next one.
 [Unit]
@@ -31,7 +33,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=exec
-ExecStart=${command.map(commandWord).join(' ')}
+${before === undefined ? '' : `# Only after an upgrade that was cut off.\nExecStartPre=-${commandLine(before)}\n`}ExecStart=${commandLine(command)}
 ${variables.join('\n')}
 Restart=always
 RestartSec=2

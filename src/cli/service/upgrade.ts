@@ -1,158 +1,157 @@
 /**
  * Another version in the place of the one that the service runs: installed beside it, tried with a copy of the data at
- * hand, and given up when it is not healthy. A note of how far this has come lies beside the service, so that an upgrade
- * that was cut off is given up by the next one.
+ * hand, and given up when it is not healthy. What a power cut or a kill has cut off is brought to an end by the note that
+ * it has left: before the next start of the service, and by the next upgrade.
  */
-import { constants, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { z } from 'zod';
-import { replacePrivateFile } from '../../kit/identity/private-file.ts';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { FileInUse, ownFile } from '../../kit/sqlite/file-owner.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { foldersElsewhere } from '../backup/inventory.ts';
 import type { CliContext } from '../context.ts';
 import { schemasOf } from '../home/databases.ts';
-import { PACKAGE_ROOT } from '../home/package-root.ts';
-import { ask } from './ask.ts';
+import { fetchVersion } from './fetch-version.ts';
 import { brokenChecks, endMachines, whenUp } from './health.ts';
 import type { Service } from './installation.ts';
-import { checkProgram, lastingNode, notWritten, packageAt, programIn } from './lasting-copy.ts';
-import { currentVersion, forgetVersions, switchTo, versionOf } from './place.ts';
-
-const NPM_MS = 600_000;
-const IS_WINDOWS = process.platform === 'win32';
-
-const noteSchema = z.strictObject({
-  from: z.string(),
-  to: z.string(),
-  begun_at: z.string(),
-  /** Each folder of data, and where its copy lies. */
-  copies: z.array(z.strictObject({ folder: z.string(), copy: z.string() })),
-  schemas: z.record(z.string(), z.int()),
-});
-type Note = z.output<typeof noteSchema>;
+import { lastingNode, programIn } from './lasting-copy.ts';
+import { currentVersion, forgetVersions, type ServicePlace, switchTo, versionOf } from './place.ts';
+import {
+  cameUp,
+  copiesOf,
+  forgetNote,
+  isMigrated,
+  makeCopies,
+  type Note,
+  putBack,
+  readNote,
+  writeNote,
+} from './upgrade-note.ts';
 
 export type Upgraded = { readonly from: string; readonly to: string; readonly folder: string };
 
-const noteFile = ({ place }: Service) => join(place.own, 'upgrade.json');
-
-function readNote(service: Service): Note | undefined {
-  const file = noteFile(service);
-  return existsSync(file) ? noteSchema.parse(JSON.parse(readFileSync(file, 'utf8'))) : undefined;
-}
-
-/** Installs a version beside the others. @returns its folder */
-async function fetchVersion(
-  { environment }: CliContext,
-  { place }: Service,
-  wanted: string,
-  node: string,
-): Promise<string> {
-  const { name } = packageAt(PACKAGE_ROOT);
-  const draft = join(place.versions, `.new-${process.pid}`);
-  const isFile = /\.tgz$/.test(wanted);
-  const what = isFile ? resolve(wanted) : `${name}@${wanted}`;
-  if (isFile && !existsSync(what))
-    throw new ReveilleError('not_found', `${what} cannot be read: there is no such file`);
+/**
+ * One upgrade at a time for each service.
+ *
+ * @returns gives the right up
+ * @throws ReveilleError `conflict` when another one is at work
+ */
+export function takeUpgrade({ own }: ServicePlace): () => void {
   try {
-    mkdirSync(draft, { recursive: true, mode: 0o755 });
-    const words = ['install', '--prefix', draft, '--ignore-scripts', '--no-audit', '--no-fund', '--omit=dev', what];
-    const npm = IS_WINDOWS ? 'npm.cmd' : 'npm';
-    const { status, stderr, missing } = await ask(npm, words, { env: environment, limitMs: NPM_MS, cwd: draft });
-    if (missing)
-      throw new ReveilleError('unavailable', 'there is no npm here to install it with; install npm beside Node');
-    if (status !== 0) {
-      const said = stderr.split('\n').find((line) => /^npm (?:error|ERR!) (?!code)/.test(line)) ?? stderr.trim();
-      throw new ReveilleError(
-        'unavailable',
-        `npm could not install ${what}: ${said.replace(/^npm (?:error|ERR!) /, '')}`,
-      );
-    }
-    const root = join(draft, 'node_modules', name);
-    if (!existsSync(join(root, 'package.json')) || !existsSync(programIn(draft)))
-      throw new ReveilleError('invalid_request', `${what} is not a package of Reveille; name a version or its file`);
-    const { version } = packageAt(root);
-    const folder = join(place.versions, version);
-    if (folder === currentVersion(place))
-      throw new ReveilleError('conflict', `version ${version} runs already; there is nothing to upgrade to`);
-    await checkProgram(node, draft, version);
-    rmSync(folder, { recursive: true, force: true });
-    renameSync(draft, folder);
-    return folder;
+    return ownFile(join(own, 'upgrade'));
   } catch (thrown) {
-    throw notWritten(place.versions, thrown);
+    if (!(thrown instanceof FileInUse)) throw thrown;
+    throw new ReveilleError(
+      'conflict',
+      `another upgrade is at work, as process ${thrown.pid}; wait until it has ended`,
+      {
+        cause: thrown,
+      },
+    );
+  }
+}
+
+/** Has a stretch of work run to its end, whoever asks this process to end. @returns what it came to */
+async function undisturbed<T>({ out }: CliContext, work: () => Promise<T>): Promise<T> {
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  const hold = () => out.remark('The upgrade is brought to an end first: cut off here, nothing would run');
+  for (const signal of signals) process.on(signal, hold);
+  try {
+    return await work();
   } finally {
-    rmSync(draft, { recursive: true, force: true });
+    for (const signal of signals) process.off(signal, hold);
   }
 }
-
-/** The folders that hold data, each with where its copy goes: on the same disk, so that going back is a rename. */
-function copiesOf({ home, settings }: CliContext): Note['copies'] {
-  const folders = [home.path, ...foldersElsewhere(home, settings).map(([folder]) => folder)];
-  return folders.filter((folder) => existsSync(folder)).map((folder) => ({ folder, copy: `${folder}.before-upgrade` }));
-}
-
-function makeCopies(copies: Note['copies']): void {
-  for (const { folder, copy } of copies) {
-    rmSync(copy, { recursive: true, force: true });
-    const options = {
-      recursive: true,
-      preserveTimestamps: true,
-      verbatimSymlinks: true,
-      mode: constants.COPYFILE_FICLONE,
-    };
-    cpSync(folder, copy, options);
-  }
-}
-
-function dropCopies(copies: Note['copies']): void {
-  for (const { copy } of copies) rmSync(copy, { recursive: true, force: true });
-}
-
-/** Puts the copies in the place of what the new version has made of the data. */
-function putBack(copies: Note['copies']): void {
-  for (const { folder, copy } of copies) {
-    if (!existsSync(copy)) continue;
-    const failed = `${folder}.failed-upgrade`;
-    rmSync(failed, { recursive: true, force: true });
-    if (existsSync(folder)) renameSync(folder, failed);
-    renameSync(copy, folder);
-    rmSync(failed, { recursive: true, force: true });
-  }
-}
-
-const isSame = (one: Record<string, number>, other: Record<string, number>) =>
-  Object.keys({ ...one, ...other }).every((path) => one[path] === other[path]);
 
 /**
- * Has the version before run again. The data is put back only where the new version has migrated it: else what was
- * acknowledged meanwhile stays.
+ * Has the version before run again, from its next start on. The data is put back only where the new version has migrated
+ * it: else what was acknowledged meanwhile stays.
  *
  * @returns whether the data was put back
  */
-async function goBack(context: CliContext, service: Service, note: Note): Promise<boolean> {
-  const { manager, place } = service;
-  await manager.stop(place.name).catch(() => {});
+async function giveUp(context: CliContext, place: ServicePlace, note: Note): Promise<boolean> {
   await endMachines(context);
-  const isMigrated = !isSame(schemasOf(context.settings), note.schemas);
-  if (isMigrated) putBack(note.copies);
+  const migrated = note.phase === 'trying' && isMigrated(context, note);
+  if (migrated) putBack(note);
   switchTo(place, note.from);
+  return migrated;
+}
+
+/** Gives the new version up, and makes sure that the one before runs. @returns whether the data was put back */
+async function goBack(context: CliContext, { manager, place }: Service, note: Note): Promise<boolean> {
+  await manager.stop(place.name).catch(() => {});
+  const migrated = await giveUp(context, place, note);
   await manager.start(place.name);
   const health = await whenUp(context, manager, place.name);
   if (!health.healthy)
     throw new ReveilleError('unavailable', `version ${versionOf(note.from)} does not start again: ${health.why}`);
-  dropCopies(note.copies);
-  rmSync(noteFile(service), { force: true });
-  if (note.to !== note.from) rmSync(note.to, { recursive: true, force: true });
-  return isMigrated;
+  forgetAttempt(place, note);
+  return migrated;
 }
 
-/** Gives up an upgrade that was cut off. @returns which, if there was one */
-export async function giveUpCutOff(context: CliContext, service: Service): Promise<string | undefined> {
-  const note = readNote(service);
+function forgetAttempt(place: ServicePlace, note: Note): void {
+  forgetNote(place, note);
+  if (note.to !== note.from) rmSync(note.to, { recursive: true, force: true });
+}
+
+function keepNew(place: ServicePlace, note: Note): Upgraded {
+  forgetNote(place, note);
+  // The one before stays, to go back to by hand.
+  forgetVersions(place, [note.from]);
+  return { from: versionOf(note.from), to: versionOf(note.to), folder: note.to };
+}
+
+/**
+ * What the service does before each start: an upgrade that was cut off is given up, unless its version has taken requests
+ * on data that the one before cannot read; that one starts again, and the next `reveille upgrade` looks at it.
+ *
+ * @returns the version that was given up; `undefined` where there was none, or its upgrade is still at work
+ */
+export async function settleBeforeStart(context: CliContext, place: ServicePlace): Promise<string | undefined> {
+  if (readNote(place) === undefined) return undefined;
+  let release: () => void;
+  try {
+    release = takeUpgrade(place);
+  } catch {
+    return undefined;
+  }
+  try {
+    const note = readNote(place);
+    if (note === undefined) return undefined;
+    const isKept =
+      note.phase === 'over' || (note.phase === 'trying' && isMigrated(context, note) && cameUp(context, note));
+    if (!isKept) await giveUp(context, place, note);
+    if (note.phase === 'over') forgetNote(place, note);
+    else if (!isKept) forgetAttempt(place, note);
+    return isKept ? undefined : versionOf(note.to);
+  } finally {
+    release();
+  }
+}
+
+/** What became of an upgrade that was cut off. */
+export type Settled = { readonly outcome: 'finished' | 'given up'; readonly upgraded: Upgraded };
+
+/** Brings an upgrade that was cut off to an end, with the service running. */
+export async function settleCutOff(context: CliContext, service: Service): Promise<Settled | undefined> {
+  const { place, manager } = service;
+  const note = readNote(place);
   if (note === undefined) return undefined;
-  await goBack(context, service, note);
-  return versionOf(note.to);
+  const upgraded = { from: versionOf(note.from), to: versionOf(note.to), folder: note.to };
+  return undisturbed(context, async () => {
+    if (note.phase === 'trying' && currentVersion(place) === note.to) {
+      const { state } = await manager.state(place.name);
+      if (state === 'stopped') await manager.start(place.name);
+      const wrong = await whatIsWrong(context, service, lastingNode(), new Set(note.known));
+      const isKept = wrong === undefined || (isMigrated(context, note) && cameUp(context, note));
+      if (isKept) return { outcome: 'finished', upgraded: keepNew(place, note) };
+    }
+    if (note.phase === 'over') {
+      forgetNote(place, note);
+      return { outcome: currentVersion(place) === note.to ? 'finished' : 'given up', upgraded };
+    }
+    await goBack(context, service, note);
+    return { outcome: 'given up', upgraded };
+  });
 }
 
 /** Why the new version must not stay; `undefined` when it may. */
@@ -160,7 +159,7 @@ async function whatIsWrong(
   context: CliContext,
   { manager, place }: Service,
   node: string,
-  knownProblems: ReadonlyMap<string, string>,
+  knownProblems: ReadonlySet<string>,
 ): Promise<string | undefined> {
   const health = await whenUp(context, manager, place.name);
   if (!health.healthy) return `it does not start: ${health.why}`;
@@ -176,11 +175,17 @@ async function whatIsWrong(
 
 /**
  * @param wanted a version, a tag, or a file that `npm pack` made
+ * @param settled what was cut off before: the version that came of it may be the one that is wanted
  * @throws ReveilleError when it cannot be installed (nothing has changed then), or was not healthy (the version before
  *   runs again)
  */
-export async function upgradeService(context: CliContext, service: Service, wanted: string): Promise<Upgraded> {
-  const { place, manager } = service;
+export async function upgradeService(
+  context: CliContext,
+  service: Service,
+  wanted: string,
+  settled?: Settled,
+): Promise<Upgraded> {
+  const { place } = service;
   const from = currentVersion(place);
   if (from === undefined)
     throw new ReveilleError(
@@ -189,46 +194,53 @@ export async function upgradeService(context: CliContext, service: Service, want
     );
   const node = lastingNode();
   const to = await fetchVersion(context, service, wanted, node);
-  const known = (await brokenChecks(context, [node, programIn(place.current)])) ?? new Map<string, string>();
+  if (to === from) {
+    if (settled?.outcome === 'finished') return settled.upgraded;
+    throw new ReveilleError('conflict', `version ${versionOf(to)} runs already; there is nothing to upgrade to`);
+  }
+  const known = new Set((await brokenChecks(context, [node, programIn(place.current)]))?.keys());
   const note: Note = {
-    ...{ from, to },
+    ...{ phase: 'copying', from, to, known: [...known] },
     begun_at: formatInstant(context.clock.now()),
     copies: copiesOf(context),
     schemas: schemasOf(context.settings),
   };
-  let wrong: string | undefined;
-  await manager.stop(place.name);
-  try {
-    await endMachines(context);
-    makeCopies(note.copies);
-  } catch (thrown) {
-    // Nothing has changed yet.
-    dropCopies(note.copies);
-    rmSync(to, { recursive: true, force: true });
-    await manager.start(place.name);
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new ReveilleError(
-      'unavailable',
-      `the data could not be copied, and version ${versionOf(from)} runs on: ${why}`,
+  return undisturbed(context, async () => {
+    const tried = await copyData(context, service, note);
+    const wrong = await tryNew(context, service, tried, node).catch((thrown) =>
+      thrown instanceof Error ? thrown.message : String(thrown),
     );
-  }
-  try {
-    replacePrivateFile(noteFile(service), `${JSON.stringify(note, null, 2)}\n`);
-    switchTo(place, to);
-    await manager.start(place.name);
-    wrong = await whatIsWrong(context, service, node, known);
-  } catch (thrown) {
-    wrong = thrown instanceof Error ? thrown.message : String(thrown);
-  }
-  if (wrong !== undefined) {
-    const isMigrated = await goBack(context, service, note);
-    const data = isMigrated ? 'on the data as it was before' : 'on the same data';
+    if (wrong === undefined) return keepNew(place, tried);
+    const data = (await goBack(context, service, tried)) ? 'on the data as it was before' : 'on the same data';
     const message = `version ${versionOf(to)} was given up, and ${versionOf(from)} runs again ${data}: ${wrong}`;
     throw new ReveilleError('unavailable', message, { retryable: false });
+  });
+}
+
+/** Stops the service and copies its data. @returns the note of that; what fails here has the service run on */
+async function copyData(context: CliContext, { manager, place }: Service, note: Note): Promise<Note> {
+  writeNote(place, note);
+  try {
+    await manager.stop(place.name);
+    await endMachines(context);
+    await makeCopies(note);
+    const tried: Note = { ...note, phase: 'trying', tried_at: formatInstant(context.clock.now()) };
+    writeNote(place, tried);
+    return tried;
+  } catch (thrown) {
+    // Nothing has changed yet.
+    forgetAttempt(place, note);
+    await manager.start(place.name);
+    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    const message = `the data could not be copied, and version ${versionOf(note.from)} runs on: ${why}`;
+    throw new ReveilleError('unavailable', message, { cause: thrown });
   }
-  rmSync(noteFile(service), { force: true });
-  dropCopies(note.copies);
-  // The one before stays, to go back to by hand.
-  forgetVersions(place, [from]);
-  return { from: versionOf(from), to: versionOf(to), folder: to };
+}
+
+/** @returns why the new version must not stay; `undefined` when it may */
+async function tryNew(context: CliContext, service: Service, note: Note, node: string): Promise<string | undefined> {
+  const { place, manager } = service;
+  switchTo(place, note.to);
+  await manager.start(place.name);
+  return whatIsWrong(context, service, node, new Set(note.known));
 }

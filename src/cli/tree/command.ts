@@ -53,6 +53,8 @@ export type CommandSpec<Flags> = {
   /** Adds options that have to be loaded first, when the command is about to be parsed. */
   lateOptions?: (command: Command) => Promise<void>;
   settings?: FlagSettings;
+  /** Not for people: in no help, completion or page. */
+  hidden?: boolean;
   /** Runs although `config.yaml` or the made secrets are damaged, as if they were not there. */
   tolerant?: boolean;
   /** A process of this command that a router has started goes by its environment alone. */
@@ -75,7 +77,7 @@ export async function loadLateOptions(command: Command): Promise<void> {
 
 /** Adds a command to its parent; every one gets `--json` and an example in its help. */
 export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Command {
-  const command = parent.command(spec.usage).description(spec.summary);
+  const command = parent.command(spec.usage, { hidden: spec.hidden === true }).description(spec.summary);
   command.option('--json', 'print JSON lines instead of text');
   command.addHelpText('after', `\nExample:\n  $ ${spec.example}`);
   spec.options?.(command);

@@ -42,6 +42,13 @@ export function addService(program: Command): void {
     example: 'reveille service uninstall',
     run: async (context) => (await load()).serviceUninstall(context),
   });
+  addCommand(service, {
+    usage: 'settle',
+    summary: 'give up an upgrade that was cut off; the service runs this before it starts',
+    example: 'reveille service settle',
+    hidden: true,
+    run: async (context) => (await load()).serviceSettle(context),
+  });
   addCommand(program, {
     usage: 'upgrade [version]',
     summary: 'have the service run another version: a version, a tag (default: latest) or a file of npm pack',

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { probeBubblewrap } from '../../../src/kit/process/bubblewrap.ts';
 import { eventually } from '../../support/eventually.ts';
-import { installPackage } from '../../support/package.ts';
+import { installedPackage } from '../../support/package.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 import { Containers } from './containers.ts';
@@ -38,7 +38,7 @@ describe('the services of the compose file, in namespaces', { skip: process.env.
     await client.query(`CREATE ROLE chronos LOGIN PASSWORD '${variables.POSTGRES_PASSWORD}'`);
     await client.query("CREATE DATABASE chronos OWNER chronos TEMPLATE template0 ENCODING 'UTF8'");
     await client.end();
-    const installed = await installPackage(owner);
+    const installed = await installedPackage(owner);
     containers = await Containers.of(owner, variables, { installed, database: database.port });
     for (const service of ['chronosd', 'router', 'executor']) await containers.start(service);
     // What docs/deploy.md says to do for the first agent.

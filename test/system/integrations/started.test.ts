@@ -16,7 +16,7 @@ import { mcpServerSchema } from '../../../integrations/formats.ts';
 import { BUNDLE_FOLDER, BUNDLES } from '../../../integrations/generate.ts';
 import { START_LIMIT_MS } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type InstalledPackage, installPackage } from '../../support/package.ts';
+import { type InstalledPackage, installedPackage } from '../../support/package.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 
 const run = promisify(execFile);
@@ -25,7 +25,7 @@ const owner = sharedOwner();
 let installed: InstalledPackage;
 
 before(async () => {
-  installed = await installPackage(owner);
+  installed = await installedPackage(owner);
 });
 after(() => owner.end());
 

@@ -1,6 +1,6 @@
 /** `reveille service` and `reveille upgrade` under a real systemd of a user: from the installation to nothing but the data. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
@@ -8,15 +8,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
-import { startUserManager, type UserManager, whyNot } from './user-manager.ts';
+import { REGISTRY_PORT, startUserManager, type UserManager, whyNot } from './user-manager.ts';
 
 // A container of CI may have no control groups to give away.
 const skip = whyNot() ?? false;
 
+const REGISTRY = join(import.meta.dirname, '..', '..', 'support', 'stand-ins', 'registry.ts');
+
 /** Words of a program that stands for another version: what it does otherwise, before it is this one. */
 const VERSIONS = {
+  '0.1.5': '',
   '0.2.0': '',
-  '0.3.0': `if (process.argv[2] === 'up') { console.error('error: a broken version'); process.exit(1); }`,
   '0.4.0': `if (process.argv[2] === 'doctor') { console.log('{"checks":[{"name":"books","status":"broken","detail":"they do not balance"}]}'); process.exit(1); }
 if (process.argv[2] === 'up') {
   const { DatabaseSync } = await import('node:sqlite');
@@ -29,6 +31,22 @@ if (process.argv[2] === 'up') {
   db.exec("INSERT INTO schema_migrations VALUES (900, 'of-tomorrow', 'x', '2030-01-01T00:00:00Z'); UPDATE alarms SET label = 'lost'");
   db.close();
 }`,
+  '0.6.0': `if (process.argv[2] === 'up') {
+  const [{ DatabaseSync }, { writeFileSync }] = await Promise.all([import('node:sqlite'), import('node:fs')]);
+  const db = new DatabaseSync(process.env.REVEILLE_HOME + '/chronos/chronos.db');
+  db.exec("INSERT INTO schema_migrations VALUES (900, 'of-tomorrow', 'x', '2030-01-01T00:00:00Z'); UPDATE alarms SET label = 'lost'");
+  writeFileSync(process.env.HOME + '/migrating', '');
+  setInterval(() => {}, 1000);
+  await new Promise(() => {});
+}`,
+  '0.7.0': `if (process.argv[2] === 'doctor') {
+  const { existsSync, writeFileSync } = await import('node:fs');
+  if (existsSync(process.env.HOME + '/slow')) {
+    writeFileSync(process.env.HOME + '/doctoring', '');
+    setInterval(() => {}, 1000);
+    await new Promise(() => {});
+  }
+}`,
 };
 
 describe('reveille service under systemd', { skip }, () => {
@@ -36,15 +54,31 @@ describe('reveille service under systemd', { skip }, () => {
   after(() => owner.end());
   let system: UserManager;
   let folder: string;
+  let registry: string;
   const must = async (...words: string[]) => {
     const { status, stdout, stderr } = await system.reveille(...words);
     assert.equal(status, 0, `reveille ${words.join(' ')}: ${stderr}${stdout}`);
     return stdout;
   };
   const json = async (...words: string[]) => JSON.parse(await must(...words, '--json'));
-  const logs = () => must('service', 'logs');
+  /** What systemd knows; a command of ours costs ten times as much. */
+  const logs = async () =>
+    (await system.run('journalctl', ...'--user-unit reveille.service -o cat -q'.split(' '))).stdout;
+  const mainPid = async () =>
+    Number((await system.run('systemctl', ...'--user show reveille --property MainPID --value'.split(' '))).stdout);
   const neoOf = async () => (await system.run('pgrep', '-f', 'reveille.mjs neo$')).stdout.trim();
-  const mainPid = async () => (await json('service', 'status')).pid as number;
+  /** Waits until a process other than these is the service, and takes requests. */
+  const upAgain = (...others: number[]) =>
+    eventually('it runs again', async () => {
+      const run = join(system.home, 'run.json');
+      const { pid } = existsSync(run) ? JSON.parse(readFileSync(run, 'utf8')) : { pid: 0 };
+      return pid > 0 && pid === (await mainPid()) && !others.includes(pid) && (pid as number);
+    });
+  const leftOvers = () => [
+    ...readdirSync(join(system.person, '.local/share/reveille/versions')).filter((name) => /^\.|0\.[3-6]/.test(name)),
+    ...readdirSync(join(system.person, '.local/share/reveille/service')).filter((name) => /json|earlier/.test(name)),
+    ...readdirSync(system.person).filter((name) => /upgrade$/.test(name)),
+  ];
 
   /** What `npm pack` would make of a version. */
   async function pack(version: keyof typeof VERSIONS): Promise<string> {
@@ -57,13 +91,15 @@ describe('reveille service under systemd', { skip }, () => {
       join(root, 'bin', 'reveille.mjs'),
       `${says}\n${VERSIONS[version]}\nawait import(${JSON.stringify(PROGRAM)});\n`,
     );
-    const file = join(folder, `reveille-${version}.tgz`);
+    const file = join(registry, `reveille-${version}.tgz`);
     await system.run('tar', '-czf', file, '-C', join(root, '..'), 'package');
     return file;
   }
 
   before(async () => {
     folder = temporaryFolder(owner);
+    registry = join(folder, 'registry');
+    mkdirSync(registry);
     system = await startUserManager(owner, folder);
   });
 
@@ -118,11 +154,7 @@ describe('reveille service under systemd', { skip }, () => {
     const [pid, neo] = [await mainPid(), await neoOf()];
     assert.match(neo, /^\d+/);
     await system.run('kill', '-9', String(pid));
-    const again = await eventually('it runs again', async () => {
-      const status = await json('service', 'status').catch(() => undefined);
-      return status?.pid && status.pid !== pid && status.since ? status.pid : undefined;
-    });
-    assert.notEqual(again, pid);
+    await upAgain(pid);
     assert.equal(await neoOf(), neo);
   });
 
@@ -161,35 +193,97 @@ describe('reveille service under systemd', { skip }, () => {
     assert.match(reply, told, 'the agent was told, too');
   });
 
-  test('upgrade runs the new version, and goes back from one that is broken', async () => {
+  test('upgrade says in one sentence why a version cannot be had from the registry, and nothing changes', async () => {
+    const pid = await mainPid();
+    const refuses = async (wanted: string, says: RegExp) => {
+      const { status, stderr } = await system.reveille('upgrade', wanted);
+      assert.equal(status, 1);
+      assert.match(stderr, says);
+      assert.equal(stderr.trimEnd().split('\n').length, 1, stderr);
+      assert.deepEqual([leftOvers(), await mainPid()], [[], pid]);
+    };
+    await refuses('latest', /^error: the registry http:\/\/127\.0\.0\.1:4873 cannot be reached \(ECONNREFUSED\), so /);
+    for (const version of ['0.1.5', '0.2.0'] as const) await pack(version);
+    void system.run(process.execPath, REGISTRY, registry, String(REGISTRY_PORT));
+    await eventually('the registry is there', () => existsSync(join(registry, 'listening')));
+    await refuses('9.9.9', /^error: the registry has no reveille@9\.9\.9; .*npm view reveille versions/);
+    const wrong = join(registry, 'reveille-0.2.0.tgz.wrong');
+    writeFileSync(wrong, '');
+    await refuses('latest', /^error: what the registry sent as reveille@latest is not what it says it is/);
+    rmSync(wrong);
+    const broken = join(folder, 'broken.tgz');
+    writeFileSync(broken, 'no package');
+    await refuses(broken, /npm could not install/);
+  });
+
+  test('upgrade runs the newest version of the registry, and goes back from one that is broken', async () => {
     await must('alarm', 'set', 'kept over upgrades', '--in', '1h');
-    assert.deepEqual((await json('upgrade', await pack('0.2.0'))).to, '0.2.0');
+    assert.deepEqual((await json('upgrade')).to, '0.2.0');
     assert.equal((await json('service', 'status')).version, '0.2.0');
     const says = {
-      '0.3.0':
-        /version 0\.3\.0 was given up, and 0\.2\.0 runs again on the same data: it does not start: a broken version/,
       '0.4.0': /0\.2\.0 runs again on the same data: its doctor says that books is broken: they do not balance/,
       '0.5.0': /0\.2\.0 runs again on the data as it was before: it does not start: .*newer Reveille \(schema 900/,
     } as const;
-    for (const version of ['0.3.0', '0.4.0', '0.5.0'] as const) {
+    for (const version of ['0.4.0', '0.5.0'] as const) {
       const { status, stderr } = await system.reveille('upgrade', await pack(version));
       assert.equal(status, 1);
       assert.match(stderr, says[version]);
-      const { state, version: runs } = await json('service', 'status');
-      assert.deepEqual([state, runs], ['running', '0.2.0']);
-      assert.match(await must('alarm', 'list'), /kept over upgrades/);
     }
-    const broken = join(folder, 'broken.tgz');
-    writeFileSync(broken, 'no package');
-    assert.match((await system.reveille('upgrade', broken)).stderr, /npm could not install/);
-    assert.deepEqual(
-      readdirSync(join(system.person, '.local/share/reveille/versions')).filter((name) => /^\.|0\.[345]/.test(name)),
-      [],
+    const { state, version: runs } = await json('service', 'status');
+    assert.deepEqual([state, runs], ['running', '0.2.0']);
+    assert.match(await must('alarm', 'list'), /kept over upgrades/);
+    assert.deepEqual(leftOvers(), []);
+  });
+
+  test('an upgrade that is killed while it downloads has changed nothing', async () => {
+    const pid = await mainPid();
+    const file = await pack('0.6.0');
+    writeFileSync(`${file}.slow`, '');
+    const cut = system.reveille('upgrade', '0.6.0');
+    await eventually('half of it has come', () => existsSync(`${file}.begun`));
+    await system.run('pkill', '-9', '-f', 'reveille.mjs upgrade|npm install');
+    await cut;
+    rmSync(`${file}.slow`);
+    assert.equal(await mainPid(), pid);
+  });
+
+  test('after a power cut while the new version migrates, the one before runs on the data as it was', async () => {
+    const cut = system.reveille('upgrade', '0.6.0');
+    await eventually('it migrates', () => existsSync(join(system.person, 'migrating')));
+    await system.cutPower();
+    await cut;
+    await system.boot();
+    await upAgain();
+    assert.match(await must('alarm', 'list'), /kept over upgrades/);
+    assert.match(await logs(), /The upgrade to 0\.6\.0 was cut off, and is given up: the version before starts/);
+    assert.equal((await json('service', 'status')).version, '0.2.0');
+    assert.deepEqual(leftOvers(), []);
+  });
+
+  test('one that is killed while its version is looked at is brought to an end by the next', async () => {
+    await pack('0.7.0');
+    void system.run(process.execPath, REGISTRY, registry, String(REGISTRY_PORT));
+    writeFileSync(join(system.person, 'slow'), '');
+    const cut = system.reveille('upgrade');
+    await eventually('the doctor looks', () => existsSync(join(system.person, 'doctoring')));
+    assert.match((await system.reveille('upgrade')).stderr, /another upgrade is at work, as process \d+/);
+    await must('alarm', 'set', 'acknowledged by the new one', '--in', '1h');
+    await system.run('pkill', '-9', '-f', 'reveille.mjs (upgrade|doctor)');
+    await cut;
+    rmSync(join(system.person, 'slow'));
+    assert.match(
+      await must('service', 'status'),
+      /to 0\.7\.0, which was cut off: bring it to an end with "reveille\s+upgrade"/,
     );
-    assert.deepEqual(
-      readdirSync(system.person).filter((name) => /upgrade/.test(name)),
-      [],
+    const pid = await mainPid();
+    assert.match(
+      (await system.reveille('service', 'install')).stderr,
+      /an upgrade to 0\.7\.0 is at work or was cut off/,
     );
+    const { from, to } = await json('upgrade');
+    assert.deepEqual([from, to, await mainPid()], ['0.2.0', '0.7.0', pid]);
+    assert.match(await must('alarm', 'list'), /acknowledged by the new/);
+    assert.deepEqual(leftOvers(), []);
   });
 
   test('uninstall leaves nothing but the data, and says where that is', async () => {

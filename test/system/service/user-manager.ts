@@ -33,6 +33,10 @@ export function whyNot(): string | undefined {
 
 const groupRoots = () => HIERARCHIES.filter((root) => existsSync(join(root, 'cgroup.procs')));
 
+/** Where npm looks for versions: nobody answers there until a test has {@link UserManager.run} somebody. */
+export const REGISTRY_PORT = 4873;
+const REGISTRY = `http://127.0.0.1:${REGISTRY_PORT}`;
+
 export type UserManager = {
   readonly home: string;
   readonly person: string;
@@ -41,9 +45,14 @@ export type UserManager = {
   reveille(...words: string[]): Promise<Outcome>;
   /** Ends the manager with all services, as a shutdown does, and leaves it at that until {@link boot}. */
   shutDown(): Promise<void>;
+  /** Ends everything at once, as if the power were gone, and leaves it at that until {@link boot}. */
+  cutPower(): Promise<void>;
   /** Starts the manager, and with it what is enabled. */
   boot(): Promise<void>;
 };
+
+/** What goes with the power: the manager, our programs, and what they have started. */
+const CUT = 'systemd --user|reveille.mjs|npm install';
 
 /** How each hierarchy is mounted anew, so that its top is where we are in it. */
 const MOUNTS: Readonly<Record<string, string>> = {
@@ -85,6 +94,7 @@ while :; do
   for pid in $(find ${groupRoots()
     .map((root) => join(root, GROUP))
     .join(' ')} -name cgroup.procs -exec cat {} +); do kill -9 $pid || true; done
+  rm -rf /run/user/0/*
   touch ${folder}/ended
 done`;
 }
@@ -118,6 +128,8 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
     XDG_RUNTIME_DIR: '/run/user/0',
     TZ: 'Europe/Berlin',
     REVEILLE_APPROVER_STORE: 'file',
+    npm_config_registry: REGISTRY,
+    npm_config_fetch_retries: '0',
   };
   const outer = spawn('unshare', [...NAMESPACES, 'bash', '-c', enter(folder, mark)], {
     env,
@@ -163,6 +175,12 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
       writeFileSync(join(folder, 'down'), '');
       await run('systemctl', '--user', 'exit');
       await eventually('systemd has ended', () => existsSync(join(folder, 'ended')));
+    },
+    async cutPower() {
+      writeFileSync(join(folder, 'down'), '');
+      // All but those that are the computer: the first process, what it runs, and the journal.
+      await run('bash', '-c', `kill -9 $(pgrep -f '${CUT}') || true`);
+      await eventually('all has ended', () => existsSync(join(folder, 'ended')));
     },
     async boot() {
       for (const name of ['ended', 'down']) rmSync(join(folder, name), { force: true });
