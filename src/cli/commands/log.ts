@@ -7,7 +7,7 @@ import { alarmClient } from '../access/chronos.ts';
 import { executorClient } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import { durationFlag, instantFlag } from '../flags/flags.ts';
-import { entryOfIntent, inOrder, keyOf, type LogEntry } from '../log/entries.ts';
+import { entriesOfIntent, inOrder, keyOf, type LogEntry } from '../log/entries.ts';
 import { OpenTurns } from '../log/open-turns.ts';
 import { renderEntry } from '../screens/log-screen.ts';
 import { lookOf } from '../screens/look.ts';
@@ -30,7 +30,9 @@ function tasks(context: CliContext, agent: string | undefined, since: number) {
   return async (): Promise<LogEntry[]> => {
     try {
       const intents = await executorClient(context, agent).list({ limit: LIST_LIMIT_MAX });
-      const entries = intents.map(({ value }) => entryOfIntent(value)).filter(({ at }) => Date.parse(at) >= since);
+      const entries = intents
+        .flatMap(({ value }) => entriesOfIntent(value))
+        .filter(({ at }) => Date.parse(at) >= since);
       return entries.filter((entry) => !told.has(keyOf(entry)) && told.add(keyOf(entry)));
     } catch (error) {
       if (error instanceof ReveilleError) return [];

@@ -5,7 +5,7 @@ import type { IntentView } from '../../wire/intent-view.ts';
 /**
  * `rang`: a wake was accepted. `reply`, `turn_failed`, `turn_unknown`: how its turn ended. `turn_waits`: it failed for a
  * reason that passes and is tried again. `wake_failed`: an attempt was not accepted. `missed`: it was never delivered.
- * `task`: what cannot be undone, at the executor.
+ * `task`: what cannot be undone, at the executor. `approval`: a question about a step of it was answered.
  */
 export type LogKind =
   | 'rang'
@@ -15,7 +15,8 @@ export type LogKind =
   | 'turn_waits'
   | 'wake_failed'
   | 'missed'
-  | 'task';
+  | 'task'
+  | 'approval';
 
 /** One line of `reveille log --json`. Members that do not apply are absent. */
 export type LogEntry = {
@@ -40,12 +41,24 @@ export type LogEntry = {
   /** When the turn is tried again, RFC 3339. */
   retry_at?: string;
   intent_id?: string;
+  /** Of a task, how it stands; of an answer, `approved` or `denied`. */
   status?: string;
+  /** The step that an answer is about, and whose key it is, as the executor's roster calls it. */
+  node_id?: string;
+  by?: string;
 };
 
 /** What makes an entry another one than those before it. */
-export const keyOf = ({ kind, fire_id, intent_id, retry_at, status, at }: LogEntry) =>
-  JSON.stringify([kind, fire_id, intent_id, retry_at, status, kind === 'wake_failed' || kind === 'missed' ? at : null]);
+export const keyOf = ({ kind, fire_id, intent_id, node_id, retry_at, status, at }: LogEntry) =>
+  JSON.stringify([
+    kind,
+    fire_id,
+    intent_id,
+    node_id,
+    retry_at,
+    status,
+    kind === 'wake_failed' || kind === 'missed' ? at : null,
+  ]);
 
 export const inOrder = (one: LogEntry, other: LogEntry) => Date.parse(one.at) - Date.parse(other.at);
 
@@ -125,16 +138,20 @@ export function entriesOf(alarm: NamedAlarm, fires: readonly FireView[]): LogEnt
   return entries.sort(inOrder);
 }
 
-/** What has become of a task: that it was handed over and waits for somebody, or how it ended. */
-export function entryOfIntent(intent: IntentView): LogEntry {
-  const { intent_id, status, created_at, ended_at, prose, conversation_id, error } = intent;
-  return {
-    at: ended_at ?? created_at,
-    kind: 'task',
+/** What has become of a task: whose answers let it go on, and that it waits for somebody, or how it ended. */
+export function entriesOfIntent(intent: IntentView): LogEntry[] {
+  const { intent_id, status, created_at, ended_at, prose, conversation_id, error, nodes } = intent;
+  const about = {
     intent_id,
-    status,
     ...(conversation_id === undefined ? {} : { conversation_id }),
     ...(prose === undefined ? {} : { text: prose }),
-    ...(error === undefined ? {} : { error: error.message }),
   };
+  const approvals = nodes.flatMap(({ node_id, answered }): LogEntry[] => {
+    if (!answered) return [];
+    const { at, approved, name } = answered;
+    const by = name === undefined ? {} : { by: name };
+    return [{ at, kind: 'approval', ...about, node_id, status: approved ? 'approved' : 'denied', ...by }];
+  });
+  const failed = error === undefined ? {} : { error: error.message };
+  return [...approvals, { at: ended_at ?? created_at, kind: 'task', ...about, status, ...failed }];
 }

@@ -65,6 +65,12 @@ function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'r
       return ['missed', 'red', `${name}${because(error)}${late_because ? `; ${LATE_WORDS[late_because]}` : ''}`];
     case 'wake_failed':
       return ['failed', 'red', `${name}: not delivered: ${oneLine(plainWakeError(error ?? ''))}`];
+    case 'approval': {
+      const { by, node_id = '' } = entry;
+      const what = text === undefined ? intent_id : oneLine(text);
+      const who = by === undefined ? '' : `, by ${oneLine(by)}`;
+      return [status, status === 'approved' ? 'green' : 'yellow', `${what}: the step ${oneLine(node_id)}${who}`];
+    }
     case 'task': {
       const waits = status === 'awaiting_approval' ? `; look at it with: reveille intent show ${intent_id}` : '';
       const what = text === undefined ? intent_id : oneLine(text);
@@ -82,7 +88,8 @@ export function renderEntry(entry: LogEntry, look: Look): string[] {
   const [word, colour, rest] = words(entry, look);
   const time = wallTime(Date.parse(entry.at), look);
   const [first = '', ...others] = wrap(rest, Math.max(NARROWEST, look.width - time.length - word.length - 4));
-  const reply = entry.kind !== 'task' && entry.text !== undefined ? replyLines(entry.text, look) : [];
+  const reply =
+    entry.kind !== 'task' && entry.kind !== 'approval' && entry.text !== undefined ? replyLines(entry.text, look) : [];
   return [
     `${look.paint('dim', time)}  ${look.paint(colour, word)}  ${first}`,
     ...[...others, ...reply].map((line) => `${INDENT}${line}`),

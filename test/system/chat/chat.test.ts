@@ -164,9 +164,9 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line));
-  await following.until(
-    ({ stdout }) => /"kind":"reply"/.test(stdout) && (stdout.match(/"denied"/g) ?? []).length === 2,
-  );
+  const isTold = (stdout: string) =>
+    /"kind":"reply"/.test(stdout) && (stdout.match(/"kind":"task".*"status":"denied"/g) ?? []).length === 2;
+  await following.until(({ stdout }) => isTold(stdout));
   const { status: ended } = await following.end('SIGINT');
   assert.equal(ended, 0);
   const kinds = told().map(({ kind, status }) => [kind, status].filter(Boolean).join(' '));
@@ -174,6 +174,12 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.equal(kinds.filter((kind) => kind === 'rang').length, 1, 'a ring is told once');
   assert.ok(kinds.indexOf('rang') < kinds.indexOf('reply'), kinds.join());
   assert.equal(kinds.filter((kind) => kind === 'task completed').length, 2, kinds.join());
+  const answers = ['approved', 'denied', 'approved', 'denied'].map((status) => `approval ${status}`);
+  assert.deepEqual(
+    kinds.filter((kind) => kind.startsWith('approval')),
+    answers,
+  );
+  assert.match(await done('log'), / approved {2}Transfer 25\.00 EUR from alice to bob\.: the step pay, by\s+\S+@\S+\n/);
   const rang = told().find(({ kind }) => kind === 'rang');
   assert.match(await done('alarm', 'show', rang.alarm_id), /Good morning to you\./, 'the reply is held');
   // Only what came after an instant; and only what another agent did, which is a wake that nobody takes.

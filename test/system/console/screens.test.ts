@@ -69,7 +69,16 @@ describe('the screens of the console', () => {
     'editing an alarm': async () => `${await firstAlarm()}/edit`,
     'a question before cancelling': async () => `${await firstAlarm()}/cancel`,
     talk: () => 'talk',
+    'a conversation': async () => {
+      await house.reveille('chat', 'What broke?', '--conversation', 'night');
+      return 'talk/night';
+    },
     approvals: () => 'approvals',
+    'an approval': async () => {
+      await page.goto(`${base}approvals`);
+      const id = (await page.locator('[data-question] [name=intent_id]').first().inputValue())!;
+      return `approvals/${id}`;
+    },
     passkeys: () => 'approvals/passkeys',
     machine: () => 'machine',
     'a question before suspending': () => 'machine/suspend',
