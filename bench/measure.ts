@@ -7,7 +7,7 @@ import type { Installation, Running, System } from './systems/system.ts';
 import type { Workbench } from './workbench.ts';
 
 /** A series whose first due instant is not known yet: it comes so many milliseconds after the first of all. */
-export type Phase = { afterMs: number; spanMs: number; count: number };
+export type Phase = { afterMs: number; spanMs: number; count: number; owners?: number };
 
 /** From the end of the loading to the first due instant: processes start, and caches come to rest. */
 const START_MS = 2_500;
@@ -51,10 +51,11 @@ async function prepare(
   const total = phases.reduce((sum, { count }) => sum + count, 0);
   const zero = Date.now() + START_MS + (1000 * total) / loadRate;
   const series = phases.map(
-    ({ afterMs, spanMs, count }, index): Series => ({
+    ({ afterMs, spanMs, count, owners }, index): Series => ({
       number: index,
       count,
       spanMs,
+      owners,
       firstDue: Math.ceil(zero + afterMs),
     }),
   );

@@ -8,6 +8,8 @@ export type Series = {
   /** When the first is due, epoch ms. */
   firstDue: number;
   spanMs: number;
+  /** How many users they are dealt out to; {@link OWNERS} unless told. Peers know no more than those. */
+  owners?: number | undefined;
 };
 
 export type Job = { id: string; owner: string; due: number };

@@ -12,7 +12,7 @@ export type Copies = { series: number; from: number; until: number; owners: numb
 
 export function copiesOf(series: Series): Copies {
   const due = `${series.firstDue} + (i * ${series.spanMs}) / ${series.count}`;
-  return { series: series.number, from: 0, until: series.count, owners: OWNERS, due };
+  return { series: series.number, from: 0, until: series.count, owners: series.owners ?? OWNERS, due };
 }
 
 /**

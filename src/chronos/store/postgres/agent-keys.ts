@@ -6,7 +6,7 @@ import { Gatherer } from './gather.ts';
 import type { PrimaryPool } from './pool.ts';
 import { AGENT_KEY } from './rows.ts';
 import { isStorable } from './state.ts';
-import { statement } from './statement.ts';
+import { type Call, statement } from './statement.ts';
 
 /** A flood of challenges is cleared away over several later ones, so that none of them has to wait for it. */
 const DROP_EXPIRED = statement(
@@ -104,9 +104,10 @@ export function prepareAgentKeys(pool: PrimaryPool, buckets: Buckets) {
   // Every request asks for its caller's keys; those that arrive together ask together.
   const lookUps = new Gatherer(
     async (owners: readonly string[]) => {
-      const asked = buckets.group([...new Set(owners)], (owner) => owner);
-      const rows = await Promise.all(asked.map(([bucket, those]) => pool.query(OF_OWNERS, [bucket, those])));
-      const keys = rows.flat().map((row) => AGENT_KEY.read(row));
+      const calls = buckets
+        .group([...new Set(owners)], (owner) => owner)
+        .map(([bucket, those]): Call => ({ statement: OF_OWNERS, values: [bucket, those] }));
+      const keys = (await buckets.read(pool, calls)).map((row) => AGENT_KEY.read(row));
       const byOwner = Map.groupBy(keys, ({ owner }) => owner);
       return owners.map((owner) => byOwner.get(owner) ?? []);
     },

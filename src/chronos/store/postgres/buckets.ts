@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { ReveilleError } from '../../../wire/errors.ts';
-import type { Executor } from './pool.ts';
-import { statement } from './statement.ts';
+import type { Executor, PrimaryPool } from './pool.ts';
+import { type Call, type Row, statement } from './statement.ts';
 
 /** The number is chosen when the tables are made. One is right for one server. */
 export const MOST_BUCKETS = 4096;
@@ -89,9 +89,37 @@ export class Buckets {
     return bucket;
   }
 
-  /** Items by the bucket of their owner, each with its items in the order in which they came. */
+  /**
+   * Items by the bucket of their owner, each with its items in the order in which they came; the buckets in theirs, so
+   * that two transactions over several of them do not wait for each other in a circle.
+   */
   group<T>(items: readonly T[], ownerOf: (item: T) => string): [bucket: number, items: readonly T[]][] {
     if (this.count === 1) return items.length === 0 ? [] : [[0, items]];
-    return [...Map.groupBy(items, (item) => this.of(ownerOf(item)))];
+    const grouped = [...Map.groupBy(items, (item) => this.of(ownerOf(item)))];
+    return grouped.sort(([one], [other]) => one - other);
+  }
+
+  /**
+   * Runs statements about several buckets: in one transaction and one trip where all of them are on one server, each on
+   * its own where they may be on several.
+   *
+   * @returns of each its rows, or why it failed
+   */
+  async ask(pool: PrimaryPool, calls: readonly Call[]): Promise<PromiseSettledResult<Row[]>[]> {
+    if (this.citus || calls.length <= 1)
+      return Promise.allSettled(calls.map(({ statement, values }) => pool.query(statement, values)));
+    const [answer] = await Promise.allSettled([pool.together(calls)]);
+    return calls.map((_, index) =>
+      answer!.status === 'rejected' ? answer! : { status: 'fulfilled', value: answer!.value[index]! },
+    );
+  }
+
+  /** The same where each has to succeed; gives the rows of all. */
+  async read(pool: PrimaryPool, calls: readonly Call[]): Promise<Row[]> {
+    const answers = await this.ask(pool, calls);
+    return answers.flatMap((answer) => {
+      if (answer.status === 'rejected') throw answer.reason;
+      return answer.value;
+    });
   }
 }

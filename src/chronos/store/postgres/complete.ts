@@ -79,7 +79,7 @@ export async function settleAll(
   const alarms = alarmsOf(settlements);
   return untilUndisturbed(clock, async () => {
     const { results, changes } = settleOn(await readStates(pool, buckets, alarms), settlements);
-    return changes.length === 0 || (await writeChanges(pool, buckets, changes)) ? results : undefined;
+    return changes.length === 0 || (await writeChanges(pool, buckets, [changes])) ? results : undefined;
   });
 }
 
@@ -98,11 +98,17 @@ export type Completions = {
   onState: (state: AlarmState) => void;
 };
 
+/** Buckets whose outcomes are written in one transaction, where one server has all of them. */
+const TOGETHER = 16;
+
+/** What a part of a batch comes to, before it is written. */
+type Settled = { results: CompletionResult[]; changes: Change[] };
+
 export function prepareComplete({ pool, buckets, claimed, clock, onState }: Completions) {
   /**
-   * Settles on what the claims left behind, as far as it is remembered; gives nothing when that has become outdated.
+   * Settles on what the claims left behind, as far as it is remembered; gives nothing where that seems to be outdated.
    */
-  async function settleRemembered(settlements: readonly Settlement[]): Promise<CompletionResult[] | undefined> {
+  async function settleRemembered(settlements: readonly Settlement[]): Promise<Settled | undefined> {
     const states = new Map<string, Versioned>();
     for (const { key } of settlements) {
       const remembered = claimed.take(key);
@@ -111,33 +117,47 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
     if (states.size === 0) return undefined;
     const others = alarmsOf(settlements).filter((alarm) => !states.has(nameOf(alarm)));
     const read = others.length > 0 ? await readStates(pool, buckets, others) : [];
-    let settled: ReturnType<typeof settleOn>;
     try {
-      settled = settleOn([...states.values(), ...read], settlements);
+      return settleOn([...states.values(), ...read], settlements);
     } catch {
       // Perhaps for being outdated. On the states as they are it will be told for good.
       return undefined;
     }
-    const { results, changes } = settled;
-    return changes.length === 0 || (await writeChanges(pool, buckets, changes)) ? results : undefined;
   }
 
-  async function settleBucket(completions: readonly Completion[]): Promise<CompletionResult[]> {
-    const settlements = completions.map(({ key, attempt, settle }): Settlement => {
-      const told: Transition = (state) => {
-        const wanted = settle(state);
-        onState(wanted);
-        return wanted;
-      };
-      return { key, attempt: () => attempt, settle: told };
-    });
-    return (await settleRemembered(settlements)) ?? settleAll(pool, buckets, clock, settlements);
+  const settlementOf = ({ key, attempt, settle }: Completion): Settlement => {
+    const told: Transition = (state) => {
+      const wanted = settle(state);
+      onState(wanted);
+      return wanted;
+    };
+    return { key, attempt: () => attempt, settle: told };
+  };
+
+  /** Settles parts, each about owners of one bucket, in one transaction if nobody came in between; otherwise each in its own. */
+  async function settleParts(parts: readonly (readonly Settlement[])[]): Promise<CompletionResult[][]> {
+    const settled = await Promise.all(parts.map(settleRemembered));
+    const batches = settled.flatMap((part) => (part && part.changes.length > 0 ? [part.changes] : []));
+    const written = batches.length === 0 || (await writeChanges(pool, buckets, batches));
+    return Promise.all(
+      parts.map((settlements, index) => {
+        const part = settled[index];
+        const done = part && (written || part.changes.length === 0);
+        return done ? part.results : settleAll(pool, buckets, clock, settlements);
+      }),
+    );
   }
 
   return async (completions: readonly Completion[]): Promise<CompletionResult[]> => {
     const grouped = buckets.group(completions, ({ key }) => key.owner);
-    if (grouped.length === 1) return settleBucket(completions);
-    const settled = await Promise.all(grouped.map(([, those]) => settleBucket(those)));
+    const parts = grouped.map(([, those]) => those.map(settlementOf));
+    // Over several servers, a transaction is kept to one of them.
+    const atOnce = buckets.citus ? 1 : TOGETHER;
+    const chunks = Array.from({ length: Math.ceil(parts.length / atOnce) }, (_, n) =>
+      parts.slice(n * atOnce, (n + 1) * atOnce),
+    );
+    const settled = (await Promise.all(chunks.map(settleParts))).flat();
+    if (grouped.length === 1) return settled[0]!;
     const results = new Map<Completion, CompletionResult>();
     grouped.forEach(([, those], group) => {
       those.forEach((completion, index) => {

@@ -123,16 +123,18 @@ export async function copyRows(
   report: (rows: number) => void,
 ): Promise<void> {
   const { bucket, columns, key } = await readShape(client, name, count);
-  const place = key.join(', ');
+  // The order in which transactions over several buckets change rows: none of them and a copy wait for each other.
+  const order = ['bucket', ...key];
+  const place = order.join(', ');
   let last: unknown[] | undefined;
   for (;;) {
-    const beyond = last ? `WHERE (${place}) > (${key.map((_, index) => `$${index + 1}`).join(', ')})` : '';
+    const beyond = last ? `WHERE (${place}) > (${order.map((_, index) => `$${index + 1}`).join(', ')})` : '';
     const text = `
       WITH page AS (SELECT * FROM ${name} ${beyond} ORDER BY ${place} LIMIT ${BATCH} FOR SHARE), copied AS (
         INSERT INTO ${INCOMING}.${name} (bucket, ${columns.join(', ')})
-        SELECT ${bucket}, ${columns.join(', ')} FROM page ON CONFLICT (bucket, ${place}) DO NOTHING
+        SELECT ${bucket}, ${columns.join(', ')} FROM page ON CONFLICT (${place}) DO NOTHING
       )
-      SELECT ${place}, count(*) OVER () FROM page ORDER BY ${key.map((each) => `${each} DESC`).join(', ')} LIMIT 1`;
+      SELECT ${place}, count(*) OVER () FROM page ORDER BY ${order.map((each) => `${each} DESC`).join(', ')} LIMIT 1`;
     const { rows } = await client.query<unknown[]>({ text, values: last ?? [], rowMode: 'array' });
     const found = rows[0];
     if (!found) return;

@@ -10,6 +10,8 @@ import { statement } from './statement.ts';
 
 /** How long an answer is relied on: other replicas store alarms, too. */
 const FRESH_MS = 250;
+/** The same while something is due elsewhere. */
+const BUSY_MS = 1000;
 
 /**
  * The first that is due and nobody holds, and the first lease to end of those that such a look steps over: later ones
@@ -34,6 +36,8 @@ type Entry = {
   due: number | undefined;
   /** Owners who were left out; `undefined` where the look was cut short: then `due` says that there is probably more. */
   without: readonly string[] | undefined;
+  /** How many were left where the look was cut short, or more. */
+  left: number | undefined;
   /** When it was asked, by the monotonic clock. */
   askedAt: number;
   /** The earliest that was stored since a look began. */
@@ -58,7 +62,9 @@ export class Outlook {
     this.#pool = pool;
     this.#buckets = buckets;
     this.#clock = clock;
-    this.#entries = buckets.all().map(() => ({ due: undefined, without: [], askedAt: 0, stored: Infinity }));
+    this.#entries = buckets
+      .all()
+      .map(() => ({ due: undefined, without: [], left: undefined, askedAt: 0, stored: Infinity }));
   }
 
   /** A look at a bucket begins; {@link learn} ends it. */
@@ -69,11 +75,13 @@ export class Outlook {
   /**
    * @param due the first due instant, Infinity when nothing is; `undefined` when the look cannot tell
    * @param without the owners that were left out; `undefined` when the look was cut short and ended at `due`
+   * @param left how many that look has left, or more, where it counted them
    */
-  learn(bucket: number, due: number | undefined, without: readonly string[] | undefined): void {
+  learn(bucket: number, due: number | undefined, without: readonly string[] | undefined, left?: number): void {
     const entry = this.#entries[bucket]!;
     entry.due = due === undefined ? undefined : Math.min(due, entry.stored);
     entry.without = without;
+    entry.left = left;
     entry.askedAt = this.#clock.monotonic();
   }
 
@@ -96,16 +104,42 @@ export class Outlook {
     this.#entries[bucket]!.due = undefined;
   }
 
+  /** How many a look that was cut short has left to be claimed, or more. */
+  left(bucket: number): number | undefined {
+    const { due, left } = this.#entries[bucket]!;
+    return due === undefined ? undefined : left;
+  }
+
   /**
    * What is known of a bucket, if that is recent; Infinity when nothing is due. What is due by now may belong to an owner
    * who has become saturated since: the claim will tell.
    */
-  known(bucket: number, saturated: ReadonlySet<string>, now: number): number | undefined {
+  known(bucket: number, saturated: ReadonlySet<string>, now: number, freshMs = FRESH_MS): number | undefined {
     const { due, without, askedAt } = this.#entries[bucket]!;
-    if (due === undefined || this.#clock.monotonic() - askedAt > FRESH_MS) return undefined;
+    // A backlog is worked off bucket by bucket; while that lasts, each is left alone for a while.
+    const fresh = without ? freshMs : FRESH_MS * this.#buckets.count;
+    if (due === undefined || this.#clock.monotonic() - askedAt > fresh) return undefined;
     if (!without) return due <= now ? due : undefined;
     if (!without.every((owner) => saturated.has(owner))) return undefined;
     return due <= now || without.length === this.#ofBucket(bucket, saturated).length ? due : undefined;
+  }
+
+  /**
+   * What is known of all buckets. While something is due in one of them, the others may wait longer to be asked again.
+   *
+   * @returns when each has something due, `undefined` where that has to be asked
+   */
+  overview(saturated: ReadonlySet<string>, now: number): (number | undefined)[] {
+    const known = this.#buckets.all().map((bucket) => this.known(bucket, saturated, now));
+    if (!known.some((due) => due !== undefined && due <= now)) return known;
+    return known.map((due, bucket) => due ?? this.known(bucket, saturated, now, BUSY_MS));
+  }
+
+  /** An owner was left out when the bucket was looked at, and would not be now: the claim will tell. */
+  #isFreed(bucket: number, saturated: ReadonlySet<string>): boolean {
+    const { due, without, askedAt } = this.#entries[bucket]!;
+    const isFresh = due !== undefined && this.#clock.monotonic() - askedAt <= FRESH_MS;
+    return isFresh && without !== undefined && !without.every((owner) => saturated.has(owner));
   }
 
   #ofBucket(bucket: number, owners: ReadonlySet<string>): string[] {
@@ -114,27 +148,45 @@ export class Outlook {
 
   /** When {@link AlarmStore.claim} could have something to do in any bucket. */
   async nextDueAt(saturated: ReadonlySet<string>, now: number, onLease: (bucket: number, until: number) => void) {
-    const answers = await Promise.allSettled(
-      this.#buckets
-        .all()
-        .map(async (bucket) => this.known(bucket, saturated, now) ?? this.#ask(bucket, saturated, onLease)),
-    );
-    const [failed] = answers.filter((answer) => answer.status === 'rejected');
-    const instants = answers.filter((answer) => answer.status === 'fulfilled').map(({ value }) => value);
+    const known = this.overview(saturated, now);
+    const isDue = known.some((due) => due !== undefined && due <= now);
+    const unknown = this.#buckets
+      .all()
+      .filter((bucket) => known[bucket] === undefined && !(isDue && this.#isFreed(bucket, saturated)));
+    const { instants, failure } = await this.#ask(unknown, saturated, onLease);
+    instants.push(...known.filter((due) => due !== undefined));
     // Where one of several servers is away, the buckets of the others count.
-    if (failed && instants.length === 0) throw failed.reason;
+    if (failure && instants.length === 0) throw failure.reason;
     const next = Math.min(...instants);
     return next === Infinity ? undefined : next;
   }
 
-  async #ask(bucket: number, saturated: ReadonlySet<string>, onLease: (bucket: number, until: number) => void) {
-    const without = this.#ofBucket(bucket, saturated);
-    this.begin(bucket);
-    const [row] = (await this.#pool.query(NEXT, [bucket, without])) as [number | null, number | null][];
-    const due = row![0] ?? Infinity;
-    const lease = row![1] ?? Infinity;
-    if (lease < Infinity) onLease(bucket, lease);
-    this.learn(bucket, due <= lease ? due : undefined, without);
-    return Math.min(due, lease, this.#entries[bucket]!.stored);
+  async #ask(
+    which: readonly number[],
+    saturated: ReadonlySet<string>,
+    onLease: (bucket: number, until: number) => void,
+  ) {
+    const asked = which.map((bucket) => {
+      const without = this.#ofBucket(bucket, saturated);
+      this.begin(bucket);
+      return { bucket, without, call: { statement: NEXT, values: [bucket, without] } };
+    });
+    const answers = await this.#buckets.ask(
+      this.#pool,
+      asked.map(({ call }) => call),
+    );
+    const instants: number[] = [];
+    answers.forEach((answer, index) => {
+      if (answer.status === 'rejected') return;
+      const { bucket, without } = asked[index]!;
+      const [due, lease] = answer.value[0]!.map((instant) => (instant as number | null) ?? Infinity) as [
+        number,
+        number,
+      ];
+      if (lease < Infinity) onLease(bucket, lease);
+      this.learn(bucket, due <= lease ? due : undefined, without);
+      instants.push(Math.min(due, lease, this.#entries[bucket]!.stored));
+    });
+    return { instants, failure: answers.find((answer) => answer.status === 'rejected') };
   }
 }

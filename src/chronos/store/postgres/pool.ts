@@ -12,7 +12,7 @@ import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
 import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession, STATEMENT_TIMEOUT_MS } from './session.ts';
-import type { Row, Statement } from './statement.ts';
+import type { Call, Row, Statement } from './statement.ts';
 
 // Bounds how much goes on at once; who comes too many waits in line.
 
@@ -188,6 +188,30 @@ export class PrimaryPool implements Executor {
       const { command } = await client.query('COMMIT');
       if (command !== 'COMMIT') throw new ReveilleError('internal', 'the transaction was rolled back');
       return result;
+    });
+  }
+
+  /**
+   * Runs several statements in one transaction that are sent in one trip, so that none can depend on what another said.
+   *
+   * @returns the rows of each, once they are durable; when one fails, nothing of any is kept
+   */
+  together(calls: readonly Call[]): Promise<Row[][]> {
+    if (calls.length === 1) return this.query(calls[0]!.statement, calls[0]!.values).then((rows) => [rows]);
+    return this.#withConnection(async (client) => {
+      const sent = [
+        client.query('BEGIN'),
+        ...calls.map(({ statement, values }) => client.query(queryOf(statement, values))),
+        client.query('COMMIT'),
+      ];
+      const answers = await Promise.allSettled(sent as Promise<pg.QueryArrayResult>[]);
+      // The first that failed says why; those after it, that there is no transaction any more.
+      const results = answers.map((answer) => {
+        if (answer.status === 'rejected') throw answer.reason;
+        return answer.value;
+      });
+      if (results.at(-1)!.command !== 'COMMIT') throw new ReveilleError('internal', 'the transaction was rolled back');
+      return results.slice(1, -1).map(rowsOf);
     });
   }
 

@@ -1,10 +1,10 @@
 /** Extending leases. */
 import type { LeaseKey } from '../store.ts';
 import type { Buckets } from './buckets.ts';
-import type { Executor } from './pool.ts';
+import type { PrimaryPool } from './pool.ts';
 import { OCCURRENCE } from './rows.ts';
 import type { ClaimedStates } from './state.ts';
-import { statement } from './statement.ts';
+import { type Call, statement } from './statement.ts';
 
 const KEY = ['owner', 'alarmId', 'fireId', 'fence'] as const;
 
@@ -26,20 +26,20 @@ const RENEW = statement(
 );
 
 export async function renew(
-  executor: Executor,
+  pool: PrimaryPool,
   buckets: Buckets,
   claimed: ClaimedStates,
   keys: readonly LeaseKey[],
   leaseUntil: number,
 ): Promise<Set<string>> {
-  const grouped = buckets.group(keys, ({ owner }) => owner);
-  const rows = await Promise.all(
-    grouped.map(([bucket, ofBucket]) => {
+  const calls = buckets
+    .group(keys, ({ owner }) => owner)
+    .map(([bucket, ofBucket]): Call => {
       const columns = KEY.map((member) => ofBucket.map((key) => key[member]));
-      return executor.query(RENEW, [bucket, leaseUntil, ...columns]);
-    }),
-  );
-  const renewed = new Set(rows.flat().map(([fireId]) => fireId as string));
+      return { statement: RENEW, values: [bucket, leaseUntil, ...columns] };
+    });
+  const rows = await buckets.read(pool, calls);
+  const renewed = new Set(rows.map(([fireId]) => fireId as string));
   for (const fireId of renewed) claimed.renewed(fireId, leaseUntil);
   return renewed;
 }

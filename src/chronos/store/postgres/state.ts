@@ -12,9 +12,9 @@ import {
   type UpcomingRequest,
 } from '../store.ts';
 import type { Buckets } from './buckets.ts';
-import type { Executor } from './pool.ts';
+import type { Executor, PrimaryPool } from './pool.ts';
 import { readState, STATE_COLUMNS, type Versioned } from './rows.ts';
-import { statement } from './statement.ts';
+import { type Call, statement } from './statement.ts';
 
 /** Sorts after every id. */
 const AFTER_ALL = '\u{10ffff}';
@@ -164,12 +164,12 @@ const COUNT = statement(
 );
 
 export async function countDue(
-  executor: Executor,
+  pool: PrimaryPool,
   buckets: Buckets,
   { now, atMost }: { now: number; atMost: number },
 ): Promise<number> {
-  const counts = await Promise.all(buckets.all().map((bucket) => executor.query(COUNT, [bucket, now, atMost])));
-  const due = counts.reduce((sum, [row]) => sum + Number(row![0]), 0);
+  const calls = buckets.all().map((bucket): Call => ({ statement: COUNT, values: [bucket, now, atMost] }));
+  const due = (await buckets.read(pool, calls)).reduce((sum, [count]) => sum + Number(count), 0);
   return Math.min(due, atMost);
 }
 
@@ -229,29 +229,24 @@ export function isStorable(...texts: string[]): boolean {
 export type AlarmKey = { owner: string; id: string };
 
 /** The alarms that exist among those named, in no particular order. */
-export async function readStates(
-  executor: Executor,
-  buckets: Buckets,
-  keys: readonly AlarmKey[],
-): Promise<Versioned[]> {
-  const rows = await Promise.all(
-    buckets
-      .group(keys, ({ owner }) => owner)
-      .map(([bucket, those]) =>
-        executor.query(BY_ID, [bucket, those.map(({ owner }) => owner), those.map(({ id }) => id)]),
-      ),
-  );
-  return rows.flat().map(readState);
+export async function readStates(pool: PrimaryPool, buckets: Buckets, keys: readonly AlarmKey[]): Promise<Versioned[]> {
+  const calls = buckets
+    .group(keys, ({ owner }) => owner)
+    .map(([bucket, those]): Call => {
+      const columns = [those.map(({ owner }) => owner), those.map(({ id }) => id)];
+      return { statement: BY_ID, values: [bucket, ...columns] };
+    });
+  return (await buckets.read(pool, calls)).map(readState);
 }
 
 export async function readOne(
-  executor: Executor,
+  pool: PrimaryPool,
   buckets: Buckets,
   owner: string,
   id: string,
 ): Promise<Versioned | undefined> {
   if (!isStorable(owner, id)) return undefined;
-  return (await readStates(executor, buckets, [{ owner, id }]))[0];
+  return (await readStates(pool, buckets, [{ owner, id }]))[0];
 }
 
 export async function findByKey(

@@ -23,6 +23,7 @@ import { hasFire, pruneReceipts, receiptsOf, recordReceipts } from './receipts.t
 import { renew } from './renew.ts';
 import { ClaimedStates, countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
+import { prepareSweep } from './sweep.ts';
 import { prepareUpdate } from './write.ts';
 
 const DEFAULT_POOL_SIZE = 10;
@@ -112,7 +113,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const creates = prepareCreate(pool, buckets);
   const update = prepareUpdate(pool, buckets, clock);
   const claimed = new ClaimedStates();
-  const claims = prepareClaim({ pool, buckets, outlook, claimed, clock, log });
+  const sweeps = prepareSweep({ pool, buckets, outlook, clock, log });
+  const claim = prepareClaim({ pool, buckets, outlook, sweeps, claimed, log });
   const onState = (state: AlarmState) => outlook.stored(state);
   const complete = prepareComplete({ pool, buckets, claimed, clock, onState });
   const keys = prepareAgentKeys(pool, buckets);
@@ -172,7 +174,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     // Another replica may hold any of them, and be well.
     endLeasesOfTheDead: async () => 0,
     async claim(request) {
-      const claimedNow = await claims.claim(request);
+      const claimedNow = await claim(request);
       for (const { alarm } of claimedNow) changed(alarm.owner);
       return claimedNow;
     },
@@ -182,7 +184,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       for (const { key } of completions) changed(key.owner);
       return results;
     },
-    nextDueAt: (saturated) => outlook.nextDueAt(saturated, databaseClock.now(), claims.leaseEnds),
+    nextDueAt: (saturated) => outlook.nextDueAt(saturated, databaseClock.now(), sweeps.leaseEnds),
     countDue: (request) => countDue(pool, buckets, request),
 
     putNonce: (nonce, did, expiresAt, now) => putNonce(pool, buckets, nonce, did, expiresAt, now),

@@ -19,7 +19,7 @@ import type { PrimaryPool } from './pool.ts';
 import { sqlState } from './postgres-error.ts';
 import { ALARM, ATTEMPT, CHANGEABLE, OCCURRENCE, PROGRESS } from './rows.ts';
 import { readOne } from './state.ts';
-import { type Statement, statement } from './statement.ts';
+import { type Call, type Statement, statement } from './statement.ts';
 
 const KEY = ['owner', 'alarmId', 'fireId'] as const;
 const HELD = [...KEY, 'fence', 'leaseUntil'] as const;
@@ -163,41 +163,38 @@ function gaveWay(error: unknown): boolean {
   return sqlState(cause) === '22P02' && (cause as Error).message.includes(GIVE_WAY);
 }
 
-async function write(pool: PrimaryPool, bucket: number, plan: Plan, citus: boolean): Promise<void> {
-  const bind = ({ values }: Pick<Writer, 'values'>) => [bucket, ...values(plan)];
+/** The statements that write a plan: all in one transaction. */
+function callsOf(bucket: number, plan: Plan, citus: boolean): Call[] {
+  const call = ({ statement, values }: Writer): Call => ({ statement, values: [bucket, ...values(plan)] });
   const { all, progress } = citus ? WRITERS.apart : WRITERS.whole;
   const writers = plan.edits ? all : progress;
-  const main = plan.deletes.length > 0 ? writers.delete : writers.move;
-  const movesLeft = plan.deletes.length > 0 && plan.moves.length > 0;
-  const ledgerLeft = citus && plan.ledger.length > 0;
-  if (!movesLeft && !ledgerLeft && plan.inserts.length === 0 && plan.grown.size === 0) {
-    await pool.query(main.statement, bind(main));
-    return;
+  const calls = [call(plan.deletes.length > 0 ? writers.delete : writers.move)];
+  if (citus && plan.ledger.length > 0) calls.push(call(LEDGER));
+  if (plan.deletes.length > 0 && plan.moves.length > 0) calls.push(call(MOVE_ALONE));
+  if (plan.inserts.length > 0) calls.push(call(INSERT));
+  if (plan.grown.size > 0) {
+    const grown = [...plan.grown.values()];
+    const columns = [[...plan.grown.keys()], grown.map(({ opened }) => opened), grown.map(({ bytes }) => bytes)];
+    calls.push({ statement: ADD_OPEN, values: [bucket, ...columns] });
   }
-  await pool.transaction(async (transaction) => {
-    // Sent together; they run one after the other, and none after one that failed.
-    const sent = [transaction.query(main.statement, bind(main))];
-    if (ledgerLeft) sent.push(transaction.query(LEDGER.statement, bind(LEDGER)));
-    if (movesLeft) sent.push(transaction.query(MOVE_ALONE.statement, bind(MOVE_ALONE)));
-    if (plan.inserts.length > 0) sent.push(transaction.query(INSERT.statement, bind(INSERT)));
-    if (plan.grown.size > 0) {
-      const grown = [...plan.grown.values()];
-      const columns = [[...plan.grown.keys()], grown.map(({ opened }) => opened), grown.map(({ bytes }) => bytes)];
-      sent.push(transaction.query(ADD_OPEN, [bucket, ...columns]));
-    }
-    await Promise.all(sent);
-  });
+  return calls;
 }
 
 /**
- * Writes a batch, all of it about owners of one bucket.
+ * Writes batches, each about owners of one bucket, in one transaction: all of them or none.
  *
- * @returns whether it was written; otherwise nothing was, and everything is to be read again
+ * @returns whether they were written; otherwise nothing was, and everything is to be read again
  */
-export async function writeChanges(pool: PrimaryPool, buckets: Buckets, changes: readonly Change[]): Promise<boolean> {
-  const bucket = buckets.of(changes[0]!.wanted.alarm.owner);
+export async function writeChanges(
+  pool: PrimaryPool,
+  buckets: Buckets,
+  batches: readonly (readonly Change[])[],
+): Promise<boolean> {
+  const calls = batches.flatMap((changes) =>
+    callsOf(buckets.of(changes[0]!.wanted.alarm.owner), planOf(changes), buckets.citus),
+  );
   try {
-    await write(pool, bucket, planOf(changes), buckets.citus);
+    await pool.together(calls);
     return true;
   } catch (error) {
     if (gaveWay(error)) return false;
@@ -242,7 +239,7 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock)
         await check(stored.state, wanted, limits);
         const attempts: Attempt[] = abandonedAttempts(stored.state, wanted);
         const change: Change = { stored, wanted, attempts };
-        return (await writeChanges(pool, buckets, [change])) ? { state: wanted } : undefined;
+        return (await writeChanges(pool, buckets, [[change]])) ? { state: wanted } : undefined;
       },
     );
     return state;

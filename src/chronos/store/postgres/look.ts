@@ -1,0 +1,168 @@
+/** One look at a bucket: the statement that claims, what goes into it and what it says. */
+import type { Occurrence } from '../../alarm/alarm.ts';
+import type { Claim, ClaimRequest } from '../store.ts';
+import { ALARM, OCCURRENCE } from './rows.ts';
+import { type Call, type Row, statement } from './statement.ts';
+
+/** Later than anything is due. */
+const NEVER = Number.MAX_SAFE_INTEGER;
+
+/**
+ * Leases what is due and gives it back with its alarm, in one trip. The first columns stand in every row: how many rows
+ * were looked at, how far the look went, when the next is due, unless there may be more that is due by now, or somebody
+ * else is changing some of that, and how much was due, up to $11, where that is asked for. Where a full owner's backlog is the oldest, `first` gets past it in the index alone; locking rows
+ * means fetching them.
+ */
+const CLAIM = statement(
+  'claim',
+  `
+  WITH first AS (
+    SELECT look_at FROM occurrences
+    WHERE bucket = $1 AND look_at >= $3 AND owner <> ALL ($4::text[]) AND $4::text[] <> '{}'
+    ORDER BY look_at
+    LIMIT 1
+  ), seen AS (
+    SELECT owner, alarm_id, fire_id, look_at FROM occurrences
+    WHERE bucket = $1 AND look_at <= $2 AND look_at >= COALESCE((SELECT look_at FROM first), $3)
+      AND lease_until IS NULL AND owner <> ALL ($4::text[])
+    ORDER BY look_at
+    LIMIT $5::bigint
+    FOR UPDATE SKIP LOCKED
+  ), due AS (
+    SELECT 1 FROM occurrences
+    WHERE bucket = $1 AND look_at <= $2 AND look_at >= COALESCE((SELECT look_at FROM first), $3)
+      AND lease_until IS NULL AND owner <> ALL ($4::text[])
+    LIMIT GREATEST($5::bigint, $11::bigint)
+  ), ranked AS (
+    SELECT *, row_number() OVER (PARTITION BY owner ORDER BY look_at, alarm_id, fire_id) AS place FROM seen
+  ), chosen AS (
+    SELECT ranked.owner, ranked.alarm_id, ranked.fire_id
+    FROM ranked LEFT JOIN unnest($6::text[], $7::bigint[]) AS busy (owner, places) ON busy.owner = ranked.owner
+    WHERE ranked.place <= COALESCE(busy.places, $8)
+    ORDER BY ranked.look_at, ranked.alarm_id, ranked.fire_id
+    LIMIT $9
+  ), claimed AS (
+    UPDATE occurrences AS o
+    SET attempt = o.attempt + 1, fence = o.fence + 1, lease_until = $10, claimed_at = $2
+    FROM chosen
+    WHERE o.bucket = $1 AND o.owner = chosen.owner AND o.alarm_id = chosen.alarm_id AND o.fire_id = chosen.fire_id
+    RETURNING o.alarm_revision, ${OCCURRENCE.list('o')}
+  ), looked AS (
+    SELECT count(*) AS seen, max(look_at) AS until FROM seen
+  )
+  SELECT looked.seen, looked.until,
+    CASE WHEN looked.seen < GREATEST($5::bigint, $11::bigint) AND looked.seen = (SELECT count(*) FROM due) THEN COALESCE((
+      SELECT look_at FROM occurrences
+      WHERE bucket = $1 AND look_at > $2 AND lease_until IS NULL AND owner <> ALL ($4::text[])
+      ORDER BY look_at LIMIT 1
+    ), ${NEVER}) END,
+    CASE WHEN $11::bigint > 0 THEN (SELECT count(*) FROM due) END, claimed.alarm_revision, a.revision, (
+      SELECT count(*) FROM occurrences AS o
+      WHERE o.bucket = $1 AND o.owner = claimed.owner AND o.alarm_id = claimed.alarm_id
+    ), ${OCCURRENCE.list('claimed')}, ${ALARM.list('a')}
+  FROM looked
+  LEFT JOIN claimed ON true
+  LEFT JOIN alarms AS a ON a.bucket = $1 AND a.owner = claimed.owner AND a.id = claimed.alarm_id`,
+);
+
+export type Look = {
+  seen: number;
+  until: number;
+  /** When the next is due; `undefined` when that has to be asked. */
+  next: number | undefined;
+  /** How many are left that are due, or more; `undefined` where that was not asked. */
+  left: number | undefined;
+  claims: Claim[];
+  /** Those of them whose alarm was read before a change and whose occurrence after it. */
+  torn: Claim[];
+  /** Those whose alarm owes nothing else, with its revision. */
+  whole: { claim: Claim; revision: number }[];
+};
+
+export function readLook(rows: readonly Row[]): Look {
+  const [seen, until, next, due] = rows[0] as [number, number | null, number | null, number | null];
+  const left = due === null ? undefined : due - seen;
+  const look: Look = { seen, until: until ?? 0, next: next ?? undefined, left, claims: [], torn: [], whole: [] };
+  if (next === NEVER) look.next = Infinity;
+  for (const row of rows) {
+    const [, , , , revision, revisionOfAlarm, owed] = row;
+    if (revision === null) continue;
+    const claim = { occurrence: OCCURRENCE.read(row, 7), alarm: ALARM.read(row, 7 + OCCURRENCE.members.length) };
+    look.claims.push(claim);
+    if (revision !== revisionOfAlarm) look.torn.push(claim);
+    else if (owed === 1) look.whole.push({ claim, revision: revision as number });
+  }
+  look.claims.sort((one, other) => byDueInstant(one.occurrence, other.occurrence));
+  return look;
+}
+
+function byDueInstant(one: Occurrence, other: Occurrence): number {
+  return one.dueAt! - other.dueAt! || (one.fireId < other.fireId ? -1 : 1);
+}
+
+/** Counts the places that owners have left. */
+export class Places {
+  readonly #perOwner: number;
+  readonly #taken: Map<string, number>;
+
+  constructor({ perOwner, inFlight }: ClaimRequest) {
+    this.#perOwner = perOwner;
+    this.#taken = new Map(inFlight);
+  }
+
+  take(owner: string): void {
+    this.#taken.set(owner, (this.#taken.get(owner) ?? 0) + 1);
+  }
+
+  /** Owners who can have no more. */
+  full(): string[] {
+    return [...this.#taken].filter(([, count]) => count >= this.#perOwner).map(([owner]) => owner);
+  }
+
+  /** Owners who can have some, but fewer than all. */
+  busy(): [owner: string, left: number][] {
+    return [...this.#taken]
+      .filter(([, count]) => count < this.#perOwner)
+      .map(([owner, count]) => [owner, this.#perOwner - count]);
+  }
+}
+
+/** Where a look begins and how far it goes. */
+export type Reach = {
+  /** Nothing due earlier is left. */
+  from: number;
+  /** How many rows to look at. */
+  width: number;
+  /** How many to take. */
+  limit: number;
+};
+
+/**
+ * @param mine whether an owner belongs to the bucket
+ * @param depth up to how many to count what is due; 0: not at all
+ */
+export function lookAt(
+  bucket: number,
+  { now, perOwner, leaseUntil }: ClaimRequest,
+  places: Places,
+  reach: Reach,
+  { mine, depth }: { mine: (owner: string) => boolean; depth: number },
+): Call {
+  const busy = places.busy().filter(([owner]) => mine(owner));
+  return {
+    statement: CLAIM,
+    values: [
+      bucket,
+      now,
+      reach.from,
+      places.full().filter(mine),
+      reach.width,
+      busy.map(([owner]) => owner),
+      busy.map(([, left]) => left),
+      perOwner,
+      reach.limit,
+      leaseUntil,
+      depth,
+    ],
+  };
+}
