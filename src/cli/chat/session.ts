@@ -28,12 +28,14 @@ export type SessionOptions = {
   conversationId: string | undefined;
   /** Whether the agent has been reached; why not was said. */
   isThere: boolean;
+  /** Where it is reached later: what a person should know before the first question, if anything. */
+  toKnow: () => Promise<string | undefined>;
 };
 
 /** Talks until the person leaves. @returns the conversation, when there was one */
 export async function talk(
   context: CliContext,
-  { client, conversationId: given, isThere }: SessionOptions,
+  { client, conversationId: given, isThere, toKnow }: SessionOptions,
 ): Promise<string | undefined> {
   const { process } = context;
   const ended = new AbortController();
@@ -194,7 +196,7 @@ export async function talk(
   async function followHeld(): Promise<void> {
     isFollowing = true;
     for (let next = held.shift(); next !== undefined; next = ended.signal.aborted ? undefined : held.shift()) {
-      if (typeof next === 'function') next();
+      if (typeof next === 'function') await next();
       else await follow(next).catch((error: unknown) => say(look().paint('red', wordsOf(error))));
     }
     isFollowing = false;
@@ -212,7 +214,13 @@ export async function talk(
     reached = false;
     settle();
   };
-  const there = () => {
+  let isKnown = isThere;
+  const there = async () => {
+    if (!isKnown) {
+      isKnown = true;
+      const words = await toKnow().catch(() => undefined);
+      if (words !== undefined) complain('yellow', words);
+    }
     if (!reached) say(look().paint('dim', 'your agent is there again'));
     reached = true;
     settle();
@@ -254,7 +262,7 @@ export async function talk(
   return conversationId;
 }
 
-type Held = NeoEvent | (() => void);
+type Held = NeoEvent | (() => void | Promise<void>);
 const stepOf = ({ intent_id, node_id }: TurnEventData<'gate'>) => `${intent_id} ${node_id}`;
 
 /** Whether it says that the question of a step waits no more. */

@@ -29,6 +29,12 @@ async function conversationOf(client: NeoClient, { conversation, last }: ChatFla
   throw new ReveilleError('not_found', 'there is no conversation yet; begin one with: reveille chat');
 }
 
+/** What a person should know before the first question; wakes the agent. */
+async function toKnow(client: NeoClient): Promise<string | undefined> {
+  const { model } = await client.tools();
+  return model === 'offline' ? NO_MODEL : undefined;
+}
+
 /**
  * Wakes the agent, and says what a person should know before the first question.
  *
@@ -39,9 +45,9 @@ async function greet(context: CliContext, client: NeoClient, { staying }: { stay
   const { out } = context;
   out.progress('waking your agent…');
   try {
-    const { model } = await client.tools();
+    const words = await toKnow(client);
     out.progress('');
-    if (model === 'offline') sentence(context, NO_MODEL);
+    if (words !== undefined) sentence(context, words);
     return true;
   } catch (error) {
     out.progress('');
@@ -93,6 +99,6 @@ export async function chat(given: CliContext, flags: ChatFlags, question: string
   const conversationId = await conversationOf(client, flags);
   const isThere = await greet(context, client, { staying: true });
   if (isThere && conversationId !== undefined) await showLatest(context, client, conversationId);
-  const talked = await talk(context, { client, conversationId, isThere });
+  const talked = await talk(context, { client, conversationId, isThere, toKnow: () => toKnow(client) });
   if (talked !== undefined) out.line(out.paint('dim', `go on with: reveille chat --conversation ${talked}`));
 }

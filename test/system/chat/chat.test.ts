@@ -259,7 +259,7 @@ test('without a model, and while the machine does not come up, that is said, and
   assert.match(said, /reveille doctor/, 'what to do');
   assert.match(said, /not sent: /);
   writeFileSync(manifest, whole);
-  await chat.until(/your agent is there again\n> is anybody there$/);
+  await chat.until(/No language model is configured[\s\S]*your agent is there again\n> is anybody there$/);
   await chat.type('\r', /I am the offline model[\s\S]*\n>$/);
   await chat.end();
 });

@@ -101,11 +101,11 @@ describe('a link of a notification', () => {
     assert.equal(await stateOf(id), 'awaiting_approval');
     t.diagnostic(`${forged.length} forged links: ${accepted} accepted`);
 
-    // Called off elsewhere: the link is out of date, and says so.
-    await house.reveille('intent', 'cancel', id);
-    await eventually('it is called off', async () => (await stateOf(id)) === 'cancelled');
+    // Answered elsewhere: the link is out of date, and says who was first.
+    await house.reveille('intent', 'deny', id);
+    await eventually('it is denied', async () => (await stateOf(id)) === 'denied');
     const late = await post(approve);
     assert.equal(late.status, 409);
-    assert.match(await late.text(), /does not wait any more/);
+    assert.match(await late.text(), /does not wait any more: its step was denied already by \S+@\S+ /);
   });
 });
