@@ -12,9 +12,9 @@ const WATCHED_MS = 60_000;
 const REMIND_MS = 20_000;
 /** Owners that are followed at once; of further ones there are no marks. */
 const MOST_WATCHED = 10_000;
-/** Notifications are sent so often at most, however much happens; each tells of so many owners. */
+/** Notifications are sent so often at most, however much happens; PostgreSQL takes less than 8,000 bytes in each. */
 const SAY_EVERY_MS = 200;
-const OWNERS_AT_ONCE = 25;
+const MOST_BYTES = 7000;
 
 type Watched = {
   mark: number;
@@ -144,14 +144,17 @@ export class Marks {
   }
 
   #next(): string | undefined {
-    const [kind, from] =
-      this.#changed.size > 0 ? (['changed', this.#changed] as const) : (['asked', this.#asked] as const);
-    const owners = [...from].slice(0, OWNERS_AT_ONCE);
-    if (owners.length === 0) return undefined;
-    for (const owner of owners) from.delete(owner);
-    const lines = owners.map(
-      (owner) => `${(this.#watched.get(owner)?.mark ?? 0) + (kind === 'changed' ? 1 : 0)} ${owner}`,
-    );
-    return [`${kind} ${this.#all}`, ...lines].join('\n');
+    const kind = this.#changed.size > 0 ? 'changed' : 'asked';
+    const from = kind === 'changed' ? this.#changed : this.#asked;
+    if (from.size === 0) return undefined;
+    let text = `${kind} ${this.#all}`;
+    for (const owner of from) {
+      const mark = (this.#watched.get(owner)?.mark ?? 0) + (kind === 'changed' ? 1 : 0);
+      const line = `\n${mark} ${owner}`;
+      if (Buffer.byteLength(text) + Buffer.byteLength(line) > MOST_BYTES) break;
+      text += line;
+      from.delete(owner);
+    }
+    return text;
   }
 }
