@@ -14,7 +14,10 @@ import { dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { VERSION } from '../../wire/version.ts';
 import { entriesOf } from '../connect/entries.ts';
+import type { CliContext } from '../context.ts';
+import { checkClients } from '../doctor/clients.ts';
 import { homeAt } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
 import { programIn } from '../service/lasting-copy.ts';
@@ -259,4 +262,33 @@ test('without a client it says how each stands', async (t) => {
     ...{ claude: 'connected', codex: 'no', gemini: 'no', cursor: 'unreadable', vscode: 'no', 'claude-desktop': 'no' },
   });
   assert.match((await reveille(home, ['connect'])).stdout, /gemini +Gemini CLI +not connected\n/);
+});
+
+test('the doctor says of each client whether what it starts is there, and of this version', async (t) => {
+  const { home, at, connect } = homeWith(t);
+  const own = { cwd: () => home } as CliContext['process'];
+  const look = () => checkClients({ environment: { HOME: home }, process: own });
+  assert.deepEqual(look(), [], 'nothing is connected');
+  for (const client of ['claude', 'codex', 'gemini']) await connect(client, '--yes');
+  const [well, ...others] = look();
+  assert.deepEqual([well?.detail, others], ['connected: Claude Code, Codex, Gemini CLI', []]);
+
+  const swap = (name: string, program: string) => writeFileSync(at(name), read(at(name)).replaceAll(PROGRAM, program));
+  const old = join(home, 'old', 'bin', 'reveille.mjs');
+  mkdirSync(dirname(old), { recursive: true });
+  writeFileSync(old, '');
+  writeFileSync(join(home, 'old', 'package.json'), '{"version":"0.0.9"}');
+  swap('.claude/settings.json', '/moved/bin/reveille.mjs');
+  swap('.codex/config.toml', '/moved/bin/reveille.mjs');
+  swap('.gemini/settings.json', old);
+  const told = look().map(({ status, detail, remedy }) => [status, detail, remedy?.split(' (')[0]]);
+  assert.deepEqual(told, [
+    ...[
+      ['claude', 'Claude Code: ~/.claude/settings.json has the hook start /moved/bin/reveille.mjs, which is gone'],
+      ['codex', 'Codex: ~/.codex/config.toml has chronos start /moved/bin/reveille.mjs, which is gone'],
+      ['gemini', `Gemini CLI: ~/.gemini/settings.json has chronos start version 0.0.9, and this is ${VERSION}`],
+    ].map(([name, detail]) => ['warning', detail, `write it anew: reveille connect ${name}`]),
+  ]);
+  for (const client of ['claude', 'codex', 'gemini']) await connect(client, '--yes');
+  assert.equal(look()[0]?.detail, well?.detail, 'and what it says to do mends it');
 });

@@ -11,6 +11,7 @@ import type { CliContext } from '../context.ts';
 import { checkAgent, machineOnDisk } from '../doctor/agent.ts';
 import { checkApproverKey, checkApprovers } from '../doctor/approvers.ts';
 import { type Check, type CheckStatus, inTime, orUndefined } from '../doctor/check.ts';
+import { checkClients } from '../doctor/clients.ts';
 import {
   checkDaemon,
   checkExecutorToken,
@@ -226,6 +227,7 @@ export async function examine(context: CliContext): Promise<{ checks: readonly C
     one('Neo', () => checkNeoFiles(context)),
     one('MCP tools', () => checkTools()),
     one('executor files', () => checkExecutorFiles(context)),
+    one('clients', () => checkClients(context)),
   ]);
   ended.abort();
   return { checks: groups.flat(), running };
