@@ -1,0 +1,217 @@
+/**
+ * The image of deploy/Dockerfile without a container engine: its second stage carried out step by step in a root folder,
+ * inside bubblewrap, as root; and what it makes run as the file says: its user, a read-only root, its entry point, its
+ * health check. The base image is stood for by this machine's /usr and the Node that runs the tests.
+ */
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { DEPLOY, type Said } from './containers.ts';
+
+const ROOT = join(DEPLOY, '..');
+
+export type Instruction = { readonly keyword: string; readonly flags: readonly string[]; readonly rest: string };
+
+/** Each stage with its instructions. */
+export function stagesOf(text: string): Instruction[][] {
+  const lines = text
+    .replace(/^\s*#.*\n/gm, '')
+    .replace(/\\\n/g, ' ')
+    .split('\n');
+  const stages: Instruction[][] = [];
+  for (const line of lines.filter((one) => one.trim() !== '')) {
+    const [, keyword, flags = '', rest] = /^(\w+)((?:\s+--\S+)*)\s+(.*)$/.exec(line.trim())!;
+    if (keyword === 'FROM') stages.push([]);
+    stages.at(-1)!.push({ keyword: keyword!, flags: flags.split(/\s+/).filter(Boolean), rest: rest!.trim() });
+  }
+  return stages;
+}
+
+/** What a step needs that there is not without a network, and what is looked at in its place. */
+const NOT_HERE: readonly { step: RegExp; instead: () => void }[] = [
+  {
+    step: /^apt-get update .* apt-get install .* bubblewrap git /,
+    instead: () => {
+      for (const program of ['bwrap', 'git']) assert.ok(existsSync(join('/usr/bin', program)), program);
+    },
+  },
+];
+
+const run = (words: readonly string[]): Promise<Said> =>
+  new Promise((resolve) => {
+    execFile('bwrap', words, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code) || 1, stdout, stderr }),
+    );
+  });
+
+export class Image {
+  readonly #root: string;
+  readonly environment: Record<string, string> = {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  };
+  user = '0:0';
+  entry: string[] = [];
+  command: string[] = [];
+  health: string[] = [];
+  stopSignal: NodeJS.Signals = 'SIGTERM';
+  readonly volumes: string[] = [];
+  /** The steps that were carried out, as they stand in the file. */
+  readonly steps: string[] = [];
+
+  private constructor(root: string) {
+    this.#root = root;
+  }
+
+  /**
+   * @param root an empty folder, that everybody may enter
+   * @param built files of the stage before, by their names in it
+   * @param registry where npm asks; it needs none
+   */
+  static async build(root: string, built: Readonly<Record<string, string>>, registry: string): Promise<Image> {
+    const image = new Image(root);
+    image.#layBase();
+    const stage = stagesOf(readFileSync(join(DEPLOY, 'Dockerfile'), 'utf8')).at(-1)!;
+    for (const instruction of stage) await image.#take(instruction, built, registry);
+    return image;
+  }
+
+  #layBase(): void {
+    const folders = ['usr/local/bin', 'usr/local/lib', 'etc', 'proc', 'dev', 'tmp', 'root', 'run', 'var'];
+    for (const folder of folders) mkdirSync(join(this.#root, folder), { recursive: true });
+    for (const name of ['bin', 'sbin', 'lib', 'lib64']) symlinkSync(`usr/${name}`, join(this.#root, name));
+    for (const name of ['passwd', 'group', 'nsswitch.conf', 'hosts'])
+      if (existsSync(join('/etc', name))) copyFileSync(join('/etc', name), join(this.#root, 'etc', name));
+    // As the official image has them.
+    copyFileSync(process.execPath, join(this.#root, 'usr/local/bin/node'));
+    symlinkSync('/usr/lib/node_modules/npm/bin/npm-cli.js', join(this.#root, 'usr/local/bin/npm'));
+  }
+
+  /** The folder as a root, and of the machine what stands for the base image. */
+  #mounts(): string[] {
+    return [
+      ...[
+        '--bind',
+        this.#root,
+        '/',
+        '--ro-bind',
+        '/usr',
+        '/usr',
+        '--bind',
+        join(this.#root, 'usr/local'),
+        '/usr/local',
+      ],
+      ...[
+        '--proc',
+        '/proc',
+        '--dev',
+        '/dev',
+        '--perms',
+        '1777',
+        '--tmpfs',
+        '/tmp',
+        '--unshare-pid',
+        '--unshare-ipc',
+        '--die-with-parent',
+      ],
+      ...['--clearenv', ...Object.entries(this.environment).flatMap(([name, value]) => ['--setenv', name, value])],
+    ];
+  }
+
+  async #take({ keyword, flags, rest }: Instruction, built: Readonly<Record<string, string>>, registry: string) {
+    switch (keyword) {
+      case 'FROM':
+        assert.match(rest, /^node:24-/);
+        return;
+      case 'RUN': {
+        const missing = NOT_HERE.find(({ step }) => step.test(rest));
+        if (missing) return missing.instead();
+        const binds = flags.flatMap((flag) => {
+          const { source, target } = Object.fromEntries(flag.split(',').map((pair) => pair.split('='))) as Record<
+            string,
+            string
+          >;
+          return ['--ro-bind', built[source!]!, target!];
+        });
+        const asRoot = ['--cap-add', 'ALL', '--setenv', 'npm_config_registry', registry, '--setenv', 'HOME', '/root'];
+        const { code, stderr } = await run([...this.#mounts(), ...asRoot, ...binds, '--', '/bin/sh', '-c', rest]);
+        assert.equal(code, 0, `RUN ${rest}: ${stderr}`);
+        break;
+      }
+      case 'COPY': {
+        const [from, to] = rest.split(/\s+/) as [string, string];
+        mkdirSync(dirname(join(this.#root, to)), { recursive: true });
+        copyFileSync(join(ROOT, from), join(this.#root, to));
+        for (const flag of flags)
+          chmodSync(join(this.#root, to), Number.parseInt(/^--chmod=(\d+)$/.exec(flag)![1]!, 8));
+        break;
+      }
+      case 'ENV':
+        for (const pair of rest.split(/\s+/)) this.environment[pair.split('=')[0]!] = pair.split('=')[1]!;
+        return;
+      case 'USER':
+        this.user = rest;
+        return;
+      case 'VOLUME':
+        this.volumes.push(rest);
+        return;
+      case 'STOPSIGNAL':
+        this.stopSignal = rest as NodeJS.Signals;
+        return;
+      case 'HEALTHCHECK':
+        this.health = JSON.parse(rest.replace(/^.*?CMD /, ''));
+        return;
+      case 'ENTRYPOINT':
+        this.entry = JSON.parse(rest);
+        return;
+      case 'CMD':
+        this.command = JSON.parse(rest);
+        return;
+      default:
+        assert.fail(`${keyword} is not known here`);
+    }
+    this.steps.push(`${keyword} ${rest}`);
+  }
+
+  /** The words of a container: the image's user without any right, and nothing that can be written but the volumes and /tmp. */
+  #container(words: readonly string[], environment: Readonly<Record<string, string>>): string[] {
+    const [uid, gid] = this.user.split(':');
+    const rights = ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP'].flatMap((name) => ['--cap-add', name]);
+    return [
+      ...this.#mounts(),
+      ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
+      ...['--remount-ro', '/', '--remount-ro', '/usr/local', ...rights],
+      ...this.volumes.flatMap((volume) => ['--bind', join(this.#root, volume), volume]),
+      ...[
+        '--',
+        'setpriv',
+        `--reuid=${uid}`,
+        `--regid=${gid}`,
+        '--clear-groups',
+        '--bounding-set=-all',
+        '--no-new-privs',
+      ],
+      ...words,
+    ];
+  }
+
+  /** `docker run … sh -c`, as it were: a command in a container of its own, or of one that runs, since they share what they may write. */
+  inside(words: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Said> {
+    return run(this.#container(words, environment));
+  }
+
+  /** `docker run IMAGE WORDS`. */
+  start(words: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess {
+    const all = [...this.entry, ...(words.length > 0 ? words : this.command)];
+    return spawn('bwrap', this.#container(all, environment), { stdio: ['ignore', 'pipe', 'pipe'] });
+  }
+}
+
+/** Why it cannot be built here; `undefined` when it can. */
+export function whyNotBuilt(): string | undefined {
+  if (process.platform !== 'linux') return 'bubblewrap is of Linux';
+  if (process.getuid?.() !== 0) return 'only root may give files to another user';
+  const needed = ['/usr/bin/bwrap', '/usr/bin/setpriv', '/usr/lib/node_modules/npm/bin/npm-cli.js'];
+  const missing = needed.find((path) => !existsSync(path));
+  return missing && `${missing} is not there`;
+}
