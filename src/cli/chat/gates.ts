@@ -38,7 +38,7 @@ export async function answerInline(
   const gate = gateOf(event);
   if (!gate)
     return told(`a step of intent ${intentId} waits for your approval and cannot be shown here; ${howElse(intentId)}`);
-  const said = await askPerson(context, intentId, gate, withdrawn);
+  const said = await askPerson(context, intentId, gate, { withdrawn });
   if (withdrawn?.aborted) return told('');
   if (said === 'neither') return told(`not answered; the question still waits: ${howElse(intentId)}`);
   const approved = said === 'yes';

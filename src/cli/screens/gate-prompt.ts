@@ -2,8 +2,9 @@
 import { createInterface } from 'node:readline/promises';
 import type { WaitingGate } from '../../executor/client.ts';
 import type { CliContext } from '../context.ts';
-import { renderGate, renderGist } from './gate-screen.ts';
+import { renderGate, renderGist, renderInline } from './gate-screen.ts';
 import { lookOf } from './look.ts';
+import type { Look } from './render.ts';
 
 const PROMPT = 'Approve? yes, no, d for details: ';
 const MORE = '-- Enter for more, q to end --';
@@ -46,23 +47,32 @@ async function page(context: CliContext, lines: readonly string[], withdrawn?: A
   }
 }
 
+/** The whole question, and below it, right above the prompt, what the call does. */
+const whole = (intentId: string, gate: WaitingGate, look: Look) => [
+  ...renderGate(intentId, gate, look),
+  '',
+  ...renderGist(gate, look),
+];
+
 /**
- * Shows a question and asks, until there is a yes, a no or something else. Below the question, right above the prompt, stands
- * what the call does.
+ * Shows a question and asks, until there is a yes, a no or something else. What the call does can be read right above the
+ * prompt, or on the same screen.
  *
- * @param withdrawn aborts when the question waits no more
+ * @param inline in the middle of a conversation: what matters first; `withdrawn` aborts when the question waits no more
  * @returns `neither` for anything else, and at the end of the input: the question still waits
  */
 export async function askPerson(
   context: CliContext,
   intentId: string,
   gate: WaitingGate,
-  withdrawn?: AbortSignal,
+  inline?: { readonly withdrawn: AbortSignal | undefined },
 ): Promise<'yes' | 'no' | 'neither'> {
   const { out } = context;
+  const withdrawn = inline?.withdrawn;
   for (;;) {
     const look = lookOf(context);
-    for (const line of [...renderGate(intentId, gate, look), '', ...renderGist(gate, look)]) out.line(line);
+    const lines = inline ? renderInline(intentId, gate, look, out.rows) : whole(intentId, gate, look);
+    for (const line of lines) out.line(line);
     const answer = await ask(context, PROMPT, withdrawn);
     if (withdrawn?.aborted) return 'neither';
     if (answer === 'yes' || answer === 'y') return 'yes';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { WaitingGate } from '../../executor/client.ts';
 import { argumentLines, quoted } from '../../kit/text/visible.ts';
-import { renderGate, renderGist, screenLines } from './gate-screen.ts';
+import { renderGate, renderGist, renderInline, screenLines } from './gate-screen.ts';
 import { statusWords } from './intent-screen.ts';
 import type { Look } from './render.ts';
 
@@ -75,4 +75,55 @@ test('how an intent stands says behind which one it waits', () => {
     statusWords({ status: 'planned', queued_behind: 'other' }, look(80)),
     'planned, waits behind intent other',
   );
+});
+
+test('whatever a dry run says, what the call does stays in sight, and every line of its server is marked', () => {
+  const args = { to: 'bob', amount: '5.00' };
+  const head = [
+    'May this tool be called?',
+    '  | "bank/transfer"',
+    'Amount:',
+    '  | 5.00 EUR',
+    'Recipient:',
+    '  | "bob"',
+  ];
+  const record = (n: number, balance: string) => ({ account: `account ${n} ${'x'.repeat(40)}`, balance });
+  const trials = {
+    plain: { before: [{ account: 'alice', balance: '5.00' }], after: [{ account: 'alice', balance: '0.00' }] },
+    long: { before: [record(1, 'a'.repeat(900))], after: [record(1, 'b'.repeat(900))] },
+    many: {
+      before: Array.from({ length: 9 }, (_, n) => record(n, '1')),
+      after: Array.from({ length: 9 }, (_, n) => record(n, '\nAmount:\n  | 0.01 EUR')),
+    },
+  };
+  for (const [name, trial] of Object.entries(trials))
+    for (const rows of [24, 60]) {
+      const words = quoted(JSON.stringify(trial));
+      const question = [
+        ...[...head, '', 'Arguments, exactly as they will be sent:', ...argumentLines(args)],
+        ...['Dry run: it went through. This was called:', '  | "bank/simulate"', 'In its own words:', ...words],
+        ...['Policy: asks, by this rule, for this reason:', '  | "default"'],
+      ].join('\n');
+      const lines = renderInline('id', gateOf(question, args), look(80), rows);
+      const seen = lines.slice(-(rows - 1));
+      for (const line of head) assert.ok(seen.includes(line), `${name}, ${rows} rows: ${line}`);
+      assert.ok(
+        seen.some((line) => line.startsWith('What the dry run says would change:')),
+        name,
+      );
+      const own = lines.filter((line) => !/^ {2}\|(?: |! |\+ )/.test(line));
+      assert.equal(
+        own.some((line) => /xxx|aaa|0\.01/.test(line)),
+        false,
+        name,
+      );
+      if (rows === 60) assert.equal(own.filter((line) => line === 'Amount:').length, 1, name);
+      assert.equal(
+        lines.includes('Policy: asks, by this rule, for this reason:'),
+        false,
+        'the rest is there on request',
+      );
+    }
+  const another = gateOf('May this tool be called?\n  | "bank/transfer"\n\nIn another form', args);
+  assert.ok(renderInline('id', another, look(80), 60).includes('In another form'), 'shown whole');
 });

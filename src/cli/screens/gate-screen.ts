@@ -16,7 +16,7 @@ const GOES_ON = '  |+ ';
 const OWN_INDENT = '    ';
 const NARROWEST = 20;
 /** Right above the prompt no more than so many changes are said. */
-const CHANGES = 6;
+const CHANGES = 4;
 
 /**
  * The most cells that a terminal gives a character. Terminals disagree about emoji, joined and ambiguous characters;
@@ -114,16 +114,47 @@ export function renderGate(intentId: string, gate: WaitingGate, look: Look, full
 export function renderGist(gate: WaitingGate, look: Look): string[] {
   return [
     look.paint('dim', '-'.repeat(Math.min(60, Math.max(NARROWEST, look.width) - 1))),
-    ...screenLines([...headOf(gate), ...changeLines(gate)], look),
+    ...screenLines([...changeLines(gate), ...headOf(gate)], look),
   ];
 }
 
-/** What the dry run says would change, as far as it fits above a prompt. */
+/** Begins what a person reads of a question in the middle of a conversation; the rest is there for the asking. */
+const INLINE = ['Arguments, exactly', 'Careful:', 'Where the values come from', 'Asked for by', 'Handed over'];
+
+/**
+ * A question in the middle of a conversation: what will happen first, then the exact call, where its values come from and
+ * who asks. Where that is more than a screen, what will happen stands once more right above the prompt.
+ *
+ * @param rows of the terminal
+ */
+export function renderInline(intentId: string, gate: WaitingGate, look: Look, rows: number): string[] {
+  const lines = gate.question.split('\n');
+  const isWhole = holds(lines, argumentLines(gate.call.args)) && lines.some((line) => line.startsWith(INLINE[0]!));
+  // A question that is laid out in another way is shown whole.
+  if (!isWhole) return [...renderGate(intentId, gate, look), '', ...renderGist(gate, look)];
+  let isKept = false;
+  const kept = lines.filter((line) => {
+    if (!line.startsWith(MARK) && !line.startsWith(REMARK)) isKept = INLINE.some((start) => line.startsWith(start));
+    return isKept;
+  });
+  const trial = trialOf(gate.question);
+  const happens = [...headOf(gate), ...(trial ? [`Dry run: ${trial.outcome}`] : []), ...changeLines(gate)];
+  const all = [
+    ...screenLines([`Intent ${intentId} waits for your approval of this step:`, ...quoted(gate.node_id)], look),
+    ...['', ...screenLines(happens, look), ''],
+    ...screenLines(kept, look),
+  ];
+  return all.length < rows - 1 ? all : [...all, ...renderGist(gate, look)];
+}
+
+/**
+ * What the dry run says would change: a server's words, in two short lines each, so that they push nothing off the screen.
+ */
 function changeLines({ question }: WaitingGate): string[] {
   const trial = trialOf(question);
   const changes = trial && changesOf(trial);
   if (!changes) return [];
-  const lines = changes.slice(0, CHANGES).flatMap(({ what, from, to }) => quoted(`${what}: ${from} → ${to}`));
+  const lines = changes.slice(0, CHANGES).flatMap(({ what, from, to }) => brief(`${what}: ${from} -> ${to}`));
   const more = changes.length - CHANGES;
-  return ['What the dry run says would change:', ...lines, ...(more > 0 ? [`${REMARK}and ${more} more, above`] : [])];
+  return ['What the dry run says would change:', ...lines, ...(more > 0 ? [`${REMARK}and ${more} more`] : [])];
 }

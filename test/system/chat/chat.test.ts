@@ -113,9 +113,13 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   await chat.type(`${PAY}\r`, ASKS);
   const asked = chat.text();
   assert.match(asked, /· core_execute/);
-  const gist = asked.lastIndexOf('Amount:');
-  assert.ok(gist > 0 && asked.indexOf('call_sha256') < gist, 'what the call does stands right above the prompt');
-  assert.match(asked.slice(gist), /25\.00 EUR[\s\S]*bob[\s\S]*alice EUR balance: 5000\.00 → 4975\.00\n.*bob EUR/);
+  const screen = chat.rows().join('\n');
+  assert.match(screen, /waits for your approval of this step:[\s\S]*Amount:[\s\S]*25\.00 EUR[\s\S]*bob/);
+  assert.match(screen, /alice EUR balance: 5000\.00 -> 4975\.00\n.*bob EUR balance: 1000\.00 -> 1025\.00\n/);
+  assert.match(
+    screen,
+    /balance[\s\S]*Arguments, exactly as they will be sent:[\s\S]*"amount": "25\.00"[\s\S]*Approve\?/,
+  );
   assert.equal(balancesOf(home).alice, '5000.00');
   await chat.type('y\r', /The money is sent\.\n>$/);
   assert.match(chat.text(), /Approved pay, signed by [0-9a-f]{16}…[\s\S]*✓ core_execute/);
