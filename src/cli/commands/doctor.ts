@@ -32,6 +32,7 @@ import {
 import { checkPublicListener } from '../doctor/public-listener.ts';
 import { checkSeparation } from '../doctor/separation.ts';
 import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkTools } from '../doctor/settings.ts';
+import { checkSleep } from '../doctor/sleep.ts';
 import { checkPostgres, checkStores } from '../doctor/stores.ts';
 import { EXIT } from '../exit-status.ts';
 import { pad, wrap } from '../screens/columns.ts';
@@ -223,6 +224,7 @@ export async function examine(context: CliContext): Promise<{ checks: readonly C
       return checks;
     }),
     one('separation', () => checkSeparation(context)),
+    one('sleep', () => checkSleep(context)),
     one('model', () => checkModels(context)),
     one('Neo', () => checkNeoFiles(context)),
     one('MCP tools', () => checkTools()),

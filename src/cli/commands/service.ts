@@ -1,6 +1,7 @@
 /** `reveille service …` and `reveille upgrade`: `reveille up` without a terminal, and another version of it. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { wait } from '../../kit/clock/clock.ts';
 import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import { likelyOwner } from '../../kit/sqlite/file-owner.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -10,6 +11,7 @@ import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { wholeNumberFlag } from '../flags/flags.ts';
+import { UsageError } from '../flags/usage-error.ts';
 import { type RunRecord, readRun } from '../home/home.ts';
 import { isKnownName } from '../home/settings-names.ts';
 import { lookOf } from '../screens/look.ts';
@@ -21,6 +23,8 @@ import { lastingNode } from '../service/lasting-copy.ts';
 import { currentVersion, servicePlace, versionOf } from '../service/place.ts';
 import { settleBeforeStart, settleCutOff, takeUpgrade, upgradeService } from '../service/upgrade.ts';
 import { readNote } from '../service/upgrade-note.ts';
+import { type WakeRecord, wakeAlarm, wakeFiles } from '../sleep/wake-alarm.ts';
+import { takeWakeBack, type WakeState, wakeState, wakeWords } from '../sleep/wake-words.ts';
 
 const LOG_LINES = 100;
 
@@ -130,6 +134,8 @@ export async function serviceStatus(context: CliContext): Promise<void> {
   const note = cutOffUpgrade(place);
   const next = state === 'running' ? await nextRing(context) : undefined;
   const last = state === 'missing' ? undefined : (await manager.lastLines(place.name, 1)).at(-1);
+  const wake = wakeState(context, place);
+  const isWakeSaid = state !== 'missing' && wake.isOn;
   const look = lookOf(context);
   const ringAt = next && Date.parse(next.at);
   const starts = !enabled ? 'only by hand' : atBoot ? 'with the computer' : 'when you log in';
@@ -147,6 +153,7 @@ export async function serviceStatus(context: CliContext): Promise<void> {
         'next ring',
         ringAt === undefined ? undefined : `${localTime(ringAt, look)} (${fromNow(ringAt, look.now)})  ${next!.text}`,
       ],
+      ['computer', isWakeSaid ? wakeWords(context, wake) : undefined],
       ['last line', last],
       ['home', home.path],
     ],
@@ -166,6 +173,8 @@ export async function serviceStatus(context: CliContext): Promise<void> {
     upgrade_cut_off: note === undefined ? null : versionOf(note.to),
     next_ring: next?.at ?? null,
     last_line: last ?? null,
+    wakes_computer: wake.isOn,
+    woken_at: wake.armedFor === undefined ? null : formatInstant(wake.armedFor),
     home: home.path,
     now: formatInstant(context.clock.now()),
   };
@@ -184,6 +193,62 @@ export async function serviceLogs(context: CliContext, flags: { follow?: boolean
   }
   const lines = await manager.lastLines(place.name, count);
   for (const line of lines) context.out.result({ line }, line);
+}
+
+/** How long the service may take to see that its person has changed their mind: it looks every two seconds. */
+const HEED_MS = 10_000;
+const DAY_MS = 24 * 3_600_000;
+
+/** Whether what the keeper says is what it makes of its person's wish. */
+const heeds = (record: WakeRecord | undefined, wanted: 'on' | 'off') =>
+  wanted === 'off' ? record === undefined : record !== undefined && !record.trying;
+
+async function until(context: CliContext, isSo: () => boolean): Promise<void> {
+  const end = context.clock.monotonic() + HEED_MS;
+  while (!isSo() && context.clock.monotonic() < end) await wait(context.clock, 100);
+}
+
+/** Arms a wake a day ahead and takes it back. @throws ReveilleError when it cannot, with what to do */
+async function tryToWake(
+  { environment, clock }: CliContext,
+  name: string,
+  { isOn, problem }: WakeState,
+): Promise<void> {
+  const refuse = (why: string, remedy?: string) => {
+    const message = `this computer cannot be woken for alarms: ${why}${remedy === undefined ? '' : `; ${remedy}`}`;
+    return new ReveilleError('unavailable', message, { retryable: false });
+  };
+  if (isOn) return;
+  if (problem !== undefined) throw refuse(problem);
+  const alarm = await wakeAlarm(`${name}-try`, environment, () => clock.now());
+  const tried = await alarm.arm(clock.now() + DAY_MS, undefined, () => {});
+  if ('means' in tried) await alarm.disarm(tried);
+  else if (tried.behind === undefined) throw refuse(tried.problem, tried.remedy);
+}
+
+/** `service wake [on|off]`. */
+export async function serviceWake(context: CliContext, wanted: string | undefined): Promise<void> {
+  const { out } = context;
+  if (wanted !== undefined && wanted !== 'on' && wanted !== 'off')
+    throw new UsageError(`service wake takes on or off (got ${JSON.stringify(wanted)})`);
+  const { place, manager } = await mustExist(context);
+  const files = wakeFiles(place);
+  const before = wakeState(context, place);
+  if (wanted === 'on') {
+    await tryToWake(context, place.name, before);
+    writeFileSync(files.wanted, '', { mode: 0o600 });
+  } else if (wanted === 'off') rmSync(files.wanted, { force: true });
+  const isRunning = (await manager.state(place.name)).state === 'running';
+  if (wanted !== undefined && isRunning) await until(context, () => heeds(files.read(), wanted));
+  // Nobody heeds it, or nobody runs: what was armed is taken back from here.
+  if (wanted === 'off' && files.read()) await takeWakeBack(context, place);
+  const state: WakeState = wakeState(context, place);
+  const { isOn, armedFor, means, problem, remedy, loose } = state;
+  const data = { wakes_computer: isOn, woken_at: armedFor === undefined ? null : formatInstant(armedFor) };
+  const more = { means: means ?? null, problem: problem ?? null, remedy: remedy ?? null, loose: loose ?? null };
+  out.result({ ...data, ...more }, `The computer ${wakeWords(context, state)}.`);
+  if (isOn && remedy !== undefined) out.remark(remedy);
+  if (isOn && !isRunning) out.remark('The service does not run: nothing is armed before: reveille service restart');
 }
 
 export async function serviceRestart(context: CliContext): Promise<void> {

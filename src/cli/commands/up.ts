@@ -22,6 +22,7 @@ import {
   setLine,
   stoppingLine,
 } from '../screens/up-screen.ts';
+import { ownKeeper } from '../sleep/keeper.ts';
 import { type LocalStack, startLocalStack } from '../up/local-stack.ts';
 import { ownConsole } from '../up/own-console.ts';
 import { type Ring, RingWatch, ringRecord } from '../up/ring.ts';
@@ -145,6 +146,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
       out.result(ringRecord(ring), replyLines(out, ring, lookOf(context), isBelow));
     }
     above = undefined;
+    keeper.turnEnded(ring.fire.occurrence.fireId);
     if (!failed) passOn(ring, news);
     console.hint('alarms');
     if (ring.fire.alarm.id !== awaited) return;
@@ -153,8 +155,11 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   });
   const log = await context.log('reveille', 'warn');
   let starting: Promise<LocalStack> | undefined;
+  const wakings = async (after: number) => (await (await starting)?.chronos.wakings(after)) ?? {};
+  const keeper = await ownKeeper(context, { log, wakings });
   const stop = async () => {
     ended.abort();
+    await keeper.close();
     news?.stop();
     await notifier?.close();
     watch.stop();
@@ -175,6 +180,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     starting = startLocalStack(context, {
       onFire: (report) => {
         news?.follows(report.occurrence.fireId);
+        if (report.alarm.wakeComputer) keeper.turnBegan(report.occurrence.fireId);
         watch.fire(report);
         notifier?.hint();
         console.hint('alarms');
@@ -202,6 +208,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
       void countDown(context, dueAt, ended.signal);
     }
     if (!once) {
+      keeper.start();
       const onLine = () => {
         above = undefined;
       };

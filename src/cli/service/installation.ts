@@ -8,6 +8,7 @@ import type { CliContext } from '../context.ts';
 import { checkSchemas, schemasOf } from '../home/databases.ts';
 import { makeHome, type RunRecord } from '../home/home.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
+import { takeWakeBack } from '../sleep/wake-words.ts';
 import { endMachines, whenUp } from './health.ts';
 import { copyProgram, isCheckout, lastingNode, notWritten, packageAt, programIn } from './lasting-copy.ts';
 import { type ServiceManager, type ServiceSpec, serviceManager } from './manager.ts';
@@ -109,6 +110,7 @@ export async function installService(context: CliContext, service: Service): Pro
 /** Stops the service and takes away everything but the data. @returns how many agents were ended with it */
 export async function removeService(context: CliContext, { place, manager }: Service): Promise<number> {
   await manager.uninstall(place.name);
+  await takeWakeBack(context, place);
   const ended = existsSync(context.settings.ROUTER_DATA_DIR!) ? await endMachines(context) : 0;
   const note = readNote(place);
   if (note !== undefined) forgetNote(place, note);

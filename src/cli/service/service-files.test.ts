@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { pmsetTime, pmsetWords, wakeTaskText } from '../sleep/wake-elsewhere.ts';
 import { copyProgram, lastingNode } from './lasting-copy.ts';
 import { plistText } from './launchd.ts';
 import { currentVersion, forgetVersions, servicePlace, switchTo } from './place.ts';
@@ -71,6 +72,29 @@ print(json.dumps({'root':t.tag,'version':t.get('version'),'parts':[c.tag.replace
     again: ['Interval', 'Count'],
   });
   assert.throws(() => taskText({ ...spec, command: ['100%'] }), /a percent sign/);
+});
+
+test('the task that wakes a computer is read as one, and what arms a wake on a Mac is a time of its own zone', {
+  skip,
+}, () => {
+  const at = Date.UTC(2026, 11, 1, 6, 59);
+  const code = `import xml.etree.ElementTree as E
+t=E.fromstring(sys.stdin.buffer.read().decode('utf-16'))
+n='{http://schemas.microsoft.com/windows/2004/02/mit/task}'
+f=lambda p:t.find('/'.join(n+x for x in p.split('/'))).text
+print(json.dumps([[c.tag.replace(n,'') for c in t],f('Triggers/TimeTrigger/StartBoundary'),f('Triggers/TimeTrigger/EndBoundary'),
+ f('Settings/WakeToRun'),f('Settings/DeleteExpiredTaskAfter')]))`;
+  assert.deepEqual(inPython(code, Buffer.from(`\ufeff${wakeTaskText(at)}`, 'utf16le')), [
+    ['RegistrationInfo', 'Triggers', 'Principals', 'Settings', 'Actions'],
+    ...['2026-12-01T06:59:00Z', '2026-12-01T07:59:00Z', 'true', 'PT0S'],
+  ]);
+  const read = inPython(
+    `import time\nprint(json.dumps(time.mktime(time.strptime(sys.stdin.read(), '%m/%d/%y %H:%M:%S'))))`,
+    pmsetTime(at),
+  );
+  assert.equal(read, at / 1000);
+  const words = ['-n', '/usr/bin/pmset', 'schedule', 'cancel', 'wake', pmsetTime(at), 'reveille'];
+  assert.deepEqual(pmsetWords('reveille', at, true), words);
 });
 
 test('the unit quotes what systemd would read as its own, and spares the agents', () => {

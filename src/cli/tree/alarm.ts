@@ -24,7 +24,7 @@ const alarmOptions = (command: Command) =>
     .option('--jitter <duration>', 'ring up to this much later, to spread load')
     .option('--as <name>', 'whose words they are (default: who is logged in)')
     .option('--urgent', 'ring in quiet hours too')
-    .option('--wake-computer', 'wake the computer from its sleep for it, where that is arranged');
+    .option('--wake-computer', 'wake the computer from its sleep for it, where "service wake" is on');
 
 const setOptions = (command: Command) =>
   alarmOptions(command).option('--key <text>', 'idempotency key: repeating the command sets no second alarm');

@@ -31,6 +31,12 @@ export function addService(program: Command): void {
     run: async (context, flags) => (await load()).serviceLogs(context, flags),
   });
   addCommand(service, {
+    usage: 'wake [on|off]',
+    summary: 'wake the computer from its sleep for alarms that ask for it (alarm set --wake-computer), or no more',
+    example: 'reveille service wake on',
+    run: async (context, _, [wanted]) => (await load()).serviceWake(context, wanted),
+  });
+  addCommand(service, {
     usage: 'restart',
     summary: 'end it and start it again; agents that are awake run on',
     example: 'reveille service restart',

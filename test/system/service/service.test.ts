@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
-import { REGISTRY_PORT, startUserManager, type UserManager, whyNot } from './user-manager.ts';
+import { REGISTRY_PORT, SYSTEM_BUS, startUserManager, type UserManager, WAKE_ALARM, whyNot } from './user-manager.ts';
 
 // A container of CI may have no control groups to give away.
 const skip = whyNot() ?? false;
@@ -76,7 +76,9 @@ describe('reveille service under systemd', { skip }, () => {
     });
   const leftOvers = () => [
     ...readdirSync(join(system.person, '.local/share/reveille/versions')).filter((name) => /^\.|0\.[3-6]/.test(name)),
-    ...readdirSync(join(system.person, '.local/share/reveille/service')).filter((name) => /json|earlier/.test(name)),
+    ...readdirSync(join(system.person, '.local/share/reveille/service')).filter(
+      (name) => /json|earlier/.test(name) && name !== 'wake.json',
+    ),
     ...readdirSync(system.person).filter((name) => /upgrade$/.test(name)),
   ];
 
@@ -193,6 +195,56 @@ describe('reveille service under systemd', { skip }, () => {
     assert.match(reply, told, 'the agent was told, too');
   });
 
+  test('the computer is woken before the first alarm that asks for it, whatever is killed, and no more when none does', async () => {
+    const armed = async () => {
+      const { stdout } = await system.run('cat', WAKE_ALARM);
+      return Number(stdout) * 1000;
+    };
+    const set = async (when: string) => {
+      const { id, next_fire_at: at } = await json('alarm', 'set', `wakes ${when}`, '--in', when, '--wake-computer');
+      return { id: id as string, wakesAt: Math.floor((Date.parse(at) - 60_000) / 1000) * 1000 };
+    };
+    assert.match(await must('service', 'wake'), /is not woken for alarms\./);
+    const [first, second] = [await set('30m'), await set('1h')];
+    assert.equal((await json('service', 'wake', 'on')).wakes_computer, true);
+    await eventually('the first wake is armed', async () => (await armed()) === first.wakesAt);
+    const { woken_at: said } = await json('service', 'status');
+    assert.equal(Math.floor(Date.parse(said) / 1000) * 1000, first.wakesAt);
+    await system.run('kill', '-9', String(await mainPid()));
+    await must('alarm', 'cancel', first.id).catch(() =>
+      eventually('it runs again', () =>
+        must('alarm', 'cancel', first.id).then(
+          () => true,
+          () => false,
+        ),
+      ),
+    );
+    await eventually('the second wake is armed', async () => (await armed()) === second.wakesAt);
+    const doctor = await system.reveille('doctor');
+    assert.match(doctor.stdout, /sleep +the computer is woken at [\s\S]* by\s+\/sys\/class\/rtc\/rtc0\/wakealarm/);
+    await must('service', 'wake', 'off');
+    assert.equal(await armed(), 0);
+    await must('service', 'wake', 'on');
+    await eventually('it is armed again, and stays so to the end', async () => (await armed()) === second.wakesAt);
+  });
+
+  test('the computer is held awake until the turn has ended, and let go at once when the service is killed', async () => {
+    const held = async () => (await system.run('env', SYSTEM_BUS, 'systemd-inhibit', '--list', '--no-pager')).stdout;
+    const isHeld = async () => /Reveille .*sleep:idle:handle-lid-switch/.test(await held());
+    await must('alarm', 'set', 'held awake for', '--in', '12s', '--wake-computer');
+    await eventually('it is held', isHeld);
+    const holder = /^Reveille +\d+ +\S+ +(\d+)/m.exec(await held())![1]!;
+    await system.run('kill', '-9', holder);
+    await eventually('another holds', async () => (await isHeld()) && !(await held()).includes(` ${holder} `));
+    const pid = await mainPid();
+    await system.run('kill', '-9', String(pid));
+    await eventually('nothing holds', async () => !(await isHeld()));
+    await eventually('it is held again', isHeld);
+    await eventually('it has rung', async () => /rang .*held awake for/.test(await logs()));
+    await eventually('it is let go', async () => !(await isHeld()));
+    await eventually('the agent has answered', async () => /I am the offline model/.test(await must('log')));
+  });
+
   test('upgrade says in one sentence why a version cannot be had from the registry, and nothing changes', async () => {
     const pid = await mainPid();
     const refuses = async (wanted: string, says: RegExp) => {
@@ -292,6 +344,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.ok(!existsSync(join(system.person, '.config/systemd/user/reveille.service')));
     assert.ok(!existsSync(join(system.person, '.local/share/reveille')));
     assert.deepEqual((await system.run('pgrep', '-f', 'reveille.mjs')).stdout, '');
+    assert.match((await system.run('cat', WAKE_ALARM)).stdout, /^0?\n?$/, 'no wake is left armed');
     assert.ok(existsSync(join(system.home, 'chronos', 'chronos.db')));
     const { status, stderr } = await system.reveille('service', 'logs');
     assert.equal(status, 1);

@@ -23,6 +23,7 @@ export function whyNot(): string | undefined {
   if (process.platform !== 'linux') return 'systemd is of Linux';
   if (SYSTEMD === undefined) return 'systemd is not installed';
   if (process.getuid?.() !== 0) return 'only root may make the namespaces for a systemd of its own';
+  if (spawnSync('dbus-daemon', ['--version']).status !== 0) return 'dbus-daemon is not installed';
   if (groupRoots().length === 0) return 'no control groups are mounted here for systemd';
   const mounts = groupRoots().map((root) => `umount -l ${root}\n${MOUNTS[root]}`);
   const { status, stderr } = spawnSync('unshare', [...NAMESPACES, 'bash', '-ec', mounts.join('\n')], {
@@ -53,6 +54,18 @@ export type UserManager = {
 
 /** What goes with the power: the manager, our programs, and what they have started. */
 const CUT = 'systemd --user|reveille.mjs|npm install';
+
+/** Where logind keeps a computer awake for who asks: a system bus and logind, both real. */
+const LOGIND = SYSTEMD?.replace(/systemd$/, 'systemd-logind');
+const BUS = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>system</type><listen>unix:path=/run/dbus/system_bus_socket</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*"/><allow receive_type="method_call"/><allow receive_type="method_return"/>
+<allow receive_type="error"/><allow receive_type="signal"/><allow own="*"/><allow user="*"/></policy></busconfig>
+`;
+export const SYSTEM_BUS = 'DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket';
+/** The alarm of a clock of the hardware: a file, as the kernel's is, on a computer that may have no such clock. */
+export const WAKE_ALARM = '/sys/class/rtc/rtc0/wakealarm';
 
 /** How each hierarchy is mounted anew, so that its top is where we are in it. */
 const MOUNTS: Readonly<Record<string, string>> = {
@@ -85,6 +98,12 @@ chmod 700 /run/user/0
 mount --bind ${folder}/machine-id /etc/machine-id
 mount -t tmpfs tmpfs /var/log
 ip link set lo up
+mount -t tmpfs tmpfs /sys/class
+mkdir -p $(dirname ${WAKE_ALARM}) /run/dbus /run/systemd/inhibit /run/systemd/seats /run/systemd/users /run/systemd/sessions
+touch ${WAKE_ALARM}
+dbus-daemon --config-file=${folder}/bus.conf --nofork --nopidfile 2>/dev/null &
+while [ ! -S /run/dbus/system_bus_socket ]; do sleep 0.05; done
+${LOGIND} 2>/dev/null &
 ${SYSTEMD!.replace(/systemd$/, 'systemd-journald')} 2>/dev/null &
 touch ${folder}/ready
 while :; do
@@ -120,6 +139,7 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
   writeFileSync(join(folder, 'machine-id'), `${'5'.repeat(32)}\n`);
   for (const root of groupRoots()) mkdirSync(join(root, mark));
   writeFileSync(join(folder, 'inside'), inside(folder));
+  writeFileSync(join(folder, 'bus.conf'), BUS);
   const env = {
     PATH: process.env.PATH!,
     HOME: person,
@@ -157,11 +177,16 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
     return existsSync(join(folder, 'ready'));
   });
   const inner = readFileSync(`/proc/${outer.pid}/task/${outer.pid}/children`, 'utf8').trim().split(' ')[0]!;
+  // Only services ask logind: without the systemd of the computer it takes long over what else it is asked.
+  const bus = { DBUS_SYSTEM_BUS_ADDRESS: 'unix:path=/nowhere' };
   const run = (program: string, ...words: string[]) =>
     new Promise<Outcome>((resolve) => {
       const there = ['--target', inner, '--mount', '--pid', '--net', '--cgroup', '--', program, ...words];
-      const child: ChildProcess = execFile('nsenter', there, { env, encoding: 'utf8' }, (_, stdout, stderr) =>
-        resolve({ status: child.exitCode, stdout, stderr }),
+      const child: ChildProcess = execFile(
+        'nsenter',
+        there,
+        { env: { ...env, ...bus }, encoding: 'utf8' },
+        (_, stdout, stderr) => resolve({ status: child.exitCode, stdout, stderr }),
       );
     });
   const isUp = async () => /running|degraded/.test((await run('systemctl', '--user', 'is-system-running')).stdout);

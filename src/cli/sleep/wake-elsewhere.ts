@@ -1,0 +1,106 @@
+/**
+ * Waking under macOS and Windows. Written after pmset(1) and the schema of tasks (`WakeToRun`); held against their
+ * formats, and not run there. Both keep many wakes at once, so nobody's is overwritten.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import type { Settings } from '../../wire/settings.ts';
+import { ask } from '../service/ask.ts';
+import { xmlText } from '../service/launchd.ts';
+import type { Armed, NotArmed, WakeAlarm } from './wake-alarm.ts';
+
+const two = (value: number) => String(value).padStart(2, '0');
+
+/** `12/01/26 06:59:00`, in the computer's own zone, as pmset(1) reads it. */
+export function pmsetTime(at: number): string {
+  const time = new Date(at);
+  const day = [time.getMonth() + 1, time.getDate(), time.getFullYear() % 100].map(two).join('/');
+  return `${day} ${[time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':')}`;
+}
+
+/** The words that arm or cancel a wake, for root: the name says whose it is. */
+export const pmsetWords = (name: string, at: number, cancel = false): string[] => [
+  ...['-n', '/usr/bin/pmset', 'schedule', ...(cancel ? ['cancel'] : [])],
+  ...['wake', pmsetTime(at), name],
+];
+
+function pmset(name: string, env: Settings): WakeAlarm {
+  const means = 'pmset';
+  const disarm = async ({ at }: Armed) => void (await ask('sudo', pmsetWords(name, at, true), { env }));
+  return {
+    async arm(at, ours, note): Promise<Armed | NotArmed> {
+      if (ours?.at === at) return ours;
+      if (ours) await disarm(ours);
+      note({ means, at });
+      const { status, stderr } = await ask('sudo', pmsetWords(name, at), { env });
+      if (status === 0) return { means, at };
+      const rule = `${userInfo().username} ALL=(root) NOPASSWD: /usr/bin/pmset schedule wake *, /usr/bin/pmset schedule cancel wake *`;
+      const problem = `pmset wants root to wake this computer (${stderr.trim().split('\n')[0]})`;
+      return { problem, remedy: `as root: echo '${rule}' > /etc/sudoers.d/reveille && visudo -c` };
+    },
+    disarm,
+  };
+}
+
+/** A task that wakes the computer once and does nothing; its time is of the zone that it names, UTC. */
+export function wakeTaskText(at: number): string {
+  const time = (instant: number) => `${new Date(instant).toISOString().slice(0, 19)}Z`;
+  return `<?xml version="1.0" encoding="UTF-16"?>
+<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
+  <RegistrationInfo>
+    <Description>Wakes the computer for an alarm of Reveille</Description>
+  </RegistrationInfo>
+  <Triggers>
+    <TimeTrigger>
+      <StartBoundary>${time(at)}</StartBoundary>
+      <EndBoundary>${time(at + 3_600_000)}</EndBoundary>
+    </TimeTrigger>
+  </Triggers>
+  <Principals>
+    <Principal id="Author">
+      <UserId>${xmlText(userInfo().username)}</UserId>
+      <LogonType>InteractiveToken</LogonType>
+      <RunLevel>LeastPrivilege</RunLevel>
+    </Principal>
+  </Principals>
+  <Settings>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
+    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
+    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
+    <WakeToRun>true</WakeToRun>
+    <ExecutionTimeLimit>PT1M</ExecutionTimeLimit>
+    <DeleteExpiredTaskAfter>PT0S</DeleteExpiredTaskAfter>
+  </Settings>
+  <Actions Context="Author">
+    <Exec>
+      <Command>cmd.exe</Command>
+      <Arguments>/c exit 0</Arguments>
+    </Exec>
+  </Actions>
+</Task>
+`;
+}
+
+function wakeTask(name: string, env: Settings): WakeAlarm {
+  const task = `${name}-wake`;
+  const means = 'a task of the Task Scheduler';
+  return {
+    async arm(at, ours, note): Promise<Armed | NotArmed> {
+      if (ours?.at === at) return ours;
+      note({ means, at });
+      const folder = mkdtempSync(join(tmpdir(), 'reveille-wake-'));
+      const file = join(folder, 'task.xml');
+      writeFileSync(file, `\ufeff${wakeTaskText(at)}`, 'utf16le');
+      const { status, stderr } = await ask('schtasks', ['/Create', '/F', '/TN', task, '/XML', file], { env });
+      rmSync(folder, { recursive: true, force: true });
+      if (status === 0) return { means, at };
+      const remedy = 'allow wake timers in the power options of Windows, then: reveille service restart';
+      return { problem: `the Task Scheduler did not take the wake: ${stderr.trim()}`, remedy };
+    },
+    disarm: async () => void (await ask('schtasks', ['/Delete', '/F', '/TN', task], { env })),
+  };
+}
+
+export const wakeElsewhere = (platform: 'darwin' | 'win32', name: string, environment: Settings): WakeAlarm =>
+  platform === 'darwin' ? pmset(name, environment) : wakeTask(name, environment);

@@ -1,0 +1,68 @@
+/** What is said of waking the computer, in `service wake`, `service status` and the doctor; and taking it back. */
+import { existsSync } from 'node:fs';
+import { fromNow, localTime } from '../../kit/clock/local-time.ts';
+import type { CliContext } from '../context.ts';
+import { lookOf } from '../screens/look.ts';
+import type { ServicePlace } from '../service/place.ts';
+import { LEAD_MS, wakeAlarm, wakeFiles } from './wake-alarm.ts';
+import { cannotWake } from './wake-linux.ts';
+
+export type WakeState = {
+  /** Whether the person wants the computer woken. */
+  readonly isOn: boolean;
+  /** When it is woken next, epoch milliseconds; also by another program, which comes first. */
+  readonly armedFor: number | undefined;
+  readonly means: string | undefined;
+  /** Why it is not, or cannot be. */
+  readonly problem: string | undefined;
+  readonly remedy: string | undefined;
+  /** Why it is held awake not at all, or not against everything. */
+  readonly loose: string | undefined;
+  readonly heldSince: number | undefined;
+};
+
+const ON_POSTGRES = 'the alarms are in PostgreSQL, which belongs to no one computer';
+
+/** As far as it is known without trying; what was tried stands in the record of the process that did. */
+export function wakeState({ settings }: CliContext, place: ServicePlace): WakeState {
+  const files = wakeFiles(place);
+  const record = files.read();
+  const armed = record?.trying ? undefined : record?.armed;
+  const impossible = settings.CHRONOS_POSTGRES_URI
+    ? { problem: ON_POSTGRES, remedy: undefined }
+    : process.platform === 'linux'
+      ? cannotWake()
+      : undefined;
+  return {
+    isOn: existsSync(files.wanted),
+    armedFor: record?.behind ?? armed?.at,
+    means: record?.behind === undefined ? armed?.means : 'another program',
+    problem: impossible?.problem ?? record?.problem,
+    remedy: impossible ? impossible.remedy : record?.remedy,
+    loose: record?.loose,
+    heldSince: record?.held_since,
+  };
+}
+
+const LEAD = `${LEAD_MS / 1000} s`;
+
+/** One sentence without its end. */
+export function wakeWords(context: CliContext, state: WakeState): string {
+  const { isOn, armedFor, means, problem, loose, heldSince } = state;
+  const look = lookOf(context);
+  if (!isOn) return problem === undefined ? 'is not woken for alarms' : `cannot be woken for alarms: ${problem}`;
+  if (problem !== undefined) return `is not woken for alarms: ${problem}`;
+  const held = heldSince === undefined ? '' : `; held awake since ${localTime(heldSince, look)}`;
+  const but = loose === undefined ? '' : `; ${loose}`;
+  if (armedFor === undefined) return `is woken ${LEAD} before alarms that ask for it; no such alarm waits${held}${but}`;
+  const at = `${localTime(armedFor, look)} (${fromNow(armedFor, look.now)})`;
+  return `is woken at ${at} by ${means}, for an alarm that asks for it${held}${but}`;
+}
+
+/** Takes back what a process that is gone has armed. */
+export async function takeWakeBack({ environment, clock }: CliContext, place: ServicePlace): Promise<void> {
+  const files = wakeFiles(place);
+  const armed = files.read()?.armed;
+  if (armed) await (await wakeAlarm(place.name, environment, () => clock.now())).disarm(armed);
+  files.remove();
+}
