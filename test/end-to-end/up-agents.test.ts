@@ -61,11 +61,21 @@ async function run({ home }: Up, ...words: string[]): Promise<string> {
   return stdout;
 }
 
-/** Rings once, and gives the lines that `up` has for it: the one that it rang, and what is below it. */
+/**
+ * Rings once, and gives the lines that `up` has for it: the one that it rang, and what came of it, which stands below it,
+ * or below a line of its own where another ring, the welcome's say, came between them.
+ */
 async function ring(up: Up, label: string): Promise<string> {
   await run(up, 'alarm', 'set', 'look at the build', '--in', '1s', '--label', label);
-  const told = new RegExp(`^\\S+ {2}rang {2}${label}: .*\\n(?: .*\\n)+`, 'm');
-  return eventually(`the ring ${label}`, () => told.exec(up.said())?.[0], LIMIT_MS);
+  const rang = new RegExp(`^\\S+ {2}rang {2}${label}: .*\\n((?: .*\\n)*)`, 'm');
+  const reply = new RegExp(`^\\S+ {2}reply {2}${label}\\n((?: .*\\n)+)`, 'm');
+  const told = () => {
+    const [line, below] = rang.exec(up.said()) ?? [];
+    return below === '' ? reply.exec(up.said()) && line + reply.exec(up.said())![1]! : line;
+  };
+  return eventually(`the ring ${label}`, () => told() ?? false, LIMIT_MS).catch((thrown) =>
+    assert.fail(`${thrown.message}; what "up" said:\n${up.said()}`),
+  );
 }
 
 async function listening(t: TestContext, answer: (path: string) => { status: number; body: string }): Promise<string> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** The first look comes soon; whoever has waited long looks less often, as each look may cost another process work. */
-const PAUSE_MS = { least: 5, most: 100, share: 0.05 };
+const PAUSE_MS = { least: 5, most: 200, share: 0.1 };
 /** Enough for a computer that is busy with other things: only what never comes about fails. */
 const LIMIT_MS = 60_000;
 

@@ -1,5 +1,6 @@
 /**
- * `npm run test:all [-- PATTERN…]`: runs all suites, or those that the patterns name, with Node's own runner.
+ * Runs suites with Node's own runner: `npm run test:all` all of them, or those that its patterns name;
+ * `npm run test:product` what a change is tried with, `npm run test:release` the rest, which a release needs besides.
  *
  * Two things differ from `node --test`, which starts files in the order of their names, each in a process of its own.
  * Suites that mostly wait begin first, so that the cores have work until the end. And suites beside sources that only
@@ -24,13 +25,20 @@ const SUITES = [
   '{src,examples,bench}/**/*.test.ts',
 ];
 
+/**
+ * What a release must pass and a change seldom touches: campaigns that go on until they have seen enough, the packed
+ * artefact with all that is made of it, and the programs of others that judge us. CI runs them after `npm test`.
+ */
+const RELEASE =
+  /^test\/(?:fault\/(?:chaos|rail-attack|simulation)|system\/(?:deploy|integrations|package|python-client|service|site)|system\/(?:mcp-host\/conformance|chronometric\/inspector))\b/;
+
 /** Longest that one suite, or one test, may take. */
 const TIMEOUT_MS = 300_000;
-/** Files at a time for each core: most wait for processes half of their time. */
-const FILES_PER_CORE = 2;
+/** Files at a time for each core: most wait for processes more than half of their time. */
+const FILES_PER_CORE = 3;
 
-/** Where suites share a process, each folder named here one: as far as they only compute. */
-const SHARING = /^(?:src\/[^/]+|bench|test\/architecture|test\/fault\/checker)(?=\/)/;
+/** Where suites share a process, each folder named here one: as far as they only compute, or start daemons within it. */
+const SHARING = /^(?:src\/[^/]+|bench|test\/(?:architecture|support)|test\/(?:contract|fault|system)\/[^/]+)(?=\/)/;
 /**
  * A suite with one of these in its text has a process of its own: hooks around each test of a file, which would be around
  * those of its neighbours too; processes and threads, for which a whole system would wait; and what all of a process
@@ -42,7 +50,7 @@ const NEEDS_OWN_PROCESS = new RegExp(
     /node:(?:child_process|worker_threads)\b/,
     /\bprocess\.(?:env|chdir|on|once|exitCode)\b/,
     /\b(?:mock\.|stackTraceLimit|setFlagsFromString)/,
-    /support\/(?!temporary|eventually|command-line|installation)/,
+    /support\/(?!temporary|eventually|command-line|installation|stand-ins)/,
   ]
     .map(({ source }) => source)
     .join('|'),
@@ -56,8 +64,12 @@ const found = (patterns: readonly string[]): string[] => {
   return [...new Set(files)];
 };
 
-const patterns = process.argv.slice(2);
-const suites = found(patterns.length > 0 ? patterns : SUITES);
+const words = process.argv.slice(2);
+const patterns = words.filter((word) => !word.startsWith('--'));
+const suites = found(patterns.length > 0 ? patterns : SUITES).filter((suite) => {
+  if (words.includes('--product')) return !RELEASE.test(suite);
+  return !words.includes('--release') || RELEASE.test(suite);
+});
 if (suites.length === 0) {
   console.error(`no file matches ${patterns.join(' ')}`);
   process.exit(2);

@@ -1,6 +1,7 @@
 /** What Neo's tests share: a real daemon on a real port with a real file, and ways to talk to it. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
+import { eventually } from '../../../test/support/eventually.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { silentLogger } from '../../kit/log/log.ts';
@@ -82,12 +83,11 @@ export async function turnsOf(neo: { url: string }, conversationId: string): Pro
 }
 
 /** Reads the conversation until all its turns have ended. */
-export async function settledTurns(neo: { url: string }, conversationId: string): Promise<TurnView[]> {
-  for (;;) {
+export function settledTurns(neo: { url: string }, conversationId: string): Promise<TurnView[]> {
+  return eventually('the end of every turn', async () => {
     const turns = await turnsOf(neo, conversationId);
-    if (turns.every(({ finished_at }) => finished_at !== undefined)) return turns;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+    return turns.every(({ finished_at }) => finished_at !== undefined) && turns;
+  });
 }
 
 export const ALARM_ID = '0197f5a0-0000-7000-8000-000000000001';

@@ -115,7 +115,7 @@ test(`${ROUNDS} times kill -9 in the middle of creates: nothing acknowledged is 
     };
     const enough = acknowledged.size + 5 + dice(100);
     const writers = Array.from({ length: WRITERS }, writer);
-    while (acknowledged.size < enough) await new Promise((resolve) => setImmediate(resolve));
+    while (acknowledged.size < enough) await new Promise((resolve) => setTimeout(resolve, 1));
     await kill(child);
     alive = false;
     await Promise.all(writers);

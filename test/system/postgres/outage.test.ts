@@ -1,6 +1,7 @@
 /** The store while PostgreSQL goes away and comes back. */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { pino } from 'pino';
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
 import type { AlarmStore, CreateResult } from '../../../src/chronos/store/store.ts';
@@ -38,7 +39,7 @@ function createAllTheTime(store: AlarmStore, lanes: number) {
         acknowledged.push(entry.alarm.id);
       } catch (error) {
         refusals.push(error);
-        await new Promise((resolve) => setImmediate(resolve));
+        await pause(2);
       }
     }
   };
@@ -48,11 +49,11 @@ function createAllTheTime(store: AlarmStore, lanes: number) {
     refusals,
     /** Resolves when so many have been acknowledged. */
     async reach(count: number) {
-      while (acknowledged.length < count) await new Promise((resolve) => setImmediate(resolve));
+      while (acknowledged.length < count) await pause(2);
     },
     async refusal() {
       const before = refusals.length;
-      while (refusals.length === before) await new Promise((resolve) => setImmediate(resolve));
+      while (refusals.length === before) await pause(2);
     },
     async stop() {
       stopped = true;
@@ -176,8 +177,7 @@ test('nothing that is logged when connections are lost tells the password', asyn
   await creates.stop();
   await new Promise((resolve) => setImmediate(resolve));
   await server.run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`);
-  while (!lines.some((line) => line.includes('an idle connection was lost')))
-    await new Promise((resolve) => setImmediate(resolve));
+  while (!lines.some((line) => line.includes('an idle connection was lost'))) await pause(2);
   await store.close();
   assert.match(lines.join(''), /the connection to PostgreSQL was lost/);
   assert.doesNotMatch(lines.join(''), /an-embedded-password|postgres:\/\//);
@@ -249,6 +249,6 @@ test('a promoted standby is found, with everything that was acknowledged; the or
   });
   while (!arrived) {
     await createDue(store, systemClock.now() + 1000);
-    await Promise.race([heard, new Promise((resolve) => setImmediate(resolve))]);
+    await Promise.race([heard, pause(2)]);
   }
 });
