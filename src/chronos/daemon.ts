@@ -78,7 +78,7 @@ async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<
     return { store, opened: Promise.resolve() };
   }
   const { openPostgresStore } = await import('./store/postgres/store.ts');
-  const options = { uri, clock, log, poolSize, buckets, onHint };
+  const options = { uri, clock, log, poolSize, buckets, onHint, prefers: 'rendezvous' as const };
   return openEventually((onOutdated) => openPostgresStore({ ...options, onOutdated }), { clock, log });
 }
 

@@ -289,7 +289,8 @@ export type AlarmStore = {
   complete(completions: readonly Completion[]): Promise<CompletionResult[]>;
 
   /**
-   * The earliest instant at which {@link claim} could have something to do: the smallest `dueAt` of what nobody holds,
+   * The earliest instant at which {@link claim} could have something to do (where replicas share out what they look after,
+   * up to 50 ms later for what is another's): the smallest `dueAt` of what nobody holds,
    * or the smallest `leaseUntil` of what is held, parked or not; `undefined` when there is neither. May be in the past.
    * Owners in `saturated` are left out of account, so that a caller who may not claim for them does not spin.
    */

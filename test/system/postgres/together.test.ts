@@ -4,7 +4,7 @@ import { after, before, type TestContext, test } from 'node:test';
 import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
 import { PrimaryPool } from '../../../src/chronos/store/postgres/pool.ts';
 import { statement } from '../../../src/chronos/store/postgres/statement.ts';
-import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
+import { openPostgresStore, type PostgresStoreOptions } from '../../../src/chronos/store/postgres/store.ts';
 import type { AlarmStore, Claim } from '../../../src/chronos/store/store.ts';
 import { type Clock, systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
@@ -20,6 +20,7 @@ import {
   occurrenceOf,
   triggered,
 } from '../../contract/store/fixtures.ts';
+import { pause } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 
@@ -30,7 +31,7 @@ before(async () => {
 after(() => server.remove());
 
 const uris: string[] = [];
-type OpenOptions = { onHint?: (dueAt: number) => void; clock?: Clock };
+type OpenOptions = Partial<Pick<PostgresStoreOptions, 'onHint' | 'clock' | 'prefers'>>;
 
 async function openTeam(t: TestContext, members: readonly OpenOptions[], buckets = 1): Promise<AlarmStore[]> {
   const uri = server.uri(await server.createDatabase());
@@ -44,9 +45,23 @@ async function openTeam(t: TestContext, members: readonly OpenOptions[], buckets
   return stores;
 }
 
-for (const buckets of [1, 16])
-  test(`whoever works on alarms together, each occurrence is delivered once, and the ledger is whole: ${buckets} buckets`, async (t) => {
-    const stores = await openTeam(t, [{}, {}, {}], buckets);
+const PREFERENCES: [string, number, OpenOptions['prefers'][]][] = [
+  ['1 bucket', 1, ['all', 'all', 'all']],
+  ['16 buckets', 16, ['all', 'all', 'all']],
+  ['1 bucket, nobody prefers it', 1, [() => false, () => false, () => false]],
+  ['16 buckets, shared out', 16, ['rendezvous', 'rendezvous', 'rendezvous']],
+  ['16 buckets, nobody prefers any', 16, [() => false, () => false, () => false]],
+  ['16 buckets, all prefer the same', 16, [(n) => n < 3, (n) => n < 3, (n) => n < 3]],
+  ['16 buckets, preferences change all the time', 16, Array(3).fill(() => Math.random() < 0.5)],
+];
+
+for (const [title, buckets, preferences] of PREFERENCES)
+  test(`whoever works on alarms together, each occurrence is delivered once, and the ledger is whole: ${title}`, async (t) => {
+    const stores = await openTeam(
+      t,
+      preferences.map((prefers) => ({ prefers: prefers!, onHint: () => {} })),
+      buckets,
+    );
     const ALARMS = 300;
     for (let n = 0; n < ALARMS; n += 50) {
       await Promise.all(
@@ -59,8 +74,11 @@ for (const buckets of [1, 16])
     await Promise.all(
       stores.map(async (store) => {
         for (;;) {
-          const claims = await claim(store, { limit: 17, perOwner: 4 });
-          if (claims.length === 0) return;
+          const next = await store.nextDueAt(new Set());
+          if (next === undefined) return;
+          const claims = await claim(store, { limit: 17, perOwner: 4, now: NOW + 60 });
+          // What is left is under way with another one, or was changed just now.
+          if (claims.length === 0 && next > NOW + 60) return;
           deliveries.push(...claims.map(({ occurrence }) => occurrence.fireId));
           const results = await store.complete(claims.map(delivered));
           assert.ok(results.every((result) => result === 'applied'));
@@ -75,6 +93,25 @@ for (const buckets of [1, 16])
     for (const { alarm } of fired)
       assert.equal((await stores[1]!.attempts('owner-0', alarm.id, { limit: 9 })).length, 1);
   });
+
+test('what another replica prefers is left to it for 50 ms, and no longer', async (t) => {
+  const [keen, shy] = await openTeam(t, [{ prefers: () => true }, { prefers: () => false }], 16);
+  assert.ok(keen && shy);
+  const due = keen.now();
+  await createDue(keen, due, { owner: 'one' });
+  await createDue(keen, due, { owner: 'other' });
+  assert.equal(await keen.nextDueAt(new Set()), due);
+  const turn = await shy.nextDueAt(new Set());
+  assert.equal(turn, due + 50);
+  const [first] = await claim(keen, { now: due, limit: 1 });
+  assert.ok(first);
+  // Its own knowledge is older than that: it asks again, and what it finds is claimed.
+  while (shy.now() < turn) await pause(5);
+  assert.equal(await shy.nextDueAt(new Set()), turn);
+  const rest = await claim(shy, { now: shy.now() });
+  assert.equal(rest.length, 1);
+  assert.notEqual(rest[0]!.alarm.owner, first.alarm.owner);
+});
 
 test('an edit that a claim did not see has itself seen the claim', async (t) => {
   const [one, other] = await openTeam(t, [{}, {}]);

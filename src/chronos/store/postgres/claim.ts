@@ -37,13 +37,15 @@ type Options = {
   outlook: Outlook;
   sweeps: ReturnType<typeof prepareSweep>;
   claimed: ClaimedStates;
+  /** Whether a bucket is left to another replica for a moment. */
+  standsBack: (bucket: number) => boolean;
   log: Logger;
 };
 
 /** What is to be taken from a bucket, at most. */
 type Portion = { bucket: number; limit: number };
 
-export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, log }: Options) {
+export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBack, log }: Options) {
   const atOnce = buckets.citus ? AT_ONCE.apart : AT_ONCE.together;
 
   const lookCall = (bucket: number, request: ClaimRequest, places: Places, reach: Reach) =>
@@ -130,7 +132,7 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, log }: O
     const full = new Set([...inFlight].filter(([, count]) => count >= perOwner).map(([owner]) => owner));
     return outlook
       .overview(full, now)
-      .map((due, bucket) => ({ bucket, due: due ?? Number.NEGATIVE_INFINITY }))
+      .map((due, bucket) => ({ bucket, due: due ?? (standsBack(bucket) ? now : outlook.lastLook(bucket, full, now)) }))
       .filter(({ due }) => due <= now)
       .sort((one, other) => one.due - other.due)
       .map(({ bucket }) => bucket);

@@ -27,7 +27,9 @@ export class Hints {
   readonly #log: Logger;
   readonly #onHint: ((dueAt: number, bucket: number) => void) | undefined;
   /** Tells our own notifications, which we need not hear. */
-  readonly #sender = randomUUID().slice(0, 8);
+  readonly sender = randomUUID().slice(0, 8);
+  /** Told what another replica says of itself; see `team.ts`. */
+  onMember: ((member: string, word: string) => void) | undefined;
   /** The earliest of each bucket. */
   #pending = new Map<number, number>();
   #sending = false;
@@ -52,6 +54,13 @@ export class Hints {
     if (dueAt > now + HORIZON_MS || this.#stopped) return;
     this.#pending.set(bucket, Math.min(this.#pending.get(bucket) ?? dueAt, dueAt));
     if (!this.#sending) void this.#send();
+  }
+
+  /** Tells the other replicas something of this one. */
+  say(word: string): void {
+    this.#pool.query(NOTIFY, [CHANNEL, `${this.sender} ${word}`]).catch((error: unknown) => {
+      this.#log.debug({ reason: sayingOf(error) }, 'other replicas could not be told that this one is here');
+    });
   }
 
   /** Listens until {@link stop}; returns at once. */
@@ -84,7 +93,7 @@ export class Hints {
       const [bucket, dueAt] = next;
       this.#pending.delete(bucket);
       try {
-        await this.#pool.query(NOTIFY, [CHANNEL, `${this.#sender} ${dueAt} ${bucket}`]);
+        await this.#pool.query(NOTIFY, [CHANNEL, `${this.sender} ${dueAt} ${bucket}`]);
       } catch (error) {
         this.#log.debug({ reason: sayingOf(error) }, 'other replicas could not be told what is due');
       }
@@ -129,6 +138,8 @@ export class Hints {
     // A replica of an earlier version names no bucket: there is one.
     const [sender, instant, bucket = '0'] = payload.split(' ');
     const dueAt = Number(instant);
-    if (sender !== this.#sender && Number.isSafeInteger(dueAt)) this.#onHint?.(dueAt, Number(bucket));
+    if (sender === undefined || instant === undefined || sender === this.sender) return;
+    if (Number.isSafeInteger(dueAt)) this.#onHint?.(dueAt, Number(bucket));
+    else this.onMember?.(sender, instant);
   }
 }

@@ -7,6 +7,7 @@ import type { AlarmState } from '../../alarm/alarm.ts';
 import type { Buckets } from './buckets.ts';
 import type { PrimaryPool } from './pool.ts';
 import { statement } from './statement.ts';
+import { STAND_BACK_MS } from './team.ts';
 
 /** How long an answer is relied on: other replicas store alarms, too. */
 const FRESH_MS = 250;
@@ -57,8 +58,11 @@ export class Outlook {
   readonly #buckets: Buckets;
   readonly #clock: Clock;
   readonly #entries: Entry[];
+  /** Whether a bucket is left to another replica for a moment. */
+  readonly #standsBack: (bucket: number) => boolean;
 
-  constructor(pool: PrimaryPool, buckets: Buckets, clock: Clock) {
+  constructor(pool: PrimaryPool, buckets: Buckets, clock: Clock, standsBack: (bucket: number) => boolean) {
+    this.#standsBack = standsBack;
     this.#pool = pool;
     this.#buckets = buckets;
     this.#clock = clock;
@@ -127,12 +131,21 @@ export class Outlook {
   /**
    * What is known of all buckets. While something is due in one of them, the others may wait longer to be asked again.
    *
-   * @returns when each has something due, `undefined` where that has to be asked
+   * @returns when this replica is to claim from each, `undefined` where that has to be asked
    */
   overview(saturated: ReadonlySet<string>, now: number): (number | undefined)[] {
-    const known = this.#buckets.all().map((bucket) => this.known(bucket, saturated, now));
+    const known = this.#buckets.all().map((bucket) => this.#turn(bucket, saturated, now));
     if (!known.some((due) => due !== undefined && due <= now)) return known;
-    return known.map((due, bucket) => due ?? this.known(bucket, saturated, now, BUSY_MS));
+    return known.map((due, bucket) => due ?? this.#turn(bucket, saturated, now, BUSY_MS));
+  }
+
+  /** When it is this replica's turn in a bucket: at once, or when nobody else has rung what is due. */
+  #turn(bucket: number, saturated: ReadonlySet<string>, now: number, freshMs?: number): number | undefined {
+    const due = this.known(bucket, saturated, now, freshMs);
+    if (due === undefined || !this.#standsBack(bucket)) return due;
+    const turn = due + STAND_BACK_MS;
+    const isOld = this.#clock.monotonic() - this.#entries[bucket]!.askedAt > STAND_BACK_MS / 2;
+    return turn <= now && isOld ? undefined : turn;
   }
 
   /** An owner was left out when the bucket was looked at, and would not be now: the claim will tell. */
@@ -140,6 +153,15 @@ export class Outlook {
     const { due, without, askedAt } = this.#entries[bucket]!;
     const isFresh = due !== undefined && this.#clock.monotonic() - askedAt <= FRESH_MS;
     return isFresh && without !== undefined && !without.every((owner) => saturated.has(owner));
+  }
+
+  /**
+   * Where a bucket of which nothing is known stands in the line of those that are due. One whose owners had no place left is as
+   * overdue as the last look at it is old: then it has several places by its turn. Any other comes first.
+   */
+  lastLook(bucket: number, saturated: ReadonlySet<string>, now: number): number {
+    if (!this.#isFreed(bucket, saturated)) return Number.NEGATIVE_INFINITY;
+    return now - (this.#clock.monotonic() - this.#entries[bucket]!.askedAt);
   }
 
   #ofBucket(bucket: number, owners: ReadonlySet<string>): string[] {
@@ -185,7 +207,8 @@ export class Outlook {
       ];
       if (lease < Infinity) onLease(bucket, lease);
       this.learn(bucket, due <= lease ? due : undefined, without);
-      instants.push(Math.min(due, lease, this.#entries[bucket]!.stored));
+      const first = Math.min(due, this.#entries[bucket]!.stored);
+      instants.push(Math.min(this.#standsBack(bucket) ? first + STAND_BACK_MS : first, lease));
     });
     return { instants, failure: answers.find((answer) => answer.status === 'rejected') };
   }

@@ -24,6 +24,7 @@ import { renew } from './renew.ts';
 import { ClaimedStates, countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
 import { prepareSweep } from './sweep.ts';
+import { STAND_BACK_MS, Team } from './team.ts';
 import { prepareUpdate } from './write.ts';
 
 const DEFAULT_POOL_SIZE = 10;
@@ -49,6 +50,11 @@ export type PostgresStoreOptions = {
    * opened in its place.
    */
   onOutdated?: () => void;
+  /**
+   * Which buckets this replica prefers: all, or those that rendezvous hashing gives it among the replicas at work, or those
+   * for which a function says so. What it does not prefer it leaves to others for a moment. `all` unless told.
+   */
+  prefers?: 'all' | 'rendezvous' | ((bucket: number) => boolean);
   /** Whether replicas tell each other at all (LISTEN and NOTIFY); true unless told. */
   hints?: boolean;
 };
@@ -96,14 +102,22 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await pool.close();
     throw thrown;
   }
-  const outlook = new Outlook(pool, buckets, clock);
+  let team: Team | undefined;
+  const { prefers = 'all' } = options;
+  const standsBack = (bucket: number) =>
+    buckets.count > 1 && !(typeof prefers === 'function' ? prefers(bucket) : (team?.prefers(bucket) ?? true));
+  const outlook = new Outlook(pool, buckets, clock, standsBack);
   const heard =
     onHint &&
     ((dueAt: number, bucket: number) => {
       outlook.hear(bucket, dueAt);
-      onHint(dueAt);
+      onHint(standsBack(bucket) ? dueAt + STAND_BACK_MS : dueAt);
     });
   const hints = options.hints === false ? undefined : new Hints(pool, clock, log, heard);
+  if (hints && prefers === 'rendezvous' && buckets.count > 1) {
+    team = new Team({ self: hints.sender, buckets: buckets.count, clock, tell: (word) => hints.say(word) });
+    hints.onMember = (member, word) => team?.hear(member, word);
+  }
   hints?.listen();
   pool.onPrimary = () => {
     databaseClock.remeasure();
@@ -114,7 +128,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const update = prepareUpdate(pool, buckets, clock);
   const claimed = new ClaimedStates();
   const sweeps = prepareSweep({ pool, buckets, outlook, clock, log });
-  const claim = prepareClaim({ pool, buckets, outlook, sweeps, claimed, log });
+  const claim = prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBack, log });
   const onState = (state: AlarmState) => outlook.stored(state);
   const complete = prepareComplete({ pool, buckets, claimed, clock, onState });
   const keys = prepareAgentKeys(pool, buckets);
@@ -184,7 +198,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       for (const { key } of completions) changed(key.owner);
       return results;
     },
-    nextDueAt: (saturated) => outlook.nextDueAt(saturated, databaseClock.now(), sweeps.leaseEnds),
+    async nextDueAt(saturated) {
+      team?.looks();
+      return outlook.nextDueAt(saturated, databaseClock.now(), sweeps.leaseEnds);
+    },
     countDue: (request) => countDue(pool, buckets, request),
 
     putNonce: (nonce, did, expiresAt, now) => putNonce(pool, buckets, nonce, did, expiresAt, now),
@@ -201,6 +218,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     },
     async close() {
       await creates.drain();
+      team?.stop();
       await Promise.all([hints?.stop(), databaseClock.stop()]);
       await pool.close();
     },
