@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { TestContext } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { parseExecutorConfig } from '../../../src/executor/config.ts';
 import { startExecutor } from '../../../src/executor/daemon.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { GateAnswer } from '../../../src/wire/executor.ts';
 import { ADMIN_TOKEN, signedAnswer } from '../../support/cluster/approval.ts';
+import { eventually } from '../../support/eventually.ts';
 import { writeLedgerManifest } from '../../support/ledger/ledger-manifest.ts';
 
 const TOKEN = 'a-token-for-the-red-team';
@@ -78,13 +78,11 @@ export async function executorUnderAttack(t: TestContext, modelUrl: string) {
       return status === 400 ? undefined : (data as { intent_id: string }).intent_id;
     },
     /** Waits until it is somebody else's turn. */
-    async atRest(user: string, intentId: string): Promise<State> {
-      for (;;) {
+    atRest: (user: string, intentId: string): Promise<State> =>
+      eventually('the intent rests', async () => {
         const state = await fine<State>(user, `/messages/async/${intentId}`);
-        if (AT_REST.has(state.status) || state.clarify !== undefined) return state;
-        await delay(10);
-      }
-    },
+        return (AT_REST.has(state.status) || state.clarify !== undefined) && state;
+      }),
     gates: async (user: string, intentId: string) =>
       (await fine<{ pending: Gate[] }>(user, `/intents/${intentId}/gates`)).pending,
     receipt: async (user: string, intentId: string) =>
