@@ -19,7 +19,7 @@ export const DELIVERED: WakeResult = { outcome: 'delivered', httpStatus: 202 };
 export const BUSY: WakeResult = { outcome: 'failed', httpStatus: 503, error: 'busy', final: false };
 export const LOST: WakeResult = { outcome: 'unknown', httpStatus: null, error: 'no answer' };
 
-export type Wake = { claim: Claim; at: number; answer: (result: WakeResult | Hold) => void };
+export type Wake = { claim: Claim; at: number; late: string | undefined; answer: (result: WakeResult | Hold) => void };
 
 /** A waker that answers what the test says, or leaves the wake hanging until the test answers it. */
 export class HandWaker implements Waker {
@@ -35,10 +35,10 @@ export class HandWaker implements Waker {
     this.#respond = respond;
   }
 
-  wake(claim: Claim): Promise<WakeResult | Hold> {
+  wake(claim: Claim, late?: string): Promise<WakeResult | Hold> {
     return new Promise((resolve) => {
       const wake: Wake = {
-        claim,
+        ...{ claim, late },
         at: this.#clock.now(),
         answer: (result) => {
           if (this.#open.delete(wake)) this.hanging--;

@@ -58,6 +58,25 @@ describe('the retry ladder', () => {
     );
   });
 
+  test('the ledger and the wake say that nobody was there, of what is late by a second or more', async (t) => {
+    const bench = await createBench(t, { config, idle: true });
+    const slept = await bench.set({ kind: 'once', delay_seconds: 60 });
+    const missed = await bench.set({ kind: 'once', delay_seconds: 60, max_lateness_seconds: 5 });
+    await bench.clock.advance(HOUR);
+    const justNow = await bench.set({ kind: 'once', delay_seconds: 1 });
+    bench.dispatch({ lateBecause: () => 'slept' });
+    await bench.clock.advance(10 * SECOND);
+    const reasons = async ({ id }: { id: string }) => (await bench.ledger(id)).map(({ lateBecause }) => lateBecause);
+    assert.deepEqual(
+      [await reasons(slept), await reasons(missed), await reasons(justNow)],
+      [['slept'], ['slept'], [null]],
+    );
+    assert.deepEqual(
+      bench.waker.wakes.map(({ late }) => late),
+      ['slept', undefined],
+    );
+  });
+
   test('each wait is shortened by up to a tenth', async (t) => {
     const bench = await createBench(t, { config, respond: () => BUSY, random: () => 0.5 });
     const { due } = await bench.set({ kind: 'once', delay_seconds: 60, max_failures: 3 });

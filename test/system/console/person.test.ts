@@ -90,12 +90,17 @@ describe('a person with a keyboard', () => {
     assert.match(await told(), /It rings \w{3} \d+ \w{3} 09:00, then .*, Europe\/Berlin/);
     assert.match(await house.reveille('alarm', 'list'), /Look at the builds/);
 
+    await house.reveille('alarm', 'edit', page.url().slice(-36), '--wake-computer');
     await page.keyboard.press('e');
     await page.waitForURL(/\/edit$/);
+    assert.ok(await page.isChecked('#wakes'));
     await page.fill('#when', 'every day at 7:30');
     await page.keyboard.press('Enter');
     await page.waitForURL(/[0-9a-f-]{36}$/);
-    assert.match((await page.textContent('.detail .facts')) ?? '', /every day at 07:30/);
+    assert.match(
+      (await page.textContent('.detail .facts')) ?? '',
+      /every day at 07:30[\s\S]*is woken from its sleep for it/,
+    );
     await page.keyboard.press('z');
     await page.waitForSelector('body > .told >> text=as it was before');
     await page.focus('a.name:has-text("Look at the builds")');
