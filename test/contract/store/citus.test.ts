@@ -74,6 +74,9 @@ const HOT = [
   'progress_delete_apart',
   'progress_move_apart',
   'edit_move_apart',
+  'has_fire',
+  'record_receipt',
+  'receipts_of_fires',
 ];
 
 test('on Citus the tables are on the workers, and a hot statement is one task on one of them', {
@@ -99,6 +102,12 @@ test('on Citus the tables are on the workers, and a hot statement is one task on
   await store.update('ada', kept.alarm.id, edited({ label: 'other' }));
   for (const each of await claim(store)) {
     await store.renew([{ ...each.occurrence }], NOW + 60_000);
+    const { owner, alarmId, fireId } = each.occurrence;
+    const report = { stage: 'turn_started' as const, at: NOW, outcome: null, error: null, turnId: null };
+    const reports = [{ ...report, conversationId: null, retryAt: null, reply: null }];
+    const recorded = await store.recordReceipts({ owner, alarmId, fireId, dueAt: NOW, reports, recordedAt: NOW });
+    assert.deepEqual(recorded, new Set(['turn_started']));
+    await store.receiptsOf(owner, alarmId, [fireId]);
     await store.complete([
       each.alarm.kind === 'once'
         ? delivered(each)

@@ -235,7 +235,7 @@ async function partition(database: string): Promise<void> {
 const OVER_ALL = ['chronos_usage', 'chronos_keys_page', 'chronos_pins'];
 
 /** Not about what an owner has, or not sent to a server that has all buckets. */
-const NOT_SENT = ['chronos_ping', 'chronos_insert_attempts', ...OVER_ALL];
+const NOT_SENT = ['chronos_ping', 'chronos_insert_attempts', 'chronos_record_receipt', ...OVER_ALL];
 
 /** The names of all statements of the store. */
 function writtenDown(): Set<string> {

@@ -2,10 +2,11 @@
 import type { TurnStage } from '../../../wire/receipt.ts';
 import { ATTEMPTS_LOOKED_AT, type FireReceipt } from '../../alarm/course.ts';
 import type { FireReceipts } from '../store.ts';
-import type { Executor } from './pool.ts';
+import type { Buckets } from './buckets.ts';
+import type { Executor, PrimaryPool } from './pool.ts';
 import { RECEIPT } from './rows.ts';
 import { isStorable } from './state.ts';
-import { statement } from './statement.ts';
+import { type Call, statement } from './statement.ts';
 
 /**
  * A fire of bucket $1, owner $2 and alarm $3 that was attempted. In one statement, and so one snapshot: one that is being settled
@@ -21,6 +22,11 @@ const FIRE = `
 
 const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);
 
+const ONLY_NEWS = `
+    ON CONFLICT (bucket, owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,
+      turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
+    WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`;
+
 /** The first column says whether there is such a fire, the second which stages were new. */
 const RECORD = statement(
   'record_receipts',
@@ -30,12 +36,16 @@ const RECORD = statement(
     INSERT INTO fire_receipts (bucket, ${RECEIPT.list()})
     SELECT $1, ${RECEIPT.list('given')} FROM unnest(${RECEIPT.arrays(6)}) AS given (${RECEIPT.list()})
     WHERE EXISTS (SELECT 1 FROM fire)
-    ON CONFLICT (bucket, owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,
-      turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
-    WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at
+    ${ONLY_NEWS}
     RETURNING stage
   )
   SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded)`,
+);
+
+/** One report alone: Citus sends to one server what inserts VALUES. */
+const RECORD_ONE = statement(
+  'record_receipt',
+  `INSERT INTO fire_receipts (bucket, ${RECEIPT.list()}) VALUES ($1, ${RECEIPT.scalars(2)}) ${ONLY_NEWS} RETURNING stage`,
 );
 
 const OF_FIRES = statement(
@@ -72,13 +82,21 @@ export async function hasFire(
 
 /** Stores what is new; `undefined` when there is no such fire. */
 export async function recordReceipts(
-  executor: Executor,
-  bucket: number,
-  { owner, alarmId, fireId, dueAt, reports, recordedAt }: FireReceipts,
+  pool: PrimaryPool,
+  buckets: Buckets,
+  report: FireReceipts,
 ): Promise<Set<TurnStage> | undefined> {
+  const { owner, alarmId, fireId, dueAt, reports, recordedAt } = report;
   if (!isStorable(owner, alarmId, fireId)) return undefined;
-  const rows: FireReceipt[] = reports.map((report) => ({ owner, alarmId, fireId, ...report, recordedAt }));
-  const [row] = await executor.query(RECORD, [bucket, owner, alarmId, fireId, dueAt, ...RECEIPT.bind(rows)]);
+  const bucket = buckets.of(owner);
+  const rows: FireReceipt[] = reports.map((each) => ({ owner, alarmId, fireId, ...each, recordedAt }));
+  if (buckets.citus) {
+    if (!(await hasFire(pool, bucket, report))) return undefined;
+    const calls = rows.map((row): Call => ({ statement: RECORD_ONE, values: [bucket, ...RECEIPT.bindOne(row)] }));
+    const stages = calls.length === 0 ? [] : (await pool.together(calls)).flat();
+    return new Set(stages.map(([stage]) => stage as TurnStage));
+  }
+  const [row] = await pool.query(RECORD, [bucket, owner, alarmId, fireId, dueAt, ...RECEIPT.bind(rows)]);
   const [known, fresh] = row as [boolean, TurnStage[] | null];
   return known ? new Set(fresh ?? []) : undefined;
 }

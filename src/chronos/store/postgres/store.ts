@@ -176,7 +176,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     },
     usage: () => usage(pool),
     async recordReceipts(report) {
-      const recorded = await recordReceipts(pool, buckets.of(report.owner), report);
+      const recorded = await recordReceipts(pool, buckets, report);
       changed(report.owner);
       return recorded;
     },
