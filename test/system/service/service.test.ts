@@ -231,7 +231,7 @@ describe('reveille service under systemd', { skip }, () => {
   test('the computer is held awake until the turn has ended, and let go at once when the service is killed', async () => {
     const held = async () => (await system.run('env', SYSTEM_BUS, 'systemd-inhibit', '--list', '--no-pager')).stdout;
     const isHeld = async () => /Reveille .*sleep:idle:handle-lid-switch/.test(await held());
-    await must('alarm', 'set', 'held awake for', '--in', '12s', '--wake-computer');
+    await must('alarm', 'set', 'held awake for', '--in', '8s', '--wake-computer');
     await eventually('it is held', isHeld);
     const holder = /^Reveille +\d+ +\S+ +(\d+)/m.exec(await held())![1]!;
     await system.run('kill', '-9', holder);
@@ -240,9 +240,8 @@ describe('reveille service under systemd', { skip }, () => {
     await system.run('kill', '-9', String(pid));
     await eventually('nothing holds', async () => !(await isHeld()));
     await eventually('it is held again', isHeld);
-    await eventually('it has rung', async () => /rang .*held awake for/.test(await logs()));
     await eventually('it is let go', async () => !(await isHeld()));
-    await eventually('the agent has answered', async () => /I am the offline model/.test(await must('log')));
+    assert.match(await logs(), /rang .*held awake for[\s\S]*The message: "held awake for"/, 'the agent has answered');
   });
 
   test('upgrade says in one sentence why a version cannot be had from the registry, and nothing changes', async () => {
