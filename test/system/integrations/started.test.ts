@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { unzipSync } from 'fflate';
+import { parse as parseToml } from 'smol-toml';
 import { makeBundles } from '../../../integrations/bundle.ts';
 import { mcpServerSchema } from '../../../integrations/formats.ts';
 import { BUNDLE_FOLDER, BUNDLES } from '../../../integrations/generate.ts';
@@ -57,6 +58,7 @@ test('the servers of the plugin, the extension, the snippets and the registry en
   // The others name the same two; what is the same is started once.
   assert.deepEqual(JSON.parse(packed('integrations/gemini/gemini-extension.json')).mcpServers, plugin);
   assert.deepEqual(JSON.parse(packed('integrations/cursor/mcp.json')).mcpServers, plugin);
+  assert.deepEqual(parseToml(packed('integrations/codex/config.toml')).mcp_servers, plugin);
   const entry = mcpServerSchema.parse(JSON.parse(packed('integrations/registry/server.json')));
   const [{ runtimeHint, identifier, version, packageArguments }] = entry.packages as [(typeof entry.packages)[number]];
   const words = packageArguments.map(({ value }) => value);

@@ -1,20 +1,13 @@
 /** The documentation site in a real browser: pages of each kind, wide and narrow, light and dark, and the search. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { extname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { promisify } from 'node:util';
 import AxeBuilder from '@axe-core/playwright';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { listening, sharedOwner, temporaryFolder } from '../../support/temporary.ts';
+import { sharedOwner } from '../../support/temporary.ts';
+import { SHOTS, startSite } from './serve.ts';
 
-const BUILD = join(import.meta.dirname, '..', '..', '..', 'site', 'build.ts');
-const TYPES: Readonly<Record<string, string>> = {
-  ...{ '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.json': 'application/json' },
-  ...{ '.png': 'image/png', '.svg': 'image/svg+xml' },
-};
 const PAGES = [
   '/',
   '/wake-targets/',
@@ -31,18 +24,9 @@ describe('the documentation site', () => {
   const owner = sharedOwner();
   let browser: TestBrowser;
   let url: string;
-  let folder: string;
 
   before(async () => {
-    folder = join(temporaryFolder(owner), 'site');
-    await promisify(execFile)(process.execPath, [BUILD, folder]);
-    const server = createServer((request, response) => {
-      const path = new URL(request.url!, 'http://site').pathname;
-      const file = join(folder, path.endsWith('/') ? `${path}index.html` : path);
-      if (!existsSync(file)) return void response.writeHead(404).end();
-      response.setHeader('content-type', TYPES[extname(file)] ?? 'application/octet-stream').end(readFileSync(file));
-    });
-    url = await listening(owner, server);
+    url = await startSite(owner);
     browser = await startBrowser(owner);
   });
   after(() => owner.end());
@@ -78,5 +62,18 @@ describe('the documentation site', () => {
     await page.waitForURL(/\/(?:commands|settings)\/.+/);
     assert.match((await page.textContent('h1')) ?? '', /\S/);
     await context.close();
+  });
+
+  test('docs/site.md has the pictures that are made of it', () => {
+    const docs = join(import.meta.dirname, '..', '..', '..', 'docs');
+    const shown = [...readFileSync(join(docs, 'site.md'), 'utf8').matchAll(/\]\(site\/(.*)\.png\)/g)].map(
+      ([, name]) => name,
+    );
+    assert.deepEqual(
+      shown,
+      SHOTS.map(({ name }) => name),
+    );
+    for (const name of shown)
+      assert.equal(readFileSync(join(docs, 'site', `${name}.png`)).toString('latin1', 1, 4), 'PNG');
   });
 });
