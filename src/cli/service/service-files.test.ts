@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
+import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { pmsetTime, pmsetWords, wakeTaskText } from '../sleep/wake-elsewhere.ts';
 import { copyProgram, lastingNode } from './lasting-copy.ts';
@@ -172,4 +173,28 @@ describe('the copy that lasts', () => {
     forgetVersions(place, [join(place.versions, '1.0.0')]);
     assert.deepEqual(readdirSync(place.versions).sort(), ['1.0.0', '2.0.0']);
   });
+});
+
+test('where there is no service manager, or none of this user, that is one sentence, and nothing is left', {
+  skip: process.platform !== 'linux' && 'systemd is of Linux',
+}, async (t) => {
+  const home = temporaryFolder(t);
+  const bin = join(home, 'bin');
+  mkdirSync(bin);
+  const install = () => reveille(join(home, '.reveille'), ['service', 'install'], { env: { HOME: home, PATH: bin } });
+  const refuses = async (says: RegExp) => {
+    const { status, stderr } = await install();
+    assert.equal(status, 1);
+    assert.match(stderr, says);
+    assert.equal(stderr.trimEnd().split('\n').length, 1, stderr);
+    assert.deepEqual(readdirSync(home), ['bin']);
+  };
+  await refuses(
+    /^error: no service manager: there is no systemctl here; have what starts programs .* run "reveille up"/,
+  );
+  const script = '#!/bin/sh\necho "Failed to connect to bus: No medium found" >&2\nexit 1\n';
+  writeFileSync(join(bin, 'systemctl'), script, { mode: 0o755 });
+  await refuses(
+    /^error: systemd has no session of this user \(Failed to connect .*\); log in as this user, .*enable-linger/,
+  );
 });

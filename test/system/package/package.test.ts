@@ -12,7 +12,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { VERSION } from '../../../src/wire/version.ts';
 import type { Vector } from '../../contract/receipt-vectors/vectors.ts';
-import { type InstalledPackage, installPackage } from '../../support/package.ts';
+import { type InstalledPackage, installPackage, packedTarball } from '../../support/package.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 
 const run = promisify(execFile);
@@ -63,8 +63,15 @@ type Failed = { code: number; stdout: string; stderr: string };
 const owner = sharedOwner();
 let installed: InstalledPackage;
 
+let installSeconds: number;
+
+const secondsSince = (started: number) => (performance.now() - started) / 1000;
+
 before(async () => {
+  await packedTarball();
+  const started = performance.now();
   installed = await installPackage(owner);
+  installSeconds = secondsSince(started);
 });
 after(() => owner.end());
 
@@ -80,12 +87,13 @@ function script(source: string) {
   return run(process.execPath, ['--input-type=module', '--eval', source], { cwd: folder, env });
 }
 
-test('everything that comes along stays under 15 MB, and no package of it has a script that npm would run', () => {
+test('everything that comes along stays under 15 MB, and no package of it has a script that npm would run', (t) => {
   const { folder } = installed;
   const below = { cwd: join(folder, 'node_modules') };
   const files = globSync('**', { ...below, exclude: ['**/.cache/**'] }).map((name) => join(below.cwd, name));
   const bytes = files.map((file) => statSync(file)).reduce((sum, stat) => sum + (stat.isFile() ? stat.size : 0), 0);
   assert.ok(files.includes(installed.program) && bytes < LIMIT_BYTES, `${(bytes / 1e6).toFixed(1)} MB`);
+  t.diagnostic(`${(bytes / 1e6).toFixed(1)} MB in ${files.length} files`);
   for (const manifest of files.filter((file) => file.endsWith('package.json'))) {
     const { scripts = {} } = JSON.parse(readFileSync(manifest, 'utf8'));
     assert.deepEqual(Object.keys(scripts), [], manifest);
@@ -140,13 +148,18 @@ test('every module of ours finds what it imports, and every command has its help
   assert.ok(Number(stdout) > 60, `${stdout.trim()} commands`);
 });
 
-test('"up --once --json" rings: an alarm starts the agent of the package, which answers', async (t) => {
+test('"npx reveille up --once --json" rings: an alarm starts the agent of the package, which answers', async (t) => {
   const { env } = installed;
   const home = temporaryFolder(t);
   const ports = { REVEILLE_HOME: home, CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
-  const { stdout, stderr } = await run(process.execPath, [installed.program, 'up', '--once', '--json'], {
+  const started = performance.now();
+  const { stdout, stderr } = await run('npx', ['--no-install', 'reveille', 'up', '--once', '--json'], {
+    cwd: installed.folder,
     env: { ...env, ...ports },
   });
+  t.diagnostic(
+    `installed in ${installSeconds.toFixed(1)} s, rang ${secondsSince(started).toFixed(1)} s after "npx reveille up"`,
+  );
   assert.equal(stderr, '');
   const ring = JSON.parse(stdout);
   assert.ok(ring.lateness_ms >= 0 && ring.machine_start_ms > 0, stdout);

@@ -1,5 +1,6 @@
 /** Every command that the site shows, run as it is shown: on a page, and at the end of a command's help. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -93,6 +94,23 @@ test('README.md shows what "npm start" prints', () => {
   const parts = [...shown.matchAll(/^ {2}(\w+) +\S.*? {2,}(\S.*)$/gm)].map(([, part, words]) => [part!, words!]);
   assert.equal(parts.length, 5);
   for (const [part, words] of parts) assert.match(world.said, new RegExp(`^ {2}${part} .* {2}${words}$`, 'm'));
+});
+
+test('the wire page shows /chat in ten lines of Python and of TypeScript, which talk to the agent', async () => {
+  const page = readFileSync(join(ROOT, 'docs', 'contracts.md'), 'utf8');
+  const { token } = await world.json('user', 'token', await world.user());
+  const env = { ...world.env, REVEILLE_TOKEN: token };
+  for (const [language, program, ...flags] of [
+    ['python', 'python3', '-'],
+    ['ts', process.execPath, '--input-type=module-typescript', '-'],
+  ] as const) {
+    const [, code] = new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'ms').exec(page)!;
+    assert.ok(code!.trim().split('\n').length <= 10, language);
+    const input = code!.replace('http://127.0.0.1:8087', world.run.public_url!);
+    const { status, stdout, stderr } = spawnSync(program, flags, { input, env, encoding: 'utf8' });
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /conversation_id/);
+  }
 });
 
 test('and those after which alarms wake another agent', async () => {
