@@ -58,7 +58,8 @@ test('the servers of the plugin, the extension, the snippets and the registry en
   // The others name the same two; what is the same is started once.
   assert.deepEqual(JSON.parse(packed('integrations/gemini/gemini-extension.json')).mcpServers, plugin);
   assert.deepEqual(JSON.parse(packed('integrations/cursor/mcp.json')).mcpServers, plugin);
-  assert.deepEqual(parseToml(packed('integrations/codex/config.toml')).mcp_servers, plugin);
+  const codex = JSON.stringify(parseToml(packed('integrations/codex/config.toml')).mcp_servers);
+  assert.deepEqual(JSON.parse(codex), plugin);
   const entry = mcpServerSchema.parse(JSON.parse(packed('integrations/registry/server.json')));
   const [{ runtimeHint, identifier, version, packageArguments }] = entry.packages as [(typeof entry.packages)[number]];
   const words = packageArguments.map(({ value }) => value);

@@ -3,7 +3,7 @@
  * and input are the shell's, and a command costs a tenth of a process.
  */
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { type Outcome, reveille } from '../../support/command-line.ts';
@@ -29,16 +29,16 @@ export type Shell = {
 
 /** Hands over words, variables and standard input, and gives back what the command said. */
 const FUNCTIONS = `
+exec < /dev/null
 reveille() {
   local call="$CALLS/$BASHPID-$RANDOM"
-  mkdir "$call"
-  printf '%s\\0' "$@" > "$call/words"
-  env -0 > "$call/env"
-  cat > "$call/input"
+  printf '%s\\0' "$@" > "$call.words"
+  env -0 > "$call.env"
+  [ /proc/self/fd/0 -ef /dev/null ] || cat > "$call.input"
   curl --silent --show-error --fail "$CALLS_URL$call" || return 99
-  cat "$call/stdout"
-  cat "$call/stderr" >&2
-  return "$(< "$call/status")"
+  [ ! -s "$call.stdout" ] || cat "$call.stdout"
+  [ ! -s "$call.stderr" ] || cat "$call.stderr" >&2
+  return "$(< "$call.status")"
 }
 npx() { [ "$1" = reveille ] && shift && reveille "$@"; }
 `;
@@ -52,12 +52,12 @@ export async function startShell(owner: Owner, { home, env, stay }: ShellOptions
   let ran: Ran[] = [];
   const server = createServer(async (request, response) => {
     const call = request.url!;
-    const words = listOf(join(call, 'words'));
-    const given = Object.fromEntries(listOf(join(call, 'env')).map((pair) => pair.split(/=(.*)/s) as [string, string]));
-    const input = readFileSync(join(call, 'input'));
+    const words = listOf(`${call}.words`);
+    const given = Object.fromEntries(listOf(`${call}.env`).map((pair) => pair.split(/=(.*)/s) as [string, string]));
+    const input = existsSync(`${call}.input`) ? readFileSync(`${call}.input`) : Buffer.alloc(0);
     const outcome = await (stay(words, given) ?? reveille(home, words, { env: given, input }));
     ran.push({ ...outcome, words });
-    for (const part of ['stdout', 'stderr', 'status'] as const) writeFileSync(join(call, part), String(outcome[part]));
+    for (const part of ['stdout', 'stderr', 'status'] as const) writeFileSync(`${call}.${part}`, String(outcome[part]));
     response.end();
   });
   const own = { ...env, CALLS: join(calls, 'calls'), CALLS_URL: await listening(owner, server) };
