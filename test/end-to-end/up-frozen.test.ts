@@ -119,7 +119,9 @@ const ASKS_NOBODY = [
   'service status',
   'service logs',
   'service restart',
+  'service settle',
   'service uninstall',
+  'service wake',
   'upgrade /nowhere/to-be-found.tgz',
 ];
 /** Daemons, which stay; `up` has a test of its own below. */
