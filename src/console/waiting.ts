@@ -48,7 +48,7 @@ export async function firstAnswer(
   if (!node || node.state === 'awaiting_approval') return undefined;
   const { answered, state, detail } = node;
   const what = answered
-    ? `was ${laidOpen(answeredWords({ ...answered, at: calendarTime(Date.parse(answered.at), here) }))}`
+    ? `was already ${laidOpen(answeredWords({ ...answered, at: calendarTime(Date.parse(answered.at), here) }))}`
     : `is ${state.replaceAll('_', ' ')}${detail === undefined ? '' : ` (${detail})`}`;
   return `This question does not wait any more: its step ${what}. The first answer counts.`;
 }

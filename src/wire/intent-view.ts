@@ -31,7 +31,7 @@ export const nodeStateSchema = z.object({
 /** Whose answer it was that counts: `approved by ada@laptop (3f2a…) at …`. Names are as the roster has them. */
 export function answeredWords({ approved, at, name, approver }: AnswerGiven): string {
   const who = name === undefined ? '' : ` by ${name}${approver === undefined ? '' : ` (${approver.slice(0, 16)}…)`}`;
-  return `${approved ? 'approved' : 'denied'} already${who} at ${at}`;
+  return `${approved ? 'approved' : 'denied'}${who} at ${at}`;
 }
 type AnswerGiven = NonNullable<z.output<typeof nodeStateSchema>['answered']>;
 

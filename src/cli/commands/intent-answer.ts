@@ -26,7 +26,7 @@ async function findGate(client: ExecutorClient, intentId: string, nodeId: string
     const { nodes } = (await client.view(intentId)).value;
     const last = nodes.findLast((node) => node.answered && (nodeId ?? node.node_id) === node.node_id);
     const first = last?.answered
-      ? `; ${last.node_id} was ${answeredWords(last.answered)}; the first answer counts`
+      ? `; ${last.node_id} was already ${answeredWords(last.answered)}; the first answer counts`
       : '';
     const message = `no step of intent ${intentId} waits for an answer${first}; see: reveille intent show`;
     throw new ReveilleError('conflict', message);

@@ -6,7 +6,7 @@ import { laidOpen, oneLine } from '../../kit/text/hidden-characters.ts';
 import { quoted, quotedJson, REMARK } from '../../kit/text/visible.ts';
 import type { IntentStatus } from '../../wire/executor.ts';
 import type { PlanNode } from '../../wire/intent.ts';
-import type { IntentView } from '../../wire/intent-view.ts';
+import { answeredWords, type IntentView } from '../../wire/intent-view.ts';
 import { encodeJson, sliceAt } from '../../wire/json.ts';
 import { columns, fit, wrap } from './columns.ts';
 import { markedBlock, renderGate, screenLines } from './gate-screen.ts';
@@ -110,9 +110,12 @@ function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look:
     return [own(node.kind), ...node.nodes.flatMap((inner) => planLines(inner, states, look, depth + 1))];
   const call = `${node.tool} ${encodeJson(node.args)}`;
   const cut = call.length > ARGUMENT_CHARACTERS ? [`${REMARK}cut; ${call.length} characters in all, see --full`] : [];
+  const { answered } = states.get(node.id) ?? {};
+  const who = answered && answeredWords({ ...answered, at: localTime(Date.parse(answered.at), look) });
   return [
     own('call'),
     ...screenLines([...quotedJson(call.slice(0, ARGUMENT_CHARACTERS).toWellFormed()), ...cut], look),
+    ...(who === undefined ? [] : wrap(oneLine(laidOpen(who)), look.width - 4).map((line) => `${indent}  ${line}`)),
     ...said,
   ];
 }

@@ -44,7 +44,7 @@ function closed(state: ChainState, nodeId: string, now: number): string | undefi
   if (!gate && isOver(state)) return `the intent is over; no question about the node ${nodeId} waits`;
   if (!gate) return `no question has been asked about the node ${nodeId}; ${NO_GATE}`;
   if (gate.answered) {
-    return `the question about the node ${nodeId} was ${answeredWords(gate.answered)}; the first answer counts`;
+    return `the question about the node ${nodeId} was already ${answeredWords(gate.answered)}; the first answer counts`;
   }
   if (gate.expired || now >= parseInstant(gate.asked.expires_at)!)
     return `the question about the node ${nodeId} expired at ${gate.asked.expires_at}`;

@@ -136,7 +136,7 @@ test('answers that do not count are refused with a reason and recorded, but not 
   await assert.rejects(approve('both', a), { code: 'conflict', message: /no question/ });
   assert.equal(bench.bank.transfers.size, 0);
   await approve('a', a);
-  await assert.rejects(approve('a', a), { code: 'conflict', message: /approved already/ });
+  await assert.rejects(approve('a', a), { code: 'conflict', message: /already approved by/ });
   await approve('b', b);
   await bench.reaches(id, 'completed');
   for (let n = 0; n < 50; n++) await assert.rejects(approve('a', a), { code: 'conflict' });

@@ -156,7 +156,8 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   await done('intent', 'deny', intent_id);
   await chat.until(/was denied elsewhere by \S+@\S+; the first answer counts[\s\S]*The money stays here\.\n>$/);
   const late = await run(['intent', 'approve', intent_id]);
-  assert.match(late.stderr, /denied already by \S+@\S+ \([0-9a-f]{16}…\) at /);
+  assert.match(late.stderr, /already denied by \S+@\S+ \([0-9a-f]{16}…\) at /);
+  assert.match(await done('intent', 'show', intent_id), /\n {4}denied by \S+@\S+ \([0-9a-f]{16}…\) at /);
   await other.until(/The money stays here\.\n>$/);
   await other.type('good morning\r', /Good morning to you\.\n>$/);
   await chat.until(/elsewhere> good morning\nGood morning to you\.\n>$/);

@@ -106,6 +106,6 @@ describe('a link of a notification', () => {
     await eventually('it is denied', async () => (await stateOf(id)) === 'denied');
     const late = await post(approve);
     assert.equal(late.status, 409);
-    assert.match(await late.text(), /does not wait any more: its step was denied already by \S+@\S+ /);
+    assert.match(await late.text(), /does not wait any more: its step was already denied by \S+@\S+ /);
   });
 });

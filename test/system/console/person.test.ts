@@ -244,7 +244,7 @@ describe('a person with a keyboard', () => {
     assert.match(await answer(), /Denied, signed by/);
     assert.match(
       await answer(),
-      /does not wait any more: its step was denied already by \S+@\S+ \([0-9a-f]{16}…\) at /,
+      /does not wait any more: its step was already denied by \S+@\S+ \([0-9a-f]{16}…\) at /,
     );
     assert.match(await house.reveille('intent', 'show', id), /denied/);
   });

@@ -72,11 +72,11 @@ describe('the services of the compose file, in namespaces', { skip: process.env.
     );
   });
 
-  for (const service of DAEMONS) {
+  for (const service of ['db', ...DAEMONS]) {
     test(`kill -9 of ${service}: what was due meanwhile rings when it is there again, once`, async () => {
       const id = await set(`after the end of ${service}`, '2s');
-      await containers.kill(service);
-      await containers.start(service);
+      await (service === 'db' ? database.kill() : containers.kill(service));
+      await (service === 'db' ? database.start() : containers.start(service));
       const fires = await turnEnds(id);
       assert.equal(fires.filter(({ outcome }) => outcome === 'delivered').length, 1);
     });
