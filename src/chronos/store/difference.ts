@@ -1,9 +1,11 @@
 /**
- * What a transition changed, and whether it may: the part of `update` and `complete` that every store has in common.
- * Pure.
+ * What a transition changed, and whether it may: the part of `update`, `complete` and the end of a lease that every
+ * store has in common. Without input and output, but for a line in the log.
  */
+import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../alarm/alarm.ts';
+import { settleInterrupted } from '../alarm/settlement.ts';
 import type { LeaseKey } from './store.ts';
 
 /** The rows that have to be written to get from one state to the other. */
@@ -96,4 +98,21 @@ export function differenceOf(stored: AlarmState, wanted: AlarmState): Difference
   }
   const alarm = new Set(differingMembers(stored.alarm, wanted.alarm));
   return { alarm, came, changed, went: [...kept.values()] };
+}
+
+/**
+ * What an interruption makes of an alarm. One that cannot be settled must not stand in the way of every claim: it loses
+ * the lease, stays as it is otherwise, and the log says so.
+ *
+ * @param given without the lease
+ */
+export function interruptedState(given: AlarmState, fireId: string, now: number, log: Logger): AlarmState {
+  try {
+    const wanted = settleInterrupted(given, fireId, now);
+    checkTransition(given, wanted);
+    return wanted;
+  } catch (error) {
+    log.error({ err: error, fire_id: fireId }, 'an interrupted attempt could not be settled; only its lease is ended');
+    return given;
+  }
 }

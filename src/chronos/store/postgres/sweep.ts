@@ -1,9 +1,8 @@
 /** Ending leases that ran out. */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
-import type { AlarmState } from '../../alarm/alarm.ts';
-import { interruptedAttempt, settleInterrupted } from '../../alarm/settlement.ts';
-import { checkTransition } from '../difference.ts';
+import { interruptedAttempt } from '../../alarm/settlement.ts';
+import { interruptedState } from '../difference.ts';
 import type { LeaseKey } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import { type Settlement, settleAll } from './complete.ts';
@@ -38,24 +37,6 @@ export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
   /** When each bucket is to be searched for leases that ran out, and up to when it has been. */
   const sweeps = buckets.all().map(() => ({ dueAt: Number.NEGATIVE_INFINITY, last: Number.NEGATIVE_INFINITY }));
 
-  /**
-   * What the interruption makes of the alarm. One that cannot be settled must not stand in the way of every claim: it
-   * loses the lease, stays as it is otherwise, and the log says so.
-   */
-  function interrupted(given: AlarmState, fireId: string, now: number): AlarmState {
-    try {
-      const wanted = settleInterrupted(given, fireId, now);
-      checkTransition(given, wanted);
-      return wanted;
-    } catch (error) {
-      log.error(
-        { err: error, fire_id: fireId },
-        'an interrupted attempt could not be settled; only its lease is ended',
-      );
-      return given;
-    }
-  }
-
   async function end(rows: readonly Row[], now: number): Promise<void> {
     const settlements = rows.map(([, owner, alarmId, fireId, fence]): Settlement => {
       const key = { owner, alarmId, fireId, fence } as LeaseKey;
@@ -63,7 +44,7 @@ export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
         key,
         // Renewed since: not to be ended.
         attempt: (held) => (held.leaseUntil! <= now ? interruptedAttempt(held) : undefined),
-        settle: (state) => interrupted(state, key.fireId, now),
+        settle: (state) => interruptedState(state, key.fireId, now, log),
       };
     });
     await settleAll(pool, buckets, clock, settlements);

@@ -1,9 +1,8 @@
 /** Claiming what is due, and holding on to it. Who is next is told by the line of what falls due (`due-line.ts`). */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../../../kit/log/log.ts';
-import type { AlarmState, Occurrence } from '../../alarm/alarm.ts';
-import { settleInterrupted } from '../../alarm/settlement.ts';
-import { checkTransition, withoutLease } from '../difference.ts';
+import type { Occurrence } from '../../alarm/alarm.ts';
+import { interruptedState, withoutLease } from '../difference.ts';
 import type { Claim, ClaimRequest, LeaseKey } from '../store.ts';
 import type { Lease } from './leases.ts';
 import { prepareQuery } from './statements.ts';
@@ -50,30 +49,12 @@ export function prepareCountDue(db: DatabaseSync) {
 // Ending leases whose holder is not heard of again: they ran out, or the process that held them is gone.
 
 export function prepareEndLeases(tables: Tables, log: Logger) {
-  /**
-   * What the interruption makes of the alarm. One that cannot be settled must not stand in the way of every claim: it
-   * loses the lease, stays as it is otherwise, and the log says so.
-   */
-  function settled(given: AlarmState, fireId: string, now: number): AlarmState {
-    try {
-      const wanted = settleInterrupted(given, fireId, now);
-      checkTransition(given, wanted);
-      return wanted;
-    } catch (error) {
-      log.error(
-        { err: error, fire_id: fireId },
-        'an interrupted attempt could not be settled; only its lease is ended',
-      );
-      return given;
-    }
-  }
-
   function endLease(lease: Lease, now: number): void {
     const stored = tables.ofLease(lease);
     const { seq, ownerSeq } = stored.place;
     const { fireId } = lease.key;
     const held = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
-    const opened = tables.write(stored, settled(withoutLease(stored.state, fireId), fireId, now), fireId);
+    const opened = tables.write(stored, interruptedState(withoutLease(stored.state, fireId), fireId, now, log), fireId);
     tables.ledger.interrupted(seq, held, now);
     tables.owners.grow(ownerSeq, opened);
   }
