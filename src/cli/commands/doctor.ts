@@ -32,12 +32,12 @@ import {
 import { checkPublicListener } from '../doctor/public-listener.ts';
 import { checkSeparation } from '../doctor/separation.ts';
 import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkTools } from '../doctor/settings.ts';
-import { checkSleep } from '../doctor/sleep.ts';
 import { checkPostgres, checkStores } from '../doctor/stores.ts';
 import { EXIT } from '../exit-status.ts';
 import { pad, wrap } from '../screens/columns.ts';
 import { lookOf } from '../screens/look.ts';
 import type { Look } from '../screens/render.ts';
+import { checkSleep } from '../sleep/wake-words.ts';
 import { PREFIXES } from '../up/listener.ts';
 
 const MARKS: Readonly<Record<CheckStatus, string>> = { ok: '✓', note: '·', warning: '!', broken: '✗' };

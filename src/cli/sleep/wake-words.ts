@@ -2,8 +2,9 @@
 import { existsSync } from 'node:fs';
 import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import type { CliContext } from '../context.ts';
+import type { Check } from '../doctor/check.ts';
 import { lookOf } from '../screens/look.ts';
-import type { ServicePlace } from '../service/place.ts';
+import { currentVersion, type ServicePlace, servicePlace } from '../service/place.ts';
 import { LEAD_MS, wakeAlarm, wakeFiles } from './wake-alarm.ts';
 import { cannotWake } from './wake-linux.ts';
 
@@ -57,6 +58,21 @@ export function wakeWords(context: CliContext, state: WakeState): string {
   if (armedFor === undefined) return `is woken ${LEAD} before alarms that ask for it; no such alarm waits${held}${but}`;
   const at = `${localTime(armedFor, look)} (${fromNow(armedFor, look.now)})`;
   return `is woken at ${at} by ${means}, for an alarm that asks for it${held}${but}`;
+}
+
+/** What the doctor says. Nothing is broken where a computer sleeps through its alarms: they ring when it wakes. */
+export function checkSleep(context: CliContext): Check {
+  const name = 'sleep';
+  const place = servicePlace(context.environment, context.home.path);
+  const state = wakeState(context, place);
+  const { isOn, problem, remedy, loose } = state;
+  const detail = `the computer ${wakeWords(context, state)}`;
+  const isTrouble = isOn && (problem !== undefined || loose !== undefined);
+  if (isTrouble) return { name, status: 'warning', detail, ...(remedy === undefined ? {} : { remedy }) };
+  if (isOn) return { name, status: 'ok', detail };
+  if (problem !== undefined) return { name, status: 'note', detail };
+  const first = currentVersion(place) === undefined ? 'reveille service install, then: ' : '';
+  return { name, status: 'note', detail, remedy: `where it should be: ${first}reveille service wake on` };
 }
 
 /** Takes back what a process that is gone has armed. */
