@@ -71,9 +71,11 @@ async function ring(up: Up, label: string): Promise<string> {
   const reply = new RegExp(`^\\S+ {2}reply {2}${label}\\n((?: .*\\n)+)`, 'm');
   const told = () => {
     const [line, below] = rang.exec(up.said()) ?? [];
-    return below === '' ? reply.exec(up.said()) && line + reply.exec(up.said())![1]! : line;
+    if (below !== '') return line;
+    const answer = reply.exec(up.said())?.[1];
+    return answer && line + answer;
   };
-  return eventually(`the ring ${label}`, () => told() ?? false, LIMIT_MS).catch((thrown) =>
+  return eventually(`the ring ${label}`, told, LIMIT_MS).catch((thrown) =>
     assert.fail(`${thrown.message}; what "up" said:\n${up.said()}`),
   );
 }
