@@ -31,9 +31,7 @@ export async function startPostgresUnderTest(): Promise<PostgresUnderTest> {
   const filled = await Promise.all(
     tables.map(async (table) => (await server.run(`SELECT 1 FROM ${table} LIMIT 1`, template)).rows.length > 0),
   );
-  const empty = tables
-    .filter((_, index) => !filled[index])
-    .map((table) => `TRUNCATE ${table} RESTART IDENTITY CASCADE`);
+  const empty = tables.filter((_, index) => !filled[index]).map((table) => `DELETE FROM ${table}`);
 
   return {
     async openUnderTest() {

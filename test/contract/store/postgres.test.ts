@@ -15,4 +15,4 @@ const open = () => postgres.openUnderTest();
 describeStore('PostgreSQL', open);
 
 test('whatever is done to the store on PostgreSQL, it answers as the model does', () =>
-  walkRandomly(open, Number(process.argv[2] ?? rounds(8, 25))));
+  walkRandomly(open, Number(process.argv[2] ?? rounds(4, 25))));

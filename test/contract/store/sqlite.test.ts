@@ -7,4 +7,4 @@ import { describeStore } from './suite.ts';
 describeStore('SQLite', openSqliteUnderTest);
 
 test('whatever is done to the store on SQLite, it answers as the model does', () =>
-  walkRandomly(openSqliteUnderTest, rounds(40, 100)));
+  walkRandomly(openSqliteUnderTest, rounds(15, 100)));

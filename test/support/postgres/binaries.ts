@@ -26,9 +26,16 @@ function unprivilegedAccount(): Binaries['account'] {
   throw new Error('PostgreSQL does not run as root, and this system has neither an account "postgres" nor "nobody"');
 }
 
-/** Makes a folder that the account may use, in the system's temporary one unless told. */
-export function makeFolder(name: string, account: Binaries['account'], parent = tmpdir()): string {
-  const folder = mkdtempSync(join(parent, name));
+/**
+ * Where the suites of a run leave a cluster as `initdb` makes it, for each other to copy: a second of CPU for each that
+ * does not make its own. `run.ts` says where.
+ */
+export const SHARED = process.env.REVEILLE_TEST_CLUSTER;
+
+/** Makes a folder that the account may use: beside the shared cluster unless told, else in the temporary folder. */
+export function makeFolder(name: string, account: Binaries['account'], parent?: string): string {
+  const place = parent ?? (SHARED === undefined ? tmpdir() : dirname(SHARED));
+  const folder = mkdtempSync(join(place, name));
   if (account) execFileSync('chown', [`${account.uid}:${account.gid}`, folder]);
   return folder;
 }

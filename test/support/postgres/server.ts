@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { type Binaries, findBinaries, makeFolder } from './binaries.ts';
+import { type Binaries, findBinaries, makeFolder, SHARED } from './binaries.ts';
 
 const USER = 'reveille';
 const PASSWORD = 'an-embedded-password';
@@ -186,19 +186,13 @@ export class PostgresServer {
 }
 
 export type PostgresPlace = {
-  /** Where its folder is made; the system's temporary one unless told. */
+  /** Where its folder is made; beside the shared cluster of a run, or in the temporary folder, unless told. */
   parent?: string;
   /** What `initdb` is told besides. */
   initdb?: readonly string[];
   /** Other programs than those that npm installed. */
   programs?: Pick<Binaries, 'initdb' | 'postgres'>;
 };
-
-/**
- * Where the suites of a run leave a cluster as `initdb` makes it, for each other to copy: a second of CPU for each that
- * does not make its own. `run.ts` says where.
- */
-const SHARED = process.env.REVEILLE_TEST_CLUSTER;
 
 /** A copy that keeps who owns what; the target is whole, or not there. */
 async function copyCluster(from: string, to: string): Promise<void> {

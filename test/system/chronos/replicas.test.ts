@@ -8,7 +8,7 @@ import { type RunningChronos, startChronos } from '../../../src/chronos/daemon.t
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
-import { silentLogger } from '../../../src/kit/log/log.ts';
+import { createLogger } from '../../../src/kit/log/log.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
@@ -50,6 +50,9 @@ after(async () => {
   await postgres.remove();
 });
 
+/** What should never be said here stands beside the failure that it explains. */
+const log = createLogger('chronosd', 'error');
+
 async function startReplica(roles: Record<string, string> = {}, clock = systemClock): Promise<RunningChronos> {
   const address = router.address();
   assert.ok(typeof address === 'object' && address !== null);
@@ -65,7 +68,7 @@ async function startReplica(roles: Record<string, string> = {}, clock = systemCl
     CHRONOS_ROUTER_WAKE_URL: `http://127.0.0.1:${address.port}/internal/wake`,
     ...roles,
   });
-  const replica = await startChronos({ config, clock, log: silentLogger });
+  const replica = await startChronos({ config, clock, log });
   replicas.push(replica);
   return replica;
 }

@@ -23,6 +23,7 @@ import {
 import { pause } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { rounds } from '../../support/random/random.ts';
 
 let server: PostgresServer;
 before(async () => {
@@ -33,8 +34,20 @@ after(() => server.remove());
 const uris: string[] = [];
 type OpenOptions = Partial<Pick<PostgresStoreOptions, 'onHint' | 'clock' | 'prefers'>>;
 
+/** By how many buckets it has: a database with tables and no rows, which the others are copied from. */
+const templates: string[] = [];
+
+async function templateOf(buckets: number): Promise<string> {
+  if (templates[buckets] !== undefined) return templates[buckets];
+  const database = await server.createDatabase();
+  const store = await openPostgresStore({ uri: server.uri(database), clock: systemClock, log: silentLogger, buckets });
+  await store.close();
+  templates[buckets] = database;
+  return database;
+}
+
 async function openTeam(t: TestContext, members: readonly OpenOptions[], buckets = 1): Promise<AlarmStore[]> {
-  const uri = server.uri(await server.createDatabase());
+  const uri = server.uri(await server.createDatabase(`TEMPLATE ${await templateOf(buckets)}`));
   uris.push(uri);
   const stores: AlarmStore[] = [];
   t.after(() => Promise.all(stores.map((store) => store.close())));
@@ -62,10 +75,10 @@ for (const [title, buckets, preferences] of PREFERENCES)
       preferences.map((prefers) => ({ prefers: prefers!, onHint: () => {} })),
       buckets,
     );
-    const ALARMS = 300;
+    const ALARMS = rounds(144, 300);
     for (let n = 0; n < ALARMS; n += 50) {
       await Promise.all(
-        Array.from({ length: 50 }, (_, k) =>
+        Array.from({ length: Math.min(50, ALARMS - n) }, (_, k) =>
           createDue(stores[k % 3]!, NOW - n - k, { owner: `owner-${(n + k) % 12}` }),
         ),
       );
@@ -116,7 +129,7 @@ test('what another replica prefers is left to it for 50 ms, and no longer', asyn
 test('an edit that a claim did not see has itself seen the claim', async (t) => {
   const [one, other] = await openTeam(t, [{}, {}]);
   assert.ok(one && other);
-  const ROUNDS = 60;
+  const ROUNDS = rounds(24, 60);
   const ALARMS = 8;
   let first = 0;
   for (let round = 0; round < ROUNDS; round++) {
@@ -217,6 +230,15 @@ test('transactions that stand in each other\u2019s way are run again until both 
   for (let round = 0; round < 10; round++) await Promise.all([both('a', 'b'), both('b', 'a')]);
   assert.deepEqual(await pool.query(read, []), [[20], [20]]);
   t.diagnostic(`${runs} runs for 20 transactions`);
+});
+
+test('whoever sees an owner for the first time at the same instant, all of it is stored', async (t) => {
+  const stores = await openTeam(t, [{}, {}]);
+  const at = NOW + 3_600_000;
+  for (let n = 0; n < rounds(60, 400); n++) {
+    const both = await Promise.all(stores.map((store) => createDue(store, at, { owner: `new-${n}` })));
+    assert.equal(new Set(both.map(({ alarm }) => alarm.id)).size, 2);
+  }
 });
 
 test('a store hears what another one has to do soon, and not what it did itself or what has time', async (t) => {

@@ -4,6 +4,7 @@
  */
 import type pg from 'pg';
 import { bucketOf, OWNED_TABLES } from './buckets.ts';
+import { isConflict } from './postgres-error.ts';
 
 /** Where the copies are made, and where the originals stand after the change of places until they are dropped. */
 export const INCOMING = 'chronos_incoming';
@@ -11,6 +12,8 @@ export const OUTGOING = 'chronos_outgoing';
 
 /** Rows that are copied, and held against changes meanwhile, in one transaction. */
 const BATCH = 1000;
+/** How often a batch that met other transactions is tried. */
+const MOST_ATTEMPTS = 20;
 /** Its unique index is for replicas that know nothing of buckets. */
 const NOT_COPIED = 'owners_before_buckets';
 
@@ -111,6 +114,20 @@ export async function beginFollowing(client: pg.Client, count: number): Promise<
 }
 
 /**
+ * Runs a statement again that PostgreSQL ended because it and another one waited for each other: what falls due is
+ * locked in the order of falling due.
+ */
+async function despiteConflicts<T>(run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await run();
+    } catch (thrown) {
+      if (!isConflict(thrown) || attempt === MOST_ATTEMPTS) throw thrown;
+    }
+  }
+}
+
+/**
  * Copies the rows of a table that are there. Each batch is locked against changes until its copy is committed: so
  * whoever changes a row later finds the copy, and the row of whoever was first is there already.
  *
@@ -123,7 +140,7 @@ export async function copyRows(
   report: (rows: number) => void,
 ): Promise<void> {
   const { bucket, columns, key } = await readShape(client, name, count);
-  // The order in which transactions over several buckets change rows: none of them and a copy wait for each other.
+  // The order in which transactions over several buckets change rows: most of them and a copy never wait for each other.
   const order = ['bucket', ...key];
   const place = order.join(', ');
   let last: unknown[] | undefined;
@@ -135,7 +152,10 @@ export async function copyRows(
         SELECT ${bucket}, ${columns.join(', ')} FROM page ON CONFLICT (${place}) DO NOTHING
       )
       SELECT ${place}, count(*) OVER () FROM page ORDER BY ${order.map((each) => `${each} DESC`).join(', ')} LIMIT 1`;
-    const { rows } = await client.query<unknown[]>({ text, values: last ?? [], rowMode: 'array' });
+    const rows = await despiteConflicts(async () => {
+      const answer = await client.query<unknown[]>({ text, values: last ?? [], rowMode: 'array' });
+      return answer.rows;
+    });
     const found = rows[0];
     if (!found) return;
     report(Number(found.at(-1)));

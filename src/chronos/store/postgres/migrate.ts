@@ -64,8 +64,7 @@ class Migrator {
         attempt = 0;
       } catch (thrown) {
         // Another replica was faster, or in the way: what it has done stands in the ledger.
-        const met = isConflict(thrown) || sqlState(thrown) === SQLSTATE.UNIQUE_VIOLATION;
-        if (!met || attempt >= ATTEMPTS) throw this.#failure(next, thrown);
+        if (!isConflict(thrown) || attempt >= ATTEMPTS) throw this.#failure(next, thrown);
       }
     }
   }
@@ -94,7 +93,7 @@ class Migrator {
       await this.#client.query(CREATE_LEDGER);
     } catch (thrown) {
       // "IF NOT EXISTS" does not look at what another replica is creating at this moment.
-      const made = [SQLSTATE.UNIQUE_VIOLATION, SQLSTATE.DUPLICATE_TABLE, '42710'].includes(sqlState(thrown) ?? '');
+      const made = [SQLSTATE.DUPLICATE_TABLE, '42710'].includes(sqlState(thrown) ?? '');
       if (!made && !isConflict(thrown)) throw this.#failure(undefined, thrown);
     }
     return this.#readLedger();

@@ -77,8 +77,9 @@ const PATIENCE_MS = 8_000;
  */
 const SILENCE_MS = STATEMENT_TIMEOUT_MS + 2_000;
 const IDLE_MS = 60_000;
-/** A server that has no connection left is asked again so often, and after so long. */
+/** A server that has no connection left is asked for another one so often, after so long, and by who has none sooner. */
 const CROWDED_ROUNDS = 20;
+const CROWDED_MS = 1_000;
 const CROWDED_PAUSE_MS = 50;
 /** How often a transaction that met another one is run again at once. */
 const CONFLICT_RETRIES = 8;
@@ -114,6 +115,7 @@ export class PrimaryPool implements Executor {
   #finding: Promise<Line> | undefined;
   #lastGood = 0;
   #closed = false;
+  #cancelMakingDo: CancelTimer = () => {};
 
   constructor(servers: readonly Server[], { size, clock, log }: { size: number; clock: Clock; log: Logger }) {
     this.#servers = servers;
@@ -218,6 +220,7 @@ export class PrimaryPool implements Executor {
   /** Lets what is under way finish and closes all connections. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#cancelMakingDo();
     const line = this.#line ?? (await this.#finding?.catch(() => undefined));
     this.#line = undefined;
     await line?.pool.end();
@@ -260,8 +263,9 @@ export class PrimaryPool implements Executor {
         return { client: await line.pool.connect(), line };
       } catch (thrown) {
         if (sqlState(thrown) === SQLSTATE.TOO_MANY_CONNECTIONS && round < CROWDED_ROUNDS) {
-          // The server is well, only full; connections that we have already come free meanwhile.
-          await wait(this.#clock, CROWDED_PAUSE_MS);
+          // The server is well, only full. Whoever comes now waits in line for the connections that we have already.
+          this.#makeDo(line.pool);
+          if (line.pool.totalCount === 0) await wait(this.#clock, CROWDED_PAUSE_MS);
           continue;
         }
         // A server that has gone is noticed when it takes no more connections; the next round is for its successor.
@@ -269,6 +273,15 @@ export class PrimaryPool implements Executor {
         if (round > 1 || this.#closed) throw storeError(thrown);
       }
     }
+  }
+
+  /** Asks the server for no more connections than there are, for a while. */
+  #makeDo(pool: pg.Pool): void {
+    pool.options.max = Math.max(1, pool.totalCount);
+    this.#cancelMakingDo();
+    this.#cancelMakingDo = this.#clock.after(CROWDED_MS, () => {
+      pool.options.max = this.#size;
+    });
   }
 
   #find(): Promise<Line> {

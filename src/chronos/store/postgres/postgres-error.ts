@@ -20,10 +20,14 @@ export function sqlState(thrown: unknown): string | undefined {
   return typeof thrown.code === 'string' ? thrown.code : undefined;
 }
 
-/** Whether the same transaction, run again at once, may succeed: it met another one. */
+/**
+ * Whether the same transaction, run again at once, may succeed: it met another one. ON CONFLICT names one unique index;
+ * where two transactions add the same row at the same instant, the later one may meet the other at a second index, and
+ * finds the row when it is run again.
+ */
 export function isConflict(thrown: unknown): boolean {
   const code = sqlState(thrown);
-  return code === SQLSTATE.SERIALIZATION_FAILURE || code === SQLSTATE.DEADLOCK;
+  return code === SQLSTATE.SERIALIZATION_FAILURE || code === SQLSTATE.DEADLOCK || code === SQLSTATE.UNIQUE_VIOLATION;
 }
 
 /**
