@@ -3,13 +3,17 @@
  * through a pipe it would die of the router's death, and could not be taken over by the next one.
  */
 import { createHash } from 'node:crypto';
-import { constants, fstatSync, mkdirSync, openSync } from 'node:fs';
+import { constants, fstatSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /** A file that has grown over this is put aside, or its end when it has grown far over it. */
 const LARGEST_BYTES = 1024 * 1024;
+/** So much of it is left for the moment in which it is emptied: what was written while the rest was copied. */
+const LAST_BYTES = 128 * 1024;
+/** How often the rest is copied anew when the process writes faster than that. */
+const MOST_LOOKS = 3;
 /** So many files are kept beside the current one: `.1` is the latest. */
 const KEPT_FILES = 3;
 
@@ -21,6 +25,15 @@ async function readFrom(file: FileHandle, position: number, end: number): Promis
   const buffer = Buffer.alloc(Math.max(0, end - position));
   const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
   return buffer.subarray(0, bytesRead);
+}
+
+/** Copies what comes after `copied` and empties the file, with nothing in between that others could be run in. */
+function emptyInto(aside: FileHandle, file: FileHandle, copied: number): void {
+  const { size } = fstatSync(file.fd);
+  const from = Math.max(copied, size - LAST_BYTES);
+  const buffer = Buffer.alloc(Math.max(0, size - from));
+  writeSync(aside.fd, buffer, 0, readSync(file.fd, buffer, 0, buffer.length, from), fstatSync(aside.fd).size);
+  ftruncateSync(file.fd, 0);
 }
 
 function isMissing(thrown: unknown): boolean {
@@ -90,11 +103,19 @@ export class ProcessLog {
       // The process holds the file open, so it is copied and emptied, and not renamed.
       const aside = await open(this.#aside(1), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
       try {
-        await aside.writeFile(await readFrom(file, size - LARGEST_BYTES, size));
+        let copied = size;
+        for (let looks = 1; ; looks++) {
+          await aside.truncate(0);
+          const most = await readFrom(file, copied - LARGEST_BYTES + LAST_BYTES, copied);
+          await aside.write(most, 0, most.length, 0);
+          const { size: grown } = await file.stat();
+          if (grown - copied <= LAST_BYTES || looks === MOST_LOOKS) break;
+          copied = grown;
+        }
+        emptyInto(aside, file, copied);
       } finally {
         await aside.close();
       }
-      await file.truncate(0);
       this.#start = 0;
       this.#split = true;
     } finally {
