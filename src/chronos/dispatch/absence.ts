@@ -14,6 +14,8 @@ type Span = { readonly from: number; readonly to: number; readonly because: Abse
 const BEAT_MS = 2000;
 /** What clocks that are read one after another may differ by. */
 const SLACK_MS = 3000;
+/** Looking at the clocks is a call of the system for each fire that is late; no sleep begins and ends within this. */
+const LOOK_AGAIN_MS = 100;
 /** Spans that are remembered: rings that wait for longer have been late for other reasons since. */
 const REMEMBERED = 16;
 
@@ -38,7 +40,8 @@ export class Absence {
 
   /** Why what was due then has not rung before now; `undefined` when somebody was there. Epoch milliseconds. */
   because(dueAt: number): AbsenceReason | undefined {
-    this.#notice();
+    // A sleep shows in the wall clock, too, and the beat finds one that somebody has set back meanwhile.
+    if (Math.abs(this.#clock.now() - this.#seen.now) >= LOOK_AGAIN_MS) this.#notice();
     return this.#spans.findLast(({ from, to }) => from <= dueAt && dueAt <= to)?.because;
   }
 
