@@ -176,8 +176,10 @@ class Delivering<Item extends OutboxItem> implements Outbox {
       }
       const next = store.nextDue();
       if (next === undefined) return undefined;
-      // Of what is due already, something is under way, and its end looks again.
-      return next > now() ? next - now() : LOOK_MS;
+      const inMs = next - now();
+      if (inMs > 0) return inMs;
+      // What is due already is under way, and its end looks again; or it has become due since it was asked for.
+      return this.#underWay.size > 0 ? LOOK_MS : 0;
     } catch (err) {
       log.error({ err }, `${noun} cannot be read; it is tried again`);
       return this.#pauseAll();
