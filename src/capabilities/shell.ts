@@ -12,6 +12,10 @@ import { cleanVariables, type Workspace } from './workspace.ts';
 const DEFAULT_SECONDS = 60;
 const LONGEST_SECONDS = 600;
 const KEPT_BYTES = 64 * 1024;
+/** Processes and threads of a room at a time. Linux counts those of the room alone, and none of root's. */
+const MOST_PROCESSES = 1024;
+/** What sets that bound is called one thing by bash, another by dash and busybox. */
+const WITH_BOUND = `ulimit -u ${MOST_PROCESSES} 2>/dev/null || ulimit -p ${MOST_PROCESSES} 2>/dev/null; exec /bin/sh -c "$1"`;
 
 const schema = z.strictObject({
   command: z.string().min(1).max(16_384).describe('a command for /bin/sh'),
@@ -63,7 +67,12 @@ export function addShell(server: McpServer, { clock, workspace, path, isOpen, is
       );
     const cwd = workspace.folder(given.folder);
     const timeoutMs = (given.timeout_seconds ?? DEFAULT_SECONDS) * 1000;
-    const command = ['/bin/sh', '-c', given.command] as const;
+    const command: readonly [string, ...string[]] = [
+      '/bin/sh',
+      '-c',
+      ...(isInRoom ? [WITH_BOUND, 'sh'] : []),
+      given.command,
+    ];
     return runBounded(clock, {
       ...{ command, cwd, timeoutMs, signal, isInRoom },
       env: cleanVariables(workspace, path),
