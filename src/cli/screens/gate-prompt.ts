@@ -7,6 +7,14 @@ import { lookOf } from './look.ts';
 import type { Look } from './render.ts';
 
 const PROMPT = 'Approve? yes, no, d for details: ';
+/** A word that comes sooner was typed for what stood there before the question, in a conversation say. */
+const SEEN_MS = 700;
+const ANSWERS: ReadonlyMap<string | undefined, 'yes' | 'no'> = new Map([
+  ['y', 'yes'],
+  ['yes', 'yes'],
+  ['n', 'no'],
+  ['no', 'no'],
+]);
 const MORE = '-- Enter for more, q to end --';
 
 /**
@@ -58,7 +66,8 @@ const whole = (intentId: string, gate: WaitingGate, look: Look) => [
  * Shows a question and asks, until there is a yes, a no or something else. What the call does can be read right above the
  * prompt, or on the same screen.
  *
- * @param inline in the middle of a conversation: what matters first; `withdrawn` aborts when the question waits no more
+ * @param inline in the middle of a conversation: what matters first, and no answer that was typed before it could be
+ *   read; `withdrawn` aborts when the question waits no more
  * @returns `neither` for anything else, and at the end of the input: the question still waits
  */
 export async function askPerson(
@@ -67,17 +76,24 @@ export async function askPerson(
   gate: WaitingGate,
   inline?: { readonly withdrawn: AbortSignal | undefined },
 ): Promise<'yes' | 'no' | 'neither'> {
-  const { out } = context;
+  const { out, clock } = context;
   const withdrawn = inline?.withdrawn;
-  for (;;) {
-    const look = lookOf(context);
+  const layOut = (look: Look) => {
     const lines = inline ? renderInline(intentId, gate, look, out.rows) : whole(intentId, gate, look);
     for (const line of lines) out.line(line);
+  };
+  for (let isLaidOut = false; ; ) {
+    const look = lookOf(context);
+    if (!isLaidOut) layOut(look);
+    const shownAt = clock.monotonic();
     const answer = await ask(context, PROMPT, withdrawn);
     if (withdrawn?.aborted) return 'neither';
-    if (answer === 'yes' || answer === 'y') return 'yes';
-    if (answer === 'no' || answer === 'n') return 'no';
-    if (answer === 'd' || answer === 'details') await page(context, renderGate(intentId, gate, look, true), withdrawn);
+    const said = ANSWERS.get(answer);
+    isLaidOut = said !== undefined && inline !== undefined && clock.monotonic() - shownAt < SEEN_MS;
+    if (isLaidOut) out.line('That was typed before the question could be read, and answers nothing.');
+    else if (said !== undefined) return said;
+    else if (answer === 'd' || answer === 'details')
+      await page(context, renderGate(intentId, gate, look, true), withdrawn);
     else if (answer !== undefined) return 'neither';
   }
 }

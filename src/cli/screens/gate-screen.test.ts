@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { anyCharacter } from '../../../test/support/random/characters.ts';
 import type { WaitingGate } from '../../executor/client.ts';
 import { argumentLines, quoted } from '../../kit/text/visible.ts';
 import { renderGate, renderGist, renderInline, screenLines } from './gate-screen.ts';
@@ -17,7 +18,7 @@ test('a line is broken before any terminal would break it, and each piece of a t
   const text = fc.string({
     unit: fc.oneof(
       fc.constantFrom('日', 'e\u0301', '👩‍👩‍👧', ' ', 'x', '\ufdfd'),
-      fc.string({ unit: 'binary', maxLength: 4 }),
+      fc.string({ unit: anyCharacter, maxLength: 4 }),
     ),
   });
   fc.assert(

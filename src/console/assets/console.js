@@ -53,18 +53,35 @@ const isBusy = () => {
   const typed = all('textarea, input:not([type=hidden], [type=checkbox], [type=radio], [type=password])', main());
   return isTyping || typed.some((field) => field.value !== field.defaultValue);
 };
-const isKept = (always) => !always && isBusy() && !main().querySelector('[data-talk]');
+const isKept = (always) => asking || (!always && isBusy() && !main().querySelector('[data-talk]'));
 
+/** How long a question has to stand before somebody can have meant it with a key or a click. */
+const SEEN_MS = 700;
 const seenQuestions = new Map();
-function noteQuestions() {
-  for (const { dataset } of all('[data-question]'))
-    if (!seenQuestions.has(dataset.question)) seenQuestions.set(dataset.question, performance.now());
+/** @param before the questions that stood here: one that took the place of another counts as new, as do all when one went */
+function noteQuestions(before = []) {
+  const now = all('[data-question]').map(nameOf);
+  const hasGone = before.some((question) => !now.includes(question));
+  for (const [at, question] of now.entries())
+    if (hasGone || before[at] !== question) seenQuestions.set(question, performance.now());
 }
 
 let looking;
 let lookAgain = false;
+let asking = false;
+/** While a browser asks the person something for a form, the form stays; a second press meanwhile does nothing. */
+async function undisturbed(ask) {
+  if (asking) return;
+  asking = true;
+  try {
+    await ask();
+  } finally {
+    asking = false;
+    if (lookAgain) setTimeout(look, 400);
+  }
+}
 async function look(always = false) {
-  if (looking || asking) {
+  if (looking) {
     lookAgain = true;
     return;
   }
@@ -101,32 +118,29 @@ function bare(part) {
 }
 
 function replace(old, fresh) {
-  const marked = new Set(all('input[type=checkbox]:checked', old).map(({ value }) => value));
-  const opened = all('details', old).map(({ open }) => open);
-  const atHand = rows().indexOf(old.querySelector('[data-at-hand]'));
-  const focused =
-    document.activeElement && old.contains(document.activeElement) ? selectorOf(document.activeElement) : undefined;
-  const typed = new Map(all('textarea, input[type=password]', old).map((field) => [field.name, field.value]));
-  const complaints = new Map(
-    all('[data-question]', old).map((one) => [one.dataset.question, one.querySelector('[data-said]')?.textContent]),
-  );
+  const boxes = new Map(all('input[type=checkbox]', old).map((box) => [box.name + box.value, box.checked]));
+  const opened = new Set(all('details[open]', old).map(placeOf));
+  const handed = old.querySelector('[data-at-hand]');
+  const atHand = nameOf(handed);
+  const nth = rowsNamed(atHand).indexOf(handed);
+  const asked = all('[data-question]', old).map(nameOf);
+  const focused = old.contains(document.activeElement) ? placeOf(document.activeElement) : undefined;
+  const typed = new Map(all('textarea, input[type=password]', old).map((field) => [placeOf(field), field.value]));
+  const complaints = new Map(all('[data-said]', old).map((line) => [placeOf(line), line.textContent]));
   const scrolled = all('pre, .chart', old).map(({ scrollTop, scrollLeft }) => [scrollTop, scrollLeft]);
   const tools = new Map(all('[data-turn]', old).map((turn) => [turn.dataset.turn, turn.querySelector('[data-tools]')]));
   const replies = new Map(
     all('[data-turn]', old).map((turn) => [turn.dataset.turn, turn.querySelector('[data-reply]')]),
   );
   old.replaceWith(fresh);
-  for (const box of all('input[type=checkbox]', fresh)) if (marked.has(box.value)) box.checked = true;
-  all('details', fresh).forEach((detail, at) => {
-    if (opened[at]) detail.open = true;
-  });
+  for (const box of all('input[type=checkbox]', fresh)) box.checked = boxes.get(box.name + box.value) ?? box.checked;
+  for (const detail of all('details', fresh)) if (opened.has(placeOf(detail))) detail.open = true;
   all('pre, .chart', fresh).forEach((part, at) => {
     if (scrolled[at]) [part.scrollTop, part.scrollLeft] = scrolled[at];
   });
   for (const field of all('textarea, input[type=password]', fresh))
-    if (typed.get(field.name)) field.value = typed.get(field.name);
-  for (const question of all('[data-question]', fresh))
-    tellIn(question, complaints.get(question.dataset.question) ?? '');
+    field.value = typed.get(placeOf(field)) || field.value;
+  for (const line of all('[data-said]', fresh)) tellIn(line.closest('form'), complaints.get(placeOf(line)) ?? '');
   for (const turn of all('[data-turn]', fresh)) {
     const list = tools.get(turn.dataset.turn);
     if (list) turn.querySelector('[data-tools]').replaceWith(list);
@@ -135,16 +149,39 @@ function replace(old, fresh) {
     if (said && said.textContent.length > now.textContent.length && turn.querySelector('.state.running'))
       now.replaceWith(said);
   }
-  if (atHand >= 0) takeToHand(rows()[Math.min(atHand, rows().length - 1)], false);
-  if (focused) fresh.querySelector(focused)?.focus({ preventScroll: true });
-  noteQuestions();
+  // What was at hand is so wherever it stands now. What took its place was never chosen.
+  takeToHand(rowsNamed(atHand)[nth], false);
+  if (focused)
+    all(FOCUSED, fresh)
+      .find((one) => placeOf(one) === focused)
+      ?.focus({ preventScroll: true });
+  noteQuestions(asked);
   tick();
 }
 
-function selectorOf(element) {
-  if (element.id) return `#${CSS.escape(element.id)}`;
-  if (element.getAttribute('href')) return `[href="${CSS.escape(element.getAttribute('href'))}"]`;
-  return element.name ? `[name="${CSS.escape(element.name)}"][value="${CSS.escape(element.value)}"]` : undefined;
+/** What a row is about: its question, where it leads, or what its forms send. */
+function nameOf(row) {
+  const link = row?.querySelector('[data-open]');
+  return row?.dataset.question ?? link?.pathname ?? row?.querySelector('input[type=hidden]:not([name=csrf])')?.value;
+}
+
+/** An alarm may stand in several rows of what is ahead. */
+const rowsNamed = (name) => rows().filter((row) => name !== undefined && nameOf(row) === name);
+
+const FOCUSED = 'a, button, input, select, textarea, summary, [tabindex]';
+/** An element, by the row or question that it belongs to and what it does there: never by how far down it stands. */
+function placeOf(element) {
+  if (element.id) return element.id;
+  const rowOf = (one) => one.closest('[data-row]');
+  const sortOf = (one) => {
+    const { tagName, type, name, value } = one;
+    const isChosen = tagName === 'BUTTON' || type === 'checkbox' || type === 'radio';
+    const leadsTo = one.getAttribute('href') ?? one.closest('form')?.getAttribute('action');
+    return JSON.stringify([tagName, leadsTo, name, isChosen && value]);
+  };
+  const [row, sort] = [rowOf(element), sortOf(element)];
+  const alike = all(element.tagName, row ?? main()).filter((one) => rowOf(one) === row && sortOf(one) === sort);
+  return JSON.stringify([nameOf(row), sort, alike.indexOf(element)]);
 }
 
 // Server-sent events, as long as somebody looks: a page in the background lets the agent's machine sleep.
@@ -251,7 +288,6 @@ document.addEventListener('click', ({ target }) => {
 });
 
 // Passkeys: what is to be signed comes from the server, the browser asks the person, and the form takes the answer along.
-let asking = false;
 const hexOf = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, '0')).join('');
 const bytesOf = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (two) => Number.parseInt(two, 16));
 const textOf = (buffer) => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(buffer);
@@ -309,7 +345,6 @@ async function withPasskey(form, button) {
   const tell = (words) => tellIn(form, words);
   const add = (name, value) =>
     form.append(Object.assign(document.createElement('input'), { type: 'hidden', name, value }));
-  asking = true;
   tell('');
   try {
     const fields = new URLSearchParams(new FormData(form, button));
@@ -325,17 +360,19 @@ async function withPasskey(form, button) {
   } catch (error) {
     tell(WHY_NOT[error.name] ?? `That did not work: ${error.message}`);
     button?.focus();
-  } finally {
-    asking = false;
-    if (lookAgain) setTimeout(look, 400);
   }
 }
 document.addEventListener('submit', (event) => {
   const { target: form, submitter } = event;
+  const question = form.closest('[data-question]');
+  if (question && performance.now() - seenQuestions.get(question.dataset.question) < SEEN_MS) {
+    event.preventDefault();
+    return tellIn(form, 'This question has only just come to this place. Read it, and answer then.');
+  }
   const canAsk = isSecureContext && 'PublicKeyCredential' in globalThis;
   if (!form.dataset.passkey || form.elements.by?.checked || !canAsk) return;
   event.preventDefault();
-  if (!asking) withPasskey(form, submitter);
+  undisturbed(() => withPasskey(form, submitter));
 });
 
 // Keys.
@@ -353,13 +390,12 @@ function move(by) {
   const at = list.findIndex((row) => row.dataset.atHand || row.contains(document.activeElement));
   takeToHand(list[at < 0 ? (by > 0 ? 0 : list.length - 1) : Math.max(0, Math.min(list.length - 1, at + by))]);
 }
-/** The one question that a key can mean, and only when it has been seen for a moment. */
+/** Answers the one question that a key can mean. */
 function answer(key) {
   const questions = all('[data-question]');
   const atHand = questions.find((one) => one.dataset.atHand || one.contains(document.activeElement));
   const question = atHand ?? (questions.length === 1 ? questions[0] : undefined);
-  if (!question || performance.now() - (seenQuestions.get(question.dataset.question) ?? Infinity) < 700) return;
-  const button = question.querySelector(`[data-answer="${key}"]`);
+  const button = question?.querySelector(`[data-answer="${key}"]`);
   button?.form.requestSubmit(button);
 }
 let going;

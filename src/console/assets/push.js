@@ -13,10 +13,7 @@ function offerPush() {
 offerPush();
 new MutationObserver(offerPush).observe(document.body, { childList: true });
 
-document.addEventListener('submit', async (event) => {
-  const { target: form } = event;
-  if (!form.dataset.pushKey || form.elements.subscription.value !== '') return;
-  event.preventDefault();
+async function turnOn(form) {
   try {
     if ((await Notification.requestPermission()) !== 'granted')
       throw new Error('this browser does not let us: its settings for this site say no to notifications');
@@ -26,8 +23,12 @@ document.addEventListener('submit', async (event) => {
     form.elements.subscription.value = JSON.stringify(await worker.pushManager.subscribe(wish));
     form.requestSubmit();
   } catch (thrown) {
-    const trouble = document.querySelector('[data-push-trouble]');
-    trouble.textContent = `It could not be turned on: ${thrown.message}`;
-    trouble.hidden = false;
+    tellIn(form, `It could not be turned on: ${thrown.message}`);
   }
+}
+document.addEventListener('submit', (event) => {
+  const { target: form } = event;
+  if (!form.dataset.pushKey || form.elements.subscription.value !== '') return;
+  event.preventDefault();
+  undisturbed(() => turnOn(form));
 });

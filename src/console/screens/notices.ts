@@ -42,7 +42,7 @@ ${csrfField(session.csrf)}<input type="hidden" name="subscription">
 <div class="field"><label for="quiet-from">Quiet from</label><input id="quiet-from" name="from" placeholder="22:00" maxlength="5" autocomplete="off"></div>
 <div class="field"><label for="quiet-to">to</label><input id="quiet-to" name="to" placeholder="07:00" maxlength="5" autocomplete="off"><p class="hint">In ${zoneWords(here)}. Questions come through all the same.</p></div>
 <button class="primary">Tell me in this browser</button>
-<p class="trouble" role="alert" data-push-trouble hidden></p>
+<p class="told bad" role="alert" data-said hidden></p>
 </form>
 <p class="dim" data-push-none>This browser cannot be told: that takes script, and a browser that has push messages, at an https address or on this computer.</p>
 <script src="/assets/push.js" defer></script>`;

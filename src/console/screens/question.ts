@@ -80,10 +80,13 @@ export function answerForm(
   { key, passkeys }: Signers,
 ): Html {
   const { action, ask, fields, buttons, id } = given;
+  // What the script has to say of it.
+  const said = html`<p class="told bad" role="alert" data-said hidden></p>`;
   const byKey = key && html`Signed by ${shown(key.name)}, <code>${key.publicKey.slice(0, 16)}…</code>`;
   if (passkeys.length === 0)
     return html`<form method="post" action="${action}" class="answer">${fields}${passphraseField(key?.isSealed ?? false, id)}
 <div class="actions">${buttons}</div>
+${said}
 <p class="dim">${byKey}</p></form>`;
   const instead = key
     ? html`<details><summary>Sign with the key of this computer instead</summary>
@@ -91,7 +94,7 @@ export function answerForm(
     : NOTHING;
   return html`<form method="post" action="${action}" class="answer" data-passkey="${ask}">${fields}
 <div class="actions">${buttons}</div>
-<p class="told bad" role="alert" data-said hidden></p>
+${said}
 <p class="dim">Signed with your passkey: ${passkeys.map(({ name }, at) => html`${at === 0 ? '' : ' or '}${shown(name)}`)}</p>${instead}</form>`;
 }
 

@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   beginStream,
   calling,
@@ -25,6 +26,8 @@ import { balancesOf } from '../rail/executor-process.ts';
 
 const SIZE = { columns: 100, rows: 50 };
 const PAY = 'Transfer 25.00 EUR from alice to bob.';
+/** After so many milliseconds on the screen, a question can be answered. */
+const SEEN_MS = 900;
 const ASKS = /Approve\? yes, no, d for details:$/;
 /** The prompt, and nothing typed. */
 const AT_PROMPT = /\n>$/;
@@ -121,6 +124,9 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
     /balance[\s\S]*Arguments, exactly as they will be sent:[\s\S]*"amount": "25\.00"[\s\S]*Approve\?/,
   );
   assert.equal(balancesOf(home).alice, '5000.00');
+  await chat.type('y\r', /typed before the question could be read, and answers nothing\.\nApprove\?.*:$/);
+  assert.equal(balancesOf(home).alice, '5000.00');
+  await delay(SEEN_MS);
   await chat.type('y\r', /The money is sent\.\n>$/);
   assert.match(chat.text(), /Approved pay, signed by [0-9a-f]{16}…[\s\S]*✓ core_execute/);
   assert.deepEqual([balancesOf(home).alice, balancesOf(home).bob], ['4975.00', '1025.00']);
@@ -132,6 +138,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   await chat.type('d\r', /-- Enter for more, q to end --$/);
   await chat.type('\r', ASKS);
   assert.match(chat.text(), /Exactly this call is made:[\s\S]*"idempotency_key"/);
+  await delay(SEEN_MS);
   await chat.type('n\r', /The money stays here\.\n>$/);
   assert.match(chat.text(), /Denied pay, signed by [0-9a-f]{16}…/);
   assert.equal(balancesOf(home).alice, '4975.00');
@@ -143,6 +150,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   await other.until(/The money stays here\.\n>$/);
   await chat.type(`${PAY}\r`, ASKS);
   await other.until(ASKS);
+  await delay(SEEN_MS);
   await chat.type('y\r', /The money is sent\.\n>$/);
   await other.until(/The money is sent\.\n>$/);
   assert.match(

@@ -14,6 +14,9 @@ export const AUTHENTICATOR = {
   ...{ isUserVerified: true, automaticPresenceSimulation: true },
 };
 
+/** After so many milliseconds in its place, a question can be answered there. */
+export const SEEN_MS = 900;
+
 export type House = {
   readonly home: string;
   readonly run: RunRecord;

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { diceOf, rounds } from '../../support/random/random.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { type House, startHouse } from './bench.ts';
+import { type House, SEEN_MS, startHouse } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 describe('a link of a notification', () => {
@@ -60,6 +61,7 @@ describe('a link of a notification', () => {
     assert.match((await page.textContent('[data-question] .payload')) ?? '', /"amount": "25\.00"/);
     assert.equal(await page.locator('form.answer button').count(), 1, 'a link is for one answer');
     assert.equal(await stateOf(id), 'awaiting_approval', 'looking changes nothing');
+    await delay(SEEN_MS);
     await page.click('text=Approve this call');
     await page.waitForSelector('text=Approved, signed by');
     await eventually('it is done', async () => (await stateOf(id)) === 'completed');

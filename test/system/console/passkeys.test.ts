@@ -16,12 +16,10 @@ import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
-import { AUTHENTICATOR, type House, startHouse } from './bench.ts';
+import { AUTHENTICATOR, type House, SEEN_MS, startHouse } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 const SECOND_VERIFIER = join(import.meta.dirname, '../../contract/second-verifier/verifier.mjs');
-/** Longer than a key that was just pressed would still answer a question that has just come. */
-const SEEN_MS = 900;
 
 const PASSPHRASE = 'a horse that nobody has stapled';
 
@@ -187,6 +185,7 @@ describe('passkeys', () => {
     await page.goto(`${base}approvals`);
     await page.click('text=Sign with the key of this computer instead');
     await page.check('input[name=by]');
+    await delay(SEEN_MS);
     await page.click('[data-answer=d]');
     await bodyTold(/Denied, signed by [0-9a-f]{16}…/);
     await until(id, 'denied');
@@ -215,6 +214,7 @@ describe('passkeys', () => {
     );
     await page.goto(house.run.console_url! + approve);
     assert.match((await page.textContent('form.answer')) ?? '', /Signed with your passkey: my laptop/);
+    await delay(SEEN_MS);
     await page.click('form.answer button');
     await page.waitForSelector('text=signed with the passkey “my laptop”');
     await until(id, (await page.textContent('h1'))?.startsWith('Approved') ? 'completed' : 'denied');
@@ -226,6 +226,7 @@ describe('passkeys', () => {
     await page.evaluate(
       'HTMLFormElement.prototype.submit = function () { window.caught = Object.fromEntries(new FormData(this)); }',
     );
+    await delay(SEEN_MS);
     await page.click(button);
     return eventually(
       'it is sent',

@@ -16,7 +16,7 @@ import {
 import { startBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { type House, startHouse } from './bench.ts';
+import { type House, SEEN_MS, startHouse } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 const PAY = 'Transfer 25.00 EUR from alice to bob.';
@@ -72,6 +72,11 @@ describe('a person with a keyboard', () => {
     await page.waitForSelector('.live[data-state=on]');
   };
   const told = async () => (await page.textContent('body > .told')) ?? '';
+  /** Waits until a page tells so; where it does not, the error says what stands there instead. */
+  const isTold = (words: string) =>
+    page.waitForSelector(`body > .told >> text=${words}`).catch(async (error: Error) => {
+      throw new Error(`${page.url()} shows:\n${await page.innerText('body')}`, { cause: error });
+    });
 
   test('sets an alarm with a time as it is said, reads it back, edits it, and takes both back', async () => {
     await go('a', /\/alarms$/);
@@ -102,7 +107,7 @@ describe('a person with a keyboard', () => {
       /every day at 07:30[\s\S]*is woken from its sleep for it/,
     );
     await page.keyboard.press('z');
-    await page.waitForSelector('body > .told >> text=as it was before');
+    await isTold('as it was before');
     await page.focus('a.name:has-text("Look at the builds")');
     await page.keyboard.press('Enter');
     await page.waitForURL(/\/alarms\/[0-9a-f-]{36}/);
@@ -131,13 +136,17 @@ describe('a person with a keyboard', () => {
     await page.keyboard.press('?');
     assert.equal(await page.isVisible('dialog#keys'), true);
     await page.keyboard.press('Escape');
+    await house.reveille('alarm', 'set', 'Rings meanwhile.', 'in 3s');
     await go('a', /\/alarms$/);
-    await page.keyboard.press('j');
+    while ((await page.locator('[data-at-hand]:has-text("Look at the builds")').count()) === 0)
+      await page.keyboard.press('j');
+    await page.waitForSelector('.row:has-text("Rings meanwhile.")', { state: 'detached' });
     await page.keyboard.press('x');
     await page.locator('#several button[value=pause]').press('Enter');
-    await page.waitForSelector('body > .told >> text=Paused');
+    await isTold('Paused: 1 alarm.');
+    assert.match(await house.reveille('alarm', 'list'), /paused .*Look at the builds/);
     await page.keyboard.press('z');
-    await page.waitForSelector('body > .told >> text=Resumed');
+    await isTold('Resumed: 1 alarm.');
   });
 
   /**
@@ -207,9 +216,9 @@ describe('a person with a keyboard', () => {
     assert.match((await page.textContent('[data-question] .changes')) ?? '', /alice EUR balance 5000\.00 → 4975\.00/);
     assert.match((await page.textContent('[data-question] .payload')) ?? '', /"amount": "25\.00"/);
     await page.keyboard.press('y');
-    await delay(900);
+    await delay(SEEN_MS);
     if ((await page.locator('[data-question]').count()) > 0) await page.keyboard.press('y');
-    await page.waitForSelector('body > .told >> text=Approved, signed by');
+    await isTold('Approved, signed by');
     await eventually('it is done', async () => (await house.reveille('intent', 'list')).includes('completed'));
     await page.click('a.name');
     await page.waitForSelector('text=every envelope, signature and digest holds');
@@ -221,14 +230,47 @@ describe('a person with a keyboard', () => {
     await go('p', /\/approvals$/);
     await house.reveille('intent', 'submit', '--json-file', file);
     await page.waitForSelector('[data-question]');
-    await delay(900);
+    await delay(SEEN_MS);
     await page.keyboard.press('d');
-    await page.waitForSelector('body > .told >> text=Denied');
+    await isTold('Denied');
     await eventually('it is denied', async () => (await house.reveille('intent', 'list')).includes('denied'));
+  });
+
+  test('a question that takes the place of another is not answered by what was meant for that one', async () => {
+    const file = join(house.home, 'transfer.json');
+    await go('p', /\/approvals$/);
+    const node = (id: string, amount: string) => ({ ...TRANSFER.plan, id, args: { ...TRANSFER.plan.args, amount } });
+    const plan = { id: 'both', kind: 'parallel', nodes: [node('little', '10.00'), node('much', '2000.00')] };
+    writeFileSync(file, JSON.stringify({ ...TRANSFER, plan }));
+    const id = /Submitted (\S+)/.exec(await house.reveille('intent', 'submit', '--json-file', file))![1]!;
+    await page.waitForSelector('[data-question] >> nth=1');
+    const focused = () => page.evaluate("document.activeElement.closest('[data-question]').dataset.question");
+    await page.focus('[data-question] >> nth=1 >> [data-answer=y]');
+    const second = await focused();
+    await page.evaluate("main().append('what the next look takes away'); look()");
+    assert.equal(await focused(), second, 'the button that has the focus is that of the same question');
+    await page.evaluate('document.activeElement.blur()');
+    await delay(SEEN_MS);
+    await page.keyboard.press('j');
+    const said = (name: string) => page.locator(`[data-at-hand] [name=${name}]`).inputValue();
+    const digests = ['displayed', 'call'].map(async (of) => [`--${of}-sha256`, await said(`${of}_sha256`)]);
+    await house.reveille('intent', 'approve', id, await said('node_id'), ...(await Promise.all(digests)).flat());
+    await page.waitForSelector('[data-question] >> nth=1', { state: 'detached' });
+    for (const key of ['y', 'Enter']) {
+      await page.keyboard.press(key);
+      await page.locator('[data-said]').filter({ hasText: 'only just come to this place' }).waitFor();
+      await page.focus('[data-answer=y]');
+    }
+    assert.match(await house.reveille('intent', 'show', id), /call: awaiting approval/);
+    await delay(SEEN_MS);
+    await page.keyboard.press('d');
+    await isTold('Denied');
+    await eventually('it is denied', async () => (await house.reveille('intent', 'show', id)).includes('denied'));
   });
 
   test('an answer to what has been answered meanwhile is told so, and changes nothing', async () => {
     const file = join(house.home, 'transfer.json');
+    writeFileSync(file, JSON.stringify(TRANSFER));
     await go('p', /\/approvals$/);
     const id = /Submitted (\S+)/.exec(await house.reveille('intent', 'submit', '--json-file', file))![1]!;
     await page.waitForSelector('[data-question]');
@@ -273,12 +315,14 @@ describe('a person with a keyboard', () => {
       await page.waitForSelector('[data-question] [name=passphrase]');
     };
     await say();
+    await delay(SEEN_MS);
     await page.fill('[name=passphrase]', 'another horse altogether');
     await page.click('[data-question] [data-answer=y]');
     await page.waitForSelector('body > .told.bad >> text=passphrase');
+    await delay(SEEN_MS);
     await page.fill('[name=passphrase]', PASSPHRASE);
     await page.click('[data-question] [data-answer=y]');
-    await page.waitForSelector('body > .told >> text=Approved, signed by');
+    await isTold('Approved, signed by');
     await page.locator('[data-reply]').filter({ hasText: 'That is over.' }).waitFor();
     assert.equal(await page.locator('[data-question]').count(), 0);
     assert.match(await house.reveille('intent', 'list'), /^\S+ +completed.*\n/m);
@@ -287,7 +331,7 @@ describe('a person with a keyboard', () => {
     await say();
     await page.keyboard.press('Escape');
     await page.keyboard.press('s');
-    await page.waitForSelector('body > .told >> text=Stopped.');
+    await isTold('Stopped.');
     await page.waitForSelector('[data-turn] [data-state] >> text=failed');
     await page.waitForSelector('[data-question]', { state: 'detached' });
     assert.match(await house.reveille('intent', 'list'), /cancelled/);
