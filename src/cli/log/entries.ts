@@ -89,6 +89,9 @@ function turnEntry(about: Pick<LogEntry, 'alarm_id' | 'label' | 'fire_id'>, turn
   return [...entries, { at: finished_at, kind, ...told, ...said, ...failed(error) }];
 }
 
+const earliest = (...instants: readonly (string | undefined)[]) =>
+  instants.filter((at) => at !== undefined).reduce((one, other) => (Date.parse(other) < Date.parse(one) ? other : one));
+
 /**
  * What has become of an alarm.
  *
@@ -119,7 +122,8 @@ export function entriesOf(alarm: NamedAlarm, fires: readonly FireView[]): LogEnt
     const late = late_because === undefined ? {} : { late_because };
     if (outcome === 'delivered')
       entries.push({
-        at: accepted_at ?? finished_at,
+        // A short turn may be over before chronosd has read that its wake was taken.
+        at: earliest(accepted_at ?? finished_at, turn?.started_at, turn?.waits?.at, turn?.finished_at),
         kind: 'rang',
         ...about,
         lateness_ms,

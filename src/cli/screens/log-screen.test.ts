@@ -39,6 +39,11 @@ test('a ring, the failure that passed and the reply stand in the order in which 
   ]);
 });
 
+test('a turn that was over before the word came that its wake was taken is told after it', () => {
+  const turn = { started_at: '2026-06-15T12:10:00.900Z', finished_at: '2026-06-15T12:10:00.950Z', ok: true };
+  assert.deepEqual(lines(fire({ turn })), ['14:10:00  rang  build: 12 ms late', '14:10:00  reply  build']);
+});
+
 test('an attempt that was not accepted, a turn that failed and one that was missed say what to do', () => {
   const refused = fire({ outcome: 'failed', error: 'busy', finished_at: '2026-06-15T12:10:00.500Z' });
   const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: false, error: 'no such model' };
