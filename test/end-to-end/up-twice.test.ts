@@ -52,12 +52,16 @@ async function refusal(env: Record<string, string>): Promise<string> {
   return stderr;
 }
 
-/** Starts `up`. @returns how to end it, which may be repeated */
+/** Starts `up` as `npm start` does. @returns how to end it as npm does, which may be repeated */
 async function startUp(env: Record<string, string>): Promise<() => Promise<void>> {
-  const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
-  const gone = once(up, 'exit');
+  const shell = spawn('/bin/sh', ['-c', '"$0" "$@"; exit', process.execPath, PROGRAM, 'up', '--json'], {
+    env: { ...env, npm_lifecycle_event: 'start' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  // Open as long as anybody holds it: the shell is gone at once.
+  const gone = once(shell.stdout.resume(), 'close');
   const end = async () => {
-    up.kill('SIGTERM');
+    shell.kill('SIGTERM');
     await gone;
   };
   try {

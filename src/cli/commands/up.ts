@@ -39,6 +39,20 @@ const DRAIN_LIMIT_MS = 50_000;
 /** `--once` gives up after this long, whatever hangs. */
 const ONCE_LIMIT_MS = 120_000;
 
+/** How often it is looked whether npm's shell is still there. */
+const SHELL_LOOK_MS = 500;
+
+/**
+ * `npm start` puts a shell between itself and us. A SIGTERM that npm hands on ends the shell, which tells us nothing: it
+ * is taken for ours.
+ */
+async function endWithShell({ process: { env }, clock }: CliContext, ended: AbortSignal): Promise<void> {
+  if (env.npm_lifecycle_event !== 'start') return;
+  const shell = process.ppid;
+  while (!ended.aborted && process.ppid === shell) await wait(clock, SHELL_LOOK_MS, ended);
+  if (!ended.aborted) process.kill(process.pid, 'SIGTERM');
+}
+
 /** Never resolves: a drain that is under way ends the process. */
 const ENDED_ELSEWHERE = new Promise<never>(() => {});
 
@@ -174,6 +188,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     await stop();
   };
   const removeSignals = onTermination(end, { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
+  void endWithShell(context, ended.signal);
 
   let stack: LocalStack;
   try {
