@@ -76,12 +76,24 @@ const LONGEST_WORDS = 1000;
 const wordsOf = (thrown: unknown) =>
   (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, LONGEST_WORDS);
 
+type Validator = ReturnType<AjvJsonSchemaValidator['getValidator']>;
+
+/** By dialect. A schema that is looked at with one is data to it, and leaves nothing behind. */
+const metaValidators = new Map<string | undefined, Validator>();
+
+function metaValidatorOf(dialect: unknown): Validator {
+  const meta = typeof dialect === 'string' ? META_SCHEMAS.find(([pattern]) => pattern.test(dialect))?.[1] : undefined;
+  const known = metaValidators.get(meta);
+  if (known) return known;
+  const $ref = meta ?? DEFAULT_DIALECT;
+  const fresh = new AjvJsonSchemaValidator().getValidator({ ...(meta && { $schema: meta }), $ref });
+  metaValidators.set(meta, fresh);
+  return fresh;
+}
+
 /** Whether the schema is one itself: the compiler passes over keywords whose value it does not expect. */
 function malformed(schema: Schema): string | undefined {
-  const { $schema: dialect } = schema;
-  const meta = typeof dialect === 'string' ? META_SCHEMAS.find(([pattern]) => pattern.test(dialect))?.[1] : undefined;
-  const $ref = meta ?? DEFAULT_DIALECT;
-  const check = new AjvJsonSchemaValidator().getValidator({ ...(meta && { $schema: meta }), $ref })(schema);
+  const check = metaValidatorOf(schema.$schema)(schema);
   return check.valid ? undefined : check.errorMessage;
 }
 
