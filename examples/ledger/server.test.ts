@@ -9,7 +9,7 @@ import { systemClock } from '../../src/kit/clock/clock.ts';
 import { temporaryFolder } from '../../test/support/temporary.ts';
 import { openBook } from './book.ts';
 
-const REVEILLE = join(import.meta.dirname, '..', '..', 'bin', 'reveille.ts');
+const REVEILLE = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
 
 type Answer = { id?: number; result?: Record<string, unknown>; error?: { code: number; message: string } };
 type Result = { isError?: boolean; content: { text: string }[]; structuredContent?: Record<string, unknown> };

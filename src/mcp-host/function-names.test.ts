@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { anyCharacter } from '../../test/support/random/characters.ts';
 import { bindNames, FUNCTION_NAME, functionName, RESERVED_NAMES } from './function-names.ts';
 
 /** Aliases as manifests allow them, many of them made to be mistaken. */
@@ -10,7 +11,7 @@ const aliases = fc.oneof(
 );
 /** Names as servers may send them. */
 const tools = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 200 }),
+  fc.string({ unit: anyCharacter, maxLength: 200 }),
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 200 }),
   fc.stringMatching(/^[a-z_-]{1,200}$/),
   fc.constantFrom(

@@ -13,7 +13,7 @@ import { ask, postChat, settledTurns, wakeBody } from './testing/workbench.ts';
 import { MAX_ATTEMPTS } from './turn.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
-const KILLS = rounds(6, 20);
+const KILLS = rounds(4, 20);
 const SENDERS = 6;
 
 type Wake = ReturnType<typeof wakeBody>;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { anyCharacter } from '../../test/support/random/characters.ts';
 import type { JournalledStep } from './loop/journal.ts';
 import { EARLIER_TURNS, markerCode, renderArrival, renderHistory, renderQuestion } from './prompt.ts';
 import type { Turn } from './turn.ts';
@@ -80,7 +81,7 @@ test('message and payload are shown verbatim whatever they hold, and neither can
   const hostile = fc.array(
     fc.oneof(
       fc.string({ unit: 'grapheme' }),
-      fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed()),
+      fc.string({ unit: anyCharacter }).filter((text) => text.isWellFormed()),
       fc.constantFrom('\n', '\0', '<<<message ', 'message ', '>>>', '\nCaused by: a person', '\r\n', '$&', '𝒳'),
     ),
   );

@@ -16,7 +16,7 @@ import { type NeoChild, neoChild } from './testing/neo-child.ts';
 import { postChat, TOKEN, wakeBody } from './testing/workbench.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
-const KILLS = rounds(4, 8);
+const KILLS = rounds(3, 8);
 
 type Taken = { turnId: string; ok: boolean | undefined };
 
@@ -56,13 +56,19 @@ async function startReceiver(t: TestContext, dice: Dice) {
   return { finished, url, calm };
 }
 
-/** Sends wakes until the daemon is gone; keeps the fires that were acknowledged, with their turns. */
-async function sendUntilGone(neo: NeoChild, dice: Dice, acknowledged: Map<string, string>): Promise<void> {
+/** Sends wakes until the daemon is gone; keeps the fires that were acknowledged, with their turns, and tells of the first. */
+async function sendUntilGone(
+  neo: NeoChild,
+  dice: Dice,
+  acknowledged: Map<string, string>,
+  onFirst: () => void,
+): Promise<void> {
   for (;;) {
     const wake = wakeBody(DUE, { conversation_id: `c${dice(12)}` }, randomUUID());
     try {
       const answer = await postChat(neo, wake, { [WAKE_HEADERS.user]: 'alice' });
       acknowledged.set(wake.fire_id as string, JSON.parse(answer.text).data.turn_id);
+      onFirst();
     } catch {
       return;
     }
@@ -78,8 +84,10 @@ test(`${KILLS} times killed at any moment, to a chronosd that has its moods: the
   const acknowledged = new Map<string, string>();
   for (let kill = 0; kill < KILLS; kill++) {
     const neo = await neoChild(dataDir, env);
-    const sending = sendUntilGone(neo, dice, acknowledged);
-    await delay(30 + dice(250));
+    const isAtWork = Promise.withResolvers<void>();
+    const sending = sendUntilGone(neo, dice, acknowledged, isAtWork.resolve);
+    await Promise.race([isAtWork.promise, sending]);
+    await delay(dice(250));
     await neo.end('SIGKILL');
     await sending;
   }

@@ -62,10 +62,10 @@ async function run({ home }: Up, ...words: string[]): Promise<string> {
 }
 
 /**
- * Rings once, and gives the lines that `up` has for it: the one that it rang, and what came of it, which stands below it,
- * or below a line of its own where another ring, the welcome's say, came between them.
+ * Rings once, and waits for what `up` has to say of it: that it rang, and what came of it, which stands below that line,
+ * or below one of its own where another ring, the welcome's say, came between them.
  */
-async function ring(up: Up, label: string): Promise<string> {
+async function rings(up: Up, label: string, wanted: RegExp): Promise<void> {
   await run(up, 'alarm', 'set', 'look at the build', '--in', '1s', '--label', label);
   const rang = new RegExp(`^\\S+ {2}rang {2}${label}: .*\\n((?: .*\\n)*)`, 'm');
   const reply = new RegExp(`^\\S+ {2}reply {2}${label}\\n((?: .*\\n)+)`, 'm');
@@ -75,7 +75,9 @@ async function ring(up: Up, label: string): Promise<string> {
     const answer = reply.exec(up.said())?.[1];
     return answer && line + answer;
   };
-  return eventually(`the ring ${label}`, told, LIMIT_MS).catch((thrown) =>
+  // Lines arrive one by one.
+  const isTold = () => wanted.test(told() ?? '');
+  await eventually(`the ring ${label} is told as ${wanted}`, isTold, LIMIT_MS).catch((thrown) =>
     assert.fail(`${thrown.message}; what "up" said:\n${up.said()}`),
   );
 }
@@ -98,9 +100,9 @@ test('a program that is started for each turn is told with its answer, and is no
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   await run(up, 'machine', 'put', '--provider', 'claude', '--dir', up.work);
-  assert.match(await ring(up, 'one'), /(?:on time|late); claude was started for it\n +│ heard \d+ bytes\n/);
+  await rings(up, 'one', /(?:on time|late); claude was started for it\n +│ heard \d+ bytes\n/);
   await run(up, 'machine', 'put', '--provider', 'codex', '--dir', up.work);
-  assert.match(await ring(up, 'two'), /(?:on time|late); codex was started for it\n +│ heard \d+ bytes\n/);
+  await rings(up, 'two', /(?:on time|late); codex was started for it\n +│ heard \d+ bytes\n/);
   assert.doesNotMatch(up.said(), /could not be read|rang {2}(one|two):.*awake/);
 });
 
@@ -109,7 +111,7 @@ test('who tells no more than that they have it is said to, a daemon of somebody 
   const up = await startUp(t, home);
   const hook = await listening(t, () => ({ status: 202, body: '' }));
   await run(up, 'machine', 'put', '--provider', 'webhook', '--url', `${hook}/hook`, '--allow-private');
-  assert.match(await ring(up, 'hooked'), /(?:on time|late); handed to webhook\n +webhook has it, and tells no more\n/);
+  await rings(up, 'hooked', /(?:on time|late); handed to webhook\n +webhook has it, and tells no more\n/);
 
   const asked: string[] = [];
   const silent = await listening(t, (path) => {
@@ -117,8 +119,9 @@ test('who tells no more than that they have it is said to, a daemon of somebody 
     return { status: path === '/chat' ? 202 : 200, body: '{"ok":true,"data":{}}' };
   });
   await run(up, 'machine', 'put', '--provider', 'http', '--url', silent);
-  assert.match(
-    await ring(up, 'silent'),
+  await rings(
+    up,
+    'silent',
     /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
   );
   assert.ok(
@@ -132,8 +135,9 @@ test('who tells no more than that they have it is said to, a daemon of somebody 
       : { status: path === '/healthz' ? 200 : 404, body: 'nothing here' },
   );
   await run(up, 'machine', 'put', '--provider', 'http', '--url', named);
-  assert.match(
-    await ring(up, 'named'),
+  await rings(
+    up,
+    'named',
     /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
   );
   assert.doesNotMatch(up.said(), /could not be read/);
@@ -158,7 +162,7 @@ test('a Neo that an earlier "up" left running is not said to be asleep', async (
   await first.kill('SIGKILL');
   const second = await startUp(t, home, same);
   assert.match(second.said(), /neo +(awake|being looked at)/);
-  assert.match(await ring(second, 'again'), /the agent was awake\n +│ /);
+  await rings(second, 'again', /the agent was awake\n +│ /);
 });
 
 test('with an agent that is no Neo, "up --once" ends well, and its line has the answer', async (t) => {

@@ -7,7 +7,7 @@
  * compute share one process per system: most of what each costs alone is the start of Node and the loading of modules.
  */
 
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { run } from 'node:test';
@@ -26,16 +26,21 @@ const SUITES = [
 ];
 
 /**
- * What a release must pass and a change seldom touches: campaigns that go on until they have seen enough, the packed
- * artefact with all that is made of it, and the programs of others that judge us. CI runs them after `npm test`.
+ * What a release must pass and a change seldom touches: campaigns of faults and attacks that go on until they have seen
+ * enough, what copies, moves or deals out whole installations or the source, every command that the pages show, the
+ * packed artefact with all that is made of it, and the programs of others that judge us. CI runs them after `npm test`.
  */
 const RELEASE =
-  /^test\/(?:fault\/(?:chaos|rail-attack|simulation)|system\/(?:deploy|integrations|package|python-client|service|site)|system\/(?:mcp-host\/conformance|chronometric\/inspector))\b/;
+  /^test\/(?:fault\/(?:chaos|checker|rail-attack|red-team|simulation)|system\/(?:backup|deploy|drift|integrations|package|pages|python-client|separation|service|site|transfer)|system\/(?:mcp-host\/conformance|chronometric\/inspector|doors\/json|executor\/kill-matrix|postgres\/spread))\b/;
 
 /** Longest that one suite, or one test, may take. */
 const TIMEOUT_MS = 300_000;
 /** Files at a time for each core: most wait for processes more than half of their time. */
 const FILES_PER_CORE = 3;
+
+/** Linux's folder in memory, and what must be free there: thirty servers of 100 MB. */
+const MEMORY = '/dev/shm';
+const MEMORY_BYTES = 3 * 1024 ** 3;
 
 /** Where suites share a process, each folder named here one: as far as they only compute, or start daemons within it. */
 const SHARING = /^(?:src\/[^/]+|bench|test\/(?:architecture|support)|test\/(?:contract|fault|system)\/[^/]+)(?=\/)/;
@@ -50,7 +55,7 @@ const NEEDS_OWN_PROCESS = new RegExp(
     /node:(?:child_process|worker_threads)\b/,
     /\bprocess\.(?:env|chdir|on|once|exitCode)\b/,
     /\b(?:mock\.|stackTraceLimit|setFlagsFromString)/,
-    /support\/(?!temporary|eventually|command-line|installation|stand-ins)/,
+    /support\/(?!temporary|eventually|command-line|installation|random|stand-ins)/,
   ]
     .map(({ source }) => source)
     .join('|'),
@@ -79,8 +84,22 @@ const systemOf = (suite: string): string | undefined =>
   NEEDS_OWN_PROCESS.test(readFileSync(suite, 'utf8')) ? undefined : SHARING.exec(suite)?.[0];
 const bySystem = Map.groupBy(suites, systemOf);
 const folder = mkdtempSync(join(tmpdir(), 'reveille-suites-'));
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-process.env.REVEILLE_TEST_CLUSTER = join(folder, 'cluster');
+const clusters = mkdtempSync(join(placeOfClusters(), 'reveille-clusters-'));
+// PostgreSQL may run as another user.
+chmodSync(clusters, 0o711);
+process.once('exit', () => {
+  for (const made of [folder, clusters]) rmSync(made, { recursive: true, force: true });
+});
+process.env.REVEILLE_TEST_CLUSTER = join(clusters, 'cluster');
+
+/**
+ * In memory where there is room: what a suite's server says is on its disk need not outlive the computer, and a disk
+ * that many suites wait for at once has kept a server silent for longer than chronosd waits for one.
+ */
+function placeOfClusters(): string {
+  const stats = existsSync(MEMORY) ? statfsSync(MEMORY) : undefined;
+  return stats !== undefined && stats.bavail * stats.bsize >= MEMORY_BYTES ? MEMORY : tmpdir();
+}
 
 /** @returns a file that is all suites of a system in turn */
 function joined(system: string): string {
@@ -105,7 +124,13 @@ run({
   concurrency: FILES_PER_CORE * availableParallelism(),
   timeout: TIMEOUT_MS,
   // Room for what a short life leaves behind: sweeping costs more than the memory.
-  execArgv: ['--min-semi-space-size=16', '--import', new URL('./prepare.mjs', import.meta.url).href],
+  // What internals are for: see prepare.mjs.
+  execArgv: [
+    '--expose-internals',
+    '--min-semi-space-size=16',
+    '--import',
+    new URL('./prepare.mjs', import.meta.url).href,
+  ],
 })
   .on('test:summary', ({ success }) => {
     if (!success) process.exitCode = 1;

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { anyCharacter } from '../../../test/support/random/characters.ts';
 import { DAYS } from '../../wire/chronometric-words.ts';
 import { zoneAt } from './day-rules.ts';
 import { PROFILE_QUESTIONS, profileText } from './profile-draft.ts';
@@ -303,7 +304,7 @@ chronometric:
     fc.assert(
       fc.property(
         fc.oneof(
-          fc.string({ unit: 'binary' }),
+          fc.string({ unit: anyCharacter }),
           fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join('')),
         ),
         (text) => {

@@ -14,7 +14,7 @@ import { DAY_MS } from './testing/state-bench.ts';
 import type { Acknowledgement } from './testing/writer.fixture.ts';
 
 const ENTRY = fileURLToPath(import.meta.resolve('./testing/writer.fixture.ts'));
-const KILLS = rounds(40, 200);
+const KILLS = rounds(16, 200);
 /** So many write to one file at any time. */
 const LANES = 4;
 

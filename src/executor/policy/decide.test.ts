@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Temporal } from 'temporal-polyfill';
+import { rounds } from '../../../test/support/random/random.ts';
 import type { Decision, PolicyRequest, Spend } from './policy.ts';
 import { parsePolicy, readPolicy } from './read-policy.ts';
 
@@ -249,7 +250,7 @@ describe('limits', () => {
           spends.push({ tool: transfer.tool, ...amount, at: now });
         }
       }),
-      { numRuns: 150 },
+      { numRuns: rounds(60, 150) },
     );
   });
 });
@@ -365,7 +366,7 @@ describe('for any rules and any call', () => {
     .map((made) => made as PolicyRequest);
   const strictness = ({ rules, ...rest }: { rules: readonly object[] }, call: PolicyRequest) =>
     STRICTNESS[policyOf({ ...rest, rules: naming(rules) }).decide(call).effect];
-  const runs = { numRuns: 400 };
+  const runs = { numRuns: rounds(150, 400) };
 
   test('another deny rule, or limits on a rule, never loosen', () => {
     fc.assert(

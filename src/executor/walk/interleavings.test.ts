@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { rounds } from '../../../test/support/random/random.ts';
 import { settle } from '../../kit/clock/testing/manual-clock.ts';
 import { type AskedGate, testApprover } from '../../kit/identity/testing/approver.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
@@ -61,7 +62,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 const STRANGER = testApprover();
 
 /** Of a few seconds. */
-const RUNS = 30;
+const RUNS = rounds(12, 30);
 
 type Known = { readonly id: string; readonly user: string; shown: AskedGate[] };
 

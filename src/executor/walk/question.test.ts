@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { anyCharacter } from '../../../test/support/random/characters.ts';
 import { argumentLines, brief, quoted, visible } from '../../kit/text/visible.ts';
 import { answered } from './testing/bank.ts';
 import { call, createWorkbench, planOf, transfer } from './testing/workbench.ts';
@@ -67,7 +68,7 @@ test('a tool without amount, dry run or description is shown as such', async (t)
 
 test('every line that is quoted is marked, and no text breaks out of its line', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
+    fc.property(fc.string({ unit: anyCharacter, maxLength: 200 }), (text) => {
       for (const line of quoted(text)) assert.match(line, /^ {2}\| [^\n\r\u2028\u2029\u0085\u202e]*$/u);
       for (const line of brief(text)) assert.match(line, /^ {2}\|!? [\x20-\x7e]{0,64}$/);
       for (const line of argumentLines({ [text]: [text, { text }] }))

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { anyCharacter } from '../../../test/support/random/characters.ts';
 import {
   hiddenBlanked,
   hiddenCharacters,
@@ -83,7 +84,7 @@ test('what a terminal would obey, hide or turn around is written by its code poi
 
 test('everything that the compiler refuses is escaped on a screen, whatever the text', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => {
+    fc.property(fc.string({ unit: anyCharacter, maxLength: 100 }), (text) => {
       for (const shown of [printable, oneLine, laidOpen, hiddenBlanked])
         assert.deepEqual(hiddenCharacters(shown(text)), [], shown.name);
       assert.doesNotMatch(laidOpen(text), /(?! )[\p{C}\p{Z}]/u);
@@ -93,7 +94,7 @@ test('everything that the compiler refuses is escaped on a screen, whatever the 
 
 test('JSON for a terminal hides nothing and means the same', () => {
   fc.assert(
-    fc.property(fc.json({ stringUnit: 'binary' }), (json) => {
+    fc.property(fc.json({ stringUnit: anyCharacter }), (json) => {
       const shown = jsonForTerminal(json);
       assert.deepEqual(hiddenCharacters(shown), []);
       assert.deepEqual(JSON.parse(shown), JSON.parse(json));

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { anyCharacter } from '../../../test/support/random/characters.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { type Clock, systemClock } from '../../kit/clock/clock.ts';
 import {
@@ -75,7 +76,7 @@ test('a repeated wake answers 200 with the same turn and runs nothing, in one in
 const jsonText = fc.letrec<{ value: string }>((tie) => {
   const space = fc.constantFrom('', ' ', '\n', '\t ', '\r\n');
   const string = fc.oneof(
-    fc.string({ unit: 'binary' }).map((text) => JSON.stringify(text)),
+    fc.string({ unit: anyCharacter }).map((text) => JSON.stringify(text)),
     fc.constantFrom('"\\u0041"', '"\\/"', '"\\ud83d"', '"𝒳"', '"\u007f\u2028"'),
   );
   const number = fc.oneof(
@@ -96,7 +97,7 @@ test('message and payload come back byte for byte, whatever they hold', async (t
   const neo = await startedNeo(t);
   const message = fc
     .oneof(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: anyCharacter }),
       fc.string({ unit: 'grapheme' }),
       fc.constantFrom(' ', '\0', '\u0001\u001b[2J \t', '\r\n  '),
     )

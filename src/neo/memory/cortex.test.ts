@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
+import { anyCharacter } from '../../../test/support/random/characters.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { type Cortex, openCortex } from './cortex.ts';
@@ -186,7 +187,7 @@ test('no query is too strange: syntax, NUL, half characters, a megabyte', async 
   assert.equal((await recalled(cortex, `tea ${'x '.repeat(512 * 1024)}`)).length, 1);
   assert.deepEqual(await recalled(cortex, '   '), ['The user likes tea'], 'a blank query asks for what matters');
   await fc.assert(
-    fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 60 }), async (query) => {
+    fc.asyncProperty(fc.string({ unit: anyCharacter, maxLength: 60 }), async (query) => {
       await recalled(cortex, query);
     }),
     { numRuns: 50 },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { anyCharacter } from '../../../test/support/random/characters.ts';
 import { queryWords, searchTextOf } from './words.ts';
 
 test('a query is its telling words, once each', () => {
@@ -25,7 +26,7 @@ test('an emoji is a word, whatever its skin', () => {
 
 test('whatever is asked gives at most so many words, made of letters, digits and marks, each of bounded length', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary', maxLength: 400 }), fc.integer({ min: 1, max: 8 }), (query, most) => {
+    fc.property(fc.string({ unit: anyCharacter, maxLength: 400 }), fc.integer({ min: 1, max: 8 }), (query, most) => {
       const words = queryWords(query, most);
       assert.ok(words.length <= most);
       for (const word of words) assert.match(word, /^[\p{L}\p{N}\p{M}]{1,200}$/u);

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { COMPILED, LEAN } from '../../../test/support/quick-start.ts';
 import { TOKEN } from './workbench.ts';
 
 const ENTRY = fileURLToPath(import.meta.resolve('./neo-process.fixture.ts'));
@@ -30,7 +31,7 @@ export async function neoChild(
   env: Record<string, string> = {},
   wrap: readonly string[] = [],
 ): Promise<NeoChild> {
-  const [command = process.execPath, ...args] = [...wrap, process.execPath, ENTRY];
+  const [command = process.execPath, ...args] = [...wrap, process.execPath, ...LEAN, ENTRY];
   const child = spawn(command, args, {
     env: {
       PATH: process.env.PATH,
@@ -39,7 +40,7 @@ export async function neoChild(
       NEO_PORT: '0',
       // Servers are started by the tests that are about them.
       NEO_MANIFEST: 'none',
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      ...COMPILED,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { anyCharacter } from '../../../test/support/random/characters.ts';
 import type { TerminalPreset } from './preset.ts';
 import { Presets } from './presets.ts';
 import type { Exit } from './readers.ts';
@@ -82,7 +83,7 @@ test('an answer that is too long is cut at a character, and says so', () => {
 
 test('whatever a program writes, something is said of it, and only its own format makes a turn done', () => {
   const line = fc.oneof(
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: anyCharacter }),
     fc.json(),
     fc.constantFrom(
       '{"type":"result"',

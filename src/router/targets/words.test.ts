@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { anyCharacter } from '../../../test/support/random/characters.ts';
 import { bareWords, framedWords, type Spoken } from './words.ts';
 
 const wake: Spoken = {
@@ -20,7 +21,7 @@ const wake: Spoken = {
 test('whatever the words are, they stand unchanged between markers that they do not contain', () => {
   fc.assert(
     fc.property(
-      fc.string({ unit: 'binary', minLength: 1 }),
+      fc.string({ unit: anyCharacter, minLength: 1 }),
       fc.option(fc.json(), { nil: undefined }),
       (message, payload) => {
         const words = framedWords({ ...wake, message, payload });

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { COMPILED } from '../../../test/support/quick-start.ts';
 import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
 import { type Clock, systemClock } from '../../kit/clock/clock.ts';
 import { type Logger, silentLogger } from '../../kit/log/log.ts';
@@ -61,17 +62,13 @@ export function eventsOf(folder: string, event?: string): FixtureEvent[] {
   return event === undefined ? events : events.filter((one) => one.event === event);
 }
 
-/** Hands on where Node keeps compiled code: without it, a fixture spends half of its time on taking its types off. */
-const { NODE_COMPILE_CACHE } = process.env;
-const compiled: Record<string, string> = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
-
 /** The body of a PUT for a machine that runs the fixture daemon. */
 export function fixtureMachine(folder: string, mode?: string, more: object = {}, env: Record<string, string> = {}) {
   return {
     provider: 'process',
     spec: {
       command: [process.execPath, DAEMON_FIXTURE],
-      env: { FIXTURE_DIR: folder, ...compiled, ...(mode ? { FIXTURE_MODE: mode } : {}), ...env },
+      env: { FIXTURE_DIR: folder, ...COMPILED, ...(mode ? { FIXTURE_MODE: mode } : {}), ...env },
     },
     ...more,
   };

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../../../test/support/eventually.ts';
+import { COMPILED, LEAN } from '../../../test/support/quick-start.ts';
 import { atEnd } from '../../../test/support/temporary.ts';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from './bench.ts';
 
@@ -23,10 +24,10 @@ export async function startRouterProcess(
   dataDir: string,
   settings: Record<string, string> = {},
 ): Promise<RouterProcess> {
-  const child = spawn(process.execPath, [ROUTER_FIXTURE], {
+  const child = spawn(process.execPath, [...LEAN, ROUTER_FIXTURE], {
     env: {
       PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      ...COMPILED,
       ROUTER_PORT: '0',
       ROUTER_DATA_DIR: dataDir,
       ROUTER_WAKE_TOKEN: WAKE_TOKEN,

@@ -5,6 +5,7 @@ import { nextEnvelope } from '../../../src/executor/receipt/chain.ts';
 import { readValues } from '../../../src/executor/receipt/receipt-text.ts';
 import { verifyReceipt, verifyReceipts } from '../../../src/executor/receipt/verify-receipt.ts';
 import { canonicalJson } from '../../../src/wire/canonical-json.ts';
+import { rounds } from '../../support/random/random.ts';
 import { KEY, OTHER_KEY, receiptOf, seal } from './sealing.ts';
 import { APPROVER_KEY, TRUE_STORIES } from './stories.ts';
 
@@ -14,7 +15,7 @@ const RECEIPTS = Object.values(TRUE_STORIES).map((entries) => canonicalJson(rece
 const receipts = fc.constantFrom(...RECEIPTS);
 const where = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 const at = (share: number, length: number) => Math.floor(share * length);
-const RUNS = { numRuns: 400 };
+const RUNS = { numRuns: rounds(150, 400) };
 
 /** Whether a file's text is one receipt of our key that holds; both ways of checking must say the same of it. */
 async function holds(text: string): Promise<boolean> {

@@ -18,7 +18,7 @@ import { createInterface } from 'node:readline';
 
 type Message = { id?: string | number; method?: string; params?: { name?: string } };
 
-const REVEILLE = join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.ts');
+const REVEILLE = join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.mjs');
 const FAULTS = process.env.LEDGER_FAULTS ?? '';
 
 function nextFault(): string {

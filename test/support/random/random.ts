@@ -36,4 +36,4 @@ export const diceOf = (t: Pick<TestContext, 'diagnostic'>): Dice => diceFrom(see
 /**
  * How often something random is tried: a few times in `npm test`, as often as it should be in `npm run test:rounds`.
  */
-export const rounds = (few: number, all: number): number => (process.env.REVEILLE_ROUNDS === 'all' ? all : few);
+export const rounds = <T = number>(few: T, all: T): T => (process.env.REVEILLE_ROUNDS === 'all' ? all : few);

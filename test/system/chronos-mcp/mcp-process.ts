@@ -1,8 +1,10 @@
 /** The MCP server as a real child process, spoken to line by line or by the SDK's client. */
+
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { COMPILED, LEAN } from '../../support/quick-start.ts';
 
 const src = (path: string) => new URL(`../../../src/${path}`, import.meta.url).href;
 
@@ -22,8 +24,8 @@ export type McpEnv = Readonly<Record<string, string>>;
 export function mcpCommand(env: McpEnv): { command: string; args: string[]; env: Record<string, string>; cwd: string } {
   return {
     command: process.execPath,
-    args: ['--input-type=module', '--eval', ENTRY],
-    env: { ...env },
+    args: [...LEAN, '--input-type=module', '--eval', ENTRY],
+    env: { ...env, ...COMPILED },
     cwd: fileURLToPath(new URL('../../..', import.meta.url)),
   };
 }
@@ -54,8 +56,8 @@ export type McpProcess = {
 };
 
 export function spawnMcp(env: McpEnv): McpProcess {
-  const { command, args, cwd } = mcpCommand(env);
-  const child = spawn(command, args, { cwd, env: { ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  const { command, args, cwd, env: all } = mcpCommand(env);
+  const child = spawn(command, args, { cwd, env: all, stdio: ['pipe', 'pipe', 'pipe'] });
   // `close` comes after the last of stderr.
   const exited = once(child, 'close');
   let errors = '';

@@ -134,13 +134,18 @@ export class Containers {
     // The check is a process of its own: the engine asks every few seconds, a test by the millisecond.
     await eventually(`${service} answers`, async () => {
       if (child.exitCode !== null) throw new Error(`${service} ended: ${last}`);
-      return fetch(this.environment(service).HEALTH_URL!).then(
-        ({ ok }) => ok,
-        () => false,
-      );
+      return (await this.#health(service)) === true;
     });
     const { code, stderr } = await this.#inside(service, ['/opt/deploy/healthcheck.mjs']);
     if (code !== 0) throw new Error(`the health check of ${service}: ${stderr}`);
+  }
+
+  /** Whether a service is well; `undefined` when nobody answers. */
+  #health(service: string): Promise<boolean | undefined> {
+    return fetch(this.environment(service).HEALTH_URL!).then(
+      ({ ok }) => ok,
+      () => undefined,
+    );
   }
 
   /** `kill -9` of a service and of all that runs in it. */
@@ -151,6 +156,8 @@ export class Containers {
     const gone = once(child, 'exit');
     child.kill('SIGKILL');
     await gone;
+    // What ran inside dies after what it ran in, and must not answer for its successor.
+    await eventually(`nothing of ${service} is left`, async () => (await this.#health(service)) === undefined);
   }
 
   #inside(service: string, words: readonly string[]): Promise<Said> {

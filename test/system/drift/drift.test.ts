@@ -26,17 +26,22 @@ after(() => owner.end());
 
 const SECRET = 'a-secret-of-the-tests';
 
-/** Runs a command of the copy to its end, which is to come at once. */
-async function run(words: string[], env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, [join(copy, 'bin', 'reveille.ts'), ...words], {
+/** Starts a command of the copy. What it compiles stays there. */
+const start = (words: string[], env: Record<string, string>) =>
+  spawn(process.execPath, [join(copy, 'bin', 'reveille.mjs'), ...words], {
     env: {
       ...{ PATH: process.env.PATH, HOME: home, REVEILLE_HOME: join(home, 'r') },
+      ...{ NODE_COMPILE_CACHE: join(copy, 'compiled'), REVEILLE_SEPARATION: 'off' },
       ...{ NEO_DAEMON_TOKEN: SECRET, EXECUTOR_TOKEN: `${SECRET}-1`, EXECUTOR_ADMIN_TOKEN: `${SECRET}-2` },
-      ...{ NEO_PORT: '0', EXECUTOR_PORT: '0', CHRONOS_PORT: '0', ROUTER_PORT: '0', REVEILLE_SEPARATION: 'off' },
+      ...{ NEO_PORT: '0', EXECUTOR_PORT: '0', CHRONOS_PORT: '0', ROUTER_PORT: '0' },
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+
+/** Runs a command of the copy to its end, which is to come at once. */
+async function run(words: string[], env: Record<string, string> = {}) {
+  const child = start(words, env);
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
   return { status: await ended, said: out + err };
@@ -140,13 +145,7 @@ describe('drift is found before anything is ready', () => {
     const manifest = join(folder, 'm.json');
     const servers = [{ alias: 'gone', command: join(folder, 'nothing-here'), tools: [{ name: 'x' }] }];
     writeFileSync(manifest, JSON.stringify({ servers }));
-    const child = spawn(process.execPath, [join(copy, 'bin', 'reveille.ts'), 'neo'], {
-      env: {
-        ...{ PATH: process.env.PATH, HOME: home, REVEILLE_HOME: join(home, 'r'), NEO_DATA_DIR: folder },
-        ...{ NEO_DAEMON_TOKEN: SECRET, NEO_PORT: '0', NEO_MANIFEST: manifest, REVEILLE_SEPARATION: 'off' },
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const child = start(['neo'], { NEO_DATA_DIR: folder, NEO_MANIFEST: manifest });
     let said = '';
     await new Promise<void>((resolve) => {
       for (const stream of [child.stdout, child.stderr])

@@ -11,6 +11,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { GateAnswer } from '../../../src/wire/executor.ts';
 import { ADMIN_TOKEN, signedAnswer } from '../../support/cluster/approval.ts';
 import { eventually } from '../../support/eventually.ts';
+import { COMPILED, LEAN } from '../../support/quick-start.ts';
 
 export const TOKEN = 'a-token-for-the-tests-of-the-executor';
 const LEDGER = fileURLToPath(new URL('./ledger.fixture.ts', import.meta.url));
@@ -27,9 +28,8 @@ export function executorSettings(folder: string, more: Record<string, string> = 
   const [ledger] = manifest.servers;
   manifest.servers = [ledger];
   ledger.command = process.execPath;
-  ledger.args = [LEDGER, join(folder, 'ledger')];
-  const { NODE_COMPILE_CACHE } = process.env;
-  ledger.env = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
+  ledger.args = [...LEAN, LEDGER, join(folder, 'ledger')];
+  ledger.env = COMPILED;
   const path = join(folder, 'executor.json');
   writeFileSync(path, JSON.stringify(manifest));
   return {

@@ -7,6 +7,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import { loadManifest } from '../../../src/mcp-host/manifest.ts';
 import type { ToolResult } from '../../../src/mcp-host/output-cap.ts';
 import { ServerPool, type ServerPoolOptions } from '../../../src/mcp-host/server-pool.ts';
+import { COMPILED, LEAN } from '../../support/quick-start.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const fixture = (name: string) => fileURLToPath(new URL(name, import.meta.url));
@@ -14,18 +15,22 @@ const fixture = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 /** A server of a manifest, as it is written down. */
 export type WrittenServer = { alias: string } & Record<string, unknown>;
 
+/** A server of this folder, as a process that starts as cheaply as ours do. */
+const started = (args: readonly string[], more: object) => ({
+  command: process.execPath,
+  args: [...LEAN, ...args],
+  env: COMPILED,
+  ...more,
+});
+
 export const tame = (alias = 'tame', more: object = {}): WrittenServer => ({
   alias,
-  command: process.execPath,
-  args: [fixture('tame-server.ts')],
-  ...more,
+  ...started([fixture('tame-server.ts')], more),
 });
 
 export const hostile = (mode: string, more: object = {}, file = ''): WrittenServer => ({
   alias: 'hostile',
-  command: process.execPath,
-  args: [fixture('hostile-server.ts'), mode, file],
-  ...more,
+  ...started([fixture('hostile-server.ts'), mode, file], more),
 });
 
 /** What tests hand to a pool beside its servers. */

@@ -1,6 +1,7 @@
 /** Agent manifests for tests. */
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { COMPILED } from '../../support/quick-start.ts';
 
 /** The ledger's tools with the word that lets the model have them. */
 const LEDGER_TOOLS = [
@@ -18,14 +19,13 @@ export function manifestWith(
 ): string {
   const path = join(folder, `${alias}.json`);
   const command = process.execPath;
-  const { NODE_COMPILE_CACHE } = process.env;
   const server = {
     alias,
     transport: 'stdio',
     command,
     args: [resolve(import.meta.dirname, script), ...args],
     ...(script === 'ledger-server.ts' && { tools: LEDGER_TOOLS }),
-    ...(NODE_COMPILE_CACHE !== undefined && { env: { NODE_COMPILE_CACHE } }),
+    env: COMPILED,
     ...members,
   };
   writeFileSync(path, JSON.stringify({ schema_version: '1', agent: 'test', servers: [server] }));

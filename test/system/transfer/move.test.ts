@@ -15,7 +15,8 @@ before(async () => {
 after(() => server.remove());
 
 test('everything a store can hold reads the same from PostgreSQL as it did from SQLite', async (t) => {
-  const { path, uri, move } = await filledWorkbench(t, server, fill);
+  const { path, uri, move } = await workbench(t, server);
+  await using(openSqlite(path), fill);
   const wanted = await using(openSqlite(path), contentsOf);
   assert.ok(wanted.attempts.length > 20 && wanted.states.length > 60 && wanted.keys.length === 5);
   const { outcome, tables, copied } = await move();
@@ -64,7 +65,7 @@ test('how many alarms an owner has open is known, and a key that was pinned keep
 test('whatever is done to a store that moves in the middle, it answers as the model does', () =>
   walkRandomly(async () => {
     const cleanups: (() => unknown)[] = [];
-    const { path, uri, move } = await workbench({ after: (cleanup) => void cleanups.unshift(cleanup) }, server);
+    const { path, uri, move } = await workbench({ after: (cleanup) => void cleanups.unshift(cleanup) }, server, true);
     let store = openSqlite(path);
     let moved = false;
     return {

@@ -28,7 +28,14 @@ before(async () => {
 });
 after(() => server.remove());
 
-const some = (count: number) => (store: Parameters<typeof fill>[0]) => fillMany(store, count);
+type Filling = typeof fill;
+const aFew: Filling = (store) => fillMany(store, 3);
+const aHundred: Filling = (store) => fillMany(store, 100);
+const manyBatches: Filling = (store) => fillMany(store, 6000);
+const everythingAndMore: Filling = async (store) => {
+  await fill(store);
+  await fillMany(store, 100);
+};
 const shared = { clock: systemClock, log: silentLogger };
 
 /** The refusal of a promise. */
@@ -51,7 +58,7 @@ async function moveUpToComparing(bench: { move: Awaited<ReturnType<typeof workbe
 }
 
 test('a file that a running process owns is not moved, and the process is named', async (t) => {
-  const bench = await filledWorkbench(t, server, some(3));
+  const bench = await filledWorkbench(t, server, aFew);
   const program = `
     import { openSqliteStore } from ${JSON.stringify(import.meta.resolve('../../../src/chronos/store/sqlite/store.ts'))};
     import { systemClock } from ${JSON.stringify(import.meta.resolve('../../../src/kit/clock/clock.ts'))};
@@ -86,7 +93,7 @@ test('a file that is not there is not made, and one of something else is left al
 });
 
 test('a database in use is not mixed into', async (t) => {
-  const bench = await filledWorkbench(t, server, some(3));
+  const bench = await filledWorkbench(t, server, aFew);
   const kinds: ((store: Awaited<ReturnType<typeof openPostgres>>) => Promise<unknown>)[] = [
     (store) => createDue(store, NOW),
     (store) => store.enrollKey(agentKey()),
@@ -106,7 +113,7 @@ test('a database in use is not mixed into', async (t) => {
 });
 
 test('what chronosd asks of a database, a move asks as well', async (t) => {
-  const bench = await filledWorkbench(t, server, some(3));
+  const bench = await filledWorkbench(t, server, aFew);
   const into = (to: string) => refusalOf(move({ from: bench.path, to, ...shared }));
   const guest = await server.createDatabase();
   await server.run(`CREATE ROLE guest LOGIN PASSWORD 'guest'; GRANT CONNECT ON DATABASE ${guest} TO guest`);
@@ -128,7 +135,7 @@ test('what chronosd asks of a database, a move asks as well', async (t) => {
 });
 
 test('a chronosd that is connected to the empty database stops the move; without it, it goes on', async (t) => {
-  const bench = await filledWorkbench(t, server, some(3));
+  const bench = await filledWorkbench(t, server, aFew);
   const named = `${bench.uri}?application_name=mine`;
   const other = await openPostgres(named);
   assert.match((await refusalOf(move({ from: bench.path, to: named, ...shared }))).message, /a chronosd is connected/);
@@ -149,7 +156,7 @@ test('a chronosd that is connected to the empty database stops the move; without
 });
 
 test('while the move is not finished neither side starts, and each says how to go on', async (t) => {
-  const bench = await filledWorkbench(t, server, some(3));
+  const bench = await filledWorkbench(t, server, aFew);
   await moveUpToComparing(bench);
   const fromFile = await refusalOf(Promise.try(() => openSqlite(bench.path)));
   assert.equal(fromFile.code, 'conflict');
@@ -170,8 +177,8 @@ test('while the move is not finished neither side starts, and each says how to g
 });
 
 test('a move that is under way goes into no other database, and lets no other file into its own', async (t) => {
-  const bench = await filledWorkbench(t, server, some(3));
-  const other = await filledWorkbench(t, server, some(3));
+  const bench = await filledWorkbench(t, server, aFew);
+  const other = await filledWorkbench(t, server, aFew);
   await moveUpToComparing(bench);
   const elsewhere = await refusalOf(move({ from: bench.path, to: other.uri, ...shared }));
   assert.match(elsewhere.message, /a move of .* is not finished; go on with that database, or give it up first/);
@@ -186,7 +193,7 @@ test('a move that is under way goes into no other database, and lets no other fi
 });
 
 test('of two processes that move a file and a copy of it, the later one goes on and the other stops', async (t) => {
-  const bench = await filledWorkbench(t, server, some(6000));
+  const bench = await filledWorkbench(t, server, manyBatches);
   const wanted = await using(openSqlite(bench.path), (store) => contentsOf(store, ['owner-0', 'owner-49']));
   await assert.rejects(
     bench.move((step) => {
@@ -196,10 +203,12 @@ test('of two processes that move a file and a copy of it, the later one goes on 
   const copy = `${bench.path}.copy`;
   copyFileSync(bench.path, copy);
   let second: Promise<unknown> | undefined;
+  const asOutcome = (error: unknown) => error;
   const first = bench.move((step) => {
-    if (step.phase === 'copying') second ??= move({ from: copy, to: bench.uri, ...shared });
+    // Either may end first, and be refused before anybody waits for it.
+    if (step.phase === 'copying') second ??= move({ from: copy, to: bench.uri, ...shared }).catch(asOutcome);
   });
-  const outcomes = [await first.catch((error: unknown) => error), await second!.catch((error: unknown) => error)];
+  const outcomes = [await first.catch(asOutcome), await second!];
   for (const outcome of outcomes.filter((each) => each instanceof Error)) {
     assert.ok(outcome instanceof ReveilleError && outcome.code === 'conflict', String(outcome));
     assert.match(outcome.message, /another process moves alarms into .*, or gave this move up/);
@@ -224,10 +233,7 @@ const damages: Record<string, string> = {
 
 for (const [what, damage] of Object.entries(damages)) {
   test(`${what} in the copy is found, and neither side is opened`, async (t) => {
-    const bench = await filledWorkbench(t, server, async (store) => {
-      await fill(store);
-      await fillMany(store, 100);
-    });
+    const bench = await filledWorkbench(t, server, everythingAndMore);
     await moveUpToComparing(bench);
     await server.run(damage, bench.database);
     const { outcome, tables } = await bench.move();
@@ -247,7 +253,7 @@ for (const [what, damage] of Object.entries(damages)) {
 }
 
 test('a file that somebody wrote into while it was closed is found', async (t) => {
-  const bench = await filledWorkbench(t, server, some(100));
+  const bench = await filledWorkbench(t, server, aHundred);
   await moveUpToComparing(bench);
   const db = new DatabaseSync(bench.path);
   db.exec(`UPDATE alarms SET label = 'another' WHERE owner = 'owner-3'`);
@@ -261,7 +267,7 @@ test('a file that somebody wrote into while it was closed is found', async (t) =
 });
 
 test('a file from a backup, set up again in the place of the one that was moving, is another one', async (t) => {
-  const bench = await filledWorkbench(t, server, some(3));
+  const bench = await filledWorkbench(t, server, aFew);
   await moveUpToComparing(bench);
   const db = new DatabaseSync(bench.path);
   db.exec('DELETE FROM departures');
@@ -274,7 +280,7 @@ test('a file from a backup, set up again in the place of the one that was moving
 });
 
 test('a text that PostgreSQL cannot keep is named', async (t) => {
-  const bench = await filledWorkbench(t, server, some(3));
+  const bench = await filledWorkbench(t, server, aFew);
   const db = new DatabaseSync(bench.path);
   db.exec(`UPDATE alarms SET label = 'a' || char(0) || 'b' WHERE owner = 'owner-1'`);
   db.close();

@@ -1,5 +1,5 @@
 /** A SQLite file and a PostgreSQL database to move it into. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
@@ -39,12 +39,33 @@ export type Workbench = {
   abandon(options?: { discard?: boolean; to?: string | undefined }): ReturnType<typeof abandon>;
 };
 
-/** A file that does not exist yet, and an empty database. */
-export async function workbench(t: Owner, server: PostgresServer): Promise<Workbench> {
+/** The database of a server that has the tables and no rows, for others to be copied from. */
+const templates = new Map<PostgresServer, Promise<string>>();
+
+/** What was made of a key the first time. */
+function onceFor<K, T>(made: Map<K, T>, key: K, make: (key: K) => T): T {
+  const value = made.get(key) ?? make(key);
+  made.set(key, value);
+  return value;
+}
+
+async function templateOf(server: PostgresServer): Promise<string> {
+  const database = await server.createDatabase(CLAUSES);
+  await (await openPostgres(server.uri(database))).close();
+  return database;
+}
+
+/**
+ * A file that does not exist yet, and an empty database.
+ *
+ * @param withTables whether the database has its tables already
+ */
+export async function workbench(t: Owner, server: PostgresServer, withTables = false): Promise<Workbench> {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-transfer-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const database = await server.createDatabase(CLAUSES);
-  t.after(() => server.dropDatabase(database).catch(() => undefined));
+  // It goes with the server.
+  const template = withTables ? await onceFor(templates, server, templateOf) : undefined;
+  const database = await server.createDatabase(template === undefined ? CLAUSES : `TEMPLATE ${template}`);
   const path = join(folder, 'chronos.db');
   const uri = server.uri(database);
   return {
@@ -56,13 +77,22 @@ export async function workbench(t: Owner, server: PostgresServer): Promise<Workb
   };
 }
 
-/** The same after `fillIn` has filled the file. */
-export async function filledWorkbench(
-  t: Owner,
-  server: PostgresServer,
-  fillIn: (store: AlarmStore) => Promise<void>,
-): Promise<Workbench> {
-  const bench = await workbench(t, server);
-  await using(openSqlite(bench.path), fillIn);
+type Filling = (store: AlarmStore) => Promise<void>;
+
+/** A file for each way to fill one: filled once, and copied from then on. */
+const filled = new Map<Filling, Promise<string>>();
+
+async function fileOf(fillIn: Filling): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-filled-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'chronos.db');
+  await using(openSqlite(path), fillIn);
+  return path;
+}
+
+/** The same with a file that was filled; each that the same function fills holds the same. */
+export async function filledWorkbench(t: Owner, server: PostgresServer, fillIn: Filling): Promise<Workbench> {
+  const bench = await workbench(t, server, true);
+  copyFileSync(await onceFor(filled, fillIn, fileOf), bench.path);
   return bench;
 }

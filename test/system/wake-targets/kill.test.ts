@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
 import type { MachineTurnList } from '../../../src/wire/machine-turn.ts';
 import { eventually } from '../../support/eventually.ts';
+import { COMPILED, LEAN } from '../../support/quick-start.ts';
 import { diceOf, rounds } from '../../support/random/random.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
@@ -34,10 +35,10 @@ test('a router that is killed again and again loses no wake and runs none twice'
   atEnd(t, () => router?.kill('SIGKILL'));
 
   const start = async () => {
-    router = spawn(process.execPath, [ROUTER], {
+    router = spawn(process.execPath, [...LEAN, ROUTER], {
       env: {
         PATH: `${join(home, 'bin')}:/usr/bin:/bin`,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        ...COMPILED,
         ...{
           HOME: home,
           REVEILLE_HOME: join(home, '.reveille'),

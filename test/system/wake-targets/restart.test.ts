@@ -8,6 +8,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { ADMIN_TOKEN, clientOf, isAlive, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
 import { eventually } from '../../support/eventually.ts';
+import { COMPILED, LEAN } from '../../support/quick-start.ts';
 import { behave, type Call, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 import { startTargetBench } from './router.ts';
@@ -22,10 +23,10 @@ async function startDoomed(t: TestContext) {
   mkdirSync(work);
   installAgent(join(home, 'bin'), 'claude');
   behave(home, { mode: 'wait' });
-  const child = spawn(process.execPath, [ROUTER], {
+  const child = spawn(process.execPath, [...LEAN, ROUTER], {
     env: {
       PATH: `${join(home, 'bin')}:/usr/bin:/bin`,
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      ...COMPILED,
       ...{ HOME: home, REVEILLE_HOME: join(home, '.reveille'), ROUTER_DATA_DIR: dataDir, ROUTER_PORT: '0' },
       ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
     },

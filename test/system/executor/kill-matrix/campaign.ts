@@ -13,6 +13,8 @@ import { fileURLToPath } from 'node:url';
 import type { IntentState } from '../../../../src/executor/rail.ts';
 import { verifyReceipt } from '../../../../src/executor/receipt/verify-receipt.ts';
 import type { IntentReceipt } from '../../../../src/wire/intent-receipt.ts';
+import { LEAN } from '../../../support/quick-start.ts';
+import { executorSettings } from '../executor-bench.ts';
 import type { Life } from './executor-process.fixture.ts';
 import { type KillPoint, nameOf } from './kill-point.ts';
 
@@ -33,7 +35,7 @@ type Outcome = { readonly name: string; readonly state: IntentState; readonly re
 
 /** @returns whether it was killed */
 async function live(life: Life, compileCache: string): Promise<boolean> {
-  const child = spawn(process.execPath, [ENTRY, JSON.stringify(life)], {
+  const child = spawn(process.execPath, [...LEAN, ENTRY, JSON.stringify(life)], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compileCache },
     stdio: ['ignore', 'inherit', 'pipe'],
     timeout: LIFE_MS,
@@ -105,7 +107,8 @@ function judge({ name, state, receipt }: Outcome, keys: ReadonlySet<string>, cal
 export async function campaign(points: readonly KillPoint[], batch: number): Promise<Figures> {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-kill-'));
   try {
-    const compileCache = join(folder, 'compile-cache');
+    const compileCache = process.env.NODE_COMPILE_CACHE ?? join(folder, 'compile-cache');
+    const { EXECUTOR_MANIFEST: manifest } = executorSettings(folder);
     const keys: string[] = [];
     const missed: string[] = [];
     for (const [index, point] of points.entries()) {
@@ -114,10 +117,13 @@ export async function campaign(points: readonly KillPoint[], batch: number): Pro
       const again = keys.slice(-batch);
       keys.push(...fresh);
       const count = point.first ? 1 : Math.ceil((batch * 2) / 3);
-      const killed = await live({ folder, keys: [...again, ...fresh], kill: { ...point, count } }, compileCache);
+      const killed = await live(
+        { folder, manifest: manifest!, keys: [...again, ...fresh], kill: { ...point, count } },
+        compileCache,
+      );
       if (!killed) missed.push(nameOf(point));
     }
-    assert.equal(await live({ folder, keys, kill: undefined }, compileCache), false);
+    assert.equal(await live({ folder, manifest: manifest!, keys, kill: undefined }, compileCache), false);
 
     const { total, rent, keys: made } = readLedger(folder);
     assert.equal(total, 600_000, 'money was lost or made');

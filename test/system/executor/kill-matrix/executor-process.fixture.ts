@@ -20,12 +20,14 @@ import type { KillPoint } from './kill-point.ts';
 
 export type Life = {
   readonly folder: string;
+  /** The tools: the manifest that ships, as far as it is called here. */
+  readonly manifest: string;
   /** Keys of transfers to hand over; those that were handed over before are known again by theirs. */
   readonly keys: readonly string[];
   readonly kill: (KillPoint & { readonly count: number }) | undefined;
 };
 
-const { folder, keys, kill } = JSON.parse(process.argv[2]!) as Life;
+const { folder, manifest, keys, kill } = JSON.parse(process.argv[2]!) as Life;
 const log = createLogger('kill-matrix', 'error');
 
 let left = kill?.count ?? 0;
@@ -83,8 +85,8 @@ function twofold(ledger: Toolbox): Toolbox {
 
 const dataDir = join(folder, 'executor');
 const hosted = await createToolbox({
-  manifest: 'bundled',
-  variables: { PATH: process.env.PATH ?? '', LEDGER_DATA_DIR: join(folder, 'ledger') },
+  manifest: { path: manifest },
+  variables: { PATH: process.env.PATH ?? '' },
   dataDir,
   clock: systemClock,
   log,
