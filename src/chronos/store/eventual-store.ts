@@ -31,6 +31,8 @@ export async function openEventually(
   let former: AlarmStore | undefined;
   let reason = '';
   const closing = new AbortController();
+  /** Settles when every outdated store is closed: another is in its place, or will not be. */
+  let replaced: Promise<unknown> | undefined;
 
   /** One attempt; says whether the store is there. */
   const attempt = async (): Promise<boolean> => {
@@ -58,7 +60,6 @@ export async function openEventually(
       await wait(clock, pauseMs, closing.signal);
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
     } while (!closing.signal.aborted && !(await attempt()));
-    if (!store) await new Promise(() => {});
   };
   const outdated = (gone: AlarmStore): void => {
     if (store !== gone) return;
@@ -66,12 +67,18 @@ export async function openEventually(
     store = undefined;
     reason = 'they are being opened anew';
     log.info('the store was changed below; opening it anew');
-    void (async () => {
+    const replace = async () => {
       if (!(await attempt())) await keepTrying();
       await gone.close().catch((error: unknown) => log.debug({ err: error }, 'closing an outdated store'));
-    })();
+    };
+    replaced = Promise.all([replaced, replace()]);
   };
-  const opened = (await attempt()) ? Promise.resolve() : keepTrying();
+  const isThere = await attempt();
+  const untilThere = async () => {
+    await keepTrying();
+    if (!store) await new Promise(() => {});
+  };
+  const opened = isThere ? Promise.resolve() : untilThere();
 
   const facade = new Proxy({} as AlarmStore, {
     get(_, operation: keyof AlarmStore) {
@@ -80,6 +87,7 @@ export async function openEventually(
         return async () => {
           closing.abort();
           await store?.close();
+          await replaced;
         };
       if (store) return store[operation];
       return async () => {
