@@ -1,5 +1,10 @@
 /** A real browser: Chromium out of a registry package, so that every machine and CI has the same one. */
-import chromium from '@sparticuz/chromium';
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { type Browser, type BrowserContext, chromium as driver, type Page } from 'playwright-core';
 import { atEnd, type Owner } from './temporary.ts';
 
@@ -14,9 +19,33 @@ export type TestBrowser = {
   open(look?: Look): Promise<{ context: BrowserContext; page: Page }>;
 };
 
+const CACHE = fileURLToPath(new URL('../../node_modules/.cache/', import.meta.url));
+const UNPACKED = join(CACHE, 'chromium');
+const PACKAGE = import.meta.resolve('@sparticuz/chromium');
+const UNPACK = `import chromium from ${JSON.stringify(PACKAGE)}; await chromium.executablePath();`;
+
+/**
+ * The program, unpacked once for each checkout. The package would write it into the folder for temporary files where it
+ * shall lie: a suite that begins meanwhile starts half a browser, and one that was cut off leaves half a browser to all.
+ */
+async function executable(): Promise<string> {
+  if (!existsSync(UNPACKED)) {
+    await mkdir(CACHE, { recursive: true });
+    const folder = await mkdtemp(`${UNPACKED}-`);
+    const env = { ...process.env, TMPDIR: folder };
+    await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', UNPACK], { cwd: CACHE, env });
+    // Another suite may have been first, and then its copy stays.
+    await rename(folder, UNPACKED).catch(async (error: unknown) => {
+      await rm(folder, { recursive: true });
+      if (!existsSync(UNPACKED)) throw error;
+    });
+  }
+  return join(UNPACKED, 'chromium');
+}
+
 /** Starts one; share it within a file. */
 export async function startBrowser(owner: Owner): Promise<TestBrowser> {
-  const browser = await driver.launch({ executablePath: await chromium.executablePath(), args: FLAGS });
+  const browser = await driver.launch({ executablePath: await executable(), args: FLAGS });
   atEnd(owner, () => browser.close());
   return {
     browser,
