@@ -28,10 +28,19 @@ const SUITES = [
 /**
  * What a release must pass and a change seldom touches: campaigns of faults and attacks that go on until they have seen
  * enough, what copies, moves or deals out whole installations or the source, every command that the pages show, the
- * packed artefact with all that is made of it, and the programs of others that judge us. CI runs them after `npm test`.
+ * packed artefact with all that is made of it, and the programs of others: those that are woken, and those that judge
+ * us. CI runs them after `npm test`.
  */
-const RELEASE =
-  /^test\/(?:fault\/(?:chaos|checker|rail-attack|red-team|simulation)|system\/(?:backup|deploy|drift|integrations|package|pages|python-client|separation|service|site|transfer)|system\/(?:mcp-host\/conformance|chronometric\/inspector|doors\/json|executor\/kill-matrix|postgres\/spread))\b/;
+const RELEASE = new RegExp(
+  `^test/(?:${[
+    'contract/(?:cron-oracle|receipt-vectors|second-verifier)',
+    'fault/(?:chaos|checker|rail-attack|red-team|simulation)',
+    'system/(?:backup|deploy|drift|integrations|package|pages|public-listener|python-client|separation|service|site)',
+    'system/(?:transfer|wake-targets)',
+    'system/(?:chronometric/inspector|chronos-mcp/misfortune|console/hostile|doors/json|executor/kill-matrix)',
+    'system/(?:mcp-host/conformance|postgres/spread)',
+  ].join('|')})\\b`,
+);
 
 /** Longest that one suite, or one test, may take. */
 const TIMEOUT_MS = 300_000;

@@ -125,9 +125,9 @@ describe('listing', () => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const wanted: string[] = [];
-    for (let n = 0; n < 900; n++) {
-      const id = await ada.set({ label: n % 200 === 0 ? `Backup ${n}` : 'hay' });
-      if (n % 200 === 0) wanted.unshift(id);
+    for (let n = 0; n < 900; n += 200) {
+      wanted.unshift(await ada.set({ label: `Backup ${n}` }));
+      await Promise.all(Array.from({ length: 199 }, () => ada.set({ label: 'hay' })));
     }
     const first = await ada.call('GET', '/v1/alarms?text=backup&limit=3');
     const second = await ada.call('GET', `/v1/alarms?text=backup&limit=3&cursor=${first.data.next_cursor}`);
