@@ -22,8 +22,8 @@ const HUNG = 'user-0';
 const BOUND_MS = 250;
 const WAVES = 3;
 /** Between setting the alarms and their instant: at first plenty, then by how long setting them took. */
-const FIRST_LEAD_MS = 8000;
-const SHORTEST_LEAD_MS = 1500;
+const FIRST_LEAD_MS = 15_000;
+const SHORTEST_LEAD_MS = 6000;
 const TOKEN = 'transport-token-of-this-test';
 
 type Delivery = { user: string; at: number };
@@ -123,7 +123,7 @@ test('100 alarms in one instant for 50 users, one of whom hangs: the other 49 ge
     const alarm = { kind: 'once' as const, wake_message: 'now', fire_at: formatInstant(due) };
     await Promise.all(clients.flatMap((client) => [client.createAlarm(alarm), client.createAlarm(alarm)]));
     await more(alarm);
-    lead = Math.max(SHORTEST_LEAD_MS, 4 * (systemClock.now() - began));
+    lead = Math.max(SHORTEST_LEAD_MS, 10 * (systemClock.now() - began));
     await sink.delivered(hanging === 0 ? 2 * USERS : 2 * (USERS - 1));
     const others = sink.deliveries.filter(({ user }) => user !== HUNG);
     assert.equal(new Set(others.map(({ user }) => user)).size, USERS - 1);
