@@ -43,7 +43,7 @@ describe('a machine of provider process', () => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder));
-    const answers = await Promise.all(Array.from({ length: 1000 }, () => router.wake(USER)));
+    const answers = await Promise.all(Array.from({ length: 1000 }, () => router.wakeTaken(USER)));
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [202]);
     assert.equal(eventsOf(folder, 'start').length, 1);
     assert.equal(eventsOf(folder, 'chat').length, 1000);
