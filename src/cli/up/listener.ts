@@ -14,6 +14,8 @@ export type Listener =
   | { kind: 'silent'; reason: string };
 
 const ASK_MS = 1500;
+/** A start that is refused has time: what is said of the other program is what it is refused with. */
+const ASK_BEFORE_REFUSAL_MS = 4000;
 const MOST_BYTES = 64 * 1024;
 
 /** Asks who listens at a daemon's address. */
@@ -33,7 +35,10 @@ export async function listenerAt(url: string, timeoutMs = ASK_MS): Promise<Liste
 
 /** What listens at an address, in words; `undefined` when it does not say. */
 async function wordsFor(url: string): Promise<string | undefined> {
-  const [listener, process] = await Promise.all([listenerAt(url), whoListens(Number(new URL(url).port))]);
+  const [listener, process] = await Promise.all([
+    listenerAt(url, ASK_BEFORE_REFUSAL_MS),
+    whoListens(Number(new URL(url).port)),
+  ]);
   const as = process === undefined ? '' : `: ${process}`;
   if (listener.kind === 'daemon') return `the ${listener.name} of another Reveille (${listener.version})${as}`;
   return listener.kind === 'other' ? `a program that is none of Reveille${as}` : process;
