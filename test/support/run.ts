@@ -45,8 +45,8 @@ const RELEASE = new RegExp(
 /** Longest that one suite, or one test, may take. */
 const TIMEOUT_MS = 300_000;
 /**
- * Files at a time for each core: most wait for processes half of their time. Three are no faster on two cores (399 and
- * 391 s in turns), and twice as many processes stand in line for them.
+ * Files at a time for each core: most wait for processes half of their time. Three are up to a tenth faster on two cores,
+ * and twice as many processes stand in line for them, which fails a test now and then.
  */
 const FILES_PER_CORE = 2;
 
