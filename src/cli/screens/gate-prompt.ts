@@ -89,8 +89,10 @@ export async function askPerson(
     const answer = await ask(context, PROMPT, withdrawn);
     if (withdrawn?.aborted) return 'neither';
     const said = ANSWERS.get(answer);
-    isLaidOut = said !== undefined && inline !== undefined && clock.monotonic() - shownAt < SEEN_MS;
-    if (isLaidOut) out.line('That was typed before the question could be read, and answers nothing.');
+    const isTooSoon = said !== undefined && inline !== undefined && clock.monotonic() - shownAt < SEEN_MS;
+    // It still stands there, right above what was typed.
+    isLaidOut = isTooSoon;
+    if (isTooSoon) out.line('That was typed before the question could be read, and answers nothing.');
     else if (said !== undefined) return said;
     else if (answer === 'd' || answer === 'details')
       await page(context, renderGate(intentId, gate, look, true), withdrawn);
