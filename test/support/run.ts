@@ -28,17 +28,18 @@ const SUITES = [
 /**
  * What a release must pass and a change seldom touches: campaigns of faults and attacks that go on until they have seen
  * enough, what copies, moves or deals out whole installations or the source, every command that the pages show, the
- * packed artefact with all that is made of it, and the programs of others: those that are woken, and those that judge
- * us. CI runs them after `npm test`.
+ * packed artefact with all that is made of it, what a second browser or device is needed for, and the programs of
+ * others: those that are woken, and those that judge us. CI runs them after `npm test`.
  */
 const RELEASE = new RegExp(
   `^test/(?:${[
+    'end-to-end/up-frozen',
     'contract/(?:cron-oracle|receipt-vectors|second-verifier)',
     'fault/(?:chaos|checker|rail-attack|red-team|simulation)',
     'system/(?:backup|deploy|drift|integrations|package|pages|public-listener|python-client|separation|service|site)',
     'system/(?:transfer|wake-targets)',
-    'system/(?:chronometric/inspector|chronos-mcp/misfortune|console/hostile|doors/json|executor/kill-matrix)',
-    'system/(?:mcp-host/conformance|postgres/spread)',
+    'system/(?:chronometric/inspector|chronos-mcp/misfortune|console/(?:fleet|hostile|passkeys|push)|doors/json|executor/kill-matrix)',
+    'system/(?:mcp-host/conformance|postgres/(?:outage|spread|together))',
   ].join('|')})\\b`,
 );
 
