@@ -6,42 +6,10 @@
  * Suites that mostly wait begin first, so that the cores have work until the end. And suites beside sources that only
  * compute share one process per system: most of what each costs alone is the start of Node and the loading of modules.
  */
-
-import { chmodSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { availableParallelism } from 'node:os';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
-import { pathToFileURL } from 'node:url';
-
-/**
- * In the order in which they begin: the longest of all, those that wait for many processes, those that wait for some,
- * then the rest.
- */
-const SUITES = [
-  'test/fault/rail-attack/*.test.ts',
-  'test/{fault,end-to-end,system}/**/*.test.ts',
-  '{src/router,test}/**/*.test.ts',
-  '{src,examples,bench}/**/*.test.ts',
-];
-
-/**
- * What a release must pass and a change seldom touches: campaigns of faults and attacks that go on until they have seen
- * enough, what copies, moves or deals out whole installations or the source, every command that the pages show, the
- * packed artefact with all that is made of it, what a second browser or device is needed for, and the programs of
- * others: those that are woken, and those that judge us. CI runs them after `npm test`.
- */
-const RELEASE = new RegExp(
-  `^test/(?:${[
-    'end-to-end/up-frozen',
-    'contract/(?:cron-oracle|receipt-vectors|second-verifier)',
-    'fault/(?:chaos|checker|rail-attack|red-team|simulation)',
-    'system/(?:backup|deploy|drift|integrations|package|pages|public-listener|python-client|separation|service|site)',
-    'system/(?:transfer|wake-targets)',
-    'system/(?:chronometric/inspector|chronos-mcp/misfortune|console/(?:fleet|hostile|passkeys|push)|doors/json|executor/kill-matrix)',
-    'system/(?:mcp-host/conformance|postgres/(?:outage|spread|together))',
-  ].join('|')})\\b`,
-);
+import { NODE_WORDS, processesOf, suitesOf } from './suites.ts';
 
 /** Longest that one suite, or one test, may take. */
 const TIMEOUT_MS = 300_000;
@@ -51,99 +19,15 @@ const TIMEOUT_MS = 300_000;
  */
 const FILES_PER_CORE = 2;
 
-/** Linux's folder in memory, and what must be free there: thirty servers of 100 MB. */
-const MEMORY = '/dev/shm';
-const MEMORY_BYTES = 3 * 1024 ** 3;
-
-/** Where suites share a process, each folder named here one: as far as they only compute, or start daemons within it. */
-const SHARING = /^(?:src\/[^/]+|bench|test\/(?:architecture|support)|test\/(?:contract|fault|system)\/[^/]+)(?=\/)/;
-/**
- * A suite with one of these in its text has a process of its own: hooks around each test of a file, which would be around
- * those of its neighbours too; processes and threads, for which a whole system would wait; and what all of a process
- * shares. Hooks of the whole file, and servers at ports that the system picks, disturb nobody.
- */
-const NEEDS_OWN_PROCESS = new RegExp(
-  [
-    /^(?:before|after)Each\(/,
-    /node:(?:child_process|worker_threads)\b/,
-    /\bprocess\.(?:env|chdir|on|once|exitCode)\b/,
-    /\b(?:mock\.|stackTraceLimit|setFlagsFromString)/,
-    /support\/(?!temporary|eventually|command-line|installation|random|stand-ins)/,
-  ]
-    .map(({ source }) => source)
-    .join('|'),
-  'm',
-);
-
-const found = (patterns: readonly string[]): string[] => {
-  const files = patterns.flatMap((pattern) =>
-    globSync(pattern, { exclude: (path) => path.includes('node_modules') }).toSorted(),
-  );
-  return [...new Set(files)];
-};
-
-const words = process.argv.slice(2);
-const patterns = words.filter((word) => !word.startsWith('--'));
-const suites = found(patterns.length > 0 ? patterns : SUITES).filter((suite) => {
-  if (words.includes('--product')) return !RELEASE.test(suite);
-  return !words.includes('--release') || RELEASE.test(suite);
-});
-if (suites.length === 0) {
-  console.error(`no file matches ${patterns.join(' ')}`);
-  process.exit(2);
-}
-
-const systemOf = (suite: string): string | undefined =>
-  NEEDS_OWN_PROCESS.test(readFileSync(suite, 'utf8')) ? undefined : SHARING.exec(suite)?.[0];
-const bySystem = Map.groupBy(suites, systemOf);
-const folder = mkdtempSync(join(tmpdir(), 'reveille-suites-'));
-const clusters = mkdtempSync(join(placeOfClusters(), 'reveille-clusters-'));
-// PostgreSQL may run as another user.
-chmodSync(clusters, 0o711);
-process.once('exit', () => {
-  for (const made of [folder, clusters]) rmSync(made, { recursive: true, force: true });
-});
-process.env.REVEILLE_TEST_CLUSTER = join(clusters, 'cluster');
-
-/**
- * In memory where there is room: what a suite's server says is on its disk need not outlive the computer, and a disk
- * that many suites wait for at once has kept a server silent for longer than chronosd waits for one.
- */
-function placeOfClusters(): string {
-  const stats = existsSync(MEMORY) ? statfsSync(MEMORY) : undefined;
-  return stats !== undefined && stats.bavail * stats.bsize >= MEMORY_BYTES ? MEMORY : tmpdir();
-}
-
-/** @returns a file that is all suites of a system in turn */
-function joined(system: string): string {
-  const file = join(folder, `${system.replaceAll('/', '-')}.test.mjs`);
-  const lines = bySystem.get(system)!.map((suite) => `import ${JSON.stringify(pathToFileURL(resolve(suite)).href)};\n`);
-  writeFileSync(file, lines.join(''));
-  return file;
-}
-
-/** Short and alone in its process: these fill the cores while the last of the others compute. */
-const isShort = (suite: string) => /^(?:src\/(?!router\/)|examples|bench)/.test(suite) && systemOf(suite) === undefined;
-
-const files = new Set<string>();
-for (const suite of suites.toSorted((a, b) => Number(isShort(a)) - Number(isShort(b)))) {
-  const system = systemOf(suite);
-  files.add(system === undefined ? resolve(suite) : joined(system));
-}
-console.log(`${suites.length} suites in ${files.size} processes`);
+const suites = suitesOf(process.argv.slice(2));
+const processes = processesOf(suites);
+console.log(`${suites.length} suites in ${processes.length} processes`);
 
 run({
-  files: [...files],
+  files: processes.map(({ file }) => file),
   concurrency: FILES_PER_CORE * availableParallelism(),
   timeout: TIMEOUT_MS,
-  // Room for what a short life leaves behind: sweeping costs more than the memory.
-  // What internals are for: see prepare.mjs.
-  execArgv: [
-    '--expose-internals',
-    '--min-semi-space-size=16',
-    '--import',
-    new URL('./prepare.mjs', import.meta.url).href,
-  ],
+  execArgv: [...NODE_WORDS],
 })
   .on('test:summary', ({ success }) => {
     if (!success) process.exitCode = 1;

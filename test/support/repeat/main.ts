@@ -1,33 +1,37 @@
 /**
- * `npm run test:repeat -- [--times N] [--busy N] [--jobs N] [--all] [FILE…]`: runs test files over and over, each in a
- * process of its own, beside cores that are kept busy, and says which of them failed how often. Without names it takes
- * every suite that starts processes or listens, which it finds out by running each once. A suite that fails one time in
- * thirty has a defect; this is how it is found.
+ * `npm run test:repeat -- [--times N] [--busy N] [--jobs N] [--product | --release] [--all] [FILE…]`: runs test
+ * processes over and over, as `npm test` starts them, beside cores that are kept busy, and says which of them failed how
+ * often. Without names it takes all that start processes or listen, which it finds out by running each once. A suite
+ * that fails one time in thirty has a defect; this is how it is found.
  *
  * Exit 0: none failed. 1: some did, their output is in the folder that is named. 2: usage.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { globSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { NODE_WORDS, processesOf, suitesOf, type TestProcess } from '../suites.ts';
 
-const SUITES = ['src/**/*.test.ts', 'examples/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts'];
-const COMPILED = new URL('../prepare.mjs', import.meta.url).href;
 const MARK = new URL('./mark.ts', import.meta.url).href;
-/** Longest that one run of one file may take. */
+/** Longest that one run of one process may take. */
 const RUN_MS = 10 * 60_000;
 
 const options = {
   times: { type: 'string', default: '30' },
   busy: { type: 'string', default: '1' },
   jobs: { type: 'string', default: '2' },
-  /** Repeats every suite, not only those that start processes or listen. */
+  /** One half of the suites, as `npm run test:product` and `test:release` take them. */
+  product: { type: 'boolean', default: false },
+  release: { type: 'boolean', default: false },
+  /** Repeats every process, not only those that start others or listen. */
   all: { type: 'boolean', default: false },
 } as const;
 
 function usage(problem: string): never {
-  console.error(`${problem}\nusage: npm run test:repeat -- [--times N] [--busy N] [--jobs N] [--all] [FILE…]`);
+  console.error(
+    `${problem}\nusage: npm run test:repeat -- [--times N] [--busy N] [--jobs N] [--product | --release] [--all] [FILE…]`,
+  );
   process.exit(2);
 }
 
@@ -47,23 +51,20 @@ function count(name: 'times' | 'busy' | 'jobs', least: number): number {
 }
 const [times, busy, jobs] = [count('times', 1), count('busy', 0), count('jobs', 1)];
 
-const files = (positionals.length > 0 ? positionals : SUITES).flatMap((pattern) => {
-  const found = globSync(pattern, { exclude: (path) => String(path).includes('node_modules') });
-  return found.length > 0 ? found : usage(`no file matches ${pattern}`);
-});
-
+const half = (['product', 'release'] as const).filter((name) => values[name]).map((name) => `--${name}`);
+const processes = processesOf(suitesOf([...positionals, ...half]));
 const folder = mkdtempSync(join(tmpdir(), 'reveille-repeat-'));
 
-/** What the runs of one file came to. */
-type Tally = { readonly file: string; runs: number; failures: string[]; milliseconds: number[]; marked: boolean };
+/** What the runs of one process came to. */
+type Tally = TestProcess & { runs: number; failures: string[]; milliseconds: number[]; marked: boolean };
 
 const running = new Set<ChildProcess>();
 
 function runOnce(tally: Tally, mark: string | undefined): Promise<void> {
-  const { file } = tally;
+  const { name, file } = tally;
   const number = ++tally.runs;
   const started = performance.now();
-  const words = ['--import', COMPILED, ...(mark === undefined ? [] : ['--import', MARK]), file];
+  const words = [...NODE_WORDS, ...(mark === undefined ? [] : ['--import', MARK]), file];
   const child = spawn(process.execPath, words, {
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: RUN_MS,
@@ -81,10 +82,10 @@ function runOnce(tally: Tally, mark: string | undefined): Promise<void> {
       running.delete(child);
       tally.milliseconds.push(performance.now() - started);
       if (code !== 0) {
-        const log = join(folder, `${file.replaceAll('/', '_')}.${number}.log`);
+        const log = join(folder, `${name.replaceAll('/', '_')}.${number}.log`);
         writeFileSync(log, `${output}\nended with ${code ?? signal}\n`);
         tally.failures.push(log);
-        console.log(`FAILED  ${file} in run ${number}: ${log}`);
+        console.log(`FAILED  ${name} in run ${number}: ${log}`);
       }
       resolve();
     }),
@@ -119,12 +120,12 @@ process.once('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
-const tallies = files.map((file): Tally => ({ file, runs: 0, failures: [], milliseconds: [], marked: true }));
-console.log(`${files.length} files, ${times} runs each, ${jobs} at a time, beside ${busy} busy cores`);
+const tallies = processes.map((one): Tally => ({ ...one, runs: 0, failures: [], milliseconds: [], marked: true }));
+console.log(`${processes.length} processes, ${times} runs each, ${jobs} at a time, beside ${busy} busy cores`);
 if (positionals.length === 0 && !values.all) {
   await inParallel(
     tallies.map((tally) => async () => {
-      const mark = join(folder, `${tally.file.replaceAll('/', '_')}.mark`);
+      const mark = join(folder, `${tally.name.replaceAll('/', '_')}.mark`);
       writeFileSync(mark, '');
       await runOnce(tally, mark);
       tally.marked = readFileSync(mark, 'utf8') !== '';
@@ -133,8 +134,8 @@ if (positionals.length === 0 && !values.all) {
   );
 }
 const chosen = tallies.filter(({ marked }) => marked);
-console.log(`${chosen.length} of ${files.length} files are repeated`);
-// Round by round, so that runs of one file meet different neighbours.
+console.log(`${chosen.length} of ${processes.length} processes are repeated`);
+// Round by round, so that runs of one process meet different neighbours.
 const rounds = Array.from({ length: times }, (_, round) =>
   chosen.filter(({ runs }) => runs <= round).map((tally) => () => runOnce(tally, undefined)),
 );
@@ -142,18 +143,18 @@ await inParallel(rounds.flat(), 'repeating');
 for (const loop of loops) loop.kill('SIGKILL');
 
 const seconds = (milliseconds: number) => `${(milliseconds / 1000).toFixed(1)} s`.padStart(8);
-console.log('\n    runs  failed    median       max  file');
-for (const { file, runs, failures, milliseconds } of chosen) {
+console.log('\n    runs  failed    median       max  process');
+for (const { name, runs, failures, milliseconds } of chosen) {
   const sorted = milliseconds.toSorted((a, b) => a - b);
   const median = seconds(sorted[Math.floor(sorted.length / 2)]!);
   console.log(
-    `${String(runs).padStart(8)}${String(failures.length).padStart(8)}  ${median}  ${seconds(sorted.at(-1)!)}  ${file}`,
+    `${String(runs).padStart(8)}${String(failures.length).padStart(8)}  ${median}  ${seconds(sorted.at(-1)!)}  ${name}`,
   );
 }
 const failed = tallies.filter(({ failures }) => failures.length > 0);
 const all = tallies.reduce((sum, { runs }) => sum + runs, 0);
 console.log(
-  `\n${all} runs of ${tallies.length} files, ${failed.reduce((sum, { failures }) => sum + failures.length, 0)} failed`,
+  `\n${all} runs of ${tallies.length} processes, ${failed.reduce((sum, { failures }) => sum + failures.length, 0)} failed`,
 );
 if (failed.length > 0) console.log(`what they printed: ${folder}`);
 process.exit(failed.length > 0 ? 1 : 0);

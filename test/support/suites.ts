@@ -1,0 +1,139 @@
+/**
+ * Which suites there are, which half of them a change is tried with, and which of them share a process. The runner
+ * (run.ts) and the repeater (repeat/main.ts) start the same processes, the same way.
+ */
+import { chmodSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/**
+ * In the order in which they begin: the longest of all, those that wait for many processes, those that wait for some,
+ * then the rest.
+ */
+const SUITES = [
+  'test/fault/rail-attack/*.test.ts',
+  'test/{fault,end-to-end,system}/**/*.test.ts',
+  '{src/router,test}/**/*.test.ts',
+  '{src,examples,bench}/**/*.test.ts',
+];
+
+/**
+ * What a release must pass and a change seldom touches: campaigns of faults and attacks that go on until they have seen
+ * enough, what copies, moves or deals out whole installations or the source, every command that the pages show, the
+ * packed artefact with all that is made of it, what a second browser or device is needed for, and the programs of
+ * others: those that are woken, and those that judge us. CI runs them after `npm test`.
+ */
+const RELEASE = new RegExp(
+  `^test/(?:${[
+    'end-to-end/up-frozen',
+    'contract/(?:cron-oracle|receipt-vectors|second-verifier)',
+    'fault/(?:chaos|checker|rail-attack|red-team|simulation)',
+    'system/(?:backup|deploy|drift|integrations|package|pages|public-listener|python-client|separation|service|site)',
+    'system/(?:transfer|wake-targets)',
+    'system/(?:chronometric/inspector|chronos-mcp/misfortune|doors/json|executor/kill-matrix)',
+    'system/console/(?:fleet|hostile|passkeys|push)',
+    'system/(?:mcp-host/conformance|postgres/(?:outage|spread|together))',
+  ].join('|')})\\b`,
+);
+
+/** Linux's folder in memory, and what must be free there: thirty servers of 100 MB. */
+const MEMORY = '/dev/shm';
+const MEMORY_BYTES = 3 * 1024 ** 3;
+
+/** Where suites share a process, each folder named here one: as far as they only compute, or start daemons within it. */
+const SHARING = /^(?:src\/[^/]+|bench|test\/(?:architecture|support)|test\/(?:contract|fault|system)\/[^/]+)(?=\/)/;
+/**
+ * A suite with one of these in its text has a process of its own: hooks around each test of a file, which would be around
+ * those of its neighbours too; processes and threads, for which a whole system would wait; and what all of a process
+ * shares. Hooks of the whole file, and servers at ports that the system picks, disturb nobody.
+ */
+const NEEDS_OWN_PROCESS = new RegExp(
+  [
+    /^(?:before|after)Each\(/,
+    /node:(?:child_process|worker_threads)\b/,
+    /\bprocess\.(?:env|chdir|on|once|exitCode)\b/,
+    /\b(?:mock\.|stackTraceLimit|setFlagsFromString)/,
+    /support\/(?!temporary|eventually|command-line|installation|random|stand-ins)/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'm',
+);
+
+const found = (patterns: readonly string[]): string[] => {
+  const files = patterns.flatMap((pattern) =>
+    globSync(pattern, { exclude: (path) => path.includes('node_modules') }).toSorted(),
+  );
+  return [...new Set(files)];
+};
+
+/**
+ * The suites that the words of a command line name: patterns, or all of them; `--product` and `--release` leave one half.
+ * None found ends the process.
+ */
+export function suitesOf(words: readonly string[]): string[] {
+  const patterns = words.filter((word) => !word.startsWith('--'));
+  const suites = found(patterns.length > 0 ? patterns : SUITES).filter((suite) => {
+    if (words.includes('--product')) return !RELEASE.test(suite);
+    return !words.includes('--release') || RELEASE.test(suite);
+  });
+  if (suites.length > 0) return suites;
+  console.error(`no file matches ${patterns.join(' ')}`);
+  process.exit(2);
+}
+
+const systemOf = (suite: string): string | undefined =>
+  NEEDS_OWN_PROCESS.test(readFileSync(suite, 'utf8')) ? undefined : SHARING.exec(suite)?.[0];
+
+/** Short and alone in its process: these fill the cores while the last of the others compute. */
+const isShort = (suite: string) => /^(?:src\/(?!router\/)|examples|bench)/.test(suite) && systemOf(suite) === undefined;
+
+/** What one process runs: a suite, or those of a system that share one. */
+export type TestProcess = {
+  /** Its suite, or the folder of its suites. */
+  readonly name: string;
+  readonly file: string;
+};
+
+/** The processes that run these suites, in the order in which they begin. */
+export function processesOf(suites: readonly string[]): TestProcess[] {
+  const folder = mkdtempSync(join(tmpdir(), 'reveille-suites-'));
+  const clusters = mkdtempSync(join(placeOfClusters(), 'reveille-clusters-'));
+  // PostgreSQL may run as another user.
+  chmodSync(clusters, 0o711);
+  process.once('exit', () => {
+    for (const made of [folder, clusters]) rmSync(made, { recursive: true, force: true });
+  });
+  process.env.REVEILLE_TEST_CLUSTER = join(clusters, 'cluster');
+  const processes = new Map<string, string>();
+  for (const suite of suites.toSorted((a, b) => Number(isShort(a)) - Number(isShort(b)))) {
+    const system = systemOf(suite);
+    if (system === undefined) processes.set(suite, resolve(suite));
+    else if (!processes.has(system)) processes.set(system, join(folder, `${system.replaceAll('/', '-')}.test.mjs`));
+  }
+  for (const [system, shared] of Map.groupBy(suites, systemOf)) {
+    const lines = shared.map((suite) => `import ${JSON.stringify(pathToFileURL(resolve(suite)).href)};\n`);
+    if (system !== undefined) writeFileSync(processes.get(system)!, lines.join(''));
+  }
+  return [...processes].map(([name, file]) => ({ name, file }));
+}
+
+/**
+ * In memory where there is room: what a suite's server says is on its disk need not outlive the computer, and a disk
+ * that many suites wait for at once has kept a server silent for longer than chronosd waits for one.
+ */
+function placeOfClusters(): string {
+  const stats = existsSync(MEMORY) ? statfsSync(MEMORY) : undefined;
+  return stats !== undefined && stats.bavail * stats.bsize >= MEMORY_BYTES ? MEMORY : tmpdir();
+}
+
+/** What Node is told for each process besides the file. */
+export const NODE_WORDS: readonly string[] = [
+  // What internals are for: see prepare.mjs.
+  '--expose-internals',
+  // Room for what a short life leaves behind: sweeping costs more than the memory.
+  '--min-semi-space-size=16',
+  '--import',
+  new URL('./prepare.mjs', import.meta.url).href,
+];
