@@ -40,6 +40,15 @@ await runPeer({
       noHandleSignals: true,
       taskList: { [TASK]: post },
     });
-    return () => runner.stop();
+    let isStopping = false;
+    // When it gives its pool of workers up, for want of a database say, its own command ends; a supervisor starts it again.
+    const ended = () => {
+      if (!isStopping) process.exit(1);
+    };
+    runner.promise.then(ended, ended);
+    return () => {
+      isStopping = true;
+      return runner.stop();
+    };
   },
 });
