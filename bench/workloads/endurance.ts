@@ -33,10 +33,15 @@ const CLIENTS = 32;
 /** From a create to its fire: the first window is under full load. */
 const DELAY_SECONDS = 10;
 const PATIENCE_MS = 5_000;
-/** How long the ledger and ended alarms are kept: as long as a window. */
-const retention = (windowSeconds: number) => {
+/** The ledger and ended alarms are kept as long as a window lasts; each client proves itself once, for a day. */
+const settingsFor = (windowSeconds: number) => {
   const days = (windowSeconds / 86_400).toFixed(6);
-  return { CHRONOS_LEDGER_RETENTION_DAYS: days, CHRONOS_TERMINAL_RETENTION_DAYS: days };
+  return {
+    ...UNBOUNDED,
+    CHRONOS_LEDGER_RETENTION_DAYS: days,
+    CHRONOS_TERMINAL_RETENTION_DAYS: days,
+    CHRONOS_TOKEN_TTL_SECONDS: '86400',
+  };
 };
 
 /** Creates alarms at a rate, by clients that wait for each answer, until it is told to stop; counts them by due instant. */
@@ -67,6 +72,8 @@ async function keepCreating(url: string, rate: number) {
   // A failure counts when somebody waits for it.
   done.catch(() => {});
   return {
+    /** Rejects as soon as a create is refused; resolves when it was told to stop. */
+    done,
     /** How many fall due in [from, until), both epoch ms; forgets those before `until`. */
     countDue(from: number, until: number): number {
       const count = dues.reduce((sum, due) => sum + (due >= from && due < until ? 1 : 0), 0);
@@ -94,14 +101,14 @@ export async function measureEndurance({ bench, plan, progress, reveille }: Cont
   const { place } = installation;
   if (!('folder' in place)) throw new Error('SQLite has no folder');
   await bench.sink.reset();
-  const chronosd = await startChronosd(bench, place, { ...UNBOUNDED, ...retention(windowSeconds) });
+  const chronosd = await startChronosd(bench, place, settingsFor(windowSeconds));
   try {
     const creating = await keepCreating(chronosd.url, rate);
     const begin = Date.now() + DELAY_SECONDS * 1000 + 1000;
     progress.step(label, begin + count * windowSeconds * 1000);
     for (let index = 0; index < count; index++) {
       const [from, until] = [begin + index * windowSeconds * 1000, begin + (index + 1) * windowSeconds * 1000];
-      await pause(until + PATIENCE_MS - Date.now());
+      await Promise.race([pause(until + PATIENCE_MS - Date.now()), creating.done]);
       const { lateness } = await bench.sink.arrivals({ from, until, expected: creating.countDue(from, until) });
       await bench.sink.forget(until);
       const sizeOf = (suffix: string) => statSync(`${place.folder}/${SQLITE_FILE}${suffix}`).size;
