@@ -58,8 +58,8 @@ async function keepCreating(url: string, rate: number) {
     const request = { method: 'POST', path: '/v1/alarms', headers: headers[client]!, body } as const;
     const answer = await pool.request(request);
     if (answer.statusCode >= 300) throw new Error(`a create was answered ${await answer.body.text()}`);
-    const { next_fire_at: due } = (await answer.body.json()) as { next_fire_at: string };
-    dues.push(Date.parse(due));
+    const { data } = (await answer.body.json()) as { data: { next_fire_at: string } };
+    dues.push(Date.parse(data.next_fire_at));
   };
   const loop = async (client: number) => {
     while (!stopped) {
