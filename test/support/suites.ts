@@ -86,8 +86,8 @@ export function suitesOf(words: readonly string[]): string[] {
 const systemOf = (suite: string): string | undefined =>
   NEEDS_OWN_PROCESS.test(readFileSync(suite, 'utf8')) ? undefined : SHARING.exec(suite)?.[0];
 
-/** Short and alone in its process: these fill the cores while the last of the others compute. */
-const isShort = (suite: string) => /^(?:src\/(?!router\/)|examples|bench)/.test(suite) && systemOf(suite) === undefined;
+/** Short, where it is alone in its process: these fill the cores while the last of the others compute. */
+const IS_SHORT = /^(?:src\/(?!router\/)|examples|bench)/;
 
 /** What one process runs: a suite, or those of a system that share one. */
 export type TestProcess = {
@@ -96,7 +96,10 @@ export type TestProcess = {
   readonly file: string;
 };
 
-/** The processes that run these suites, in the order in which they begin. */
+/**
+ * The processes that run these suites, in the order in which they begin. What they need besides is made here, and is gone
+ * when we end: the files that join suites, and the place of the cluster that they share.
+ */
 export function processesOf(suites: readonly string[]): TestProcess[] {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-suites-'));
   const clusters = mkdtempSync(join(placeOfClusters(), 'reveille-clusters-'));
@@ -106,17 +109,16 @@ export function processesOf(suites: readonly string[]): TestProcess[] {
     for (const made of [folder, clusters]) rmSync(made, { recursive: true, force: true });
   });
   process.env.REVEILLE_TEST_CLUSTER = join(clusters, 'cluster');
-  const processes = new Map<string, string>();
-  for (const suite of suites.toSorted((a, b) => Number(isShort(a)) - Number(isShort(b)))) {
-    const system = systemOf(suite);
-    if (system === undefined) processes.set(suite, resolve(suite));
-    else if (!processes.has(system)) processes.set(system, join(folder, `${system.replaceAll('/', '-')}.test.mjs`));
-  }
-  for (const [system, shared] of Map.groupBy(suites, systemOf)) {
-    const lines = shared.map((suite) => `import ${JSON.stringify(pathToFileURL(resolve(suite)).href)};\n`);
-    if (system !== undefined) writeFileSync(processes.get(system)!, lines.join(''));
-  }
-  return [...processes].map(([name, file]) => ({ name, file }));
+  const placed = suites.map((suite) => ({ suite, system: systemOf(suite) }));
+  const isLast = ({ suite, system }: (typeof placed)[number]) => system === undefined && IS_SHORT.test(suite);
+  const ordered = placed.toSorted((a, b) => Number(isLast(a)) - Number(isLast(b)));
+  return [...Map.groupBy(ordered, ({ suite, system }) => system ?? suite)].map(([name, members]) => {
+    if (members[0]!.system === undefined) return { name, file: resolve(name) };
+    const file = join(folder, `${name.replaceAll('/', '-')}.test.mjs`);
+    const urls = members.map(({ suite }) => pathToFileURL(resolve(suite)).href);
+    writeFileSync(file, urls.map((url) => `import ${JSON.stringify(url)};\n`).join(''));
+    return { name, file };
+  });
 }
 
 /**
