@@ -102,8 +102,8 @@ export function homeAt(configured: string | undefined): Home {
     manifestFile: join(path, 'agents', 'neo.json'),
     accessFile: join(path, 'agent-access.json'),
     personFile: join(path, 'person.json'),
-    newsFile: join(path, 'up-told.json'),
-    chatHistoryFile: join(path, 'chat-history.json'),
+    newsFile: join(path, 'person', 'told.json'),
+    chatHistoryFile: join(path, 'person', 'chat-history.json'),
   };
 }
 

@@ -21,7 +21,7 @@ const DATA_FOLDERS = ['CHRONOS', 'ROUTER', 'NEO', 'EXECUTOR', 'LEDGER', 'CHRONOM
   (name) => `${name}_DATA_DIR`,
 );
 /** Whoever may use one of these can do anything on the computer. */
-const ENGINE_SOCKETS = ['/run/docker.sock', '/run/podman/podman.sock', '/run/containerd/containerd.sock'];
+const ENGINES = ['/run/docker.sock', '/run/podman', '/run/containerd', '/run/crio'];
 /**
  * What a shell or a desktop runs by itself for the person: a program that wrote there would get out with the next
  * login.
@@ -49,19 +49,21 @@ const STARTED_BY_ITSELF = [
   ...['.ssh/authorized_keys', '.pam_environment', '.xprofile', '.xsessionrc', 'Library/LaunchAgents'],
 ];
 
+function makeFolder(path: string, { recursive }: { recursive: boolean }): void {
+  try {
+    mkdirSync(path, { recursive, mode: 0o700 });
+  } catch {
+    // It is there; or it is somebody else's, on a medium that is only read, or in no home at all: nobody makes it then.
+  }
+}
+
 /**
  * Where Node keeps compiled code of programs that ask for it (npm, TypeScript and others do; ours lies in the package):
  * what lies there is run without another look, for the person. Made here, for what is not there cannot be kept.
  */
 function compiledPlaces({ NODE_COMPILE_CACHE: told }: Placed['environment']): string[] {
   const places = [join(tmpdir(), 'node-compile-cache'), ...(told ? [resolve(told)] : [])];
-  for (const place of places) {
-    try {
-      mkdirSync(place, { recursive: true, mode: 0o700 });
-    } catch {
-      // No medium that we may write to.
-    }
-  }
+  for (const place of places) makeFolder(place, { recursive: true });
   return places;
 }
 
@@ -75,13 +77,19 @@ function approverFolders(environment: Placed['environment'], person: string): st
   );
 }
 
-/** The home as a whole, or, where more than ours lives in it, what is ours there. */
+/**
+ * The home as a whole, or, where more than ours lives in it, what is ours there: what is replaced while we run as the
+ * folder that it lies in, for what covers a file goes with the file.
+ */
 function homePlaces(home: Home, person: string): string[] {
   if (!isWithin(person, home.path)) return [home.path];
   const ours = ['chronos', 'router', 'neo', 'executor', 'ledger', 'chronometric', 'presets'];
   const files = Object.values(home).filter((path) => path !== home.path);
-  return [...files, dirname(home.keyFile), ...ours.map((name) => join(home.path, name))];
+  return [...files, ...ownFolders(home), ...ours.map((name) => join(home.path, name))];
 }
+
+/** Folders of the home that files lie in which the command line makes. */
+const ownFolders = (home: Home) => [dirname(home.keyFile), dirname(home.newsFile)];
 
 /** Where the person's key store, session bus, terminals and agents listen. */
 function sessionPlaces(environment: Placed['environment'], person: string): string[] {
@@ -114,20 +122,15 @@ function rulePlaces({ EXECUTOR_MANIFEST, EXECUTOR_POLICY, NEO_MANIFEST }: Placed
 function placesOf({ home, settings, environment }: Placed, grantable: readonly Grant[]): Places {
   const person = environment.HOME || homedir();
   const approver = approverFolders(environment, person);
-  // Made before anybody could make it who is not to see it; also, what is not there cannot be hidden.
-  for (const folder of approver.slice(0, 1)) {
-    try {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
-    } catch {
-      // Somebody else's, or on a medium that is only read: then nobody makes it.
-    }
-  }
+  // Before anybody could make them who is not to see them; also, what is not there cannot be hidden.
+  for (const folder of approver.slice(0, 1)) makeFolder(folder, { recursive: true });
+  for (const folder of ownFolders(home)) makeFolder(folder, { recursive: false });
   return {
     hidden: [
       ...homePlaces(home, person),
       ...approver,
       ...sessionPlaces(environment, person),
-      ...ENGINE_SOCKETS,
+      ...ENGINES,
       ...toldPlaces(settings),
     ],
     shared: (settings.REVEILLE_HIDDEN ?? '').split(delimiter).filter((path) => isAbsolute(path)),

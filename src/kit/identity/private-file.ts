@@ -119,12 +119,17 @@ export function shellWord(path: string): string {
 }
 
 /**
- * Puts a file in the place of whatever was there, in one step, readable by its owner alone. For records that describe
- * the present; a secret is never replaced.
+ * Puts a file in the place of whatever was there, in one step, readable by its owner alone, and makes its folder (0700)
+ * when that is missing. For records that describe the present; a secret is never replaced.
  *
  * @throws ReveilleError `unavailable` when the disk refuses
  */
 export function replacePrivateFile(path: string, text: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw refuse(path, 'written', cause);
+  }
   replaceFile(path, text, { mode: 0o600 });
 }
 

@@ -3,14 +3,16 @@
  * or file there, what is granted below it is put back, and no process outside can be seen, signalled or traced.
  */
 import { execFile } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { accessSync, constants, lstatSync, readdirSync, readlinkSync } from 'node:fs';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { leadingTo, type Means, type ProgramUser, type View } from './view.ts';
 
 /** A machine under load may take this long to start a program. */
 const PROBE_LIMIT_MS = 10_000;
 /** Every program has these anew. */
-const OWN_MOUNTS = /^\/(?:dev|proc|sys)(?:\/|$)/;
+const OWN_MOUNTS = /^\/(?:(?:dev|proc|sys)(?:\/|$)|run$)/;
+/** Where daemons of the system listen. */
+const RUNTIME_FOLDER = '/run';
 /** Looked at after the folders of `PATH`, which a service may lack. */
 const USUAL_FOLDERS = ['/usr/bin', '/usr/local/bin', '/bin'];
 /** What programs use of `/dev` besides what every one has: graphics for models, sound. Terminals and disks stay out. */
@@ -30,7 +32,23 @@ function base(user: ProgramUser | undefined): string[] {
   ];
 }
 
-/** The command that runs a program with a view of its own. Pure, but for who we are. */
+/**
+ * Mounts a folder with what is in it now, but for some of it. What is mounted over a file or a socket goes when that is
+ * replaced or removed, as container engines do at each start, and what is not there yet nobody can cover. So where such
+ * things come and go, a program sees what there was when it started; in folders below, it sees every change.
+ */
+export function asItIsNow(folder: string, without: readonly string[]): string[] {
+  if (!lstatSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
+  const mounts = readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name);
+    const found = without.includes(path) ? undefined : lstatSync(path, { throwIfNoEntry: false });
+    if (found === undefined) return [];
+    return found.isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--dev-bind-try', path, path];
+  });
+  return ['--tmpfs', folder, ...mounts, '--remount-ro', folder];
+}
+
+/** The command that runs a program with a view of its own. Looks at the disk, and changes nothing. */
 export function bubblewrapCommand(
   bubblewrap: string,
   { hidden, shown, kept }: View,
@@ -38,13 +56,18 @@ export function bubblewrapCommand(
   user?: ProgramUser,
 ): string[] {
   const isShown = (path: string) => shown.some((one) => one.path === path);
+  const files = hidden.flatMap(({ path, isFolder }) => (isFolder ? [] : [path]));
   return [
     bubblewrap,
     ...base(user),
+    ...asItIsNow(RUNTIME_FOLDER, files),
     // What something is mounted at can be neither moved nor removed.
     ...leadingTo({ hidden, kept }).flatMap((path) => (OWN_MOUNTS.test(path) ? [] : ['--dev-bind-try', path, path])),
     ...kept.flatMap((path) => ['--ro-bind-try', path, path]),
-    ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--tmpfs', path] : ['--ro-bind-try', '/dev/null', path])),
+    ...hidden.flatMap(({ path, isFolder }) => {
+      if (isFolder) return ['--tmpfs', path];
+      return dirname(path) === RUNTIME_FOLDER ? [] : ['--ro-bind-try', '/dev/null', path];
+    }),
     ...shown.flatMap(({ path, writable }) => [writable ? '--bind' : '--ro-bind', path, path]),
     // What would be written there would be lost with the program: it fails instead. A place that is shown as a whole is
     // hidden no more.

@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
-import { bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
+import { asItIsNow, bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
 import { NO_PLACES, seatbeltProfile, viewOf, Walls } from './separation.ts';
 
 function house(t: TestContext) {
@@ -72,6 +82,30 @@ test('bubblewrap hides before it shows, shuts what is hidden against writing, an
   assert.doesNotMatch(words, /unshare-net|unshare-all/);
 });
 
+test('a socket that is hidden stays so when its daemon starts again, and one that comes later is not there', async (t) => {
+  const means = await probeBubblewrap(process.env.PATH);
+  if (means.kind !== 'bubblewrap') return t.skip('bubblewrap does not work here');
+  const at = house(t);
+  const put = (name: string) => {
+    writeFileSync(at('run', `${name}.new`), name);
+    renameSync(at('run', `${name}.new`), at('run', name));
+  };
+  mkdirSync(at('run', 'folder'), { recursive: true });
+  for (const name of ['docker.sock', 'other.sock']) put(name);
+  symlinkSync('other.sock', at('run', 'link'));
+  const script = 'echo ready; read word; echo *; cat link folder/later; echo; touch made 2>&- || echo shut';
+  const words = ['--dev-bind', '/', '/', ...asItIsNow(at('run'), [at('run', 'docker.sock')]), '--chdir', at('run')];
+  const program = spawn(means.path, [...words, 'sh', '-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const said: string[] = [];
+  for await (const line of createInterface({ input: program.stdout })) {
+    said.push(line);
+    if (line !== 'ready') continue;
+    for (const name of ['docker.sock', 'podman.sock', 'folder/later']) put(name);
+    program.stdin.end('go on\n');
+  }
+  assert.deepEqual(said, ['ready', 'folder link other.sock', 'other.sockfolder/later', 'shut']);
+});
+
 test('a folder that is hidden from others can be written to by the program that it is shown to', () => {
   const view = {
     hidden: [
@@ -83,7 +117,10 @@ test('a folder that is hidden from others can be written to by the program that 
   };
   const command = bubblewrapCommand('bwrap', view, ['node']);
   const shut = command.filter((_, index) => command[index - 1] === '--remount-ro');
-  assert.deepEqual(shut, ['/home/executor']);
+  assert.deepEqual(
+    shut.filter((path) => path !== '/run'),
+    ['/home/executor'],
+  );
 });
 
 test('the profile for macOS hides, then shows, and reads no quotes as its own', () => {

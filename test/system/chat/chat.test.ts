@@ -217,7 +217,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   await chat.type('\u0004', /go on with: reveille chat --conversation \S+$/).catch(() => {});
   assert.match(chat.text(), /go on with: reveille chat --conversation/);
   await chat.end();
-  const history = join(home, 'chat-history.json');
+  const history = join(home, 'person', 'chat-history.json');
   assert.deepEqual(JSON.parse(readFileSync(history, 'utf8')), ['count for ever', PAY, 'good morning']);
   assert.equal(statSync(history).mode & 0o777, 0o600);
 

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+import { replacePrivateFile } from '../../kit/identity/private-file.ts';
+import { probeBubblewrap } from '../../kit/process/bubblewrap.ts';
+import { homeAt } from '../home/home.ts';
+import { machineWalls } from './walls.ts';
+
+test('in a home that is the person’s own, what we replace while a program runs stays hidden from it', async (t) => {
+  const { PATH } = process.env;
+  if ((await probeBubblewrap(PATH)).kind !== 'bubblewrap') return t.skip('bubblewrap does not work here');
+  const person = mkdtempSync(join(tmpdir(), 'reveille-own-home-'));
+  t.after(() => rmSync(person, { recursive: true }));
+  const home = homeAt(person);
+  const cwd = join(person, 'work');
+  mkdirSync(cwd);
+  const walls = machineWalls({ home, settings: {}, environment: { HOME: person, PATH } }, 'required');
+  const script = 'echo ready; read word; ls ..; cat ../person/* 2>&- || echo nothing';
+  const { command } = await walls.around({ command: ['sh', '-c', script], cwd, env: {} });
+  const program = spawn(command[0]!, command.slice(1), { cwd, stdio: ['pipe', 'pipe', 'inherit'] });
+  const said: string[] = [];
+  for await (const line of createInterface({ input: program.stdout })) {
+    said.push(line);
+    if (line !== 'ready') continue;
+    for (const file of [home.chatHistoryFile, home.newsFile]) replacePrivateFile(file, 'what was typed, and told');
+    program.stdin.end('go on\n');
+  }
+  assert.deepEqual(said, ['ready', 'keys', 'person', 'work', 'nothing']);
+});
