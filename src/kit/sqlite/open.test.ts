@@ -95,6 +95,21 @@ test('a shared open reads beside the owner', (t) => {
   assert.equal(open({ lock: 'shared' }).db.prepare('SELECT count(*) AS n FROM notes').get()?.n, 2);
 });
 
+test('a new file that somebody else is just making is opened when they are done', async (t) => {
+  const { path, open } = workbench(t);
+  mkdirSync(join(path, '..'), { mode: 0o700 });
+  const program = `
+    const { DatabaseSync } = require('node:sqlite');
+    const db = new DatabaseSync(${JSON.stringify(path)});
+    db.exec('BEGIN IMMEDIATE');
+    process.stdout.write('ready');
+    setTimeout(() => db.exec('COMMIT'), 200);`;
+  const other = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(other.stdout, 'data');
+  fill(open({ lock: 'shared' }), 1);
+  await once(other, 'exit');
+});
+
 test('another process is named in the refusal, and kill -9 gives its file free with every committed row', async (t) => {
   const { path, migrations, open } = workbench(t);
   const program = `

@@ -6,7 +6,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Clock } from '../clock/clock.ts';
 import { createPrivateFile, ownFile } from './file-owner.ts';
 import { migrate, readMigrations } from './migrations.ts';
-import { isDamage, storageError } from './sqlite-error.ts';
+import { isDamage, SQLITE, sqliteCode, storageError } from './sqlite-error.ts';
 
 /** An open database. `path` is its real path. */
 export type SqliteFile = {
@@ -72,10 +72,30 @@ function pragma(db: DatabaseSync, name: string): unknown {
   return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
 }
 
+/** From one attempt to switch a file to the next. */
+const SWITCH_AGAIN_MS = 5;
+
+/**
+ * Switches a new file to a write-ahead log. Beside another process that does the same SQLite refuses at once, whatever
+ * its timeout: both hold a lock, and neither can have the other's.
+ */
+function switchToLog(db: DatabaseSync, busyTimeoutMs: number): void {
+  const end = performance.now() + busyTimeoutMs;
+  for (;;) {
+    try {
+      db.exec('PRAGMA journal_mode = WAL');
+      return;
+    } catch (thrown) {
+      if (sqliteCode(thrown) !== SQLITE.BUSY || performance.now() >= end) throw thrown;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, SWITCH_AGAIN_MS);
+    }
+  }
+}
+
 /** Sets what durability rests on and reads it back: SQLite ignores a pragma that it cannot follow. */
-function configure(db: DatabaseSync, path: string): void {
+function configure(db: DatabaseSync, path: string, busyTimeoutMs: number): void {
+  switchToLog(db, busyTimeoutMs);
   db.exec(`
-    PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
     PRAGMA foreign_keys = ON;
     PRAGMA trusted_schema = OFF;
@@ -108,7 +128,7 @@ function openAndMigrate(path: string, options: OpenDatabaseOptions): DatabaseSyn
   createPrivateFile(path);
   const db = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {
-    configure(db, path);
+    configure(db, path, busyTimeoutMs);
     migrate(db, migrations, path, options.clock);
     return db;
   } catch (thrown) {
