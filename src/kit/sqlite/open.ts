@@ -77,16 +77,16 @@ const SWITCH_AGAIN_MS = 5;
 
 /**
  * Switches a new file to a write-ahead log. Beside another process that does the same SQLite refuses at once, whatever
- * its timeout: both hold a lock, and neither can have the other's.
+ * its timeout: both hold a lock, and neither can have the other's. So the waiting is done here.
  */
 function switchToLog(db: DatabaseSync, busyTimeoutMs: number): void {
-  const end = performance.now() + busyTimeoutMs;
-  for (;;) {
+  db.exec('PRAGMA busy_timeout = 0');
+  for (let waitedMs = 0; ; waitedMs += SWITCH_AGAIN_MS) {
     try {
-      db.exec('PRAGMA journal_mode = WAL');
+      db.exec(`PRAGMA journal_mode = WAL; PRAGMA busy_timeout = ${busyTimeoutMs}`);
       return;
     } catch (thrown) {
-      if (sqliteCode(thrown) !== SQLITE.BUSY || performance.now() >= end) throw thrown;
+      if (sqliteCode(thrown) !== SQLITE.BUSY || waitedMs >= busyTimeoutMs) throw thrown;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, SWITCH_AGAIN_MS);
     }
   }
