@@ -9,10 +9,10 @@ import { leadingTo, type Means, type ProgramUser, type View } from './view.ts';
 
 /** A machine under load may take this long to start a program. */
 const PROBE_LIMIT_MS = 10_000;
-/** Every program has these anew. */
-const OWN_MOUNTS = /^\/(?:(?:dev|proc|sys)(?:\/|$)|run$)/;
 /** Where daemons of the system listen. */
 const RUNTIME_FOLDER = '/run';
+/** Every program has this place anew. */
+const isOwnMount = (path: string) => path === RUNTIME_FOLDER || /^\/(?:dev|proc|sys)(?:\/|$)/.test(path);
 /** Looked at after the folders of `PATH`, which a service may lack. */
 const USUAL_FOLDERS = ['/usr/bin', '/usr/local/bin', '/bin'];
 /** What programs use of `/dev` besides what every one has: graphics for models, sound. Terminals and disks stay out. */
@@ -62,7 +62,7 @@ export function bubblewrapCommand(
     ...base(user),
     ...asItIsNow(RUNTIME_FOLDER, files),
     // What something is mounted at can be neither moved nor removed.
-    ...leadingTo({ hidden, kept }).flatMap((path) => (OWN_MOUNTS.test(path) ? [] : ['--dev-bind-try', path, path])),
+    ...leadingTo({ hidden, kept }).flatMap((path) => (isOwnMount(path) ? [] : ['--dev-bind-try', path, path])),
     ...kept.flatMap((path) => ['--ro-bind-try', path, path]),
     ...hidden.flatMap(({ path, isFolder }) => {
       if (isFolder) return ['--tmpfs', path];

@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../../../test/support/eventually.ts';
 import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
 import { DAEMON_FIXTURE, eventsOf, fixtureMachine, isAlive, startBench } from '../testing/bench.ts';
@@ -437,9 +438,14 @@ describe('a machine that hangs', () => {
     const router = await startBench(t, { settings: { ROUTER_WAKE_TIMEOUT_MS: '300' } });
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder, 'unhealthy'));
-    const statuses: number[] = [];
-    // The limit of a start is four times that of a wake.
-    while (eventsOf(folder, 'start').length < 2) statuses.push((await router.wake(USER)).status);
+    const wakes: Promise<{ status: number }>[] = [];
+    // The limit of a start is four times that of a wake. So that somebody waits when it is reached, each wake is sent
+    // before the one ahead of it is answered.
+    while (eventsOf(folder, 'start').length < 2) {
+      wakes.push(router.wake(USER));
+      await delay(100);
+    }
+    const statuses = (await Promise.all(wakes)).map(({ status }) => status);
     assert.ok(statuses.includes(503) && statuses.includes(504), String(statuses));
     assert.equal(eventsOf(folder, 'second').length, 0);
   });
