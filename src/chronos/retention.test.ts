@@ -28,7 +28,7 @@ test('attempts and receipts are pruned by one age and alarms by another, each un
   assert.deepEqual(left, { pruneAttempts: 0, pruneReceipts: 0, pruneAlarms: 0 });
   assert.deepEqual(
     asked.map(([what]) => what),
-    [...Array(3).fill('pruneAttempts'), ...Array(2).fill('pruneReceipts'), ...Array(2).fill('pruneAlarms')],
+    [...Array(7).fill('pruneAttempts'), ...Array(4).fill('pruneReceipts'), ...Array(7).fill('pruneAlarms')],
   );
   assert.ok(asked.every(([what, days]) => days === (what === 'pruneAlarms' ? 90 : 30)));
   left.pruneReceipts = 1;

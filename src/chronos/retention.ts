@@ -12,11 +12,12 @@ const ROUND_EVERY_MS = 10 * 60 * 1000;
 /** What is kept for a short while is looked at more often: it stays for this share longer at the most. */
 const OVERSTAY = 0.1;
 const SHORTEST_ROUND_MS = 1000;
-const BATCH = 500;
+/** Whoever has to wait for one step waits a few milliseconds: on SQLite it is made by the thread that delivers. */
+const ROWS_AT_ONCE = 200;
 /** An alarm takes its rows in five tables along. */
-const ALARMS_AT_ONCE = 100;
-/** Between two batches, so that deliveries always come first. */
-const BREATH_MS = 50;
+const ALARMS_AT_ONCE = 25;
+/** Between two steps, so that deliveries always come first. */
+const BREATH_MS = 10;
 
 /** In days, also in parts of one; 0 keeps them for ever. */
 export type Retention = {
@@ -29,7 +30,7 @@ export type Retention = {
 /**
  * Prunes now and then, until it is stopped.
  *
- * @returns stops it; resolves when a batch under way is done
+ * @returns stops it; resolves when a step under way is done
  */
 export function forgetOldThings(
   store: AlarmStore,
@@ -52,8 +53,8 @@ export function forgetOldThings(
     }
   };
   const round = async () => {
-    await prune('pruneAttempts', { days: ledgerDays, limit: BATCH });
-    await prune('pruneReceipts', { days: ledgerDays, limit: BATCH });
+    await prune('pruneAttempts', { days: ledgerDays, limit: ROWS_AT_ONCE });
+    await prune('pruneReceipts', { days: ledgerDays, limit: ROWS_AT_ONCE });
     await prune('pruneAlarms', { days: alarmDays, limit: ALARMS_AT_ONCE });
   };
   const run = async () => {

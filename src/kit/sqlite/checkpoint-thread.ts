@@ -10,8 +10,7 @@ const checkpoint = db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
 
 function report(): CheckpointReport {
   try {
-    checkpoint.get();
-    return {};
+    return { moved: (checkpoint.get() as { checkpointed: number }).checkpointed };
   } catch (thrown) {
     return { error: thrown instanceof Error ? thrown.message : String(thrown) };
   }

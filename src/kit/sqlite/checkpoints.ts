@@ -11,19 +11,27 @@ const COMMITS_BEFORE_THREAD = 256;
 /** A checkpoint begins this many commits after the one before, at the earliest. */
 const COMMITS_BETWEEN = 32;
 /**
- * From how many pages on SQLite does it inside a commit after all: its default, and what is set while the thread runs.
- * A log that is written to without a pause starts over only there; by then the thread has left little to do.
+ * From how many pages on SQLite does it inside a commit after all: its default, and what is set while the thread runs,
+ * for a log that grows faster than the thread follows.
  */
 const INLINE_PAGES = { alone: 1_000, withThread: 16_000 };
+/**
+ * From how many pages on the log is to start over, which it can only while the file has all of it. The thread goes on
+ * without a pause then, until it finds few pages; what has come meanwhile is as little, and the connection moves it.
+ */
+const FULL_PAGES = 4_000;
+const FEW_PAGES = 400;
 
-/** What the thread says when a checkpoint has ended. */
-export type CheckpointReport = { error?: string };
+/** What the thread says when a checkpoint has ended: how many pages of the log are in the file, or what went wrong. */
+export type CheckpointReport = { moved: number; error?: undefined } | { error: string };
 
 export class Checkpoints {
   readonly #db: DatabaseSync;
   readonly #path: string;
   readonly #log: Logger;
   #commits = 0;
+  /** How many pages of the log were in the file when the thread looked last. */
+  #moved = 0;
   #thread: Worker | undefined;
   #idle = true;
   /** No thread is to be started any more: closed, or it has failed. */
@@ -42,14 +50,7 @@ export class Checkpoints {
   /** To be called after each commit. Does not throw: what has been committed is not undone by what goes wrong here. */
   committed(): void {
     this.#commits++;
-    if (this.#over || !this.#idle) return;
-    if (this.#commits < (this.#thread ? COMMITS_BETWEEN : COMMITS_BEFORE_THREAD)) return;
-    try {
-      this.#begin();
-    } catch (error) {
-      this.#over = true;
-      this.#log.warn({ err: error }, 'no thread for checkpoints can be had; they are made inside commits');
-    }
+    if (this.#commits >= (this.#thread ? COMMITS_BETWEEN : COMMITS_BEFORE_THREAD)) this.#begin();
   }
 
   /** Ends the thread; resolves when it has let go of the file. */
@@ -64,23 +65,49 @@ export class Checkpoints {
   }
 
   #begin(): void {
+    if (this.#over || !this.#idle) return;
     this.#commits = 0;
     this.#idle = false;
-    this.#thread ??= this.#start();
-    this.#thread.postMessage('checkpoint');
+    try {
+      this.#thread ??= this.#start();
+      this.#thread.postMessage('checkpoint');
+    } catch (error) {
+      this.#over = true;
+      this.#log.warn({ err: error }, 'no thread for checkpoints can be had; they are made inside commits');
+    }
+  }
+
+  #ended(report: CheckpointReport): void {
+    this.#idle = true;
+    if (report.error !== undefined) {
+      this.#complain(report.error);
+      return;
+    }
+    const found = report.moved - this.#moved;
+    this.#moved = report.moved;
+    if (report.moved < FULL_PAGES || this.#over) return;
+    if (found > FEW_PAGES) this.#begin();
+    else this.#startOver();
+  }
+
+  /** Moves the rest on the connection itself, between two transactions: its next one finds the log free. */
+  #startOver(): void {
+    this.#moved = 0;
+    try {
+      this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    } catch (error) {
+      this.#complain(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #complain(reason: string): void {
+    this.#log.warn({ reason }, 'the write-ahead log could not be moved into the database file; trying again');
   }
 
   #start(): Worker {
     const thread = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), { workerData: this.#path });
     thread.unref();
-    thread.on('message', ({ error }: CheckpointReport) => {
-      this.#idle = true;
-      if (error !== undefined)
-        this.#log.warn(
-          { reason: error },
-          'the write-ahead log could not be moved into the database file; trying again',
-        );
-    });
+    thread.on('message', (report: CheckpointReport) => this.#ended(report));
     thread.on('error', (error) => {
       this.#log.warn({ err: error }, 'the checkpoint thread ended; checkpoints are made inside commits from now on');
     });

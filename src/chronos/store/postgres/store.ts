@@ -59,18 +59,22 @@ export type PostgresStoreOptions = {
   hints?: boolean;
 };
 
-/** Works through the buckets one after the other until `limit` is reached; gives the sum. */
-async function inTurn(
+/** Works through the buckets in turn until `limit` is reached, each time from where it ended before: more is there. */
+function inTurn(
   buckets: Buckets,
-  limit: number,
-  work: (bucket: number, left: number) => Promise<number>,
-): Promise<number> {
-  let done = 0;
-  for (const bucket of buckets.all()) {
-    if (done >= limit) break;
-    done += await work(bucket, limit - done);
-  }
-  return done;
+  work: (bucket: number, request: { before: number; limit: number }) => Promise<number>,
+): (request: { before: number; limit: number }) => Promise<number> {
+  let first = 0;
+  return async ({ before, limit }) => {
+    let [done, bucket] = [0, first];
+    for (let looked = 0; looked < buckets.count; looked++) {
+      done += await work(bucket, { before, limit: limit - done });
+      if (done >= limit) break;
+      bucket = (bucket + 1) % buckets.count;
+    }
+    first = bucket;
+    return done;
+  };
 }
 
 /**
@@ -165,10 +169,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return state;
     },
     attempts: (owner, alarmId, page) => pageOfAttempts(pool, buckets.of(owner), owner, alarmId, page),
-    pruneAttempts: ({ before, limit }) =>
-      inTurn(buckets, limit, (bucket, left) => pruneAttempts(pool, bucket, { before, limit: left })),
-    pruneAlarms: ({ before, limit }) =>
-      inTurn(buckets, limit, (bucket, left) => forgetEnded(pool, bucket, before, left)),
+    pruneAttempts: inTurn(buckets, (bucket, request) => pruneAttempts(pool, bucket, request)),
+    pruneAlarms: inTurn(buckets, (bucket, { before, limit }) => forgetEnded(pool, bucket, before, limit)),
     async forgetCancelled(owner, limit) {
       const forgotten = await forgetCancelled(pool, buckets.of(owner), owner, limit);
       changed(owner);
@@ -182,8 +184,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     },
     hasFire: (fire) => hasFire(pool, buckets.of(fire.owner), fire),
     receiptsOf: (owner, alarmId, fireIds) => receiptsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
-    pruneReceipts: ({ before, limit }) =>
-      inTurn(buckets, limit, (bucket, left) => pruneReceipts(pool, bucket, { before, limit: left })),
+    pruneReceipts: inTurn(buckets, (bucket, request) => pruneReceipts(pool, bucket, request)),
 
     // Another replica may hold any of them, and be well.
     endLeasesOfTheDead: async () => 0,
