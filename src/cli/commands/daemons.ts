@@ -1,5 +1,6 @@
 /** Daemons and servers in the foreground, one per process. What a daemon consists of is imported when it is started. */
 
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SelftestReport } from '../../chronos-mcp/selftest.ts';
 import { onTermination } from '../../kit/http/drain.ts';
@@ -14,7 +15,7 @@ import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { readLabel, readSubmitter } from '../home/home.ts';
+import { checkHome, readLabel, readSubmitter } from '../home/home.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { type DaemonName, namingPort } from '../up/listener.ts';
 import { executorWalls, machineWalls, neoWalls } from '../up/walls.ts';
@@ -214,7 +215,9 @@ async function runDaemon(
   name: DaemonName,
   start: (log: Logger) => Promise<Daemon>,
 ): Promise<void> {
-  const { out, clock } = context;
+  const { out, clock, home } = context;
+  // Where `up` has made no secrets, it is the volume of a container, say, whose group an operator has chosen.
+  if (existsSync(home.secretsFile)) checkHome(home);
   const log = await context.log(name, out.live ? 'warn' : 'info');
   const daemon = await namingPort(name, () => start(log));
   boundYoungGeneration(YOUNG_GENERATION_MIB);

@@ -197,6 +197,15 @@ export function makeHome(home: Home): void {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new ReveilleError('unavailable', `REVEILLE_HOME ${home.path} cannot be made: ${why}`, { cause });
   }
+  checkHome(home);
+}
+
+/**
+ * Looks whether a home can be trusted with secrets; one that is not there can.
+ *
+ * @throws ReveilleError `forbidden` when others may write to it, or files in it are links
+ */
+export function checkHome(home: Home): void {
   for (const folder of [home.path, dirname(home.keyFile)]) if (isFolder(folder)) checkFolder(folder);
 }
 
