@@ -35,6 +35,8 @@ test('everything can be set', () => {
     EXECUTOR_MODEL: 'm',
     EXECUTOR_MODEL_BASE_URL: 'https://models.example/v1',
     EXECUTOR_RECONCILE_SECONDS: '0',
+    EXECUTOR_MAX_OPEN_INTENTS: '7',
+    EXECUTOR_MAX_CONTEXT_MIB: '3',
     EXECUTOR_NOTIFY_URL: 'https://hooks.example/x',
     EXECUTOR_NOTIFY_SECRET: 'a-secret-for-notices',
     EXECUTOR_NOTIFY_COMMAND: '["/usr/bin/tell","--me","$HOME"]',
@@ -43,6 +45,7 @@ test('everything can be set', () => {
   });
   assert.deepEqual(config.allowedHosts, ['rail.example', 'other.example:81']);
   assert.deepEqual([config.manifest, config.policy, config.reconcileMs], [{ path: '/m.json' }, '/p.yaml', 0]);
+  assert.deepEqual(config.bounds, { openIntents: 7, contextBytes: 3 * 1024 * 1024 });
   assert.equal(config.model.kind, 'endpoint');
   assert.deepEqual(config.notify.command, ['/usr/bin/tell', '--me', '$HOME']);
   assert.deepEqual(config.chronos, { url: 'http://127.0.0.1:9096', token: 'short' });
@@ -53,6 +56,8 @@ test('a value that cannot be meant stops the start with its name and what is all
   const cases: [settings: Record<string, string | undefined>, said: RegExp][] = [
     [{ EXECUTOR_TOKEN: undefined }, /EXECUTOR_TOKEN is not set: .*EXECUTOR_DEV=1/],
     [{ EXECUTOR_TOKEN: 'short' }, /EXECUTOR_TOKEN must have at least 16 characters$/],
+    [{ EXECUTOR_ADMIN_TOKEN: undefined }, /EXECUTOR_ADMIN_TOKEN is not set: .*EXECUTOR_DEV=1/],
+    [{ EXECUTOR_ADMIN_TOKEN: TOKEN }, /^EXECUTOR_ADMIN_TOKEN must not be EXECUTOR_TOKEN: /],
     [{ EXECUTOR_TOKEN: undefined, EXECUTOR_DEV: '1', EXECUTOR_HOST: '0.0.0.0' }, /must be a loopback address/],
     [{ REVEILLE_HOME: undefined }, /EXECUTOR_DATA_DIR is not set/],
     [{ EXECUTOR_PORT: '81a' }, /EXECUTOR_PORT must be a whole number from 0 to 65535 \(got "81a"\)/],

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
+import type { Check } from '../../src/cli/doctor/check.ts';
 import { buildProgram } from '../../src/cli/tree/program.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
@@ -189,6 +190,19 @@ for (const [daemon, commands] of [
     });
   });
 }
+
+test('doctor finds each daemon broken, and says how to wake it', async () => {
+  const { status, stdout } = await reveille(home, ['doctor', '--json'], { env });
+  assert.equal(status, 1);
+  const { checks, ok } = JSON.parse(stdout) as { checks: Check[]; ok: boolean };
+  assert.equal(ok, false);
+  for (const name of ['chronosd', 'router', 'executor']) {
+    const check = checks.find((one) => one.name === name);
+    assert.equal(check?.status, 'broken', name);
+    assert.match(check!.detail, /^http:\S+ listens, but does not answer$/);
+    if (process.platform === 'linux') assert.match(check!.remedy!, new RegExp(`is stopped; .*: kill -CONT ${up.pid}`));
+  }
+});
 
 test('what needs no daemon does not wait for one', async () => {
   await ofAll(ASKS_NOBODY, (words, { stderr }) => assert.doesNotMatch(stderr, /does not answer/, words));

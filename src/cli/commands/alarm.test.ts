@@ -60,6 +60,10 @@ describe('reveille alarm set', () => {
     );
     const zoned = await house.run('alarm', 'set', 'x', '--cron', '0 9 * * 1-5', '--zone', 'Asia/Tokyo');
     assert.match(zoned, / 09:00\n {2}read in Asia\/Tokyo\n$/);
+    // A length of time is the same in every zone.
+    assert.doesNotMatch(await house.run('alarm', 'set', 'x', '--cron', '@every 90s'), /read in|Berlin/);
+    const every = await house.run('alarm', 'set', 'x', '--cron', '@every 90s', '--json');
+    assert.doesNotMatch(every, /zone|Berlin/);
   });
 
   test('message and payload arrive at the agent as they were written', async () => {

@@ -9,6 +9,7 @@ import { type Installation, startAgent, startInstallation } from '../../../test/
 import { closeServer, listening, sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
 import { writeDeparture } from '../../chronos/store/sqlite/departure.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
+import { probeBubblewrap } from '../../kit/process/bubblewrap.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { VERSION } from '../../wire/version.ts';
 import { aheadBy } from '../access/server-clock.ts';
@@ -311,6 +312,38 @@ describe('reveille doctor, where something is wrong', () => {
     const other = await look();
     assert.deepEqual([other.status, other.remedy], ['warning', 'set NEO_MODEL to one of its own: one, two']);
     assert.equal((await look({ NEO_MODEL: 'two' })).status, 'ok');
+  });
+
+  test('what is separated on this computer is said, and what is not', {
+    skip: process.platform !== 'linux' && 'the walls of other systems are not bubblewrap',
+  }, async (t) => {
+    const forbidden = temporaryFolder(t);
+    const script = '#!/bin/sh\necho "bwrap: No permissions to create a new namespace" >&2\nexit 1\n';
+    writeFileSync(join(forbidden, 'bwrap'), script, { mode: 0o755 });
+    const home = join(temporaryFolder(t), 'home');
+    const look = async (mode: string, path: string | undefined) => {
+      const env = { ...(await freePorts()), PATH: path ?? '', REVEILLE_SEPARATION: mode };
+      return find(reportOf(await reveille(home, ['doctor', '--json'], { env })), 'separation');
+    };
+    for (const [mode, status, remedy] of [
+      ['required', 'broken', /install bubblewrap and allow user namespaces/],
+      ['auto', 'warning', /install bubblewrap and allow user namespaces/],
+      ['off', 'note', /take REVEILLE_SEPARATION=off away/],
+    ] as const) {
+      const said = await look(mode, forbidden);
+      assert.equal(said.status, status, mode);
+      assert.match(
+        said.detail,
+        /^machines and MCP servers run as this user and can read its files, secrets included: /,
+      );
+      if (mode !== 'off') assert.match(said.detail, /No permissions to create a new namespace/);
+      assert.match(said.remedy!, remedy);
+    }
+    const { kind } = await probeBubblewrap(process.env.PATH);
+    if (kind === 'none') return t.diagnostic('no bubblewrap that works here: what it hides was not looked at');
+    const { status, detail } = await look('auto', process.env.PATH);
+    assert.equal(status, 'ok');
+    assert.match(detail, /^machines and MCP servers run behind bubblewrap: the home, .* are hidden from them; other/);
   });
 
   test('a port that another program holds is said to be, whether it answers or not', async (t) => {

@@ -8,6 +8,7 @@ test('a command that does not exist ends with 2, also when its help is asked for
   const cases: [string[], RegExp][] = [
     [['chronograph'], /unknown command 'chronograph'/],
     [['chronograph', '--help'], /unknown command 'chronograph'/],
+    [['chronograph', '-h'], /unknown command 'chronograph'/],
     [['--help', 'bogus'], /unknown command 'bogus'/],
     [['alrm', '--help'], /unknown command 'alrm'\n\(Did you mean alarm\?\)/],
     [['alarm', 'bogus', '--help'], /unknown command 'bogus'/],
@@ -19,10 +20,14 @@ test('a command that does not exist ends with 2, also when its help is asked for
   }
 });
 
-test('the help of what exists is printed and ends with 0', async (t) => {
+test('the help of what exists, and the version, are printed and end with 0', async (t) => {
   const home = temporaryFolder(t);
   const cases: [string[], RegExp][] = [
     [['--help'], /^Usage: reveille /],
+    [['-h'], /^Usage: reveille /],
+    [['alarm', '-h'], /^Usage: reveille alarm /],
+    [['-v'], /^\d+\.\d+\.\d+\S*\n$/],
+    [['--version'], /^\d+\.\d+\.\d+\S*\n$/],
     [['help'], /^Usage: reveille /],
     [['help', '--help'], /^Usage: reveille /],
     [['alarm', '--help'], /^Usage: reveille alarm /],

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
 import { atEnd } from '../../../test/support/temporary.ts';
@@ -132,4 +134,17 @@ test('loopback stays where daemons are, by number and by name', async (t) => {
     });
     assert.equal(answer.result, 'answered', host);
   }
+});
+
+test('a wake goes to no metadata address, even when one stands in the registry', async (t) => {
+  const first = await startBench(t);
+  await first.put('alice', { provider: 'http', spec: { url: 'http://127.0.0.1:9' } });
+  await first.close();
+  const registry = new DatabaseSync(join(first.dataDir, 'router.db'));
+  registry.exec("UPDATE machines SET spec = replace(spec, '127.0.0.1:9', '169.254.169.254')");
+  registry.close();
+  const router = await startBench(t, { settings: { ROUTER_DATA_DIR: first.dataDir, ROUTER_WAKE_TIMEOUT_MS: '5000' } });
+  const { status, text } = await router.wake('alice');
+  assert.notEqual(status, 202);
+  assert.match(text, /169\.254\.169\.254.*no agent may be there/);
 });

@@ -13,6 +13,7 @@ import { type Certificate, makeAuthority } from '../../support/certificates.ts';
 import { reveille, stayingReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
+import { look, TOKEN as RAIL_TOKEN, startedExecutor } from '../executor/executor-bench.ts';
 
 async function served(t: TestContext, files: Certificate, log = silentLogger) {
   const server = await startServer({
@@ -154,4 +155,26 @@ test('an alarm goes over TLS all the way: command, chronosd, router, daemon and 
     return shownAlarm.fires?.[0]?.reached === 'turn_finished';
   });
   assert.equal(shownAlarm.fires?.[0]?.turn?.ok, true);
+});
+
+test('the rail goes over TLS: a task is handed to an executor and read back, and without the authority it is not', async (t) => {
+  const folder = temporaryFolder(t);
+  const ours = makeAuthority(folder, 'ours');
+  const { certificate, key } = ours.issue();
+  const executor = await startedExecutor(t, folder, { EXECUTOR_TLS_CERT: certificate, EXECUTOR_TLS_KEY: key });
+  assert.match(executor.url, /^https:/);
+  const env = { NEO_EXECUTOR_URL: executor.url, NEO_EXECUTOR_TOKEN: RAIL_TOKEN, MATRIX_USER_ID: 'ada' };
+  const home = join(folder, 'home');
+  const run = (words: string[], more = {}) => reveille(home, [...words, '--json'], { env: { ...env, ...more } });
+  const distrusted = await run(['intent', 'list']);
+  assert.equal(distrusted.status, 1);
+  assert.match(distrusted.stderr, /UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN/);
+  const trust = { REVEILLE_TLS_CA: ours.file };
+  const task = join(folder, 'task.json');
+  writeFileSync(task, JSON.stringify(look()));
+  const submitted = await run(['intent', 'submit', '--json-file', task], trust);
+  assert.equal(submitted.status, 0, submitted.stderr);
+  const listed = await run(['intent', 'list'], trust);
+  assert.equal(listed.status, 0, listed.stderr);
+  assert.ok(listed.stdout.includes((JSON.parse(submitted.stdout) as { intent_id: string }).intent_id));
 });

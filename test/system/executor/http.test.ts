@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
+import { parseExecutorConfig } from '../../../src/executor/config.ts';
+import { startExecutor } from '../../../src/executor/daemon.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { testApprover } from '../../../src/kit/identity/testing/approver.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
 import { canonicalJson } from '../../../src/wire/canonical-json.ts';
 import {
   gateListSchema,
@@ -12,8 +16,9 @@ import {
 } from '../../../src/wire/executor.ts';
 import { intentReceiptSchema } from '../../../src/wire/intent-receipt.ts';
 import { intentListSchema, intentViewSchema } from '../../../src/wire/intent-view.ts';
+import { ADMIN_TOKEN, asOperator } from '../../support/cluster/approval.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-import { callerOf, look, startedExecutor, transfer } from './executor-bench.ts';
+import { callerOf, executorSettings, look, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
 
 async function open(t: TestContext, more: Record<string, string> = {}) {
   const executor = await startedExecutor(t, temporaryFolder(t), more);
@@ -343,4 +348,20 @@ test('it says who it is and whether it can do its job, to anybody', async (t) =>
   assert.equal((await plain.data('GET', '/')).name, 'executor');
   assert.equal((await plain.call('GET', '/healthz')).status, 200);
   assert.equal((await plain.call('GET', '/readyz')).status, 200);
+});
+
+test('without a token of its own the operator opens no roster, on loopback and while developing as well', async (t) => {
+  const folder = temporaryFolder(t);
+  const { EXECUTOR_TOKEN: _, EXECUTOR_ADMIN_TOKEN: __, ...bare } = executorSettings(folder, { EXECUTOR_DEV: '1' });
+  const config = parseExecutorConfig(bare);
+  const executor = await startExecutor({ config, clock: systemClock, log: silentLogger, drainMs: 1000 });
+  t.after(() => executor.close());
+  for (const token of [undefined, TOKEN, ADMIN_TOKEN])
+    for (const path of ['/approvers?user=ada', '/submitters?user=ada']) {
+      const { status, error } = await asOperator(executor.url, 'GET', path, undefined, token ?? '');
+      assert.equal(status, 403, path);
+      assert.match(error!.message, /^EXECUTOR_ADMIN_TOKEN is not set at this executor, so nobody can enrol anybody/);
+    }
+  // What needs no roster is there.
+  assert.equal((await callerOf(executor, 'ada', undefined).call('GET', '/intents')).status, 200);
 });
