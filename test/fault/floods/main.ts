@@ -1,7 +1,7 @@
 /**
  * Floods a chronosd with one transport token, and says what it cost and what a client that behaves saw meanwhile.
  *
- *     node test/floods/main.ts [--root <checkout>] [--seconds <of each flood>] [--lanes <at once>]
+ *     node test/fault/floods/main.ts [--root <checkout>] [--seconds <of each flood>] [--lanes <at once>]
  *
  * `--root` runs the chronosd of another checkout: one that does not know the bounds is sent the same settings and
  * ignores them.
