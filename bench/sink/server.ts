@@ -9,6 +9,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { latenessOf } from '../statistics.ts';
 import { WallClock } from './wall-clock.ts';
 
@@ -64,15 +65,27 @@ function receiveSlowly(request: IncomingMessage, response: ServerResponse): void
   read(request, () => setTimeout(() => response.writeHead(202, HEADERS).end(ANSWER), SLOW_MS));
 }
 
+/** Counting goes on while fires arrive, and must not be what they wait for. */
+const COUNTED_AT_ONCE = 2000;
+
+/** Each arrival, those that come meanwhile too, with a pause in which others are taken now and then. */
+async function* eachArrival(): AsyncGenerator<readonly [string, number]> {
+  let counted = 0;
+  for (const arrival of arrivals) {
+    if (++counted % COUNTED_AT_ONCE === 0) await nextTurn();
+    yield arrival;
+  }
+}
+
 /** What arrived of the fires due in [from, until). */
-function statistics(from: number, until: number, expected: number) {
+async function statistics(from: number, until: number, expected: number) {
   const wanted = (fireId: string) => {
     const due = dueIn(fireId);
     return due >= from && due < until;
   };
   const late: number[] = [];
   let last = 0;
-  for (const [fireId, arrival] of arrivals) {
+  for await (const [fireId, arrival] of eachArrival()) {
     if (!wanted(fireId)) continue;
     late.push(arrival - dueIn(fireId));
     if (arrival > last) last = arrival;
@@ -84,7 +97,7 @@ function statistics(from: number, until: number, expected: number) {
   };
 }
 
-function answer(path: string, query: URLSearchParams): unknown {
+async function answer(path: string, query: URLSearchParams): Promise<unknown> {
   switch (path) {
     case '/reset':
       arrivals.clear();
@@ -96,7 +109,8 @@ function answer(path: string, query: URLSearchParams): unknown {
     case '/count':
       return { count: arrivals.size };
     case '/forget':
-      for (const fireId of arrivals.keys()) if (dueIn(fireId) < Number(query.get('before'))) arrivals.delete(fireId);
+      for await (const [fireId] of eachArrival())
+        if (dueIn(fireId) < Number(query.get('before'))) arrivals.delete(fireId);
       return {};
     case '/first': {
       const after = Number(query.get('after'));
@@ -117,10 +131,10 @@ const targets = {
   ...(certificate === undefined || key === undefined
     ? {}
     : { tls: createTlsServer({ ...KEPT, cert: readFileSync(certificate), key: readFileSync(key) }, receive) }),
-  control: createServer((request, response) => {
+  control: createServer(async (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://sink');
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify(answer(pathname, searchParams)));
+    response.end(JSON.stringify(await answer(pathname, searchParams)));
   }),
 };
 
