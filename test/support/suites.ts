@@ -45,12 +45,14 @@ const MEMORY_BYTES = 3 * 1024 ** 3;
 const SHARING = /^(?:src\/[^/]+|bench|test\/(?:architecture|support)|test\/(?:contract|fault|system)\/[^/]+)(?=\/)/;
 /**
  * A suite with one of these in its text has a process of its own: hooks around each test of a file, which would be around
- * those of its neighbours too; processes and threads, for which a whole system would wait; and what all of a process
- * shares. Hooks of the whole file, and servers at ports that the system picks, disturb nobody.
+ * those of its neighbours too; what it waits for while it loads, for its neighbours come to their end meanwhile, and with
+ * them the hooks at the end of a file; processes and threads, for which a whole system would wait; and what all of a
+ * process shares. Hooks of the whole file, and servers at ports that the system picks, disturb nobody.
  */
 const NEEDS_OWN_PROCESS = new RegExp(
   [
     /^(?:before|after)Each\(/,
+    /^(?:(?:const|let) .* = )?await /,
     /node:(?:child_process|worker_threads)\b/,
     /\bprocess\.(?:env|chdir|on|once|exitCode)\b/,
     /\b(?:mock\.|stackTraceLimit|setFlagsFromString)/,
