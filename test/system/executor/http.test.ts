@@ -356,12 +356,12 @@ test('without a token of its own the operator opens no roster, on loopback and w
   const config = parseExecutorConfig(bare);
   const executor = await startExecutor({ config, clock: systemClock, log: silentLogger, drainMs: 1000 });
   t.after(() => executor.close());
-  for (const token of [undefined, TOKEN, ADMIN_TOKEN])
+  for (const token of ['', TOKEN, ADMIN_TOKEN])
     for (const path of ['/approvers?user=ada', '/submitters?user=ada']) {
-      const { status, error } = await asOperator(executor.url, 'GET', path, undefined, token ?? '');
+      const { status, error } = await asOperator(executor.url, 'GET', path, undefined, token);
       assert.equal(status, 403, path);
       assert.match(error!.message, /^EXECUTOR_ADMIN_TOKEN is not set at this executor, so nobody can enrol anybody/);
     }
   // What needs no roster is there.
-  assert.equal((await callerOf(executor, 'ada', undefined).call('GET', '/intents')).status, 200);
+  assert.equal((await callerOf(executor, 'ada').call('GET', '/intents')).status, 200);
 });
