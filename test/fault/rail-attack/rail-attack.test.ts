@@ -470,7 +470,13 @@ async function whatItCanDo(
   tell(t, 'unsandboxed machine, with the files of the executor', report);
   assert.match(report.can.join('\n'), /moves money/);
   assert.match(report.can.join('\n'), /answers with it: 200/, 'that it can be done is part of what this test says');
-  const receipt = await receiptOf(person, takeOver);
+  // An approval is judged by the call that rests on it, which starts after the answer has been taken.
+  let receipt = await receiptOf(person, takeOver);
+  const hasStarted = async () => {
+    receipt = await receiptOf(person, takeOver);
+    return kindsOf(receipt, 'call.started').length > 0;
+  };
+  await eventually('the call has started', hasStarted, LIMIT_MS);
   const refused = await verified(person, receipt, executor, person.approver);
   assert.deepEqual(refused.holds, [1, 1], 'it is not approved under the key of the person');
 
