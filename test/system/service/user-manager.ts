@@ -110,9 +110,9 @@ while :; do
   while [ -e ${folder}/down ]; do sleep 0.05; done
   (${moves.join('; ')}; exec ${SYSTEMD} --user >/dev/null 2>&1) || true
   # What is left of its services goes with it, as systemd sees to for a user who has logged out.
-  for pid in $(find ${groupRoots()
+  while left=$(find ${groupRoots()
     .map((root) => join(root, GROUP))
-    .join(' ')} -name cgroup.procs -exec cat {} +); do kill -9 $pid || true; done
+    .join(' ')} -name cgroup.procs -exec cat {} +); [ -n "$left" ]; do kill -9 $left || true; sleep 0.05; done
   rm -rf /run/user/0/*
   touch ${folder}/ended
 done`;
