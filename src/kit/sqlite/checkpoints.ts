@@ -10,17 +10,18 @@ import type { Logger } from '../log/log.ts';
 const COMMITS_BEFORE_THREAD = 256;
 /** A checkpoint begins this many commits after the one before, at the earliest. */
 const COMMITS_BETWEEN = 32;
+const MIB = 1024 * 1024;
 /**
- * From how many pages on SQLite does it inside a commit after all: its default, and what is set while the thread runs,
+ * From how many bytes on SQLite does it inside a commit after all: what its default comes to, and what is set while the thread runs,
  * for a log that grows faster than the thread follows.
  */
-const INLINE_PAGES = { alone: 1_000, withThread: 16_000 };
+const INLINE_BYTES = { alone: 4 * MIB, withThread: 64 * MIB };
 /**
- * From how many pages on the log is to start over, which it can only while the file has all of it. The thread goes on
- * without a pause then, until it finds few pages; what has come meanwhile is as little, and the connection moves it.
+ * From how many bytes on the log is to start over, which it can only while the file has all of it. The thread goes on
+ * without a pause then, until it finds little; what has come meanwhile is as little, and the connection moves it.
  */
-const FULL_PAGES = 4_000;
-const FEW_PAGES = 400;
+const FULL_BYTES = 16 * MIB;
+const LITTLE_BYTES = 1.6 * MIB;
 
 /** What the thread says when a checkpoint has ended: how many pages of the log are in the file, or what went wrong. */
 export type CheckpointReport = { moved: number; error?: undefined } | { error: string };
@@ -29,6 +30,7 @@ export class Checkpoints {
   readonly #db: DatabaseSync;
   readonly #path: string;
   readonly #log: Logger;
+  readonly #pageBytes: number;
   #commits = 0;
   /** How many pages of the log were in the file when the thread looked last. */
   #moved = 0;
@@ -45,6 +47,7 @@ export class Checkpoints {
     this.#db = db;
     this.#path = path;
     this.#log = log;
+    this.#pageBytes = (db.prepare('PRAGMA page_size').get() as { page_size: number }).page_size;
   }
 
   /** To be called after each commit. Does not throw: what has been committed is not undone by what goes wrong here. */
@@ -85,8 +88,8 @@ export class Checkpoints {
     }
     const found = report.moved - this.#moved;
     this.#moved = report.moved;
-    if (report.moved < FULL_PAGES || this.#over) return;
-    if (found > FEW_PAGES) this.#begin();
+    if (report.moved * this.#pageBytes < FULL_BYTES || this.#over) return;
+    if (found * this.#pageBytes > LITTLE_BYTES) this.#begin();
     else this.#startOver();
   }
 
@@ -112,13 +115,18 @@ export class Checkpoints {
       this.#log.warn({ err: error }, 'the checkpoint thread ended; checkpoints are made inside commits from now on');
     });
     thread.on('exit', () => this.#withoutThread());
-    this.#db.exec(`PRAGMA wal_autocheckpoint = ${INLINE_PAGES.withThread}`);
+    this.#checkpointInline(INLINE_BYTES.withThread);
     return thread;
+  }
+
+  /** @param bytes of log from which on SQLite makes checkpoints inside commits */
+  #checkpointInline(bytes: number): void {
+    this.#db.exec(`PRAGMA wal_autocheckpoint = ${bytes / this.#pageBytes}`);
   }
 
   #withoutThread(): void {
     this.#thread = undefined;
-    if (!this.#over) this.#db.exec(`PRAGMA wal_autocheckpoint = ${INLINE_PAGES.alone}`);
+    if (!this.#over) this.#checkpointInline(INLINE_BYTES.alone);
     this.#over = true;
   }
 }

@@ -49,6 +49,20 @@ function fill(file: SqliteFile, rows: number): void {
 
 const hashOf = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex');
 
+test('a new file has pages of the size that was asked for, one that is there keeps its own', (t) => {
+  const { path, open } = workbench(t);
+  const pageBytes = (file: SqliteFile) => Object.values(file.db.prepare('PRAGMA page_size').get()!)[0];
+  const small = open({ pageBytes: 2048 });
+  assert.equal(pageBytes(small), 2048);
+  fill(small, 100);
+  small.close();
+  assert.equal(pageBytes(open()), 2048);
+  const usual = open({ path: `${path}.usual` });
+  assert.equal(pageBytes(usual), 4096);
+  usual.close();
+  assert.equal(pageBytes(open({ path: `${path}.usual`, pageBytes: 2048 })), 4096);
+});
+
 test('a new database is durable, checks foreign keys, and is private to its owner', (t) => {
   const { path, open } = workbench(t);
   const { db } = open();

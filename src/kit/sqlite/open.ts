@@ -28,6 +28,8 @@ export type OpenDatabaseOptions = {
   lock: 'exclusive' | 'shared';
   /** How long a statement waits for another connection's lock; 5000 unless told. */
   busyTimeoutMs?: number;
+  /** The size of a page of a new file, a power of two; 4096 unless told. A file that is there keeps its own. */
+  pageBytes?: number;
 };
 
 /**
@@ -128,6 +130,8 @@ function openAndMigrate(path: string, options: OpenDatabaseOptions): DatabaseSyn
   createPrivateFile(path);
   const db = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {
+    // SQLite keeps to it from the first page on, which the switch to a log writes.
+    if (options.pageBytes !== undefined) db.exec(`PRAGMA page_size = ${options.pageBytes}`);
     configure(db, path, busyTimeoutMs);
     migrate(db, migrations, path, options.clock);
     return db;
