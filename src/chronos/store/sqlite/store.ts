@@ -60,7 +60,7 @@ class Marks {
 export const MIGRATIONS = new URL('./migrations/', import.meta.url);
 
 /** Pages kept in memory: those that fires and creates change again and again. Others come from the system's cache. */
-const CACHE_KIB = 16 * 1024;
+const CACHE_KIB = 8 * 1024;
 
 /** A fire changes a few rows in as many places: of pages half as large it writes less, log and file together. */
 const PAGE_BYTES = 2048;
