@@ -9,6 +9,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { eventually } from '../eventually.ts';
 import { type Binaries, findBinaries, makeFolder, SHARED } from './binaries.ts';
 
 const USER = 'reveille';
@@ -53,6 +54,16 @@ function killIfThere(pid: number): void {
     process.kill(pid, 'SIGKILL');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Whether a process has let go of all it had, reaped by its parent or not. */
+function hasEnded(pid: number): boolean {
+  try {
+    // The state follows the name, which may hold anything and ends with the last parenthesis.
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.startsWith('Z');
+  } catch {
+    return true;
   }
 }
 
@@ -137,10 +148,15 @@ export class PostgresServer {
     if (!server || !this.running) return;
     this.#process = undefined;
     const ended = once(server, 'exit');
-    const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').trim().split(/\s+/);
+    // Held still, it starts nobody else meanwhile.
+    server.kill('SIGSTOP');
+    const listed = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').trim().split(/\s+/);
+    const children = listed.map(Number).filter((pid) => pid > 1);
     server.kill('SIGKILL');
-    for (const child of children.map(Number).filter((pid) => pid > 1)) killIfThere(child);
+    for (const child of children) killIfThere(child);
     await ended;
+    // Whoever still has its shared memory keeps the next server from starting.
+    await eventually('the processes of PostgreSQL have ended', () => children.every(hasEnded));
   }
 
   /** Stops it for good and removes its data. */
