@@ -12,8 +12,8 @@ const COMMITS_BEFORE_THREAD = 256;
 const COMMITS_BETWEEN = 32;
 const MIB = 1024 * 1024;
 /**
- * From how many bytes on SQLite does it inside a commit after all: what its default comes to, and what is set while the thread runs,
- * for a log that grows faster than the thread follows.
+ * From how many bytes on SQLite does it inside a commit after all: what its default comes to, and what is set while
+ * the thread runs, for a log that grows faster than the thread follows.
  */
 const INLINE_BYTES = { alone: 4 * MIB, withThread: 64 * MIB };
 /**
