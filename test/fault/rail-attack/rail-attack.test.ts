@@ -471,12 +471,11 @@ async function whatItCanDo(
   assert.match(report.can.join('\n'), /moves money/);
   assert.match(report.can.join('\n'), /answers with it: 200/, 'that it can be done is part of what this test says');
   // An approval is judged by the call that rests on it, which starts after the answer has been taken.
-  let receipt = await receiptOf(person, takeOver);
-  const hasStarted = async () => {
-    receipt = await receiptOf(person, takeOver);
-    return kindsOf(receipt, 'call.started').length > 0;
+  const started = async () => {
+    const found = await receiptOf(person, takeOver);
+    return kindsOf(found, 'call.started').length > 0 && found;
   };
-  await eventually('the call has started', hasStarted, LIMIT_MS);
+  const receipt = await eventually('the call has started', started, LIMIT_MS);
   const refused = await verified(person, receipt, executor, person.approver);
   assert.deepEqual(refused.holds, [1, 1], 'it is not approved under the key of the person');
 
