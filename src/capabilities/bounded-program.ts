@@ -4,14 +4,18 @@
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import type { Clock } from '../kit/clock/clock.ts';
+import { type Clock, wait } from '../kit/clock/clock.ts';
 
 /** More output than this ends the program: nobody reads it, and it may never stop. */
 const FLOOD_BYTES = 16 * 1024 * 1024;
 /** Between the end of a program and that of its pipes: a descendant may hold them. */
 const PIPES_MS = 200;
-/** Each round ends what was there; what starts others as fast as it is ended is given up after these. */
+/**
+ * Each round ends what was there; what starts others as fast as it is ended is given up after these. With the pauses
+ * of {@link sweepRoom}, what has been ended has at least eight seconds to be gone.
+ */
 const SWEEPS = 200;
+const LONGEST_PAUSE_MS = 50;
 
 export type ProgramRun = {
   command: readonly [string, ...string[]];
@@ -87,8 +91,12 @@ export function isInRoom(told: string | undefined): boolean {
   }
 }
 
-/** Ends every process of the room but this one and those that it descends from. @returns how many there were */
-function sweepRoom(): number {
+/**
+ * Ends every process of the room but this one and those that it descends from, and waits until they are gone.
+ *
+ * @returns how many there were
+ */
+async function sweepRoom(clock: Clock): Promise<number> {
   const spared = new Set<number>();
   for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = parentOf(pid)) spared.add(pid);
   const found = new Set<number>();
@@ -96,10 +104,13 @@ function sweepRoom(): number {
     const there = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? Number(name) : []));
     const left = there.filter((pid) => !spared.has(pid) && isRunning(pid));
     if (left.length === 0) break;
+    const known = found.size;
     for (const pid of left) {
       found.add(pid);
       end(pid);
     }
+    // A killed process needs a processor once more before it is gone, and on a busy computer it waits for that.
+    if (found.size === known) await wait(clock, Math.min(round, LONGEST_PAUSE_MS));
   }
   return found.size;
 }
@@ -152,7 +163,7 @@ export async function runBounded(clock: Clock, run: ProgramRun): Promise<Program
       child.once('exit', (exit, exitSignal) => resolve([exit, exitSignal]));
     });
     endGroup();
-    const left = run.isInRoom ? sweepRoom() : 0;
+    const left = run.isInRoom ? await sweepRoom(clock) : 0;
     const late = new Promise<void>((resolve) => clock.after(PIPES_MS, resolve));
     await Promise.race([closed, late]);
     child.stdout.destroy();

@@ -154,6 +154,7 @@ describe('the shell', () => {
       `nohup sleep ${word} >/dev/null 2>&1 & echo left`,
       `setsid sleep ${word} >/dev/null 2>&1 & echo left`,
       `setsid sh -c 'setsid sleep ${word} &' & sleep 0.1; echo left`,
+      `setsid chrt --idle 0 sh -c 'while :; do :; done' ${word} >/dev/null 2>&1 & sleep 0.1; echo left`,
       `(trap '' TERM HUP INT; setsid sh -c 'sleep 1; echo x > later; sleep ${word}' >/dev/null 2>&1 &); echo left`,
     ];
     let through = 0;
