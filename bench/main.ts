@@ -24,7 +24,7 @@ import { measureChronometric } from './workloads/chronometric.ts';
 import { measureConsoles } from './workloads/consoles.ts';
 import type { Context } from './workloads/context.ts';
 import { measureCreates } from './workloads/creates.ts';
-import { measureEndurance } from './workloads/endurance.ts';
+import { measureEndurance, measureResident } from './workloads/endurance.ts';
 import { measureFootprint } from './workloads/footprint.ts';
 import { measureGrowth } from './workloads/growth.ts';
 import { measureLateness } from './workloads/lateness.ts';
@@ -125,6 +125,7 @@ const MEASURE: { [Name in WorkloadName]: (context: Context) => Promise<NonNullab
   replicas: measureReplicas,
   queue: measureQueue,
   endurance: measureEndurance,
+  resident: measureResident,
   footprint: measureFootprint,
   tools: measureTools,
   boot: measureBoot,
@@ -135,17 +136,39 @@ const MEASURE: { [Name in WorkloadName]: (context: Context) => Promise<NonNullab
   chronometric: measureChronometric,
 };
 
-async function measureInto<Name extends WorkloadName>(report: Report, name: Name, context: Context): Promise<void> {
+async function measureInto<Name extends WorkloadName>(
+  report: Report,
+  name: Name,
+  context: Context,
+  commit: string,
+): Promise<void> {
   const result: Results[Name] = await MEASURE[name](context);
   report.results[name] = result;
-  report.measuredAt[name] = new Date().toISOString();
+  report.measured[name] = { at: new Date().toISOString(), commit, cpu: report.machine.cpu };
 }
 
-/** Bursts that were measured before these figures were: they have none, and the page leaves their cells empty. */
-function adoptBurst({ burst }: Results): void {
-  if (!burst) return;
-  burst.targets ??= [];
-  for (const row of burst.rows) row.own ??= null;
+/** Which code this is: what is measured is started from the same files. */
+function commitOf(): string {
+  try {
+    const git = (...words: string[]) => execFileSync('git', words, { cwd: BENCH_FOLDER, encoding: 'utf8' }).trim();
+    const isChanged = git('status', '--porcelain', '--', '../src', '.', ':!report/findings.md') !== '';
+    return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`;
+  } catch {
+    return 'unknown';
+  }
+}
+
+/** A workload that was measured before a figure was looked at has none of it: the page leaves the cell empty, or says so. */
+function adopt(report: Report & { measuredAt?: Partial<Record<WorkloadName, string>> }): void {
+  const { burst } = report.results;
+  if (burst) {
+    burst.targets ??= [];
+    for (const row of burst.rows) row.own ??= null;
+  }
+  report.measured ??= {};
+  for (const [name, at] of Object.entries(report.measuredAt ?? {}))
+    report.measured[name as WorkloadName] ??= { at, commit: 'unknown', cpu: report.machine.cpu };
+  delete report.measuredAt;
 }
 
 /** What an earlier run left in the folder, without the results of the workloads that this one measures. */
@@ -153,10 +176,10 @@ function earlierReport(options: Options): Report | undefined {
   const path = options.out === undefined ? undefined : join(options.out, 'benchmarks.json');
   if (path === undefined || !existsSync(path)) return undefined;
   const report = JSON.parse(readFileSync(path, 'utf8')) as Report;
-  adoptBurst(report.results);
+  adopt(report);
   for (const name of options.only) {
     delete report.results[name];
-    delete report.measuredAt[name];
+    delete report.measured[name];
   }
   return report;
 }
@@ -199,12 +222,28 @@ async function lookAtSchedulers(bench: Workbench, options: Options): Promise<Sch
   };
 }
 
+/**
+ * A system that the earlier run measured and this one cannot would fall off the page, and whoever is left would be the
+ * best peer.
+ *
+ * @throws WrongOption
+ */
+function refuseLoss(earlier: Report, { unavailable }: Schedulers, { systems, out }: Options): void {
+  const lost = unavailable.find(({ title }) => earlier.systems.some((known) => known.title === title));
+  if (!lost || systems) return;
+  throw new WrongOption(
+    `${lost.title} is on the page in ${out} and cannot be measured here: ${lost.reason}. Install it, name those who are to be measured with --systems, or write elsewhere with --out`,
+  );
+}
+
 const NO_SCHEDULERS = { reveille: [], peers: [], peersByDefault: [] };
 
 async function measureAll(bench: Workbench, options: Options, plan: Plan, progress: Progress): Promise<void> {
   progress.step('looking at the machine');
+  const commit = commitOf();
   const earlier = earlierReport(options);
   const schedulers = needsServers(options.only) ? await lookAtSchedulers(bench, options) : undefined;
+  if (earlier && schedulers) refuseLoss(earlier, schedulers, options);
   // What this run knows nothing of is as the earlier one had it.
   const { postgres = {}, systems = [], unavailable = [] } = schedulers ?? earlier ?? {};
   const report: Report = {
@@ -213,12 +252,12 @@ async function measureAll(bench: Workbench, options: Options, plan: Plan, progre
     versions: { ...earlier?.versions, ...ownVersions(), ...schedulers?.versions },
     ...{ postgres, systems, unavailable, plan },
     results: earlier?.results ?? {},
-    measuredAt: earlier?.measuredAt ?? {},
+    measured: earlier?.measured ?? {},
   };
   const { reveille, peers, peersByDefault } = schedulers ?? NO_SCHEDULERS;
   const context: Context = { bench, plan, progress, reveille, peers, peersByDefault };
   for (const name of options.only) {
-    await measureInto(report, name, context);
+    await measureInto(report, name, context, commit);
     progress.clear();
     print({ [name]: report.results[name] });
     // After each workload: a run that is cut short leaves what it has found.

@@ -5,7 +5,7 @@ import { ON_REQUEST, WORKLOADS, type WorkloadName } from './plan.ts';
 export const USAGE = `npm run bench -- [options]
 
   --only <names>       some of: ${WORKLOADS.join(', ')}
-  --minutes <n>        length of the endurance workload, which runs only when --only names it
+  --minutes <n>        length of the endurance workload; it and resident run only when --only names them
   --quick              fewer rounds, shorter windows: about five minutes
   --rounds <n>         rounds whose medians are shown
   --seconds <n>        length of a window of the lateness workload

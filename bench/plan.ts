@@ -8,6 +8,7 @@ export const WORKLOADS = [
   'replicas',
   'queue',
   'endurance',
+  'resident',
   'footprint',
   'tools',
   'boot',
@@ -19,8 +20,8 @@ export const WORKLOADS = [
 ] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
 
-/** Measured only when they are asked for by name: they take an hour, and what an earlier run found stays on the page. */
-export const ON_REQUEST: ReadonlySet<WorkloadName> = new Set(['endurance']);
+/** Measured only when they are asked for by name: together they take 70 minutes, and what an earlier run found stays on the page. */
+export const ON_REQUEST: ReadonlySet<WorkloadName> = new Set(['endurance', 'resident']);
 
 /** These are about an agent: they wake nobody and need neither a database server nor the sink. */
 const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory', 'receipts', 'chronometric', 'proxy']);
@@ -29,6 +30,9 @@ const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory', 're
 export function needsServers(names: readonly WorkloadName[]): boolean {
   return names.some((name) => !ALONE.has(name));
 }
+
+/** Creates and fires per second; windows one after the other. */
+export type LastingLoad = { rate: number; windows: number; windowSeconds: number };
 
 export type Plan = {
   rounds: number;
@@ -47,8 +51,10 @@ export type Plan = {
   replicas: { counts: number[] };
   /** Jobs per second, and how long, of each scenario. */
   queue: { rate: number; seconds: number };
-  /** Creates and fires per second; windows one after the other. */
-  endurance: { rate: number; windows: number; windowSeconds: number };
+  /** Everything is forgotten after the length of a window. */
+  endurance: LastingLoad;
+  /** Everything is kept. */
+  resident: LastingLoad;
   footprint: { starts: number };
   /** Calls of each kind through each way in a round. */
   tools: { calls: number };
@@ -80,6 +86,7 @@ const FULL: Plan = {
   replicas: { counts: [1, 2, 4] },
   queue: { rate: 800, seconds: 30 },
   endurance: { rate: 1_000, windows: 6, windowSeconds: 600 },
+  resident: { rate: 500, windows: 5, windowSeconds: 120 },
   footprint: { starts: 7 },
   tools: { calls: 5_000 },
   boot: { servers: [1, 10], starts: 7 },
@@ -104,6 +111,7 @@ const QUICK: Plan = {
   replicas: { counts: [1, 2] },
   queue: { rate: 800, seconds: 8 },
   endurance: { rate: 1_000, windows: 4, windowSeconds: 15 },
+  resident: { rate: 500, windows: 2, windowSeconds: 15 },
   footprint: { starts: 3 },
   tools: { calls: 1_000 },
   boot: { servers: [1, 10], starts: 3 },

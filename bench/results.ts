@@ -6,7 +6,7 @@ import type { BurstResult } from './workloads/burst.ts';
 import type { ChronometricResult } from './workloads/chronometric.ts';
 import type { ConsolesResult } from './workloads/consoles.ts';
 import type { CreatesRow } from './workloads/creates.ts';
-import type { EnduranceResult } from './workloads/endurance.ts';
+import type { LastingResult } from './workloads/endurance.ts';
 import type { Footprint } from './workloads/footprint.ts';
 import type { GrowthRow } from './workloads/growth.ts';
 import type { LatenessRow } from './workloads/lateness.ts';
@@ -24,7 +24,8 @@ export type Results = {
   growth?: GrowthRow[];
   replicas?: ReplicasRow[];
   queue?: QueueRow[];
-  endurance?: EnduranceResult;
+  endurance?: LastingResult;
+  resident?: LastingResult;
   footprint?: Footprint;
   tools?: ToolsRow[];
   boot?: BootRow[];
@@ -33,6 +34,15 @@ export type Results = {
   proxy?: ProxyResult;
   chronometric?: ChronometricResult;
   consoles?: ConsolesResult;
+};
+
+/** When, with which code and on which processor a workload was measured. */
+export type Measured = {
+  /** RFC 3339. */
+  at: string;
+  /** Of the checkout, with `+` behind it when files were changed; `unknown` without Git. */
+  commit: string;
+  cpu: string;
 };
 
 export type Report = {
@@ -47,7 +57,7 @@ export type Report = {
   /** Systems that could not be measured, and why. */
   unavailable: { title: string; reason: string }[];
   plan: Plan;
-  /** When each workload was measured, RFC 3339: they can be repeated one by one. */
-  measuredAt: Partial<Record<WorkloadName, string>>;
+  /** Of each workload: they can be repeated one by one. */
+  measured: Partial<Record<WorkloadName, Measured>>;
   results: Results;
 };

@@ -35,6 +35,13 @@ export function jobOf(series: Series, index: number): Job {
   return { id, owner: ownerName(index), due: dueOf(series, index) };
 }
 
+/** The part of a series that is due before an instant, epoch ms. */
+export function dueBefore(series: Series, instant: number): Series {
+  const { count, firstDue, spanMs } = series;
+  const passed = Math.min(Math.max(Math.ceil(instant - firstDue), 0), spanMs);
+  return { ...series, spanMs: passed, count: Math.ceil((passed * count) / spanMs) };
+}
+
 /** When the last job of a series is due, at the latest. */
 export function endOf({ firstDue, spanMs }: Series): number {
   return firstDue + spanMs;

@@ -152,6 +152,32 @@ test('chronometric is judged by its first answer and its slowest tool, the bare 
   );
 });
 
+test('after a restart the next fire counts, and the last of those that waited for it', () => {
+  const row = { scenario: 'restart' as const, system: 'reveille-sqlite', title: '', rate: 800, lateness: late(1, 2) };
+  const queue = [{ ...row, recovery: { firstFireMs: 400, overdueMs: null, caughtUpMs: 0, processEnded: true } }];
+  assert.deepEqual(
+    verdictsOf({ queue }).map(({ measured, reached }) => [measured, reached]),
+    [
+      ['400 ms', true],
+      ['never', false],
+      ['0', true],
+    ],
+  );
+});
+
+test('memory under a load that is kept is judged at its end', () => {
+  const window = { lateness: late(1, 2), fileBytes: 0 };
+  const windows = [
+    { ...window, residentMegabytes: 250 },
+    { ...window, residentMegabytes: 199 },
+  ];
+  const [verdict] = verdictsOf({ resident: { rate: 500, windowSeconds: 300, windows } });
+  assert.deepEqual(
+    [verdict?.target, verdict?.measured, verdict?.reached],
+    ['Resident after 10 minutes at 500 creates and fires a second, SQLite', '199 MB', true],
+  );
+});
+
 test('what was not measured is not judged', () => {
   assert.deepEqual(verdictsOf({}), []);
 });

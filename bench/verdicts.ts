@@ -266,6 +266,10 @@ function queueBounds(rows: NonNullable<Results['queue']>): Bound[] {
         write: milliseconds,
       },
       {
+        target: `From then until all that had fallen due is fired, ${store}`,
+        ...{ limit: RESTART_MS, measured: row.recovery.overdueMs, at: 'most' as const, write: milliseconds },
+      },
+      {
         target: `Fires missing after the store was killed, ${store}`,
         ...{ limit: 0, measured: row.lateness.missing, at: 'most' as const, write: count },
       },
@@ -299,6 +303,18 @@ function enduranceBounds({ windows }: NonNullable<Results['endurance']>): Bound[
     {
       target: 'Size of the file in the last window beside the middle one, under lasting load, SQLite',
       ...{ limit: ENDURANCE_SHARE, measured: last.fileBytes / half.fileBytes, at: 'most', write: times },
+    },
+  ];
+}
+
+function residentBounds({ rate, windowSeconds, windows }: NonNullable<Results['resident']>): Bound[] {
+  const last = windows.at(-1);
+  if (!last) return [];
+  const length = `${count((windowSeconds * windows.length) / 60)} minutes`;
+  return [
+    {
+      target: `Resident after ${length} at ${count(rate)} creates and fires a second, SQLite`,
+      ...{ limit: ENDURANCE_MEGABYTES, measured: last.residentMegabytes, at: 'most', write: megabytes },
     },
   ];
 }
@@ -363,7 +379,8 @@ function consolesBounds({ rows }: ConsolesResult): Bound[] {
 
 /** Every target that the results have something to say about. */
 export function verdictsOf(results: Results): Verdict[] {
-  const { lateness, burst, creates, growth, queue, endurance, footprint, memory, receipts, chronometric } = results;
+  const { lateness, burst, creates, growth, queue, endurance, resident, footprint, memory, receipts, chronometric } =
+    results;
   const bounds = [
     ...(lateness ? latenessBounds(lateness) : []),
     ...(burst ? burstBounds(burst) : []),
@@ -371,6 +388,7 @@ export function verdictsOf(results: Results): Verdict[] {
     ...(growth ? growthBounds(growth) : []),
     ...(queue ? queueBounds(queue) : []),
     ...(endurance ? enduranceBounds(endurance) : []),
+    ...(resident ? residentBounds(resident) : []),
     ...(footprint ? footprintBounds(footprint) : []),
     ...(memory ? memoryBounds(memory) : []),
     ...(receipts ? receiptsBounds(receipts) : []),

@@ -9,12 +9,12 @@ import { tablesOf, verdictsTable } from './tables.ts';
 const INTRODUCTION = `# Benchmarks
 
 What Reveille does on one machine: its alarms beside three schedulers that people would otherwise put in their place, its agent's tools
-beside the bare MCP library. Everything here comes from one command, from a checkout after \`npm ci\`:
+beside the bare MCP library. Everything here comes from this command, from a checkout after \`npm ci\`:
 
 \`\`\`
 npm run bench                                  # about 50 minutes; writes this page and benchmarks.json
 npm run bench -- --quick                       # about 5 minutes; prints, writes nothing
-npm run bench -- --only endurance              # an hour of lasting load; the rest of the page stays
+npm run bench -- --only endurance,resident     # 70 minutes of lasting load; the rest of the page stays
 npm run bench -- --only lateness,burst         # one or some of: ${WORKLOADS.join(', ')}
 \`\`\`
 
@@ -29,6 +29,7 @@ function method({ plan }: Report): string {
     growth,
     queue,
     endurance,
+    resident,
     tools,
     boot,
     memory,
@@ -59,12 +60,12 @@ function method({ plan }: Report): string {
   row as wide as the alarm's in a transaction of its own, by as many clients at once, through the same driver.
 - **Growth:** ${growth.seconds} s windows at ${growth.rate} fires/s while the others wait for a day or more, a thousand for each user. Claim time is that of
   one \`claim\` of 16 through the store port, in a process of its own.
-- **Queue:** what public benchmarks of job queues in a database look at (the rate and the held transaction are those of PgQue's): ${count(queue.rate)}
+- **Queue:** what public benchmarks of job queues in a database look at (rate and held transaction are those of [PgQue's](https://github.com/NikolayS/PgQue), "queues under blocked xmin horizon"; unlike there, jobs are stored beforehand and a window takes half a minute instead of three; the burst has a section of its own): ${count(queue.rate)}
   jobs a second for ${queue.seconds} s; the same while a transaction of isolation level REPEATABLE READ stays open; the same while the store is
   killed (\`kill -9\` of all its processes) after a third of the time and started again a second later. A process that ends because
   of it is started again within a second or two, as a supervisor does. One round.
 - **Lasting load:** ${count(endurance.rate)} creates a second over HTTP by 32 clients, each due ten seconds later, so as many fires; ledger and ended alarms are
-  forgotten after one window.
+  forgotten after one window. And ${count(resident.rate)} a second with nothing forgotten, for what is resident after ten minutes.
 - **Cold start:** from starting the process until it is of use, after one start that filled Node's compile cache.
 - **Tool calls:** ${count(tools.calls)} calls of each kind a round through each way, all in one process, one call at a time, each way in turn in an order
   that is drawn anew for each call. Each way has a server process of its own, the official files server, new in each round: the
@@ -128,9 +129,18 @@ function targetsSection({ results }: Report, findings: string): string {
   return parts.join('\n\n');
 }
 
-function dates({ measuredAt }: Report): string {
-  const days = WORKLOADS.flatMap((name) => (measuredAt[name] ? [`${name} ${measuredAt[name].slice(0, 10)}`] : []));
-  return `Measured: ${days.join(', ')}.`;
+/** One line for all that was measured on one day with the same code on the same kind of machine. */
+function dates({ measured }: Report): string {
+  const lines = new Map<string, string[]>();
+  for (const name of WORKLOADS) {
+    const each = measured[name];
+    if (!each) continue;
+    const line = `${each.at.slice(0, 10)}, commit ${each.commit}, ${each.cpu}`;
+    lines.set(line, [...(lines.get(line) ?? []), name]);
+  }
+  const rows = [...lines].map(([line, names]) => `- ${line}: ${names.join(', ')}`);
+  const remark = rows.length > 1 ? '\n\nOnly figures of one line can be compared with each other.' : '';
+  return `Measured:\n\n${rows.join('\n')}${remark}`;
 }
 
 /** @param findings what somebody found in the profiles, as Markdown; may be empty */

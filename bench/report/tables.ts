@@ -8,7 +8,7 @@ import type { BurstResult, Target } from '../workloads/burst.ts';
 import type { ChronometricResult } from '../workloads/chronometric.ts';
 import type { ConsolesResult } from '../workloads/consoles.ts';
 import type { CreatesRow } from '../workloads/creates.ts';
-import type { EnduranceResult } from '../workloads/endurance.ts';
+import type { LastingResult } from '../workloads/endurance.ts';
 import type { Footprint } from '../workloads/footprint.ts';
 import type { GrowthRow } from '../workloads/growth.ts';
 import type { LatenessRow } from '../workloads/lateness.ts';
@@ -176,8 +176,9 @@ const SCENARIO_TITLES: Record<Scenario, string> = {
   restart: 'The same while the store is killed and is back after a second',
 };
 
-const afterRestart = ({ firstFireMs, caughtUpMs, processEnded }: NonNullable<QueueRow['recovery']>) => [
+const afterRestart = ({ firstFireMs, overdueMs, caughtUpMs, processEnded }: NonNullable<QueueRow['recovery']>) => [
   firstFireMs === null ? 'never' : count(firstFireMs),
+  overdueMs === null ? 'never' : count(overdueMs),
   count(caughtUpMs),
   processEnded ? 'ended, started again' : 'stayed',
 ];
@@ -188,10 +189,12 @@ export function queueTables(rows: readonly QueueRow[]): Table[] {
     const own = rows.filter((row) => row.scenario === scenario);
     if (own.length === 0) return [];
     const more =
-      scenario === 'restart' ? ['next fire ms', 'caught up ms', 'its process'] : ['dead rows', 'tables and indexes MB'];
+      scenario === 'restart'
+        ? ['next fire ms', 'all due ms', 'caught up ms', 'its process']
+        : ['dead rows', 'tables and indexes MB'];
     const note =
       scenario === 'restart'
-        ? 'Next fire: from when the store takes connections again; with SQLite, where the store is chronosd itself, from when its next process is started. Caught up: from the last due instant to the last arrival. What never arrived was waited for 45 s after the window.'
+        ? 'Next fire: from when the store takes connections again; with SQLite, where the store is chronosd itself, from when its next process is started. All due: from then until the last of those that had fallen due by then, what was under way at the kill included. Caught up: from the last due instant to the last arrival. What never arrived was waited for 45 s after the window.'
         : undefined;
     return [
       {
@@ -213,10 +216,10 @@ export function queueTables(rows: readonly QueueRow[]): Table[] {
 }
 
 /** Lasting load, a row for each window. */
-export function enduranceTable({ rate, windowSeconds, windows }: EnduranceResult): Table {
+export function lastingTable({ rate, windowSeconds, windows }: LastingResult, isForgotten: boolean): Table {
   const length = windowSeconds < 120 ? `${windowSeconds} s` : `${Math.round(windowSeconds / 60)} min`;
   return {
-    title: `Lasting load on SQLite: ${count(rate)} creates and ${count(rate)} fires a second, all forgotten after ${length}`,
+    title: `Lasting load on SQLite: ${count(rate)} creates and ${count(rate)} fires a second, ${isForgotten ? `all forgotten after ${length}` : 'all kept'}`,
     headings: [`Window of ${length}`, 'fires', 'p50', 'p99', 'max', 'missing', 'resident', 'file MB'],
     rows: windows.map(({ lateness, residentMegabytes, fileBytes }, index) => [
       String(index + 1),
@@ -397,6 +400,7 @@ export function tablesOf(results: Results): Table[] {
     replicas,
     queue,
     endurance,
+    resident,
     footprint,
     tools,
     boot,
@@ -415,7 +419,8 @@ export function tablesOf(results: Results): Table[] {
     ...(growth ? [growthTable(growth)] : []),
     ...(replicas ? [replicasTable(replicas)] : []),
     ...(queue ? queueTables(queue) : []),
-    ...(endurance ? [enduranceTable(endurance)] : []),
+    ...(endurance ? [lastingTable(endurance, true)] : []),
+    ...(resident ? [lastingTable(resident, false)] : []),
     ...(footprint ? [idleTable(footprint), startsTable(footprint)] : []),
     ...(tools ? [toolsTable(tools)] : []),
     ...(boot ? [bootTable(boot)] : []),

@@ -1,11 +1,13 @@
 /**
- * Lasting load: as many creates as fires a second, with everything forgotten after a while. The last window must look
- * like the first: how late fires are, what memory is resident, how large the file is.
+ * Lasting load: as many creates as fires a second. With everything forgotten after a while the last window must look
+ * like the first: how late fires are, what memory is resident, how large the file is. With everything kept, memory alone
+ * is looked at.
  */
 import { statSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { encodeJson } from '../../src/wire/json.ts';
+import type { LastingLoad } from '../plan.ts';
 import { residentMegabytes } from '../processes.ts';
 import type { Lateness } from '../statistics.ts';
 import { alarmBody } from '../systems/agent.ts';
@@ -14,7 +16,7 @@ import { SQLITE_FILE } from '../systems/reveille-sqlite.ts';
 import { type Context, figure } from './context.ts';
 import { agentHeaders, UNBOUNDED } from './creates.ts';
 
-export type EnduranceWindow = {
+export type LastingWindow = {
   lateness: Lateness;
   /** Of chronosd at its end, MB. */
   residentMegabytes: number;
@@ -22,26 +24,23 @@ export type EnduranceWindow = {
   fileBytes: number;
 };
 
-export type EnduranceResult = {
+export type LastingResult = {
   /** Creates, and fires, per second. */
   rate: number;
   windowSeconds: number;
-  windows: EnduranceWindow[];
+  windows: LastingWindow[];
 };
 
 const CLIENTS = 32;
 /** From a create to its fire: the first window is under full load. */
 const DELAY_SECONDS = 10;
 const PATIENCE_MS = 5_000;
-/** The ledger and ended alarms are kept as long as a window lasts; each client proves itself once, for a day. */
-const settingsFor = (windowSeconds: number) => {
-  const days = (windowSeconds / 86_400).toFixed(6);
-  return {
-    ...UNBOUNDED,
-    CHRONOS_LEDGER_RETENTION_DAYS: days,
-    CHRONOS_TERMINAL_RETENTION_DAYS: days,
-    CHRONOS_TOKEN_TTL_SECONDS: '86400',
-  };
+/** Each client proves itself once, for a day. */
+const SETTINGS = { ...UNBOUNDED, CHRONOS_TOKEN_TTL_SECONDS: '86400' };
+/** The ledger and ended alarms are kept for so long. */
+const forgettingAfter = (seconds: number) => {
+  const days = (seconds / 86_400).toFixed(6);
+  return { CHRONOS_LEDGER_RETENTION_DAYS: days, CHRONOS_TERMINAL_RETENTION_DAYS: days };
 };
 
 /** Creates alarms at a rate, by clients that wait for each answer, until it is told to stop; counts them by due instant. */
@@ -89,9 +88,12 @@ async function keepCreating(url: string, rate: number) {
 }
 
 /** On SQLite: one process does all of it, so nothing else can hide what it needs. */
-export async function measureEndurance({ bench, plan, progress, reveille }: Context): Promise<EnduranceResult> {
-  const { rate, windows: count, windowSeconds } = plan.endurance;
-  const windows: EnduranceWindow[] = [];
+async function lastingLoad(
+  { bench, progress, reveille }: Context,
+  { rate, windows: count, windowSeconds }: LastingLoad,
+  settings: Record<string, string>,
+): Promise<LastingResult> {
+  const windows: LastingWindow[] = [];
   const system = reveille.find(({ store }) => store === 'sqlite');
   const result = { rate, windowSeconds, windows };
   if (!system) return result;
@@ -101,7 +103,7 @@ export async function measureEndurance({ bench, plan, progress, reveille }: Cont
   const { place } = installation;
   if (!('folder' in place)) throw new Error('SQLite has no folder');
   await bench.sink.reset();
-  const chronosd = await startChronosd(bench, place, settingsFor(windowSeconds));
+  const chronosd = await startChronosd(bench, place, { ...SETTINGS, ...settings });
   try {
     const creating = await keepCreating(chronosd.url, rate);
     const begin = Date.now() + DELAY_SECONDS * 1000 + 1000;
@@ -125,4 +127,15 @@ export async function measureEndurance({ bench, plan, progress, reveille }: Cont
     await installation.remove();
   }
   return result;
+}
+
+/** With everything forgotten after the length of a window. */
+export function measureEndurance(context: Context): Promise<LastingResult> {
+  const load = context.plan.endurance;
+  return lastingLoad(context, load, forgettingAfter(load.windowSeconds));
+}
+
+/** With everything kept, as it is by default. */
+export function measureResident(context: Context): Promise<LastingResult> {
+  return lastingLoad(context, context.plan.resident, {});
 }

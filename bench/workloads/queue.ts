@@ -3,12 +3,13 @@
  * vacuum, so that dead rows pile up where jobs are looked for; and the same while the store is killed and comes back.
  *
  * The rate and the held transaction are those of the public benchmark of PgQue ("queues under a blocked xmin horizon",
- * 800 jobs a second). Jobs are stored beforehand here, as in all our workloads.
+ * 800 jobs a second). Unlike there, jobs are stored beforehand, as in all our workloads, and a window takes half a minute.
+ * The burst has a workload of its own.
  */
 import pg from 'pg';
 import { withClient } from '../databases.ts';
 import { type RunOptions, runOnce, type UnderWay } from '../measure.ts';
-import { endOf } from '../series.ts';
+import { dueBefore, endOf } from '../series.ts';
 import type { Lateness } from '../statistics.ts';
 import type { Running, System } from '../systems/system.ts';
 import type { Workbench } from '../workbench.ts';
@@ -34,9 +35,11 @@ export type QueueRow = {
 export type Recovery = {
   /** From when the store takes connections again, or the process that is the store is started, until the next fire, ms; `null` when none came. */
   firstFireMs: number | null;
+  /** From that instant until the last of those that fell due before it, what was under way at the kill included, ms; `null` when one is missing. */
+  overdueMs: number | null;
   /** From the last due instant until the last arrival, ms. */
   caughtUpMs: number;
-  /** The system's own process ended because of it, and was started again as a supervisor would. */
+  /** The system's own process ended because of it, or was killed since it is the store, and was started again. */
   processEnded: boolean;
 };
 
@@ -129,7 +132,8 @@ async function measure({ bench, plan, progress }: Context, system: System, scena
   const restarting = async (under: UnderWay) => {
     const window = under.series[1]!;
     await pause(window.firstDue + window.spanMs / 3 - Date.now());
-    const stop = system.store === 'sqlite' ? async () => false : supervise(under);
+    // The process that is the store is killed and started by the restart itself.
+    const stop = system.store === 'sqlite' ? async () => true : supervise(under);
     const backAt = await restartStore(bench, system, under);
     await bench.sink.drained(
       under.series.reduce((sum, { count }) => sum + count, 0),
@@ -154,8 +158,10 @@ async function measure({ bench, plan, progress }: Context, system: System, scena
     if (uri !== undefined && scenario !== 'restart') Object.assign(row, await sizeOf(uri));
     if (recovery) {
       const first = await bench.sink.firstAfter(recovery.backAt);
+      const overdue = await arrivals(dueBefore(window, recovery.backAt));
       row.recovery = {
         firstFireMs: first === undefined ? null : first - recovery.backAt,
+        overdueMs: overdue.lateness.missing > 0 ? null : overdue.lastArrival - recovery.backAt,
         caughtUpMs: Math.max(0, lastArrival - endOf(window)),
         processEnded: recovery.processEnded,
       };
