@@ -29,6 +29,14 @@ export async function settleDatabase({ uri }: Pick<Database, 'uri'>): Promise<vo
   });
 }
 
+/** What a database takes up on the disk. */
+export async function databaseBytes({ uri }: Pick<Database, 'uri'>): Promise<number> {
+  const { rows } = await withClient(uri, (client) =>
+    client.query<{ bytes: number }>('SELECT pg_database_size(current_database())::float8 AS bytes'),
+  );
+  return rows[0]!.bytes;
+}
+
 export async function dropDatabase({ postgres }: Workbench, { name }: Database): Promise<void> {
   await postgres.dropDatabase(name);
 }

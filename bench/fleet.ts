@@ -1,18 +1,32 @@
 /**
- * `npm run bench:fleet`: what many buckets cost on one server, and what Citus carries with one worker and with two. Prints; the
- * figures stand in docs/capacity.md.
+ * `npm run bench:fleet -- [--rounds N] [--users N]`: what many buckets cost on one server, and what Citus carries with one worker
+ * and with two. Prints; the figures stand in docs/capacity.md.
  */
+import { parseArgs } from 'node:util';
 import { spread } from '../src/chronos/store/postgres/spread.ts';
 import { systemClock } from '../src/kit/clock/clock.ts';
 import { silentLogger } from '../src/kit/log/log.ts';
 import { CitusCluster, noCitus } from '../test/support/postgres/citus.ts';
 import { runOnce } from './measure.ts';
+import { OWNERS } from './series.ts';
 import { median } from './statistics.ts';
 import { reveilleOnCitus, reveilleOnPostgres } from './systems/reveille-postgres.ts';
 import type { System } from './systems/system.ts';
 import { Workbench } from './workbench.ts';
 
-const ROUNDS = Number(process.argv[2] ?? 3);
+const { values } = parseArgs({
+  options: { rounds: { type: 'string', default: '3' }, users: { type: 'string', default: String(OWNERS) } },
+});
+/** How many alarms' owners are dealt out to the buckets: with few of them no bucket has enough for a full claim. */
+const [ROUNDS, USERS] = [Number(values.rounds), Number(values.users)];
+for (const [name, value, most] of [
+  ['rounds', ROUNDS, 100],
+  ['users', USERS, 100_000],
+] as const)
+  if (!Number.isInteger(value) || value < 1 || value > most) {
+    console.error(`--${name} must be a whole number from 1 to ${most}`);
+    process.exit(2);
+  }
 const BUCKETS = 64;
 /** Everything due within a moment, and an even stream. */
 const LOADS = {
@@ -36,7 +50,7 @@ const LOAD_RATE = 2_000;
 
 async function run(bench: Workbench, quick: System, load: keyof typeof LOADS): Promise<Figures> {
   const system = { ...quick, loadRate: LOAD_RATE };
-  const phases = [WARMUP, LOADS[load]];
+  const phases = [WARMUP, LOADS[load]].map((phase) => ({ ...phase, owners: USERS }));
   return runOnce(bench, system, { phases, patienceMs: 120_000 }, async ({ series, arrivals, own, databaseWork }) => {
     const { lateness, lastArrival } = await arrivals(series[1]!);
     if (lateness.missing > 0) throw new Error(`${lateness.missing} did not arrive`);
@@ -62,7 +76,7 @@ async function compare(bench: Workbench, systems: Record<string, System>, load: 
     const of = (name: keyof Figures, digits = 0) =>
       (median(rounds.map((each) => each[name])) ?? Number.NaN).toFixed(digits);
     console.log(
-      `${load}, ${title}: ${of('perSecond')} fires/s, late p50 ${of('p50', 1)} ms, p99 ${of('p99', 1)} ms; a fire takes ` +
+      `${load}, ${USERS} users, ${title}: ${of('perSecond')} fires/s, late p50 ${of('p50', 1)} ms, p99 ${of('p99', 1)} ms; a fire takes ` +
         `${of('own')} µs of chronosd, ${of('server')} µs of PostgreSQL, ${of('wal')} B of log in ${of('records', 1)} records`,
     );
   }

@@ -89,6 +89,7 @@ test('growth compares the largest stock with the smallest, whatever their order'
     windows: [],
     claim: { p50: 1, p99: 1 },
     residentMegabytes: 1,
+    storeBytes: 1,
   };
   const [verdict] = verdictsOf({
     growth: [

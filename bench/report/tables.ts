@@ -147,8 +147,8 @@ export function growthTable(rows: readonly GrowthRow[]): Table {
   const note = faultsOf(rows);
   return {
     title: `Growth: ${rows[0]?.rate ?? 0} fires/s while others wait, milliseconds`,
-    headings: ['System', 'pending', 'lateness p50', 'p99', 'claim p50', 'p99', 'resident'],
-    rows: rows.map(({ title, pending, median, claim, residentMegabytes }) => [
+    headings: ['System', 'pending', 'lateness p50', 'p99', 'claim p50', 'p99', 'resident', 'store MB'],
+    rows: rows.map(({ title, pending, median, claim, residentMegabytes, storeBytes }) => [
       title,
       count(pending),
       ms(median.p50),
@@ -156,6 +156,7 @@ export function growthTable(rows: readonly GrowthRow[]): Table {
       claim.p50.toFixed(2),
       claim.p99.toFixed(2),
       megabytes(residentMegabytes),
+      count(storeBytes / 1e6),
     ]),
     ...(note === undefined ? {} : { note }),
   };

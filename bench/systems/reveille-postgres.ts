@@ -2,7 +2,14 @@
 import type pg from 'pg';
 import { bucketOf, OWNED_TABLES } from '../../src/chronos/store/postgres/buckets.ts';
 import type { CitusCluster } from '../../test/support/postgres/citus.ts';
-import { createDatabase, type Database, dropDatabase, settleDatabase, withClient } from '../databases.ts';
+import {
+  createDatabase,
+  type Database,
+  databaseBytes,
+  dropDatabase,
+  settleDatabase,
+  withClient,
+} from '../databases.ts';
 import type { Workbench } from '../workbench.ts';
 import { SEED_OWNER, setSeedAlarm } from './agent.ts';
 import { startChronosd } from './chronosd.ts';
@@ -80,6 +87,7 @@ async function installCopy(bench: Workbench, template: Database): Promise<Reveil
     place: { uri: database.uri },
     load: (series) => addCopies(database, series.map(copiesOf)),
     addPending: (from, until, onProgress) => addCopies(database, [pendingCopies(from, until, Date.now())], onProgress),
+    bytes: () => databaseBytes(database),
     async start(target = bench.sink.url) {
       const chronosd = await startChronosd(bench, { uri: database.uri }, { CHRONOS_ROUTER_WAKE_URL: target });
       running.push(chronosd);

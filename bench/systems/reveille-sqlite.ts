@@ -1,5 +1,5 @@
 /** Reveille on SQLite: one chronosd, one file. */
-import { copyFileSync, rmSync } from 'node:fs';
+import { copyFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Workbench } from '../workbench.ts';
@@ -104,6 +104,7 @@ async function installCopy(bench: Workbench, template: string): Promise<Reveille
     place: { folder },
     load: (series) => addCopies(folder, series.map(copiesOf)),
     addPending: (from, until, onProgress) => addCopies(folder, [pendingCopies(from, until, Date.now())], onProgress),
+    bytes: async () => statSync(join(folder, SQLITE_FILE)).size,
     async start(target = bench.sink.url) {
       running = await startChronosd(bench, { folder }, { CHRONOS_ROUTER_WAKE_URL: target });
       return running;

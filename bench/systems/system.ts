@@ -46,6 +46,8 @@ export type ReveilleInstallation = Installation & {
    * Adds alarms that will not be due for a day, numbered `from` to `until - 1`; an installation is grown step by step.
    */
   addPending(from: number, until: number, onProgress: (added: number) => void): Promise<void>;
+  /** What the store takes up on the disk, its log left aside; nothing may be running on it. */
+  bytes(): Promise<number>;
 };
 
 export type Running = {

@@ -21,6 +21,8 @@ export type GrowthRow = {
   claim: ClaimTime;
   /** Resident memory of chronosd after the windows, in MB. */
   residentMegabytes: number;
+  /** What the store takes up on the disk while so many wait. */
+  storeBytes: number;
 };
 
 const START_MS = 4_000;
@@ -102,6 +104,7 @@ async function growOne(context: Context, system: ReveilleSystem): Promise<Growth
       progress.step(loading);
       await installation.addPending(pending, size, (added) => progress.detail(`${figure(pending + added)} loaded`));
       pending = size;
+      const storeBytes = await installation.bytes();
       const firing = `growth at ${figure(size)} pending: ${system.title}, ${plan.growth.rate} fires/s`;
       progress.step(firing);
       const fired = await fireWindows(context, installation, number, (endsAt) => progress.step(firing, endsAt));
@@ -117,6 +120,7 @@ async function growOne(context: Context, system: ReveilleSystem): Promise<Growth
         windows: fired.windows,
         claim,
         residentMegabytes: fired.residentMegabytes,
+        storeBytes,
       });
     }
   } finally {
