@@ -12,7 +12,7 @@ What Reveille does on one machine: its alarms beside three schedulers that peopl
 beside the bare MCP library. Everything here comes from this command, from a checkout after \`npm ci\`:
 
 \`\`\`
-npm run bench                                  # about 50 minutes; writes this page and benchmarks.json
+npm run bench                                  # about 80 minutes; writes this page and benchmarks.json
 npm run bench -- --quick                       # about 5 minutes; prints, writes nothing
 npm run bench -- --only endurance,resident     # 70 minutes of lasting load; the rest of the page stays
 npm run bench -- --only lateness,burst         # one or some of: ${WORKLOADS.join(', ')}
