@@ -16,6 +16,8 @@ const PIPES_MS = 200;
  */
 const SWEEPS = 200;
 const LONGEST_PAUSE_MS = 50;
+/** So many lists in a row without anybody else on them. */
+const QUIET_LISTS = 3;
 
 export type ProgramRun = {
   command: readonly [string, ...string[]];
@@ -94,23 +96,32 @@ export function isInRoom(told: string | undefined): boolean {
 /**
  * Ends every process of the room but this one and those that it descends from, and waits until they are gone.
  *
- * @returns how many there were
+ * @returns how many were seen
  */
 async function sweepRoom(clock: Clock): Promise<number> {
   const spared = new Set<number>();
   for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = parentOf(pid)) spared.add(pid);
   const found = new Set<number>();
+  const ended = new Set<number>();
+  let quiet = 0;
   for (let round = 0; round < SWEEPS; round++) {
     const there = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? Number(name) : []));
-    const left = there.filter((pid) => !spared.has(pid) && isRunning(pid));
-    if (left.length === 0) break;
+    const others = there.filter((pid) => !spared.has(pid));
+    const left = others.filter(isRunning);
+    const justEnded = others.filter((pid) => !left.includes(pid) && !ended.has(pid));
+    // Who was there when the list was made and has ended since may have started another one in between, which is not on
+    // the list. So a list counts only when all who could start anything had ended before it was made; and since a list is
+    // not made in one instant, the last few must agree.
+    quiet = left.length === 0 && justEnded.length === 0 ? quiet + 1 : 0;
+    if (quiet === QUIET_LISTS) break;
+    for (const pid of justEnded) ended.add(pid);
     const known = found.size;
     for (const pid of left) {
       found.add(pid);
       end(pid);
     }
     // A killed process needs a processor once more before it is gone, and on a busy computer it waits for that.
-    if (found.size === known) await wait(clock, Math.min(round, LONGEST_PAUSE_MS));
+    if (left.length > 0 && found.size === known) await wait(clock, Math.min(round, LONGEST_PAUSE_MS));
   }
   return found.size;
 }
