@@ -158,25 +158,11 @@ function commitOf(): string {
   }
 }
 
-/** A workload that was measured before a figure was looked at has none of it: the page leaves the cell empty, or says so. */
-function adopt(report: Report & { measuredAt?: Partial<Record<WorkloadName, string>> }): void {
-  const { burst } = report.results;
-  if (burst) {
-    burst.targets ??= [];
-    for (const row of burst.rows) row.own ??= null;
-  }
-  report.measured ??= {};
-  for (const [name, at] of Object.entries(report.measuredAt ?? {}))
-    report.measured[name as WorkloadName] ??= { at, commit: 'unknown', cpu: report.machine.cpu };
-  delete report.measuredAt;
-}
-
 /** What an earlier run left in the folder, without the results of the workloads that this one measures. */
 function earlierReport(options: Options): Report | undefined {
   const path = options.out === undefined ? undefined : join(options.out, 'benchmarks.json');
   if (path === undefined || !existsSync(path)) return undefined;
   const report = JSON.parse(readFileSync(path, 'utf8')) as Report;
-  adopt(report);
   for (const name of options.only) {
     delete report.results[name];
     delete report.measured[name];
