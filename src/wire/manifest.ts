@@ -34,6 +34,10 @@ const pointer = z.string().regex(/^(\/([^~/]|~[01])*)+$/, 'must be a JSON Pointe
 const companionCall = z.strictObject({ tool: z.string().min(1).max(128), args: z.record(z.string(), z.unknown()) });
 export type CompanionCall = z.output<typeof companionCall>;
 
+/** What an argument is to the person who approves a call. */
+export const EFFECT_ROLES = ['amount', 'recipient', 'command', 'code', 'url', 'path', 'content', 'name'] as const;
+export type EffectRole = (typeof EFFECT_ROLES)[number];
+
 /** What the executor has to know of a tool to use it with care. */
 export const railSchema = z.strictObject({
   /** The argument that takes an idempotency key; the executor fills it in. */
@@ -57,6 +61,14 @@ export const railSchema = z.strictObject({
   currency: pointer.optional(),
   /** Where the arguments say who or what it goes to; shown with the question. */
   recipient: pointer.optional(),
+  /**
+   * Where the arguments say what the call does. The question shows these arguments whole, right above the prompt. Without
+   * it the question shows the amount and the recipient, or every argument where one of them is not known.
+   */
+  effect: z
+    .array(z.strictObject({ role: z.enum(EFFECT_ROLES), at: pointer }))
+    .min(1)
+    .optional(),
   /** Where the result names what it made elsewhere, such as a transaction's id. */
   references: z.array(pointer).optional(),
   /**

@@ -32,7 +32,8 @@ export class Screen {
   readonly #look: () => Look;
   /** The turn whose words stand in the line that is not at its end yet, and how many of them. */
   #speaking: string | undefined;
-  readonly #said = new Map<string, number>();
+  /** Of each turn the reply so far, and the reply that stands on the screen; the latter is longer while it is repeated. */
+  readonly #said = new Map<string, { readonly reply: string; readonly written: string }>();
   #column = false;
 
   constructor(write: Write, look: () => Look) {
@@ -54,7 +55,7 @@ export class Screen {
 
   /** Whether any words of a turn have been shown. */
   hasSaid(turnId: string): boolean {
-    return (this.#said.get(turnId) ?? 0) > 0;
+    return this.#said.has(turnId);
   }
 
   /** The whole of an answer of which no words came as events. */
@@ -71,20 +72,26 @@ export class Screen {
     else if (event.type === 'turn') this.#turn(event.data);
   }
 
+  /** Writes what is new of a reply. The log can send the whole of it once more; only the missing end is written then. */
   #say({ turn_id, offset, text }: TurnEventData<'say'>): void {
-    const said = this.#said.get(turn_id) ?? 0;
-    // A reader that comes back may be told the whole of it once more.
-    const fresh = offset < said && offset + text.length > said && offset > 0 ? text.slice(said - offset) : text;
-    if (offset > 0 && offset + text.length <= said) return;
-    if (this.#speaking !== turn_id || offset === 0) this.freshLine();
+    const { reply: before, written } = this.#said.get(turn_id) ?? { reply: '', written: '' };
+    const reply = `${before.slice(0, offset).padEnd(offset)}${text}`;
+    // What a reader has missed is blank in both, and is not written.
+    const seen = offset > written.length && before === written ? written.padEnd(offset) : written;
+    const isRepeated = seen.startsWith(reply);
+    this.#said.set(turn_id, { reply, written: isRepeated ? seen : reply });
+    if (isRepeated) return;
+    const goesOn = seen !== '' && reply.startsWith(seen);
+    if (this.#speaking !== turn_id || !goesOn) this.freshLine();
     this.#speaking = turn_id;
-    this.#said.set(turn_id, offset + text.length);
-    const shown = fresh.split('\n').map(printable).join('\n');
+    const shown = (goesOn ? reply.slice(seen.length) : reply).split('\n').map(printable).join('\n');
     this.#write(shown);
     this.#column = !shown.endsWith('\n');
   }
 
-  #tool({ name, state, input, is_error, output, took_ms }: TurnEventData<'tool'>): void {
+  #tool({ turn_id, name, state, input, is_error, output, took_ms }: TurnEventData<'tool'>): void {
+    // The reply begins anew after a call. The same words are new words then.
+    if (this.#said.has(turn_id)) this.#said.set(turn_id, { reply: '', written: '' });
     const { paint, width } = this.#look();
     const short = (text: string | undefined) => (text === undefined ? '' : ` ${fit(oneLine(text), SHOWN_CELLS)}`);
     if (state === 'begun') {

@@ -55,6 +55,29 @@ async function page(context: CliContext, lines: readonly string[], withdrawn?: A
   }
 }
 
+/** How the pages of what the call does went: read to the end, or left; `again` when they have to be laid out anew. */
+type Read = 'read' | 'again' | 'no' | 'neither';
+
+/**
+ * Shows what the call does. Where it is longer than the terminal, no approval is taken before its last page was shown.
+ *
+ * @param gist what has to be seen whole
+ */
+async function showGist(context: CliContext, gist: readonly string[], withdrawn?: AbortSignal): Promise<Read> {
+  const { out } = context;
+  const size = Math.max(1, out.rows - 2);
+  const pages = Math.ceil(gist.length / size);
+  for (let page = 1; page <= pages; page++) {
+    for (const line of gist.slice((page - 1) * size, page * size)) out.line(line);
+    if (page === pages) break;
+    const answer = await ask(context, `-- ${page} of ${pages}, Enter for more, q to end --`, withdrawn);
+    if (answer === undefined) return 'again';
+    if (answer === 'q') return 'neither';
+    if (ANSWERS.get(answer) === 'no') return 'no';
+  }
+  return 'read';
+}
+
 /** The whole question, and below it, right above the prompt, what the call does. */
 const whole = (intentId: string, gate: WaitingGate, look: Look) => [
   ...renderGate(intentId, gate, look),
@@ -78,13 +101,21 @@ export async function askPerson(
 ): Promise<'yes' | 'no' | 'neither'> {
   const { out, clock } = context;
   const withdrawn = inline?.withdrawn;
-  const layOut = (look: Look) => {
+  const layOut = async (look: Look): Promise<Read> => {
     const lines = inline ? renderInline(intentId, gate, look, out.rows) : whole(intentId, gate, look);
-    for (const line of lines) out.line(line);
+    const gist = renderGist(gate, look);
+    // What fits on one screen with everything else is not shown twice.
+    const before =
+      lines.length >= gist.length && lines.at(-gist.length) === gist[0] ? lines.slice(0, -gist.length) : [];
+    for (const line of before.length > 0 ? before : lines) out.line(line);
+    return before.length > 0 ? await showGist(context, gist, withdrawn) : 'read';
   };
   for (let isLaidOut = false; ; ) {
     const look = lookOf(context);
-    if (!isLaidOut) layOut(look);
+    const read = isLaidOut ? 'read' : await layOut(look);
+    if (withdrawn?.aborted) return 'neither';
+    if (read === 'again') continue;
+    if (read !== 'read') return read;
     const shownAt = clock.monotonic();
     const answer = await ask(context, PROMPT, withdrawn);
     if (withdrawn?.aborted) return 'neither';

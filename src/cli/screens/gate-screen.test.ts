@@ -64,7 +64,9 @@ test('the very call is shown where the question shows another one, and whole on 
   );
   assert.equal(memo(shown), false);
   assert.ok(memo(renderGate('id', honest, look(80), true)));
-  assert.deepEqual(renderGist(honest, look(80)).slice(1), ['May this tool be called?', '  | "bank/transfer"']);
+  const gist = renderGist(honest, look(80)).slice(1);
+  assert.deepEqual(gist.slice(0, 3), ['May this tool be called?', '  | "bank/transfer"', 'Every argument, whole:']);
+  assert.ok(memo(gist), 'a question that does not say which arguments matter is shown with all of them');
 
   const lying = gateOf('May this tool be called?\n  | "bank/look"\n\nArguments:\n  | {}', args);
   assert.ok(renderGate('id', lying, look(80)).includes('Exactly this call is made:'));

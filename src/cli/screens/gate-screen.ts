@@ -6,8 +6,8 @@
 
 import type { WaitingGate } from '../../executor/client.ts';
 import { laidOpen } from '../../kit/text/hidden-characters.ts';
-import { changesOf, trialOf } from '../../kit/text/question.ts';
-import { argumentLines, brief, MARK, quoted, quotedJson, REMARK } from '../../kit/text/visible.ts';
+import { changesOf, effectOf, headOf, trialOf } from '../../kit/text/question.ts';
+import { argumentLines, brief, MARK, quoted, quotedJson, REMARK, wholeLines } from '../../kit/text/visible.ts';
 import { wrap } from './columns.ts';
 import type { Look } from './render.ts';
 
@@ -76,13 +76,14 @@ export function markedBlock(title: string, text: string, look: Look): string[] {
 const holds = (lines: readonly string[], part: readonly string[]) =>
   `\n${lines.join('\n')}\n`.includes(`\n${part.join('\n')}\n`);
 
-/** What a question says first, up to its first empty line: what the call does. */
-function headOf({ question, call }: WaitingGate): string[] {
-  const lines = question.split('\n');
-  const head = lines.slice(0, Math.max(0, lines.indexOf('')));
+/** What a question says first: the tool, and the arguments that say what the call does, whole. */
+function happensOf({ question, call }: WaitingGate): string[] {
+  const head = headOf(question);
   const tool = brief(JSON.stringify(call.tool));
   // The tool is that of the very call, whatever the question says.
-  return holds(head, tool) ? head : ['This tool would be called:', ...tool, ...head];
+  const named = holds(head, tool) ? head : ['This tool would be called:', ...tool, ...head];
+  // An executor of an earlier version does not say which arguments matter.
+  return effectOf(question).length > 0 ? named : [...named, 'Every argument, whole:', ...wholeLines(call.args)];
 }
 
 /** The very call, where the question does not show it as it is laid out here, and whole when it is asked for. */
@@ -110,11 +111,11 @@ export function renderGate(intentId: string, gate: WaitingGate, look: Look, full
   ];
 }
 
-/** What stands right above the prompt, however much scrolled away before: what the call does. */
+/** What stands right above the prompt, however much scrolled away before: what the call does, whole. */
 export function renderGist(gate: WaitingGate, look: Look): string[] {
   return [
     look.paint('dim', '-'.repeat(Math.min(60, Math.max(NARROWEST, look.width) - 1))),
-    ...screenLines([...changeLines(gate), ...headOf(gate)], look),
+    ...screenLines([...changeLines(gate), ...happensOf(gate)], look),
   ];
 }
 
@@ -138,7 +139,7 @@ export function renderInline(intentId: string, gate: WaitingGate, look: Look, ro
     return isKept;
   });
   const trial = trialOf(gate.question);
-  const happens = [...headOf(gate), ...(trial ? [`Dry run: ${trial.outcome}`] : []), ...changeLines(gate)];
+  const happens = [...happensOf(gate), ...(trial ? [`Dry run: ${trial.outcome}`] : []), ...changeLines(gate)];
   const all = [
     ...screenLines([`Intent ${intentId} waits for your approval of this step:`, ...quoted(gate.node_id)], look),
     ...['', ...screenLines(happens, look), ''],

@@ -4,8 +4,8 @@
  */
 import { html, raw } from 'hono/html';
 import { digestsOf, type WaitingGate } from '../../executor/client.ts';
-import { changesOf, sectionsOf, type Trial, trialOf } from '../../kit/text/question.ts';
-import { argumentLines, MARK } from '../../kit/text/visible.ts';
+import { changesOf, effectOf, sectionsOf, type Trial, trialOf } from '../../kit/text/question.ts';
+import { argumentLines, MARK, wholeLines } from '../../kit/text/visible.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { sliceAt } from '../../wire/json.ts';
 import type { OfferedPasskey } from '../../wire/passkey.ts';
@@ -48,6 +48,16 @@ function gist(gate: WaitingGate): Html {
   return html`<dl class="facts gist"><div><dt>tool</dt><dd><code>${shown(gate.call.tool)}</code></dd></div>
 ${trial === undefined ? NOTHING : html`<div><dt>tried out</dt><dd>${shown(trial.outcome)}${trial.words.length === 0 ? NOTHING : trialBlock(trial)}</dd></div>`}
 ${fact('Amount:', 'amount')}${fact('Recipient:', 'to')}${fact('Effect:', 'effect')}</dl>`;
+}
+
+/** The arguments that say what the call does, whole: right above the buttons, in a block that does not scroll. */
+function effect({ question, call }: WaitingGate): Html {
+  const found = effectOf(question);
+  const isFact = (title: string) => title.startsWith('Amount:') || title.startsWith('Recipient:');
+  const all = { title: 'Every argument, whole:', lines: wholeLines(call.args).map((line) => line.slice(MARK.length)) };
+  const blocks = (found.length > 0 ? found : [all]).filter(({ title }) => !isFact(title));
+  if (blocks.length === 0) return NOTHING;
+  return html`<div class="effect">${blocks.map(({ title, lines }) => html`<h3>${title.replace(/:$/, '')}</h3><pre class="payload">${shown(lines.join('\n'))}</pre>`)}</div>`;
 }
 
 /** Where each value comes from, as the executor traced it. */
@@ -129,6 +139,7 @@ export function questionSection(
   return html`<section class="ask" data-row data-question="${displayed_sha256}" aria-label="A question that waits" tabindex="-1">
 <p class="who">${intent.prose === undefined ? 'A plan' : brief(intent.prose, 160)} <span class="dim">asked, waits until ${time(expires_at, here)}</span></p>
 <h2>What will happen</h2>${gist(gate)}
+${effect(gate)}
 ${answer}
 <h3>The exact call</h3><pre class="payload" tabindex="0" aria-label="The exact call">${shown(call.tool)}\n${lines.map((line) => html`${shown(line)}\n`)}</pre>
 <details><summary>As it is sent, digit for digit</summary><pre class="payload" tabindex="0" aria-label="As it is sent">${shown(args)}</pre></details>

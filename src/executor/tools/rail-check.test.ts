@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { Rail } from '../../wire/manifest.ts';
+import type { ToolDefinition } from '../../mcp-host/tool-definition.ts';
+import { agentManifestSchema, type Rail } from '../../wire/manifest.ts';
 import { type Neighbour, railMismatches, railProblems } from './rail-check.ts';
 
 const status = (more: object = {}): Rail['status'] => ({
@@ -82,4 +84,32 @@ test('a rail is held against the schemas of the tools', () => {
 test('only what needs no approval may be made again', () => {
   assert.equal(problems({ repeatable: true }, 'natural'), '');
   assert.match(problems({ repeatable: true }), /rail\.repeatable is set for a tool that needs approval/);
+});
+
+test('every tool of a shipped manifest that needs an approval declares its effect, in arguments that the tool has', () => {
+  const agents = new URL('../../../agents/', import.meta.url);
+  const read = (name: string): unknown => JSON.parse(readFileSync(new URL(name, agents), 'utf8'));
+  type Known = { servers: Record<string, ToolDefinition[]> };
+  let found = 0;
+  for (const file of readdirSync(agents).filter((name) => /^[a-z]+\.json$/.test(name))) {
+    const known = read(file.replace('.json', '.tools.json')) as Known;
+    for (const { alias, tools = [] } of agentManifestSchema.parse(read(file)).servers)
+      for (const { name, surface, rail } of tools) {
+        if (surface !== 'escalate') continue;
+        found++;
+        assert.ok(rail?.effect, `${file}: ${alias}/${name} declares no rail.effect`);
+        const definition = known.servers[alias]!.find((one) => one.name === name)!;
+        const wrong = railMismatches(rail, definition, new Map()).filter((one) => one.startsWith('rail.effect'));
+        assert.deepEqual(wrong, [], `${file}: ${alias}/${name}`);
+      }
+  }
+  assert.ok(found >= 20, `${found} tools were looked at`);
+});
+
+test('an effect that points to no argument is a mismatch', () => {
+  const own = { name: 'run', inputSchema: { type: 'object', properties: { command: {} } } } as ToolDefinition;
+  const rail: Rail = { effect: [{ role: 'command', at: '/cmd' }] };
+  assert.deepEqual(railMismatches(rail, own, new Map()), [
+    'rail.effect points to /cmd, which is no argument of the tool',
+  ]);
 });

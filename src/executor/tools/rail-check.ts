@@ -117,6 +117,8 @@ export function railMismatches(
     if (pointer !== undefined && lacks(firstOf(pointer)))
       problems.push(`rail.${member} points to ${pointer}, which is no argument of the tool`);
   }
+  for (const { at } of rail.effect ?? [])
+    if (lacks(firstOf(at))) problems.push(`rail.effect points to ${at}, which is no argument of the tool`);
   for (const role of COMPANIONS) {
     const companion = rail[role];
     const neighbour = companion && neighbours.get(companion.tool);

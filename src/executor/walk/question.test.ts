@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { anyCharacter } from '../../../test/support/random/characters.ts';
-import { argumentLines, brief, quoted, visible } from '../../kit/text/visible.ts';
+import { argumentLines, brief, quoted, visible, wholeLines } from '../../kit/text/visible.ts';
 import { answered } from './testing/bank.ts';
 import { call, createWorkbench, planOf, transfer } from './testing/workbench.ts';
 
@@ -142,4 +142,27 @@ test('arguments without long or foreign texts are laid out as JSON is', () => {
       );
     }),
   );
+});
+
+test('an argument is shown whole, with a line for each of its own, and every line is marked', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: anyCharacter, maxLength: 2000 }), (text) => {
+      const lines = wholeLines(text, 'command');
+      for (const line of lines) assert.match(line, /^ {2}\|!? [^\n\r\u2028\u2029\u202e\u200b]*$/u);
+      const shown = lines.filter((line) => !line.startsWith('  |!')).map((line) => line.slice(4));
+      const written = JSON.stringify(text);
+      if (!/[^\x20-\x7e]/.test(written)) assert.equal(shown.join(''), `"command": ${written}`);
+    }),
+  );
+  const command = `curl https://a.example/${'a'.repeat(5000)}\nrm -rf ~`;
+  assert.deepEqual(wholeLines(command, 'command'), [`  | "command": "${command.split('\n')[0]}\\n`, '  | rm -rf ~"']);
+});
+
+test('without an effect, an amount and a recipient, every argument stands whole before the rest', async (t) => {
+  const bench = createWorkbench(t);
+  const to = `b${'x'.repeat(1000)}b`;
+  const id = await bench.submit(planOf(call('pay', 'wire', { to, amount: '1e3' })));
+  const { question } = await bench.gate(id, 'pay');
+  const head = question.slice(0, question.indexOf('\n\n'));
+  assert.ok(head.includes('Every argument, whole:') && head.includes(to), head);
 });

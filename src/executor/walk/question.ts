@@ -5,9 +5,9 @@
 
 import { clip } from '../../kit/text/excerpt.ts';
 import { lookalikes } from '../../kit/text/hidden-characters.ts';
-import { argumentLines, brief, quoted, quotedJson } from '../../kit/text/visible.ts';
+import { argumentLines, brief, quoted, quotedJson, wholeLines, wholeText } from '../../kit/text/visible.ts';
 import type { CallNode } from '../../wire/intent.ts';
-import type { SideEffectClass } from '../../wire/manifest.ts';
+import type { EffectRole, SideEffectClass } from '../../wire/manifest.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { callNodes } from '../intent/plan.ts';
 import { valueAt } from '../intent/pointer.ts';
@@ -41,23 +41,21 @@ function spentOf(spends: readonly Spend[], currency: string, now: number): Decim
     .reduce((sum, { value }) => plus(sum, readDecimal(value) ?? ZERO), ZERO);
 }
 
-const READ_ARGUMENTS = 'read the arguments.';
-
 function amountLines({ decided, tool }: QuestionFacts): string[] {
   const { amount } = decided;
-  if (amount) return ['Amount:', ...brief(`${amount.value}${amount.currency === '' ? '' : ` ${amount.currency}`}`)];
+  if (amount) return ['Amount:', ...wholeText(`${amount.value}${amount.currency === '' ? '' : ` ${amount.currency}`}`)];
   return tool.rail?.amount === undefined
-    ? [`Amount: the manifest does not say where it stands; ${READ_ARGUMENTS}`]
-    : [`Amount: it CANNOT BE READ where the manifest says that it stands; ${READ_ARGUMENTS}`];
+    ? ['Amount: the manifest does not say where it stands.']
+    : ['Amount: it CANNOT BE READ where the manifest says that it stands.'];
 }
 
 function recipientLines({ tool, node }: QuestionFacts): string[] {
   const pointer = tool.rail?.recipient;
-  if (pointer === undefined) return [`Recipient: the manifest does not say where it stands; ${READ_ARGUMENTS}`];
+  if (pointer === undefined) return ['Recipient: the manifest does not say where it stands.'];
   const recipient = valueAt(node.args, pointer);
   return recipient === undefined
-    ? [`Recipient: there is NONE where the manifest says that it stands; ${READ_ARGUMENTS}`]
-    : ['Recipient:', ...brief(JSON.stringify(recipient))];
+    ? ['Recipient: there is NONE where the manifest says that it stands.']
+    : ['Recipient:', ...wholeText(JSON.stringify(recipient))];
 }
 
 const CLASS_WORDS: Readonly<Record<SideEffectClass, string>> = {
@@ -74,6 +72,52 @@ function effectLine({ tool }: QuestionFacts): string {
       ? 'NOT SAID by the manifest'
       : `it ${CLASS_WORDS[sideEffectClass]}, by the manifest (${sideEffectClass})`;
   return surface === 'escalate' ? `Effect: ${declared}; it may not be possible to undo it.` : `Effect: ${declared}.`;
+}
+
+const ROLE_TITLES: Readonly<Record<EffectRole, string>> = {
+  amount: 'Amount, whole:',
+  recipient: 'Recipient, whole:',
+  command: 'Command, whole:',
+  code: 'Program, whole:',
+  url: 'Address, whole:',
+  path: 'Path, whole:',
+  content: 'Content, whole:',
+  name: 'Name, whole:',
+};
+
+/** The name of the member that a pointer leads to. */
+const lastOf = (pointer: string) => pointer.split('/').at(-1)!.replaceAll('~1', '/').replaceAll('~0', '~');
+
+/**
+ * The arguments that say what the call does, whole. Where the manifest does not say which they are, and where there are
+ * none, it is every argument.
+ */
+function wholeEffect({ tool, node, decided }: QuestionFacts): string[] {
+  const { effect, amount, recipient, currency } = tool.rail ?? {};
+  const hasAmount = amount !== undefined && decided.amount !== undefined;
+  const hasRecipient = recipient !== undefined && valueAt(node.args, recipient) !== undefined;
+  const lines = (effect ?? []).flatMap(({ role, at }) => {
+    const value = valueAt(node.args, at);
+    const isAbove = (hasAmount && (at === amount || at === currency)) || (hasRecipient && at === recipient);
+    return value === undefined || isAbove ? [] : [ROLE_TITLES[role], ...wholeLines(value, lastOf(at))];
+  });
+  const isKnown = lines.length > 0 || (effect ? hasAmount || hasRecipient : hasAmount && hasRecipient);
+  return isKnown ? lines : [EVERY_ARGUMENT, ...wholeLines(node.args)];
+}
+
+const EVERY_ARGUMENT = 'Every argument, whole:';
+
+/** Up to the first empty line of a question: what the call does, with the arguments that say so last. */
+function headLines(facts: QuestionFacts): string[] {
+  const { effect, amount, recipient } = facts.tool.rail ?? {};
+  return [
+    'May this tool be called?',
+    ...brief(JSON.stringify(facts.node.tool)),
+    effectLine(facts),
+    ...(effect && amount === undefined ? [] : amountLines(facts)),
+    ...(effect && recipient === undefined ? [] : recipientLines(facts)),
+    ...wholeEffect(facts),
+  ];
 }
 
 function spentLines({ decided, spends, now }: QuestionFacts): string[] {
@@ -195,11 +239,7 @@ export function questionOf(facts: QuestionFacts): string {
       ? ['Its server says nothing of it.']
       : ['Its server says of it:', ...quoted(clip(description, DESCRIPTION_CHARACTERS))];
   return [
-    'May this tool be called?',
-    ...brief(JSON.stringify(node.tool)),
-    effectLine(facts),
-    ...amountLines(facts),
-    ...recipientLines(facts),
+    ...headLines(facts),
     '',
     ...argumentsShown(node),
     'Tool:',

@@ -14,6 +14,23 @@ export function sectionsOf(question: string): Section[] {
   return sections;
 }
 
+/** Up to the first empty line: what the call does. */
+export function headOf(question: string): string[] {
+  const lines = question.split('\n');
+  return lines.slice(0, Math.max(0, lines.indexOf('')));
+}
+
+/** Titles that say nothing of one call: those of the tool, and of what its manifest says. */
+const OF_THE_TOOL = /^(?:May this tool be called\?|Effect:)/;
+
+/**
+ * The arguments that say what the call does, whole, as the executor chose them.
+ *
+ * @returns empty for a question that shows none of them first
+ */
+export const effectOf = (question: string): Section[] =>
+  sectionsOf(headOf(question).join('\n')).filter(({ title, lines }) => lines.length > 0 && !OF_THE_TOOL.test(title));
+
 /** What a dry run came to, and what it said. */
 export type Trial = { readonly outcome: string; readonly words: readonly string[] };
 

@@ -69,6 +69,35 @@ export function brief(text: string): string[] {
   return [`${MARK}${kept}`, `${REMARK}cut; ${shown.length} characters in all`];
 }
 
+/** A text in plain ASCII, never cut. */
+export function wholeText(text: string): string[] {
+  return [`${MARK}${plain(text)}`];
+}
+
+/**
+ * A member of a call's arguments, or all of them, never cut: JSON in marked lines, with an end of a line after each
+ * escaped line feed of a text.
+ *
+ * @param name of the member; absent for all arguments
+ */
+export function wholeLines(value: unknown, name?: string): string[] {
+  const before = name === undefined ? '' : `${JSON.stringify(name)}: `;
+  const json = typeof value === 'string' ? feedsEnded(value) : JSON.stringify(value, null, 2);
+  return `${before}${json}`.split('\n').flatMap((line) => {
+    const isShort = line.length <= VALUE_CHARACTERS;
+    return [...quotedJson(line), ...(isShort && /[^\x20-\x7e]/.test(line) ? [notAscii(line)] : [])];
+  });
+}
+
+/** A text as JSON, with an end of a line of ours after each line feed. */
+const feedsEnded = (text: string) =>
+  `"${text
+    .split(/(?<=\n)/)
+    .map((line) => JSON.stringify(line).slice(1, -1))
+    .join('\n')}"`;
+
+const notAscii = (json: string) => `${REMARK}not ASCII: ${plain(json.trim())}`;
+
 const VALUE_CHARACTERS = 240;
 const LINES = 120;
 
@@ -132,7 +161,7 @@ export function argumentLines(args: unknown): string[] {
       continue;
     }
     shown.push(...quotedJson(json));
-    if (/[^\x20-\x7e]/.test(json)) shown.push(`${REMARK}not ASCII: ${plain(json.trim())}`);
+    if (/[^\x20-\x7e]/.test(json)) shown.push(notAscii(json));
     for (const remark of remarks) shown.push(`${REMARK}${remark}`);
   }
   if (left === 0) return shown;

@@ -1,5 +1,7 @@
 /** What the model is told of a task that was handed over. Nothing is called done that was not. Pure. */
-import type { IntentState, Told } from '../../executor/client.ts';
+import type { IntentState, Told, WaitingGate } from '../../executor/client.ts';
+import { clip } from '../../kit/text/excerpt.ts';
+import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { isIntentOver } from '../../wire/executor.ts';
 import { sliceAt } from '../../wire/json.ts';
 import { type ToolAnswer, textAnswer } from '../tools/surface.ts';
@@ -68,6 +70,8 @@ export type Pending = {
   readonly status: string;
   /** The intent that has to come to its end first. */
   readonly queuedBehind: string | undefined;
+  /** The question of that intent which waits, and how to answer it. */
+  readonly blocked?: string | undefined;
   /** What its open gates ask. */
   readonly questions: readonly string[];
   /** How long it was waited for; absent where nobody was there to wait for. */
@@ -76,17 +80,35 @@ export type Pending = {
   readonly parked: boolean;
 };
 
+const CALL_CHARACTERS = 200;
+
+/**
+ * The calls that an earlier intent waits with, and the commands that answer them.
+ *
+ * @returns `undefined` where no call waits for an approval
+ */
+export function blockedWords(intentId: string, gates: readonly Told<WaitingGate>[]): string | undefined {
+  if (gates.length === 0) return undefined;
+  const calls = gates.map(({ value: { call } }) => `${call.tool} ${clip(JSON.stringify(call.args), CALL_CHARACTERS)}`);
+  const answer = (verb: string) =>
+    gates
+      .map(({ value }) => `reveille intent ${verb} ${intentId}${gates.length > 1 ? ` ${value.node_id}` : ''}`)
+      .join('; ');
+  return `${intentId} waits for an approval of ${calls.map(oneLine).join(' and of ')}. Approve: ${answer('approve')}. Deny: ${answer('deny')}`;
+}
+
 const AGAIN = 'Do not hand the task over again: that would be a second intent.';
 const PARKED =
   'It is parked: a person has been asked, and may answer much later. An alarm wakes you in this conversation when the intent is over, and tells you what came of it.';
 
 /** When the turn is not to wait any longer, and the intent is not over. */
 export function renderPending(intentId: string, pending: Pending): ToolAnswer {
-  const { status, queuedBehind, questions, waitedMs, parked } = pending;
+  const { status, queuedBehind, blocked, questions, waitedMs, parked } = pending;
   const after = waitedMs === undefined ? '' : ` after ${Math.round(waitedMs / 60_000)} minutes`;
   const lines = [
     `Intent ${intentId} is still pending${after} (${status}). It is neither done nor cancelled and may still be carried out.`,
     ...(queuedBehind === undefined ? [] : [`It begins when intent ${queuedBehind} of the same user is over.`]),
+    ...(blocked === undefined ? [] : [`${blocked}.`]),
     ...questions.map((question) => `It waits for an answer to: ${question}`),
     ...(parked
       ? [PARKED, `${AGAIN} End this turn now: say what waits and the id of the intent.`]

@@ -20,7 +20,7 @@ import { isIntentOver } from '../../wire/executor.ts';
 import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } from '../tools/surface.ts';
 import type { Approvers } from './approvers.ts';
 import { type GateDesk, isShowable } from './gate-desk.ts';
-import { isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
+import { blockedWords, isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
 
 // Waiting until something has happened, or for a time at most. A signal while nobody waits is not lost.
 
@@ -87,8 +87,10 @@ type Relayed = {
    * called off.
    */
   deserted: boolean;
-  /** The intent that it was last told to stand behind. */
+  /** The last status text about the intent that is executed first. */
   behind: string | undefined;
+  /** The question of that intent which waits, and how to answer it. */
+  blocked: string | undefined;
 };
 
 const ANSWERED_THERE = 'it was answered at the executor';
@@ -158,11 +160,27 @@ export function createPursuit(options: PursuitOptions) {
     else if (reason === NOBODY) relayed.unattended = true;
   }
 
-  /** An intent that waits for another one, which may take until somebody comes. */
+  /** The questions of the intent that is executed first; none where the executor does not say. */
+  async function questionsAhead(behind: string, signal: AbortSignal): Promise<string | undefined> {
+    try {
+      return blockedWords(behind, await client.gates(behind, signal));
+    } catch (thrown) {
+      signal.throwIfAborted();
+      if (thrown instanceof ReveilleError) return undefined;
+      throw thrown;
+    }
+  }
+
+  /** An intent that waits for another one, which may wait for an approval itself. */
   async function standInLine(intentId: string, behind: string, context: ToolCallContext, relayed: Relayed) {
     const { turn, notify, signal } = context;
-    if (relayed.behind !== behind) notify({ type: 'status', text: `intent ${intentId} begins when ${behind} is over` });
-    relayed.behind = behind;
+    const asked = await questionsAhead(behind, signal);
+    const text = [`intent ${intentId} begins when ${behind} is over`, ...(asked === undefined ? [] : [asked])].join(
+      '. ',
+    );
+    if (relayed.behind !== text) notify({ type: 'status', text });
+    relayed.behind = text;
+    relayed.blocked = asked;
     if (turn.origin !== 'chronos') return;
     relayed.deserted ||= !(await approvers.expect(turn.conversationId, approverMs, signal));
   }
@@ -177,7 +195,7 @@ export function createPursuit(options: PursuitOptions) {
   const pending = (
     intentId: string,
     state: Told<IntentState> | undefined,
-    more: Pick<Pending, 'parked' | 'waitedMs'>,
+    more: Pick<Pending, 'parked' | 'waitedMs' | 'blocked'>,
   ) =>
     renderPending(intentId, {
       status: state?.value.status ?? 'the executor does not answer',
@@ -200,7 +218,7 @@ export function createPursuit(options: PursuitOptions) {
     if (isSettled(state.value)) return settled(intentId, state, relayed);
     log.info({ intent_id: intentId, turn_id: turn.id, parked }, 'a turn ends before its intent does');
     if (parked) notify({ type: 'status', text: `intent ${intentId} is parked; the agent is woken when it is over` });
-    return pending(intentId, state, { parked, waitedMs });
+    return pending(intentId, state, { parked, waitedMs, blocked: relayed.blocked });
   }
 
   /** As {@link leave}, when the time for waiting is over whatever the executor says. */
@@ -216,7 +234,7 @@ export function createPursuit(options: PursuitOptions) {
     } catch (err) {
       context.signal.throwIfAborted();
       log.warn({ err, intent_id: intentId }, 'an intent could not be parked');
-      return pending(intentId, seen, { parked: false, waitedMs });
+      return pending(intentId, seen, { parked: false, waitedMs, blocked: relayed.blocked });
     }
   }
 
@@ -233,6 +251,7 @@ export function createPursuit(options: PursuitOptions) {
       return pending(intentId, state, { parked: true });
     }
     relayed.deserted = false;
+    relayed.blocked = undefined;
     if (status !== 'drafting') await relayGates(intentId, context, relayed);
     if (behind !== undefined) await standInLine(intentId, behind, context, relayed);
     return relayed.deserted ? leave(intentId, context, relayed) : undefined;
@@ -243,7 +262,13 @@ export function createPursuit(options: PursuitOptions) {
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     const wakeSignal = createWakeSignal(clock);
-    const relayed: Relayed = { seen: new Set(), unattended: false, deserted: false, behind: undefined };
+    const relayed: Relayed = {
+      seen: new Set(),
+      unattended: false,
+      deserted: false,
+      behind: undefined,
+      blocked: undefined,
+    };
     const began = clock.monotonic();
     // An answered gate is worth a look at once.
     const notify: ToolCallContext['notify'] = (notice) => {

@@ -68,3 +68,11 @@ test('nothing in words, session or arguments is taken for a part of the template
     ...['-p', '--resume', '$&$1', '<session> <args> $&', '--output-format', 'json', '<message>', '<session>'],
   ]);
 });
+
+test('the id of a session is never an option of the program', () => {
+  for (const name of ['claude', 'codex', 'gemini'])
+    for (const one of [preset(name), { ...argumentsAlone('claude'), name }]) {
+      const line = commandLine(one, 'words', '--dangerously-skip-permissions', []);
+      assert.ok('impossible' in line && /session whose id begins with a dash/.test(line.impossible), name);
+    }
+});

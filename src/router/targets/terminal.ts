@@ -254,6 +254,9 @@ export function commandLine(
   session: string | undefined,
   more: readonly string[],
 ): CommandLine | { impossible: string } {
+  // A session's id comes from the output of a program. It is an argument of its own, before the message.
+  if (session?.startsWith('-'))
+    return { impossible: 'is for a session whose id begins with a dash, which the program would take for an option' };
   const { argument, stdin } = (session === undefined ? undefined : preset.resume) ?? preset.new;
   // Arguments of a process are shown to everybody on the computer; what it reads is not.
   if (stdin) return { arguments: filled(stdin, words, session, more), input: words };

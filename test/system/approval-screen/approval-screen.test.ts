@@ -6,13 +6,23 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
-import { BENIGN, CASES, type HostileCase } from './cases.ts';
+import { BENIGN, CASES, COMMANDS, type HostileCase } from './cases.ts';
 import { HAS_SCRIPT, type Size } from './pseudo-terminal.ts';
-import { framed, openScreens, PROMPT, type Screens, SIZES, steady } from './screens.ts';
+import { framed, MORE, openScreens, PROMPT, type Screens, SIZES, steady } from './screens.ts';
 
 const isMarked = (row: string) => /^ {2}\|(?: |! |\+ )/.test(row);
 /** A remark of ours that only some questions have; it names code points and nothing else. */
 const CAREFUL = /^(?:Careful: some characters only| {4}(?:[a-z (),;]|U\+[0-9A-F]{4,6}|\\u\{…\})+\.?)/;
+
+/** The emulator leaves the blanks at the end of a row out. */
+const withoutBlanks = (text: string) => text.replaceAll(' ', '');
+
+/** The command on lines of a screen, without the marks and breaks of the layout, and without blanks. */
+function commandIn(rows: readonly string[]): string {
+  const from = rows.indexOf('Command, whole:') + 1;
+  const lines = rows.slice(from).filter((row) => !MORE.test(row) && !/^Approve\?|^$/.test(row));
+  return withoutBlanks(lines.map((row) => row.replace(/^ {2}\|\+?/, '')).join(''));
+}
 
 type Seen = { readonly id: string; readonly rows: string[]; readonly all: string[]; readonly wrapped: string[] };
 
@@ -61,6 +71,41 @@ describe('the approval screen', { skip: HAS_SCRIPT ? false : 'script (util-linux
         assert.equal(shown, readFileSync(file, 'utf8'), 'after an intended change: npm run approval-screens');
       }
     });
+
+  for (const command of COMMANDS)
+    test(`shows a command whole before it takes an answer: ${command.name}`, async () => {
+      const id = await screens.submit(command);
+      for (const size of SIZES) {
+        const watched = await screens.open(command, id, size);
+        const [rows, all, wrapped] = [watched.rows(), watched.all(), watched.wrapped()];
+        await watched.end();
+        const gist = all.slice(all.findLastIndex((row) => row === '-'.repeat(Math.min(60, size.columns - 1))));
+        const whole = withoutBlanks(`"command": ${command.effect}`);
+        assert.equal(commandIn(gist), whole);
+        if (command.name === 'curl-pipe-sh') assert.equal(commandIn(rows), whole, 'on the screen of the prompt');
+        assert.deepEqual(wrapped, [], 'the terminal itself has wrapped no line');
+        for (const row of steady(all, id).filter((one) => !MORE.test(one)))
+          assert.ok(isMarked(row) || own.get(size.columns)!.has(row), `no line of ours, and not marked: ${row}`);
+        const file = new URL(`./golden/now/${command.name}-${size.columns}x${size.rows}.txt`, import.meta.url);
+        assert.equal(
+          framed(steady(rows, id), size),
+          readFileSync(file, 'utf8'),
+          'after a change: npm run approval-screens',
+        );
+      }
+    });
+
+  test('takes no approval before the last page of a command was shown', async () => {
+    const blanks = COMMANDS.find(({ name }) => name === 'command-behind-blanks')!;
+    const command = { ...blanks, name: 'left-unread' };
+    const id = await screens.submit(command);
+    const begun = await screens.begin(command, id, SIZES[0]!);
+    assert.match(begun.rows().join('\n').trimEnd(), MORE);
+    assert.ok(!begun.rows().join('').includes('rm -rf'), 'the end of the command is on a later page');
+    await begun.type('yes\r', MORE);
+    await begun.type('q\r', /not approved; the question still waits[^\n]*\n/);
+    await begun.end();
+  });
 
   test('pages through the whole call on request, and asks again', async () => {
     const memo = `begin ${'0123456789'.repeat(300)} end`;

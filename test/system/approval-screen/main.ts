@@ -5,7 +5,7 @@
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
-import { CASES } from './cases.ts';
+import { CASES, COMMANDS } from './cases.ts';
 import { framed, openScreens, PROMPT, SIZES, steady } from './screens.ts';
 
 const [other] = process.argv.slice(2);
@@ -16,7 +16,7 @@ const screens = await openScreens(other ?? PROGRAM, PROMPT, {
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 try {
-  for (const hostile of CASES) {
+  for (const hostile of other === undefined ? [...CASES, ...COMMANDS] : CASES) {
     const id = await screens.submit(hostile);
     for (const size of SIZES) {
       const watched = await screens.open(hostile, id, size);

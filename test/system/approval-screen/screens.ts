@@ -5,10 +5,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { HOSTILE_TOOLS, type HostileCase, PLAIN_TOOL } from './cases.ts';
+import { HOSTILE_TOOLS, type HostileCase, PLAIN_TOOL, SHELL_TOOL } from './cases.ts';
 import { type Size, type Watched, watchedIn } from './pseudo-terminal.ts';
 
 const SERVER = fileURLToPath(new URL('./server.fixture.ts', import.meta.url));
+
+/** How a page of what the call does ends. */
+export const MORE = /(?:^|\n)-- \d+ of \d+, Enter for more, q to end --$/;
 
 /** How the screen ends when it asks; 2f1efc1 asked: Approve exactly this call? Type yes: */
 export const PROMPT = /(?:^|\n)(?:Approve\? yes, no, d for details:|Approve exactly this call\? Type yes:)$/;
@@ -28,6 +31,10 @@ function manifestIn(folder: string, knowsRecipients: boolean): string {
   const tools = [
     { name: 'transfer', side_effect_class: 'write', surface: 'escalate', rail },
     { name: 'simulate', side_effect_class: 'read', surface: 'natural' },
+    {
+      ...{ name: SHELL_TOOL, side_effect_class: 'shell', surface: 'escalate' },
+      rail: { effect: [{ role: 'command', at: '/command' }] },
+    },
     ...[PLAIN_TOOL, ...HOSTILE_TOOLS].map((name) => ({ name, surface: 'escalate' })),
   ];
   writeFileSync(
@@ -40,8 +47,10 @@ function manifestIn(folder: string, knowsRecipients: boolean): string {
 export type Screens = {
   /** Hands the call over and waits for nothing. @returns its intent */
   submit(hostile: HostileCase): Promise<string>;
-  /** Opens the question of an intent in a terminal; resolves at the prompt. */
+  /** Opens the question of an intent in a terminal; resolves at the prompt, behind the last page of what the call does. */
   open(hostile: HostileCase, intentId: string, size: Size): Promise<Watched>;
+  /** The same; resolves at the prompt, or at the end of the first page. */
+  begin(hostile: HostileCase, intentId: string, size: Size): Promise<Watched>;
   close(): Promise<void>;
 };
 
@@ -87,7 +96,20 @@ export async function openScreens(
     NEO_EXECUTOR_TOKEN: base.EXECUTOR_TOKEN,
     MATRIX_USER_ID: name,
   });
+  const atEither = new RegExp(`${prompt.source}|${MORE.source}`);
+  const atPrompt = (watched: Watched) => prompt.test(watched.rows().join('\n').trimEnd());
+  const begin = async (hostile: HostileCase, intentId: string, size: Size) => {
+    const watched = watchedIn(size, [process.execPath, program, 'intent', 'approve', intentId], envOf(hostile));
+    try {
+      await watched.until(atEither);
+      return watched;
+    } catch (error) {
+      await watched.end();
+      throw error;
+    }
+  };
   return {
+    begin,
     async submit({ name, node: id, tool, args }) {
       const response = await fetch(`${url}/messages/async`, {
         method: 'POST',
@@ -105,9 +127,9 @@ export async function openScreens(
       return data.intent_id;
     },
     async open(hostile, intentId, size) {
-      const watched = watchedIn(size, [process.execPath, program, 'intent', 'approve', intentId], envOf(hostile));
+      const watched = await begin(hostile, intentId, size);
       try {
-        await watched.until(prompt);
+        while (!atPrompt(watched)) await watched.type('\r', atEither);
       } catch (error) {
         await watched.end();
         throw error;

@@ -175,6 +175,20 @@ test('a task behind another one parks where nobody is there, and says what it wa
   assert.ok(call.told.some((notice) => notice.type === 'status' && /begins when intent-0 is over/.test(notice.text)));
 });
 
+test('a task behind one that waits for an approval says which call waits, and with which command it is answered', async (t) => {
+  const { executor, link, newLink } = await setUp(t);
+  executor.course = () => ({ gates: [PAY] });
+  await link.delegate('pay Bob', nightCall());
+  executor.course = () => ({ queuedBehind: 'intent-1' });
+  const call = nightCall('call-2');
+  const words = textOf(await newLink().delegate('pay Eve', call));
+  const said = call.told.flatMap((notice) => (notice.type === 'status' ? [notice.text] : [])).join('\n');
+  for (const text of [words, said]) {
+    assert.ok(text.includes(`intent-1 waits for an approval of ${PAY.tool} ${PAY.args}`), text);
+    assert.ok(text.includes('Approve: reveille intent approve intent-1. Deny: reveille intent deny intent-1'), text);
+  }
+});
+
 test('a turn that is cancelled calls its task off, also while it is being parked; one that has parked does not', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
