@@ -93,15 +93,18 @@ export function renderCreated(created: AlarmCreated, look: Look, reading?: Rings
   return zone === undefined ? lines : [...lines, `${INDENT}read in ${zone}`];
 }
 
+/** `in 10 h` of `in 10 h 27 min`: the column beside it has the clock time. */
+const coarse = (relative: string) => relative.replace(/(\d+ \w+) \d+ \w+/, '$1');
+
 function nextRing(alarm: AlarmView, look: Look): [relative: string, absolute: string] {
   if (alarm.in_flight) return ['rings now', ''];
   if (alarm.next_fire_at !== undefined) {
     const at = instant(alarm.next_fire_at);
-    return [at <= look.now ? 'is due' : fromNow(at, look.now), shortTime(at, look)];
+    return [at <= look.now ? 'is due' : coarse(fromNow(at, look.now)), shortTime(at, look)];
   }
   if (alarm.status !== 'fired' || alarm.last_fired_at === undefined) return ['-', ''];
   const at = instant(alarm.last_fired_at);
-  return [fromNow(at, look.now), shortTime(at, look)];
+  return [coarse(fromNow(at, look.now)), shortTime(at, look)];
 }
 
 function attempts(count: number): string {
