@@ -1,0 +1,156 @@
+/** An agent CLI that was connected: an alarm set without a conversation wakes the very session that set it. */
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { reveilleProcess } from '../support/command-line.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Installation, startInstallation } from '../support/installation.ts';
+import { callsIn, installAgent } from '../support/stand-ins/agents/executable.ts';
+import { atEnd, temporaryFolder } from '../support/temporary.ts';
+
+const OPEN_SESSION = fileURLToPath(new URL('../support/stand-ins/agents/open-session.ts', import.meta.url));
+
+type Bench = Installation & {
+  person: string;
+  work: string;
+  /** `reveille connect …` in the working folder. */
+  connect(...words: string[]): Promise<string>;
+  /** Begins a session that exists, as a CLI in a terminal. */
+  open(client?: string, files?: readonly string[]): OpenSession;
+};
+
+type Said = { said?: string[]; structuredContent?: Record<string, string> };
+type OpenSession = {
+  prompt(session: string): Promise<Said>;
+  set(fields?: object, meta?: object): Promise<Record<string, string>>;
+  close(): Promise<void>;
+};
+
+/** A session of the stand-in `claude` in a folder. */
+function makeSession({ person, work }: Bench): string {
+  const session = randomUUID();
+  const folder = join(person, '.claude', work.replaceAll('/', '-'));
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${session}.jsonl`), '{}\n');
+  return session;
+}
+
+async function bench(t: TestContext): Promise<Bench> {
+  const person = temporaryFolder(t);
+  const work = join(person, 'work');
+  mkdirSync(work);
+  installAgent(join(person, 'bin'), 'claude');
+  const env = {
+    HOME: person,
+    PATH: [join(person, 'bin'), process.env.PATH].join(delimiter),
+    REVEILLE_HOME: join(person, '.reveille'),
+  };
+  const house = await startInstallation(t, env.REVEILLE_HOME, { HOME: person, PATH: env.PATH });
+  const claude = [join(person, '.claude.json'), join(person, '.claude', 'settings.json')];
+  return {
+    ...house,
+    person,
+    work,
+    async connect(...words) {
+      const { status, stdout, stderr } = await reveilleProcess(person, ['connect', ...words], { env, cwd: work });
+      assert.equal(status, 0, stderr);
+      return stdout;
+    },
+    open(client = 'claude-code', files = claude) {
+      const child: ChildProcess = spawn(process.execPath, [OPEN_SESSION, client, ...files], {
+        cwd: work,
+        env: { ...env, REVEILLE_HOME: '' },
+        stdio: ['pipe', 'pipe', 'inherit'],
+      });
+      const gone = new Promise<void>((resolve) => child.once('close', () => resolve()));
+      const close = async () => {
+        child.stdin!.end();
+        await gone;
+      };
+      atEnd(t, close);
+      const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+      const ask = async (what: object): Promise<Said> => {
+        child.stdin!.write(`${JSON.stringify(what)}\n`);
+        return JSON.parse(String((await lines.next()).value));
+      };
+      return {
+        close,
+        prompt: (session) => ask({ session, prompt: 'a word that must not be kept' }),
+        async set(fields = {}, meta = {}) {
+          const args = { kind: 'once', delay_seconds: 3600, wake_message: 'look at the build', ...fields };
+          const { structuredContent } = await ask({ tool: 'alarm_set', arguments: args, meta });
+          return structuredContent!;
+        },
+      };
+    },
+  };
+}
+
+test('an alarm that names no conversation resumes the very session, started with --resume and its id', async (t) => {
+  const house = await bench(t);
+  assert.match(await house.connect('claude', '--yes', '--wake'), /Wakes of .* go to claude in .*work/);
+  const session = makeSession(house);
+  const open = house.open();
+  assert.match((await open.prompt(session)).said![0]!, /^Time: /);
+  const answer = await open.set({ delay_seconds: 1 });
+  assert.equal(answer.conversation_id, session);
+  assert.equal(answer.note, undefined);
+  const call = await eventually('claude is started', () => callsIn(house.person)[0]);
+  assert.deepEqual(call.argv.slice(0, 3), ['-p', '--resume', session]);
+  assert.equal(call.cwd, house.work);
+
+  const folder = join(house.home.path, 'sessions');
+  const [file, ...more] = readdirSync(folder).map((name) => join(folder, name));
+  assert.deepEqual(more, []);
+  assert.equal(statSync(file!).mode & 0o777, 0o600);
+  assert.doesNotMatch(readFileSync(file!, 'utf8'), /a word that must not be kept/);
+
+  assert.match(await house.connect('claude', '--undo', '--yes'), /wakes/i);
+  assert.equal(existsSync(join(house.home.path, 'wake-target.json')), false);
+});
+
+test('two sessions in one folder do not mix, and a session that is cleared is the new one from the next prompt on', async (t) => {
+  const house = await bench(t);
+  await house.connect('claude', '--yes', '--no-wake');
+  const [first, second] = [house.open(), house.open()];
+  const [one, two, cleared] = [makeSession(house), makeSession(house), makeSession(house)];
+  await first.prompt(one);
+  await second.prompt(two);
+  assert.equal((await first.set()).conversation_id, one);
+  assert.equal((await second.set()).conversation_id, two);
+  await first.prompt(cleared);
+  assert.equal((await first.set()).conversation_id, cleared);
+  assert.equal((await second.set()).conversation_id, two);
+  assert.equal((await second.set({ conversation_id: 'daily' })).conversation_id, 'daily');
+  // A process that goes back and forth may have both open: which of them calls is not known.
+  await first.prompt(one);
+  const unknown = await first.set();
+  assert.equal(unknown.conversation_id, undefined);
+  assert.match(unknown.note!, /starts a new conversation/);
+});
+
+test('without a hook nothing is guessed, and the answer says that a new conversation is started', async (t) => {
+  const house = await bench(t);
+  await house.connect('claude', '--yes', '--no-wake');
+  const [hooked, bare] = [house.open(), house.open()];
+  await hooked.prompt(makeSession(house));
+  const answer = await bare.set();
+  assert.equal(answer.conversation_id, undefined);
+  assert.match(answer.note!, /conversation of this call is not known.*starts a new conversation/);
+});
+
+test('Codex names the thread with each call, and its process names none', async (t) => {
+  const house = await bench(t);
+  await house.connect('claude', '--yes', '--no-wake');
+  const codex = house.open('codex-mcp-client');
+  await codex.prompt(randomUUID());
+  const thread = randomUUID();
+  assert.equal((await codex.set({}, { threadId: thread })).conversation_id, thread);
+  assert.match((await codex.set()).note!, /not known/);
+});
