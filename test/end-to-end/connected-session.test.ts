@@ -8,7 +8,8 @@ import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { reveilleProcess } from '../support/command-line.ts';
+import { createRouterClient } from '../../src/router/client.ts';
+import { type Outcome, reveilleProcess } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Installation, startInstallation } from '../support/installation.ts';
 import { callsIn, installAgent } from '../support/stand-ins/agents/executable.ts';
@@ -16,13 +17,15 @@ import { atEnd, temporaryFolder } from '../support/temporary.ts';
 
 const OPEN_SESSION = fileURLToPath(new URL('../support/stand-ins/agents/open-session.ts', import.meta.url));
 
-type Bench = Installation & {
+type Bench = Omit<Installation, 'attempt'> & {
   person: string;
   work: string;
   /** `reveille connect …` in the working folder. */
   connect(...words: string[]): Promise<string>;
   /** Begins a session that exists, as a CLI in a terminal. */
-  open(client?: string, files?: readonly string[]): OpenSession;
+  open(client?: string, more?: Record<string, string>): OpenSession;
+  /** `reveille connect …`, whatever becomes of it. */
+  attempt(words: readonly string[]): Promise<Outcome>;
 };
 
 type Said = { said?: string[]; structuredContent?: Record<string, string> };
@@ -53,19 +56,21 @@ async function bench(t: TestContext): Promise<Bench> {
   };
   const house = await startInstallation(t, env.REVEILLE_HOME, { HOME: person, PATH: env.PATH });
   const claude = [join(person, '.claude.json'), join(person, '.claude', 'settings.json')];
+  const attempt = (words: readonly string[]) => reveilleProcess(person, ['connect', ...words], { env, cwd: work });
   return {
     ...house,
     person,
     work,
+    attempt,
     async connect(...words) {
-      const { status, stdout, stderr } = await reveilleProcess(person, ['connect', ...words], { env, cwd: work });
+      const { status, stdout, stderr } = await attempt(words);
       assert.equal(status, 0, stderr);
       return stdout;
     },
-    open(client = 'claude-code', files = claude) {
-      const child: ChildProcess = spawn(process.execPath, [OPEN_SESSION, client, ...files], {
+    open(client = 'claude-code', more = {}) {
+      const child: ChildProcess = spawn(process.execPath, [OPEN_SESSION, client, ...claude], {
         cwd: work,
-        env: { ...env, REVEILLE_HOME: '' },
+        env: { ...env, ...more, REVEILLE_HOME: '' },
         stdio: ['pipe', 'pipe', 'inherit'],
       });
       const gone = new Promise<void>((resolve) => child.once('close', () => resolve()));
@@ -153,4 +158,55 @@ test('Codex names the thread with each call, and its process names none', async 
   const thread = randomUUID();
   assert.equal((await codex.set({}, { threadId: thread })).conversation_id, thread);
   assert.match((await codex.set()).note!, /not known/);
+});
+
+test('a program that was woken sets its alarms in the conversation of that wake', async (t) => {
+  const house = await bench(t);
+  await house.connect('claude', '--yes', '--no-wake');
+  const woken = house.open('claude-code', { REVEILLE_CONVERSATION_ID: 'daily' });
+  assert.equal((await woken.set()).conversation_id, 'daily');
+});
+
+test('connect tries the wake target with an alarm that resumes a session, and --undo brings back the one before', async (t) => {
+  const house = await bench(t);
+  const { client, router, secrets, label } = house;
+  const machines = createRouterClient({ url: router.url, token: secrets.ROUTER_ADMIN_TOKEN });
+  const owner = label.toLowerCase();
+  const elsewhere = { preset: 'codex', cwd: house.person };
+  await machines.put(owner, { provider: 'command', spec: elsewhere });
+
+  const { wake } = JSON.parse(await house.connect('claude', '--yes', '--wake', '--test', '--json'));
+  const [started, resumed, ...more] = callsIn(house.person);
+  assert.deepEqual(more, []);
+  assert.equal(started!.argv.includes('--resume'), false);
+  assert.deepEqual(resumed!.argv.slice(0, 3), ['-p', '--resume', wake.test.session]);
+  assert.deepEqual([started!.cwd, resumed!.cwd], [house.work, house.work]);
+  assert.equal((await client.listAlarms({ status: 'active' })).alarms.length, 0);
+  assert.deepEqual((await machines.show(owner)).spec, { preset: 'claude', cwd: house.work });
+
+  // Connecting once more changes nothing, and does not take the client for what was there before.
+  assert.match(await house.connect('claude', '--wake', '--yes'), /connected already/);
+  assert.match(await house.connect('claude', '--undo', '--yes'), /Wakes go to codex in/);
+  assert.deepEqual((await machines.show(owner)).spec, elsewhere);
+  assert.match(await house.connect('claude', '--undo', '--yes'), /Nothing of ours/);
+});
+
+test('an agent whose token would be lost is not replaced, and without a word the wake target stays', async (t) => {
+  const house = await bench(t);
+  const { router, secrets, label } = house;
+  const machines = createRouterClient({ url: router.url, token: secrets.ROUTER_ADMIN_TOKEN });
+  const owner = label.toLowerCase();
+  await machines.put(owner, { provider: 'http', spec: { url: 'http://127.0.0.1:9' } });
+  const { status, stderr } = await house.attempt(['claude', '--yes', '--wake']);
+  assert.equal(status, 1);
+  assert.match(
+    stderr,
+    /wakes go to the http machine http:\/\/127\.0\.0\.1:9.*reveille machine put --provider claude --dir/,
+  );
+  const said = await house.connect('claude', '--yes');
+  assert.match(
+    said,
+    /Wakes go to the http machine .*To wake Claude Code in this folder: reveille connect claude --wake/,
+  );
+  assert.equal((await machines.show(owner)).provider, 'http');
 });
