@@ -2,6 +2,9 @@
 import { conversationIdSchema } from '../wire/alarm.ts';
 import { CONVERSATION_META } from '../wire/manifest.ts';
 
+/** A conversation, and what there is to say of waking it. */
+export type Conversation = { readonly id: string; readonly note?: string | undefined };
+
 /** How Codex calls itself, and the member of `_meta` with which it names the thread of a call. */
 const CODEX = /^codex/i;
 const CODEX_THREAD_META = 'threadId';
@@ -21,11 +24,12 @@ export const NEW_CONVERSATION =
 export function conversationOf(
   meta: Readonly<Record<string, unknown>>,
   client: string | undefined,
-  session: () => string | undefined,
-): string | undefined {
+  session: () => Conversation | undefined,
+): Conversation | undefined {
   // One process of Codex may serve many threads: each call names its own, and nothing else does.
   const isCodex = (client !== undefined && CODEX.test(client)) || meta[CODEX_THREAD_META] !== undefined;
-  const named = meta[CONVERSATION_META] ?? (isCodex ? meta[CODEX_THREAD_META] : session());
-  const { data } = conversationIdSchema.safeParse(named);
-  return data;
+  const own = meta[CONVERSATION_META] ?? (isCodex ? meta[CODEX_THREAD_META] : undefined);
+  if (own === undefined) return isCodex ? undefined : session();
+  const { data } = conversationIdSchema.safeParse(own);
+  return data === undefined ? undefined : { id: data };
 }

@@ -26,7 +26,7 @@ import type { Settings } from '../wire/settings.ts';
 import { utf8Bytes } from '../wire/text.ts';
 import { showValue } from '../wire/validate.ts';
 import { readArguments } from './arguments.ts';
-import { NEW_CONVERSATION } from './conversation.ts';
+import { type Conversation, NEW_CONVERSATION } from './conversation.ts';
 import { type KeyFolder, type LocalDefaults, resolveKeyFolder, resolveMcpSettings } from './mcp-settings.ts';
 import type { ToolDefinition, ToolName } from './tools.ts';
 
@@ -94,7 +94,7 @@ export type CallAbout = {
   /** Whom it is made for, as its `_meta` says it. */
   user?: unknown;
   /** The conversation in which it is made; asked for where an alarm names none. */
-  conversation?: () => string | undefined;
+  conversation?: () => Conversation | undefined;
 };
 
 /** How an operator lets the key of a user in, where chronosd does not know it. */
@@ -121,8 +121,9 @@ function fitting(result: CallToolResult, name: string): CallToolResult {
 }
 
 /** In which conversation an alarm wakes. */
-function wakes({ conversation_id: conversation }: Record<string, unknown>): object {
-  return conversation === undefined ? { note: NEW_CONVERSATION } : { conversation_id: conversation };
+function wakes({ conversation_id: conversation }: Record<string, unknown>, note: string | undefined): object {
+  if (conversation === undefined) return { note: NEW_CONVERSATION };
+  return { conversation_id: conversation, ...(note !== undefined && { note }) };
 }
 
 /** Says why a key that another conversation has used does not fit, where the caller named no conversation. */
@@ -164,11 +165,11 @@ export function createForwarder({ settings, localDefaults, clock, log }: Forward
     const client = await connect(user);
     if (tool.name !== 'alarm_set') return fitting(resultOf(await to.send(client, fields, signal)), tool.name);
     const isDefault = fields.conversation_id === undefined;
-    if (isDefault) fields.conversation_id = conversation?.();
-    if (fields.conversation_id === undefined) delete fields.conversation_id;
+    const own = isDefault ? conversation?.() : undefined;
+    if (own) fields.conversation_id = own.id;
     const sent = to.send(client, fields, signal);
     const answer = await (isDefault ? sent.catch((thrown) => refuseOtherConversation(thrown, fields)) : sent);
-    return fitting(resultOf({ ...answer, ...wakes(fields) }), tool.name);
+    return fitting(resultOf({ ...answer, ...wakes(fields, own?.note) }), tool.name);
   };
 
   return async (tool, source, signal, about) => {

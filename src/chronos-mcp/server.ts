@@ -9,7 +9,7 @@ import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { CONVERSATION_CAPABILITY, USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
-import { conversationOf } from './conversation.ts';
+import { type Conversation, conversationOf } from './conversation.ts';
 import { checkMcpSettings, type LocalDefaults } from './mcp-settings.ts';
 import type { ForwarderOptions, ToolForwarder } from './proxy.ts';
 import { CHRONOS_ALIAS, readChronosTools, TOOL_SET_VERSION, TOOLS_FILE, type ToolDefinition } from './tools.ts';
@@ -27,7 +27,7 @@ export type ChronosMcpOptions = {
   log: Logger;
   clock?: Clock;
   /** The conversation that this server's client has open, as far as that is known; asked at every call. */
-  session?: () => string | undefined;
+  session?: () => Conversation | undefined;
   /** Instead of the definitions that come with Reveille. */
   toolsFile?: string | URL;
   input?: Readable;
@@ -61,7 +61,7 @@ function lazyForwarder(options: ForwarderOptions): { forward: ToolForwarder; loa
 function createServer(
   tools: ReadonlyMap<string, ToolDefinition>,
   forward: ToolForwarder,
-  session: () => string | undefined,
+  session: () => Conversation | undefined,
 ): Server {
   const server = new Server(
     { name: CHRONOS_ALIAS, title: 'Chronos: alarms', version: TOOL_SET_VERSION },

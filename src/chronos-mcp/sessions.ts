@@ -10,6 +10,7 @@ import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile } from '../kit/identity/private-file.ts';
 import { type ClientProcess, isAlive } from '../kit/process/client-process.ts';
 import { conversationIdSchema } from '../wire/alarm.ts';
+import type { Conversation } from './conversation.ts';
 
 const recordSchema = z.object({
   pid: z.int(),
@@ -88,7 +89,34 @@ export function recordSession(folder: string, client: ClientProcess, input: stri
   if (before === undefined) sweep(folder);
 }
 
-/** The session that a client process has open; `undefined` where that is not known. */
-export function sessionOf(folder: string, client: ClientProcess | undefined): string | undefined {
-  return client && existsSync(folder) ? readRecord(fileOf(folder, client))?.session : undefined;
+const targetSchema = z.object({ client: z.string(), folder: z.string() });
+
+/** What an alarm says whose session is not found where its wake goes; `undefined` where that is not so. */
+function elsewhere(targetFile: string, folder: string | undefined): string | undefined {
+  try {
+    const text = readPrivateFile(targetFile);
+    if (text === undefined || folder === undefined) return undefined;
+    const target = targetSchema.parse(JSON.parse(text));
+    if (target.folder === folder) return undefined;
+    return `Wakes start ${target.client} in ${target.folder}. This session is of ${folder}, so the alarm starts a new conversation there.`;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The session that a client process has open.
+ *
+ * @param folder of the records
+ * @param targetFile says which folder `connect` has registered as the wake target
+ * @returns `undefined` where the session is not known
+ */
+export function sessionOf(
+  folder: string,
+  targetFile: string,
+  client: ClientProcess | undefined,
+): Conversation | undefined {
+  const record = client && existsSync(folder) ? readRecord(fileOf(folder, client)) : undefined;
+  if (record?.session === undefined) return undefined;
+  return { id: record.session, note: elsewhere(targetFile, record.folder) };
 }

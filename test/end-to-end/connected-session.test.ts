@@ -23,7 +23,7 @@ type Bench = Omit<Installation, 'attempt'> & {
   /** `reveille connect …` in the working folder. */
   connect(...words: string[]): Promise<string>;
   /** Begins a session that exists, as a CLI in a terminal. */
-  open(client?: string, more?: Record<string, string>): OpenSession;
+  open(client?: string, more?: Record<string, string>, cwd?: string): OpenSession;
   /** `reveille connect …`, whatever becomes of it. */
   attempt(words: readonly string[]): Promise<Outcome>;
 };
@@ -67,9 +67,9 @@ async function bench(t: TestContext): Promise<Bench> {
       assert.equal(status, 0, stderr);
       return stdout;
     },
-    open(client = 'claude-code', more = {}) {
+    open(client = 'claude-code', more = {}, cwd = work) {
       const child: ChildProcess = spawn(process.execPath, [OPEN_SESSION, client, ...claude], {
-        cwd: work,
+        cwd,
         env: { ...env, ...more, REVEILLE_HOME: '' },
         stdio: ['pipe', 'pipe', 'inherit'],
       });
@@ -148,6 +148,17 @@ test('without a hook nothing is guessed, and the answer says that a new conversa
   const answer = await bare.set();
   assert.equal(answer.conversation_id, undefined);
   assert.match(answer.note!, /conversation of this call is not known.*starts a new conversation/);
+});
+
+test('a session of another folder than the wake target is said to start a new conversation', async (t) => {
+  const house = await bench(t);
+  await house.connect('claude', '--yes', '--wake');
+  const open = house.open('claude-code', {}, house.person);
+  const session = makeSession(house);
+  await open.prompt(session);
+  const answer = await open.set();
+  assert.equal(answer.conversation_id, session);
+  assert.match(answer.note!, /^Wakes start claude in \S+work\. This session is of \S+, so the alarm starts a new/);
 });
 
 test('Codex names the thread with each call, and its process names none', async (t) => {

@@ -53,7 +53,7 @@ const isOf = ({ provider, spec }: MachineView, client: string, folder: string) =
 export async function whereWakesGo(context: CliContext): Promise<string | undefined> {
   if (readRun(context.home) === undefined) return undefined;
   const machine = await existingMachine(routerClient(context), userOf(context, undefined));
-  if (!isPresent(machine)) return 'nowhere: no machine is registered';
+  if (!isPresent(machine)) return 'no machine: none is registered';
   if (isOwnNeo(machine)) return 'the local Neo';
   const { preset, cwd } = machine.spec;
   if (machine.provider === 'command' && typeof cwd === 'string') return `${String(preset)} in ${cwd}`;
