@@ -36,9 +36,9 @@ type OpenSession = {
 };
 
 /** A session of the stand-in `claude` in a folder. */
-function makeSession({ person, work }: Bench): string {
+function makeSession({ person, work }: Bench, client = 'claude'): string {
   const session = randomUUID();
-  const folder = join(person, '.claude', work.replaceAll('/', '-'));
+  const folder = join(person, `.${client}`, work.replaceAll('/', '-'));
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, `${session}.jsonl`), '{}\n');
   return session;
@@ -48,14 +48,17 @@ async function bench(t: TestContext): Promise<Bench> {
   const person = temporaryFolder(t);
   const work = join(person, 'work');
   mkdirSync(work);
-  installAgent(join(person, 'bin'), 'claude');
+  for (const name of ['claude', 'gemini'] as const) installAgent(join(person, 'bin'), name);
   const env = {
     HOME: person,
     PATH: [join(person, 'bin'), process.env.PATH].join(delimiter),
     REVEILLE_HOME: join(person, '.reveille'),
   };
   const house = await startInstallation(t, env.REVEILLE_HOME, { HOME: person, PATH: env.PATH });
-  const claude = [join(person, '.claude.json'), join(person, '.claude', 'settings.json')];
+  const filesOf = (client: string) =>
+    client.startsWith('gemini')
+      ? [join(person, '.gemini', 'settings.json')]
+      : [join(person, '.claude.json'), join(person, '.claude', 'settings.json')];
   const attempt = (words: readonly string[]) => reveilleProcess(person, ['connect', ...words], { env, cwd: work });
   return {
     ...house,
@@ -68,7 +71,7 @@ async function bench(t: TestContext): Promise<Bench> {
       return stdout;
     },
     open(client = 'claude-code', more = {}, cwd = work) {
-      const child: ChildProcess = spawn(process.execPath, [OPEN_SESSION, client, ...claude], {
+      const child: ChildProcess = spawn(process.execPath, [OPEN_SESSION, client, ...filesOf(client)], {
         cwd,
         env: { ...env, ...more, REVEILLE_HOME: '' },
         stdio: ['pipe', 'pipe', 'inherit'],
@@ -159,6 +162,17 @@ test('a session of another folder than the wake target is said to start a new co
   const answer = await open.set();
   assert.equal(answer.conversation_id, session);
   assert.match(answer.note!, /^Wakes start claude in \S+work\. This session is of \S+, so the alarm starts a new/);
+});
+
+test('a session of Gemini CLI is resumed likewise, by its own prompt hook', async (t) => {
+  const house = await bench(t);
+  await house.connect('gemini', '--yes', '--wake');
+  const session = makeSession(house, 'gemini');
+  const open = house.open('gemini-cli-mcp-client');
+  await open.prompt(session);
+  assert.equal((await open.set({ delay_seconds: 1 })).conversation_id, session);
+  const call = await eventually('gemini is started', () => callsIn(house.person)[0]);
+  assert.deepEqual([call.name, ...call.argv.slice(0, 2)], ['gemini', '--resume', session]);
 });
 
 test('Codex names the thread with each call, and its process names none', async (t) => {
