@@ -26,6 +26,7 @@ import type { Settings } from '../wire/settings.ts';
 import { utf8Bytes } from '../wire/text.ts';
 import { showValue } from '../wire/validate.ts';
 import { readArguments } from './arguments.ts';
+import { type Conversation, NEW_CONVERSATION } from './conversation.ts';
 import { type KeyFolder, type LocalDefaults, resolveKeyFolder, resolveMcpSettings } from './mcp-settings.ts';
 import type { ToolDefinition, ToolName } from './tools.ts';
 
@@ -80,14 +81,21 @@ export type ForwarderOptions = {
  * @param tool one of `TOOL_NAMES`
  * @param source the arguments' JSON text
  * @param signal aborts when the client cancels the call or goes away
- * @param user whom the call is made for, as its `_meta` says it
  */
 export type ToolForwarder = (
   tool: ToolDefinition,
   source: string,
   signal: AbortSignal,
-  user?: unknown,
+  about?: CallAbout,
 ) => Promise<CallToolResult>;
+
+/** What is known of a call beside its arguments. */
+export type CallAbout = {
+  /** Whom it is made for, as its `_meta` says it. */
+  user?: unknown;
+  /** The conversation in which it is made; asked for where an alarm names none. */
+  conversation?: () => Conversation | undefined;
+};
 
 /** How an operator lets the key of a user in, where chronosd does not know it. */
 function withRemedy(error: ReveilleError, settings: Settings, user: unknown): ReveilleError {
@@ -110,6 +118,20 @@ function fitting(result: CallToolResult, name: string): CallToolResult {
     'invalid_request',
     `the answer of ${name} would have ${bytes} bytes, more than the ${MAX_RESULT_BYTES} that an MCP message may have; ask for fewer alarms with a smaller limit`,
   );
+}
+
+/** In which conversation an alarm wakes. */
+function wakes({ conversation_id: conversation }: Record<string, unknown>, note: string | undefined): object {
+  if (conversation === undefined) return { note: NEW_CONVERSATION };
+  return { conversation_id: conversation, ...(note !== undefined && { note }) };
+}
+
+/** Says why a key that another conversation has used does not fit, where the caller named no conversation. */
+function refuseOtherConversation(thrown: unknown, { conversation_id: own }: Record<string, unknown>): never {
+  const error = toReveilleError(thrown);
+  if (error.code !== 'conflict' || own === undefined) throw thrown;
+  const why = `conversation_id was left out and is ${String(own)}, the conversation of this call`;
+  throw new ReveilleError('conflict', `${error.message} (${why})`, { cause: error, retryable: false });
 }
 
 export function createForwarder({ settings, localDefaults, clock, log }: ForwarderOptions): ToolForwarder {
@@ -137,17 +159,24 @@ export function createForwarder({ settings, localDefaults, clock, log }: Forward
     return createChronosClient({ url, token, timeoutMs, identity, clock });
   };
 
-  const forward: ToolForwarder = async (tool, source, signal, user) => {
+  const forward: ToolForwarder = async (tool, source, signal, { user, conversation } = {}) => {
     const to = FORWARDS[tool.name as ToolName];
     const fields = readArguments(tool, to.arguments, to.raw, source);
-    return fitting(resultOf(await to.send(await connect(user), fields, signal)), tool.name);
+    const client = await connect(user);
+    if (tool.name !== 'alarm_set') return fitting(resultOf(await to.send(client, fields, signal)), tool.name);
+    const isDefault = fields.conversation_id === undefined;
+    const own = isDefault ? conversation?.() : undefined;
+    if (own) fields.conversation_id = own.id;
+    const sent = to.send(client, fields, signal);
+    const answer = await (isDefault ? sent.catch((thrown) => refuseOtherConversation(thrown, fields)) : sent);
+    return fitting(resultOf({ ...answer, ...wakes(fields, own?.note) }), tool.name);
   };
 
-  return async (tool, source, signal, user) => {
+  return async (tool, source, signal, about) => {
     try {
-      return await forward(tool, source, signal, user);
+      return await forward(tool, source, signal, about);
     } catch (thrown) {
-      const error = withRemedy(toReveilleError(thrown), settings, user);
+      const error = withRemedy(toReveilleError(thrown), settings, about?.user);
       log.warn({ tool: tool.name, code: error.code, reason: error.message, err: error.cause }, 'tool call failed');
       return { ...resultOf(wireErrorOf(error)), isError: true };
     }

@@ -7,8 +7,9 @@ import { ProtocolError, ProtocolErrorCode, Server, type Tool } from '@modelconte
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { USER_META } from '../wire/manifest.ts';
+import { CONVERSATION_CAPABILITY, USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
+import { type Conversation, conversationOf } from './conversation.ts';
 import { checkMcpSettings, type LocalDefaults } from './mcp-settings.ts';
 import type { ForwarderOptions, ToolForwarder } from './proxy.ts';
 import { CHRONOS_ALIAS, readChronosTools, TOOL_SET_VERSION, TOOLS_FILE, type ToolDefinition } from './tools.ts';
@@ -25,6 +26,8 @@ export type ChronosMcpOptions = {
   localDefaults?: () => LocalDefaults | Promise<LocalDefaults>;
   log: Logger;
   clock?: Clock;
+  /** The conversation that this server's client has open, as far as that is known; asked at every call. */
+  session?: () => Conversation | undefined;
   /** Instead of the definitions that come with Reveille. */
   toolsFile?: string | URL;
   input?: Readable;
@@ -55,16 +58,27 @@ function lazyForwarder(options: ForwarderOptions): { forward: ToolForwarder; loa
 }
 
 /** One server for one connection. The low-level class, because the arguments must not be parsed before we read them. */
-function createServer(tools: ReadonlyMap<string, ToolDefinition>, forward: ToolForwarder): Server {
+function createServer(
+  tools: ReadonlyMap<string, ToolDefinition>,
+  forward: ToolForwarder,
+  session: () => Conversation | undefined,
+): Server {
   const server = new Server(
     { name: CHRONOS_ALIAS, title: 'Chronos: alarms', version: TOOL_SET_VERSION },
-    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+    {
+      capabilities: { tools: {}, experimental: { [CONVERSATION_CAPABILITY]: {} } },
+      instructions: INSTRUCTIONS,
+    },
   );
   server.setRequestHandler('tools/list', () => ({ tools: [...tools.values()] as unknown as Tool[] }));
   server.setRequestHandler('tools/call', ({ params }, context) => {
     const tool = tools.get(params.name);
-    const user = params._meta?.[USER_META];
-    if (tool) return forward(tool, argumentsSource(params.arguments), context.mcpReq.signal, user);
+    const meta: Readonly<Record<string, unknown>> = params._meta ?? {};
+    const about = {
+      user: meta[USER_META],
+      conversation: () => conversationOf(meta, server.getClientVersion()?.name, session),
+    };
+    if (tool) return forward(tool, argumentsSource(params.arguments), context.mcpReq.signal, about);
     const message = `unknown tool ${JSON.stringify(params.name)}; the tools are ${[...tools.keys()].join(', ')}`;
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
   });
@@ -77,14 +91,14 @@ function createServer(tools: ReadonlyMap<string, ToolDefinition>, forward: ToolF
  * @throws ReveilleError `invalid_request` for a wrong variable or unusable tool definitions
  */
 export function startChronosMcp(options: ChronosMcpOptions): ChronosMcp {
-  const { settings, log, localDefaults = () => ({}), clock = systemClock } = options;
+  const { settings, log, localDefaults = () => ({}), clock = systemClock, session = () => undefined } = options;
   checkMcpSettings(settings);
   const tools = readChronosTools(options.toolsFile ?? TOOLS_FILE);
   const { forward, load } = lazyForwarder({ settings, localDefaults, clock, log });
   const transport = new VerbatimStdioTransport(options.input ?? process.stdin, options.output ?? process.stdout);
   const factory = () => {
     setImmediate(() => load().catch((thrown) => log.error({ err: thrown }, 'the forwarding code does not load')));
-    return createServer(tools, forward);
+    return createServer(tools, forward, session);
   };
   const onerror = (error: Error) => log.warn({ reason: error.message }, 'MCP connection');
   const handle = serveStdio(factory, { transport, onerror });

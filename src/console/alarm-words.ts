@@ -1,14 +1,12 @@
 /** An alarm in a few words: what it is called, when it rings, how it stands. */
 import { html } from 'hono/html';
 import { formatDuration } from '../kit/clock/duration.ts';
+import { keepsWallTime, seriesWords } from '../kit/phrase/series-words.ts';
 import { plainWakeError } from '../kit/text/wake-error.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import { parseInstant } from '../wire/rfc3339.ts';
 import { brief, type Html, NOTHING, shown } from './shown.ts';
 import { absolute, type Here, time } from './times.ts';
-
-/** Whether an expression is read on the wall clock of a zone; `@every` knows none. */
-export const keepsWallTime = (cron: string): boolean => !/^@every\s/.test(cron.trim());
 
 export const instantOf = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : parseInstant(text);
@@ -17,30 +15,13 @@ export const instantOf = (text: string | undefined): number | undefined =>
 export const nameOf = ({ label, wake_message: words }: Pick<AlarmView, 'label' | 'wake_message'>, most = 80): Html =>
   brief(label === '' ? words : label, most);
 
-const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
-const two = (text: string) => text.padStart(2, '0');
-
-/** What five fields say, where they say something simple. */
-function cronWords(cron: string): string | undefined {
-  const [minute = '', hour = '', day, month, weekday = ''] = cron.trim().split(/\s+/);
-  if (month !== '*' || !/^\d+$/.test(minute)) return undefined;
-  if (hour === '*' && day === '*' && weekday === '*') return `every hour at :${two(minute)}`;
-  if (!/^\d+$/.test(hour)) return undefined;
-  const at = `${two(hour)}:${two(minute)}`;
-  if (day === '*' && weekday === '*') return `every day at ${at}`;
-  if (day === '*' && weekday === '1-5') return `every weekday at ${at}`;
-  if (day === '*' && /^[0-7]$/.test(weekday)) return `every ${DAYS[Number(weekday)]} at ${at}`;
-  return day !== undefined && /^\d+$/.test(day) && weekday === '*' ? `on day ${day} of each month at ${at}` : undefined;
-}
-
 /** `every weekday at 09:00 in Europe/Berlin`, `once`. */
 export function scheduleWords(alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'timezone' | 'fire_at'>, here: Here): Html {
   const { kind, cron_expr: cron = '', timezone = 'UTC', fire_at } = alarm;
   const at = instantOf(fire_at);
   if (kind === 'once') return at === undefined ? html`once` : html`once, ${absolute(at, here)}`;
-  if (!keepsWallTime(cron)) return html`${shown(cron.replace('@every', 'every'))}`;
-  const words = cronWords(cron);
-  const where = timezone === here.zone ? NOTHING : html` in ${shown(timezone)}`;
+  const words = seriesWords(cron);
+  const where = timezone === here.zone || !keepsWallTime(cron) ? NOTHING : html` in ${shown(timezone)}`;
   return words === undefined ? html`<code>${shown(cron)}</code>${where}` : html`${words}${where}`;
 }
 

@@ -14,7 +14,7 @@ import {
 } from '@modelcontextprotocol/client';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Walls } from '../kit/process/separation.ts';
-import { USER_META } from '../wire/manifest.ts';
+import { CONVERSATION_CAPABILITY, CONVERSATION_META, USER_META } from '../wire/manifest.ts';
 import { VERSION } from '../wire/version.ts';
 import { withDeadline } from './deadline.ts';
 import { httpWire } from './http-transport.ts';
@@ -228,14 +228,29 @@ export class Connection {
   async call(
     { name, inputSchema }: ToolDefinition,
     args: Readonly<Record<string, unknown>>,
-    { signal, slot, user }: { signal: AbortSignal; slot?: AnswerSlot | undefined; user?: string | undefined },
+    {
+      signal,
+      slot,
+      user,
+      conversation,
+    }: {
+      signal: AbortSignal;
+      slot?: AnswerSlot | undefined;
+      user?: string | undefined;
+      conversation?: string | undefined;
+    },
   ): Promise<CallToolResult> {
     // Some arguments travel as headers too, as the input schema says. Without an output schema the result is not
     // checked against it: what fails the check would be lost after the tool has run.
     const toolDefinition = { name, inputSchema } as Tool;
     const options = { ...NO_LIMIT, signal, toolDefinition };
-    const meta = this.#options.spec.isPerUser && user !== undefined ? { _meta: { [USER_META]: user } } : {};
-    const params = { name, arguments: { ...args }, ...meta };
+    const wantsConversation =
+      this.#client!.getServerCapabilities()?.experimental?.[CONVERSATION_CAPABILITY] !== undefined;
+    const meta = {
+      ...(this.#options.spec.isPerUser && user !== undefined && { [USER_META]: user }),
+      ...(wantsConversation && conversation !== undefined && { [CONVERSATION_META]: conversation }),
+    };
+    const params = { name, arguments: { ...args }, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
     if (!slot) {
       const result = await this.#client!.callTool(params, options);
       this.#flood.answered();

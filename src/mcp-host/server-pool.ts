@@ -225,16 +225,16 @@ export class ServerPool {
     alias: string,
     tool: string,
     args: Readonly<Record<string, unknown>>,
-    options: { signal?: AbortSignal } & Pick<CallOptions, 'definitionSha256' | 'once' | 'user'> = {},
+    options: { signal?: AbortSignal } & Pick<CallOptions, 'definitionSha256' | 'once' | 'user' | 'conversation'> = {},
   ): Promise<ToolResult> {
     const server = this.#servers.get(alias);
     const unsent = (inBand: string) => inBandError({ inBand, withoutResult: 'unsent' });
     if (!server) return unsent(`there is no server ${JSON.stringify(alias)}`);
     const isKnown = server.definitions.some(({ name }) => name === tool);
     if (isThere(server) && !isKnown) return unsent(`server "${alias}" has no tool ${JSON.stringify(tool)}`);
-    const { signal, definitionSha256, once, user } = options;
+    const { signal, ...about } = options;
     const timeoutMs = this.#timeoutOf(server, tool);
-    const { raw, ...outcome } = await server.call(tool, args, { timeoutMs, signal, definitionSha256, once, user });
+    const { raw, ...outcome } = await server.call(tool, args, { timeoutMs, signal, ...about });
     const result =
       'inBand' in outcome ? inBandError(outcome) : capOutput(outcome.result, this.#limits.outputTokens, this.#spill);
     return raw === undefined ? result : { ...result, raw };

@@ -35,6 +35,8 @@ export type CallOptions = {
   once?: boolean | undefined;
   /** Whose intent the call is made for; only a server that acts for several users is told. */
   user?: string | undefined;
+  /** In which conversation it is called; told to servers that ask for it. */
+  conversation?: string | undefined;
 };
 
 /** What came of a call; `raw` where a digest was wanted and an answer came. */
@@ -65,7 +67,7 @@ export class ToolCalls {
    * @throws ToolCallFailure
    */
   async call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallOutcome> {
-    const { timeoutMs, signal, definitionSha256, once, user } = options;
+    const { timeoutMs, signal, definitionSha256, once, user, conversation } = options;
     const slot: AnswerSlot | undefined = once ? {} : undefined;
     let begun: Connection | undefined;
     const running = withDeadline(this.#options.clock, timeoutMs, signal, async (inner) => {
@@ -79,7 +81,7 @@ export class ToolCalls {
       const live = definitionSha256 === undefined ? undefined : digestOf(definition);
       if (live !== definitionSha256) throw new AnotherDefinition(definitionSha256!, live!);
       begun = standing.connection;
-      return begun.call(definition, args, { signal: inner, slot, user });
+      return begun.call(definition, args, { signal: inner, slot, user, conversation });
     });
     this.#underWay.add(running);
     try {

@@ -15,6 +15,12 @@ export type ToolSurface = (typeof TOOL_SURFACES)[number];
 /** The member of a call's `_meta` that says whose intent it is made for. */
 export const USER_META = 'reveille/user';
 
+/** The member of a call's `_meta` that says in which conversation it is made. */
+export const CONVERSATION_META = 'reveille/conversation';
+
+/** An experimental capability of a server that wants {@link CONVERSATION_META}; other servers are not given it. */
+export const CONVERSATION_CAPABILITY = 'reveille/conversation';
+
 const variable = '[A-Za-z_][A-Za-z0-9_]*';
 
 /** Variables or headers handed to a server: an object of values, or a list of `NAME=value`. */

@@ -57,8 +57,16 @@ export type Installation = {
   attempt(words: readonly string[], options?: RunOptions): Promise<Outcome>;
 };
 
-/** What `reveille up` would leave and start, but for Neo; in a new home, or in one that is there. */
-export async function startInstallation(owner: Owner, at?: string): Promise<Installation> {
+/**
+ * What `reveille up` would leave and start, but for Neo; in a new home, or in one that is there.
+ *
+ * @param environment the router's own
+ */
+export async function startInstallation(
+  owner: Owner,
+  at?: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Installation> {
   const home = homeAt(at ?? join(temporaryFolder(owner), 'home'));
   makeHome(home);
   const secrets = loadOrMakeSecrets(home);
@@ -69,7 +77,7 @@ export async function startInstallation(owner: Owner, at?: string): Promise<Inst
   const router = await startRouter({
     ...shared,
     version: VERSION,
-    environment: {},
+    environment,
     config: parseRouterConfig({ ...settings, ROUTER_PORT: '0', ROUTER_DATA_DIR: join(home.path, 'router') }),
   });
   const openChronos = (port: number) =>

@@ -152,3 +152,10 @@ test('an edit of the expression alone leaves the alarm in its zone, whatever the
   assert.deepEqual(changes({ cron: 'every day at 8:00 Europe/Berlin' }), berlin);
   assert.deepEqual(changes({ zone: 'Asia/Tokyo' }), { timezone: 'Asia/Tokyo' });
 });
+
+test('an edit with a series as its instant is refused with what edit takes', () => {
+  assert.throws(() => changesOf({ at: 'every monday at 9' }, TYPED), {
+    message: '--at names one instant; a series goes with --cron "every monday at 9"',
+  });
+  assert.equal(changesOf({ cron: 'every monday at 9' }, TYPED).cron_expr, '0 9 * * 1');
+});

@@ -8,6 +8,7 @@ import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import { zoneOf } from '../../kit/clock/zone.ts';
 import { readPhrase } from '../../kit/phrase/phrase.ts';
 import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
+import { keepsWallTime, seriesWords } from '../../kit/phrase/series-words.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { type AlarmCreated, setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -19,7 +20,7 @@ import { durationFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flag
 import { UsageError } from '../flags/usage-error.ts';
 import { accountName } from '../home/home.ts';
 import { lookOf } from '../screens/look.ts';
-import { keepsWallTime, renderAlarm, renderCreated } from '../screens/render.ts';
+import { renderAlarm, renderCreated } from '../screens/render.ts';
 import { findAlarmId } from './alarm.ts';
 
 export type SetFlags = {
@@ -109,7 +110,12 @@ function whenRead(reading: Reading): When {
 }
 
 /** When it rings, as far as that is said. @throws UsageError for two answers, or a wrong one */
-export function whenOf(flags: Pick<SetFlags, 'in' | 'at' | 'cron' | 'zone'>, typed: Typed, words?: string): When {
+export function whenOf(
+  flags: Pick<SetFlags, 'in' | 'at' | 'cron' | 'zone'>,
+  typed: Typed,
+  words?: string,
+  command: 'set' | 'edit' = 'set',
+): When {
   const given = (['in', 'at', 'cron'] as const)
     .filter((name) => flags[name] !== undefined)
     .map((name) => WHEN_FLAGS[name]);
@@ -130,7 +136,11 @@ export function whenOf(flags: Pick<SetFlags, 'in' | 'at' | 'cron' | 'zone'>, typ
     if (parseInstant(flags.at) !== undefined) return { fire_at: flags.at };
     const reading = readingOf('--at', flags.at, flags, typed);
     if (reading.kind === 'series')
-      throw new UsageError(`--at names one instant; say ${JSON.stringify(flags.at)} after the message, or give --cron`);
+      throw new UsageError(
+        command === 'edit'
+          ? `--at names one instant; a series goes with --cron ${JSON.stringify(flags.at)}`
+          : `--at names one instant; say ${JSON.stringify(flags.at)} after the message, or give --cron`,
+      );
     return whenRead(reading);
   }
   if (flags.cron === undefined) return flags.zone === undefined ? {} : { timezone: flags.zone };
@@ -272,10 +282,13 @@ export async function alarmSet(
   const { alarm, readIn } = alarmOf(isWhen ? undefined : message, flags, typedWhere(context), isWhen ? message : words);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
   const rings = ringsOf(created, alarm);
-  const reading = readIn === undefined ? undefined : { zone: readIn, rings };
+  const look = lookOf(context);
+  const every = alarm.cron_expr === undefined ? undefined : (seriesWords(alarm.cron_expr) ?? alarm.cron_expr);
+  const reading = readIn === undefined && every === undefined ? undefined : { zone: readIn, every, rings };
+  const shown = rings.map((at) => formatWithOffset(readIn ?? look.zone, at));
   context.out.result(
-    { ...created, ...(reading && { zone: readIn, rings: rings.map((at) => formatWithOffset(readIn!, at)) }) },
-    renderCreated(created, lookOf(context), reading),
+    { ...created, ...(readIn !== undefined && { zone: readIn }), ...(reading && { rings: shown }) },
+    renderCreated(created, look, reading),
   );
 }
 
@@ -334,7 +347,7 @@ function clearedOf({ clear }: EditFlags): AlarmPatchBody {
 export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
   const cleared = clearedOf(flags);
   const hasMessage = flags.message !== undefined || flags.messageFile !== undefined;
-  const { readIn: _, timezone, ...when } = whenOf(flags, typed);
+  const { readIn: _, timezone, ...when } = whenOf(flags, typed, undefined, 'edit');
   // What is not named stays: an expression alone goes on in the zone that the alarm has.
   const isZoneNamed = flags.zone !== undefined || (timezone !== undefined && flags.cron!.includes(timezone));
   const set: AlarmPatchBody = {

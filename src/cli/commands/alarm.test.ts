@@ -56,7 +56,9 @@ describe('reveille alarm set', () => {
     const weekdays = await house.run('alarm', 'set', 'x', '--cron', '0 9 * * 1-5');
     assert.match(
       weekdays,
-      new RegExp(`^Set .*\n  rings in .*: ${ring}, then ${ring}, then ${ring}\n  read in Europe/Berlin\n$`),
+      new RegExp(
+        `^Set .*\n  a series: every weekday at 09:00\n  rings in .*: ${ring}, then ${ring}, then ${ring}\n  read in Europe/Berlin\n$`,
+      ),
     );
     const zoned = await house.run('alarm', 'set', 'x', '--cron', '0 9 * * 1-5', '--zone', 'Asia/Tokyo');
     assert.match(zoned, / 09:00\n {2}read in Asia\/Tokyo\n$/);
@@ -64,6 +66,9 @@ describe('reveille alarm set', () => {
     assert.doesNotMatch(await house.run('alarm', 'set', 'x', '--cron', '@every 90s'), /read in|Berlin/);
     const every = await house.run('alarm', 'set', 'x', '--cron', '@every 90s', '--json');
     assert.doesNotMatch(every, /zone|Berlin/);
+    // A series is confirmed as one, with its next three instants.
+    const hours = await house.run('alarm', 'set', 'x', 'every 2 hours');
+    assert.match(hours, /^Set .*\n {2}a series: every 2 h\n {2}rings in .*: \w.*, then \w.*, then \w.*\n$/);
   });
 
   test('message and payload arrive at the agent as they were written', async () => {
@@ -138,7 +143,7 @@ describe('reveille alarm list', () => {
     const id = await set('A message for the list', '--in', '2h', '--label', 'listed');
     const text = await house.run('alarm', 'list');
     const [heading, ...rest] = text.split('\n');
-    assert.match(heading!, /^ID +STATUS +KIND +RINGS +AT +MESSAGE$/);
+    assert.match(heading!, /^ID +STATUS +SCHEDULE +RINGS +AT +MESSAGE$/);
     const line = rest.find((one) => one.startsWith(id.slice(0, 13)));
     assert.match(line!, /active +once +in 2 h +.*listed: A m/);
     const foot =

@@ -7,8 +7,17 @@ import { CLIENTS, type Client, homeOf, type Surroundings } from '../connect/clie
 import { shortPath } from '../connect/config-file.ts';
 import { entriesOf, isCached, PARTS, type Part } from '../connect/entries.ts';
 import { applyChanges, type Change, planConnect, planUndo, stateOf } from '../connect/plan.ts';
+import {
+  isWakeable,
+  readWakeTarget,
+  registerWakeTarget,
+  testWakeTarget,
+  undoWakeTarget,
+  whereWakesGo,
+} from '../connect/wake-target.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
+import { readRun } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
 import { columns } from '../screens/columns.ts';
 import { programIn } from '../service/lasting-copy.ts';
@@ -21,6 +30,10 @@ export type ConnectFlags = {
   print?: boolean;
   yes?: boolean;
   undo?: boolean;
+  /** Register this folder as the wake target; `false`: do not, and do not ask. */
+  wake?: boolean;
+  /** Set two test alarms in the end. */
+  test?: boolean;
 };
 
 /** Longer lines are somebody's whole file in one, with whatever secrets are in it. */
@@ -103,16 +116,78 @@ function show({ out }: CliContext, changes: readonly Change[], home: string): vo
   }
 }
 
-/** @returns whether the person says yes */
-async function agreed(context: CliContext): Promise<boolean> {
+/** @returns whether the person says yes; `undefined` where no person is at a terminal */
+async function asked(context: CliContext, question: string): Promise<boolean | undefined> {
   const person = personAt(context);
-  if (!person)
-    throw new UsageError('nobody is here to look at it: add --yes to write it, or --print to see it without writing');
+  if (!person) return undefined;
   try {
-    return /^y(?:es)?$/i.test((await person.ask('Write this? [y/N] ')).trim());
+    return /^y(?:es)?$/i.test((await person.ask(`${question} [y/N] `)).trim());
   } finally {
     person.close();
   }
+}
+
+async function agreed(context: CliContext): Promise<boolean> {
+  const answer = await asked(context, 'Write this?');
+  if (answer !== undefined) return answer;
+  throw new UsageError('nobody is here to look at it: add --yes to write it, or --print to see it without writing');
+}
+
+/** What became of the wake target, for programs and in words. */
+type WakeOutcome = { readonly data: object; readonly lines: readonly string[] };
+
+const SESSION_WORDS: Readonly<Record<string, string>> = {
+  claude: 'An alarm that names no conversation wakes the session that set it: the prompt hook tells which one is open.',
+  codex: 'An alarm that names no conversation wakes the thread that set it: Codex names it with each call.',
+  gemini: 'An alarm that names no conversation wakes the session that set it: the prompt hook tells which one is open.',
+};
+
+/** Registers the folder as the wake target, where that is wanted, says where wakes go, and tries it. */
+async function offerWakes(context: CliContext, name: string, flags: ConnectFlags): Promise<WakeOutcome | undefined> {
+  if (!isWakeable(name)) return undefined;
+  const folder = context.process.cwd();
+  const { title } = clientOf(name);
+  const later = `reveille connect ${name} --wake`;
+  const runs = readRun(context.home) !== undefined;
+  if (flags.wake === undefined && !runs)
+    return {
+      data: { wake: { registered: false } },
+      lines: [
+        `Alarms do not wake ${title} yet: start Reveille ("reveille up"), then in the folder that it works in: ${later}`,
+      ],
+    };
+  const now = flags.wake === false && !runs ? undefined : await whereWakesGo(context);
+  const isHere = now === `${name} in ${folder}`;
+  const question = `Wakes go to ${now}. Let them start ${title} in ${folder} and resume the session that set the alarm?`;
+  const wanted = flags.wake ?? (isHere || (flags.yes ? false : ((await asked(context, question)) ?? false)));
+  if (!wanted)
+    return {
+      data: { wake: { registered: false, target: now } },
+      lines: [
+        `Wakes go to ${now ?? 'what is registered when Reveille runs'}. To wake ${title} in this folder: ${later}`,
+      ],
+    };
+  const warnings = isHere ? [] : await registerWakeTarget(context, name, folder);
+  const lines = [
+    `Wakes of alarms go to ${name} in ${folder}; a session of another folder is not found there.`,
+    ...(flags.without?.includes('hook') && name !== 'codex'
+      ? ['Without the hook no session is known: a wake without a conversation_id starts a new one.']
+      : [SESSION_WORDS[name]!]),
+    ...warnings.map((warning) => `Not ready yet: ${warning}`),
+  ];
+  const isTested = flags.test ?? (flags.yes ? false : await asked(context, 'Try it with two short turns of it?'));
+  if (!isTested)
+    return {
+      data: { wake: { registered: true, client: name, folder } },
+      lines: [...lines, `To try it: ${later} --test`],
+    };
+  if (!context.out.json) for (const line of lines) context.out.line(line);
+  context.out.remark('A test alarm starts a session, and a second one resumes it …');
+  const { session, replies } = await testWakeTarget(context);
+  return {
+    data: { wake: { registered: true, client: name, folder, test: { session, replies } } },
+    lines: [`Tested: one alarm started the session ${session}, and the next one resumed it.`],
+  };
 }
 
 /**
@@ -142,10 +217,15 @@ export async function connect(context: CliContext, flags: ConnectFlags, name: st
   const files = filesOf(name, client, around, flags);
   const project = flags.project ? around.cwd : undefined;
   const changes = flags.undo ? planUndo(files, project) : planConnect(files, entries(), project);
-  const isNeeded = changes.some(({ action }) => action !== 'none');
+  const registered = flags.undo ? readWakeTarget(context) : undefined;
+  const target = registered?.client === name ? registered : undefined;
+  const isNeeded = target !== undefined || changes.some(({ action }) => action !== 'none');
   const home = homeOf(around);
   show(context, changes, home);
+  if (target) out.line(out.paint('bold', `Wakes no longer go to ${name} in ${target.folder}`));
   const write = isNeeded && !flags.print && (flags.yes || (await agreed(context)));
+  // Before the files: while Reveille does not run, nothing is taken back by halves.
+  const back = write && target ? await undoWakeTarget(context, target) : undefined;
   if (write) applyChanges(changes);
 
   const told = changes.map((change) => ({
@@ -154,8 +234,12 @@ export async function connect(context: CliContext, flags: ConnectFlags, name: st
     difference: change.action === 'none' ? [] : differenceOf(change),
     ...(change.backup !== undefined && change.action === 'change' && !flags.undo && { backup: change.backup }),
   }));
-  const data = { client: name, written: write, files: told };
-  out.result(data, write ? writtenWords(client, flags, told, home) : [unwrittenWords(client, flags, isNeeded)]);
+  const lines = write ? writtenWords(client, flags, told, home) : [unwrittenWords(client, flags, isNeeded)];
+  if (back !== undefined) lines.push(`Wakes go to ${back}.`);
+  if (!out.json) for (const line of lines) out.line(line);
+  const isConnected = !flags.undo && !flags.print && (write || !isNeeded);
+  const wakes = isConnected ? await offerWakes(context, name, flags) : undefined;
+  out.result({ client: name, written: write, files: told, ...wakes?.data }, wakes ? [...wakes.lines] : []);
 }
 
 type Told = { path: string; backup?: string };

@@ -2,13 +2,15 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Conversation } from '../../chronos-mcp/conversation.ts';
 import type { SelftestReport } from '../../chronos-mcp/selftest.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
+import { CONVERSATION_VARIABLE, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { ROOM_VARIABLE } from '../../kit/process/room.ts';
 import { boundYoungGeneration } from '../../kit/process/young-generation.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
+import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isOnThisComputer, type Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
@@ -167,6 +169,19 @@ async function selftest(context: CliContext): Promise<void> {
   if (!report.ok) context.process.exitCode = EXIT.failed;
 }
 
+/**
+ * How `alarm_set` finds the conversation of its client: what the client's hook has written down, else the conversation
+ * of the wake that the client was started for.
+ */
+async function sessionFinder({ home, environment }: CliContext): Promise<() => Conversation | undefined> {
+  const { clientProcess } = await import('../../kit/process/client-process.ts');
+  const { sessionOf } = await import('../../chronos-mcp/sessions.ts');
+  const client = clientProcess();
+  const { [CONVERSATION_VARIABLE]: id } = environment;
+  const ofWake = conversationIdSchema.safeParse(id).success ? { id: id! } : undefined;
+  return () => sessionOf(home.sessionsFolder, home.wakeTargetFile, client) ?? ofWake;
+}
+
 export async function mcp(context: CliContext, flags: { selftest?: boolean }): Promise<void> {
   if (flags.selftest) return selftest(context);
   const { localChronosDefaults } = await import('../access/chronos.ts');
@@ -179,6 +194,7 @@ export async function mcp(context: CliContext, flags: { selftest?: boolean }): P
     localDefaults: () => localChronosDefaults(context),
     log,
     clock: context.clock,
+    session: await sessionFinder(context),
   });
   await untilClosed(server);
 }

@@ -2,11 +2,14 @@
  * `reveille time`: the person's day and week; and `time hook`, a line about the time for every prompt. Whatever goes
  * wrong there, the prompt goes on its way.
  */
+import { existsSync } from 'node:fs';
 import type { Occasion } from '../../chronometric/tools/occasion.ts';
 import { dayRuleOf, viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
 import { instantOf } from '../../chronometric/view/logical-days.ts';
 import { type Known, promptContext } from '../../chronometric/view/prompt-context.ts';
+import { recordSession } from '../../chronos-mcp/sessions.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { clientProcess } from '../../kit/process/client-process.ts';
 import { jsonForTerminal, printable } from '../../kit/text/hidden-characters.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
 import { toReveilleError } from '../../wire/errors.ts';
@@ -123,26 +126,49 @@ async function tell(context: CliContext, { format = 'text', intent = false }: Ho
 }
 
 export async function timeHook(context: CliContext, flags: HookFlags): Promise<void> {
-  const untilHungUp = discardInput(context.process.stdin, context.clock);
+  const input = collectInput(context.process.stdin, context.clock);
   try {
     await tell(context, flags);
   } finally {
-    await untilHungUp(INPUT_MS);
+    noteSession(context, await input(INPUT_MS));
+  }
+}
+
+/** More than any prompt; a client whose hook writes more has a session that is not known. */
+const MOST_INPUT = 16 * 1024 * 1024;
+
+/**
+ * Writes down which session the client has open, so that an alarm which it sets can wake that session. Of what the
+ * client wrote, the id and the folder are kept. Without a home of Reveille nothing is.
+ */
+function noteSession({ home, out }: CliContext, input: string): void {
+  if (input === '' || !existsSync(home.path)) return;
+  try {
+    const client = clientProcess();
+    if (client) recordSession(home.sessionsFolder, client, input);
+  } catch (thrown) {
+    out.remark(printable(`reveille time hook: ${toReveilleError(thrown).message}`));
   }
 }
 
 /**
- * Empties standard input that nobody reads, so that its writer does not fail on a pipe that is full or gone.
+ * Reads standard input to its end, so that its writer does not fail on a pipe that is full or gone.
  *
- * @returns waits until the writer has hung up, but no longer than `limitMs`, and lets go of the input
+ * @returns waits until the writer has hung up, but no longer than `limitMs`, lets go of the input, and gives what came
  */
-function discardInput(stdin: NodeJS.ReadStream, clock: Clock): (limitMs: number) => Promise<void> {
-  if (stdin.isTTY) return async () => {};
+function collectInput(stdin: NodeJS.ReadStream, clock: Clock): (limitMs: number) => Promise<string> {
+  if (stdin.isTTY) return async () => '';
   const hungUp = new AbortController();
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  stdin.on('data', (chunk: Buffer | string) => {
+    bytes += chunk.length;
+    if (bytes <= MOST_INPUT) chunks.push(Buffer.from(chunk));
+  });
   for (const event of ['end', 'close', 'error']) stdin.once(event, () => hungUp.abort());
-  stdin.resume();
   return async (limitMs) => {
     await wait(clock, limitMs, hungUp.signal);
     stdin.destroy();
+    return Buffer.concat(chunks).toString('utf8');
   };
 }

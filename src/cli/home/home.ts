@@ -84,6 +84,10 @@ export type Home = {
   readonly newsFile: string;
   /** What was typed into `chat`. */
   readonly chatHistoryFile: string;
+  /** Which session each running client has open: one small file a client process. */
+  readonly sessionsFolder: string;
+  /** The wake target that `connect` registered. */
+  readonly wakeTargetFile: string;
 };
 
 /** @param configured the value of `REVEILLE_HOME`, if it has one */
@@ -104,6 +108,8 @@ export function homeAt(configured: string | undefined): Home {
     personFile: join(path, 'person.json'),
     newsFile: join(path, 'person', 'told.json'),
     chatHistoryFile: join(path, 'person', 'chat-history.json'),
+    sessionsFolder: join(path, 'sessions'),
+    wakeTargetFile: join(path, 'wake-target.json'),
   };
 }
 

@@ -70,8 +70,14 @@ test('setting an alarm is answered with when it rings, from now and on the local
 
 test('a series that is measured from ring to ring has no zone', () => {
   const scheduleOf = (alarm: AlarmView) => renderAlarm(alarm, look).find((line) => line.includes('schedule'));
-  assert.match(scheduleOf({ ...series, cron_expr: '@every 90s', timezone: 'UTC' })!, /schedule +@every 90s$/);
-  assert.match(scheduleOf({ ...series, cron_expr: '@daily', timezone: 'UTC' })!, /schedule +@daily, in UTC$/);
+  assert.match(
+    scheduleOf({ ...series, cron_expr: '@every 90s', timezone: 'UTC' })!,
+    /schedule +every 1 min 30 s \(@every 90s\)$/,
+  );
+  assert.match(
+    scheduleOf({ ...series, cron_expr: '@daily', timezone: 'UTC' })!,
+    /schedule +every day at 00:00, in UTC \(@daily\)$/,
+  );
 });
 
 test('an alarm that was set before by the same key says so', () => {
@@ -82,13 +88,38 @@ test('an alarm that was set before by the same key says so', () => {
 
 test('a list is aligned, tells what goes wrong below the alarm, and names the time zone', () => {
   assert.deepEqual(renderAlarms([over, series, once], everything, look), [
-    'ID             STATUS  KIND  RINGS      AT            MESSAGE',
-    '019ed2b4-7c13  fired   once  3 h ago    11:00:00      build: Look at the build',
-    '019ed2b4-7c12  active  cron  in 19 h    16 Jun 09:00  Stand-up: what was done y…',
+    'ID             STATUS  SCHEDULE        RINGS      AT            MESSAGE',
+    '019ed2b4-7c13  fired   once            3 h ago    11:00:00      build: Look at…',
+    '019ed2b4-7c12  active  weekdays 09:00  in 19 h    16 Jun 09:00  Stand-up: what…',
     '               2 failed attempts of 100, the last one: the router answered 503',
-    '019ed2b4-7c11  active  once  in 10 min  14:10:00      build: Look at the build',
+    '019ed2b4-7c11  active  once            in 10 min  14:10:00      build: Look at…',
     '',
     '3 alarms. Times in Europe/Berlin (CEST).',
+  ]);
+});
+
+test('a schedule that words do not cover is shown as its expression, and whole below where it is long', () => {
+  const odd = { ...series, failure_count: 0, last_error: undefined, cron_expr: '*/7 9-17 1,15 * 1-5' } as AlarmView;
+  const [, line, below] = renderAlarms([odd], everything, look);
+  assert.match(line!, / {2}\*\/7 9-17 1,15 \* 1… {2}/);
+  assert.equal(below, '               */7 9-17 1,15 * 1-5, in Europe/Berlin');
+  const far = { ...series, failure_count: 0, last_error: undefined, timezone: 'America/New_York' } as AlarmView;
+  const lines = renderAlarms([far, series], everything, look);
+  assert.match(lines[2]!, /every weekday at 09:00, in America\/New_York \(0 9 \* \* 1-5\)/);
+  for (const each of lines) assert.ok(textWidth(each) <= 80, each);
+});
+
+test('a series is confirmed as one, with its next three instants, in a zone or without', () => {
+  const created = {
+    id: series.id,
+    status: 'active',
+    next_fire_at: '2026-06-15T14:00:00.000Z',
+    deduped: false,
+  } as const;
+  const rings = [14, 16, 18].map((hour) => Date.UTC(2026, 5, 15, hour));
+  assert.deepEqual(renderCreated(created, look, { every: 'every 2 h', rings }).slice(1), [
+    '  a series: every 2 h',
+    '  rings in 2 h: Mon 15 Jun 16:00, then Mon 15 Jun 18:00, then Mon 15 Jun 20:00',
   ]);
 });
 
@@ -175,7 +206,7 @@ test('an alarm is shown with its schedule, its limits, its message and its paylo
     'Alarm 019ed2b4-7c12-7000-8000-000000000002',
     '  status        active',
     '  rings         in 19 h, 2026-06-16 09:00:00 CEST',
-    '  schedule      0 9 * * 1-5, in Europe/Berlin',
+    '  schedule      every weekday at 09:00, in Europe/Berlin (0 9 * * 1-5)',
     '  at most       5 times',
     '  jitter        up to 30 s',
     '  lateness      at most 5 min',

@@ -10,10 +10,11 @@ import {
   wallTime,
   zoneName,
 } from '../../kit/clock/local-time.ts';
+import { keepsWallTime, seriesWords, shortSeriesWords } from '../../kit/phrase/series-words.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
-import { columns, fit, pad, wrap } from './columns.ts';
+import { columns, fit, pad, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
 /** The reader: when and where they are, how wide their terminal is, and how it shows emphasis. */
@@ -68,8 +69,15 @@ export function ringsAt(text: string, look: Look): string {
   return `${fromNow(instant(text), look.now)}, ${localTime(instant(text), look)}`;
 }
 
-/** The next rings of an alarm whose time was read in a zone; the first is the alarm's own. */
-export type RingsRead = { readonly zone: string; readonly rings: readonly number[] };
+/**
+ * How a new alarm's time was read: its next instants, the first of them the alarm's own. `zone` is missing where the
+ * schedule has none; `every` says how often a series fires.
+ */
+export type RingsRead = {
+  readonly zone?: string | undefined;
+  readonly every?: string | undefined;
+  readonly rings: readonly number[];
+};
 
 /** What `alarm set` answers. */
 export function renderCreated(created: AlarmCreated, look: Look, reading?: RingsRead): string[] {
@@ -78,20 +86,25 @@ export function renderCreated(created: AlarmCreated, look: Look, reading?: Rings
   const lines = [`${done} ${look.paint('bold', id)}`];
   if (next === undefined) return [...lines, `${INDENT}it is ${status}`];
   if (reading === undefined) return [...lines, `${INDENT}rings ${ringsAt(next, look)}`];
-  const rings = reading.rings.map((at) => calendarTime(at, { now: look.now, zone: reading.zone }));
+  const { zone, every } = reading;
+  const rings = reading.rings.map((at) => calendarTime(at, { now: look.now, zone: zone ?? look.zone }));
+  if (every !== undefined) lines.push(`${INDENT}a series: ${every}`);
   lines.push(`${INDENT}rings ${fromNow(instant(next), look.now)}: ${rings.join(', then ')}`);
-  return [...lines, `${INDENT}read in ${reading.zone}`];
+  return zone === undefined ? lines : [...lines, `${INDENT}read in ${zone}`];
 }
+
+/** `in 10 h` of `in 10 h 27 min`: the column beside it has the clock time. */
+const coarse = (relative: string) => relative.replace(/(\d+ \w+) \d+ \w+/, '$1');
 
 function nextRing(alarm: AlarmView, look: Look): [relative: string, absolute: string] {
   if (alarm.in_flight) return ['rings now', ''];
   if (alarm.next_fire_at !== undefined) {
     const at = instant(alarm.next_fire_at);
-    return [at <= look.now ? 'is due' : fromNow(at, look.now), shortTime(at, look)];
+    return [at <= look.now ? 'is due' : coarse(fromNow(at, look.now)), shortTime(at, look)];
   }
   if (alarm.status !== 'fired' || alarm.last_fired_at === undefined) return ['-', ''];
   const at = instant(alarm.last_fired_at);
-  return [fromNow(at, look.now), shortTime(at, look)];
+  return [coarse(fromNow(at, look.now)), shortTime(at, look)];
 }
 
 function attempts(count: number): string {
@@ -110,7 +123,7 @@ function trouble(alarm: AlarmView): string | undefined {
   return alarm.last_error === undefined ? undefined : `last error${last}`;
 }
 
-const HEADINGS = ['ID', 'STATUS', 'KIND', 'RINGS', 'AT', 'MESSAGE'] as const;
+const HEADINGS = ['ID', 'STATUS', 'SCHEDULE', 'RINGS', 'AT', 'MESSAGE'] as const;
 
 /** What stands behind a list: how many more there are of what it shows, and whether it has those that are over. */
 export type BeyondList = { readonly left: number; readonly history: 'shown' | 'hidden' };
@@ -123,7 +136,7 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
   const rows = alarms.map((alarm) => [
     ids.get(alarm.id)!,
     alarm.status,
-    alarm.kind,
+    fit(shortSchedule(alarm, look), SCHEDULE_WIDTH),
     ...nextRing(alarm, look),
     preview(alarm),
   ]);
@@ -133,9 +146,11 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
     const line = over ? look.paint('dim', lines[at]!) : lines[at]!;
     const wrong = over ? undefined : trouble(alarm);
     const held = over ? undefined : heldBack(alarm);
+    const isCut = textWidth(shortSchedule(alarm, look)) > SCHEDULE_WIDTH;
     const below = (text: string) => fit(`${' '.repeat(ID_PREFIX + 2)}${text}`, look.width);
     return [
       line,
+      ...(isCut ? [look.paint('dim', below(schedule(alarm, look)))] : []),
       ...(held === undefined ? [] : [look.paint('dim', below(held))]),
       ...(wrong === undefined ? [] : [look.paint(alarm.status === 'failed' ? 'red' : 'yellow', below(wrong))]),
     ];
@@ -149,17 +164,24 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
   return [look.paint('dim', heading!), ...body, '', look.paint('dim', foot)];
 }
 
-/**
- * Whether an expression is read on the wall clock of a zone; `@every` is measured from one ring to the next and knows
- * no zone.
- */
-export const keepsWallTime = (cronExpression: string): boolean => !/^@every\s/.test(cronExpression.trim());
-
 function schedule(alarm: AlarmView, look: Look): string {
   if (alarm.kind === 'once')
     return alarm.fire_at === undefined ? 'once' : `once, at ${localTime(instant(alarm.fire_at), look)}`;
   const expression = oneLine(alarm.cron_expr ?? '');
-  return keepsWallTime(expression) ? `${expression}, in ${oneLine(alarm.timezone ?? 'UTC')}` : expression;
+  const words = seriesWords(expression);
+  const zone = keepsWallTime(expression) ? `, in ${oneLine(alarm.timezone ?? 'UTC')}` : '';
+  return words === undefined ? `${expression}${zone}` : `${words}${zone} (${expression})`;
+}
+
+/** Cells of the schedule in a list; a longer one is repeated whole below its alarm. */
+const SCHEDULE_WIDTH = 18;
+
+/** How often an alarm fires, in a few words; with its zone where that is not the reader's. */
+function shortSchedule({ kind, cron_expr: cron = '', timezone = 'UTC' }: AlarmView, look: Look): string {
+  if (kind === 'once') return 'once';
+  const expression = oneLine(cron);
+  const zone = keepsWallTime(expression) && timezone !== look.zone ? ` ${oneLine(timezone)}` : '';
+  return `${shortSeriesWords(expression) ?? expression}${zone}`;
 }
 
 const inSeconds = (seconds: number | undefined) =>

@@ -46,6 +46,9 @@ export function addConnect(program: Command): void {
         .option('--without <parts...>', 'leave out alarms, time or hook')
         .option('--print', 'show what would change, and write nothing')
         .option('--yes', 'write it without asking')
+        .option('--wake', 'let wakes start this client in this folder, and resume the session that set the alarm')
+        .option('--no-wake', 'leave the wake target as it is, and do not ask')
+        .option('--test', 'set two test alarms in the end: one starts a session, the next one resumes it')
         .option('--undo', 'take it back: what was there before, if nobody changed it since, else without our entries'),
     run: async (context, flags, [client]) => (await import('../commands/connect.ts')).connect(context, flags, client),
   });

@@ -1,20 +1,12 @@
 /** One alarm: its words, its payload digit for digit, every fire with how far it got. */
+
 import { html, raw } from 'hono/html';
 import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
+import { keepsWallTime } from '../../kit/phrase/series-words.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
-import {
-  hasTrouble,
-  instantOf,
-  keepsWallTime,
-  nameOf,
-  ringTime,
-  scheduleWords,
-  seconds,
-  stateMark,
-  trouble,
-} from '../alarm-words.ts';
+import { hasTrouble, instantOf, nameOf, ringTime, scheduleWords, seconds, stateMark, trouble } from '../alarm-words.ts';
 import { csrfField } from '../page.ts';
 import { block, type Html, NOTHING, shown } from '../shown.ts';
 import { type Here, time } from '../times.ts';

@@ -149,6 +149,15 @@ function onlyTime(text: string, { times, halfDay }: Parts, day: number): number 
   return timeOfDay(time, halfDay);
 }
 
+/** The last day of the month that a phrase means, as a wall time. */
+function monthEndOf({ month, monthsAhead }: Extract<Day, { kind: 'month end' }>, now: number, time: number): number {
+  const today = new Date(now);
+  const lastDay = (year: number, index: number) => Date.UTC(year, index + 1, 0);
+  if (month === undefined) return lastDay(today.getUTCFullYear(), today.getUTCMonth() + monthsAhead);
+  const coming = lastDay(today.getUTCFullYear(), month - 1);
+  return coming + time > now ? coming : lastDay(today.getUTCFullYear() + 1, month - 1);
+}
+
 export function onceOf(text: string, parts: Parts, { now, zone }: PhraseContext): Reading {
   const wallNow = wallOf(now, zone);
   const { day, times } = parts;
@@ -173,13 +182,20 @@ export function onceOf(text: string, parts: Parts, { now, zone }: PhraseContext)
   const wallDay = (time: number): number => {
     if (day.kind === 'offset') return dayOf(wallNow) + day.days * DAY_MS;
     if (day.kind === 'date') return dateOf(text, day, wallNow, time);
+    if (day.kind === 'month end') return monthEndOf(day, wallNow, time);
     return weekdayOf(text, day, wallNow, time);
   };
   if (times.length === 0) throw noTime(text, parts.halfDay);
   const early = times.length === 1 && times[0]!.as !== 'midnight' ? timeOfDay(times[0]!, parts.halfDay) : 0;
   const wall = wallDay(early) + onlyTime(text, parts, wallDay(early));
   if (wall <= wallNow) {
-    const later = day.kind === 'offset' && day.days === 0 ? [written(wall + DAY_MS)] : [];
+    const time = wall - dayOf(wall);
+    const later =
+      day.kind === 'month end'
+        ? [written(monthEndOf({ kind: 'month end', monthsAhead: day.monthsAhead + 1 }, wallNow, time) + time)]
+        : day.kind === 'offset' && day.days === 0
+          ? [written(wall + DAY_MS)]
+          : [];
     throw new PhraseError(`"${text}" has passed: it is ${written(wallNow)} in ${zone}`, later);
   }
   return { kind: 'instant', at: instantOf(wall, zone), zone };

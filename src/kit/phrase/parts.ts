@@ -5,7 +5,9 @@ import type { Unit } from './vocabulary.ts';
 export type Day =
   | { readonly kind: 'offset'; readonly days: number; readonly word: string }
   | { readonly kind: 'weekday'; readonly weekday: number; readonly week?: 'this' | 'next' | 'coming' | 'next week' }
-  | { readonly kind: 'date'; readonly year?: number; readonly month: number; readonly day: number };
+  | { readonly kind: 'date'; readonly year?: number; readonly month: number; readonly day: number }
+  /** The last day of a month: of one by its number (1 to 12), or so many months after the present one. */
+  | { readonly kind: 'month end'; readonly month?: number; readonly monthsAhead: number };
 
 /** What was found in a phrase, part by part. */
 export class Parts {

@@ -48,6 +48,11 @@ export function seriesOf(text: string, parts: Parts, zone: string): Reading {
   if (weekdays.size > 0 && monthDays.length > 0)
     return refuse('names days of the week and of the month; a series keeps to one of both');
 
+  if (day?.kind === 'month end')
+    return refuse(
+      'repeats on the last day of a month, which a series cannot say (a month has 28 to 31 days); name a day that every month has, or set an alarm for one month, as in "last day of this month at 17:00"',
+    );
+
   if (hours !== undefined) {
     if (unit !== 'hour' && !(weekdays.size > 0 && unit === 'week'))
       return refuse('names hours of the day; that goes with "every hour"');

@@ -149,6 +149,7 @@ export class PhraseReader {
     const weekdays = this.#daysOfWeek(isEvery);
     if (weekdays !== undefined) return this.#onWeekdays(weekdays);
     if (!isEvery) return false;
+    if (this.#monthEnd()) return this.parts.repeat !== undefined || this.#setRepeat(1, 'month', 'month');
     if (Object.hasOwn(HALF_DAYS, this.#tokens.word())) {
       // The part of the day is read again for the hour.
       return this.#setRepeat(1, 'day', this.#tokens.word());
@@ -250,6 +251,7 @@ export class PhraseReader {
 
   #dayWord(): boolean {
     const word = this.#tokens.word();
+    if (this.#monthEnd()) return true;
     if (word === 'today' || word === 'tomorrow') {
       this.#tokens.at++;
       return this.#setDay({ kind: 'offset', days: word === 'today' ? 0 : 1, word });
@@ -290,6 +292,28 @@ export class PhraseReader {
       return this.#setDay({ kind: 'offset', days: 0, word: `this ${this.#tokens.word()}` });
     }
     return false;
+  }
+
+  /** `the last day of this month`, `last day of february`; `last day of every month` is a series. */
+  #monthEnd(): boolean {
+    const skip = this.#tokens.word() === 'the' ? 1 : 0;
+    if (this.#tokens.word(skip) !== 'last' || this.#tokens.word(skip + 1) !== 'day') return false;
+    this.#tokens.at += skip + 2;
+    const isRepeated = this.parts.repeat?.unit === 'month';
+    const word = this.#tokens.accept('of') ? this.#tokens.word() : '';
+    const month = MONTH_WORDS.get(word);
+    if (month !== undefined) {
+      this.#tokens.at++;
+      return this.#setDay({ kind: 'month end', month: month + 1, monthsAhead: 0 });
+    }
+    const isMonth = ['the', 'this', 'next', 'every', 'each'].includes(word) && this.#tokens.word(1) === 'month';
+    if (isMonth) this.#tokens.at += 2;
+    else if (!isRepeated)
+      throw new PhraseError(`"${this.#text}" does not say the last day of what`, ['last day of this month'], {
+        replaces: /(?:the )?last day(?: of)?/i,
+      });
+    if (word === 'every' || word === 'each') this.#setRepeat(1, 'month', 'month');
+    return this.#setDay({ kind: 'month end', monthsAhead: word === 'next' ? 1 : 0 });
   }
 
   #setHalf(half: HalfDay): true {

@@ -7,6 +7,9 @@ import { delimiter, isAbsolute, relative } from 'node:path';
 /** What marks a process as started by a router; its value is the `spawn_id` of the record. */
 export const SPAWN_ID_VARIABLE = 'REVEILLE_SPAWN_ID';
 
+/** The conversation of the turn that a program is run for; `alarm_set` defaults to it. */
+export const CONVERSATION_VARIABLE = 'REVEILLE_CONVERSATION_ID';
+
 /** What a program needs to find its files, speak its language and reach the network. */
 const INHERITED = new Set([
   'PATH',

@@ -53,7 +53,7 @@ export type ToolHost = {
     alias: string,
     tool: string,
     args: Record<string, unknown>,
-    options: { signal: AbortSignal },
+    options: { signal: AbortSignal; conversation?: string | undefined },
   ): Promise<HostAnswer>;
   /** Sentences about servers that do not run and tools that are held back. */
   warnings(): readonly string[];

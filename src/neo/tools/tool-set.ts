@@ -174,11 +174,13 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     return latest;
   }
 
-  async function callTool(tool: HostTool, args: unknown, { signal }: ToolCallContext): Promise<ToolAnswer> {
+  async function callTool(tool: HostTool, args: unknown, { signal, turn }: ToolCallContext): Promise<ToolAnswer> {
     const read = readArguments(tool.functionName, args);
     if ('wrong' in read) return textAnswer(read.wrong, true);
     try {
-      return answerOf(await host!.call(tool.alias, tool.tool, read.value, { signal }));
+      return answerOf(
+        await host!.call(tool.alias, tool.tool, read.value, { signal, conversation: turn.conversationId }),
+      );
     } catch (thrown) {
       signal.throwIfAborted();
       throw failureOf(thrown, tool);

@@ -2,7 +2,12 @@
  * The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into
  * it.
  */
-import { inheritedVariables, isWithheld, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
+import {
+  CONVERSATION_VARIABLE,
+  inheritedVariables,
+  isWithheld,
+  SPAWN_ID_VARIABLE,
+} from '../../kit/process/inherited-variables.ts';
 import { MachineUnavailable } from './provider.ts';
 import { namesSecret, referenceOf } from './redaction.ts';
 
@@ -90,7 +95,11 @@ export function childEnvironment(
 export function programEnvironment(
   inherited: Variables,
   own: Readonly<Record<string, string>>,
-  { passedOn, spawnId }: { passedOn: readonly string[]; spawnId: string },
+  {
+    passedOn,
+    spawnId,
+    conversationId,
+  }: { passedOn: readonly string[]; spawnId: string; conversationId?: string | undefined },
 ): Record<string, string> {
   const handed = passedOn.filter((name) => !isWithheld(name));
   const more = handed.flatMap((name) => (inherited[name] === undefined ? [] : [[name, inherited[name]] as const]));
@@ -98,6 +107,7 @@ export function programEnvironment(
     ...inheritedVariables(inherited),
     ...Object.fromEntries(more),
     ...resolvedAll(own, inherited),
+    ...(conversationId !== undefined && { [CONVERSATION_VARIABLE]: conversationId }),
     [SPAWN_ID_VARIABLE]: spawnId,
   };
 }

@@ -75,7 +75,8 @@ export async function programOf(
   spec: CommandSpec,
   inherited: Readonly<Record<string, string | undefined>>,
   spawnId: string,
+  conversationId?: string,
 ): Promise<Program> {
-  const env = programEnvironment(inherited, spec.env ?? {}, { passedOn: environment, spawnId });
+  const env = programEnvironment(inherited, spec.env ?? {}, { passedOn: environment, spawnId, conversationId });
   return { path: await findProgram(spec.bin ?? bin, env.PATH, install), env };
 }

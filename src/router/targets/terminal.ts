@@ -72,7 +72,7 @@ class TerminalTarget implements TurnTarget {
     let child: ChildProcess;
     let carried = false;
     try {
-      const { path, env } = await this.#program(spawnId);
+      const { path, env } = await this.#program(spawnId, turn.conversationId);
       if (cwd !== undefined) await checkFolder(cwd);
       await files.prepare(line.input);
       if (signal.aborted) return notStarted(signal.reason);
@@ -135,8 +135,8 @@ class TerminalTarget implements TurnTarget {
     return new RunFiles(this.#options.runFolder, turn.id).remove();
   }
 
-  #program(spawnId: string): Promise<Program> {
-    return programOf(this.#preset, this.#machine.spec, this.#options.environment, spawnId);
+  #program(spawnId: string, conversationId?: string): Promise<Program> {
+    return programOf(this.#preset, this.#machine.spec, this.#options.environment, spawnId, conversationId);
   }
 
   #about({ session }: Attempt): { session: string | undefined; secrets: readonly string[] } {

@@ -43,8 +43,8 @@ const agent: Script = (response, request) => {
     const args = {
       kind: 'once',
       delay_seconds: IDLE_SECONDS + 6,
+      // Without a conversation_id: the alarm wakes the conversation in which it is set.
       wake_message: 'Read plan.txt, recall the release code, and report both.',
-      conversation_id: CONVERSATION,
     };
     return calling({ name: 'chronos__alarm_set', args })(response, request);
   }

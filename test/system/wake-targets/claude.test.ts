@@ -30,6 +30,8 @@ describe('claude', () => {
     );
     assert.deepEqual(two!.argv.slice(0, 3), ['-p', '--resume', first.session]);
     assert.deepEqual([one!.cwd, two!.cwd], [work, work]);
+    // What the program sets alarms with defaults to the conversation that it was started for.
+    assert.deepEqual([one!.env.REVEILLE_CONVERSATION_ID, two!.env.REVEILLE_CONVERSATION_ID], ['daily', 'daily']);
     const other = await bench.ring('alice', { conversation_id: 'weekly' });
     assert.notEqual(other.session, first.session);
     assert.equal(callsIn(home)[2]!.cwd, elsewhere);

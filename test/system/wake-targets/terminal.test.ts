@@ -90,7 +90,16 @@ describe('programs that are run for a turn', () => {
       [bench.home, 'yes', 'key-of-the-user', 'key-of-the-user'],
     );
     assert.deepEqual(Object.keys(env).sort(), [
-      ...['ANTHROPIC_API_KEY', 'BORROWED', 'HOME', 'LANG', 'MINE', 'PATH', 'REVEILLE_SPAWN_ID'],
+      ...[
+        'ANTHROPIC_API_KEY',
+        'BORROWED',
+        'HOME',
+        'LANG',
+        'MINE',
+        'PATH',
+        'REVEILLE_CONVERSATION_ID',
+        'REVEILLE_SPAWN_ID',
+      ],
     ]);
   });
 

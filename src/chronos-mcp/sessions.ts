@@ -1,0 +1,122 @@
+/**
+ * Which session a client has open: the client's hook writes it down with every prompt, and `alarm_set` reads it. Clients
+ * tell hooks the session's id and do not tell MCP servers, or tell them once and not when it changes.
+ *
+ * One file for each client process, so that two sessions in one folder do not mix.
+ */
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readPrivateFile, replacePrivateFile } from '../kit/identity/private-file.ts';
+import { type ClientProcess, isAlive } from '../kit/process/client-process.ts';
+import { conversationIdSchema } from '../wire/alarm.ts';
+import type { Conversation } from './conversation.ts';
+
+const recordSchema = z.object({
+  pid: z.int(),
+  started: z.string(),
+  /** Missing where it cannot be known. */
+  session: conversationIdSchema.optional(),
+  folder: z.string().optional(),
+  /** Sessions that this process had open before. */
+  earlier: z.array(z.string()),
+});
+type SessionRecord = z.output<typeof recordSchema>;
+
+/** Client processes that are kept on record, and earlier sessions of each. */
+const MOST_CLIENTS = 64;
+const MOST_EARLIER = 32;
+
+const fileOf = (folder: string, { pid, started }: ClientProcess) =>
+  join(folder, `${pid}-${started.replaceAll(/[^0-9A-Za-z]/g, '')}.json`);
+
+function readRecord(file: string): SessionRecord | undefined {
+  try {
+    const text = readPrivateFile(file);
+    return text === undefined ? undefined : recordSchema.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Removes records of processes that have ended, and the oldest beyond the limit. */
+function sweep(folder: string): void {
+  const files = readdirSync(folder)
+    .filter((name) => /^\d+-.*\.json$/.test(name))
+    .map((name) => join(folder, name));
+  const kept = files.filter((file) => {
+    const record = readRecord(file);
+    const isKept = record !== undefined && isAlive(record);
+    if (!isKept) rmSync(file, { force: true });
+    return isKept;
+  });
+  const age = (file: string) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  for (const file of kept.sort((one, other) => age(other) - age(one)).slice(MOST_CLIENTS))
+    rmSync(file, { force: true });
+}
+
+/** What a hook is told on standard input, as far as it matters here; the prompt is not kept. */
+const hookInputSchema = z.object({ session_id: conversationIdSchema, cwd: z.string().max(4096).optional() });
+
+/**
+ * Writes down which session a client has open now. A process that comes back to an earlier session may serve several at
+ * once: from then on its session counts as unknown.
+ *
+ * @param folder of the records; made when it is missing
+ * @param input what the client wrote to the hook: JSON with `session_id`; anything else makes the session unknown
+ */
+export function recordSession(folder: string, client: ClientProcess, input: string): void {
+  let given: z.output<typeof hookInputSchema> | undefined;
+  try {
+    given = hookInputSchema.parse(JSON.parse(input));
+  } catch {
+    given = undefined;
+  }
+  const file = fileOf(folder, client);
+  const before = readRecord(file);
+  const session = given?.session_id;
+  if (before !== undefined && before.session === session && before.folder === given?.cwd) return;
+  const changed = before?.session !== undefined && before.session !== session;
+  const earlier = [...(before?.earlier ?? []), ...(changed ? [before.session!] : [])].slice(-MOST_EARLIER);
+  const record: SessionRecord = {
+    pid: client.pid,
+    started: client.started,
+    ...(session !== undefined && !earlier.includes(session) && { session }),
+    ...(given?.cwd !== undefined && { folder: given.cwd }),
+    earlier,
+  };
+  replacePrivateFile(file, `${JSON.stringify(record)}\n`);
+  if (before === undefined) sweep(folder);
+}
+
+const targetSchema = z.object({ client: z.string(), folder: z.string() });
+
+/** What an alarm says whose session is not found where its wake goes; `undefined` where that is not so. */
+function elsewhere(targetFile: string, folder: string | undefined): string | undefined {
+  try {
+    const text = readPrivateFile(targetFile);
+    if (text === undefined || folder === undefined) return undefined;
+    const target = targetSchema.parse(JSON.parse(text));
+    if (target.folder === folder) return undefined;
+    return `Wakes start ${target.client} in ${target.folder}. This session is of ${folder}, so the alarm starts a new conversation there.`;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The session that a client process has open.
+ *
+ * @param folder of the records
+ * @param targetFile says which folder `connect` has registered as the wake target
+ * @returns `undefined` where the session is not known
+ */
+export function sessionOf(
+  folder: string,
+  targetFile: string,
+  client: ClientProcess | undefined,
+): Conversation | undefined {
+  const record = client && existsSync(folder) ? readRecord(fileOf(folder, client)) : undefined;
+  if (record?.session === undefined) return undefined;
+  return { id: record.session, note: elsewhere(targetFile, record.folder) };
+}

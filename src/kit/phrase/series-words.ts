@@ -1,0 +1,81 @@
+/** What a cron expression says, in the words in which a person would type it. Pure. */
+import { formatDuration, parseDuration } from '../clock/duration.ts';
+import { MONTHS, WEEKDAYS } from './vocabulary.ts';
+
+/**
+ * Whether an expression is read on the wall clock of a zone. `@every` is measured from one fire to the next and has no
+ * zone.
+ */
+export const keepsWallTime = (cron: string): boolean => !/^@every\s/.test(cron.trim());
+
+const DESCRIPTORS: Readonly<Record<string, string>> = {
+  '@yearly': '0 0 1 1 *',
+  '@annually': '0 0 1 1 *',
+  '@monthly': '0 0 1 * *',
+  '@weekly': '0 0 * * 0',
+  '@daily': '0 0 * * *',
+  '@midnight': '0 0 * * *',
+  '@hourly': '0 * * * *',
+};
+
+const capital = (word: string) => word[0]!.toUpperCase() + word.slice(1);
+const two = (text: string | number) => String(text).padStart(2, '0');
+const joined = (parts: readonly string[]) =>
+  parts.length < 2 ? parts.join('') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`;
+const numbersOf = (field: string) => (/^\d+(?:,\d+)*$/.test(field) ? field.split(',').map(Number) : undefined);
+
+/** The days of a series: `day`, `weekday`, `Monday and Friday`, or nothing where words do not cover them. */
+function daysOf(day: string, month: string, weekday: string): string | undefined {
+  if (day === '*' && month === '*') {
+    if (weekday === '*') return 'day';
+    if (weekday === '1-5') return 'weekday';
+    const days = numbersOf(weekday);
+    return days?.every((each) => each <= 7) ? joined(days.map((each) => capital(WEEKDAYS[each % 7]!))) : undefined;
+  }
+  const dates = numbersOf(day);
+  if (weekday !== '*' || dates === undefined) return undefined;
+  if (month === '*') return `month on day ${joined(dates.map(String))}`;
+  const [name, ...more] = numbersOf(month) ?? [];
+  const isOneDate = more.length === 0 && dates.length === 1 && name !== undefined && name >= 1 && name <= 12;
+  return isOneDate ? `year on ${capital(MONTHS[name - 1]!)} ${dates[0]}` : undefined;
+}
+
+function fieldWords(fields: readonly string[]): string | undefined {
+  const [minute = '', hour = '', day = '', month = '', weekday = ''] = fields;
+  const days = daysOf(day, month, weekday);
+  if (fields.length !== 5 || days === undefined) return undefined;
+  const on = days === 'day' ? '' : ` on each ${days}`;
+  const step = /^\*\/(\d+)$/.exec(minute)?.[1];
+  if (step !== undefined && hour === '*') return `every ${step} minutes${on}`;
+  if (!/^\d+$/.test(minute)) return undefined;
+  if (hour === '*') return `every hour at :${two(minute)}${on}`;
+  const [, from, to] = /^(\d+)-(\d+)$/.exec(hour) ?? [];
+  if (from !== undefined) return `every hour from ${two(from)}:${two(minute)} to ${two(to!)}:${two(minute)}${on}`;
+  const hours = numbersOf(hour);
+  return hours && `every ${days} at ${joined(hours.map((each) => `${two(each)}:${two(minute)}`))}`;
+}
+
+/**
+ * `every weekday at 09:00`, `every 2 h`, `every month on day 1 at 09:00`.
+ *
+ * @returns `undefined` for an expression that these words do not cover
+ */
+export function seriesWords(cron: string): string | undefined {
+  const text = cron.trim();
+  if (!keepsWallTime(text)) {
+    const ms = parseDuration(text.replace(/^@every\s+/, ''));
+    const words = ms === undefined ? '' : formatDuration(ms);
+    // A duration of three units would lose its last one.
+    return ms !== undefined && parseDuration(words.replaceAll(' ', '')) === ms ? `every ${words}` : undefined;
+  }
+  return fieldWords((DESCRIPTORS[text.toLowerCase()] ?? text).split(/\s+/));
+}
+
+/** The same for a narrow column: `weekdays 09:00`, `daily 09:00`, `Mondays 09:00`. */
+export function shortSeriesWords(cron: string): string | undefined {
+  return seriesWords(cron)
+    ?.replace(/^every (weekday|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day) at /, '$1s ')
+    .replace(/^every day at /, 'daily ')
+    .replace(/^every month on day /, 'monthly, day ')
+    .replace(/^every hour at /, 'hourly at ');
+}

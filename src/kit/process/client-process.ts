@@ -1,0 +1,65 @@
+/**
+ * The program that started this one, by its process: a client that starts both an MCP server and a hook is the same
+ * process for both.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+/** A process, told apart from later ones with the same pid. */
+export type ClientProcess = { readonly pid: number; readonly started: string };
+
+type Ancestor = ClientProcess & { readonly parent: number; readonly command: string };
+
+/** Clients start hooks through a shell. */
+const SHELL = /^-?(?:ba|da|z|k|a|fi|c|tc)?sh$/;
+
+/** Modes in which one process serves many sessions at once, so that a process does not name a session. */
+const MANY_SESSIONS = /(?:^|\s)(?:--(?:experimental-)?acp|app-server|mcp-server)(?:\s|$)/;
+
+/** More levels than this are not between a client and what it starts. */
+const MOST_LEVELS = 6;
+
+function onLinux(pid: number): Ancestor | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The name is in parentheses and may hold any character; `started` is field 22 (proc(5)).
+    const after = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+    const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
+    return { pid, parent: Number(after[1]), started: after[19]!, command: `${name} ${command}` };
+  } catch {
+    return undefined;
+  }
+}
+
+function onOthers(pid: number): Ancestor | undefined {
+  try {
+    const options = { encoding: 'utf8', timeout: 2000, env: { LC_ALL: 'C', PATH: '/bin:/usr/bin' } } as const;
+    const line = execFileSync('ps', ['-o', 'ppid=,lstart=,ucomm=,command=', '-p', String(pid)], options);
+    const [, parent, started, command] = /^\s*(\d+)\s+(\w+\s+\w+\s+\d+\s+[\d:]+\s+\d+)\s+(.*)$/m.exec(line) ?? [];
+    return parent === undefined ? undefined : { pid, parent: Number(parent), started: started!, command: command! };
+  } catch {
+    return undefined;
+  }
+}
+
+function ancestorOf(pid: number): Ancestor | undefined {
+  if (process.platform === 'win32' || pid <= 1) return undefined;
+  return process.platform === 'linux' ? onLinux(pid) : onOthers(pid);
+}
+
+/**
+ * The nearest ancestor of this process that is no shell.
+ *
+ * @returns `undefined` where the system does not tell, and for a client of which one process serves many sessions
+ */
+export function clientProcess(): ClientProcess | undefined {
+  let found = ancestorOf(process.ppid);
+  for (let level = 0; found && SHELL.test(found.command.split(' ')[0]!) && level < MOST_LEVELS; level++)
+    found = ancestorOf(found.parent);
+  if (!found || SHELL.test(found.command.split(' ')[0]!) || MANY_SESSIONS.test(found.command)) return undefined;
+  return { pid: found.pid, started: found.started };
+}
+
+/** Whether this very process still runs. */
+export const isAlive = ({ pid, started }: ClientProcess): boolean => ancestorOf(pid)?.started === started;

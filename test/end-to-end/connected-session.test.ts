@@ -1,0 +1,237 @@
+/** An agent CLI that was connected: an alarm set without a conversation wakes the very session that set it. */
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createRouterClient } from '../../src/router/client.ts';
+import { type Outcome, reveilleProcess } from '../support/command-line.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Installation, startInstallation } from '../support/installation.ts';
+import { callsIn, installAgent } from '../support/stand-ins/agents/executable.ts';
+import { atEnd, temporaryFolder } from '../support/temporary.ts';
+
+const OPEN_SESSION = fileURLToPath(new URL('../support/stand-ins/agents/open-session.ts', import.meta.url));
+
+type Bench = Omit<Installation, 'attempt'> & {
+  person: string;
+  work: string;
+  /** `reveille connect …` in the working folder. */
+  connect(...words: string[]): Promise<string>;
+  /** Begins a session that exists, as a CLI in a terminal. */
+  open(client?: string, more?: Record<string, string>, cwd?: string): OpenSession;
+  /** `reveille connect …`, whatever becomes of it. */
+  attempt(words: readonly string[]): Promise<Outcome>;
+};
+
+type Said = { said?: string[]; structuredContent?: Record<string, string> };
+type OpenSession = {
+  prompt(session: string): Promise<Said>;
+  set(fields?: object, meta?: object): Promise<Record<string, string>>;
+  close(): Promise<void>;
+};
+
+/** A session of the stand-in `claude` in a folder. */
+function makeSession({ person, work }: Bench, client = 'claude'): string {
+  const session = randomUUID();
+  const folder = join(person, `.${client}`, work.replaceAll('/', '-'));
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${session}.jsonl`), '{}\n');
+  return session;
+}
+
+async function bench(t: TestContext): Promise<Bench> {
+  const person = temporaryFolder(t);
+  const work = join(person, 'work');
+  mkdirSync(work);
+  for (const name of ['claude', 'gemini'] as const) installAgent(join(person, 'bin'), name);
+  const env = {
+    HOME: person,
+    PATH: [join(person, 'bin'), process.env.PATH].join(delimiter),
+    REVEILLE_HOME: join(person, '.reveille'),
+  };
+  const house = await startInstallation(t, env.REVEILLE_HOME, { HOME: person, PATH: env.PATH });
+  const filesOf = (client: string) =>
+    client.startsWith('gemini')
+      ? [join(person, '.gemini', 'settings.json')]
+      : [join(person, '.claude.json'), join(person, '.claude', 'settings.json')];
+  const attempt = (words: readonly string[]) => reveilleProcess(person, ['connect', ...words], { env, cwd: work });
+  return {
+    ...house,
+    person,
+    work,
+    attempt,
+    async connect(...words) {
+      const { status, stdout, stderr } = await attempt(words);
+      assert.equal(status, 0, stderr);
+      return stdout;
+    },
+    open(client = 'claude-code', more = {}, cwd = work) {
+      const child: ChildProcess = spawn(process.execPath, [OPEN_SESSION, client, ...filesOf(client)], {
+        cwd,
+        env: { ...env, ...more, REVEILLE_HOME: '' },
+        stdio: ['pipe', 'pipe', 'inherit'],
+      });
+      const gone = new Promise<void>((resolve) => child.once('close', () => resolve()));
+      const close = async () => {
+        child.stdin!.end();
+        await gone;
+      };
+      atEnd(t, close);
+      const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+      const ask = async (what: object): Promise<Said> => {
+        child.stdin!.write(`${JSON.stringify(what)}\n`);
+        return JSON.parse(String((await lines.next()).value));
+      };
+      return {
+        close,
+        prompt: (session) => ask({ session, prompt: 'a word that must not be kept' }),
+        async set(fields = {}, meta = {}) {
+          const args = { kind: 'once', delay_seconds: 3600, wake_message: 'look at the build', ...fields };
+          const { structuredContent } = await ask({ tool: 'alarm_set', arguments: args, meta });
+          return structuredContent!;
+        },
+      };
+    },
+  };
+}
+
+test('an alarm that names no conversation resumes the very session, started with --resume and its id', async (t) => {
+  const house = await bench(t);
+  assert.match(await house.connect('claude', '--yes', '--wake'), /Wakes of .* go to claude in .*work/);
+  const session = makeSession(house);
+  const open = house.open();
+  assert.match((await open.prompt(session)).said![0]!, /^Time: /);
+  const answer = await open.set({ delay_seconds: 1 });
+  assert.equal(answer.conversation_id, session);
+  assert.equal(answer.note, undefined);
+  const call = await eventually('claude is started', () => callsIn(house.person)[0]);
+  assert.deepEqual(call.argv.slice(0, 3), ['-p', '--resume', session]);
+  assert.equal(call.cwd, house.work);
+
+  const folder = join(house.home.path, 'sessions');
+  const [file, ...more] = readdirSync(folder).map((name) => join(folder, name));
+  assert.deepEqual(more, []);
+  assert.equal(statSync(file!).mode & 0o777, 0o600);
+  assert.doesNotMatch(readFileSync(file!, 'utf8'), /a word that must not be kept/);
+
+  assert.match(await house.connect('claude', '--undo', '--yes'), /wakes/i);
+  assert.equal(existsSync(join(house.home.path, 'wake-target.json')), false);
+});
+
+test('two sessions in one folder do not mix, and a session that is cleared is the new one from the next prompt on', async (t) => {
+  const house = await bench(t);
+  await house.connect('claude', '--yes', '--no-wake');
+  const [first, second] = [house.open(), house.open()];
+  const [one, two, cleared] = [makeSession(house), makeSession(house), makeSession(house)];
+  await first.prompt(one);
+  await second.prompt(two);
+  assert.equal((await first.set()).conversation_id, one);
+  assert.equal((await second.set()).conversation_id, two);
+  await first.prompt(cleared);
+  assert.equal((await first.set()).conversation_id, cleared);
+  assert.equal((await second.set()).conversation_id, two);
+  assert.equal((await second.set({ conversation_id: 'daily' })).conversation_id, 'daily');
+  // A process that goes back and forth may have both open: which of them calls is not known.
+  await first.prompt(one);
+  const unknown = await first.set();
+  assert.equal(unknown.conversation_id, undefined);
+  assert.match(unknown.note!, /starts a new conversation/);
+});
+
+test('without a hook nothing is guessed, and the answer says that a new conversation is started', async (t) => {
+  const house = await bench(t);
+  await house.connect('claude', '--yes', '--no-wake');
+  const [hooked, bare] = [house.open(), house.open()];
+  await hooked.prompt(makeSession(house));
+  const answer = await bare.set();
+  assert.equal(answer.conversation_id, undefined);
+  assert.match(answer.note!, /conversation of this call is not known.*starts a new conversation/);
+});
+
+test('a session of another folder than the wake target is said to start a new conversation', async (t) => {
+  const house = await bench(t);
+  await house.connect('claude', '--yes', '--wake');
+  const open = house.open('claude-code', {}, house.person);
+  const session = makeSession(house);
+  await open.prompt(session);
+  const answer = await open.set();
+  assert.equal(answer.conversation_id, session);
+  assert.match(answer.note!, /^Wakes start claude in \S+work\. This session is of \S+, so the alarm starts a new/);
+});
+
+test('a session of Gemini CLI is resumed likewise, by its own prompt hook', async (t) => {
+  const house = await bench(t);
+  await house.connect('gemini', '--yes', '--wake');
+  const session = makeSession(house, 'gemini');
+  const open = house.open('gemini-cli-mcp-client');
+  await open.prompt(session);
+  assert.equal((await open.set({ delay_seconds: 1 })).conversation_id, session);
+  const call = await eventually('gemini is started', () => callsIn(house.person)[0]);
+  assert.deepEqual([call.name, ...call.argv.slice(0, 2)], ['gemini', '--resume', session]);
+});
+
+test('Codex names the thread with each call, and its process names none', async (t) => {
+  const house = await bench(t);
+  await house.connect('claude', '--yes', '--no-wake');
+  const codex = house.open('codex-mcp-client');
+  await codex.prompt(randomUUID());
+  const thread = randomUUID();
+  assert.equal((await codex.set({}, { threadId: thread })).conversation_id, thread);
+  assert.match((await codex.set()).note!, /not known/);
+});
+
+test('a program that was woken sets its alarms in the conversation of that wake', async (t) => {
+  const house = await bench(t);
+  await house.connect('claude', '--yes', '--no-wake');
+  const woken = house.open('claude-code', { REVEILLE_CONVERSATION_ID: 'daily' });
+  assert.equal((await woken.set()).conversation_id, 'daily');
+});
+
+test('connect tries the wake target with an alarm that resumes a session, and --undo brings back the one before', async (t) => {
+  const house = await bench(t);
+  const { client, router, secrets, label } = house;
+  const machines = createRouterClient({ url: router.url, token: secrets.ROUTER_ADMIN_TOKEN });
+  const owner = label.toLowerCase();
+  const elsewhere = { preset: 'codex', cwd: house.person };
+  await machines.put(owner, { provider: 'command', spec: elsewhere });
+
+  const { wake } = JSON.parse(await house.connect('claude', '--yes', '--wake', '--test', '--json'));
+  const [started, resumed, ...more] = callsIn(house.person);
+  assert.deepEqual(more, []);
+  assert.equal(started!.argv.includes('--resume'), false);
+  assert.deepEqual(resumed!.argv.slice(0, 3), ['-p', '--resume', wake.test.session]);
+  assert.deepEqual([started!.cwd, resumed!.cwd], [house.work, house.work]);
+  assert.equal((await client.listAlarms({ status: 'active' })).alarms.length, 0);
+  assert.deepEqual((await machines.show(owner)).spec, { preset: 'claude', cwd: house.work });
+
+  // Connecting once more changes nothing, and does not take the client for what was there before.
+  assert.match(await house.connect('claude', '--wake', '--yes'), /connected already/);
+  assert.match(await house.connect('claude', '--undo', '--yes'), /Wakes go to codex in/);
+  assert.deepEqual((await machines.show(owner)).spec, elsewhere);
+  assert.match(await house.connect('claude', '--undo', '--yes'), /Nothing of ours/);
+});
+
+test('an agent whose token would be lost is not replaced, and without a word the wake target stays', async (t) => {
+  const house = await bench(t);
+  const { router, secrets, label } = house;
+  const machines = createRouterClient({ url: router.url, token: secrets.ROUTER_ADMIN_TOKEN });
+  const owner = label.toLowerCase();
+  await machines.put(owner, { provider: 'http', spec: { url: 'http://127.0.0.1:9' } });
+  const { status, stderr } = await house.attempt(['claude', '--yes', '--wake']);
+  assert.equal(status, 1);
+  assert.match(
+    stderr,
+    /wakes go to the http machine http:\/\/127\.0\.0\.1:9.*reveille machine put --provider claude --dir/,
+  );
+  const said = await house.connect('claude', '--yes');
+  assert.match(
+    said,
+    /Wakes go to the http machine .*To wake Claude Code in this folder: reveille connect claude --wake/,
+  );
+  assert.equal((await machines.show(owner)).provider, 'http');
+});
