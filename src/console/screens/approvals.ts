@@ -27,7 +27,7 @@ const taskOf = ({ prose, intent }: IntentView): Html =>
   prose === undefined ? html`${shown(intent?.verb ?? 'a plan')}` : brief(prose, 120);
 
 const row = (view: IntentView, here: Here): Html =>
-  html`<li class="row" data-row><a class="name" href="approvals/${view.intent_id}" data-open dir="auto">${taskOf(view)}</a><span class="when">${time(view.ended_at ?? view.created_at, here)}</span>${state(view)}</li>`;
+  html`<li class="row" id="intent-${view.intent_id}" data-row><a class="name" href="approvals/${view.intent_id}" data-open dir="auto">${taskOf(view)}</a><span class="when">${time(view.ended_at ?? view.created_at, here)}</span>${state(view)}</li>`;
 
 /** `approvals`. */
 export async function approvalsScreen(visit: Visit): Promise<Page> {
