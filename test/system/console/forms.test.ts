@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Page } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 import { beginStream, endStream, type Script, sendPiece } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser } from '../../support/browser.ts';
 import { sharedOwner } from '../../support/temporary.ts';
@@ -114,6 +114,27 @@ describe('a form and live updates', () => {
     await page.fill('#when', '');
     await page.focus('a[data-go=t]');
     await page.waitForSelector('#label[value=later]');
+  });
+
+  test('edit: what is typed while the first update is on its way stays', async () => {
+    const id = await setAlarm('Call the dentist.', 'in 5 hours');
+    const isUpdate = (request: Request) => request.headers()['x-reveille-part'] === 'main';
+    const held = Promise.withResolvers<void>();
+    await page.route(/\/edit$/, async (route) => {
+      if (isUpdate(route.request())) await held.promise;
+      await route.continue();
+    });
+    const [request] = await Promise.all([
+      page.waitForRequest((one) => /\/edit$/.test(one.url()) && isUpdate(one)),
+      page.goto(`${base}alarms/${id}/edit`),
+    ]);
+    await page.fill('#when', 'tomorrow 9am');
+    await page.focus('a[data-go=t]');
+    held.resolve();
+    await (await request.response())?.finished();
+    await update();
+    assert.equal(await value('#when'), 'tomorrow 9am');
+    await page.unroute(/\/edit$/);
   });
 
   test('alarms: a list with a typed search and a marked row goes on being updated', async () => {
