@@ -133,7 +133,7 @@ describe('the screens of the console', () => {
     for (const row of [1, 2, 3, 4, 5, 6]) {
       const ofDay = days.get(row) ?? [];
       const [from, to] = [Math.min(...ofDay.map((one) => one.from)), Math.max(...ofDay.map((one) => one.to))];
-      assert.ok(from < 70 && to > 940, `day ${row} has marks from ${from} to ${to}`);
+      assert.ok(from < 75 && to > 940, `day ${row} has marks from ${from} to ${to}`);
     }
     assert.ok((await page.locator('.timeline .against').count()) > 5, 'what quiet hours defer is marked');
     assert.ok((await page.locator('.ahead-list').count()) >= 7);
