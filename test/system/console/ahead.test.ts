@@ -1,17 +1,18 @@
+/** The forecast of the console with the schedule engine that it is wired to. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compileSchedule } from '../chronos/alarm/schedule.ts';
-import type { AlarmView } from '../wire/alarm.ts';
-import type { Budget } from '../wire/budget.ts';
-import { lookAhead } from './ahead.ts';
-import type { SeriesOf } from './desk.ts';
+import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';
+import { seriesOf } from '../../../src/cli/access/desk.ts';
+import { lookAhead } from '../../../src/console/ahead.ts';
+import type { SeriesOf } from '../../../src/console/desk.ts';
+import type { AlarmView } from '../../../src/wire/alarm.ts';
+import type { Budget } from '../../../src/wire/budget.ts';
 
 const DAY_MS = 86_400_000;
 const ZONE = 'Europe/Berlin';
 /** A Tuesday; the clock goes back on the Sunday after it. */
 const NOW = Date.parse('2026-10-20T10:07:00+02:00');
 const UNTIL = NOW + 7 * DAY_MS;
-const seriesOf: SeriesOf = ({ cron, zone, anchor }) => compileSchedule(cron, zone, anchor);
 
 /** The members of an alarm that the forecast reads. */
 function alarm(id: string, cron: string, more: Partial<AlarmView> = {}): AlarmView {
