@@ -1,87 +1,206 @@
-/** What lies ahead: when the agent will be woken, and what stands against it. Pure. */
+/**
+ * The fires of the next days, per alarm and per hour, and what the budget defers of them. Pure.
+ *
+ * Chart, list and figures of the screen are all made of the same cells, so they agree. The work is bounded: up to
+ * `MOST_SIMULATED` fires are simulated one by one against the budget; beyond that they are counted per cell, which visits
+ * none of them, and cells get as long as a day before there are more than `MOST_CELLS`.
+ */
 import { quietUntil } from '../kit/clock/quiet-hours.ts';
-import { dayAt } from '../kit/clock/wall-clock.ts';
+import { dayAt, nextDayAfter } from '../kit/clock/wall-clock.ts';
+import { offsetAt } from '../kit/clock/zone.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import type { Budget } from '../wire/budget.ts';
 import { instantOf } from './alarm-words.ts';
-import type { RingsOf } from './desk.ts';
+import type { Series, SeriesOf } from './desk.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Of one series; more often than that, the rest is counted with what was seen. */
-const MOST_OF_ONE = 700;
+export const MOST_SIMULATED = 20_000;
+const MOST_CELLS = 20_000;
 
-export type AheadRing = {
-  readonly at: number;
+/** Why fires are deferred, how many, and until when the last of them is, epoch ms. */
+export type Conflict = { readonly why: string; count: number; until: number | undefined };
+
+/** The fires of one alarm in one hour of the reader's calendar, or in one day where there are too many hours. */
+export type Cell = {
   readonly alarm: AlarmView;
-  /** Why it will not ring then, and when it may, epoch ms. */
-  readonly conflict?: { readonly why: string; readonly until?: number };
+  /** Days from today. */
+  readonly day: number;
+  /** Epoch ms. */
+  readonly first: number;
+  last: number;
+  count: number;
+  /** Whether the budget defers the first fire, and the last one. */
+  readonly defersFirst: boolean;
+  defersLast: boolean;
+  readonly conflicts: Conflict[];
 };
 
 export type Ahead = {
-  readonly rings: readonly AheadRing[];
-  /** Days of the reader's calendar, the first one today; how many rings each has. */
+  /** Ordered by their first fires. */
+  readonly cells: readonly Cell[];
+  readonly total: number;
+  /** Fires that the budget defers; `undefined` where there are too many to say. */
+  readonly deferred: number | undefined;
+  /** Fires per day of the reader's calendar, the first one today. */
   readonly perDay: readonly number[];
-  /** Series that ring too often to be laid out whole. */
-  readonly cut: readonly AlarmView[];
+  readonly cellsAre: 'hours' | 'days';
 };
 
-function ringsOfOne(alarm: AlarmView, until: number, ringsOf: RingsOf): number[] {
+export const deferredIn = ({ conflicts }: Cell): number => conflicts.reduce((sum, { count }) => sum + count, 0);
+
+/** The fires of one alarm up to an instant. */
+type Fires = {
+  readonly alarm: AlarmView;
+  readonly first: number;
+  readonly series: Series;
+  readonly count: number;
+  readonly end: number;
+};
+
+const ONCE: Series = { next: () => undefined, latest: () => undefined };
+
+function firesOf(alarm: AlarmView, until: number, seriesOf: SeriesOf): Fires[] {
   const first = instantOf(alarm.next_fire_at);
   if (first === undefined || first > until) return [];
-  if (alarm.cron_expr === undefined) return [first];
-  const left = alarm.max_fires === undefined ? MOST_OF_ONE : Math.max(0, alarm.max_fires - alarm.fire_count);
+  const { cron_expr: cron, timezone = 'UTC', max_fires: most, fire_count: fired } = alarm;
+  if (cron === undefined) return [{ alarm, first, series: ONCE, count: 1, end: until }];
+  const left = most === undefined ? Number.POSITIVE_INFINITY : most - fired;
+  if (left <= 0) return [];
+  const series = seriesOf({ cron, zone: timezone, anchor: first });
   const end = Math.min(until, instantOf(alarm.ends_at) ?? until);
-  const atMost = Math.min(MOST_OF_ONE, left) - 1;
-  const schedule = { cron: alarm.cron_expr, zone: alarm.timezone ?? 'UTC', after: first, until: end, atMost };
-  return [first, ...(atMost > 0 ? ringsOf(schedule) : [])];
+  const more = series.latest(first, end)?.count ?? 0;
+  return [{ alarm, first, series, count: Math.min(left, 1 + more), end }];
 }
 
-/** How many of `taken` lie within `span` before an instant. */
-const within = (taken: readonly number[], at: number, span: number) => taken.filter((one) => one > at - span).length;
-
-/** What the budget says of a wake, when those in `taken` came before it. */
-function conflictOf(at: number, { urgent }: AlarmView, taken: readonly number[], budget: Budget | undefined) {
-  if (budget === undefined) return undefined;
-  const { quiet, wakes_per_hour: hourly, wakes_per_day: daily, min_gap_seconds: gap } = budget;
-  const until = quiet && !urgent ? quietUntil(quiet, at) : undefined;
-  if (until !== undefined) return { why: 'quiet hours', until };
-  if (hourly !== undefined && within(taken, at, HOUR_MS) >= hourly)
-    return { why: `more than ${hourly} wakes in an hour` };
-  if (daily !== undefined && within(taken, at, DAY_MS) >= daily) return { why: `more than ${daily} wakes in a day` };
-  const last = taken.at(-1);
-  if (gap !== undefined && last !== undefined && at - last < gap * 1000)
-    return { why: `less than ${gap} s after another wake`, until: last + gap * 1000 };
-  return undefined;
+/** Days from today, and hours of the reader's clock since 1970. */
+function placeOf(zone: string, today: number, at: number) {
+  const hour = Math.floor((at + offsetAt(zone, at)) / HOUR_MS);
+  return { hour, day: Math.max(0, Math.floor(hour / 24) - today) };
 }
 
-/** @param alarms those that ring before `until`, the one that rings first first */
+/** What the budget says of a fire after those that it let through. */
+function budgetCheck(budget: Budget | undefined) {
+  const { quiet, wakes_per_hour: hourly, wakes_per_day: daily, min_gap_seconds: gap } = budget ?? {};
+  const taken: number[] = [];
+  const begins = { hour: 0, day: 0 };
+  const within = (span: 'hour' | 'day', after: number) => {
+    while (begins[span] < taken.length && taken[begins[span]]! <= after) begins[span]++;
+    return taken.length - begins[span];
+  };
+  const conflictOf = (at: number, { urgent }: AlarmView): { why: string; until?: number } | undefined => {
+    const until = quiet && !urgent ? quietUntil(quiet, at) : undefined;
+    if (until !== undefined) return { why: 'quiet hours', until };
+    if (hourly !== undefined && within('hour', at - HOUR_MS) >= hourly)
+      return { why: `more than ${hourly} wakes in an hour` };
+    if (daily !== undefined && within('day', at - DAY_MS) >= daily) return { why: `more than ${daily} wakes in a day` };
+    const last = taken.at(-1);
+    if (gap !== undefined && last !== undefined && at - last < gap * 1000)
+      return { why: `less than ${gap} s after another wake`, until: last + gap * 1000 };
+    return undefined;
+  };
+  return (at: number, alarm: AlarmView) => {
+    const conflict = conflictOf(at, alarm);
+    if (!conflict) taken.push(at);
+    return conflict;
+  };
+}
+
+/** Every fire, in order, against the budget. */
+function simulated(all: readonly Fires[], today: number, zone: string, budget: Budget | undefined): Cell[] {
+  const fires = all.flatMap(({ alarm, first, series, count }) => {
+    const instants = [first];
+    while (instants.length < count) instants.push(series.next(instants.at(-1)!)!);
+    return instants.map((at) => ({ at, alarm }));
+  });
+  fires.sort((one, other) => one.at - other.at);
+  const check = budgetCheck(budget);
+  const cells = new Map<string, Cell>();
+  for (const { at, alarm } of fires) {
+    const conflict = check(at, alarm);
+    const isDeferred = conflict !== undefined;
+    const { day, hour } = placeOf(zone, today, at);
+    const key = `${alarm.id} ${hour}`;
+    const known = cells.get(key);
+    const cell = known ?? {
+      alarm,
+      day,
+      first: at,
+      last: at,
+      count: 0,
+      defersFirst: isDeferred,
+      defersLast: false,
+      conflicts: [],
+    };
+    if (!known) cells.set(key, cell);
+    cell.last = at;
+    cell.count++;
+    cell.defersLast = isDeferred;
+    if (conflict) addConflict(cell.conflicts, { why: conflict.why, count: 1, until: conflict.until });
+  }
+  return [...cells.values()];
+}
+
+/** Counts a conflict together with those of the same reason. */
+export function addConflict(conflicts: Conflict[], { why, count, until }: Conflict): void {
+  const known = conflicts.find((one) => one.why === why);
+  if (!known) conflicts.push({ why, count, until });
+  else {
+    known.count += count;
+    known.until = until;
+  }
+}
+
+/** Counts per cell, without a visit to each fire. */
+function counted(all: readonly Fires[], today: number, zone: string, cellsAre: Ahead['cellsAre']): Cell[] {
+  const endOf = (at: number) =>
+    cellsAre === 'days' ? nextDayAfter(zone, at) : at + HOUR_MS - ((at + offsetAt(zone, at)) % HOUR_MS);
+  const cells = all.flatMap(({ alarm, first, series, count, end }) => {
+    const found: Cell[] = [];
+    let left = count;
+    for (let at: number | undefined = first; at !== undefined && left > 0; ) {
+      const rest = series.latest(at, Math.min(endOf(at) - 1, end));
+      const here = Math.min(left, 1 + (rest?.count ?? 0));
+      const isWhole = here === 1 + (rest?.count ?? 0);
+      const last: number = here === 1 ? at : isWhole ? rest!.at : nth(series, at, here - 1);
+      const { day } = placeOf(zone, today, at);
+      found.push({ alarm, day, first: at, last, count: here, defersFirst: false, defersLast: false, conflicts: [] });
+      left -= here;
+      at = left > 0 ? series.next(last) : undefined;
+    }
+    return found;
+  });
+  return cells.sort((one, other) => one.first - other.first);
+}
+
+function nth(series: Series, after: number, n: number): number {
+  let at = after;
+  for (let step = 0; step < n; step++) at = series.next(at)!;
+  return at;
+}
+
+/** @param alarms those that fire before `until` */
 export function lookAhead(given: {
   alarms: readonly AlarmView[];
   now: number;
   until: number;
   zone: string;
   budget: Budget | undefined;
-  ringsOf: RingsOf;
+  seriesOf: SeriesOf;
 }): Ahead {
-  const { alarms, now, until, zone, budget, ringsOf } = given;
-  const cut: AlarmView[] = [];
-  const all = alarms.flatMap((alarm) => {
-    const rings = ringsOfOne(alarm, until, ringsOf);
-    if (rings.length >= MOST_OF_ONE) cut.push(alarm);
-    return rings.map((at) => ({ at, alarm }));
-  });
-  all.sort((one, other) => one.at - other.at);
-  const taken: number[] = [];
-  const rings = all.map(({ at, alarm }): AheadRing => {
-    const conflict = conflictOf(at, alarm, taken, budget);
-    if (conflict) return { at, alarm, conflict };
-    taken.push(at);
-    return { at, alarm };
-  });
+  const { alarms, now, until, zone, budget, seriesOf } = given;
+  const all = alarms.flatMap((alarm) => firesOf(alarm, until, seriesOf));
+  const total = all.reduce((sum, { count }) => sum + count, 0);
+  const hours = Math.ceil((until - now) / HOUR_MS) + 1;
+  const cellsByHour = all.reduce((sum, { count }) => sum + Math.min(count, hours), 0);
+  const cellsAre = total <= MOST_SIMULATED || cellsByHour <= MOST_CELLS ? 'hours' : 'days';
   const today = dayAt(zone, now);
-  const days = dayAt(zone, until) - today + 1;
-  const perDay = Array.from({ length: days }, () => 0);
-  for (const { at } of rings) perDay[Math.max(0, dayAt(zone, at) - today)]!++;
-  return { rings, perDay, cut };
+  const isSimulated = total <= MOST_SIMULATED;
+  const cells = isSimulated ? simulated(all, today, zone, budget) : counted(all, today, zone, cellsAre);
+  const { quiet, wakes_per_hour: hourly, wakes_per_day: daily, min_gap_seconds: gap } = budget ?? {};
+  const isUnbound = [quiet, hourly, daily, gap].every((bound) => bound === undefined);
+  const deferred = isSimulated ? cells.reduce((sum, cell) => sum + deferredIn(cell), 0) : isUnbound ? 0 : undefined;
+  const perDay = Array.from({ length: dayAt(zone, until) - today + 1 }, () => 0);
+  for (const { day, count } of cells) perDay[day]! += count;
+  return { cells, total, deferred, perDay, cellsAre };
 }

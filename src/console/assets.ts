@@ -1,14 +1,18 @@
-/** Our own files: one style sheet, one script, an icon. Named by what is in them, so that they can be kept for good. */
+/** Files of the console: style sheet, scripts, icon. Their names carry a digest, so that browsers cache them for good. */
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { HEADERS } from './door.ts';
 import type { Assets } from './page.ts';
 
 const FOLDER = join(import.meta.dirname, 'assets');
+const require = createRequire(import.meta.url);
 const FILES = {
   css: { file: 'console.css', type: 'text/css; charset=utf-8' },
   script: { file: 'console.js', type: 'text/javascript; charset=utf-8' },
+  // Changes a page where a fresh one differs: https://github.com/bigskysoftware/idiomorph
+  morph: { file: 'idiomorph.min.js', type: 'text/javascript; charset=utf-8' },
   push: { file: 'push.js', type: 'text/javascript; charset=utf-8' },
   worker: { file: 'worker.js', type: 'text/javascript; charset=utf-8' },
   icon: { file: 'icon.svg', type: 'image/svg+xml' },
@@ -19,13 +23,15 @@ export type LoadedAssets = Assets & { serve(name: string): Response | undefined 
 
 export function loadAssets(): LoadedAssets {
   const loaded = Object.values(FILES).map(({ file, type }) => {
-    const text = readFileSync(join(FOLDER, file), 'utf8');
+    const path = file === 'idiomorph.min.js' ? require.resolve('idiomorph/dist/idiomorph.min.js') : join(FOLDER, file);
+    const text = readFileSync(path, 'utf8');
     return { file, type, text, name: file.replace('.', `.${hash('sha256', text).slice(0, 12)}.`) };
   });
   const addressOf = (file: string) => `/assets/${loaded.find((one) => one.file === file)!.name}`;
   return {
     css: addressOf('console.css'),
     script: addressOf('console.js'),
+    morph: addressOf('idiomorph.min.js'),
     icon: addressOf('icon.svg'),
     serve(name) {
       const found = loaded.find((one) => one.name === name || one.file === name);

@@ -148,6 +148,8 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
 
   const show = async (visit: Visit, screen: Screen, request: Request): Promise<Response> => {
     const part = request.headers.get('x-reveille-part');
+    // The address of an answer to a form shows another page: fetched again, that page would replace the answer.
+    const lasting = (page: Page): Page => (request.method === 'POST' ? { ...page, looksAt: [] } : page);
     // Asked for beside what the screen asks for; the page waits for both.
     if (request.method === 'GET' && part === null) void countOf(visit.desk);
     try {
@@ -161,11 +163,12 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
           'content-disposition': `attachment; filename="${name}"`,
         });
       }
-      return 'to' in answer ? onward(visit.session.base + answer.to) : await pageFor(visit, answer, part);
+      if ('to' in answer) return onward(visit.session.base + answer.to);
+      return await pageFor(visit, lasting(answer), part);
     } catch (thrown) {
       const error = toReveilleError(thrown);
       if (error.code === 'internal') log.error({ err: thrown, path: visit.path }, 'a page of the console failed');
-      return pageFor(visit, { ...errorMain(error, visit), status: error.status }, part);
+      return pageFor(visit, lasting({ ...errorMain(error, visit), status: error.status }), part);
     }
   };
 

@@ -110,6 +110,17 @@ export type RingsOf = (schedule: {
   readonly atMost: number;
 }) => readonly number[];
 
+/** What the schedule engine answers about a series; instants are epoch ms. */
+export type Series = {
+  /** The first fire after an instant. */
+  next(after: number): number | undefined;
+  /** The last fire in `(after, until]` and how many there are, counted without a visit to each. */
+  latest(after: number, until: number): { readonly at: number; readonly count: number } | undefined;
+};
+
+/** @param schedule.anchor a fire of an `@every` series, from which the others are counted */
+export type SeriesOf = (schedule: { readonly cron: string; readonly zone: string; readonly anchor: number }) => Series;
+
 export type Desk = {
   /** Whose alarms and machine these are. */
   readonly user: string;
@@ -134,6 +145,7 @@ export type Desk = {
   readonly places: readonly Place[];
   readonly day: Part<(date: string | undefined) => Promise<DayView>>;
   readonly ringsOf: RingsOf;
+  readonly seriesOf: SeriesOf;
   /** Calls back when something may have changed; it must be cheap to have many. @returns ends it */
   readonly onHint: (listener: (hint: Hint) => void) => () => void;
 };

@@ -21,15 +21,15 @@ export type Page = {
   readonly screen: ScreenName;
   readonly title: string;
   readonly main: Html;
-  /** Hints on which it looks again; none: it never does. */
+  /** Hints after which an open page is fetched again. Without them it never is; nor is the answer to a form. */
   readonly looksAt?: readonly string[];
   /** Fills the width: a list beside its detail. */
   readonly isWide?: boolean;
   readonly status?: number;
 };
 
-/** Addresses of our own files, with a digest of what is in them. */
-export type Assets = { readonly css: string; readonly script: string; readonly icon: string };
+/** Addresses of the console's files; each carries a digest of the file. */
+export type Assets = { readonly css: string; readonly script: string; readonly morph: string; readonly icon: string };
 
 const head = (title: string, base: string, assets: Assets): Html => html`<meta charset="utf-8">
 <title>${title} · Reveille</title>
@@ -104,6 +104,7 @@ export function wholePage(page: Page, { desk, session, here, assets, told, waiti
 <head>
 ${head(page.title, session.base, assets)}
 <link rel="manifest" href="/manifest.webmanifest">
+<script src="${assets.morph}" defer></script>
 <script src="${assets.script}" defer></script>
 </head>
 <body data-csrf="${session.csrf}">

@@ -13,6 +13,7 @@ import type {
   Part,
   ReceiptVerdict,
   RingsOf,
+  SeriesOf,
 } from '../../console/desk.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { withoutColours } from '../../kit/text/hidden-characters.ts';
@@ -45,9 +46,11 @@ function part<T>(make: () => T): Part<T> {
   }
 }
 
-/** The schedule engine of chronosd itself, so that what is said beforehand is what happens. */
+/** The schedule engine of chronosd itself, so that a forecast is what happens. */
+export const seriesOf: SeriesOf = ({ cron, zone, anchor }) => compileSchedule(cron, zone, anchor);
+
 export const ringsOf: RingsOf = ({ cron, zone, after, until, atMost }) => {
-  const schedule = compileSchedule(cron, zone, after);
+  const schedule = seriesOf({ cron, zone, anchor: after });
   const rings: number[] = [];
   for (let at = after; rings.length < atMost; ) {
     const next = schedule.next(at);
@@ -202,7 +205,7 @@ export function localDesk(
     return where ? [{ name: `${system.toLowerCase()} data`, where }] : [];
   });
   return {
-    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', onHint, ringsOf },
+    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', onHint, ringsOf, seriesOf },
     alarms: part(() => alarmClient(context, name)),
     machines: part(() => routerClient(context)),
     machineLog: { there: () => lastLines(context, user) },

@@ -19,7 +19,7 @@ import type { People } from '../../router/public/people.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
-import { lastLines, ringsOf, verifyReceipt } from './desk.ts';
+import { lastLines, ringsOf, seriesOf, verifyReceipt } from './desk.ts';
 
 /** So many desks are ready; the one that was used longest ago is made anew when its person comes back. */
 const MOST_DESKS = 2000;
@@ -101,7 +101,8 @@ function deskFor(context: CliContext, config: ConsoleConfig, people: People, com
   };
   return {
     ...own,
-    ...{ name: user, zone: zone !== undefined && isZone(zone) ? zone : (machineZone(settings.TZ) ?? 'UTC'), ringsOf },
+    ...{ name: user, zone: zone !== undefined && isZone(zone) ? zone : (machineZone(settings.TZ) ?? 'UTC') },
+    ...{ ringsOf, seriesOf },
     machineLog: { there: () => lastLines(context, user) },
     agent: {
       there: createNeoClient({

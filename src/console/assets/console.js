@@ -45,22 +45,13 @@ function tick() {
 }
 setInterval(tick, 5000);
 
-// What is marked, typed or opened stays when the page is looked at anew.
-const isBusy = () => {
-  const active = document.activeElement;
-  const isTyping =
-    active && main().contains(active) && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName) && active.type !== 'checkbox';
-  const typed = all('textarea, input:not([type=hidden], [type=checkbox], [type=radio], [type=password])', main());
-  return isTyping || typed.some((field) => field.value !== field.defaultValue);
-};
-const isKept = (always) => asking || (!always && isBusy() && !main().querySelector('[data-talk]'));
-
 /** How long a question has to stand before somebody can have meant it with a key or a click. */
 const SEEN_MS = 700;
 const seenQuestions = new Map();
+const questions = () => all('[data-question]').map(({ dataset }) => dataset.question);
 /** @param before the questions that stood here: one that took the place of another counts as new, as do all when one went */
 function noteQuestions(before = []) {
-  const now = all('[data-question]').map(nameOf);
+  const now = questions();
   const hasGone = before.some((question) => !now.includes(question));
   for (const [at, question] of now.entries())
     if (hasGone || before[at] !== question) seenQuestions.set(question, performance.now());
@@ -68,25 +59,25 @@ function noteQuestions(before = []) {
 
 let looking;
 let lookAgain = false;
-let asking = false;
-/** While a browser asks the person something for a form, the form stays; a second press meanwhile does nothing. */
-async function undisturbed(ask) {
+/** The form for which the browser asks the user for a passkey or a permission. */
+let asking;
+/** Keeps live updates away from a form while the browser asks; a second press meanwhile does nothing. */
+async function undisturbed(form, ask) {
   if (asking) return;
-  asking = true;
+  asking = form;
   try {
     await ask();
   } finally {
-    asking = false;
-    if (lookAgain) setTimeout(look, 400);
+    asking = undefined;
+    applyDue();
   }
 }
-async function look(always = false) {
+
+// Live updates. A page without hints (`data-looks-at`) is never fetched again: a form, and every answer to a form, which
+// has no address of its own.
+async function look() {
+  if (!main().dataset.looksAt) return;
   if (looking) {
-    lookAgain = true;
-    return;
-  }
-  const old = main();
-  if (isKept(always)) {
     lookAgain = true;
     return;
   }
@@ -95,93 +86,82 @@ async function look(always = false) {
   try {
     const answer = await fetch(location.href, { headers: { 'x-reveille-part': 'main' }, credentials: 'same-origin' });
     if (answer.status === 401) return location.reload();
-    // What a form was answered with stays: there is no such page to look at again.
+    // What the page shows was deleted: its last state stays.
     if (answer.status === 404) return;
     if (!(answer.headers.get('content-type') ?? '').startsWith('text/html')) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('main');
-    // Somebody may have begun to type while it was fetched.
-    if (isKept(always)) lookAgain = true;
-    else if (fresh && bare(fresh) !== bare(old)) replace(old, fresh);
+    if (fresh) update(fresh);
   } catch {
-    // The stream says that the connection is gone, and brings the next look.
+    // The stream reports that the connection is lost, and its return starts the next look.
   } finally {
     looking = false;
     if (lookAgain) setTimeout(look, 400);
   }
 }
 
-/** What stands in a part, but for how far off its times are. */
-function bare(part) {
-  const copy = part.cloneNode(true);
-  for (const element of all('.rel[data-at]', copy)) element.textContent = '';
-  return copy.innerHTML;
+/** Forms that an update skipped because they were in use. */
+const due = new Set();
+function applyDue() {
+  if ([...due].some((form) => !isInUse(form))) look();
+}
+// `activeElement` names the next element only after the event.
+document.addEventListener('focusout', () => setTimeout(applyDue));
+
+function isChanged({ tagName, type, checked, defaultChecked, value, defaultValue, options, selectedIndex }) {
+  if (tagName === 'SELECT')
+    return (
+      selectedIndex !==
+      Math.max(
+        0,
+        [...options].findIndex((one) => one.defaultSelected),
+      )
+    );
+  if (type === 'checkbox' || type === 'radio') return checked !== defaultChecked;
+  return (tagName === 'INPUT' || tagName === 'TEXTAREA') && type !== 'hidden' && value !== defaultValue;
 }
 
-function replace(old, fresh) {
-  const boxes = new Map(all('input[type=checkbox]', old).map((box) => [box.name + box.value, box.checked]));
-  const opened = new Set(all('details[open]', old).map(placeOf));
-  const handed = old.querySelector('[data-at-hand]');
-  const atHand = nameOf(handed);
-  const nth = rowsNamed(atHand).indexOf(handed);
-  const asked = all('[data-question]', old).map(nameOf);
-  const focused = old.contains(document.activeElement) ? placeOf(document.activeElement) : undefined;
-  const typed = new Map(all('textarea, input[type=password]', old).map((field) => [placeOf(field), field.value]));
-  const complaints = new Map(all('[data-said]', old).map((line) => [placeOf(line), line.textContent]));
-  const scrolled = all('pre, .chart', old).map(({ scrollTop, scrollLeft }) => [scrollTop, scrollLeft]);
-  const tools = new Map(all('[data-turn]', old).map((turn) => [turn.dataset.turn, turn.querySelector('[data-tools]')]));
-  const replies = new Map(
-    all('[data-turn]', old).map((turn) => [turn.dataset.turn, turn.querySelector('[data-reply]')]),
-  );
-  old.replaceWith(fresh);
-  for (const box of all('input[type=checkbox]', fresh)) box.checked = boxes.get(box.name + box.value) ?? box.checked;
-  for (const detail of all('details', fresh)) if (opened.has(placeOf(detail))) detail.open = true;
-  all('pre, .chart', fresh).forEach((part, at) => {
-    if (scrolled[at]) [part.scrollTop, part.scrollLeft] = scrolled[at];
-  });
-  for (const field of all('textarea, input[type=password]', fresh))
-    field.value = typed.get(placeOf(field)) || field.value;
-  for (const line of all('[data-said]', fresh)) tellIn(line.closest('form'), complaints.get(placeOf(line)) ?? '');
-  for (const turn of all('[data-turn]', fresh)) {
-    const list = tools.get(turn.dataset.turn);
-    if (list) turn.querySelector('[data-tools]').replaceWith(list);
-    const said = replies.get(turn.dataset.turn);
-    const now = turn.querySelector('[data-reply]');
-    if (said && said.textContent.length > now.textContent.length && turn.querySelector('.state.running'))
-      now.replaceWith(said);
+/** Whether a form has the focus, or a control of it has another value than the server gave it. */
+function isInUse(form) {
+  if (!form.isConnected) return false;
+  const active = document.activeElement;
+  return form === asking || form.contains(active) || active?.form === form || [...form.elements].some(isChanged);
+}
+
+/** Whether an update may go into a node; it never goes into a form in use. */
+function mayUpdate(old, fresh) {
+  if (!(old instanceof Element)) return true;
+  const form = old instanceof HTMLFormElement ? old : old.form;
+  if (form && isInUse(form)) {
+    due.add(form);
+    return false;
   }
-  // What was at hand is so wherever it stands now. What took its place was never chosen.
-  takeToHand(rowsNamed(atHand)[nth], false);
-  if (focused)
-    all(FOCUSED, fresh)
-      .find((one) => placeOf(one) === focused)
-      ?.focus({ preventScroll: true });
-  noteQuestions(asked);
+  // This script fills these two.
+  if (old.matches('[data-tools], [data-said]')) return false;
+  // A streamed reply is ahead of the page.
+  if (old.matches('[data-reply]') && old.closest('[data-turn]').querySelector('.state.running'))
+    return fresh.textContent.length >= old.textContent.length;
+  return true;
+}
+function mayRemove(node) {
+  if (!(node instanceof Element)) return true;
+  const inUse = [...(node instanceof HTMLFormElement ? [node] : []), ...all('form', node)].filter(isInUse);
+  for (const form of inUse) due.add(form);
+  return inUse.length === 0;
+}
+/** The user opens and closes details and moves through rows; the server knows of neither. */
+const mayChange = (attribute, { tagName }) =>
+  !(attribute === 'data-at-hand' || (attribute === 'open' && tagName === 'DETAILS'));
+
+/** Changes the page where the fresh one differs. Elements stay, and with them focus, selection and scroll position. */
+function update(fresh) {
+  const before = questions();
+  due.clear();
+  Idiomorph.morph(main(), fresh, {
+    morphStyle: 'outerHTML',
+    callbacks: { beforeNodeMorphed: mayUpdate, beforeNodeRemoved: mayRemove, beforeAttributeUpdated: mayChange },
+  });
+  noteQuestions(before);
   tick();
-}
-
-/** What a row is about: its question, where it leads, or what its forms send. */
-function nameOf(row) {
-  const link = row?.querySelector('[data-open]');
-  return row?.dataset.question ?? link?.pathname ?? row?.querySelector('input[type=hidden]:not([name=csrf])')?.value;
-}
-
-/** An alarm may stand in several rows of what is ahead. */
-const rowsNamed = (name) => rows().filter((row) => name !== undefined && nameOf(row) === name);
-
-const FOCUSED = 'a, button, input, select, textarea, summary, [tabindex]';
-/** An element, by the row or question that it belongs to and what it does there: never by how far down it stands. */
-function placeOf(element) {
-  if (element.id) return element.id;
-  const rowOf = (one) => one.closest('[data-row]');
-  const sortOf = (one) => {
-    const { tagName, type, name, value } = one;
-    const isChosen = tagName === 'BUTTON' || type === 'checkbox' || type === 'radio';
-    const leadsTo = one.getAttribute('href') ?? one.closest('form')?.getAttribute('action');
-    return JSON.stringify([tagName, leadsTo, name, isChosen && value]);
-  };
-  const [row, sort] = [rowOf(element), sortOf(element)];
-  const alike = all(element.tagName, row ?? main()).filter((one) => rowOf(one) === row && sortOf(one) === sort);
-  return JSON.stringify([nameOf(row), sort, alike.indexOf(element)]);
 }
 
 // Server-sent events, as long as somebody looks: a page in the background lets the agent's machine sleep.
@@ -372,16 +352,15 @@ document.addEventListener('submit', (event) => {
   const canAsk = isSecureContext && 'PublicKeyCredential' in globalThis;
   if (!form.dataset.passkey || form.elements.by?.checked || !canAsk) return;
   event.preventDefault();
-  undisturbed(() => withPasskey(form, submitter));
+  undisturbed(form, () => withPasskey(form, submitter));
 });
 
 // Keys.
 const rows = () => all('[data-row]', main());
-function takeToHand(row, withFocus = true) {
+function takeToHand(row) {
   if (!row) return;
   for (const other of all('[data-at-hand]')) delete other.dataset.atHand;
   row.dataset.atHand = 'yes';
-  if (!withFocus) return;
   (row.querySelector('[data-open]') ?? row).focus({ preventScroll: true });
   row.scrollIntoView({ block: 'nearest' });
 }
@@ -392,9 +371,9 @@ function move(by) {
 }
 /** Answers the one question that a key can mean. */
 function answer(key) {
-  const questions = all('[data-question]');
-  const atHand = questions.find((one) => one.dataset.atHand || one.contains(document.activeElement));
-  const question = atHand ?? (questions.length === 1 ? questions[0] : undefined);
+  const asked = all('[data-question]');
+  const atHand = asked.find((one) => one.dataset.atHand || one.contains(document.activeElement));
+  const question = atHand ?? (asked.length === 1 ? asked[0] : undefined);
   const button = question?.querySelector(`[data-answer="${key}"]`);
   button?.form.requestSubmit(button);
 }

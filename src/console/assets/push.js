@@ -3,15 +3,10 @@ const pushKeyOf = (text) =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
 const canBeTold = 'serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window;
 
-// The main part may be looked at anew at any time.
-function offerPush() {
-  const form = document.querySelector('[data-push-key]');
-  if (!form?.hidden || !canBeTold) return;
-  form.hidden = false;
+if (canBeTold) {
+  document.querySelector('[data-push-key]').hidden = false;
   document.querySelector('[data-push-none]').hidden = true;
 }
-offerPush();
-new MutationObserver(offerPush).observe(document.body, { childList: true });
 
 async function turnOn(form) {
   try {
@@ -30,5 +25,5 @@ document.addEventListener('submit', (event) => {
   const { target: form } = event;
   if (!form.dataset.pushKey || form.elements.subscription.value !== '') return;
   event.preventDefault();
-  undisturbed(() => turnOn(form));
+  undisturbed(form, () => turnOn(form));
 });

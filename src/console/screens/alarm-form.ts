@@ -99,7 +99,7 @@ function formPage({ session, here }: Visit, form: Form): Page {
       : html`<p class="hint">Now: ${scheduleWords(edited, here)}. Left empty, that stays.</p>`;
   const main = html`<h1>${form.title}</h1>
 ${complaint === undefined ? NOTHING : html`<p class="told bad" role="alert">${shown(complaint)}</p>`}
-<form method="post" action="${form.action}" class="stack" data-reads="alarms/reading">
+<form method="post" action="${form.action}" class="stack" id="alarm-form" data-reads="alarms/reading">
 ${csrfField(session.csrf)}${form.key === undefined ? NOTHING : html`<input type="hidden" name="key" value="${form.key}">`}
 <div class="field"><label for="words">What the agent should be told</label>
 <textarea id="words" name="words" rows="4" required aria-describedby="words-hint">${raw('\n')}${draft.words ?? ''}</textarea><p class="hint" id="words-hint">It reads these words when the alarm rings, and nothing else.</p></div>
@@ -120,7 +120,9 @@ ${input('failures', 'Gives up after', draft, 'Failed attempts at one ring, 1 to 
 </details>
 <div class="actions"><button name="do" value="set" class="primary">${form.button}</button><button name="do" value="read" formnovalidate>Read the time back</button><a class="button" href="${edited ? `alarms/${edited.id}` : 'alarms'}">Leave it</a></div>
 </form>`;
-  return { screen: 'alarms', title: form.title, main, ...(complaint === undefined ? {} : { status: 400 }) };
+  // An edited alarm may change elsewhere while nobody has touched its form.
+  const looksAt = edited === undefined ? [] : ['alarms'];
+  return { screen: 'alarms', title: form.title, main, looksAt, ...(complaint === undefined ? {} : { status: 400 }) };
 }
 
 const newForm = (draft: Draft, more: Partial<Form> = {}): Form => ({

@@ -20,16 +20,16 @@ const fact = (name: string, value: Html | string | undefined): Html =>
 /** What may be done with it now; each is a write of its own. */
 function actions({ id, status, in_flight }: AlarmView, csrf: string, lastTurnFailed: boolean): Html {
   const act = (verb: string, words: string, key?: string) =>
-    html`<form method="post" action="alarms/${id}/${verb}" class="inline">${csrfField(csrf)}<button${key ? raw(` data-key="${key}"`) : ''}>${words}</button></form>`;
+    html`<form method="post" action="alarms/${id}/${verb}" class="inline" id="act-${verb}">${csrfField(csrf)}<button${key ? raw(` data-key="${key}"`) : ''}>${words}</button></form>`;
   const isOpen = status === 'active' || status === 'paused';
   return html`<div class="actions" role="group" aria-label="What to do with it">
-${isOpen ? html`<a class="button" href="alarms/${id}/edit" data-key="e">Edit</a>` : NOTHING}
+${isOpen ? html`<a class="button" id="act-edit" href="alarms/${id}/edit" data-key="e">Edit</a>` : NOTHING}
 ${status === 'active' ? act('pause', 'Pause') : NOTHING}
 ${status === 'paused' ? act('resume', 'Resume') : NOTHING}
 ${status === 'failed' || lastTurnFailed ? act('redrive', 'Redrive') : NOTHING}
-${in_flight ? NOTHING : html`<a class="button" href="alarms/${id}/trigger">Ring now</a>`}
-<a class="button" href="alarms/new?like=${id}">Set one like it</a>
-${isOpen ? html`<a class="button danger" href="alarms/${id}/cancel">Cancel</a>` : NOTHING}
+${in_flight ? NOTHING : html`<a class="button" id="act-trigger" href="alarms/${id}/trigger">Ring now</a>`}
+<a class="button" id="act-copy" href="alarms/new?like=${id}">Set one like it</a>
+${isOpen ? html`<a class="button danger" id="act-cancel" href="alarms/${id}/cancel">Cancel</a>` : NOTHING}
 </div>`;
 }
 

@@ -44,7 +44,7 @@ const choice = (value: string, words: string, chosen: string | undefined): Html 
 
 function filters(query: URLSearchParams): Html {
   const { text = '', status, kind, sort }: ListQuery = Object.fromEntries(query);
-  return html`<form method="get" action="alarms" class="filters" role="search" data-filters>
+  return html`<form method="get" action="alarms" class="filters" role="search" id="filters" data-filters>
 <label class="grow"><span class="sr">Search labels and words</span><input type="search" name="text" value="${text}" maxlength="200" placeholder="Search labels and words" data-key="/"></label>
 <label><span class="sr">Status</span><select name="status">${choice('', 'every status', status)}${choice('active', 'waiting', status)}${choice('paused', 'paused', status)}${choice('failed', 'failed', status)}${choice('fired', 'have rung', status)}${choice('cancelled', 'cancelled', status)}</select></label>
 <label><span class="sr">Kind</span><select name="kind">${choice('', 'once and series', kind)}${choice('once', 'once', kind)}${choice('cron', 'series', kind)}</select></label>
@@ -57,7 +57,7 @@ function filters(query: URLSearchParams): Html {
 function row(alarm: AlarmView, query: URLSearchParams, here: Here, chosen: string | undefined): Html {
   const { id } = alarm;
   const isChosen = id === chosen;
-  return html`<li class="row${isChosen ? ' chosen' : ''}" data-row>
+  return html`<li class="row${isChosen ? ' chosen' : ''}" id="alarm-${id}" data-row>
 <input type="checkbox" name="id" value="${id}" form="several" id="mark-${id}" aria-label="mark this alarm">
 <a class="name" href="${withQuery(`alarms/${id}`, query, {})}"${isChosen ? raw(' aria-current="true"') : ''} data-open dir="auto">${nameOf(alarm)}</a>
 <span class="when">${ringTime(alarm, here)}</span>

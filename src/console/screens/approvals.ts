@@ -27,7 +27,7 @@ const taskOf = ({ prose, intent }: IntentView): Html =>
   prose === undefined ? html`${shown(intent?.verb ?? 'a plan')}` : brief(prose, 120);
 
 const row = (view: IntentView, here: Here): Html =>
-  html`<li class="row" data-row><a class="name" href="approvals/${view.intent_id}" data-open dir="auto">${taskOf(view)}</a><span class="when">${time(view.ended_at ?? view.created_at, here)}</span>${state(view)}</li>`;
+  html`<li class="row" id="intent-${view.intent_id}" data-row><a class="name" href="approvals/${view.intent_id}" data-open dir="auto">${taskOf(view)}</a><span class="when">${time(view.ended_at ?? view.created_at, here)}</span>${state(view)}</li>`;
 
 /** `approvals`. */
 export async function approvalsScreen(visit: Visit): Promise<Page> {
@@ -51,16 +51,16 @@ export async function approvalsScreen(visit: Visit): Promise<Page> {
           'Nothing waits for you',
           html`When your agent wants to do what cannot be undone, it is asked about here first. <code>reveille policy --help</code> says what is asked.`,
         )
-      : html`<div data-list>${waiting.map((question) => questionBlock(question, visit, passkeys, 'approvals'))}</div>`;
+      : html`${waiting.map((question) => questionBlock(question, visit, passkeys, 'approvals'))}`;
   const history =
     past.length === 0
       ? NOTHING
-      : html`<h2>What was decided</h2><ul class="rows intents"${waiting.length === 0 ? html` data-list` : NOTHING}>${past.map((view) => row(view, here))}</ul>`;
+      : html`<h2>What was decided</h2><ul class="rows intents">${past.map((view) => row(view, here))}</ul>`;
   return {
     screen: 'approvals',
     title: 'Approvals',
     looksAt: ['approvals'],
-    main: html`<h1>Approvals</h1>${questions}${history}<p><a href="approvals/passkeys">Passkeys</a> <span class="dim">${passkeys.length === 0 ? 'none that this page can ask for' : `${passkeys.length} for this address`}</span></p>`,
+    main: html`<h1>Approvals</h1><div id="questions">${questions}</div>${history}<p><a href="approvals/passkeys">Passkeys</a> <span class="dim">${passkeys.length === 0 ? 'none that this page can ask for' : `${passkeys.length} for this address`}</span></p>`,
   };
 }
 

@@ -22,7 +22,7 @@ const STATES: Readonly<Record<string, readonly [mark: string, words: string]>> =
 const BY = { router: 'the router itself', admin: 'an operator', person: 'you' } as const;
 
 const act = (verb: string, words: string, csrf: string, look = ''): Html =>
-  html`<form method="post" action="machine/${verb}" class="inline">${csrfField(csrf)}<button class="${look}">${words}</button></form>`;
+  html`<form method="post" action="machine/${verb}" class="inline" id="machine-${verb}">${csrfField(csrf)}<button class="${look}">${words}</button></form>`;
 
 async function changesOf({ desk }: Visit): Promise<readonly MachineChangeView[]> {
   const { changes } = await there(desk.machines).changes(desk.user, 10);

@@ -94,7 +94,7 @@ export function answerForm(
   const said = html`<p class="told bad" role="alert" data-said hidden></p>`;
   const byKey = key && html`Signed by ${shown(key.name)}, <code>${key.publicKey.slice(0, 16)}…</code>`;
   if (passkeys.length === 0)
-    return html`<form method="post" action="${action}" class="answer">${fields}${passphraseField(key?.isSealed ?? false, id)}
+    return html`<form method="post" action="${action}" class="answer" id="answer-${id}">${fields}${passphraseField(key?.isSealed ?? false, id)}
 <div class="actions">${buttons}</div>
 ${said}
 <p class="dim">${byKey}</p></form>`;
@@ -102,7 +102,7 @@ ${said}
     ? html`<details><summary>Sign with the key of this computer instead</summary>
 <div class="field check"><input type="checkbox" id="by-${id}" name="by" value="key ${id}"><label for="by-${id}">${byKey}</label></div>${passphraseField(key.isSealed, id, false)}</details>`
     : NOTHING;
-  return html`<form method="post" action="${action}" class="answer" data-passkey="${ask}">${fields}
+  return html`<form method="post" action="${action}" class="answer" id="answer-${id}" data-passkey="${ask}">${fields}
 <div class="actions">${buttons}</div>
 ${said}
 <p class="dim">Signed with your passkey: ${passkeys.map(({ name }, at) => html`${at === 0 ? '' : ' or '}${shown(name)}`)}</p>${instead}</form>`;
@@ -136,7 +136,7 @@ export function questionSection(
   const lines = argumentLines(call.args).map((line) => line.slice(MARK.length));
   const canSign = key !== undefined || passkeys.length > 0;
   const answer = canSign && isTrue(gate) ? form({ key, passkeys }) : html`<p class="told bad">${shown(why)}</p>`;
-  return html`<section class="ask" data-row data-question="${displayed_sha256}" aria-label="A question that waits" tabindex="-1">
+  return html`<section class="ask" id="question-${displayed_sha256}" data-row data-question="${displayed_sha256}" aria-label="A question that waits" tabindex="-1">
 <p class="who">${intent.prose === undefined ? 'A plan' : brief(intent.prose, 160)} <span class="dim">asked, waits until ${time(expires_at, here)}</span></p>
 <h2>What will happen</h2>${gist(gate)}
 ${effect(gate)}

@@ -20,7 +20,7 @@ const sayForm = (
   action: string,
   csrf: string,
   typed = '',
-): Html => html`<form method="post" action="${action}" class="say" data-say>
+): Html => html`<form method="post" action="${action}" class="say" id="say" data-say>
 ${csrfField(csrf)}<label for="message" class="sr">What you say</label><textarea id="message" name="message" rows="2" required placeholder="Say something" data-key="/">\n${typed}</textarea><button class="primary">Send</button></form>`;
 
 /** `talk`: the conversations, and a place to begin one. */
@@ -36,7 +36,7 @@ export async function talkScreen(visit: Visit): Promise<Page> {
   const { conversations, next_cursor: next } = await desk.agent.there.conversations({ limit: 30, cursor });
   const rows = conversations.map(
     (one) =>
-      html`<li class="row" data-row><a class="name" href="talk/${encodeURIComponent(one.id)}" data-open dir="auto">${brief(one.last_message, 100)}</a><span class="when">${time(one.last_activity_at, here)}</span><span class="dim">${one.turn_count === 1 ? '1 turn' : `${one.turn_count} turns`} · ${shown(one.id)}</span></li>`,
+      html`<li class="row" id="conversation-${one.id}" data-row><a class="name" href="talk/${encodeURIComponent(one.id)}" data-open dir="auto">${brief(one.last_message, 100)}</a><span class="when">${time(one.last_activity_at, here)}</span><span class="dim">${one.turn_count === 1 ? '1 turn' : `${one.turn_count} turns`} · ${shown(one.id)}</span></li>`,
   );
   const list =
     rows.length === 0
@@ -52,6 +52,7 @@ export async function talkScreen(visit: Visit): Promise<Page> {
   return {
     screen: 'talk',
     title: 'Talk',
+    looksAt: ['talk'],
     main: html`<h1>Talk</h1>${sayForm('talk', session.csrf)}<h2>Conversations</h2>${list}${more}`,
   };
 }
@@ -76,7 +77,7 @@ function turnBlock(turn: TurnView, csrf: string, here: Here): Html {
   const isOpen = status === 'queued' || status === 'running';
   const state = turn.retry_at === undefined ? STATUSES[status] : html`failed, tries again ${time(turn.retry_at, here)}`;
   const stop = isOpen
-    ? html`<form method="post" action="talk/${encodeURIComponent(conversation_id)}/stop" class="inline">${csrfField(csrf)}<input type="hidden" name="turn" value="${id}"><button data-key="s">Stop</button></form>`
+    ? html`<form method="post" action="talk/${encodeURIComponent(conversation_id)}/stop" class="inline" id="stop-${id}">${csrfField(csrf)}<input type="hidden" name="turn" value="${id}"><button data-key="s">Stop</button></form>`
     : NOTHING;
   return html`<li class="turn" id="turn-${id}" data-turn="${id}">
 <div class="said ${turn.origin === 'user' ? 'person' : 'alarm'}"><p class="who">${whose(turn)} <span class="dim">${time(turn.created_at, here)}</span></p>${block(turn.message)}</div>

@@ -1,6 +1,7 @@
 /** Pages for whoever is not in, and for what went wrong. */
 import { html } from 'hono/html';
 import type { ReveilleError } from '../../wire/errors.ts';
+import { HINTS } from '../desk.ts';
 import { type Assets, outsidePage, type Page, SCREENS } from '../page.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
 import type { Visit } from '../visit.ts';
@@ -47,11 +48,13 @@ export const errorPage = ({ message }: ReveilleError, assets: Assets): Html =>
   );
 
 /** What went wrong, in the frame of the page that was asked for. */
-export function errorMain({ code, message, retryable }: ReveilleError, { path }: Pick<Visit, 'path'>): Page {
+export function errorMain({ code, message, retryable, status }: ReveilleError, { path }: Pick<Visit, 'path'>): Page {
   const screen = SCREENS.find(({ name }) => path.startsWith(name))?.name ?? 'ahead';
   const title = code === 'not_found' ? 'Not here' : 'That did not work';
   return {
     ...{ screen, title },
+    // A part that was out of reach is shown as soon as it answers.
+    looksAt: status >= 500 ? HINTS : [],
     main: html`<section class="empty"><h1>${title}</h1><p role="alert">${shown(message)}</p>
 <p>${retryable ? html`It may work in a moment. ` : NOTHING}<a href="${screen}">Go to ${SCREENS.find(({ name }) => name === screen)!.title}</a></p></section>`,
   };

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Page, Request } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import {
   beginStream,
   calling,
@@ -112,24 +112,6 @@ describe('a person with a keyboard', () => {
     await page.keyboard.press('Enter');
     await page.waitForURL(/\/alarms\/[0-9a-f-]{36}/);
     assert.match((await page.textContent('.detail .facts')) ?? '', /every weekday at 09:00/);
-  });
-
-  test('what is typed while the page looks again stays', async () => {
-    const isLook = (request: Request) => request.headers()['x-reveille-part'] === 'main';
-    await page.route(/\/alarms\/new$/, async (route) => {
-      if (isLook(route.request())) await delay(500);
-      await route.continue();
-    });
-    await go('a', /\/alarms$/);
-    const looks = page.waitForRequest((request) => /\/alarms\/new$/.test(request.url()) && isLook(request));
-    await page.keyboard.press('n');
-    const look = await looks;
-    await page.fill('#when', 'tomorrow 9am');
-    await page.focus('a[data-go=t]');
-    await look.response();
-    await delay(200);
-    assert.equal(await page.inputValue('#when'), 'tomorrow 9am');
-    await page.unroute(/\/alarms\/new$/);
   });
 
   test('shows the keys, and marks and pauses in the list', async () => {

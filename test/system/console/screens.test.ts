@@ -43,6 +43,7 @@ describe('the screens of the console', () => {
       '--payload',
       '{"n":12345678901234567890.10}',
     );
+    await house.reveille('alarm', 'set', 'Look at the queue.', 'every 15 minutes', '--label', 'queue');
     await house.reveille('machine', 'budget', '--quiet', '22:00-09:30', '--zone', 'Europe/Berlin');
     const file = join(house.home, 'transfer.json');
     writeFileSync(file, JSON.stringify(TRANSFER));
@@ -111,6 +112,32 @@ describe('the screens of the console', () => {
         assert.ok((over as number) <= 0, `${name} is ${over} px too wide at ${width} px`);
       }
     });
+
+  test('ahead: the chart has as many fires as the figures, and a dense series on every day to its end', async () => {
+    await page.goto(`${base}ahead`);
+    const figure = async (words: string) =>
+      Number.parseInt((await page.textContent(`.figures li:has-text("${words}") strong`)) ?? '', 10);
+    const total = await figure('in seven days');
+    assert.ok(total > 670, `${total} wakes`);
+    type Mark = { fires: number; from: number; to: number; row: number };
+    const marks = await page.evaluate<Mark[]>(`all('.timeline [data-fires]').map((mark) => {
+      const { x, y, width, height } = mark.getBBox();
+      return { fires: Number(mark.dataset.fires), from: x, to: x + width, row: Math.floor((y + height / 2) / 28) };
+    })`);
+    assert.equal(
+      marks.reduce((sum, { fires }) => sum + fires, 0),
+      total,
+    );
+    const days = Map.groupBy(marks, ({ row }) => row);
+    // Today and the last day are parts of days.
+    for (const row of [1, 2, 3, 4, 5, 6]) {
+      const ofDay = days.get(row) ?? [];
+      const [from, to] = [Math.min(...ofDay.map((one) => one.from)), Math.max(...ofDay.map((one) => one.to))];
+      assert.ok(from < 75 && to > 940, `day ${row} has marks from ${from} to ${to}`);
+    }
+    assert.ok((await page.locator('.timeline .against').count()) > 5, 'what quiet hours defer is marked');
+    assert.ok((await page.locator('.ahead-list').count()) >= 7);
+  });
 
   test('whoever is not in is told how to come in, and sees nothing else', async () => {
     const stranger = await browser.open({ width: 360 });
