@@ -2,7 +2,7 @@
  * Client of A2A agents: the SDK of the protocol speaks, {@link call} carries. Every request of the SDK goes through our
  * own exchange, so no redirect is followed and time and size are bounded. The agent card chooses the transport.
  */
-import type { AgentInterface, Message, Task as SdkTask } from '@a2a-js/sdk';
+import type { AgentInterface, Message, Role, Task as SdkTask, TaskState } from '@a2a-js/sdk';
 import type { Client } from '@a2a-js/sdk/client';
 import type { Dispatcher } from 'undici';
 import { below } from '../../kit/http/exchange.ts';
@@ -61,7 +61,22 @@ const INTERNAL_ERROR = -32603;
 const LEGACY = { legacyCompat: { enabled: true } };
 
 /** Loaded by the first wake that needs it: it takes tens of milliseconds. */
-const sdk = async () => ({ ...(await import('@a2a-js/sdk')), ...(await import('@a2a-js/sdk/client')) });
+const sdk = () => import('@a2a-js/sdk/client');
+
+/** Enumerations of the protocol by number, as the SDK has them; its module with their names is not loaded for two of them. */
+const ROLE_USER: Role = 1;
+const STATES: Readonly<Record<TaskState, string | undefined>> = {
+  0: 'unspecified',
+  1: 'submitted',
+  2: 'working',
+  3: 'completed',
+  4: 'failed',
+  5: 'canceled',
+  6: 'input_required',
+  7: 'rejected',
+  8: 'auth_required',
+  [-1]: undefined,
+};
 
 /** A `fetch` for the SDK, and the result of its last call: the SDK's errors do not say whether a request left. */
 function carrier({ dispatcher, token }: A2aAddress, signal: AbortSignal, maxBytes?: number) {
@@ -194,12 +209,12 @@ export class A2aAgent {
   /** Sends a message; the agent need not keep the connection until its task has ended. */
   send(given: { messageId: string; contextId: string | undefined; text: string }, signal: AbortSignal): Promise<Reply> {
     const part = { content: { $case: 'text' as const, value: given.text }, metadata: undefined };
-    return this.#ask(signal, async (client, { Role }) => {
+    return this.#ask(signal, async (client) => {
       const message: Message = {
         messageId: given.messageId,
         contextId: given.contextId ?? '',
         taskId: '',
-        role: Role.ROLE_USER,
+        role: ROLE_USER,
         parts: [{ ...part, filename: '', mediaType: '' }],
         metadata: undefined,
         extensions: [],
@@ -213,13 +228,9 @@ export class A2aAgent {
     return this.#ask(signal, (client) => client.getTask({ tenant: '', id, historyLength: undefined }, { signal }));
   }
 
-  async #ask(
-    signal: AbortSignal,
-    work: (client: Client, loaded: Awaited<ReturnType<typeof sdk>>) => Promise<Message | SdkTask>,
-  ): Promise<Reply> {
-    const loaded = await sdk();
+  async #ask(signal: AbortSignal, work: (client: Client) => Promise<Message | SdkTask>): Promise<Reply> {
+    const { ClientFactory, JsonRpcTransportFactory, RestTransportFactory } = await sdk();
     const { fetchImpl, last } = carrier(this.#address, signal);
-    const { ClientFactory, JsonRpcTransportFactory, RestTransportFactory, taskStateToJSON } = loaded;
     const options = { fetchImpl, ...LEGACY };
     const factory = new ClientFactory({
       transports: [new RestTransportFactory(options), new JsonRpcTransportFactory(options)],
@@ -228,7 +239,7 @@ export class A2aAgent {
     // The SDK reads of a card only what stands here; the card itself may be of any form.
     const card = { supportedInterfaces: [this.#interface] } as Parameters<typeof factory.createFromAgentCard>[0];
     const client = await factory.createFromAgentCard(card);
-    const value = await work(client, loaded).catch((error: unknown) => {
+    const value = await work(client).catch((error: unknown) => {
       // Once a request left, the recorded answer says more than the SDK's error.
       if (last() === undefined) throw error;
       return undefined;
@@ -245,8 +256,7 @@ export class A2aAgent {
       return text === undefined ? head : { ...head, message: { contextId: value.contextId || undefined, text } };
     }
     if (value.id === '' || value.status === undefined) return head;
-    const known = taskStateToJSON(value.status.state);
-    const state = normalState(known === 'UNRECOGNIZED' ? (givenState(json) ?? known) : known);
+    const state = STATES[value.status.state] ?? givenState(json) ?? 'unrecognized';
     const words = value.artifacts.flatMap((artifact) => textOf(artifact) ?? []).join('\n\n') || undefined;
     const spoken = value.status.message && textOf(value.status.message);
     return { ...head, task: { id: value.id, contextId: value.contextId || undefined, state, words, said: spoken } };
@@ -267,15 +277,13 @@ function refusalOf(json: unknown, secrets: readonly string[]): { status: number;
   return { status, said: `the JSON-RPC error ${typeof code === 'number' ? code : 'without a code'}: ${message}` };
 }
 
-/** The state as it came, of one that the SDK does not know. */
+/** The state as it came, of one that the SDK does not know; `input-required`, as some agents have it, is as known. */
 function givenState(json: unknown): string | undefined {
   const result = isObject(json) && isObject(json.result) ? json.result : json;
   const task = isObject(result) && isObject(result.task) ? result.task : result;
-  return isObject(task) && isObject(task.status) ? textAt(task.status, 'state') : undefined;
-}
-
-const normalState = (state: string) =>
-  state
-    .replace(/^TASK_STATE_/, '')
+  const state = isObject(task) && isObject(task.status) ? textAt(task.status, 'state') : undefined;
+  return state
+    ?.replace(/^TASK_STATE_/, '')
     .replaceAll('-', '_')
     .toLowerCase();
+}
