@@ -249,7 +249,7 @@ test('a port that a running Reveille has, with its console, is said to be one of
       ['ROUTER_PORT', router, 'the router of another Reveille \\(.+\\)'],
     ] as const) {
       const said = await refusal(environment({ ROUTER_PUBLIC_PORT: '0', [variable]: new URL(url).port }));
-      const process = 'node [\\w.-]+ \\(pid \\d+, user \\d+\\)';
+      const process = 'reveille.mjs \\(pid \\d+, user \\d+\\)';
       const shown = globalThis.process.platform === 'linux' ? `: ${process}` : '';
       assert.match(said, new RegExp(`another program listens there, ${words}${shown}; stop it, or .*${variable}`));
       assert.doesNotMatch(said, /none of Reveille|MainThread/);

@@ -121,7 +121,7 @@ function uidOf(pid: number): number | undefined {
 }
 
 function describe(pid: number | undefined, command: string, user: number | undefined): string {
-  const name = command.replace(/[^\x20-\x7e]+/g, '?').slice(0, 40);
+  const name = command.replace(/[^\x21-\x7e]+/g, '?').slice(0, 40);
   const whose = user === undefined ? '' : `, user ${user}`;
   return pid === undefined ? `a program of user ${user}` : `${name || 'a program'} (pid ${pid}${whose})`;
 }
@@ -135,7 +135,7 @@ function strangerOf({ inode, uid }: Socket): string {
 const INTERPRETER = /^(?:node|nodejs|bun|deno|python[\d.]*|ruby|perl)$/;
 
 /**
- * The name of a process's program, and of the script that an interpreter runs: the system's own name for it is that of a
+ * The name of a process's program, or of the script that an interpreter runs: the system's own name for it is that of a
  * thread (`MainThread` of Node). Of the other arguments nothing is shown; they may be secret.
  */
 function commandOf(pid: number): string {
@@ -143,7 +143,7 @@ function commandOf(pid: number): string {
     const [program = '', ...words] = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
     const name = basename(program);
     const script = INTERPRETER.test(name) ? words.find((word) => word !== '' && !word.startsWith('-')) : undefined;
-    if (name !== '') return script === undefined ? name : `${name} ${basename(script)}`;
+    if (name !== '') return basename(script ?? program);
     return readFileSync(`/proc/${pid}/comm`, 'latin1').trim();
   } catch {
     // It has ended meanwhile, or its command line is not for this user.
