@@ -42,8 +42,8 @@ const CARRIED = [
   ...['src/console/assets/*', 'src/**/presets/*.json', 'src/*/*.json'],
 ];
 
-/** For programs that are written against ours: without white space, half the size. */
-const SCHEMAS = 'schemas/*.json';
+/** JSON that programs read: without white space, half the size. */
+const COMPACTED = ['schemas/*.json', 'agents/*.tools.json'];
 
 /** Programs that no import leads to. */
 const PROGRAMS = ['bin/reveille.mjs'];
@@ -120,9 +120,10 @@ function layOut(): { ours: number; carried: number } {
     if (/\.m?js$/.test(file))
       write(join(STAGED, `${relative(COMPILED, file)}.map`), mapByLine(readFileSync(`${file}.map`, 'utf8')));
   }
+  const compacted = new Set(globSync(COMPACTED, { cwd: ROOT }));
   for (const name of globSync(CARRIED, { cwd: ROOT }))
-    if (statSync(join(ROOT, name)).isFile()) copy(join(ROOT, name), join(STAGED, name));
-  for (const name of globSync(SCHEMAS, { cwd: ROOT }))
+    if (!compacted.has(name) && statSync(join(ROOT, name)).isFile()) copy(join(ROOT, name), join(STAGED, name));
+  for (const name of compacted)
     write(join(STAGED, name), JSON.stringify(JSON.parse(readFileSync(join(ROOT, name), 'utf8'))));
 
   const installed = Map.groupBy(files.filter(isInstalled), packageRootOf);

@@ -6,7 +6,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { STATUS_OF } from '../src/wire/errors.ts';
+import { type ErrorCode, STATUS_OF } from '../src/wire/errors.ts';
 import { planNodeSchema } from '../src/wire/intent.ts';
 import { agentManifestSchema } from '../src/wire/manifest.ts';
 import type { Credential, Route } from '../src/wire/route.ts';
@@ -57,6 +57,60 @@ function namedSchemas(paths: Json): Json {
   return Object.fromEntries(used.map(([name, { id, ...schema }]) => [name, reanchored(schema)]));
 }
 
+const retryAfter: Json = {
+  'Retry-After': { description: 'seconds after which a retry makes sense', schema: { type: 'integer', minimum: 0 } },
+};
+const ERROR_TEXTS: Readonly<Record<ErrorCode, string>> = {
+  invalid_request: 'a value of the request is missing or not allowed; the message names it',
+  unauthorized: 'no valid credential',
+  forbidden: 'the caller is known and may not do this',
+  not_found: "there is no such record, or it is another user's",
+  conflict: 'the request does not fit the present state',
+  rate_limited: 'a bound or a budget is used up; Retry-After says for how long',
+  internal: 'a defect; the log of the daemon has the details',
+  unavailable: 'a part that is needed does not answer',
+};
+const TOO_LONG = { status: 413, text: 'the body is longer than the route accepts' };
+
+/** Which errors a route can answer with, beside those that every route has. */
+function errorCodes({ credential, path, method, query, body }: Route): ErrorCode[] {
+  const isProbe = credential === 'none' && method === 'get';
+  const codes: (ErrorCode | false)[] = [
+    !isProbe && 'invalid_request',
+    credential !== 'none' && 'unauthorized',
+    credential !== 'none' && 'forbidden',
+    (path.includes('{') || body !== undefined || query !== undefined) && 'not_found',
+    method !== 'get' && 'conflict',
+    'rate_limited',
+    'internal',
+    'unavailable',
+  ];
+  return codes.filter((code) => code !== false);
+}
+
+const errorContent = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
+
+/** Responses of errors that operations refer to, by the name of their code. */
+const errorResponses: Json = {
+  ...Object.fromEntries(
+    Object.entries(ERROR_TEXTS).map(([code, text]) => [
+      code,
+      {
+        description: `${code}: ${text}`,
+        ...(code === 'rate_limited' && { headers: retryAfter }),
+        content: errorContent,
+      },
+    ]),
+  ),
+  too_long: { description: `invalid_request: ${TOO_LONG.text}`, content: errorContent },
+};
+
+function errorsOf(route: Route): Json {
+  const refer = (name: string) => ({ $ref: `#/components/responses/${name}` });
+  const byStatus = errorCodes(route).map((code) => [STATUS_OF[code], refer(code)] as const);
+  return Object.fromEntries([...byStatus, ...(route.body ? [[TOO_LONG.status, refer('too_long')] as const] : [])]);
+}
+
 const errorSchema: Json = {
   type: 'object',
   properties: {
@@ -93,9 +147,14 @@ function parameters({ path, query }: Route): Json[] {
     schema: { type: 'string' },
   }));
   const shape = query ? (jsonSchema(query, 'input').properties as Record<string, Json>) : {};
+  // A number is text in a query string; what it may be stands in the number that is read of it.
+  const read = query ? (jsonSchema(query, 'output').properties as Record<string, Json>) : {};
   return [
     ...inPath,
-    ...Object.entries(shape).map(([name, schema]) => ({ name, in: 'query', required: false, schema })),
+    ...Object.entries(shape).map(([name, schema]) => ({
+      ...{ name, in: 'query', required: false },
+      schema: read[name]?.type === 'integer' ? read[name] : schema,
+    })),
   ];
 }
 
@@ -115,10 +174,8 @@ function operation(name: string, route: Route): Json {
       : {}),
     responses: {
       [route.status ?? 200]: { description: 'done', content },
-      default: {
-        description: 'an error of the closed set',
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-      },
+      ...errorsOf(route),
+      default: { description: 'an error of the closed set', content: errorContent },
     },
   };
 }
@@ -130,9 +187,22 @@ function openApi(api: Api): Json {
   }
   return {
     openapi: '3.1.0',
-    info: { title: api.name, version: VERSION, description: api.description, license: { name: 'Apache-2.0' } },
+    info: {
+      title: api.name,
+      version: VERSION,
+      description: api.description,
+      license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [
+      {
+        url: 'http://{host}:{port}',
+        description: 'where it listens unless its settings say otherwise',
+        variables: { host: { default: '127.0.0.1' }, port: { default: String(api.port) } },
+      },
+    ],
     paths,
     components: {
+      responses: errorResponses,
       schemas: { Error: errorSchema, ...namedSchemas(paths) },
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer' },

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { instantSchema } from './instant.ts';
 import { RawJson } from './json.ts';
+import { wholeNumber } from './settings.ts';
 import { shortText, utf8Bytes, verbatimText } from './text.ts';
 
 export const WAKE_MESSAGE_MAX_BYTES = 64 * 1024;
@@ -124,15 +125,8 @@ export const alarmPatchSchema = z.strictObject({
 });
 export type AlarmPatch = z.output<typeof alarmPatchSchema>;
 
-/** Numbers that arrive in a query string. */
-const queryLimit = z
-  .string()
-  .regex(/^\d{1,6}$/, `must be a whole number from 1 to ${LIST_LIMIT_MAX}`)
-  .transform(Number)
-  .refine((limit) => limit >= 1 && limit <= LIST_LIMIT_MAX, `must be a whole number from 1 to ${LIST_LIMIT_MAX}`);
-
 export const alarmListQuerySchema = z.strictObject({
-  limit: queryLimit.optional(),
+  limit: wholeNumber(1, LIST_LIMIT_MAX).optional(),
   status: z.enum(ALARM_STATUSES).optional(),
   kind: z.enum(ALARM_KINDS).optional(),
   cursor: z.string().max(200).optional(),
@@ -148,7 +142,7 @@ export const alarmListQuerySchema = z.strictObject({
 export const alarmMarkSchema = z.object({ mark: z.string().optional() });
 
 export const fireListQuerySchema = z.strictObject({
-  limit: queryLimit.optional(),
+  limit: wholeNumber(1, LIST_LIMIT_MAX).optional(),
   cursor: z.string().max(200).optional(),
 });
 

@@ -14,11 +14,11 @@ export type ChronometricTool = (typeof CHRONOMETRIC_TOOLS)[number];
 
 /** Each tool has a version of its own: one that changes leaves the others where they are. */
 export const CHRONOMETRIC_TOOL_VERSIONS: Readonly<Record<ChronometricTool, string>> = {
-  get_time_context: '0.1.1',
-  mark_session_start: '0.1.1',
-  mark_session_end: '0.1.1',
-  request_break_if_needed: '0.1.1',
-  idle_status: '0.1.0',
+  get_time_context: '0.1.2',
+  mark_session_start: '0.1.2',
+  mark_session_end: '0.1.2',
+  request_break_if_needed: '0.1.2',
+  idle_status: '0.1.1',
 };
 
 /** The sources name six; the rest are additions of Reveille. */

@@ -21,7 +21,7 @@ export const instant = z
 /** ISO 8601 duration in hours, minutes and seconds. */
 export const duration = z
   .string()
-  .regex(/^PT(?=\d)(\d+H)?(\d+M)?(\d+S)?$/)
+  .regex(/^PT(\d+H(\d+M)?(\d+S)?|\d+M(\d+S)?|\d+S)$/)
   .describe('ISO 8601 duration');
 
 export const timeContextSchema = z.object({

@@ -12,11 +12,12 @@ export const ORIGINS = Symbol('where settings stand');
 
 /** A whole number in decimal, within bounds. */
 export function wholeNumber(min: number, max: number) {
+  const error = `must be a whole number from ${min} to ${max}`;
   return z
     .string()
-    .regex(/^-?\d{1,15}$/, `must be a whole number from ${min} to ${max}`)
+    .regex(/^-?\d{1,15}$/, error)
     .transform(Number)
-    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
+    .pipe(z.int().min(min, error).max(max, error));
 }
 
 /** How long something is kept, in days, also in parts of one: `30`, `0.5`. 0 is for whoever keeps it for ever. */

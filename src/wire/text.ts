@@ -25,14 +25,17 @@ export function beginningOf(text: string, characters: number): string {
  * of being replaced.
  */
 export function verbatimText(maxBytes: number) {
-  return z.string().superRefine((text, context) => {
-    const bytes = utf8Bytes(text);
-    if (bytes === 0) context.addIssue({ code: 'custom', message: 'must not be empty' });
-    if (bytes > maxBytes)
-      context.addIssue({ code: 'custom', message: `must be at most ${maxBytes} bytes of UTF-8, it has ${bytes}` });
-    if (!text.isWellFormed())
-      context.addIssue({ code: 'custom', message: 'must be well-formed Unicode; it holds half of a surrogate pair' });
-  });
+  const tooLong = (text: string) => `must be at most ${maxBytes} bytes of UTF-8, it has ${utf8Bytes(text)}`;
+  // No text has fewer bytes than characters: the published schema says of the bound what JSON Schema can say.
+  return z
+    .string()
+    .min(1, { error: 'must not be empty' })
+    .max(maxBytes, { error: ({ input }) => tooLong(input as string), abort: true })
+    .superRefine((text, context) => {
+      if (utf8Bytes(text) > maxBytes) context.addIssue({ code: 'custom', message: tooLong(text) });
+      if (!text.isWellFormed())
+        context.addIssue({ code: 'custom', message: 'must be well-formed Unicode; it holds half of a surrogate pair' });
+    });
 }
 
 /** A short human label: any characters but NUL, which some databases cannot store. */

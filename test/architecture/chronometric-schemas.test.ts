@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { changesThatBreak, type Direction, type Schema } from '../../schemas/chronometric/additive.ts';
+import { changesThatBreak, type Direction, EQUAL_PATTERNS, type Schema } from '../../schemas/chronometric/additive.ts';
 import {
   baseline,
   breaksSince,
@@ -15,6 +15,17 @@ import { CHRONOMETRIC_TOOL_VERSIONS } from '../../src/wire/chronometric-words.ts
 test('the tools of chronometric have only grown since v0.1.0 was published, but for what the sources had said', () => {
   assert.deepEqual(breaksSince(baseline(), toolSchemas()), []);
   assert.deepEqual(changesSince(baseline(), toolSchemas()), CORRECTIONS, 'each exception is one that is needed');
+});
+
+test('a pattern that was written in another way accepts the same text', () => {
+  const parts = ['', '0', '7', '12', '12H', 'H', '3M', 'M', '5S', 'S', '1.5S', '-1S', ' ', 'P', 'PT'];
+  const ends = parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => `${one}${two}${three}`)));
+  const texts = ends.flatMap((end) => [`PT${end}`, `P${end}`, `PT${end}\n`, end]);
+  for (const [before, after] of EQUAL_PATTERNS) {
+    const [was, is] = [new RegExp(String(before)), new RegExp(after)];
+    for (const text of texts) assert.equal(is.test(text), was.test(text), text);
+    assert.ok(texts.some((text) => is.test(text)));
+  }
 });
 
 test('each tool has a version of its own, which changes when what it takes or answers does', () => {
@@ -33,7 +44,7 @@ test('each tool has a version of its own, which changes when what it takes or an
   const changed = now.map((each) =>
     each.name === 'idle_status' ? { ...each, schema: { ...each.schema, minProperties: 2 } } : each,
   );
-  assert.throws(() => toolVersions(knownToolVersions(), changed), /idle_status is not what its version 0\.1\.0 was/);
+  assert.throws(() => toolVersions(knownToolVersions(), changed), /idle_status is not what its version 0\.1\.1 was/);
   const reworded = now.map((each) => ({ ...each, schema: { ...each.schema, description: 'in other words' } }));
   assert.deepEqual(toolVersions(knownToolVersions(), reworded), knownToolVersions());
 });

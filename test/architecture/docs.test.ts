@@ -79,3 +79,12 @@ test('the commands that are shown exist, with the flags that are shown', async (
     [],
   );
 });
+
+test('the ids in examples are as long as lists print them: 8 characters are the same for a minute', () => {
+  const short = PAGES.filter((name) => name !== 'CHANGELOG.md').flatMap((name) =>
+    [...readFileSync(join(ROOT, name), 'utf8').matchAll(/reveille [a-z ]+(01[0-9a-f]{6})(?![0-9a-f-])/g)].map(
+      ([line]) => `${name}: ${line}`,
+    ),
+  );
+  assert.deepEqual(short, []);
+});

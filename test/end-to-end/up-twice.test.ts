@@ -239,6 +239,26 @@ test('a port that is taken names the variable to change, and what listens there'
   }
 });
 
+test('a port that a running Reveille has, with its console, is said to be one of Reveille', async () => {
+  const env = environment({ ROUTER_PUBLIC_PORT: '0' });
+  const end = await startUp(env);
+  try {
+    const { router_url: router, public_url: front } = recordIn(env);
+    for (const [variable, url, words] of [
+      ['ROUTER_PUBLIC_PORT', front, 'the public listener of another Reveille'],
+      ['ROUTER_PORT', router, 'the router of another Reveille \\(.+\\)'],
+    ] as const) {
+      const said = await refusal(environment({ ROUTER_PUBLIC_PORT: '0', [variable]: new URL(url).port }));
+      const process = 'reveille.mjs \\(pid \\d+, user \\d+\\)';
+      const shown = globalThis.process.platform === 'linux' ? `: ${process}` : '';
+      assert.match(said, new RegExp(`another program listens there, ${words}${shown}; stop it, or .*${variable}`));
+      assert.doesNotMatch(said, /none of Reveille|MainThread/);
+    }
+  } finally {
+    await end();
+  }
+});
+
 async function labelOf(env: Record<string, string>): Promise<string> {
   const stdout = await command(env, 'agent', 'whoami', '--json');
   return JSON.parse(stdout).label;

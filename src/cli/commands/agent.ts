@@ -15,6 +15,7 @@ import { loadOrMakeLabel, makeHome } from '../home/home.ts';
 import { columns } from '../screens/columns.ts';
 import { lookOf } from '../screens/look.ts';
 import { facts, type Look } from '../screens/render.ts';
+import { enrollRoster } from './agent-roster.ts';
 
 /** Says who this agent is; label and key are made when there are none. The seed of the key is never shown. */
 export async function agentWhoami(context: CliContext): Promise<void> {
@@ -35,6 +36,7 @@ export async function agentWhoami(context: CliContext): Promise<void> {
 const BEGINNING = /^[0-9a-f]{8,63}$/;
 
 export type KeyFlags = { label?: string; publicKey?: string; keyFile?: string };
+export type EnrollFlags = KeyFlags & { from?: string; output?: string };
 
 function labelFlag(given: string | undefined): string | undefined {
   if (given === undefined || labelSchema.safeParse(given).success) return given;
@@ -48,8 +50,16 @@ function publicKeyFlag(given: string | undefined): string | undefined {
   );
 }
 
-/** Accepts a key for a label: the one given, that of a key file, or this agent's own. */
-export async function agentEnroll(context: CliContext, flags: KeyFlags): Promise<void> {
+/** Accepts a key for a label: the one given, that of a key file, or this agent's own; with `--from`, the keys of a file. */
+export async function agentEnroll(context: CliContext, flags: EnrollFlags): Promise<void> {
+  const { from, output } = flags;
+  if (from !== undefined) {
+    const single = [flags.label, flags.publicKey, flags.keyFile].some((flag) => flag !== undefined);
+    if (single)
+      throw new UsageError('--from goes with none of --label, --public-key and --key-file; the file has them');
+    return await enrollRoster(context, { from, output }, () => allKeys(adminClient(context)));
+  }
+  if (output !== undefined) throw new UsageError('--output goes with --from');
   if (flags.publicKey !== undefined && flags.keyFile !== undefined)
     throw new UsageError('--public-key and --key-file exclude each other; give one of them');
   const label = labelFlag(flags.label) ?? labelOf(context);

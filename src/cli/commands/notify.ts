@@ -179,7 +179,8 @@ export async function notifyTest(context: CliContext, flags: NotifyUserFlags, na
   const tools = { variables: context.settings, signal };
   const user = userOf(context, flags.user);
   const { channel, why } = await atDesk(context, (desk) => desk.test(user, name, tools));
-  if (why !== undefined) throw new ReveilleError('unavailable', `${oneLine(channel.name)} was not reached: ${why}`);
+  if (why !== undefined)
+    throw new ReveilleError('unavailable', `the test message to ${oneLine(channel.name)} failed: ${why}`);
   context.out.result({ name: channel.name, told: true }, `${oneLine(channel.name)} took it; look whether you see it`);
 }
 

@@ -1,6 +1,6 @@
 /** `agent …`, `approver …`, `submitter …` and `user …`: who may ask, who may approve, and who may come in. */
 import type { Command } from 'commander';
-import type { KeyFlags } from '../commands/agent.ts';
+import type { EnrollFlags, KeyFlags } from '../commands/agent.ts';
 import type { ApproverFlags } from '../commands/approver.ts';
 import type { CredentialFlags } from '../commands/user.ts';
 import { addCommand, addGroup } from './command.ts';
@@ -15,15 +15,23 @@ export function addAgent(program: Command): void {
     example: 'reveille agent whoami',
     run: async (context) => (await load()).agentWhoami(context),
   });
-  addCommand<KeyFlags>(agent, {
+  addCommand<EnrollFlags>(agent, {
     usage: 'enroll',
-    summary: 'accept a key for a label (needs CHRONOS_ADMIN_TOKEN)',
+    summary: 'accept a key for a label, or the keys of a file (needs CHRONOS_ADMIN_TOKEN)',
     example: 'reveille agent enroll --label alice --key-file ~/alice.key',
     options: (command) =>
       command
         .option('--label <label>', "the label (default: this agent's own)")
         .option('--public-key <hex>', 'the key, as "agent whoami" prints it')
-        .option('--key-file <file>', "a key file to take the public key from (default: this agent's own)"),
+        .option('--key-file <file>', "a key file to take the public key from (default: this agent's own)")
+        .option(
+          '--from <file>',
+          'many agents: a JSON object with label and public_key on each line; - reads standard input',
+        )
+        .option(
+          '--output <folder>',
+          "with --from: write each agent's configuration, and make the keys that the file lacks",
+        ),
     run: async (context, flags) => (await load()).agentEnroll(context, flags),
   });
   addCommand(agent, {

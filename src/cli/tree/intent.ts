@@ -138,7 +138,7 @@ export function addReceipt(program: Command): void {
   addCommand<VerifyFlags>(receipt, {
     usage: 'verify [file]',
     summary: 'check a receipt offline: what was asked, who approved it, what was done, and whether all of it holds',
-    example: 'reveille intent receipt 019eca54 | reveille receipt verify --key 6b3f…c2',
+    example: 'reveille intent receipt 019eca54-7c11 | reveille receipt verify --key 6b3f…c2',
     options: (command) =>
       command
         .option(

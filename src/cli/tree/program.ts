@@ -13,7 +13,7 @@ import { addNotify } from './notify.ts';
 import { addChat, addConnect, addLog } from './person.ts';
 import { addService } from './service.ts';
 import { addProfile, addTime } from './time.ts';
-import { addBackup, addCompletion, addDoctor, addMemory, addMigrate, addOpen, addSpread } from './upkeep.ts';
+import { addBackup, addCompletion, addDoctor, addInit, addMemory, addMigrate, addOpen, addSpread } from './upkeep.ts';
 
 /** Builds the tree anew; commander keeps parsed values in it. */
 export function buildProgram(process: CliProcess): Command {
@@ -31,6 +31,7 @@ export function buildProgram(process: CliProcess): Command {
       getErrHelpWidth: () => (stderr.isTTY ? stderr.columns : 80),
     });
   addDaemons(program);
+  addInit(program);
   addOpen(program);
   addAlarm(program);
   addChat(program);

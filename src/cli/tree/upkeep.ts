@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander';
 import type { BackupFlags, RestoreFlags } from '../commands/backup.ts';
+import type { InitFlags } from '../commands/init.ts';
 import type { ForgetFlags, MemoryListFlags } from '../commands/memory.ts';
 import type { MigrateFlags } from '../commands/migrate.ts';
 import type { OpenFlags } from '../commands/open.ts';
@@ -15,6 +16,20 @@ export function addDoctor(program: Command): void {
     example: 'reveille doctor',
     tolerant: true,
     run: async (context) => (await import('../commands/doctor.ts')).doctor(context),
+  });
+}
+
+export function addInit(program: Command): void {
+  addCommand<InitFlags>(program, {
+    usage: 'init',
+    summary: 'write the configuration of a fleet, with all secrets: chronosd, router and executor start with it',
+    example: 'reveille init --postgres postgres://chronos@db.internal/chronos',
+    tolerant: true,
+    options: (command) =>
+      command
+        .option('--postgres <address>', 'the database of chronosd')
+        .option('--force', 'replace a configuration that is there, with new secrets'),
+    run: async (context, flags) => (await import('../commands/init.ts')).init(context, flags),
   });
 }
 

@@ -18,19 +18,34 @@ const ASK_MS = 1500;
 const ASK_BEFORE_REFUSAL_MS = 4000;
 const MOST_BYTES = 64 * 1024;
 
-/** Asks who listens at a daemon's address. */
-export async function listenerAt(url: string, timeoutMs = ASK_MS): Promise<Listener> {
-  const limit = { clock: systemClock, ms: timeoutMs };
-  const answer = await exchange(plainTransport, { method: 'GET', url: below(url, '/'), maxBytes: MOST_BYTES, limit });
-  if (answer.result !== 'answered') return { kind: 'silent', reason: codeOf(answer.error) };
+/** The name of a listener whose front page is the console: it answers with a page where others give name and version. */
+const PAGES = 'public listener';
+
+/** What the body of an answer says in our envelope; `undefined` for any other body. */
+function dataOf(answer: { body: Buffer; status: number }, url: string): object | undefined {
   try {
     const data = openEnvelope(answer.body.toString('utf8'), answer.status, url).value();
-    if (typeof data !== 'object' || data === null || !('name' in data)) return { kind: 'other' };
-    return { kind: 'daemon', name: String(data.name), version: 'version' in data ? String(data.version) : 'unknown' };
+    return typeof data === 'object' && data !== null ? data : undefined;
   } catch (error) {
-    if (error instanceof ReveilleError) return { kind: 'other' };
+    if (error instanceof ReveilleError) return undefined;
     throw error;
   }
+}
+
+/** Asks which program listens at a daemon's address. */
+export async function listenerAt(url: string, timeoutMs = ASK_MS): Promise<Listener> {
+  const ask = (path: string) => {
+    const limit = { clock: systemClock, ms: timeoutMs };
+    return exchange(plainTransport, { method: 'GET', url: below(url, path), maxBytes: MOST_BYTES, limit });
+  };
+  const root = await ask('/');
+  if (root.result !== 'answered') return { kind: 'silent', reason: codeOf(root.error) };
+  const data = dataOf(root, url);
+  if (data !== undefined && 'name' in data)
+    return { kind: 'daemon', name: String(data.name), version: 'version' in data ? String(data.version) : 'unknown' };
+  const health = await ask('/healthz');
+  const isOurs = health.result === 'answered' && 'status' in (dataOf(health, url) ?? {});
+  return isOurs ? { kind: 'daemon', name: PAGES, version: 'unknown' } : { kind: 'other' };
 }
 
 /** What listens at an address, in words; `undefined` when it does not say. */
@@ -40,7 +55,10 @@ async function wordsFor(url: string): Promise<string | undefined> {
     whoListens(Number(new URL(url).port)),
   ]);
   const as = process === undefined ? '' : `: ${process}`;
-  if (listener.kind === 'daemon') return `the ${listener.name} of another Reveille (${listener.version})${as}`;
+  if (listener.kind === 'daemon') {
+    const version = listener.version === 'unknown' ? '' : ` (${listener.version})`;
+    return `the ${listener.name} of another Reveille${version}${as}`;
+  }
   return listener.kind === 'other' ? `a program that is none of Reveille${as}` : process;
 }
 

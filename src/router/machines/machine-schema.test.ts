@@ -93,3 +93,20 @@ test('a token that no header and no process could carry, or nobody could sign wi
   assert.equal(put('whsec_!!!!!!!!!!!!!!!!'), 'token must be base64 after whsec_');
   for (const token of [`${secret}!~`, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw']) assert.equal(put(token), 'accepted');
 });
+
+test('a token that begins like whsec_ without being one is any token, and after whsec_ stands base64', () => {
+  const rest = 'a-b.c~'.repeat(4);
+  const isTaken = (token: string) =>
+    machinePutSchema.safeParse({ provider: 'http', spec: { url: 'http://127.0.0.1:1' }, token }).success;
+  for (const start of ['', 'w', 'wh', 'whs', 'whse', 'whsec', 'whsecx', 'whsex_', 'Whsec_', 'xwhsec_'])
+    assert.ok(isTaken(start + rest), start);
+  const taken = ['QUJD'.repeat(5), `${'QUJD'.repeat(5)}QQ==`].map((base64) => isTaken(`whsec_${base64}`));
+  const refused = [rest, `${'QUJD'.repeat(5)}===`, `${'QUJD'.repeat(5)}=A`].map((text) => isTaken(`whsec_${text}`));
+  assert.deepEqual(
+    [taken, refused],
+    [
+      [true, true],
+      [false, false, false],
+    ],
+  );
+});

@@ -7,6 +7,14 @@ import { budgetSchema } from '../../wire/budget.ts';
 import { MACHINE_STATES } from '../../wire/machine.ts';
 import { PROVIDERS, type ProviderName, type Target } from '../providers/descriptors.ts';
 
+const BASE64_PREFIX = 'whsec_';
+/** Text that does not begin with the prefix, or base64 after it. Without look-ahead: it is published as JSON Schema. */
+const TOKEN_FORM = new RegExp(
+  `^(?:${BASE64_PREFIX}[A-Za-z0-9+/]+={0,2}$|${[...BASE64_PREFIX]
+    .map((letter, at) => `${BASE64_PREFIX.slice(0, at)}(?:[^${letter}]|$)`)
+    .join('|')})`,
+);
+
 /**
  * It travels in a header and in the environment of a process; `whsec_` announces base64, as Standard Webhooks has it.
  */
@@ -15,7 +23,7 @@ const machineToken = z
   .min(16)
   .max(512)
   .regex(/^[\x21-\x7e]*$/, 'must be visible ASCII without spaces')
-  .regex(/^(?!whsec_)|^whsec_[A-Za-z0-9+/]+={0,2}$/, 'must be base64 after whsec_');
+  .regex(TOKEN_FORM, 'must be base64 after whsec_');
 
 const machineCommon = {
   idle_seconds: z

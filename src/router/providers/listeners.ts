@@ -6,6 +6,7 @@
 import { execFile } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
+import { basename } from 'node:path';
 import { familyOf, processesByPs, processesOfProc } from './process-table.ts';
 
 /**
@@ -128,13 +129,26 @@ function describe(pid: number | undefined, command: string, user: number | undef
 function strangerOf({ inode, uid }: Socket): string {
   const pid = processesOfProc().find((one) => ![undefined, 'hidden'].includes(descriptorOf(one.pid, inode)))?.pid;
   if (pid === undefined) return describe(undefined, '', uid);
-  let command = '';
+  return describe(pid, commandOf(pid), uid);
+}
+
+const INTERPRETER = /^(?:node|nodejs|bun|deno|python[\d.]*|ruby|perl)$/;
+
+/**
+ * The name of a process's program, or of the script that an interpreter runs: the system's own name for it is that of a
+ * thread (`MainThread` of Node). Of the other arguments nothing is shown; they may be secret.
+ */
+function commandOf(pid: number): string {
   try {
-    command = readFileSync(`/proc/${pid}/comm`, 'latin1').trim();
+    const [program = '', ...words] = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
+    const name = basename(program);
+    const script = INTERPRETER.test(name) ? words.find((word) => word !== '' && !word.startsWith('-')) : undefined;
+    if (name !== '') return basename(script ?? program);
+    return readFileSync(`/proc/${pid}/comm`, 'latin1').trim();
   } catch {
-    // It has ended meanwhile.
+    // It has ended meanwhile, or its command line is not for this user.
+    return '';
   }
-  return describe(pid, command, uid);
 }
 
 type Holder = { inode: string; pid: number; descriptor: string };

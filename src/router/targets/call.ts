@@ -25,6 +25,8 @@ export type Answered = {
   /** The body, where it is a whole JSON object; a list stands in `list`. */
   json: Record<string, unknown> | undefined;
   list: unknown[] | undefined;
+  /** The body, or as much of it as was to be read. */
+  text: string;
   retryAfterSeconds: number | undefined;
   /** The status with the beginning of the body, for errors. */
   said: string;
@@ -70,6 +72,7 @@ export async function call(dispatcher: Dispatcher, request: CallRequest): Promis
   return {
     result: 'answered',
     status,
+    text,
     ...(outcome.truncated ? { json: undefined, list: undefined } : parsed(text)),
     retryAfterSeconds: retryAfterOf(outcome.headers['retry-after']),
     said: `${status}${redirected}${words === '' ? '' : `: ${words}`}`,

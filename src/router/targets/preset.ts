@@ -156,7 +156,7 @@ const PROGRAM_MEMBERS = ['bin', 'args', 'env'] as const;
 const ADDRESS_OF: Readonly<Record<Exclude<Preset['kind'], 'terminal'>, string>> = {
   opencode: 'the address of the OpenCode server, such as http://127.0.0.1:4096',
   openclaw: 'the address of the OpenClaw gateway, such as http://127.0.0.1:18789',
-  a2a: "the address of the agent's HTTP+JSON interface, as its agent card has it",
+  a2a: "the address of the agent, of its agent card, or of one of the card's interfaces",
   webhook: 'the address that events are posted to',
 };
 
