@@ -138,6 +138,7 @@ function placesOf({ home, settings, environment }: Placed, grantable: readonly G
     grantable,
     kept: [PACKAGE_ROOT, process.execPath, ...compiledPlaces(environment), ...rulePlaces(settings)],
     never: STARTED_BY_ITSELF.map((name) => join(person, name)),
+    home: person,
     tools: programFolders(),
   };
 }

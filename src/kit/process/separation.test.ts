@@ -73,8 +73,13 @@ test('a program writes to its folder and to what is declared, and to no start fi
     mkdirSync(at(folder), { recursive: true });
   const written = (cwd: string, more: Partial<WalledProgram> = {}, env: Record<string, string> = {}) =>
     viewOf(
-      { ...NO_PLACES, hidden: [at('home')], never: [at('person', '.ssh'), at('person', '.bashrc')] },
-      { command: ['sh', '-c', `cat ${at('bob')}`], cwd, env: { HOME: at('person'), ...env }, ...more },
+      {
+        ...NO_PLACES,
+        home: at('person'),
+        hidden: [at('home')],
+        never: [at('person', '.ssh'), at('person', '.bashrc')],
+      },
+      { command: ['sh', '-c', `cat ${at('bob')}`], cwd, env, ...more },
     ).shown.flatMap(({ path, writable }) => (writable ? [path] : []));
   const [person, project] = [at('person'), at('person', 'project')];
   assert.deepEqual(written(project), [project]);

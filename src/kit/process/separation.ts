@@ -38,6 +38,8 @@ export type Places = {
   readonly kept: readonly string[];
   /** Files and folders that no program may write, whatever it names: what a shell or a desktop starts by itself. */
   readonly never?: readonly string[];
+  /** The person's home folder, which is no program's to write as a whole; that of this process without it. */
+  readonly home?: string;
   /** What every program may read wherever it is: our code. */
   readonly tools?: readonly string[];
 };
@@ -139,7 +141,7 @@ export function viewOf(places: Places, program: WalledProgram, base: Base = 'eve
     );
   const own = ownPaths(program, cwd).flatMap((path) => (isHidden(path) ? [] : [{ path, writable: true }]));
   const granted = (program.granted ?? []).map(({ path, writable }) => ({ path: realOf(path), writable }));
-  const home = realOf(program.env.HOME ?? homedir());
+  const home = realOf(places.home ?? homedir());
   const forbidden = [...never, ...SYSTEM_FOLDERS].map(realOf);
   const mayWrite = (path: string) =>
     !isTooBroad(path, home) && !forbidden.some((place) => isWithin(path, place) || place === path);
@@ -169,7 +171,7 @@ export function viewOf(places: Places, program: WalledProgram, base: Base = 'eve
     ]),
     tools: outermost([
       ...tools.flatMap((path) => realOrUndefined(path) ?? []),
-      ...toolsOf(program.words ?? program.command, program.env, cwd, named),
+      ...toolsOf(program.words ?? program.command, program.env, cwd, named, home),
     ]),
   };
 }

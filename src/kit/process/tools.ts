@@ -1,5 +1,5 @@
 /** Where the code of a program is: what it must be able to read wherever its user keeps it. Reads the disk. */
-import { realpathSync, statSync } from 'node:fs';
+import { realpathSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { isWithin, PRIVATE_FOLDERS } from './view.ts';
@@ -14,6 +14,15 @@ const SCRIPT = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/;
 function realOrUndefined(path: string): string | undefined {
   try {
     return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** `undefined` also for what this user cannot reach. */
+function statOrUndefined(path: string): Stats | undefined {
+  try {
+    return statSync(path);
   } catch {
     return undefined;
   }
@@ -42,7 +51,7 @@ const prefixOf = (folder: string) => (PROGRAM_FOLDER.test(basename(folder)) ? di
 /** A file on the way to a program may be a link: both ends of it are needed. */
 function codeOf(path: string, home: string): string[] {
   const real = realOrUndefined(path);
-  const found = real === undefined ? undefined : statSync(real, { throwIfNoEntry: false });
+  const found = real === undefined ? undefined : statOrUndefined(real);
   if (real === undefined || !found?.isFile()) return [];
   const isCode = (found.mode & 0o111) !== 0 || SCRIPT.test(real);
   return isCode
@@ -55,14 +64,15 @@ function codeOf(path: string, home: string): string[] {
  * and variables name.
  *
  * @param words of the operator's; words of a model must not be among them
+ * @param home of the person
  */
 export function toolsOf(
   words: readonly string[],
   env: Readonly<Record<string, string>>,
   cwd: string | undefined,
   named: readonly string[],
+  home: string,
 ): string[] {
-  const home = env.HOME ?? homedir();
   const folders = (env.PATH ?? '').split(delimiter).filter((path) => isAbsolute(path));
   const onPath = (word: string) => folders.flatMap((folder) => codeOf(join(folder, word), home));
   const programs = words.flatMap((word) => {
@@ -74,7 +84,7 @@ export function toolsOf(
     return folder === undefined ? [] : ([prefixOf(folder), folder].find((one) => !isTooBroad(one, home)) ?? []);
   });
   const files = named.filter((path) => {
-    const found = statSync(path, { throwIfNoEntry: false });
+    const found = statOrUndefined(path);
     return found?.isFile() || (found?.isDirectory() && !isTooBroad(path, home));
   });
   return [...new Set([...codeOf(process.execPath, home), ...programs, ...prefixes, ...files])];
