@@ -14,7 +14,7 @@ import { lockPathOf } from '../../mcp-host/tool-lock.ts';
 import type { NeoConfig } from '../../neo/config.ts';
 import type { CliContext } from '../context.ts';
 import type { Home } from '../home/home.ts';
-import { PACKAGE_ROOT } from '../home/package-root.ts';
+import { PACKAGE_ROOT, PROGRAM } from '../home/package-root.ts';
 
 type Placed = Pick<CliContext, 'home' | 'settings' | 'environment'>;
 
@@ -139,6 +139,7 @@ function placesOf({ home, settings, environment }: Placed, grantable: readonly G
     kept: [PACKAGE_ROOT, process.execPath, ...compiledPlaces(environment), ...rulePlaces(settings)],
     never: STARTED_BY_ITSELF.map((name) => join(person, name)),
     home: person,
+    nesting: [PROGRAM],
     tools: programFolders(),
   };
 }

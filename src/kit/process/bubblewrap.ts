@@ -64,12 +64,12 @@ function resolverMounts(): string[] {
 }
 
 /**
- * A new `/proc` shows the program's own processes. Some of its files let their owner, root, change the kernel: they are
- * read-only for a program of root. Others may not write them anyway, and mounts over them would keep a program from a
- * sandbox of its own.
+ * A new `/proc` shows the program's own processes. Its other files let root change the kernel, and every user the
+ * settings of the namespaces: they are read-only. The kernel mounts no `/proc` inside a sandbox with such mounts, so a
+ * program that builds sandboxes of its own does without them; it never runs as root.
  */
-function processMounts(ofRoot: boolean): string[] {
-  if (!ofRoot) return ['--proc', '/proc'];
+function processMounts(nests: boolean): string[] {
+  if (nests) return ['--proc', '/proc'];
   const mounts = readdirSync('/proc').flatMap((name) => {
     const path = join('/proc', name);
     const found = lstatSync(path, { throwIfNoEntry: false });
@@ -109,12 +109,16 @@ function isolation(ofRoot: boolean, network: boolean): string[] {
  * The mounts that every program has. A terminal of the user is a device, so `/dev` is a new one: a program that writes
  * to it could draw a question of its own.
  */
-function baseMounts(base: Base, ofRoot: boolean, network: boolean, withoutFiles: readonly string[]): string[] {
+function baseMounts(
+  base: Base,
+  { ofRoot, network, nests }: { ofRoot: boolean; network: boolean; nests: boolean },
+  withoutFiles: readonly string[],
+): string[] {
   const system = [...SYSTEM.flatMap(readOnly), ...readOnly(SETTINGS), ...(ofRoot ? unreadable(SETTINGS) : [])];
   return [
     ...(base === 'everything' ? ['--ro-bind', '/', '/'] : system),
     ...['--dev', '/dev', ...(network ? DEVICES.flatMap((path) => ['--dev-bind-try', path, path]) : [])],
-    ...['--tmpfs', '/dev/shm', '--remount-ro', '/dev', ...processMounts(ofRoot)],
+    ...['--tmpfs', '/dev/shm', '--remount-ro', '/dev', ...processMounts(nests && !ofRoot)],
     ...PRIVATE_FOLDERS.filter((path) => base === 'system' || statSync(path, { throwIfNoEntry: false })).flatMap(
       (path) => ['--tmpfs', path],
     ),
@@ -130,6 +134,8 @@ export type BubblewrapOptions = {
   readonly user?: ProgramUser | undefined;
   /** It has one unless this is `false`. */
   readonly network?: boolean;
+  /** It builds sandboxes of its own; not possible for a program of root. */
+  readonly nests?: boolean;
   /** A folder that exists inside although it is not shown. */
   readonly home?: string | undefined;
   /** Where it starts; where bubblewrap is started without it. */
@@ -145,19 +151,19 @@ export function bubblewrapCommand(
   command: readonly string[],
   options: BubblewrapOptions = {},
 ): string[] {
-  const { user, network = true, home, cwd, variables = {}, withoutVariables = [] } = options;
+  const { user, network = true, nests = false, home, cwd, variables = {}, withoutVariables = [] } = options;
   const { base, hidden } = view;
   const ofRoot = isRoots(user);
   const files = hidden.flatMap(({ path, isFolder }) => (isFolder ? [] : [path]));
   const mounts = mountsOf(view).filter(({ path }) => !PRIVATE_FOLDERS.includes(path));
   const isVisible = (path: string) =>
     base === 'everything' ||
-    [...SYSTEM, SETTINGS].some((folder) => isWithin(path, folder)) ||
+    [...SYSTEM, SETTINGS, ...PRIVATE_FOLDERS].some((folder) => isWithin(path, folder)) ||
     view.shown.some((own) => isWithin(path, own.path));
   return [
     bubblewrap,
     ...isolation(ofRoot, network),
-    ...baseMounts(base, ofRoot, network, files),
+    ...baseMounts(base, { ofRoot, network, nests }, files),
     ...(home === undefined || base === 'everything' ? [] : ['--dir', home]),
     ...mounts.flatMap(({ path, as, isFolder }) => {
       if (as === 'write') return ['--bind-try', path, path];

@@ -40,6 +40,8 @@ export type Places = {
   readonly never?: readonly string[];
   /** The person's home folder, which is no program's to write as a whole; that of this process without it. */
   readonly home?: string;
+  /** Programs that build sandboxes of their own, by their real paths: our own command. */
+  readonly nesting?: readonly string[];
   /** What every program may read wherever it is: our code. */
   readonly tools?: readonly string[];
 };
@@ -253,10 +255,15 @@ export class Walls {
     const existing = { ...view, shown: view.shown.filter(({ path }) => realOrUndefined(path) !== undefined) };
     if (means.kind === 'seatbelt') return { command: seatbeltCommand(means.path, existing, command), carried: false };
     const inside = bubblewrapCommand(means.path, existing, command, {
-      ...{ user, home: cwd ?? env.HOME },
+      ...{ user, home: cwd ?? env.HOME, nests: this.#nests(program) },
       variables: env.TMPDIR === undefined ? {} : { TMPDIR: '/tmp' },
     });
     return { command: inside, carried: true };
+  }
+
+  /** Whether it is a program of ours that builds sandboxes of its own. */
+  #nests({ command, words = command }: WalledProgram): boolean {
+    return words.some((word) => isAbsolute(word) && this.places.nesting?.includes(realOf(word)));
   }
 
   /** Bubblewrap of another user cannot name what that user cannot reach, and need not hide it. */
