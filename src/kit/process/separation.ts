@@ -256,7 +256,7 @@ export class Walls {
     if (means.kind === 'seatbelt') return { command: seatbeltCommand(means.path, existing, command), carried: false };
     const inside = bubblewrapCommand(means.path, existing, command, {
       ...{ user, home: cwd ?? env.HOME, nests: this.#nests(program) },
-      variables: env.TMPDIR === undefined ? {} : { TMPDIR: '/tmp' },
+      variables: { TMPDIR: '/tmp' },
     });
     return { command: inside, carried: true };
   }

@@ -91,7 +91,9 @@ function tryFolder(folder: string): void {
     symlinkSync('/', name);
     unlinkSync(name);
   });
-  attempt(`chmod ${folder}`, () => chmodSync(folder, lstatSync(folder).mode & 0o7777));
+  // These file systems are the sandbox's own, and their roots belong to its user.
+  if (!['/proc', '/dev/pts'].includes(folder))
+    attempt(`chmod ${folder}`, () => chmodSync(folder, lstatSync(folder).mode & 0o7777));
 }
 
 function tryFile(path: string): void {
@@ -117,7 +119,10 @@ function walk(folder: string): void {
     // Its own processes are its own.
     if (folder === '/proc' && /^\d+$/.test(entry.name)) continue;
     if (entry.isDirectory()) walk(path);
-    else if (entry.isFile() && !isOwn(path) && (task.files === 'all' || folder.startsWith('/proc/'))) tryFile(path);
+    else if (!isOwn(path) && (task.files === 'all' || folder.startsWith('/proc/'))) {
+      // What a device is mounted on is listed as a file.
+      if (entry.isFile() && !/^\/dev\/(?:null|zero|full|u?random)$/.test(path)) tryFile(path);
+    }
   }
 }
 
