@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TerminalPreset } from './preset.ts';
 import { Presets } from './presets.ts';
+import { statePaths } from './program.ts';
 import { commandLine } from './terminal.ts';
 
 const shipped = new Presets('/nowhere');
@@ -67,4 +68,24 @@ test('nothing in words, session or arguments is taken for a part of the template
   assert.deepEqual(line.arguments, [
     ...['-p', '--resume', '$&$1', '<session> <args> $&', '--output-format', 'json', '<message>', '<session>'],
   ]);
+});
+
+test('each terminal preset that ships names what its agent writes in the sandbox, and never a home or a start file', () => {
+  const presets = new Presets('/not-there');
+  const terminal = presets.names().flatMap((name) => {
+    const preset = presets.get(name);
+    return preset.kind === 'terminal' ? [preset] : [];
+  });
+  assert.deepEqual(
+    terminal.map(({ name }) => name),
+    ['claude', 'codex', 'gemini'],
+  );
+  for (const { name, state, read_only: readOnly } of terminal) {
+    const paths = statePaths(state, { HOME: '/home/ada' });
+    assert.ok(paths.includes(`/home/ada/.${name}/`), name);
+    assert.ok(paths.every((path) => path.startsWith('/home/ada/.')));
+    assert.ok(paths.every((path) => !/\/\.(?:ssh|bashrc|profile|config)\/?$/.test(path)));
+    assert.ok(statePaths(readOnly, { HOME: '/home/ada' }).every((path) => path.startsWith(`/home/ada/.${name}/`)));
+  }
+  assert.deepEqual(statePaths(['$CODEX_HOME/', '/srv/x/'], { CODEX_HOME: '/c' }), ['/c/', '/srv/x/']);
 });
